@@ -54,13 +54,13 @@ impl NewCore for LocalCore {
     }
 }
 
-/// The most scripts that gdb is started by.
+/// Maximum number of nested scripts between the started process and gdb.
 const WRAPPERS_MAX: usize = 8;
 
 /// The host that this process runs on.
 #[derive(Default)]
 pub(crate) struct LocalHost {
-    /// The process that was started as gdb.
+    /// The pid of the process started as gdb.
     gdb: GdbNumber,
     /// Source files, shared by all tasks of this host.
     sources: Rc<Sources>,
@@ -71,7 +71,7 @@ pub(crate) struct LocalHost {
 /// The pid of the process started as gdb; 0 before there is one.
 pub(crate) type GdbNumber = Rc<Cell<i32>>;
 
-/// System calls by threads.
+/// The current system call and its arguments, by thread.
 pub(crate) type SystemCalls = Rc<RefCell<BTreeMap<i32, (i64, [u64; 6])>>>;
 
 impl LocalHost {
@@ -80,7 +80,7 @@ impl LocalHost {
         Self::of_number(&Rc::new(Cell::new(gdb)), sources)
     }
 
-    /// The host of a gdb that comes later.
+    /// The host of a gdb that is started later.
     pub(crate) fn of_number(gdb: &GdbNumber, sources: &Rc<Sources>) -> Self {
         let sources = Rc::clone(sources);
         Self {

@@ -33,7 +33,7 @@ impl Pulse {
         }
     }
 
-    /// True if the time has come.
+    /// True if the check is due, which is then no longer scheduled.
     pub(crate) fn take_due(&mut self, now: Instant) -> bool {
         self.look_at.take_if(|at| *at <= now).is_some()
     }

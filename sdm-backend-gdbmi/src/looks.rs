@@ -43,7 +43,7 @@ pub(crate) struct Looks {
 struct OpenLook {
     id: CommandId,
     full: bool,
-    /// The tasks that are not, and their processes.
+    /// The unanswered tasks, and their pids.
     tasks: Vec<(TaskId, i32)>,
     /// The samples so far; `None` for a single inspection.
     sampling: Option<Sampling>,
@@ -68,7 +68,7 @@ impl Looks {
         }
     }
 
-    /// The next answer.
+    /// The next answer; `None` if there is none.
     pub(crate) fn poll_output(&mut self) -> Option<BackendOutput> {
         self.outputs.pop_front()
     }
@@ -296,7 +296,7 @@ fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskSt
     Ok(fold_looked(stacks, rules, full))
 }
 
-/// The process that is named for a task.
+/// The pid that a request names for a task.
 pub(crate) fn process_of(task: TaskId, pids: &[(u32, i32)]) -> Result<i32, Failure> {
     let named = pids.iter().find(|(known, _)| *known == task.0);
     let pid = named.map(|(_, pid)| *pid).filter(|pid| *pid > 0);

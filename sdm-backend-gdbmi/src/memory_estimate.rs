@@ -164,7 +164,7 @@ impl GroupFiles {
 mod tests {
     use super::*;
 
-    /// A file system with these files.
+    /// A directory that stands for the root of a file system with given files.
     struct Root(PathBuf);
 
     impl Root {

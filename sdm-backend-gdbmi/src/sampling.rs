@@ -26,7 +26,7 @@ impl Sampling {
         samples.add(stacks, moved, microseconds(stood));
     }
 
-    /// Counts processor time with those of a task.
+    /// Sets the processor time of a task's samples.
     pub(crate) fn spend(&mut self, task: TaskId, processor: Duration) {
         if let Some(samples) = self.0.get_mut(&task) {
             samples.cost.processor_us = microseconds(processor);
@@ -42,7 +42,7 @@ impl Sampling {
 /// The last samples, across commands that continue one another.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// The hash of each task's stacks.
+    /// Hash of the last stacks of each task.
     stacks: BTreeMap<TaskId, u64>,
     processor: Duration,
 }

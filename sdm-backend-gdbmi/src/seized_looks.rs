@@ -51,7 +51,7 @@ struct SeizedLook {
     command: Command,
     /// The inspected processes, and whether they were released for it.
     tasks: BTreeMap<TaskId, (i32, bool)>,
-    /// The looker has been asked.
+    /// True once the looker has been asked.
     is_asked: bool,
 }
 
@@ -67,12 +67,12 @@ impl SeizedLooks {
         }
     }
 
-    /// The next answer.
+    /// The next answer; `None` if there is none.
     pub(crate) fn poll_output(&mut self) -> Option<BackendOutput> {
         self.outputs.pop_front()
     }
 
-    /// The next wish about a seized program.
+    /// The next order for the parent of a seized program; `None` if there is none.
     pub(crate) fn poll_order(&mut self) -> Option<(TaskId, Order)> {
         self.orders.pop_front()
     }
@@ -113,7 +113,7 @@ impl SeizedLooks {
         true
     }
 
-    /// The tasks that are about to end.
+    /// The tasks whose programs are about to die.
     pub(crate) fn crashed(&self) -> &IdSet {
         &self.crashed.tasks
     }
@@ -212,13 +212,13 @@ impl SeizedLooks {
         self.orders.push_back((task, Order::Seize));
     }
 
-    /// A descriptor is ready.
+    /// Handles a ready descriptor.
     pub(crate) fn handle_ready(&mut self, now: Instant, fd: std::os::fd::RawFd) {
         self.looks.handle_ready(now, fd);
         self.take();
     }
 
-    /// The time of [`SeizedLooks::handle_timeout`].
+    /// The time at which [`SeizedLooks::handle_timeout`] must be called; `None` if no call is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let times = [self.looks.poll_timeout(), self.crashed.hold_at];
         times.into_iter().flatten().min()

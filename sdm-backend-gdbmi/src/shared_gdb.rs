@@ -25,7 +25,7 @@ use sdm_child::GdbChild;
 use sdm_gdb::{Action, BrokenOff, Driver, split, withdrawn};
 use sdm_mi::{AsyncKind, Record, Results};
 
-/// A gdb and the tasks that it holds.
+/// A gdb that is attached to the processes of several tasks.
 pub(crate) struct SharedGdb {
     gdb: GdbIo,
     members: Vec<SharingTask>,
@@ -359,7 +359,7 @@ impl SharedGdb {
         self.touch_all();
     }
 
-    /// The processes that gdb has not left.
+    /// The processes from which gdb has not detached.
     fn held(&mut self) -> impl Iterator<Item = &mut Held> {
         self.members.iter_mut().filter_map(|it| it.held.as_mut())
     }

@@ -21,13 +21,13 @@ pub(crate) type Interest = (RawFd, bool, bool);
 pub(crate) struct Apart {
     /// The attach request.
     pub(crate) spec: AttachSpec,
-    /// The command that is to attach to each.
+    /// The command that must attach to each of them.
     pub(crate) wanted: Vec<(CommandId, TaskId)>,
 }
 
 /// A task whose program was started without a gdb.
 pub(crate) trait Seized {
-    /// Takes in what has become of the program.
+    /// Handles news of the program.
     fn take_news(&mut self, now: Instant, news: ProgramNews);
 
     /// The pid of the process that needs a gdb, and the gdb that a command has named. Returned once per need.
@@ -42,13 +42,13 @@ pub(crate) trait Seized {
 
 /// A gdb with its tasks. The results of its calls are available after [`Slot::settle`].
 pub(crate) trait Slot {
-    /// The driver of a task that is here.
+    /// The driver of a task of this slot.
     fn driver(&self, task: TaskId) -> Option<&Driver>;
 
     /// Begins a command of a task of this slot.
     fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: &Rc<Command>);
 
-    /// Gives a command up.
+    /// Cancels a command.
     fn cancel(&mut self, now: Instant, id: CommandId);
 
     /// Performs the consequences of all calls since the last time.
@@ -60,12 +60,12 @@ pub(crate) trait Slot {
     /// Handles a ready descriptor.
     fn handle_ready(&mut self, now: Instant, fd: RawFd);
 
-    /// When [`Slot::handle_timeout`] is to be called.
+    /// The time at which [`Slot::handle_timeout`] must be called; `None` if no call is due.
     fn poll_timeout(&self, now: Instant) -> Option<Instant>;
 
     fn handle_timeout(&mut self, now: Instant);
 
-    /// Begins the end.
+    /// Begins to end the slot.
     fn shut_down(&mut self, now: Instant, kill_started: bool);
 
     /// True once gdb and every program that must end have ended.

@@ -12,10 +12,10 @@ const SOURCES_MAX: usize = 8;
 /// Maximum length of a shown source line, in bytes.
 const LINE_BYTES_MAX: usize = 512;
 
-/// The source files read last.
+/// A cache of the most recently read source files.
 #[derive(Default)]
 pub(crate) struct Sources {
-    /// The latest at the end.
+    /// The files, most recently used last.
     files: RefCell<Vec<SourceFile>>,
 }
 

@@ -27,12 +27,12 @@ use crate::joined::Joined;
 pub const ANNOUNCEMENT_MAGIC: &str = "SDM1 server=";
 /// Prefix of every refusal.
 pub const REFUSAL_MAGIC: &str = "SDM1 failed=";
-/// The longest reason of a refusal, in bytes.
+/// Maximum length of the reason of a refusal, in bytes.
 pub const REASON_BYTES_MAX: usize = 1024;
 /// Maximum length of an announcement, in bytes, without its line end. It is below `PIPE_BUF`, so that one write of it
 /// is atomic.
 pub const ANNOUNCEMENT_BYTES_MAX: usize = 2048;
-/// The longest host name, in bytes.
+/// Maximum length of a host name, in bytes.
 pub const HOST_BYTES_MAX: usize = 255;
 
 /// The identity and address of a server.
@@ -93,13 +93,13 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// An announcement that breaks its format.
+/// The error for an announcement that violates the format.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("announcement: {what}: {text:?}")]
 pub struct AnnouncementError {
     /// The error.
     pub what: &'static str,
-    /// The offending text, cut to a printable length.
+    /// The invalid text, cut to a printable length.
     pub text: String,
 }
 

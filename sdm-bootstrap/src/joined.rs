@@ -13,12 +13,12 @@ use sdm_core::ids::ServerId;
 /// Prefix of every such line.
 const JOINED_MAGIC: &str = "SDM1 rank=";
 
-/// Which server has a rank.
+/// A rank that a server has accepted, with its process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Joined {
     /// The rank, at most [`ServerId::SERVER_MAX`].
     pub rank: u32,
-    /// The number of its server, at most [`ServerId::SERVER_MAX`].
+    /// The server's number, at most [`ServerId::SERVER_MAX`].
     pub server: u32,
     /// The pid of the rank's process, never 0.
     pub pid: u32,
@@ -43,7 +43,7 @@ impl Joined {
     }
 }
 
-/// Decimal digits only.
+/// Parses decimal digits.
 fn number(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)

@@ -133,7 +133,7 @@ struct Prepared {
     environment: Environment,
     starter: OwnedFd,
     streams: Streams,
-    /// Names of its streams, to be handed on.
+    /// Descriptors that name the streams, for gdb to inherit.
     names: Vec<OwnedFd>,
     outfit: Outfit,
 }

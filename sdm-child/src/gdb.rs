@@ -117,7 +117,7 @@ enum GdbProcess {
 pub struct GdbChild {
     process: GdbProcess,
     status: Option<ExitStatus>,
-    /// Commands; closed to end gdb.
+    /// The pipe for commands; closing it ends gdb.
     pub stdin: Option<OwnedFd>,
     /// Records.
     pub stdout: Option<OwnedFd>,
@@ -250,7 +250,7 @@ impl GdbChild {
         status.is_some_and(|status| status.signal().is_some())
     }
 
-    /// Sends it a signal, unless it is gone.
+    /// Sends a signal to gdb, unless it has ended.
     pub fn signal(&mut self, signal: Signal) {
         if self.try_wait().is_some() {
             return;
@@ -279,7 +279,7 @@ pub struct LastWords {
 const LAST_WORDS_BYTES_MAX: usize = 2048;
 
 impl LastWords {
-    /// Takes the next bytes.
+    /// Appends output of gdb.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         let excess = self.bytes.len().saturating_sub(LAST_WORDS_BYTES_MAX);

@@ -11,7 +11,7 @@ use sdm_debug::fold::FoldRules;
 use sdm_system::files;
 use sdm_system::proc::Process;
 
-/// The functions that install handlers.
+/// The library functions that install signal handlers.
 const INSTALLERS: [&str; 9] = [
     "sigaction",
     "__sigaction",

@@ -49,7 +49,7 @@ const TOUCHED: [&str; 10] = [
 /// gdb's settings that run one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The program, absolute.
+    /// Absolute path of the program.
     pub program: PathBuf,
     /// Value of `set exec-wrapper`.
     pub wrapper: Vec<u8>,
@@ -74,7 +74,7 @@ pub struct Outfit {
 /// The environment variable that names the libraries to preload into a program.
 pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 
-/// An environment by name.
+/// Environment variables by name.
 pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// The environment of the program: `base` with the changes of `spec`.
@@ -98,7 +98,7 @@ pub(crate) fn program_environment(base: Environment, spec: &StartSpec) -> Enviro
 }
 
 impl Launch {
-    /// Plans the start of `program`.
+    /// Plans how gdb starts `program`.
     pub fn new(
         program: PathBuf,
         spec: &StartSpec,

@@ -20,20 +20,20 @@ use std::path::PathBuf;
 
 use super::SignalState;
 
-/// The first argument of a starter.
+/// The first argument of an exec wrapper.
 pub(super) const MODE: &str = "--exec-program";
 
-/// Ends the options.
+/// The argument that ends the options.
 const END: &[u8] = b"--";
 
 /// The origin of a program's standard stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A file that is opened; absolute.
+    /// A file to open, by absolute path.
     Path(PathBuf),
     /// An `O_PATH` descriptor that names a pipe, which is opened by it.
     Pipe(RawFd),
-    /// A descriptor that is the stream.
+    /// A descriptor of the stream itself.
     Copy(RawFd),
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Orders {
     /// Further descriptors that the program must not inherit.
     pub(super) closed: Vec<RawFd>,
     pub(super) signals: SignalState,
-    /// Variables that are set, or unset.
+    /// Environment variables to set, or to unset if `None`.
     pub(super) changes: Vec<(OsString, Option<OsString>)>,
-    /// Set if no gdb starts the program.
+    /// The release of the program by its parent; `None` if a gdb starts it.
     pub(super) hold: Option<Hold>,
 }
 

@@ -42,7 +42,7 @@ pub enum Completion {
     Auto,
     /// Always: the library has no effect if it is not needed.
     Always,
-    /// Nowhere: what gdb cannot do is refused.
+    /// Never: what gdb cannot do is refused.
     Never,
 }
 

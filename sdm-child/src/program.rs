@@ -46,7 +46,7 @@ fn in_directory(name: &OsStr, directory: &Path) -> Option<String> {
     is_there.then(|| format!("the one in this folder is ./{shown}"))
 }
 
-/// The path of gdb, absolute.
+/// The absolute path of a gdb, by its path or its name on `PATH`; `gdb` if `None`.
 pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
     let name = OsStr::from_bytes(name.unwrap_or(b"gdb"));
     let shown = printable_name(name);
@@ -69,7 +69,7 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The working directory of a program.
+/// The absolute working directory of a program; the server's own if `None`.
 pub fn find_directory(directory: Option<&[u8]>) -> Result<PathBuf, Failure> {
     let current = std::env::current_dir()
         .map_err(|error| no_program(format!("the server's working directory: {error}")))?;

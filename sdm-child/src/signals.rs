@@ -1,4 +1,4 @@
-//! The signals that a program starts with.
+//! The blocked and ignored signals with which a program starts.
 
 use sdm_system::proc::{self, Status};
 use serde::{Deserialize, Serialize};

@@ -26,7 +26,7 @@ use crate::sys;
 const CANNOT_RUN: u8 = 126;
 const NOT_THERE: u8 = 127;
 
-/// Why a program has not begun.
+/// The reason why a program was not executed.
 #[derive(Debug)]
 pub struct ExecFailure {
     code: u8,
@@ -110,7 +110,7 @@ fn wait_for_release(hold: Hold) -> Result<(), ExecFailure> {
     release.read_exact(&mut byte).map_err(failed)
 }
 
-/// This process's environment with these changes.
+/// This process's environment with these changes, as `NAME=VALUE`.
 fn environment(changes: Vec<(OsString, Option<OsString>)>) -> impl Iterator<Item = OsString> {
     let is_changed = |name: &OsString| changes.iter().any(|(changed, _)| changed == name);
     let mut variables: Vec<_> = std::env::vars_os()

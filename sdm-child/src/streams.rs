@@ -43,7 +43,7 @@ impl WayToStreams {
     }
 }
 
-/// The streams of one program.
+/// This process's ends of the streams of one program.
 pub struct Streams {
     /// Output and errors, as long as they are open.
     pub outputs: Vec<OutputStream>,
@@ -61,7 +61,7 @@ pub struct Streams {
 pub enum TheirEnds {
     /// This process.
     Here(ProgramEnds),
-    /// The shim that starts its gdb.
+    /// The shim that starts the program's gdb.
     AtShim(HeldAtShim),
 }
 

@@ -16,7 +16,7 @@ use portable_pty::MasterPty;
 
 /// Signals whose dispositions are reserved for the C library.
 const RESERVED: std::ops::RangeInclusive<i32> = 32..=33;
-/// The largest signal number of Linux.
+/// The largest signal number on Linux.
 pub(crate) const SIGNAL_MAX: i32 = 64;
 
 /// Makes a gdb child a session of its own, with an empty signal mask and default signal actions.
@@ -42,7 +42,7 @@ pub(crate) fn prepare_gdb(command: &mut Command, goes_with_us: bool) {
     }
 }
 
-/// The command's process uses these processors only.
+/// Binds the command's process to these processors.
 pub(crate) fn bind(command: &mut Command, processors: CpuSet) {
     // SAFETY: the closure makes one system call and allocates nothing.
     unsafe {
@@ -151,7 +151,7 @@ pub(crate) fn set_signals(ignored: &[i32], blocked: &[i32]) {
     }
 }
 
-/// A descriptor that a message has brought.
+/// Takes ownership of a descriptor received with a message.
 pub(crate) fn own_received(fd: RawFd) -> OwnedFd {
     // SAFETY: the kernel has just given it to this process, and nobody else owns it.
     unsafe { OwnedFd::from_raw_fd(fd) }

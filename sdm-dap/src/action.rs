@@ -27,7 +27,7 @@ pub enum Action {
         /// How.
         options: SendOptions,
     },
-    /// A command is given up.
+    /// Cancel a command.
     Cancel(CommandId),
     /// End the session; answered by [`crate::Adapter::handle_closed`].
     Close(EndPolicy),

@@ -42,7 +42,7 @@ use crate::message::{self, Said};
 use crate::points::Points;
 use crate::references::References;
 
-/// The debug adapter of one client.
+/// The debug adapter of one DAP client, a state machine without I/O.
 #[derive(Debug)]
 pub struct Adapter {
     framer: Framer,
@@ -92,7 +92,7 @@ impl Adapter {
         self.settle();
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.connection.now = now;
         self.settle();
@@ -111,7 +111,7 @@ impl Adapter {
         times.into_iter().flatten().min()
     }
 
-    /// The next bytes for the client.
+    /// The next bytes to send to the client; `None` if there are none.
     pub fn poll_output(&mut self) -> Option<Vec<u8>> {
         self.connection.outbox.pop()
     }
@@ -178,7 +178,7 @@ impl Adapter {
         beside::handle_invited(&mut self.connection, invited);
     }
 
-    /// The session whose owner this is, for [`Action::Join`].
+    /// Joins the client to the session of another adapter, `owner`, in answer to [`Action::Join`].
     pub fn handle_joined(&mut self, now: Instant, owner: &Self) {
         self.connection.now = now;
         beside::handle_joined(&mut self.connection, &owner.connection);

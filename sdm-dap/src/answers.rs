@@ -8,7 +8,7 @@ use sdm_view::item::Gathered;
 
 use crate::distinct::{Distinct, hash_of};
 
-/// The longest set in a message, in bytes.
+/// Maximum length of a task set in a message, in bytes.
 const SET_BYTES_MAX: usize = 40;
 
 /// The answers to one command.
@@ -21,7 +21,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Takes one class in.
+    /// Adds the equal answers of one class of tasks.
     pub(crate) fn take(&mut self, class: Class) {
         let Class { tasks, answer } = class;
         let gathered = &mut self.all;

@@ -31,7 +31,7 @@ impl Default for InitializeArguments {
     }
 }
 
-/// A source file as a client names it.
+/// A source file as named by a client.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SourceArgument {
@@ -54,17 +54,17 @@ pub(crate) struct PointArgument {
     pub(crate) access_type: Option<String>,
 }
 
-/// `setBreakpoints`, `setFunctionBreakpoints` and `setInstructionBreakpoints`.
+/// Arguments of `setBreakpoints`, `setFunctionBreakpoints` and `setInstructionBreakpoints`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SetPointsArguments {
     pub(crate) source: SourceArgument,
     pub(crate) breakpoints: Vec<PointArgument>,
-    /// The form before `breakpoints`.
+    /// The deprecated form of `breakpoints`: line numbers only.
     pub(crate) lines: Vec<i64>,
 }
 
-/// `continue`, `next`, `stepIn`, `stepOut`, `pause`, `stackTrace`.
+/// Arguments of `continue`, `next`, `stepIn`, `stepOut`, `pause`, `stackTrace`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ThreadArguments {
@@ -75,7 +75,7 @@ pub(crate) struct ThreadArguments {
     pub(crate) levels: Option<i64>,
 }
 
-/// `scopes`, `exceptionInfo` excepted.
+/// Arguments of requests that name only a frame, such as `scopes`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct FrameArguments {
@@ -133,7 +133,7 @@ pub(crate) struct ExceptionOption {
     pub(crate) condition: Option<String>,
 }
 
-/// `setVariable` and `setExpression`.
+/// Arguments of `setVariable` and `setExpression`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct AssignArguments {
@@ -144,7 +144,7 @@ pub(crate) struct AssignArguments {
     pub(crate) value: String,
 }
 
-/// `readMemory`, `writeMemory` and `disassemble`.
+/// Arguments of `readMemory`, `writeMemory` and `disassemble`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct MemoryArguments {
@@ -171,7 +171,7 @@ pub(crate) struct ScopeArguments {
     pub(crate) scope: Scope,
 }
 
-/// `gotoTargets` and `goto`.
+/// Arguments of `gotoTargets` and `goto`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct GotoArguments {
@@ -181,7 +181,7 @@ pub(crate) struct GotoArguments {
     pub(crate) target_id: i64,
 }
 
-/// `restart`: launch.json as it is now.
+/// Arguments of `restart`: the present launch.json.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct RestartArguments {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Handled, RequestError};
 use crate::message::Request;
 
-/// The most requests that wait.
+/// Maximum number of waiting requests.
 const WAITING_MAX: usize = 4096;
 
 /// Maximum time for which the answer to a request is delayed until the programs are at `main`.
@@ -15,7 +15,7 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Requests of a client that are carried out once the programs are at `main`.
 #[derive(Debug, Default)]
 pub(crate) struct Beforehand {
-    /// Requests, and since when each waits.
+    /// The waiting requests, each with its time of arrival.
     pub(crate) waiting: VecDeque<(Instant, Request)>,
     /// True once `configurationDone` was received and answered.
     pub(crate) configured: bool,

@@ -26,7 +26,7 @@ use crate::rows::{Row, Rows};
 use crate::settling::Settling;
 use crate::tasks::Tasks;
 
-/// The most messages that wait for the client.
+/// Maximum number of messages queued for the client.
 const OUTPUT_MAX: usize = 1 << 16;
 /// Bytes of waiting messages above which no more are added.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
@@ -42,7 +42,7 @@ pub(crate) enum Phase {
     Beginning,
     /// The client sets its breakpoints.
     Configuring,
-    /// The programs are the client's.
+    /// The programs are under the client's control.
     Live,
     /// All programs have ended, or the session has; the client knows.
     Ended,
@@ -50,7 +50,7 @@ pub(crate) enum Phase {
     Leaving,
     /// The session is being closed.
     Closing,
-    /// Nothing more will come.
+    /// The connection has ended; no more output comes.
     Over,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Role {
     Relay,
 }
 
-/// A client among those of a session.
+/// A client's role among the clients of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Company {
     /// Its role in the session.
@@ -124,7 +124,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// The next message for the client.
+    /// The next message for the client; `None` if there is none.
     pub(crate) fn pop(&mut self) -> Option<Vec<u8>> {
         let bytes = self.output.pop_front()?;
         self.output_bytes -= bytes.len();
@@ -162,7 +162,7 @@ pub(crate) struct Connection {
     pub(crate) os_threads: OsThreads,
     /// The start, and restart, of the session.
     pub(crate) anew: Anew,
-    /// The language of the prompt.
+    /// The debug console and its facilities.
     pub(crate) prompt: Prompt,
     /// The other clients of the session.
     pub(crate) company: Company,
@@ -234,7 +234,7 @@ impl Connection {
         self.outbox.actions.push_back(action);
     }
 
-    /// The client's number of a file's first line.
+    /// The client's number of a file's first line: 0 or 1.
     pub(crate) fn line_base(&self) -> i64 {
         i64::from(self.client.lines_start_at1)
     }
@@ -294,7 +294,7 @@ impl Connection {
         self.begin_job(Purpose::Ask { request, question }, commands);
     }
 
-    /// The console is closed, with its session.
+    /// Closes the console, and refuses its open requests.
     pub(crate) fn close_console(&mut self) {
         let Some(console) = self.prompt.console.take() else {
             return;
@@ -309,7 +309,7 @@ impl Connection {
         self.anew.restarting && self.phase == Phase::Beginning
     }
 
-    /// Sends commands for one purpose, in this order.
+    /// Begins a job: sends commands for one purpose, in this order.
     pub(crate) fn begin_job(&mut self, purpose: Purpose, commands: Vec<(IdSet, Command)>) {
         match self.jobs.begin(purpose, commands) {
             Ok(actions) => self.outbox.actions.extend(actions),

@@ -27,7 +27,7 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// First command id of the shell's own numbering. The session's ids count from 1.
 const FIRST_COMMAND: u64 = 1 << 62;
 
-/// A command of a line.
+/// A request of a console line to the session.
 #[derive(Clone, Debug)]
 pub(crate) enum ConsoleAction {
     /// Send this command to these tasks.
@@ -39,7 +39,7 @@ pub(crate) enum ConsoleAction {
 /// A command of a line, with the data to judge its effect on tasks and breakpoints.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsoleCommand {
-    /// The shell's number of it.
+    /// The shell's id of the command.
     pub(crate) id: CommandId,
     /// The command itself.
     pub(crate) command: Command,
@@ -74,7 +74,7 @@ pub(crate) struct Console {
     pub(crate) current: Option<Request>,
     /// The line under way.
     pub(crate) line: String,
-    /// The shell's numbers of commands, by the session's.
+    /// The shell's id of each command, by the session's id.
     ids: BTreeMap<CommandId, CommandId>,
 }
 
@@ -87,7 +87,7 @@ impl fmt::Debug for Console {
 }
 
 impl Console {
-    /// A console of these tasks.
+    /// A new console for these tasks.
     pub(crate) fn new(
         now: Instant,
         tasks: IdSet,
@@ -139,7 +139,7 @@ impl Console {
         self.now.set(now);
     }
 
-    /// The next command of a line.
+    /// The next request of a line to the session; `None` if there is none.
     pub(crate) fn next_said(&self) -> Option<ConsoleAction> {
         self.said.borrow_mut().pop_front()
     }
@@ -240,7 +240,7 @@ impl View for ConsoleView {
     fn pass(&mut self, _stderr: bool, _bytes: &[u8]) {}
 }
 
-/// Text that is kept until it is taken.
+/// A screen that keeps its text until it is taken.
 #[derive(Clone, Default)]
 struct Kept(Rc<RefCell<String>>);
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 
-/// The end of the programs.
+/// State of the programs' end.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
     /// Tasks whose standard output has ended, and those whose standard error has.

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The reason for the refusal of a request, as text for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// There is no such request here.
+    /// The adapter does not know this request.
     #[error("sdm does not know the request `{0}`")]
     Unknown(String),
     /// Its arguments are wrong.
@@ -24,13 +24,13 @@ pub enum RequestError {
         /// The missing, or repeated, precondition.
         why: &'static str,
     },
-    /// There is no such thread.
+    /// No thread has this id.
     #[error("there is no thread {0}: it has ended, or is part of another one now")]
     Thread(i64),
-    /// There is no such frame.
+    /// No frame has this id.
     #[error("there is no frame {0} any more: its thread has run since")]
     Frame(i64),
-    /// There is no such variable.
+    /// No variable has this reference.
     #[error("there is nothing behind the reference {0} any more: its thread has run since")]
     Reference(i64),
     /// The request needs stopped tasks.
@@ -39,7 +39,7 @@ pub enum RequestError {
     /// The request needs running tasks.
     #[error("nothing runs that could be paused")]
     Stands,
-    /// More is wanted than an adapter keeps.
+    /// A limit on open requests was reached.
     #[error("more than {0} requests are under way")]
     Busy(usize),
     /// A launch or attach configuration that is incomplete or contradictory.

@@ -19,7 +19,7 @@ pub enum Framed {
     Bad(FrameError),
 }
 
-/// Why bytes are no message.
+/// The reason why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The header does not end.
@@ -113,7 +113,7 @@ impl Framer {
         }
     }
 
-    /// Passes over a body that is too long.
+    /// Begins to skip a body that is too long.
     fn skip(&mut self, length: u64) -> FrameError {
         let here = usize::try_from(length)
             .unwrap_or(usize::MAX)
@@ -135,7 +135,7 @@ fn length(header: &[u8]) -> Option<u64> {
     })
 }
 
-/// A message as it is written.
+/// A message with its header.
 #[must_use]
 pub fn framed(body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();

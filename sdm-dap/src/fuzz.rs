@@ -12,7 +12,7 @@ use crate::action::{Action, Opened};
 use crate::adapter::Adapter;
 use crate::frame::{Framed, Framer};
 
-/// The most things that one input has done.
+/// Maximum number of steps for one input.
 const STEPS_MAX: usize = 4096;
 
 /// Feeds arbitrary bytes to an adapter whose session carries out every action: no panic, and each output message is

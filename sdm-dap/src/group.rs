@@ -22,7 +22,7 @@ pub(crate) struct Standing {
     pub(crate) bases: Vec<(IdSet, u32)>,
 }
 
-/// Tasks that are one thread.
+/// Tasks that are shown as one thread.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) tasks: IdSet,

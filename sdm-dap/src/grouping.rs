@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Tasks at these lines; line 0 runs.
+    /// Running or stopped tasks: those at line 0 run.
     fn tasks(places: &[(&str, u32)]) -> Tasks {
         let sets: Vec<IdSet> = places
             .iter()

@@ -21,24 +21,24 @@ use crate::whole::Whole;
 
 /// Time that a question to tasks may take.
 const QUERY_WAIT: Duration = Duration::from_secs(60);
-/// The most jobs under way.
+/// Maximum number of open jobs.
 pub(crate) const JOBS_MAX: usize = 4096;
 
 /// The purpose for which commands were sent.
 #[derive(Clone, Debug)]
 pub(crate) enum Purpose {
-    /// The programs are started, or attached to.
+    /// Start the programs, or attach to them.
     Begin,
-    /// Tasks run; what they did before.
+    /// Resume tasks; `before` are their stops before that.
     Run {
         said: &'static str,
         before: Vec<(Stop, IdSet)>,
     },
     /// Reads the stacks of stopped tasks.
     Stacks,
-    /// Tasks are stopped.
+    /// Stop tasks.
     Interrupt,
-    /// Tasks are ended.
+    /// Kill tasks.
     Kill,
     /// Detach from tasks.
     Detach,
@@ -65,12 +65,12 @@ pub(crate) enum Purpose {
     Parts {
         request: Request,
         object: String,
-        /// Which the first of them is.
+        /// Index of the first part.
         from: u32,
         /// The value.
         whole: Whole,
     },
-    /// An expression is evaluated.
+    /// Evaluate an expression.
     Evaluate {
         request: Request,
         expression: String,
@@ -87,7 +87,7 @@ pub(crate) enum Purpose {
     },
     /// Another client resumes tasks; their stops before that.
     Foreign(Vec<(Stop, IdSet)>),
-    /// A line of the console's.
+    /// Execute a command of a console line.
     Console(Box<ConsoleCommand>),
     /// A question with one answer.
     Ask {
@@ -98,10 +98,10 @@ pub(crate) enum Purpose {
     Nothing,
 }
 
-/// Which frames of a call stack are wanted.
+/// The requested frames of a call stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listing {
-    /// The thread, as the client calls it.
+    /// The client's id of the thread.
     pub(crate) id: i64,
     /// gdb's number of the thread, if the process has several.
     pub(crate) thread: Option<u32>,
@@ -128,11 +128,11 @@ pub(crate) enum Question {
         offset: i64,
         count: usize,
     },
-    /// Which libraries are loaded.
+    /// List the loaded libraries.
     Modules,
-    /// Which sources the programs are made of.
+    /// List the sources of the programs.
     Sources,
-    /// Whether there is code at a place.
+    /// Find out whether a location has code.
     Target(String),
     /// Completions for `length` characters from `start` on; the first `head` bytes of gdb's completions are left out.
     Words {
@@ -167,7 +167,7 @@ impl Purpose {
     }
 }
 
-/// Commands that were sent for one purpose.
+/// A group of commands that were sent for one purpose.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) purpose: Purpose,
@@ -200,7 +200,7 @@ impl Jobs {
         self.jobs.get(job).map(|job| &job.purpose)
     }
 
-    /// Takes answers in.
+    /// Adds answers to a command.
     pub(crate) fn take(
         &mut self,
         id: CommandId,
@@ -242,7 +242,7 @@ impl Jobs {
         }
     }
 
-    /// The next job that is over.
+    /// The next finished job; `None` if there is none.
     pub(crate) fn next_finished(&mut self) -> Option<Job> {
         self.finished.pop_front()
     }
@@ -361,7 +361,7 @@ impl Jobs {
         self.jobs.insert(self.last_job, job);
     }
 
-    /// The commands under way by which tasks run.
+    /// The open commands that resume tasks.
     pub(crate) fn moving(&self) -> Vec<CommandId> {
         let commands = self.commands.keys().copied();
         let moves = |id: &CommandId| self.purpose(*id).is_some_and(Purpose::moves);

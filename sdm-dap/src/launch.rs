@@ -30,11 +30,11 @@ pub(crate) enum Scope {
     /// All stopped tasks.
     #[default]
     All,
-    /// The tasks of the thread.
+    /// The tasks of one thread of the client.
     Class,
 }
 
-/// One word, or several.
+/// A single word, or several.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Words {
@@ -105,7 +105,7 @@ fn word(path: &str) -> String {
     format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The job of an attach.
+/// The job to which to attach.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct AttachedJob {

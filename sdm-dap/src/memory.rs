@@ -1,4 +1,4 @@
-//! Memory and instructions as the protocol has them.
+//! Memory and instructions in the form of the protocol.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::RequestError;
 
-/// The most instructions of one answer.
+/// Maximum number of instructions in one answer.
 pub(crate) const INSTRUCTIONS_MAX: usize = 4096;
 
 /// Parses an address from the client: `0x7ffe0` or a decimal number.
@@ -19,7 +19,7 @@ pub(crate) fn address(reference: &str) -> Option<u64> {
     }
 }
 
-/// Why a reference is none.
+/// The error for a memory reference that is not an address.
 pub(crate) fn no_address(reference: &str) -> RequestError {
     let reference: String = reference.chars().take(60).collect();
     RequestError::Tasks(format!("`{reference}` is no address"))

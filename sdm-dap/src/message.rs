@@ -9,10 +9,10 @@ use crate::error::RequestError;
 /// Maximum length of a client's text that is quoted in an answer, in characters.
 const ECHO_CHARS_MAX: usize = 200;
 
-/// A request of the client's.
+/// A request from the client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Request {
-    /// The client's number of it.
+    /// The client's sequence number of the request.
     pub(crate) seq: i64,
     /// Name of the request.
     pub(crate) command: String,
@@ -43,7 +43,7 @@ pub(crate) enum Said {
     Nothing(String),
 }
 
-/// Reads a body.
+/// Parses the body of a message.
 pub(crate) fn read(body: &[u8]) -> Said {
     match serde_json::from_slice::<RawMessage>(body) {
         Ok(raw) if raw.kind == "request" => Said::Request(Request {
@@ -68,7 +68,7 @@ impl Request {
         })
     }
 
-    /// The response to it.
+    /// The successful response to the request.
     pub(crate) fn response(&self, body: Value) -> Value {
         let mut response = json!({
             "type": "response",
@@ -82,7 +82,7 @@ impl Request {
         response
     }
 
-    /// The response that refuses it.
+    /// The response that refuses the request.
     pub(crate) fn refusal(&self, why: &RequestError) -> Value {
         let message = match why {
             RequestError::Cancelled => "cancelled".to_owned(),

@@ -51,7 +51,7 @@ impl OsThreads {
         self.number(id).is_some()
     }
 
-    /// gdb's number of it.
+    /// gdb's number of the thread with this id; `None` if the client does not know it.
     pub(crate) fn number(&self, id: i64) -> Option<u32> {
         let number = u32::try_from(id).ok()?;
         self.told.contains(&number).then_some(number)

@@ -10,7 +10,7 @@ use sdm_view::gather::Merged;
 const WAIT: Duration = Duration::from_millis(50);
 /// Most lines that wait.
 const LINES_MAX: usize = 1024;
-/// The longest set before a line, in bytes.
+/// Maximum length of a task set before a line, in bytes.
 const SET_BYTES_MAX: usize = 40;
 
 /// A piece of text of one stream: a line with its end, or the text before the next one.
@@ -38,12 +38,12 @@ impl Output {
         }
     }
 
-    /// There are several tasks from now on.
+    /// Begins to label lines with their tasks, as there are several.
     pub(crate) fn label(&mut self) {
         self.labelled = true;
     }
 
-    /// Takes in what some tasks have printed.
+    /// Adds output of some tasks.
     pub(crate) fn take(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             let text = String::from_utf8_lossy(line).into_owned();
@@ -54,7 +54,7 @@ impl Output {
         }
     }
 
-    /// When it is to be asked again.
+    /// The time at which output is due; `None` if it is due at once or there is none.
     pub(crate) fn due(&self) -> Option<Instant> {
         match self.pieces.len() > LINES_MAX {
             true => None,

@@ -13,7 +13,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// A number for a place, from 1.
+    /// Assigns a number to a location, from 1.
     pub(crate) fn add(&mut self, location: String) -> i64 {
         if self.known.len() >= PLACES_MAX {
             self.known.pop_front();
@@ -23,7 +23,7 @@ impl Places {
         self.first + i64::try_from(self.known.len()).unwrap_or(i64::MAX)
     }
 
-    /// The place of a number.
+    /// The location with this number.
     pub(crate) fn get(&self, id: i64) -> Option<&str> {
         let at = usize::try_from(id.saturating_sub(self.first).saturating_sub(1)).ok()?;
         self.known.get(at).map(String::as_str)

@@ -8,10 +8,10 @@ use sdm_debug::reply::BreakpointPlace;
 use sdm_idset::{IdSet, TaskId, set_text};
 use serde_json::{Value, json};
 
-/// The most breakpoints of one session.
+/// Maximum number of breakpoints of one session.
 pub(crate) const POINTS_MAX: usize = 4096;
 
-/// A breakpoint of the client's.
+/// A breakpoint as the client sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     /// The request; its number is the client's too.
@@ -73,7 +73,7 @@ impl Points {
         }
     }
 
-    /// The group's list is this from now on.
+    /// Replaces the breakpoints of a group; returns the changes to make.
     pub(crate) fn plan(&mut self, group: &str, wanted: Vec<PointSpec>) -> Plan {
         let mut plan = Plan::default();
         let mut before = self.groups.remove(group).unwrap_or_default();
@@ -104,7 +104,7 @@ impl Points {
         plan
     }
 
-    /// There is none.
+    /// True if there are no breakpoints.
     pub(crate) fn are_none(&self) -> bool {
         self.groups.values().all(Vec::is_empty)
     }
@@ -121,7 +121,7 @@ impl Points {
         }
     }
 
-    /// The breakpoint of this number.
+    /// The breakpoint with this number.
     pub(crate) fn find(&mut self, number: u32) -> Option<&mut Point> {
         let mut all = self.groups.values_mut().flatten();
         all.find(|point| point.number() == number)
@@ -223,12 +223,12 @@ impl Points {
         all
     }
 
-    /// The last number that was given.
+    /// The last assigned number.
     pub(crate) fn last_number(&self) -> u32 {
         self.last
     }
 
-    /// The numbers of all of them.
+    /// The numbers of all breakpoints.
     pub(crate) fn numbers(&self) -> Vec<u32> {
         let all = self.groups.values().flatten();
         all.map(Point::number).collect()
@@ -263,14 +263,14 @@ impl Points {
     }
 }
 
-/// The group of those in functions.
+/// The group of function breakpoints.
 pub(crate) const FUNCTIONS: &str = "functions";
 
-/// The group of those at instructions.
+/// The group of instruction breakpoints.
 pub(crate) const INSTRUCTIONS: &str = "instructions";
-/// The group of those at data.
+/// The group of data breakpoints.
 pub(crate) const DATA: &str = "data";
-/// The group of those at signals and exceptions.
+/// The group of breakpoints at signals and exceptions.
 pub(crate) const EXCEPTIONS: &str = "exceptions";
 
 /// The group of the breakpoints that were set by console lines.
@@ -299,7 +299,7 @@ pub(crate) const ENDING_FILTERS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The number and the condition of one.
+/// The number and the condition of a breakpoint.
 fn fields(spec: &mut PointSpec) -> (&mut u32, &mut Option<String>) {
     match spec {
         PointSpec::Break(spec) => (&mut spec.number, &mut spec.condition),
@@ -317,7 +317,7 @@ fn unconditional(spec: &PointSpec) -> PointSpec {
     spec
 }
 
-/// The command that inserts it.
+/// The command that inserts a breakpoint.
 pub(crate) fn insert(spec: PointSpec) -> Command {
     match spec {
         PointSpec::Break(spec) => Command::BreakInsert(spec),
@@ -326,7 +326,7 @@ pub(crate) fn insert(spec: PointSpec) -> Command {
     }
 }
 
-/// True for a command that inserts one.
+/// True for a command that inserts a breakpoint.
 pub(crate) fn is_insert(command: &Command) -> bool {
     matches!(
         command,

@@ -129,7 +129,7 @@ impl References {
         self.last
     }
 
-    /// A number for a frame.
+    /// Assigns a number to a frame.
     pub(crate) fn add_frame(&mut self, frame: Arc<FrameHandle>) -> i64 {
         let id = self.next();
         if self.frames.len() >= REFERENCES_MAX {
@@ -139,7 +139,7 @@ impl References {
         id
     }
 
-    /// A number for something with variables below it.
+    /// Assigns a number to a node with variables below it.
     pub(crate) fn add(&mut self, node: Node) -> i64 {
         let id = self.next();
         if self.nodes.len() >= REFERENCES_MAX {

@@ -17,9 +17,9 @@ use crate::tasks::Tasks;
 /// The request of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
-    /// A question that tasks answer.
+    /// Send this command to tasks and show the answers.
     Ask(Box<Command>),
-    /// Tasks are to stop.
+    /// Stop tasks.
     Interrupt,
     /// Restart the whole job; true to stop at `main`.
     Restart(bool),
@@ -84,7 +84,7 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestEr
     Ok(Some(Asked { tasks, wish }))
 }
 
-/// The expression of a question about a value.
+/// The expression of a command that evaluates one; `None` for other commands.
 pub(crate) fn expression(command: &Command) -> Option<&str> {
     match command {
         Command::Evaluate { expression } | Command::Print { expression, .. } => Some(expression),
@@ -118,7 +118,7 @@ fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<Option<IdSet>, RequestError> 
 struct Known<'a> {
     tasks: &'a Tasks,
     all: IdSet,
-    /// Set if a name is not known here.
+    /// Set to true if a name is unknown here.
     unknown: &'a Cell<bool>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn text(answers: &Answers) -> String {
     lines.0.take().trim_end_matches('\n').to_owned()
 }
 
-/// Text that is kept.
+/// A screen that keeps its text.
 #[derive(Clone, Default)]
 struct Lines(Rc<RefCell<String>>);
 

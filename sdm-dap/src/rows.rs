@@ -12,7 +12,7 @@ use crate::group::Group;
 /// A thread.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// The client's number of it, from 1.
+    /// The client's id of the thread, from 1.
     pub(crate) id: i64,
     pub(crate) group: Group,
 }
@@ -55,7 +55,7 @@ impl Rows {
         }
     }
 
-    /// Each task is a thread.
+    /// True if each task is a thread.
     pub(crate) fn is_by_rank(&self) -> bool {
         self.by_rank
     }
@@ -73,7 +73,7 @@ impl Rows {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Takes over how tasks are divided now.
+    /// Adopts the present division of tasks into threads; returns the changes.
     pub(crate) fn regroup(&mut self, mut groups: Vec<Group>) -> Changes {
         let before: Vec<i64> = self.rows.iter().map(|row| row.id).collect();
         let mut order: Vec<&Row> = self.rows.iter().collect();

@@ -11,7 +11,7 @@ const QUIET: Duration = Duration::from_millis(150);
 /// Longest delay of that message, and time after which a step reports the tasks that have not arrived.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// A step that not all have ended yet.
+/// A step that some tasks have not completed yet.
 #[derive(Debug)]
 pub(crate) struct Step {
     /// Since when.
@@ -31,7 +31,7 @@ pub(crate) struct Settling {
     pub(crate) asked: IdSet,
     pub(crate) first: Option<Instant>,
     pub(crate) last: Option<Instant>,
-    /// A step that is watched.
+    /// The step that is being watched; `None` if there is none.
     pub(crate) step: Option<Step>,
     /// Tasks that are to be stopped since the client's last request, and the number of attempts.
     pub(crate) pausing: (IdSet, u32),
@@ -44,7 +44,7 @@ pub(crate) struct Settling {
 }
 
 impl Settling {
-    /// Tasks run from now on.
+    /// Forgets earlier stops, as tasks are resumed.
     pub(crate) fn begin(&mut self) {
         self.first = None;
         self.last = None;
@@ -55,7 +55,7 @@ impl Settling {
         self.step = Some(step);
     }
 
-    /// When something is due.
+    /// The time at which stops or a step are due; `None` if none is.
     pub(crate) fn due(&self, tasks: &Tasks) -> Option<Instant> {
         let step = self.step.as_ref().map(|step| step.began + WAIT_MAX);
         let step = step.filter(|_| !tasks.running().is_empty());

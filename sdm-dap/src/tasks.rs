@@ -50,7 +50,7 @@ impl Tasks {
         self.set(tasks, Condition::Running);
     }
 
-    /// Some of them alone, as they are.
+    /// The state of a subset of the tasks.
     pub(crate) fn among(&self, few: &IdSet) -> Self {
         let entries = self.entries.iter();
         let entries = entries.map(|(known, tasks)| (known.clone(), tasks.intersection(few)));

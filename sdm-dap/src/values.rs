@@ -12,7 +12,7 @@ use crate::references::{Node, References};
 const VALUES_SHOWN_MAX: usize = 4;
 /// Maximum number of distinct values that are shown as rows below a variable.
 pub(crate) const VALUES_MAX: usize = 256;
-/// The longest set in a value, in bytes.
+/// Maximum length of a task set in a value, in bytes.
 const SET_BYTES_MAX: usize = 24;
 /// Maximum length of one of several values in a text, in characters.
 const PART_CHARS_MAX: usize = 40;
@@ -26,11 +26,11 @@ pub(crate) struct OneValue {
     pub(crate) node: Option<Node>,
 }
 
-/// A variable of several tasks.
+/// A variable, with its values in several tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// Which of several of the name it is.
+    /// Index among variables of the same name, from 0.
     place: usize,
     pub(crate) type_name: String,
     pub(crate) evaluate_name: Option<String>,
@@ -142,7 +142,7 @@ impl Variable {
         }
     }
 
-    /// `1 [0], 2 [1-3]`.
+    /// The values with their tasks, such as `1 [0], 2 [1-3]`.
     fn several(&self) -> String {
         let shown = self.values.iter().take(VALUES_SHOWN_MAX).map(|value| {
             let text: String = value.text.chars().take(PART_CHARS_MAX).collect();

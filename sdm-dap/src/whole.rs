@@ -7,11 +7,11 @@ use crate::memory;
 /// The way in which an expression names the parts of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WholeKind {
-    /// Members, or elements.
+    /// Members of a structure, or elements of an array.
     Plain,
     /// The value is a pointer: the parts are those of the object to which it points.
     Pointer,
-    /// Elements in Fortran.
+    /// Elements of a Fortran array.
     Fortran,
     /// A pretty-printer has made the parts, which no expression can name.
     Made,
@@ -54,13 +54,13 @@ impl WholeKind {
 /// A value whose parts are listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Whole {
-    /// Absent if none names it.
+    /// The expression of the value; `None` if no expression names it.
     pub(crate) expression: Option<String>,
     pub(crate) kind: WholeKind,
 }
 
 impl Whole {
-    /// The expression of one of its parts.
+    /// The expression of a part of the value; `None` if no expression names it.
     pub(crate) fn part(&self, child: &VarObject) -> Option<String> {
         let whole = self.expression.as_deref().map(operand)?;
         let part = child.expression.as_str();

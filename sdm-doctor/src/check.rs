@@ -8,9 +8,9 @@ pub enum Check {
     Programs,
     /// Whether there is a gdb that is not too old.
     Gdb,
-    /// gdb has Python.
+    /// Whether gdb has Python.
     GdbPython,
-    /// gdb can write the registers of this processor.
+    /// Whether gdb can write the registers of this processor.
     GdbRegisters,
     /// gdb can attach to a process of this user.
     Attach,
@@ -24,27 +24,27 @@ pub enum Check {
     Descriptors,
     /// The limit on processes.
     Processes,
-    /// Memory that is left.
+    /// The free memory.
     Memory,
-    /// The folder for sockets and records of sessions.
+    /// The folder for sockets and session records.
     RuntimeFolder,
     /// The ports of this host's addresses.
     Ports,
-    /// ssh is there, and reaches a host.
+    /// Whether ssh is installed and reaches a host.
     Ssh,
     /// sdm-server on another host, and its version.
     Server,
-    /// A connection to another host comes through.
+    /// Whether a connection to another host succeeds.
     Firewall,
-    /// Launchers of MPI.
+    /// The MPI launchers.
     Mpi,
-    /// A PMIx library, and what uses it.
+    /// The PMIx library, and the programs that use it.
     Pmix,
     /// Slurm answers.
     Slurm,
     /// A cluster's process and its agent.
     Cluster,
-    /// The job that is named is found.
+    /// Whether the named job is found.
     Job,
     /// Nothing prevents an attach to the target's processes.
     Target,
@@ -106,7 +106,7 @@ impl Check {
         }
     }
 
-    /// The check of this name.
+    /// The check with this name; `None` if there is none.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|check| check.name() == name)

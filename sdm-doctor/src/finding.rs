@@ -6,7 +6,7 @@ use crate::Check;
 
 /// Prefix of a line with a finding.
 const MARK: &str = "sdm-doctor";
-/// The longest line that is read, in bytes.
+/// Maximum length of a line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 16 << 10;
 
 /// The rating of a finding.
@@ -14,7 +14,7 @@ const LINE_BYTES_MAX: usize = 16 << 10;
 pub enum Verdict {
     /// The state is good.
     Good,
-    /// Something will fail.
+    /// An operation will fail.
     Bad,
     /// The state cannot be determined from here.
     Unknown,

@@ -38,7 +38,7 @@ const PLACES: [&str; 7] = [
     "usr/libexec/gdb",
 ];
 
-/// A gdb's version.
+/// The version of a gdb.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The major number.
@@ -81,9 +81,9 @@ pub struct Candidate {
 pub struct Places {
     /// Prefix of each system path; `/` except in tests.
     pub root: PathBuf,
-    /// Folders of programs, as in `PATH`.
+    /// The folders to search for gdbs, as in `PATH`.
     pub path: OsString,
-    /// Folders of modulefiles, as in `MODULEPATH`.
+    /// The folders to search for modulefiles, as in `MODULEPATH`.
     pub modules: OsString,
 }
 
@@ -178,7 +178,7 @@ pub fn other(candidates: &[Candidate]) -> String {
     )
 }
 
-/// Why a gdb of this version is refused.
+/// The text of the refusal of a gdb with this version.
 #[must_use]
 pub fn too_old(version: &str) -> String {
     format!("gdb {version} is too old: gdb {OLDEST} is the oldest that works")
@@ -266,7 +266,7 @@ fn expanded(root: &Path, place: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// The names in a folder, in their order.
+/// The names in a folder, sorted.
 fn entries(folder: &Path) -> Vec<OsString> {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<OsString> = found
@@ -277,7 +277,7 @@ fn entries(folder: &Path) -> Vec<OsString> {
     names
 }
 
-/// The gdbs in a folder: `gdb`, `gdb-14`, `gdb14`.
+/// The names of the gdbs in a folder, such as `gdb`, `gdb-14`, `gdb14`.
 fn names_of(folder: &Path) -> Vec<OsString> {
     let is_gdb = |name: &OsString| {
         let rest = name.as_bytes().strip_prefix(b"gdb");

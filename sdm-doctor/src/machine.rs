@@ -25,7 +25,7 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// The machine whose files are below this root.
+    /// The machine whose file system has this root.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }

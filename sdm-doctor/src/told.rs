@@ -12,7 +12,7 @@ const MARK: &str = "sdm-doctor-";
 /// One line of a host's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Which SDM is there.
+    /// The version of SDM on the host.
     Version {
         /// The version.
         version: String,

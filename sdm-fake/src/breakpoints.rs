@@ -8,7 +8,7 @@ use sdm_idset::TaskId;
 use super::points::Point;
 use super::task::{Task, no_such};
 
-/// The most breakpoints of one task.
+/// Maximum number of breakpoints of one task.
 const BREAKPOINTS_MAX: usize = 4096;
 
 impl Task {

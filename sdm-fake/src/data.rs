@@ -18,7 +18,7 @@ const LIST_LINES: u32 = 10;
 /// Made-up addresses of the program's code and data.
 const CODE: u64 = 0x40_1000;
 const DATA: u64 = 0x60_0000;
-/// The registers that it has.
+/// The names of the fake's registers.
 const REGISTERS: [&str; 3] = ["pc", "sp", "fp"];
 /// Maximum number of watchpoints, of catchpoints and of variable objects of one task.
 const THINGS_MAX: usize = 256;
@@ -173,7 +173,7 @@ impl Task {
         }
     }
 
-    /// A watchpoint or a catchpoint is set.
+    /// Sets a watchpoint or a catchpoint.
     pub(super) fn insert_quiet(&mut self, command: &Command) -> Result<Reply, Failure> {
         let (number, kind, what) = match command {
             Command::WatchInsert(spec) => (spec.number, "hw watchpoint", spec.expression.clone()),
@@ -262,7 +262,7 @@ impl Task {
         Ok(Reply::Variables(named.collect::<Result<_, _>>()?))
     }
 
-    /// The selected frame's function, file and line.
+    /// Function, file and line of the selected frame.
     fn innermost(&self, scenario: &Scenario, id: TaskId) -> (String, String, u32) {
         let frames = self.frames(scenario, id);
         let frame = frames.into_iter().nth(self.life.level as usize);

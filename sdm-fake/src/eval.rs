@@ -50,7 +50,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Takes the next of `symbols`.
+    /// Consumes the next symbol if it is one of `symbols`.
     fn symbol(&mut self, symbols: &[&'static str]) -> Option<&'static str> {
         let rest = self.skip();
         let next = *symbols.iter().find(|symbol| rest.starts_with(**symbol))?;

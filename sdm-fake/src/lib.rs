@@ -39,7 +39,7 @@ use sdm_debug::{
 };
 use task::{RunKind, Task};
 
-/// Tasks that follow a [`Scenario`].
+/// A backend whose tasks follow a [`Scenario`].
 pub struct FakeBackend {
     scenario: Arc<Scenario>,
     tasks: BTreeMap<TaskId, Task>,
@@ -57,15 +57,15 @@ pub struct FakeBackend {
 enum Timer {
     /// The current command's answer is due.
     Answer(CommandId),
-    /// The run of this number ends.
+    /// The run with this number ends.
     RunEnd(u32),
     /// The run with this number prints on a stream.
     Print(u32, Stream),
     /// An interrupt takes effect.
     Interrupt(CommandId),
-    /// The gdb of this life dies.
+    /// The gdb of the life with this number dies.
     GdbDies(u32),
-    /// The task ends with the backend.
+    /// The task ends with the session.
     ShutDown,
     /// The detached program of this life ends.
     LeftEnds(u32),

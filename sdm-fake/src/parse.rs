@@ -8,7 +8,7 @@ use super::scenario::{
     Delay, DelayKey, End, Place, RunEnd, SCENARIO_BYTES_MAX, Scenario, ScenarioError, Section,
 };
 
-/// The most lines printed at once.
+/// Maximum number of lines printed at once.
 const OUTPUT_LINES_MAX: u32 = 10_000;
 
 /// An error in a line of a scenario.
@@ -23,27 +23,27 @@ pub enum Wrong {
     /// The seed is set inside a section, but belongs to the whole scenario.
     #[error("seed stands before the first section")]
     LateSeed,
-    /// Tasks are named that are no set.
+    /// An invalid set of tasks.
     #[error("'{text}' is no set: {source}")]
     Set {
         /// The text in place of a set.
         text: String,
-        /// Why it is none.
+        /// The reason why it is invalid.
         source: sdm_idset::ParseError,
     },
     /// A number of output lines outside the permitted range.
     #[error("output_lines is 1 to {OUTPUT_LINES_MAX}")]
     OutputLines,
-    /// Input is neither echoed nor ignored.
+    /// A value of `stdin` other than `echo` and `ignore`.
     #[error("expected echo or ignore, not '{0}'")]
     Stdin(String),
     /// A name must follow the key.
     #[error("expected `{0} NAME = ...`")]
     NoName(String),
-    /// There is no such key.
+    /// An unknown key.
     #[error("unknown key '{0}'")]
     Key(String),
-    /// There is no such command.
+    /// An unknown command.
     #[error("no command is called '{0}'")]
     Command(String),
     /// A malformed or too large number.
@@ -58,7 +58,7 @@ pub enum Wrong {
     /// A malformed stack frame.
     #[error("'{0}' is no frame: expected FUNCTION or FUNCTION FILE:LINE")]
     Frame(String),
-    /// Output comes without a pause.
+    /// Output without any pause.
     #[error("a program cannot print all the time: expected a time above 0")]
     AllTheTime,
 }
@@ -273,7 +273,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, Wrong> {
     text.parse().map_err(|_| Wrong::Number(text.to_owned()))
 }
 
-/// `10ms`, `2s`, `250us`, `0`, or a range `1ms..5ms`.
+/// Parses `10ms`, `2s`, `250us`, `0`, or a range `1ms..5ms`.
 fn delay(text: &str) -> Result<Delay, Wrong> {
     let (low, high) = text.split_once("..").unwrap_or((text, text));
     let (low, high) = (duration(low)?, duration(high)?);

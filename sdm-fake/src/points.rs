@@ -2,7 +2,7 @@
 
 use sdm_debug::command::BreakSpec;
 
-/// A breakpoint of the front-end's.
+/// A breakpoint of the front-end.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
     pub(super) spec: BreakSpec,

@@ -219,7 +219,7 @@ impl FakeBackend {
         }
     }
 
-    /// The process is gone from us.
+    /// Records that the task has no process any more.
     pub(super) fn ended(&mut self, id: TaskId, state: TaskState) {
         let task = self.task(id);
         task.become_state(state.clone());

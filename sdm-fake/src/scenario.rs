@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::parse::{self, Wrong};
 
-/// The longest scenario text, in bytes.
+/// Maximum length of a scenario's text, in bytes.
 pub const SCENARIO_BYTES_MAX: usize = 1 << 20;
 
 /// The script for the tasks of a [`super::FakeBackend`].
@@ -49,7 +49,7 @@ pub struct Scenario {
     pub(super) sections: Vec<Section>,
 }
 
-/// Why a text is no scenario.
+/// The error for an invalid scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("scenario, line {line}: {what}")]
 pub struct ScenarioError {
@@ -64,7 +64,7 @@ pub(super) type Delay = RangeInclusive<Duration>;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Section {
-    /// `None` for all.
+    /// The tasks of the section; `None` for all.
     pub(super) tasks: Option<IdSet>,
     pub(super) delays: Vec<(DelayKey, Delay)>,
     pub(super) refuses_interrupt: Option<bool>,
@@ -87,7 +87,7 @@ pub(super) struct Section {
 pub(super) enum DelayKey {
     Start,
     Answer,
-    /// The answer to the command of this name.
+    /// The answer to the command with this name.
     AnswerTo(String),
     Step,
     Interrupt,
@@ -137,7 +137,7 @@ impl Scenario {
         self.of(task).rev().find_map(get)
     }
 
-    /// The sections that hold the task.
+    /// The sections that contain the task, in order.
     fn of(&self, task: TaskId) -> impl DoubleEndedIterator<Item = &Section> {
         self.sections
             .iter()
@@ -160,7 +160,7 @@ impl Scenario {
             .unwrap_or_default()
     }
 
-    /// A time within a delay.
+    /// Chooses a time within a delay.
     pub(super) fn choose(&self, task: TaskId, delay: &Delay, salt: u64) -> Duration {
         let width = delay.end().saturating_sub(*delay.start());
         let width = u64::try_from(width.as_micros()).unwrap_or(u64::MAX);
@@ -256,7 +256,7 @@ impl Scenario {
     }
 }
 
-/// `text` with `{rank}`, `{rank%K}` and `{n}` filled in.
+/// Replaces `{rank}`, `{rank%K}` and `{n}` in a text.
 pub(super) fn fill(text: &str, task: TaskId, n: u64) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

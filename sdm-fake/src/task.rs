@@ -23,7 +23,7 @@ pub(super) struct Task {
     pub(super) kind: RunKind,
     /// Number of runs opened so far.
     pub(super) generation: u32,
-    /// The command that takes its time.
+    /// The command whose answer is due later; `None` if there is none.
     pub(super) current: Option<(CommandId, Command)>,
     /// Later commands, in order.
     pub(super) queue: VecDeque<(CommandId, Command)>,
@@ -35,7 +35,7 @@ pub(super) struct Task {
     pub(super) silent: Vec<CommandId>,
     /// True if the start under way was cancelled, so that its end is reported as an event.
     pub(super) disowned: bool,
-    /// True once the backend has ended it.
+    /// True once the backend has ended the task.
     pub(super) left: bool,
     pub(super) breakpoints: Vec<Point>,
     /// Watchpoints and catchpoints.
@@ -53,9 +53,9 @@ pub(super) struct Life {
     pub(super) steps: u32,
     /// Number of functions of the script's stack that have returned.
     pub(super) finished: u32,
-    /// The selected frame, 0 for the innermost.
+    /// Level of the selected frame; 0 is the innermost.
     pub(super) level: u32,
-    /// The selected thread, from 1 on.
+    /// Number of the selected thread, from 1.
     pub(super) thread: u32,
     /// Number of lines that the program has printed.
     pub(super) printed: u64,
@@ -71,15 +71,15 @@ pub(super) struct Life {
     pub(super) listed: u32,
 }
 
-/// Kinds of run.
+/// Kinds of runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum RunKind {
-    /// Until the script's next end.
+    /// Until the next end in the script.
     #[default]
     Free,
     /// A number of steps, a line each.
     Step(u32),
-    /// Until the function returns.
+    /// Until the selected function returns.
     Finish,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Run {
 }
 
 impl Task {
-    /// Moves to another state.
+    /// Changes the task's state.
     pub(super) fn become_state(&mut self, next: TaskState) {
         assert!(
             self.state.may_become(&next),
@@ -318,7 +318,7 @@ impl Task {
         Ok(Reply::Done)
     }
 }
-/// A value that is there whole.
+/// A value that is not shortened.
 pub(super) fn value(text: &str) -> Value {
     Value {
         text: text.to_owned(),

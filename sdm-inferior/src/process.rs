@@ -49,12 +49,12 @@ impl Identity {
         self.pid
     }
 
-    /// Kills it, unless it is gone.
+    /// Kills the process, unless it has ended.
     pub fn kill(&self) {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Sends it a signal, unless it is gone.
+    /// Sends a signal to the process, unless it has ended.
     pub fn signal(&self, signal: Signal) {
         if self.is_alive() {
             let _ = kill(Pid::from_raw(self.pid), signal);

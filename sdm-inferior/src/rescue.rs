@@ -28,7 +28,7 @@ pub struct Rescue {
     pub stays: Option<Stay>,
 }
 
-/// Why a process stays stopped.
+/// The reason why a process stays stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stay {
     /// This signal has stopped it, and no debugger sends it.
@@ -37,7 +37,7 @@ pub enum Stay {
     Unknown(Errno),
 }
 
-/// Why nothing could be done for a process.
+/// The reason why a process could not be rescued.
 #[derive(Debug, thiserror::Error)]
 pub enum RescueError {
     /// The process has ended.

@@ -37,13 +37,13 @@ const TRAPS: &[&[u8]] = &[
     &[0x01, 0xde],
 ];
 
-/// The addresses of instructions are multiples of it.
+/// The alignment of instructions, in bytes.
 const ALIGNMENT: usize = match TRAPS {
     [first] => first.len(),
     _ => 2,
 };
 
-/// Code of a file, mapped.
+/// A private executable mapping of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Code {
     start: u64,
@@ -63,7 +63,7 @@ pub struct Breakpoint {
     pub path: PathBuf,
     /// Its offset in the file.
     pub offset: u64,
-    /// The file's bytes.
+    /// The original bytes from the file.
     before: Vec<u8>,
 }
 

@@ -62,7 +62,7 @@ impl GoOn {
 
 extern "C" fn on_nothing(_: libc::c_int) {}
 
-/// Sets a property of a descriptor.
+/// Sets a property of a descriptor by `fcntl`.
 fn set(fd: &OwnedFd, what: i32, value: i32) -> io::Result<()> {
     // SAFETY: the descriptor is open, the properties that are set here are numbers, and no memory is touched.
     match unsafe { libc::fcntl(fd.as_raw_fd(), what, value) } {

@@ -27,7 +27,7 @@ const STOPS_ATTACHED: u32 = 30;
 /// The number for a gdb that has attached to nothing: the program that it has started dies with it, and killing it
 /// does no harm.
 const STOPS_STARTED: u32 = 3;
-/// The pause between two of these.
+/// Pause between two of these attempts.
 const STOP_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum delay after gdb's end until a pending stop by gdb takes effect.
 const LATE_STOP: Duration = Duration::from_millis(100);
@@ -47,7 +47,7 @@ pub struct Warden(OwnedFd);
 /// A message to the warden: gdb, a process, and the kind of message. It is short enough to be written atomically.
 type Word = [i32; 3];
 
-/// There is this gdb.
+/// A message that names a new gdb.
 const GDB: i32 = 0;
 /// The gdb is to attach to this process, which runs.
 const RUNS: i32 = 1;
@@ -99,17 +99,17 @@ impl Warden {
 /// A gdb.
 struct WatchedGdb {
     pid: i32,
-    /// Readable when it has ended.
+    /// Readable once the gdb has ended.
     end: OwnedFd,
     attached: Vec<Attached>,
 }
 
-/// A process that it attaches to.
+/// A process to which the gdb attaches.
 struct Attached {
     who: Identity,
     /// True if it was stopped before.
     stopped: bool,
-    /// Traps that were in it before.
+    /// Trap instructions in its code from before the attach.
     foreign: Vec<u64>,
 }
 
@@ -228,7 +228,7 @@ enum WardenStep {
     Stop,
     /// Nothing is done: it may be about to end.
     Wait,
-    /// It is killed.
+    /// The gdb is killed.
     Kill,
 }
 
@@ -312,7 +312,7 @@ fn asleep(pid: i32) -> Option<u64> {
     stat.cpu_ticks().filter(|_| stat.state() == State('S'))
 }
 
-/// Whether a thread of a traced process runs.
+/// True if a thread of a traced process runs.
 fn is_let_run(pid: i32) -> bool {
     let process = proc::of(pid);
     let mut threads = process.thread_ids().into_iter().flatten();
@@ -322,7 +322,7 @@ fn is_let_run(pid: i32) -> bool {
     })
 }
 
-/// The processes that a gdb traces.
+/// The pids of the processes that a gdb traces.
 fn traced_by(gdb: i32) -> Vec<i32> {
     let is_its = |status: proc::Status| status.tracer() == Some(gdb);
     let pids = proc::pids().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Instructions as text, as gdb writes them.
+//! Disassembly of instructions, in gdb's notation.
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction};
 

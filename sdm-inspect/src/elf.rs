@@ -13,9 +13,9 @@ const SECTION_BYTES_MAX: u64 = 2 << 30;
 /// Smallest page size of any host, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
-/// The bytes of a section.
+/// The content of a section.
 pub(crate) type Slice = EndianSlice<'static, NativeEndian>;
-/// A file of this machine's architecture.
+/// An ELF file of this machine's word size and byte order.
 pub(crate) type File = ElfFile64<'static, object::NativeEndian>;
 
 /// A mapped ELF file, which is kept for the lifetime of this process.
@@ -99,7 +99,7 @@ impl Image {
         })
     }
 
-    /// The number by which its maker names it.
+    /// The build id of the file; `None` if it has none.
     pub(crate) fn build_id(&self) -> Option<&'static [u8]> {
         self.file.build_id().ok().flatten()
     }

@@ -15,7 +15,7 @@ use sdm_system::proc::{self, Mapping, Process};
 
 use crate::sys;
 
-/// A file that is in memory.
+/// A file mapped into memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Opened {
     pub(crate) bytes: &'static [u8],
@@ -96,7 +96,7 @@ pub(crate) fn below(root: &Path, path: &Path) -> std::path::PathBuf {
     }
 }
 
-/// The last part of a path, as text.
+/// The last component of a path, as text.
 pub(crate) fn base_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()

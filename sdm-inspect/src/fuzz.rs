@@ -8,7 +8,7 @@ use crate::python;
 
 /// Number of reads of memory after which the process appears to have ended.
 const READS_MAX: u32 = 20_000;
-/// The first address of the process's memory.
+/// Address of the first byte of the process's memory.
 const BEGIN: u64 = 1 << 20;
 
 /// Memory in which these bytes repeat without end. Every pointer leads into them, so that walks go far.

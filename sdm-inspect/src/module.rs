@@ -14,14 +14,14 @@ use crate::rules::Rules;
 use crate::snapshot::read_memory;
 use crate::symbols::{Function, Line, Symbols};
 
-/// The kernel's own code in each process.
+/// The name of the vDSO, the kernel's code in each process.
 const OF_KERNEL: &str = "[vdso]";
-/// The most that is read of it.
+/// Maximum size of the vDSO that is read, in bytes.
 const OF_KERNEL_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of addresses per file whose names are cached.
 const KNOWN_MAX: usize = 1 << 16;
 
-/// A file of code.
+/// A file with executable code.
 pub(crate) struct Module {
     pub(crate) image: Image,
     /// The file name without directories.
@@ -100,7 +100,7 @@ fn remember<T>(known: &RefCell<HashMap<u64, T>>, address: u64, what: T) {
     known.insert(address, what);
 }
 
-/// Which file that is: device, number, and name.
+/// The identity of a mapped file: device, inode number, and name.
 type Key = (String, u64, OsString);
 
 /// All modules seen so far.

@@ -16,7 +16,7 @@ use sdm_text::printable_name;
 
 use crate::kernel;
 
-/// The most holders that are named.
+/// Maximum number of holders that are named.
 const HOLDERS_MAX: usize = 16;
 /// Maximum number of processes that are searched for the other end of a pipe.
 const PROCESSES_MAX: usize = 4096;

@@ -11,12 +11,12 @@ use crate::snapshot::{RETURN_ADDRESS, Registers, STACK_POINTER, Thread};
 
 /// Maximum number of operations that are evaluated of an expression, since a file could have an endless one.
 const OPERATIONS_MAX: u32 = 4096;
-/// The bytes of an address.
+/// Size of an address, in bytes.
 const ADDRESS_BYTES: u8 = 8;
 
-/// A way from a function to its caller.
+/// The result of unwinding one frame.
 pub(crate) struct Step {
-    /// The registers in the caller.
+    /// The registers of the caller.
     pub(crate) caller: Registers,
     /// Canonical frame address of the frame that is left.
     pub(crate) cfa: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Step {
     pub(crate) is_signal: bool,
 }
 
-/// Why there is none.
+/// The reason why a frame cannot be unwound.
 pub(crate) enum NoStep {
     /// The function has no caller.
     Bottom,

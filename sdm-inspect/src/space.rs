@@ -12,7 +12,7 @@ use crate::module::{Module, Modules};
 pub(crate) struct Space {
     mappings: Vec<Mapping>,
     code: Vec<Code>,
-    /// The name of the program's file.
+    /// File name of the program, without directories.
     program: Option<String>,
     /// The kernel's addresses of the program; `None` if unknown.
     image: Option<Image>,
@@ -21,7 +21,7 @@ pub(crate) struct Space {
 /// Start and end of a program's code, and start of its stack. They change at an `exec`.
 type Image = [u64; 3];
 
-/// A mapping that holds code.
+/// An executable mapping.
 struct Code {
     start: u64,
     end: u64,

@@ -111,7 +111,7 @@ impl Drop for RawTerminal {
     }
 }
 
-/// The way to the keeper, for several threads.
+/// The connection to the keeper, shared by several threads.
 #[derive(Clone)]
 struct ToKeeper {
     stream: Arc<Mutex<UnixStream>>,

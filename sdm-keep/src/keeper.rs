@@ -27,7 +27,7 @@ const OPEN_WAIT: Duration = Duration::from_secs(5);
 const LET_GO_WAIT: Duration = Duration::from_secs(1);
 /// Time in which output may come after the program's end.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(1);
-/// The most callers at a time.
+/// Maximum number of simultaneous clients.
 const CALLERS_MAX: usize = 32;
 /// The line that reports that the keeper listens.
 pub(crate) const READY: &str = "ready";
@@ -76,21 +76,21 @@ pub fn keep(options: KeeperOptions) -> Result<(), KeepError> {
     Ok(())
 }
 
-/// Why nothing is kept.
+/// The reason why a session was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
     /// The name.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The pseudo-terminal or the program.
+    /// The pseudo-terminal or the program could not be started.
     #[error("keep {program}: {what}")]
     Start {
-        /// The program that was to be started.
+        /// The program to be kept.
         program: String,
-        /// The step that failed, and the system's reason.
+        /// The failed step, and the system's reason.
         what: String,
     },
-    /// A thread or a descriptor.
+    /// A thread or a descriptor could not be made.
     #[error("keep a session: {0}")]
     Io(#[from] io::Error),
 }
@@ -109,7 +109,7 @@ struct State {
     /// The terminals' connections, kept to shut them down.
     streams: HashMap<TerminalId, UnixStream>,
     callers: usize,
-    /// True once no more output can come.
+    /// True once the program's output has ended.
     closed: bool,
 }
 
@@ -161,7 +161,7 @@ impl Keeper {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `done` holds, at most so long.
+    /// Waits until `done` is true, at most for the time `wait`.
     fn wait_until(&self, wait: Duration, mut done: impl FnMut(&mut State) -> bool) {
         let waited = self
             .changed

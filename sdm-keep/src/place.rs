@@ -12,21 +12,21 @@ use sdm_system::listening::{self, SocketFile};
 
 use crate::wire::{self, Frame};
 
-/// The longest name of a session, in bytes.
+/// Maximum length of a session's name, in bytes.
 const NAME_BYTES_MAX: usize = 40;
 /// Time that a keeper has to describe itself.
 const ASK_WAIT: Duration = Duration::from_secs(5);
-/// The most sessions that are listed.
+/// Maximum number of sessions that are listed.
 const SESSIONS_MAX: usize = 1000;
 
 /// The name of a kept session, which is valid as a file name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// Why there is no such session.
+/// The reason why a session cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// A text that names no session.
+    /// A text that is not a valid name.
     #[error(
         "session '{0}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and begins with none of '.' and '-'"
     )]
@@ -123,11 +123,11 @@ impl Name {
 /// A kept session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The session's name, as `sdm resume` takes it.
+    /// The session's name, as accepted by `sdm resume`.
     pub name: String,
     /// Time since its start.
     pub age: Duration,
-    /// Whether a terminal is lent to it.
+    /// True if a terminal is connected to it.
     pub attached: bool,
     /// The command line.
     pub command: String,

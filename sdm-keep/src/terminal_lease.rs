@@ -56,7 +56,7 @@ impl TerminalLease {
         }
     }
 
-    /// The program printed something.
+    /// Adds output of the program.
     pub fn print(&mut self, bytes: &[u8]) {
         self.ring.push(bytes);
     }
@@ -66,7 +66,7 @@ impl TerminalLease {
         self.exited = Some(code);
     }
 
-    /// The code that the program ended with.
+    /// The program's exit code; `None` until it has ended.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         self.exited
@@ -197,7 +197,7 @@ impl TerminalLease {
 /// A terminal's message that is not for the lease itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Heard {
-    /// Typed, for the program.
+    /// Keyboard input for the program.
     Typed(Vec<u8>),
     /// The terminal has a new size.
     Resized(Size),

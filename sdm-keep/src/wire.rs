@@ -9,7 +9,7 @@
 
 use std::io::{self, Read, Write};
 
-/// The largest body of a frame, in bytes.
+/// Maximum size of a frame's body, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 const HEADER_BYTES: usize = 5;
 
@@ -32,7 +32,7 @@ pub enum Frame {
     Begin {
         /// Number of bytes that nobody will see.
         dropped: u64,
-        /// Counted from the program's first byte.
+        /// Position counted from the program's first byte.
         at: u64,
     },
     /// To the terminal: output.
@@ -45,7 +45,7 @@ pub enum Frame {
     About {
         /// Seconds since the start.
         age_s: u64,
-        /// Whether a terminal has it.
+        /// True if a terminal is connected to the program.
         attached: bool,
         /// The command line.
         command: String,
@@ -55,9 +55,9 @@ pub enum Frame {
 /// Size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The number of lines.
+    /// Number of lines.
     pub rows: u16,
-    /// The number of characters in a line.
+    /// Number of characters per line.
     pub columns: u16,
 }
 

@@ -1,6 +1,6 @@
-//! The c-strings of MI: `"a\tb\303\274"`.
+//! C strings in MI notation: `"a\tb\303\274"`.
 
-/// The bytes as an MI c-string, quotes included.
+/// The bytes as a quoted MI C string.
 #[must_use]
 pub fn quote(bytes: &[u8]) -> String {
     use std::fmt::Write;

@@ -6,7 +6,7 @@ use super::{Record, parse_line};
 /// Maximum length of a line, in bytes. Of a longer one only the token is kept.
 pub const LINE_BYTES_MAX: usize = 8 << 20;
 
-/// One line of gdb's output.
+/// One line of gdb's output, complete or shortened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A line without its end.
@@ -79,7 +79,7 @@ impl LineReader {
         self.end += count;
     }
 
-    /// Takes the next bytes.
+    /// Adds bytes of any size.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = self.room();
@@ -90,7 +90,7 @@ impl LineReader {
         }
     }
 
-    /// The next complete line, if any.
+    /// The next complete line; `None` if there is none.
     pub fn next_line(&mut self) -> Option<Line> {
         let found = self.find_line()?;
         let bytes = found.bytes;
@@ -102,7 +102,7 @@ impl LineReader {
         })
     }
 
-    /// The next complete line, read.
+    /// The next complete line as a record; `None` if there is none.
     pub fn next_record(&mut self) -> Option<Record> {
         loop {
             let found = self.find_line()?;

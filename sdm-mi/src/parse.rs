@@ -8,14 +8,14 @@ use super::{Results, Value};
 pub enum Record {
     /// `12^done,...`: the answer to a command.
     Result {
-        /// The command's number.
+        /// The token of the command; `None` if it had none.
         token: Option<u64>,
         /// The result class.
         class: ResultClass,
         /// The results.
         results: Results,
     },
-    /// `*stopped,...`: something that happened.
+    /// `*stopped,...`: a report of an event.
     Async {
         /// Token of the command that caused it, if gdb gives it.
         token: Option<u64>,
@@ -26,7 +26,7 @@ pub enum Record {
         /// The results.
         results: Results,
     },
-    /// `~"..."`: text for a person.
+    /// `~"..."`: text for users.
     Stream {
         /// The origin of the text: console, program (target) or log.
         kind: StreamKind,
@@ -35,7 +35,7 @@ pub enum Record {
     },
     /// `(gdb)`: gdb is ready for the next command.
     Prompt,
-    /// A line longer than what is kept.
+    /// A line that was too long to keep.
     TooLong {
         /// The token of the command, if the line was an answer.
         token: Option<u64>,
@@ -64,20 +64,20 @@ pub enum ResultClass {
 /// Kinds of asynchronous records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncKind {
-    /// `*`: the program's running or stopping.
+    /// `*`: the program runs or has stopped.
     Exec,
     /// `+`: progress.
     Status,
-    /// `=`: anything else.
+    /// `=`: any other notification.
     Notify,
 }
 
-/// Kinds of text.
+/// The origins of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
-    /// `~`: the answer of a console command.
+    /// `~`: output of a console command.
     Console,
-    /// `@`: the program's output, where gdb forwards it.
+    /// `@`: output of the program, if gdb forwards it.
     Target,
     /// `&`: gdb's log.
     Log,
@@ -152,7 +152,7 @@ fn read_record(line: &[u8]) -> Option<Record> {
     }
 }
 
-/// The number in front of a record.
+/// The token in front of a record, and the rest of the line.
 fn read_token(line: &[u8]) -> (Option<u64>, &[u8]) {
     let digits = line.iter().take_while(|b| b.is_ascii_digit()).count();
     let (digits, rest) = line.split_at(digits);
@@ -162,7 +162,7 @@ fn read_token(line: &[u8]) -> (Option<u64>, &[u8]) {
     (token, rest)
 }
 
-/// `class,name=value,...` to the end of the line.
+/// Parses `class,name=value,...` up to the end of the line.
 fn read_class(rest: &[u8]) -> Option<(String, Results)> {
     let mut cursor = Cursor { input: rest, at: 0 };
     let class = cursor.read_name()?;

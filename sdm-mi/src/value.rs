@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::quote;
 
-/// A value: a constant, a tuple, or a list.
+/// A value in a GDB/MI record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// `"text"`.
@@ -79,7 +79,7 @@ impl Value {
         }
     }
 
-    /// The elements of a list, named or not.
+    /// The elements of a list, with or without names.
     pub fn items(&self) -> impl Iterator<Item = &Value> {
         let (list, named): (&[Value], &[(String, Value)]) = match self {
             Self::List(list) => (list, &[]),
@@ -100,7 +100,7 @@ impl Results {
             .sum()
     }
 
-    /// The first value of this name.
+    /// The first value with this name.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.0
@@ -109,7 +109,7 @@ impl Results {
             .map(|(_, value)| value)
     }
 
-    /// The first constant of this name.
+    /// The first constant with this name.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.value(name)?.as_text()
@@ -127,7 +127,7 @@ impl Results {
         u64::from_str_radix(self.text(name)?.strip_prefix("0x")?, 16).ok()
     }
 
-    /// The first tuple of this name.
+    /// The first tuple with this name.
     #[must_use]
     pub fn tuple(&self, name: &str) -> Option<&Results> {
         self.value(name)?.as_tuple()
@@ -138,7 +138,7 @@ impl Results {
         self.value(name).into_iter().flat_map(Value::items)
     }
 
-    /// The tuples in the list of this name.
+    /// The tuples in the list with this name.
     pub fn tuples(&self, name: &str) -> impl Iterator<Item = &Results> {
         self.items(name).filter_map(Value::as_tuple)
     }

@@ -4,7 +4,7 @@
 
 use sdm_mi::fuzz_mi;
 
-/// Deterministic, and all that is needed here.
+/// A small deterministic random number generator.
 struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// Bytes that mean something to the reader.
+/// Bytes that are significant to the parser.
 const TELLING: &[u8] = b"\"\\{}[],=^*~@&+\n\r0179abc-\x00\xff\xc3";
 
 fn mutate(random: &mut Random, lines: &[&[u8]]) -> Vec<u8> {

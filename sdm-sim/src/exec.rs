@@ -79,7 +79,7 @@ impl OwnTasks for TasksAtOnce<'_> {
     }
 }
 
-/// The tasks of one server.
+/// The simulated execution of commands by the tasks of one server.
 #[derive(Default)]
 pub(crate) struct Executor {
     running: BTreeMap<CommandId, Running>,
@@ -89,7 +89,7 @@ pub(crate) struct Executor {
     said: BTreeMap<(TaskId, bool), u32>,
     paused: bool,
     held: VecDeque<(TaskId, usize)>,
-    /// True once the simulation wants everything answered.
+    /// True once every command must be answered.
     nothing_hangs: bool,
     is_down: bool,
 }

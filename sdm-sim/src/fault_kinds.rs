@@ -5,17 +5,17 @@
 pub(crate) enum Fault {
     /// A connection breaks, and both ends notice.
     Reset,
-    /// Bytes are changed under way.
+    /// Bytes are changed in transit.
     Tamper,
     /// A connection gets slow.
     SlowLink,
-    /// A process is gone, its host is not.
+    /// A process dies, but its host stays up.
     Crash,
     /// A process and its parent crash at the same moment.
     CrashPair,
     /// A process crashes, and then its parent while the parent adopts the children of the process.
     CrashAdopter,
-    /// A third of all processes.
+    /// A third of all processes crash.
     CrashMany,
     /// A stranger, who is no member, calls.
     Stranger,
@@ -23,9 +23,9 @@ pub(crate) enum Fault {
     PauseDelivery,
     /// A process is stopped for a time too short to count as silent.
     Stop,
-    /// A process is stopped for longer than that.
+    /// A process is stopped for a time long enough to count as silent.
     StopLong,
-    /// A process runs in fits and starts.
+    /// A process is stopped and resumed repeatedly.
     Slow,
     /// Bytes are held up in one direction.
     BlockOneWay,

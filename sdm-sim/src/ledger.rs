@@ -10,7 +10,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use crate::spec::{Spec, event_of};
 
-/// A law that was broken.
+/// A violation of a law.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// The invariant, in a few words that never change.
@@ -19,7 +19,7 @@ pub struct Violation {
     pub text: String,
 }
 
-/// Whether a law holds.
+/// The result of a check: a violation, or none.
 pub(crate) type Checked = Result<(), Violation>;
 
 /// A violation of an invariant.
@@ -70,7 +70,7 @@ pub(crate) struct Ledger {
     silent: IdSet,
     classes_max: u32,
     answers_can_be_lost: bool,
-    /// Events that never came.
+    /// Number of events that were lost.
     pub(crate) gaps: u64,
 }
 
@@ -83,7 +83,7 @@ impl Ledger {
         }
     }
 
-    /// The root's user gives a command.
+    /// Records a command by the root's user.
     pub(crate) fn open(
         &mut self,
         id: CommandId,
@@ -113,7 +113,7 @@ impl Ledger {
         }
     }
 
-    /// Commands that are not over.
+    /// Commands that are not complete.
     pub(crate) fn incomplete(&self) -> Vec<CommandId> {
         let open = self
             .accounts
@@ -172,7 +172,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// A task answers a command.
+    /// Records a task's answer to a command.
     pub(crate) fn has_answered(&mut self, id: CommandId, task: TaskId) {
         let events = self.said.get(&(task, false)).copied().unwrap_or(0);
         let truth = self.truths.entry(id).or_default();

@@ -56,7 +56,7 @@ impl Log {
         self.count
     }
 
-    /// The lines kept.
+    /// Removes and returns the kept lines.
     pub(crate) fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines).into()
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use sdm_core::ServerId;
 use sdm_core::node::LinkId;
 
-/// Names a connection.
+/// Number of a connection.
 pub(crate) type ConnId = u32;
 
 /// An item in a pipe.
@@ -21,13 +21,13 @@ pub(crate) enum Item {
 #[derive(Default)]
 pub(crate) struct Pipe {
     pub(crate) items: VecDeque<(u64, Item)>,
-    /// Bytes under way.
+    /// Number of bytes in transit.
     pub(crate) bytes: usize,
     /// Time before which nothing arrives: a network fault that the sender does not notice.
     pub(crate) blocked_until: u64,
     /// Additional time of each arrival.
     pub(crate) slower_us: u64,
-    /// When the last item arrives: none overtakes another.
+    /// Arrival time of the last item. No item overtakes another.
     pub(crate) last_at: u64,
 }
 

@@ -5,13 +5,13 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// The sequence of a seed.
+    /// A generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(mix(seed ^ 0x5344_4D00_7369_6D00))
     }
 
-    /// The next number.
+    /// The next 64-bit number.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.0)
@@ -22,7 +22,7 @@ impl Rng {
         if bound == 0 { 0 } else { self.word() % bound }
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A random number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
@@ -35,7 +35,7 @@ impl Rng {
         self.between(floor, (floor * 2).min(high))
     }
 
-    /// True once in `count` times.
+    /// True with a probability of one in `count`.
     pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
@@ -46,7 +46,7 @@ impl Rng {
         things.get(at).copied()
     }
 
-    /// Puts things into a random order.
+    /// Shuffles things randomly.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for at in (1..things.len()).rev() {
             let other = usize::try_from(self.below(at as u64 + 1)).unwrap_or(0);

@@ -28,23 +28,23 @@ pub struct Options {
     pub log_lines: usize,
 }
 
-/// A run that broke no law.
+/// The result of a run without a violation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Equal for equal seed, options and code.
     pub hash: u64,
-    /// Lines in the log.
+    /// Number of lines in the log.
     pub lines: u64,
     /// Number of servers at the start, and when the faults ended.
     pub servers: (u32, u32),
-    /// The most bytes that waited in one member.
+    /// Maximum number of queued bytes in one member.
     pub peak_queue_bytes: usize,
 }
 
-/// A run that did.
+/// The result of a run with a violation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Broken {
-    /// Which law, and how.
+    /// The first violation.
     pub violation: Violation,
     /// The last lines of the log, as many as requested.
     pub lines: Vec<String>,
@@ -113,7 +113,7 @@ impl World {
         self.check_gone()
     }
 
-    /// True if the master was once there.
+    /// True if the master has ever joined.
     pub(crate) fn has_begun(&self) -> bool {
         let root = self.procs.get(&ServerId::FRONT_END);
         root.is_none_or(|root| {

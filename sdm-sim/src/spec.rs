@@ -15,13 +15,13 @@ pub(crate) const RULE_SUM: u16 = 1;
 /// A command's request to each task; its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spec {
-    /// Makes the answers of two commands differ.
+    /// A number that distinguishes the answers of different commands.
     pub(crate) number: u32,
     /// Number of distinct answers.
     pub(crate) classes: u32,
     /// Length of an answer, in bytes.
     pub(crate) answer_bytes: u32,
-    /// The longest that a task takes, in microseconds.
+    /// Maximum time that a task takes, in microseconds.
     pub(crate) delay_us: u32,
     /// One of this many tasks does not answer until it is told to; 0 for none.
     pub(crate) hang_one_in: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// The payload, followed by `padding` bytes.
+    /// Encodes the payload, followed by `padding` bytes.
     pub(crate) fn encode(&self, padding: usize) -> Bytes {
         let mut out = Vec::with_capacity(32 + padding);
         for word in [

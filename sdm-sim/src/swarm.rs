@@ -10,7 +10,7 @@ use sdm_idset::{IdSet, TaskId};
 use crate::fault_kinds::Fault;
 use crate::rng::{Rng, mix};
 
-/// The circumstances of one run. Times are microseconds.
+/// The random parameters of one run. Times are in microseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Swarm {
     pub(crate) servers: u32,
@@ -38,9 +38,9 @@ pub(crate) struct Swarm {
     pub(crate) user_gap_us: u64,
     /// The mean time between two spontaneous events.
     pub(crate) event_gap_us: u64,
-    /// The longest bulk event, in bytes.
+    /// Maximum size of a bulk event, in bytes.
     pub(crate) bulk_bytes: u64,
-    /// The longest answer, in bytes.
+    /// Maximum size of an answer, in bytes.
     pub(crate) answer_bytes: u64,
     /// True if the session itself fails: the master, the front-end or the link between them.
     pub(crate) session_dies: bool,

@@ -25,7 +25,7 @@ const SHOW_US: u64 = 30 * SECOND;
 
 /// A scheduled event.
 enum Act {
-    /// The user does something.
+    /// The user acts.
     User,
     /// A frame arrives at a terminal.
     ToTerminal(TerminalId),
@@ -47,7 +47,7 @@ struct Terminal {
     hangs: bool,
     /// True if it has closed its end, or is dead.
     has_left: bool,
-    /// When it is cut off is settled.
+    /// True once it is decided when the terminal is cut off.
     is_seen_off: bool,
     /// Shortest delay of its connection.
     slow_us: u64,
@@ -108,13 +108,13 @@ impl Terminals {
         self.queue.insert((when, self.sequence), act);
     }
 
-    /// Soon, and after what goes the same way.
+    /// Schedules an event after a short random delay.
     fn soon(&mut self, slow_us: u64, act: Act) {
         let delay = self.rng.between(1, 20_000) + slow_us;
         self.at(self.now + delay, act);
     }
 
-    /// The session prints a line.
+    /// Makes the program print a line.
     pub(crate) fn print(&mut self, now: u64, line: &str, log: &mut Log) -> Checked {
         self.run_until(now, log)?;
         let before = if self.owes_newline { "\n" } else { "" };
@@ -279,7 +279,7 @@ impl Terminals {
         }
     }
 
-    /// A terminal reads the next thing.
+    /// Delivers the next frame to a terminal.
     fn reach_terminal(&mut self, id: TerminalId) -> Checked {
         let Some(terminal) = self.terminals.get_mut(&id) else {
             return Ok(());

@@ -121,7 +121,7 @@ impl World {
         self.give(spec, tasks, sync, padding);
     }
 
-    /// The user gives a command; its id.
+    /// Sends a command of the user; returns its id.
     pub(crate) fn give(
         &mut self,
         spec: Spec,

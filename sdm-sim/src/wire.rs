@@ -26,7 +26,7 @@ impl World {
         }
     }
 
-    /// The master calls the front-end.
+    /// Connects the master to the front-end.
     pub(crate) fn connect_top(&mut self) {
         let now = self.instant(self.now);
         let master = self.proc_mut(ServerId::MASTER).expect("it was just made");
@@ -197,7 +197,7 @@ impl World {
         }
     }
 
-    /// Puts bytes into a pipe, in pieces.
+    /// Puts bytes into a pipe, possibly in pieces.
     pub(crate) fn send(&mut self, conn: ConnId, side: usize, bytes: Vec<u8>) {
         if let Some(connection) = self.conns.get_mut(&conn)
             && side == 0

@@ -29,12 +29,12 @@ pub(crate) struct Proc {
     pub(crate) links: BTreeMap<LinkId, (ConnId, usize)>,
     /// Time until which the process is stopped.
     pub(crate) stopped_until: u64,
-    /// Connections that came while it was stopped.
+    /// Connections that arrived while the process was stopped.
     pub(crate) waiting: Vec<ConnId>,
     /// The pending timer: its time, and its number among all timers of the process so far.
     armed: Option<u64>,
     timer_count: u64,
-    /// Since when it has had no parent.
+    /// The time since which the process has no parent; `None` while it has one.
     pub(crate) orphan_since: Option<u64>,
     pub(crate) parent: Option<LinkId>,
     pub(crate) epoch: Epoch,
@@ -47,7 +47,7 @@ pub(crate) enum Happening {
     Timer(ServerId, u64),
     /// Items may have arrived at the far end of a pipe.
     Arrival(ConnId, usize),
-    /// A call reaches its host.
+    /// A connection request reaches its host.
     Call(ServerId, LinkId, ServerId),
     /// The caller is notified that its connection is established.
     Connected(ConnId),
@@ -61,17 +61,17 @@ pub(crate) enum Happening {
     Stumble(ServerId, u32),
     /// A process is killed.
     Crash(ServerId),
-    /// The next fault.
+    /// The next fault happens.
     Fault,
-    /// The user does something.
+    /// The user acts.
     User,
     /// A task emits a spontaneous event.
     Chatter,
-    /// The user of the tree takes output again.
+    /// The user of the tree accepts output again.
     TakeOutput,
-    /// A stranger goes away.
+    /// A stranger closes its connection.
     StrangerLeaves(ConnId),
-    /// The session's top is struck.
+    /// The top of the session fails: the master, the front-end or their link.
     StrikeTop,
 }
 
@@ -123,7 +123,7 @@ impl World {
         self.procs.get_mut(&id)
     }
 
-    /// The members' clock.
+    /// Converts a simulated time to the members' clock.
     pub(crate) fn instant(&self, at: u64) -> Instant {
         self.base + Duration::from_micros(at)
     }
@@ -373,7 +373,7 @@ impl World {
         self.hindered.push((self.now, until));
     }
 
-    /// Servers that run.
+    /// The running servers.
     pub(crate) fn servers(&self) -> Vec<ServerId> {
         let ids = self.procs.keys().copied();
         ids.filter(|id| *id <= ServerId::SERVER_MAX).collect()
@@ -384,7 +384,7 @@ impl World {
         self.swarm.tasks_of(server)
     }
 
-    /// The tasks whose servers run.
+    /// The tasks of the running servers.
     pub(crate) fn living_tasks(&self) -> IdSet {
         let sets: Vec<IdSet> = self
             .servers()

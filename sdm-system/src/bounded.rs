@@ -14,9 +14,9 @@ use crate::sys;
 /// The output and exit status of a program.
 #[derive(Debug)]
 pub struct Said {
-    /// The lines of its standard output.
+    /// The lines of the program's standard output.
     pub lines: Vec<String>,
-    /// The lines of its standard error.
+    /// The lines of the program's standard error.
     pub complaints: Vec<String>,
     /// Exit status.
     pub status: ExitStatus,

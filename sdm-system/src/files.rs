@@ -256,7 +256,7 @@ pub fn python_variables() -> Vec<(&'static str, OsString)> {
     set.filter(|(_, folders)| !folders.is_empty()).collect()
 }
 
-/// The folders of a list with whole names.
+/// The absolute folders of a list.
 fn whole_names(folders: &OsStr) -> OsString {
     let whole = std::env::split_paths(folders).filter(|folder| folder.is_absolute());
     // None of them holds a colon: they come from such a list.

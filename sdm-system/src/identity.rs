@@ -25,22 +25,22 @@ pub struct Identity {
 pub enum IdentityError {
     /// Neither an argument nor an environment variable gives the number.
     Unknown,
-    /// A variable holds no number of its range.
+    /// A variable has no valid number.
     Bad {
         /// The name of the variable.
         variable: &'static str,
         /// Its value, cut to a printable length.
         value: String,
     },
-    /// The number does not lie below the size.
+    /// The number is not below the number of servers.
     OutOfSize {
-        /// The number that was found, from 0.
+        /// The number, from 0.
         server: u32,
         /// The variable with the number, or `argument`.
         source: &'static str,
         /// Number of servers, from the variable.
         size: u32,
-        /// The variable that gave it.
+        /// The variable with the number of servers.
         variable: &'static str,
     },
 }

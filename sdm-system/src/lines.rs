@@ -1,4 +1,4 @@
-//! Bytes in, at any cut; whole lines out.
+//! A splitter of bytes into lines, at any cut.
 
 /// Maximum length of a line that is kept whole, in bytes. A longer one is split into pieces of this size.
 pub(crate) const LINE_BYTES_MAX: usize = 4096;
@@ -6,7 +6,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 4096;
 /// Reassembles lines from the pieces that are read from a pipe.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    /// The unfinished line, below `LINE_BYTES_MAX`.
+    /// The incomplete last line, shorter than `LINE_BYTES_MAX`.
     rest: Vec<u8>,
 }
 
@@ -26,7 +26,7 @@ impl Lines {
         }
     }
 
-    /// Gives the unfinished line, if there is one.
+    /// Passes the incomplete last line to `line`, if there is one.
     pub(crate) fn finish(&mut self, mut line: impl FnMut(String)) {
         if !self.rest.is_empty() {
             line(text(&self.rest));

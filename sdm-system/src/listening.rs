@@ -108,7 +108,7 @@ pub fn next_at_loopback(
     first_own(accept, tcp_peer::check, refused)
 }
 
-/// The first client that is this user's.
+/// Accepts clients until one belongs to this user.
 fn first_own<S>(
     mut accept: impl FnMut() -> io::Result<S>,
     check: impl Fn(&S) -> io::Result<()>,

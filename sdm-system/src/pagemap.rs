@@ -16,7 +16,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// The process has it in memory.
+    /// True if the page is in memory.
     pub fn is_present(self) -> bool {
         self.entry & 1 << 63 != 0
     }

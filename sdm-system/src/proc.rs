@@ -43,13 +43,13 @@ pub fn of(pid: i32) -> Process {
     at(format!("/proc/{pid}"))
 }
 
-/// The process that asks.
+/// The calling process.
 #[must_use]
 pub fn own() -> Process {
     at("/proc/self")
 }
 
-/// The thread that asks.
+/// The calling thread.
 #[must_use]
 pub fn own_thread() -> Process {
     at("/proc/thread-self")
@@ -282,13 +282,13 @@ impl State {
         matches!(self.0, 'Z' | 'X' | 'x')
     }
 
-    /// A signal has stopped it, and no tracer.
+    /// True if a signal has stopped the process; false if a tracer has.
     #[must_use]
     pub fn is_stopped(self) -> bool {
         self.0 == 'T'
     }
 
-    /// A tracer holds it.
+    /// True if a tracer has stopped the process.
     #[must_use]
     pub fn is_held(self) -> bool {
         self.0 == 't'
@@ -345,7 +345,7 @@ impl Stat {
         self.field(6)
     }
 
-    /// The kernel's flags: `PF_` in its `sched.h`.
+    /// The kernel's flags (`PF_` in its `sched.h`).
     #[must_use]
     pub fn flags(&self) -> Option<u32> {
         self.field(9)
@@ -385,7 +385,7 @@ impl Status {
         values.next()
     }
 
-    /// A field that is a number.
+    /// The value of a decimal field.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.field(name)?.parse().ok()
@@ -398,7 +398,7 @@ impl Status {
         kilobytes.parse::<u64>().ok()?.checked_mul(1024)
     }
 
-    /// A field of bits in hexadecimal.
+    /// The value of a hexadecimal field.
     #[must_use]
     pub fn bits(&self, name: &str) -> Option<u64> {
         u64::from_str_radix(self.field(name)?, 16).ok()
@@ -423,7 +423,7 @@ impl Status {
         ids.filter(|ids| !ids.is_empty())
     }
 
-    /// The process that traces it.
+    /// The pid of the tracer; `None` if there is none.
     #[must_use]
     pub fn tracer(&self) -> Option<i32> {
         self.number("TracerPid").filter(|pid| *pid != 0)

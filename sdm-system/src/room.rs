@@ -18,13 +18,13 @@ const GROUPS: &str = "/sys/fs/cgroup";
 pub struct Bound {
     /// Name of the limit.
     pub by: String,
-    /// The most that there can be.
+    /// Maximum amount.
     pub max: u64,
     /// Amount in use.
     pub used: u64,
 }
 
-/// Every limit of processes that holds here.
+/// Every limit on the number of processes that applies here.
 #[must_use]
 pub fn of_processes() -> Vec<Bound> {
     let mut bounds = Vec::new();
@@ -116,7 +116,7 @@ fn all_threads() -> u64 {
     total.unwrap_or(0)
 }
 
-/// The threads of this user.
+/// Number of threads of this user.
 fn own_threads() -> u64 {
     let own = nix::unistd::getuid().as_raw();
     let pids = proc::pids().into_iter().flatten();

@@ -120,7 +120,7 @@ fn writable(folder: &Path) -> String {
     format!("others may write to {}", printable_name(folder))
 }
 
-/// The parts of a path, the last first.
+/// The components of a path, last first.
 fn parts_of(path: &Path) -> Vec<OsString> {
     let named = |part: Component<'_>| match part {
         Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),

@@ -29,7 +29,7 @@ pub struct SecretFile {
     path: PathBuf,
     /// Its private directory, if it has one.
     folder: Option<PathBuf>,
-    /// Removes the file where this process is killed.
+    /// A helper that removes the file if this process is killed.
     removal: Option<Attendant>,
 }
 

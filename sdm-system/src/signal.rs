@@ -1,4 +1,4 @@
-//! Names of signals.
+//! Names of signals in messages.
 
 use nix::sys::signal::Signal;
 

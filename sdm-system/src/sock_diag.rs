@@ -11,12 +11,12 @@ use nix::sys::socket::{
 /// Message type of a request for sockets, and of its answer (`SOCK_DIAG_BY_FAMILY`).
 const BY_FAMILY: u16 = 20;
 const REQUEST: u16 = 1;
-/// The number that the answer has as well.
+/// The sequence number of a request and its answer.
 const SEQUENCE: u32 = 1;
 /// The cookie of a request for a socket whose cookie is not known.
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 const ESTABLISHED: u8 = 1;
-/// The families of addresses, and the protocol.
+/// Address families, and the number of the protocol.
 const LOCAL: u8 = 1;
 const INET: u8 = 2;
 const INET6: u8 = 10;

@@ -14,7 +14,7 @@ const LEFT_BYTES_MAX: usize = 1 << 20;
 
 /// A line of a stream, or bytes that are passed on unchanged.
 pub struct Line {
-    /// Whether it is of standard error.
+    /// True for standard error.
     pub stderr: bool,
     /// The line, or a part of it.
     pub piece: Piece,
@@ -24,7 +24,7 @@ pub struct Line {
 pub enum Piece {
     /// A line without its end.
     Text(String),
-    /// Bytes at any cut.
+    /// Bytes, cut anywhere.
     Bytes(Vec<u8>),
 }
 
@@ -66,13 +66,13 @@ impl Stream {
         Ok((stream, writer))
     }
 
-    /// The pipe, while it is open.
+    /// The pipe's descriptor; `None` once it is closed.
     #[must_use]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether `fd` is the pipe.
+    /// True if `fd` is the pipe's descriptor.
     #[must_use]
     pub fn is(&self, fd: RawFd) -> bool {
         self.fd().is_some_and(|own| own.as_raw_fd() == fd)
@@ -118,7 +118,7 @@ impl Stream {
         }
     }
 
-    /// Closes the pipe; an unfinished line is one.
+    /// Closes the pipe, and passes on an incomplete last line.
     pub fn close(&mut self, line: &mut impl FnMut(Line)) {
         let stderr = self.stderr;
         self.pipe = None;

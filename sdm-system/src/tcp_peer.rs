@@ -11,7 +11,7 @@ use crate::{proc, sock_diag};
 
 /// Most searches for a connection that is in no table. One whose other end has closed never is.
 const LOOKS_MAX: usize = 10;
-/// The states of sockets in the kernel's tables.
+/// Socket states in the kernel's tables.
 const CONNECTED: &str = "01";
 const LISTENS: &str = "0A";
 
@@ -88,13 +88,13 @@ fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     row.user.parse().ok()
 }
 
-/// A connection of a table of the kernel's.
+/// A row of a kernel table of TCP sockets.
 struct Row<'a> {
     /// Its own address and the peer's.
     ends: [(IpAddr, u16); 2],
     state: &'a str,
     user: &'a str,
-    /// The number of its socket.
+    /// The inode number of the socket.
     socket: &'a str,
 }
 

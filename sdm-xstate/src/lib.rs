@@ -30,7 +30,7 @@ const ROOM_BYTES_MAX: usize = 1 << 20;
 pub trait Registers {
     /// Copies the registers, as far as they fit. Returns the number of bytes copied; `None` if the kernel refuses.
     fn read(&mut self, into: &mut [u8]) -> Option<usize>;
-    /// Writes them; false if the kernel refuses.
+    /// Writes all registers; false if the kernel refuses.
     fn write(&mut self, whole: &mut [u8]) -> bool;
 }
 

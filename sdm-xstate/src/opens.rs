@@ -7,7 +7,7 @@ pub use sys::{fopen, fopen64, open, open64, openat};
 /// The kind of file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A file or a folder.
+    /// A regular file or a directory.
     Plain,
     /// A device that returns data without waiting for others: a terminal, `/dev/null`.
     Device,

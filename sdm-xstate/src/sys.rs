@@ -15,7 +15,7 @@ const PTRACE_ATTACH: c_int = 16;
 const PTRACE_SEIZE: c_int = 0x4206;
 const PTRACE_GETREGSET: c_int = 0x4204;
 const PTRACE_SETREGSET: c_int = 0x4205;
-/// The extended registers of x86-64.
+/// The register set number of the extended registers on x86-64.
 const NT_X86_XSTATE: usize = 0x202;
 const SYS_PTRACE: c_long = 101;
 const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
@@ -51,7 +51,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     unsafe { abort() }
 }
 
-/// A buffer of the kernel's `struct iovec`.
+/// The kernel's `struct iovec`.
 #[repr(C)]
 struct Buffer {
     at: *mut u8,
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn ptrace(
 /// True once this process has attached to another one, which may be stopped whenever a file is opened.
 pub(crate) static HOLDS: AtomicBool = AtomicBool::new(false);
 
-/// A thread that is traced.
+/// A traced thread, by its id.
 struct Traced(c_int);
 
 impl Traced {

@@ -206,7 +206,7 @@ impl GdbBackend {
         Held::new(pid, spec.held, (gdb.pid(), leash), warden)
     }
 
-    /// The process that a task is to be.
+    /// The pid that the request names for a task.
     fn pid_of(&self, task: TaskId, spec: &AttachSpec) -> Result<i32, Failure> {
         self.breakpoints_of_ended(task)?;
         process_of(task, &spec.pids)

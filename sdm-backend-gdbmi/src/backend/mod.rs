@@ -40,7 +40,7 @@ use sdm_gdb::DriverConfig;
 pub struct GdbConfig {
     /// The start of programs and of their gdbs.
     pub start: StartConfig,
-    /// Which frames are a runtime's.
+    /// The rules that recognise frames of runtimes.
     pub fold: FoldRules,
     /// True to stop started programs that are about to abort, or to exit before `MPI_Finalize`.
     pub internal_breakpoints: bool,
@@ -81,10 +81,10 @@ pub struct GdbBackend {
     current: BTreeMap<TaskId, u64>,
     /// The slot of each watched descriptor.
     by_fd: BTreeMap<RawFd, u64>,
-    /// When slots want to be called.
+    /// The times at which slots must be called.
     timers: Timers<u64>,
     changes: VecDeque<InterestChange>,
-    /// Empty: memory for what a slot wants watched.
+    /// A reused buffer for the interests of a slot; empty between calls.
     wanted: Vec<Interest>,
     /// Descriptors to close once the owner has taken the changes.
     closing: Vec<OwnedFd>,

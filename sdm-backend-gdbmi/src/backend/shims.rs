@@ -41,7 +41,7 @@ pub(super) struct Shims {
     blocked: Rc<RefCell<Vec<RawFd>>>,
 }
 
-/// A gdb that is being started.
+/// A start whose gdb has not arrived yet.
 pub(super) struct Coming {
     pub(super) id: CommandId,
     pub(super) spec: StartSpec,
@@ -53,7 +53,7 @@ pub(super) struct Coming {
     pub(super) held: Vec<(CommandId, Rc<Command>)>,
 }
 
-/// A rank that its launcher wants to end.
+/// A rank whose launcher has asked it to end.
 struct Leaving {
     signal: i32,
     /// Time at which it is ended in any case; `None` once that is done.

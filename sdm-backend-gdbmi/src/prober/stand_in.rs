@@ -9,7 +9,7 @@ use sdm_system::proc;
 use sdm_gdb::{UNKNOWN_CALLER, shown_count};
 use sdm_mi::{Record, ResultClass, Results, StreamKind, Value, parse_line};
 
-/// DWARF's numbers of the registers, by gdb's.
+/// DWARF's register numbers, indexed by gdb's.
 const OF_GDB: [u16; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 /// Maximum number of bytes of memory per read.
 const MEMORY_BYTES_MAX: usize = 1 << 20;
@@ -68,7 +68,7 @@ impl<'a> StandIn<'a> {
         }
     }
 
-    /// The answer to a line.
+    /// The records that answer a GDB/MI line.
     pub(super) fn answer(&self, line: &str) -> Vec<Record> {
         let line = line.trim_end();
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();

@@ -38,7 +38,7 @@ pub(crate) struct GdbIo {
     /// Time of the next attempt to reap it.
     reap_at: Option<Instant>,
     gate: Gate,
-    /// Interrupt it again at this time.
+    /// Time of the next interrupt of gdb.
     interrupt_at: Option<Instant>,
     to_gdb: Vec<u8>,
     /// `to_gdb[..written]` was written.
@@ -62,7 +62,7 @@ enum GdbEnd {
     Gone,
 }
 
-/// Which of gdb's descriptors one is.
+/// The role of one of gdb's descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pipe {
     Commands,
@@ -75,7 +75,7 @@ pub(crate) enum Pipe {
 /// Whether all available output was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
-    /// There may be more.
+    /// More output may be available.
     Part,
     /// Everything that is available now.
     All,
@@ -137,7 +137,7 @@ impl GdbIo {
             .chain(end)
     }
 
-    /// Which of its descriptors this is, if any.
+    /// The role of a descriptor; `None` if it is not one of gdb's.
     pub(crate) fn pipe(&self, fd: RawFd) -> Option<Pipe> {
         let is = |known: &Option<OwnedFd>| known.as_ref().is_some_and(|k| k.as_raw_fd() == fd);
         let child = self.child.as_ref()?;
@@ -152,7 +152,7 @@ impl GdbIo {
         }
     }
 
-    /// When [`GdbIo::press`] and [`GdbIo::reap`] are to be called.
+    /// The time at which [`GdbIo::press`], [`GdbIo::reap`] or an interrupt is due; `None` if none is.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let end = match self.end {
             GdbEnd::Closed(at) | GdbEnd::Terminated(at) => Some(at),
@@ -162,7 +162,7 @@ impl GdbIo {
         end.into_iter().chain(others).min()
     }
 
-    /// True if the time of [`GdbIo::reap`] has come.
+    /// True if a call of [`GdbIo::reap`] is due.
     pub(crate) fn is_reap_due(&self, now: Instant) -> bool {
         self.reap_at.is_some_and(|at| at <= now)
     }
@@ -259,7 +259,7 @@ impl GdbIo {
         }
     }
 
-    /// The next whole record of what was read.
+    /// The next complete record that was read; `None` if there is none.
     pub(crate) fn next_record(&mut self) -> Option<Record> {
         loop {
             let record = self.reader.next_record()?;
@@ -298,7 +298,7 @@ impl GdbIo {
         }
     }
 
-    /// True if the time of [`GdbIo::press`] has come.
+    /// True if a call of [`GdbIo::press`] is due.
     pub(crate) fn is_press_due(&self, now: Instant) -> bool {
         matches!(self.end, GdbEnd::Closed(at) | GdbEnd::Terminated(at) if at <= now)
     }

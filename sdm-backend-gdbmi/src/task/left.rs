@@ -14,7 +14,7 @@ use sdm_inferior::Identity;
 use super::gdb::LOOK_AGAIN;
 use sdm_child::{ShimLink, ToShim};
 
-/// A program left running.
+/// A detached program that continues to run.
 pub(super) struct LeftRunning {
     who: Identity,
     /// The shim whose child it becomes; `None` if it stays a child of this process.
@@ -54,7 +54,7 @@ impl LeftRunning {
         }
     }
 
-    /// The descriptor to watch.
+    /// The descriptor to watch; `None` if there is none.
     pub(super) fn fd(&self) -> Option<RawFd> {
         let watched = self.pidfd.as_ref().filter(|_| self.look_at.is_none());
         watched.map(AsRawFd::as_raw_fd)
@@ -91,12 +91,12 @@ impl LeftRunning {
         }
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the program.
     pub(super) fn signal(&self, signal: Signal) {
         self.who.signal(signal);
     }
 
-    /// Gives its descriptor up, to be closed.
+    /// Releases the descriptor, so that the caller closes it.
     pub(super) fn into_fd(self) -> Option<OwnedFd> {
         self.pidfd
     }

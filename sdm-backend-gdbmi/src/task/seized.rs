@@ -21,7 +21,7 @@ pub(crate) struct Parent {
     /// The connection to the parent.
     link: Rc<ShimLink>,
     program: PathBuf,
-    /// The gdb that its start has named.
+    /// The gdb named in the start request; `None` for the default one.
     gdb: Option<Vec<u8>>,
     /// The pid of the gdb, shared with the task's host.
     number: GdbNumber,
@@ -30,7 +30,7 @@ pub(crate) struct Parent {
     is_loose: bool,
 }
 
-/// The need of a gdb.
+/// Whether the program needs a gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Nothing,
@@ -71,7 +71,7 @@ fn needs_no_gdb(command: &Command) -> bool {
 }
 
 impl Task {
-    /// A program that its parent has seized.
+    /// A task whose program was seized by its parent.
     pub(crate) fn seized(id: TaskId, driver: Driver, parent: Parent, streams: Streams) -> Self {
         let mut task = Self::with(id, driver, GdbIo::to_come(), streams, false);
         task.seized = Some(parent);

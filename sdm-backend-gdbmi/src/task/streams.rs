@@ -82,7 +82,7 @@ impl Task {
         self.write_stdin();
     }
 
-    /// Reads one output stream, or all of them.
+    /// Reads the output stream with descriptor `only`, or all of them.
     pub(super) fn read_output(&mut self, now: Instant, only: Option<RawFd>) {
         if self.paused {
             return;

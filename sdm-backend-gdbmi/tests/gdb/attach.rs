@@ -40,13 +40,13 @@ impl Running {
         self.0.id().cast_signed()
     }
 
-    /// The gdb that holds it.
+    /// The pid of the process's tracer, a gdb; 0 if there is none.
     pub(crate) fn tracer(&self) -> i32 {
         let status = proc::of(self.pid()).status().unwrap();
         status.tracer().unwrap_or(0)
     }
 
-    /// Kills the gdb that holds it.
+    /// Kills the gdb that traces the process.
     pub(crate) fn kill_tracer(&self) {
         let gdb = nix::unistd::Pid::from_raw(self.tracer());
         nix::sys::signal::kill(gdb, nix::sys::signal::Signal::SIGKILL).unwrap();
@@ -61,7 +61,7 @@ impl Running {
         self.0.try_wait().unwrap().is_none()
     }
 
-    /// `R` or `S`, not `t`.
+    /// The process's state: `R` or `S` if it runs, `t` if a tracer holds it.
     fn state(&self) -> State {
         proc::of(self.pid()).state().unwrap()
     }

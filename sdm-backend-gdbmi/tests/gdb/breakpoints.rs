@@ -1,4 +1,4 @@
-//! Breakpoints: the front-end's and SDM's own.
+//! Tests of breakpoints: the front-end's and SDM's internal ones.
 
 use sdm_debug::command::{BreakSpec, StopAt};
 use sdm_debug::event::Stream;

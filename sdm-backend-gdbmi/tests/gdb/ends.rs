@@ -1,4 +1,4 @@
-//! Signals, kills, and the death of gdb.
+//! Tests of signals, kills and gdb's own death.
 
 use std::time::Instant;
 

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type Answer = Result<Reply, Failure>;
 
-/// Why a command has failed.
+/// The code of a failed command.
 pub(crate) fn code(answer: Answer) -> FailureCode {
     answer.expect_err("it fails").code
 }
@@ -165,7 +165,7 @@ impl Harness {
         self.answer(id)
     }
 
-    /// Starts a program and expects it at main.
+    /// Starts a program and expects a stop at `main`.
     pub(crate) fn start(&mut self, program: &Path, args: &[&str]) -> Stop {
         let stop = stopped(self.ask(Command::Start(spec(program, args))));
         assert_eq!(stop.reason, StopReason::AtMain);
@@ -381,7 +381,7 @@ pub(crate) fn wait_helpers(pid: i32) {
     }
 }
 
-/// The processes whose command line names the directory.
+/// The processes whose command line contains the directory.
 pub(crate) fn processes_of(directory: &Path) -> Vec<(i32, String)> {
     let name = directory.to_str().unwrap();
     let mut found = Vec::new();
@@ -421,7 +421,7 @@ pub(crate) fn stopped(answer: Answer) -> Stop {
     }
 }
 
-/// Function and line of a stop.
+/// The function and the line of a stop.
 pub(crate) fn place(stop: &Stop) -> (&str, u32) {
     let frame = stop.frame.as_ref().expect("a frame");
     (&frame.function, frame.line)

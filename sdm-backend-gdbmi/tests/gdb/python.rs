@@ -37,7 +37,7 @@ fn started(harness: &mut Harness, python: &Path, args: &[&str]) {
     let _stop = stopped(harness.answer(run));
 }
 
-/// `main waits.py:27 > apart waits.py:23`.
+/// Formats frames as `main waits.py:27 > apart waits.py:23`.
 fn shown(frames: &[StackFrame]) -> String {
     let one = |frame: &StackFrame| match frame.repeat {
         1 => format!("{} {}:{}", frame.function, frame.file, frame.line),

@@ -66,7 +66,7 @@ fn step(harness: &mut Harness, count: u32) {
     stopped(harness.ask(Command::Step { kind, count }));
 }
 
-/// The program runs to its end.
+/// Runs the program to its end.
 fn ends(harness: &mut Harness) {
     let answer = harness.run_on();
     assert!(

@@ -1,4 +1,4 @@
-//! Start, continue, step, finish, evaluate, exits.
+//! Tests of start, continue, step, finish, evaluate and exits.
 
 use sdm_debug::command::{StepKind, StopAt};
 use sdm_debug::event::Phase;

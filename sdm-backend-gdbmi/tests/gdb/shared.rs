@@ -1,4 +1,4 @@
-//! One gdb for several attached tasks.
+//! Tests of one gdb for several attached tasks.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn attach(running: &[Running]) -> Command {
 }
 
 impl Harness {
-    /// Asks several tasks; their answers by task.
+    /// Sends a command to several tasks; returns the answers by task.
     pub(crate) fn ask_all(&mut self, tasks: &IdSet, command: Command) -> BTreeMap<u32, Answer> {
         let id = self.send_to(tasks, command);
         let mut answers = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Stacks, frames, threads.
+//! Tests of stacks, frames and threads.
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect, ProbeSpec};
 use sdm_debug::event::Stream;

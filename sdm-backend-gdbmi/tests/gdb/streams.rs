@@ -1,4 +1,4 @@
-//! The program's output and input.
+//! Tests of the program's output and input.
 
 use std::time::Instant;
 

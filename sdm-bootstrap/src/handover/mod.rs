@@ -17,9 +17,9 @@ use sdm_core::secure::SessionKey;
 use zeroize::Zeroize;
 use zeroize::Zeroizing;
 
-/// The variable that names the session.
+/// The environment variable with the session's name.
 pub const SESSION_VARIABLE: &str = "SDM_SESSION";
-/// The variable that holds the key, in hexadecimal.
+/// The environment variable with the key, in hexadecimal.
 pub const KEY_VARIABLE: &str = "SDM_KEY";
 /// The variable with the log filter, in the syntax of `tracing`: `info`, `sdm_core=debug`.
 pub const LOG_VARIABLE: &str = "SDM_LOG";
@@ -77,7 +77,7 @@ pub fn to_text(session: SessionId, key: &SessionKey) -> Zeroizing<String> {
     ))
 }
 
-/// A value, or text that is none.
+/// The value of a variable; an error if it is not text.
 type Text = Option<Result<String, OsString>>;
 
 fn config(session: Text, key: Text) -> Result<LinkConfig, HandoverError> {

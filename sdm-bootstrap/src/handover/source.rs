@@ -34,7 +34,7 @@ pub enum HandoverError {
     /// The file or the socket with the text has failed.
     #[error("handover from {name}: {what}")]
     Source {
-        /// The path of the file, printable.
+        /// Printable path of the file or socket.
         name: String,
         /// The error.
         what: String,
@@ -65,7 +65,7 @@ pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
     first_lines(input).map_err(|error| failed(error.to_string()))
 }
 
-/// Why nothing is read.
+/// The reason why nothing was read.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("{0}")]

@@ -14,7 +14,7 @@ use crate::sys;
 
 /// Maximum size of a message, in bytes. A Unix socket accepts it in one piece unless its limit was lowered.
 pub(super) const MESSAGE_BYTES_MAX: usize = 160 << 10;
-/// The most descriptors that come with one.
+/// Maximum number of descriptors with one message.
 const DESCRIPTORS_MAX: usize = 8;
 /// Most messages that wait for a peer that does not read.
 const QUEUE_MAX: usize = 64;
@@ -31,7 +31,7 @@ pub struct Channel {
 /// The result of a receive.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// A message, with its descriptors.
+    /// A message and its descriptors.
     Message(Vec<u8>, Vec<OwnedFd>),
     /// No message at present.
     Nothing,
@@ -58,7 +58,7 @@ impl Channel {
         self.socket.as_raw_fd()
     }
 
-    /// True if something waits to be sent.
+    /// True if messages wait to be sent.
     #[must_use]
     pub fn wants_write(&self) -> bool {
         !self.queue.is_empty()

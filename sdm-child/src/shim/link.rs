@@ -37,7 +37,7 @@ pub struct ShimLink {
 /// A shim's message for the backend.
 #[derive(Debug)]
 pub enum ShimSays {
-    /// gdb is there.
+    /// A gdb has been started; with its descriptors.
     Started(Box<Started>, Vec<OwnedFd>),
     /// The start has failed, for this reason.
     Refused(Failure),
@@ -45,7 +45,7 @@ pub enum ShimSays {
     Seized(i32, PathBuf, Vec<OwnedFd>),
     /// The program cannot run without a gdb, and has not begun.
     NeedsGdb,
-    /// News of a program without one.
+    /// News of a program that runs without a gdb.
     Program(ProgramNews),
     /// The launcher has asked the shim to end, by this signal; 0 if the launcher has ended.
     Leaving(i32),
@@ -74,7 +74,7 @@ impl ShimLink {
         self.is_gone.get()
     }
 
-    /// True if messages wait to be taken.
+    /// True if messages wait to be sent.
     pub fn wants_write(&self) -> bool {
         !self.is_gone() && self.channel.borrow().wants_write()
     }
@@ -92,7 +92,7 @@ impl ShimLink {
         Ok(())
     }
 
-    /// Sends what waits.
+    /// Sends the queued messages, as far as the shim can receive them.
     pub fn flush(&self) {
         // Whoever is gone is heard of where it is read.
         let _ = self.channel.borrow_mut().flush();

@@ -17,7 +17,7 @@ use crate::{Launch, ProgramNews, SignalState};
 pub enum ToShim {
     /// Assigns the shim to this server.
     Welcome {
-        /// The server's number.
+        /// The server's number in the session.
         server: u32,
         /// The server's pid.
         pid: i32,
@@ -55,9 +55,9 @@ pub struct StartRequest {
     pub spec: StartSpec,
     /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
-    /// Which gdb, where the spec names none.
+    /// The gdb, if the spec names none; `None` for the one on `PATH`.
     pub gdb: Option<Vec<u8>>,
-    /// Whether the front-end feeds the program's standard input.
+    /// True if the front-end feeds the program's standard input.
     pub is_fed: bool,
     /// Variables in which the program's environment differs from the shim's.
     pub given: GivenBytes,
@@ -72,7 +72,7 @@ pub struct StartRequest {
 pub(super) enum ToServer {
     /// Introduces the shim.
     Hello {
-        /// The rank that the launcher gave it.
+        /// The shim's rank, as assigned by the launcher.
         rank: u32,
     },
     /// gdb has been started. Descriptors come with the message, in this order: gdb's input, output and errors; the
@@ -83,7 +83,7 @@ pub(super) enum ToServer {
     Seized {
         /// The pid.
         pid: i32,
-        /// The program, absolute.
+        /// Absolute path of the program.
         program: Vec<u8>,
     },
     /// The program needs a gdb from its start, and has not begun.
@@ -101,7 +101,7 @@ pub(super) enum ToServer {
     },
     /// The launcher has asked the shim to end, by this signal; 0 if the launcher has ended.
     Leaving {
-        /// The signal's number.
+        /// The number of the signal.
         signal: i32,
     },
 }
@@ -111,7 +111,7 @@ pub(super) enum ToServer {
 pub struct Started {
     /// gdb's pid.
     pub gdb: i32,
-    /// The program, absolute.
+    /// Absolute path of the program.
     program: Vec<u8>,
     /// The exec wrapper; further settings follow.
     wrapper: Vec<u8>,
@@ -165,7 +165,7 @@ pub fn fuzz_shim(bytes: &[u8]) {
     }
 }
 
-/// Messages of both, as inputs to begin with.
+/// Example messages of both directions, as a corpus for fuzzing.
 #[must_use]
 pub fn shim_examples() -> Vec<Vec<u8>> {
     let to_shim = [

@@ -37,7 +37,7 @@ pub enum ShimEvent {
     Heard,
     /// Exit with this code.
     End(u8),
-    /// The server is gone.
+    /// The server has closed the connection.
     ServerGone,
 }
 
@@ -50,7 +50,7 @@ pub struct Shim {
     preload: Option<Option<Preload>>,
     /// The program's ends of its streams, kept until the program has opened them.
     ends: Option<ProgramEnds>,
-    /// The gdb that was started last.
+    /// The pid of the gdb that was started last.
     gdb: Option<i32>,
     /// The tracer of the program, while it runs without a gdb.
     tracer: Option<Tracer>,
@@ -62,7 +62,7 @@ pub struct Shim {
 /// A process whose end is to be reported.
 struct WatchedProcess {
     pid: i32,
-    /// Readable once it has ended.
+    /// Readable once the process has ended; `None` if the kernel has no pidfds.
     pidfd: Option<OwnedFd>,
     /// True if it has ended, and is still the child of another process.
     is_late: bool,
@@ -361,7 +361,7 @@ fn is_there(pid: i32) -> bool {
     kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
 }
 
-/// Whether the process of a pidfd has ended.
+/// True if the process of a pidfd has ended.
 fn has_ended(pidfd: &OwnedFd) -> bool {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];

@@ -31,7 +31,7 @@ impl InheritedStreams {
         })
     }
 
-    /// The descriptors, which children have, too.
+    /// The copies' descriptors, which child processes inherit.
     pub fn copies(&self) -> [RawFd; 3] {
         self.copies
     }

@@ -13,7 +13,7 @@ pub const STDIN_BUFFER_BYTES_MAX: usize = 4 << 20;
 /// for answers is no faster than the program.
 pub(super) const STDIN_HELD_BYTES_MAX: usize = 1 << 20;
 
-/// Why input was not taken over.
+/// The reason why input was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdinError {
     /// The bytes begin after the end of those taken so far.
@@ -21,15 +21,15 @@ pub enum StdinError {
         /// Position of the stream, in bytes from 0.
         at: u64,
     },
-    /// There is no room.
+    /// The buffer is full.
     Full,
     /// The stream was ended by the front-end, or the program has closed it.
     Closed,
 }
 
-/// Our end of the program's standard input.
+/// This process's end of the program's standard input.
 pub struct InputStream {
-    /// `None` once it is closed.
+    /// The descriptor; `None` once it is closed.
     fd: Option<OwnedFd>,
     buffer: VecDeque<u8>,
     /// Number of bytes taken over so far.
@@ -96,7 +96,7 @@ impl InputStream {
         None
     }
 
-    /// Gives the stream up.
+    /// Closes the stream; returns its descriptor, to be closed by the caller.
     pub fn close(&mut self) -> Option<OwnedFd> {
         self.buffer.clear();
         self.ended = true;

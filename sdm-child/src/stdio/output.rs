@@ -20,20 +20,20 @@ const READ_BYTES_MAX: usize = 256 << 10;
 pub enum ReadMore {
     /// Nothing more at present.
     Later,
-    /// There may be more at once.
+    /// More output may be available at once.
     Now,
     /// The end of the stream.
     Ended,
 }
 
-/// Our end of one output stream.
+/// This process's end of one output stream.
 pub struct OutputStream {
-    /// Which stream it is.
+    /// Standard output or standard error.
     pub stream: Stream,
     fd: OwnedFd,
     /// Bytes that were read and not passed on; usually less than a line.
     pending: Vec<u8>,
-    /// When `pending` is given out as it is.
+    /// Time at which `pending` is passed on although incomplete.
     flush_at: Option<Instant>,
 }
 
@@ -53,7 +53,7 @@ impl OutputStream {
         self.fd.as_raw_fd()
     }
 
-    /// Gives the descriptor up, to be closed.
+    /// Releases the descriptor, so that the caller closes it.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
     }
@@ -95,7 +95,7 @@ impl OutputStream {
         more
     }
 
-    /// When [`OutputStream::flush`] is due.
+    /// The time at which [`OutputStream::flush`] is due; `None` if it is not.
     pub fn flush_at(&self) -> Option<Instant> {
         self.flush_at
     }

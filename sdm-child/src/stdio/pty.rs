@@ -21,7 +21,7 @@ pub(crate) struct Pty {
     /// The program's end, kept open until the program has opened it. If no process had it open, reads of the master
     /// would report the end.
     pub slave: Box<dyn SlavePty + Send>,
-    /// The path of the program's end, below `/dev/pts`.
+    /// Path of the program's end, in `/dev/pts`.
     pub path: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Starts a program that its parent seizes.
+//! The start of a program that its parent seizes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

@@ -31,7 +31,7 @@ const LISTINGS_MAX: usize = 16;
 /// The `si_code` of a SIGTRAP from a debug register.
 const TRAP_HWBKPT: i32 = 4;
 
-/// A program does not run so.
+/// The reason why a program does not run without a gdb.
 #[derive(Debug)]
 pub(crate) enum NotSeized {
     /// The program needs a gdb from its beginning, and has not begun.
@@ -40,7 +40,7 @@ pub(crate) enum NotSeized {
     CannotRun(String),
 }
 
-/// Knowledge of a program beforehand.
+/// The settings for watching a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     /// True if it is not stopped before an abort or exit.
@@ -76,7 +76,7 @@ pub(crate) struct Tracer {
     news: Vec<ProgramNews>,
 }
 
-/// A thread of it.
+/// A thread of the program.
 #[derive(Debug, Default)]
 struct Thread {
     /// The signal to deliver on resume; `None` while it runs.
@@ -86,7 +86,7 @@ struct Thread {
 }
 
 impl Tracer {
-    /// The program's process.
+    /// The program's pid.
     pub(crate) fn pid(&self) -> i32 {
         self.pid
     }
@@ -101,7 +101,7 @@ impl Tracer {
         self.has_ended
     }
 
-    /// True once it is traced no longer.
+    /// True once the program has ended or is no longer traced, unless it is to be seized again.
     pub(crate) fn is_over(&self) -> bool {
         self.has_ended || self.threads.is_empty() && !self.is_loose
     }
@@ -205,7 +205,7 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// Ends the program.
+    /// Kills the program.
     pub(crate) fn kill(&self) {
         if !self.has_ended {
             // This process has not reaped it, so the pid is its own.
@@ -477,7 +477,7 @@ impl Tracer {
     }
 }
 
-/// The options of `ptrace` for a program.
+/// The `ptrace` options for a program.
 fn options() -> Options {
     Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_TRACECLONE | Options::PTRACE_O_EXITKILL
 }

@@ -8,7 +8,7 @@ pub enum Cause {
     /// A signal is about to end it; `again` if the signal must be sent again, as its instruction does not raise it
     /// again.
     Signal {
-        /// The signal's number.
+        /// The number of the signal.
         number: i32,
         /// True if the thread's instruction does not raise it.
         again: bool,
@@ -22,9 +22,9 @@ pub enum Cause {
 pub struct Freed {
     /// The stopped thread and its cause; SIGSTOP keeps the process stopped. `None` if it was running.
     pub stood: Option<(i32, Cause)>,
-    /// `MPI_Init` was called.
+    /// True once `MPI_Init` was called.
     pub initialized: bool,
-    /// `MPI_Finalize` was called.
+    /// True once `MPI_Finalize` was called.
     pub finalized: bool,
 }
 

@@ -28,7 +28,7 @@ const HARMLESS: [i32; 8] = [
 ];
 /// Signals raised by an instruction, which raises the signal again when it is executed again.
 const OF_INSTRUCTIONS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
-/// The highest signal with a name.
+/// Highest signal number that is not a real-time signal.
 const NAMED_MAX: i32 = 31;
 
 /// Signals that stop a process.

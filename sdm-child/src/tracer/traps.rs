@@ -31,13 +31,13 @@ const PAGE_BYTES: u64 = 4096;
 const AT_BASE: u64 = 7;
 /// The function that the loader calls after it has loaded or unloaded a library.
 const LOADED: &str = "_dl_debug_state";
-/// The beginning of the names of MPI's libraries.
+/// Prefix of the file names of MPI libraries.
 const MPI_LIBRARY: &[u8] = b"libmpi";
-/// The C library's own.
+/// Prefixes of the file names of the C library.
 const C_LIBRARIES: [&[u8]; 2] = [b"libc.so", b"ld-musl"];
-/// A function of every sanitizer's runtime.
+/// A function that every sanitizer's runtime has.
 const OF_SANITIZERS: &str = "__sanitizer_report_error_summary";
-/// The beginnings of the names of their libraries.
+/// Prefixes of the file names of the sanitizers' runtimes.
 const SANITIZERS: [&[u8]; 5] = [
     b"libasan",
     b"libubsan",
@@ -49,13 +49,13 @@ const SANITIZERS: [&[u8]; 5] = [
 /// The purpose of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trap {
-    /// The loader has loaded something.
+    /// The loader has loaded or unloaded a library.
     Loaded,
     /// `MPI_Init` or `MPI_Init_thread`.
     Init,
     /// `MPI_Finalize`.
     Finalize,
-    /// The program asks for its rank.
+    /// The program is about to ask for its rank.
     Rank,
     /// A function that is about to end the program: `MPI_Abort`, `abort`, or `_exit` before `MPI_Finalize`.
     End,
@@ -63,7 +63,7 @@ pub(super) enum Trap {
     Past,
 }
 
-/// The program's state in its use of MPI.
+/// The program's progress in its use of MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Stage {
     /// The program has not loaded MPI so far.
@@ -87,7 +87,7 @@ struct Functions {
     exit: Option<u64>,
 }
 
-/// A program cannot be watched so.
+/// The reason why a program cannot be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unwatched {
     /// The program has a sanitizer, whose reports gdb handles.
@@ -96,7 +96,7 @@ pub(super) enum Unwatched {
     Unreadable,
 }
 
-/// The addresses at which a process is stopped.
+/// The addresses at which the threads of a process stop.
 #[derive(Debug, Default)]
 pub(super) struct Traps {
     functions: Functions,
@@ -105,7 +105,7 @@ pub(super) struct Traps {
     pub(super) without_ends: bool,
     knows_rank: bool,
     symbols: MpiSymbols,
-    /// Rises with each change.
+    /// A number that increases with each change of the addresses.
     pub(super) version: u32,
 }
 
@@ -263,12 +263,12 @@ impl Traps {
         self.symbols
     }
 
-    /// The program goes past `MPI_Init`.
+    /// Records that the program has called `MPI_Init`.
     pub(super) fn init(&mut self) {
         self.enter(Stage::Open);
     }
 
-    /// The program goes into `MPI_Finalize`.
+    /// Records that the program has called `MPI_Finalize`.
     pub(super) fn finalize(&mut self) {
         self.enter(Stage::Closed);
     }

@@ -247,7 +247,7 @@ fn targets<'a>(question: &Question, words: impl Iterator<Item = &'a str>) -> Val
     json!({"targets": targets.collect::<Vec<_>>()})
 }
 
-/// Sources are files that the client reads itself.
+/// Refuses `source`, since the client reads source files itself.
 pub(super) fn source(_connection: &mut Connection, _request: &Request) -> Handled {
     let text = "the file is on the hosts of the job, and not here";
     Err(RequestError::Tasks(text.to_owned()))

@@ -47,7 +47,7 @@ pub(super) fn begin(connection: &mut Connection) {
     }
 }
 
-/// Requests that wait are carried out.
+/// Carries out the waiting requests.
 pub(super) fn go_on(connection: &mut Connection) {
     if std::mem::take(&mut connection.anew.beforehand.configured) {
         connection.phase = Phase::Live;

@@ -128,7 +128,7 @@ pub(super) fn handle_progress(
     );
 }
 
-/// The start is over, well or not.
+/// Ends the progress display of the start, in any outcome.
 fn end_progress(connection: &mut Connection) {
     if connection.progress.take().is_some() {
         connection.event("progressEnd", json!({"progressId": PROGRESS}));

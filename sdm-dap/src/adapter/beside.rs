@@ -113,7 +113,7 @@ pub(super) fn attach(
     Ok(None)
 }
 
-/// The other session is not to be reached.
+/// Ends the connection, as the other session cannot be reached.
 pub(super) fn handle_unreached(connection: &mut Connection, why: &str) {
     connection.say("important", &format!("sdm: the session is gone: {why}\n"));
     connection.event("terminated", Value::Null);
@@ -151,7 +151,7 @@ pub(super) fn handle_joined(connection: &mut Connection, owner: &Connection) {
     connection.event("initialized", Value::Null);
 }
 
-/// Another client has sent a command.
+/// Records a command that another client has sent.
 pub(super) fn handle_foreign(
     connection: &mut Connection,
     to: &IdSet,

@@ -105,7 +105,7 @@ pub(super) fn hear(connection: &mut Connection, event: &SessionEvent) {
     console.handle_event(event.clone(), is_known);
 }
 
-/// A command has been sent.
+/// Records that a command was sent, if it belongs to a console line.
 pub(super) fn note_sent(connection: &mut Connection, id: CommandId) {
     let Some(console) = &mut connection.prompt.console else {
         return;
@@ -170,7 +170,7 @@ fn prepare(connection: &mut Connection) {
     }
 }
 
-/// A line is over.
+/// Finishes the console's current line.
 fn finish_line(connection: &mut Connection, verdict: Verdict) {
     let Some(console) = &mut connection.prompt.console else {
         return;
@@ -237,7 +237,7 @@ fn send_all(connection: &mut Connection) -> bool {
     }
 }
 
-/// A line changes the breakpoints.
+/// Records a change of the breakpoints by a console line.
 fn note_point(connection: &mut Connection, to: &IdSet, command: &Command) {
     let spec = match command {
         Command::BreakInsert(spec) => PointSpec::Break(spec.clone()),
@@ -272,7 +272,7 @@ fn note_point(connection: &mut Connection, to: &IdSet, command: &Command) {
     connection.points.adopt(spec, meant);
 }
 
-/// A command of a line is over.
+/// Completes a command of a console line.
 pub(super) fn finish_command(
     connection: &mut Connection,
     command: &ConsoleCommand,
@@ -296,7 +296,7 @@ pub(super) fn finish_command(
     beside::finish_foreign(connection, &command.before, answers);
 }
 
-/// A person gives up waiting for a line.
+/// Abandons a console line on the client's request; returns its request if it ends at once.
 pub(super) fn give_up(connection: &mut Connection, seq: i64) -> Option<Request> {
     let console = connection.prompt.console.as_mut()?;
     if console.current.as_ref().is_some_and(|it| it.seq == seq) {

@@ -20,7 +20,7 @@ use crate::tasks::Condition;
 /// Time for which output of ended programs may still come.
 const OUTPUT_WAIT: Duration = Duration::from_secs(3);
 
-/// The exit code of what was killed.
+/// The exit code of a killed task.
 const KILLED: i64 = 137;
 
 /// Tells the client of the programs' end, after all their output.
@@ -57,7 +57,7 @@ pub(super) fn settle_end(connection: &mut Connection) {
     connection.event("terminated", Value::Null);
 }
 
-/// The session is over by itself.
+/// Handles the end of the session by itself.
 pub(super) fn session_ended(connection: &mut Connection, why: &str) {
     if connection.phase == Phase::Leaving {
         close(connection, true);

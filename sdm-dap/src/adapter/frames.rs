@@ -1,4 +1,4 @@
-//! The call stack of a thread.
+//! Call stacks of threads.
 
 use sdm_debug::command::BacktraceSpec;
 use sdm_debug::{Command, Reply};
@@ -15,7 +15,7 @@ use crate::message::Request;
 use crate::places;
 use crate::source::stack_frame;
 
-/// The most frames of one `stackTrace`.
+/// Maximum number of frames in one response to `stackTrace`.
 const FRAMES_MAX: i64 = 1024;
 /// Number of frames for which the instruction address is requested.
 const ADDRESSES_MAX: u32 = 64;

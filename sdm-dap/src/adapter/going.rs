@@ -16,7 +16,7 @@ use crate::message::Request;
 use crate::places;
 use crate::wanted::file_line;
 
-/// The most sources of one answer.
+/// Maximum number of sources in one response.
 const SOURCES_MAX: usize = 10_000;
 
 /// Handles `gotoTargets`: asks one task whether a line has code. The other tasks find their code when they jump
@@ -114,7 +114,7 @@ pub(super) fn loaded_sources(connection: &mut Connection, request: &Request) -> 
     Ok(None)
 }
 
-/// The sources that gdb has named, each once.
+/// The distinct sources in gdb's answers.
 pub(super) fn sources(answers: &Answers) -> Value {
     let mut paths = std::collections::BTreeSet::new();
     for (_, reply) in answers.replies() {

@@ -77,7 +77,7 @@ pub(super) fn step(connection: &mut Connection, request: &Request) -> Handled {
     Ok(None)
 }
 
-/// Lets these tasks run.
+/// Resumes these tasks.
 pub(super) fn run(
     connection: &mut Connection,
     said: &'static str,

@@ -25,7 +25,7 @@ use crate::wanted;
 
 /// Prefix of the name of a group of breakpoints in one source file.
 const FILE: &str = "file ";
-/// The most sources that a message names.
+/// Maximum number of sources that a message names.
 const ELSEWHERE_MAX: usize = 3;
 
 pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
@@ -57,7 +57,7 @@ pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) ->
     Ok(None)
 }
 
-/// Any of the requests that set breakpoints.
+/// Handles any request that sets breakpoints.
 pub(super) fn set_any(connection: &mut Connection, request: &Request) -> Handled {
     match request.command.as_str() {
         "setBreakpoints" => set_breakpoints(connection, request),
@@ -247,7 +247,7 @@ pub(super) fn note_places(connection: &mut Connection, inserted: &[u32], answers
     }
 }
 
-/// The client's breakpoint is gone.
+/// Tells the client that a breakpoint was removed.
 pub(super) fn tell_gone(connection: &mut Connection, number: u32) {
     let breakpoint = json!({"id": number, "verified": false});
     let body = json!({"reason": "removed", "breakpoint": breakpoint});
@@ -410,7 +410,7 @@ pub(super) fn finish_console_point(
     connection.event("breakpoint", body);
 }
 
-/// A breakpoint that waited has found its place.
+/// Records that a pending breakpoint has been given a location.
 pub(super) fn placed(connection: &mut Connection, tasks: &IdSet, place: &BreakpointPlace) {
     let all = connection.tasks.live();
     let line_base = connection.line_base();

@@ -225,7 +225,7 @@ fn stop_body(connection: &Connection, stop: &Stop) -> Value {
     body
 }
 
-/// The breakpoint of this client's that stopped them.
+/// The number of this client's breakpoint that caused a stop; `None` if there is none.
 fn hit_point(connection: &Connection, stop: &Stop) -> Option<u32> {
     let number = match &stop.reason {
         StopReason::Breakpoint { number } | StopReason::WatchpointScope { number, .. } => *number,

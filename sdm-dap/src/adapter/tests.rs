@@ -115,7 +115,7 @@ impl Scene {
         self.drain()
     }
 
-    /// The last command of this name.
+    /// The id of the last command with this name.
     fn of(&self, name: &str) -> CommandId {
         let mut sent = self.sent.iter().rev();
         let found = sent.find(|(_, _, command)| command.name() == name);

@@ -29,7 +29,7 @@ fn text(text: &str) -> String {
     text.to_owned()
 }
 
-/// Points: what is set, changed and listed.
+/// Commands that set, change and list breakpoints, with the expected answers.
 fn points() -> Vec<(Command, &'static str)> {
     let number = 2;
     vec![
@@ -143,7 +143,7 @@ fn looks() -> Vec<(Command, &'static str)> {
     ]
 }
 
-/// Variable objects, and what moves the task.
+/// Commands for variable objects and for jumps, with the expected answers.
 fn moves() -> Vec<(Command, &'static str)> {
     let name = || text("o");
     let location = || text("solve");

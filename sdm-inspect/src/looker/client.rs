@@ -1,4 +1,4 @@
-//! The server's end of a looker.
+//! The server's side of a looker.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// A looker's answer about one process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The number of the question.
+    /// The number of the question that this answers.
     pub number: u64,
     /// The process.
     pub pid: i32,
@@ -111,7 +111,7 @@ impl Looker {
         (self.socket.as_raw_fd(), !self.unsent.is_empty())
     }
 
-    /// When [`Looker::give_up`] is to be called.
+    /// The time at which [`Looker::give_up`] must be called; `None` if no answer is due.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         self.until
@@ -174,7 +174,7 @@ impl Looker {
         Ok(())
     }
 
-    /// Ends it, and answers what is open.
+    /// Kills the looker, and answers the open questions with the reason.
     pub fn give_up(&mut self, answers: &mut Vec<Answer>) {
         // Whatever it held goes on: the kernel sees to that.
         let _ = self.child.kill();

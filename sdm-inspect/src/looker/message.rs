@@ -14,7 +14,7 @@ use sdm_debug::reply::TaskStacks;
 use crate::snapshot::Refusal;
 use crate::stack::ProcessStacks;
 
-/// The longest message, in bytes.
+/// Maximum length of a message, in bytes.
 const BYTES_MAX: usize = 64 << 20;
 /// Size of the length prefix, in bytes.
 const LENGTH_BYTES: usize = 4;
@@ -50,7 +50,7 @@ pub enum Question {
 /// The looker's answer about one process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Told {
-    /// The number of the question.
+    /// The number of the question that this answers.
     pub(super) number: u64,
     /// The process.
     pub(super) pid: i32,
@@ -58,7 +58,7 @@ pub(super) struct Told {
     pub(super) seen: Result<View, Refusal>,
     /// True for the last answer about this process.
     pub(super) is_last: bool,
-    /// Processor time of the looker so far.
+    /// Processor time that the looker has used so far.
     pub(super) processor: Duration,
 }
 
@@ -73,7 +73,7 @@ pub enum View {
     Probe(Box<TaskProbe>),
 }
 
-/// A message as bytes.
+/// Encodes a message, with its length in front.
 pub(super) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; LENGTH_BYTES];
     bytes = postcard::to_extend(message, bytes).map_err(io::Error::other)?;
@@ -86,7 +86,7 @@ pub(super) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Bytes that have come, and messages among them.
+/// Received bytes, from which complete messages are taken.
 #[derive(Default)]
 pub(super) struct Frames {
     bytes: Vec<u8>,

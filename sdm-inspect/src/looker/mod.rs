@@ -231,7 +231,7 @@ impl<T> ProbeResult<T> {
     }
 }
 
-/// Makes something of a process at one moment.
+/// Makes the view that is asked for from an inspection of a process.
 type See<'a> = &'a dyn Fn(&mut dyn Prober, &Inspection) -> Result<ProbeResult<View>, Failure>;
 /// Discards the result for a process that has moved; returns the refusal to report if this was the last attempt.
 type TakeBack<'a> = &'a dyn Fn(&mut dyn Prober, i32) -> Option<Refusal>;

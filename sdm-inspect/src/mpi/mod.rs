@@ -30,11 +30,11 @@ pub struct Message {
     pub peer: u32,
     /// The tag.
     pub tag: i32,
-    /// Which way it goes, where that is known.
+    /// The direction of the message; `None` if unknown.
     pub direction: Option<Direction>,
 }
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To the peer.
@@ -46,16 +46,16 @@ pub enum Direction {
 /// Most windows of a process that are examined.
 const WINDOWS_MAX: u32 = 64;
 
-/// A communicator as calls name it.
+/// A communicator as a program's calls name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Communicator {
-    /// Open MPI's: an address.
+    /// An address, for Open MPI.
     At(u64),
-    /// MPICH's: a handle.
+    /// A handle, for MPICH.
     Handle(u32),
 }
 
-/// A piece of memory.
+/// The contents of a piece of memory.
 pub struct Piece(Vec<u8>);
 
 impl Piece {
@@ -93,7 +93,7 @@ impl Piece {
         (0..self.0.len() / WORD).map(|at| self.word(at * WORD))
     }
 
-    /// The number there.
+    /// The number at this offset; -1 beyond the end.
     pub fn number(&self, at: usize) -> i32 {
         let bytes = self.0.get(at..at + 4).and_then(|it| it.try_into().ok());
         bytes.map_or(-1, i32::from_ne_bytes)
@@ -111,7 +111,7 @@ mod pieces {
 
     use super::*;
 
-    /// Pieces of memory by address.
+    /// Memory made of pieces, by address.
     #[derive(Default)]
     pub(super) struct MemoryPieces(pub(super) BTreeMap<u64, Vec<u8>>);
 

@@ -60,7 +60,7 @@ enum ToldBy {
 /// Addresses of Open MPI's predefined objects in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnObjects {
-    /// The communicator of all ranks.
+    /// The address of `MPI_COMM_WORLD`.
     pub world: u64,
     /// `MPI_COMM_SELF`.
     pub alone: u64,
@@ -234,7 +234,7 @@ impl<'a> OpenMpi<'a> {
             .then(|| (xxh3_64(name) >> 1).cast_signed())
     }
 
-    /// The message of a request.
+    /// The message of a request; `None` unless it names a peer.
     pub fn message(&self, request: u64) -> Option<Message> {
         let block = Piece::read(self.memory, request, REQUEST_BYTES)?;
         let communicators = block.words().take(STATE_BYTES / WORD);
@@ -285,7 +285,7 @@ impl<'a> OpenMpi<'a> {
         None
     }
 
-    /// Which way the message of a request goes.
+    /// The direction of a request's message; `None` if the request is neither a send nor a receive.
     fn direction(&self, request: &Piece) -> Option<Direction> {
         let class = self.class_of(request)?;
         match () {

@@ -19,9 +19,9 @@ pub(super) struct Layout {
 /// Offsets that lead to the states of the threads, and offsets in a thread's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadLayout {
-    /// The runtime's first interpreter.
+    /// The first interpreter, in the runtime.
     pub(super) interpreters: u64,
-    /// An interpreter's next one, and its first thread.
+    /// The next interpreter, and the first thread, in an interpreter.
     pub(super) next_interpreter: u64,
     pub(super) first: u64,
     /// The next thread, and the kernel's thread id.
@@ -62,7 +62,7 @@ pub(super) struct FrameLayout {
 /// The mark of the outermost frame of one call of the evaluation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Boundary {
-    /// The outermost has this flag.
+    /// The outermost frame has a flag at this offset.
     IsEntry(u64),
     /// The frame outside the outermost one is the interpreter's own, with an owner of 3 or more at this offset.
     Owner(u64),
@@ -83,7 +83,7 @@ pub(super) struct CodeLayout {
 pub(super) struct ObjectLayout {
     pub(super) text_state: u64,
     pub(super) text_length: u64,
-    /// The characters of a text in ASCII.
+    /// The characters, in an ASCII `str`.
     pub(super) ascii: u64,
     /// The characters of any other string.
     pub(super) compact: u64,
@@ -94,7 +94,7 @@ pub(super) struct ObjectLayout {
 /// Upper limit of offsets: no structure is larger.
 const OFFSET_MAX: u64 = 1 << 20;
 
-/// The version in `Py_Version`: `0x030b02f0`.
+/// The major and minor version from the number in `Py_Version`: `0x030b02f0`.
 fn version(number: u64) -> (u8, u8) {
     let part = |at: u32| (number >> at).to_le_bytes()[0];
     (part(24), part(16))

@@ -15,7 +15,7 @@ use crate::memory::{Memory, read_u64};
 /// Maximum number of interpreters, and of threads of one interpreter.
 const INTERPRETERS_MAX: usize = 64;
 const THREADS_MAX: usize = 4096;
-/// The most frames of one thread.
+/// Maximum number of frames of one thread.
 pub const FRAMES_MAX: usize = 1024;
 /// Maximum length of a name, in characters, and of a table of lines, in bytes.
 const TEXT_MAX: u64 = 1024;
@@ -215,7 +215,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A `str`, cut if it is too long.
+    /// The text of a `str`, cut if it is too long.
     fn text(&self, text: u64) -> Option<String> {
         let layout = self.layout.objects;
         let state = read_u64(self.memory, text.checked_add(layout.text_state)?)?;

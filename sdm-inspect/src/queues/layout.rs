@@ -137,7 +137,7 @@ pub const WITH_CLASS: [&str; 15] = [
     "opal_datatype_t",
 ];
 
-/// Variables that the library asks for.
+/// Variables that the debug library looks up.
 pub const VARIABLES: [&str; 4] = [
     "MPIR_debug_typedefs_sizeof",
     "ompi_mpi_communicators",
@@ -156,7 +156,7 @@ const CLASS_PARENT: usize = 8;
 const CLASS_SIZEOF: usize = 56;
 /// Most parents between a request's class and the general one.
 const ANCESTORS_MAX: usize = 8;
-/// The longest name of a class.
+/// Maximum length of a class name, in bytes.
 const NAME_BYTES: usize = 64;
 /// Sizes of C types with which Open MPI was compiled, in bytes: short, int, long, long long, pointers, bool,
 /// `size_t`.
@@ -169,7 +169,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     OPEN_MPI_4.iter().chain([&DATATYPE])
 }
 
-/// The table as the helper wants it.
+/// The table in the form for the helper.
 pub fn table() -> Vec<TypeLayout> {
     let row = |(name, size_bytes, fields): &Row| TypeLayout {
         name: (*name).to_owned(),
@@ -182,7 +182,7 @@ pub fn table() -> Vec<TypeLayout> {
     rows().map(row).collect()
 }
 
-/// The symbol of a type's class.
+/// The symbol of the class object of a type.
 pub fn class_symbol(name: &str) -> String {
     format!("{name}_class")
 }
@@ -191,9 +191,9 @@ pub fn class_symbol(name: &str) -> String {
 pub struct Looked<'a> {
     /// The memory of the process.
     pub memory: &'a dyn Memory,
-    /// The addresses of its symbols.
+    /// Addresses of the process's symbols.
     pub symbols: &'a BTreeMap<String, u64>,
-    /// The types that its memory is read by.
+    /// The layouts of the types in its memory.
     pub types: &'a [TypeLayout],
 }
 
@@ -347,7 +347,7 @@ fn word_at(memory: &dyn Memory, address: u64) -> Option<u64> {
     Piece::read(memory, address, 8).map(|piece| piece.word(0))
 }
 
-/// A short text that ends, at an address.
+/// A short null-terminated text at an address.
 fn text_at(memory: &dyn Memory, address: u64) -> Option<String> {
     let mut bytes = Vec::new();
     for at in 0..NAME_BYTES as u64 {

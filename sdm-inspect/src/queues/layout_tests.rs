@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Memory, a byte each.
+/// Memory, with one entry per byte.
 #[derive(Default)]
 struct Bytes(BTreeMap<u64, u8>);
 

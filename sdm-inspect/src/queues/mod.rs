@@ -20,12 +20,12 @@ use sdm_system::signal_name;
 
 pub use layout::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table};
 
-/// The most bytes that are read at once.
+/// Maximum number of bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// An answer that is waited for.
+/// The answer to a running query of message queues.
 pub trait PendingAnswer {
-    /// The answer, once it is there.
+    /// The answer; `None` until it is available.
     fn poll(&mut self) -> Option<Result<ProcessQueues, Failure>>;
 }
 

@@ -16,7 +16,7 @@ pub use registers::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER};
 pub(crate) use take::read_memory;
 pub use take::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
 
-/// A process's threads at one moment.
+/// The threads of a process, with registers and stacks, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The process.
@@ -27,10 +27,10 @@ pub struct Snapshot {
     pub stood: Duration,
 }
 
-/// A thread at that moment.
+/// One of these threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
-    /// The kernel's number of it.
+    /// The kernel thread id.
     pub id: i32,
     /// The registers.
     pub registers: Registers,

@@ -13,13 +13,13 @@ pub enum Refusal {
     /// The process does not exist any more.
     #[error("it has ended")]
     Ended,
-    /// A debugger has it.
+    /// A debugger traces the process.
     #[error("process {tracer} traces it")]
     Traced {
-        /// The debugger's number.
+        /// The debugger's pid.
         tracer: i32,
     },
-    /// The kernel does not allow it.
+    /// The kernel does not permit tracing it.
     #[error("the kernel does not let it be traced: {why}")]
     NotAllowed {
         /// The rule that forbids it, if known.

@@ -6,9 +6,9 @@ use crate::sys::REGISTER_WORDS;
 
 /// Number of registers: the general ones and the return address.
 const COUNT: usize = 17;
-/// DWARF's number of the frame pointer.
+/// DWARF's register number of the frame pointer.
 pub const FRAME_POINTER: u16 = 6;
-/// DWARF's number of the stack pointer.
+/// DWARF's register number of the stack pointer.
 pub const STACK_POINTER: u16 = 7;
 /// DWARF's register number of the return address: the program counter.
 pub const RETURN_ADDRESS: u16 = 16;

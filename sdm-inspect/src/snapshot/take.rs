@@ -13,7 +13,7 @@ use crate::sys;
 
 /// Bytes of each stack that are read at first: nearly all stacks of waiting programs are shorter.
 pub const WINDOW_BYTES: usize = 64 << 10;
-/// The most that is read of one stack.
+/// Maximum number of bytes that are read of one stack.
 pub const WINDOW_BYTES_MAX: usize = 16 << 20;
 /// Bytes below the stack pointer that a function may use.
 const RED_ZONE_BYTES: u64 = 128;

@@ -12,7 +12,7 @@ const CALL: u8 = 0xe8;
 const CALL_INDIRECT: [u8; 2] = [0xff, 0x15];
 /// `jmp *...(%rip)`: the instruction by which a PLT stub jumps to a function of another file.
 const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
-/// The bytes of a stub.
+/// Size of a stub, in bytes.
 const STUB_BYTES: u64 = 16;
 
 /// Sets the name under which the program's innermost frame has called its callee, if the callee's own name is missing

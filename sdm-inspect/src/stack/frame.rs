@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The stacks of a process's threads at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessStacks {
-    /// The name of its program's file.
+    /// File name of the program, without directories.
     pub program: String,
     /// The stacks of the threads; the one that runs `main` is first.
     pub threads: Vec<ThreadStack>,
@@ -18,7 +18,7 @@ pub struct ProcessStacks {
 /// The stack of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadStack {
-    /// The kernel's number of the thread.
+    /// The kernel thread id.
     pub thread: i32,
     /// Innermost first.
     pub frames: Vec<StackFrame>,
@@ -35,7 +35,7 @@ pub struct StackFrame {
     pub function: Option<String>,
     /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
     pub called: Option<String>,
-    /// The source file without its folders, where known.
+    /// The source file without directories; `None` if unknown.
     pub file: Option<String>,
     /// The line, from 1; 0 if unknown.
     pub line: u32,

@@ -16,7 +16,7 @@ use crate::values::{Scope, Value, evaluate};
 /// Maximum number of bytes of a function whose instructions are read.
 const CODE_BYTES_MAX: u64 = 1 << 20;
 
-/// A process at one moment.
+/// The inspection of a process at one moment: its unwound and named stacks.
 pub struct Inspection {
     snapshot: Snapshot,
     space: Rc<Space>,
@@ -97,7 +97,7 @@ impl Inspection {
             .map(|it| (it.id, it.system_call))
     }
 
-    /// The source file of a frame.
+    /// The path of a frame's source file; `None` if unknown.
     #[must_use]
     pub fn path(&self, thread: usize, level: usize) -> Option<&str> {
         self.detail(thread, level)?.path.as_deref()

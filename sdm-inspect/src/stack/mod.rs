@@ -27,7 +27,7 @@ pub struct Inspector {
     modules: Modules,
 }
 
-/// Processes whose files are open.
+/// The processes to inspect, with their mapped files opened beforehand.
 pub struct Spaces {
     processes: Vec<(i32, Result<Rc<Space>, Refusal>)>,
     /// True until the first snapshot is taken.

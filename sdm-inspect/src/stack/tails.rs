@@ -8,9 +8,9 @@ use crate::space::{Place, Space};
 use crate::symbols::Target;
 use crate::unwind::Frame;
 
-/// The longest way.
+/// Maximum length of a chain of tail calls.
 const WAY_MAX: usize = 16;
-/// The most ways that are compared.
+/// Maximum number of chains that are compared.
 const WAYS_MAX: usize = 64;
 /// Most calls that are examined for one chain.
 const CALLS_MAX: usize = 1 << 14;

@@ -1,4 +1,4 @@
-//! The stack of a thread, with names.
+//! The stack of a thread, with the names of its functions.
 
 use std::path::Path;
 
@@ -23,13 +23,13 @@ pub(super) struct ThreadInspection {
 /// Data of a frame that is not shown.
 pub(super) struct Detail {
     pub(super) frame: Frame,
-    /// The source file.
+    /// Path of the source file.
     pub(super) path: Option<String>,
     /// Number of functions inlined into it.
     pub(super) inlined: usize,
 }
 
-/// Follows and names a stack.
+/// Unwinds a thread's stack and names its functions.
 pub(super) fn read_thread(thread: &Thread, space: &Space) -> ThreadInspection {
     let (frames, end) = unwind(thread, space);
     let mut named = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn read_thread(thread: &Thread, space: &Space) -> ThreadInspection {
     }
 }
 
-/// The functions at a frame's address, innermost first.
+/// Appends the functions at a frame's address, innermost first.
 fn name_all(frame: Frame, space: &Space, named: &mut Vec<(StackFrame, Detail)>) {
     let address = frame.pc;
     let before = named.len();

@@ -30,7 +30,7 @@ pub(crate) struct Call {
 pub(crate) enum Target {
     /// The function that starts at an address of the file.
     At(u64),
-    /// A function of another unit, or another file.
+    /// A function of another unit or file, by its linker name.
     Named(String),
 }
 

@@ -21,7 +21,7 @@ use super::rows;
 use crate::elf::{Image, Slice};
 use crate::files::Opened;
 
-/// The most functions at one address.
+/// Maximum number of functions at one address.
 const INLINED_MAX: usize = 256;
 
 /// The debug sections of a file, and the parts parsed so far.
@@ -35,7 +35,7 @@ pub(super) struct Debug {
     pieces: Pieces,
 }
 
-/// The entry of a function.
+/// The debug information entry of a function.
 pub(crate) struct FunctionEntry<'a> {
     pub(crate) unit: UnitRef<'a, Slice>,
     pub(crate) offset: UnitOffset,
@@ -120,7 +120,7 @@ impl Debug {
         lines
     }
 
-    /// The function at an address, with its calls.
+    /// The function at an address, with its calls; `None` if not known.
     pub(super) fn function(&self, address: u64) -> Option<Function> {
         let unit = self.whole(self.context.find_dwarf_and_unit(address))?;
         let mut frames = self.whole(self.context.find_frames(address)).ok()?;

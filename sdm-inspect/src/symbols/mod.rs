@@ -71,7 +71,7 @@ impl Symbols {
         self.variables(image).at(address)
     }
 
-    /// The other file.
+    /// The file with the separate debug information; `None` if there is none.
     pub(crate) fn debug_image(&self) -> Option<&Image> {
         self.other.as_ref().map(|other| &other.image)
     }

@@ -23,7 +23,7 @@ pub(super) struct Names<'a> {
     pub(super) units: &'a [Vec<UnitHeader<Slice>>; 2],
 }
 
-/// A unit that an entry is in.
+/// The unit that contains an entry.
 enum Home<'a> {
     Same(UnitRef<'a, Slice>),
     Other(&'a Dwarf<Slice>, Box<Unit<Slice>>),
@@ -82,7 +82,7 @@ impl Names<'_> {
         }
     }
 
-    /// The entry that another one in `home` names.
+    /// The entry to which an attribute of an entry in `home` refers.
     fn follow<'a>(
         &'a self,
         home: &Home<'a>,
@@ -236,7 +236,7 @@ fn has_scopes(language: Option<DwLang>) -> bool {
     is_cplus || is_fortran(language)
 }
 
-/// A linker's name as people read it.
+/// A demangled linker name.
 pub(super) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");

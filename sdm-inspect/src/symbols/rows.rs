@@ -30,7 +30,7 @@ struct Tables {
     has_discriminator: bool,
 }
 
-/// The file and the line at an address.
+/// The source file and line at an address.
 pub(super) fn line(unit: UnitRef<'_, Slice>, address: u64) -> Option<(String, u32)> {
     let mut rows = unit.line_program.clone()?.rows();
     let mut tables = Tables::default();

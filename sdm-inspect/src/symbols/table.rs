@@ -60,7 +60,7 @@ impl Table {
         Some(named.address)
     }
 
-    /// The name of the function that begins at an address.
+    /// The linker name of the function that begins at an address.
     pub(super) fn begins(&self, address: u64) -> Option<&'static str> {
         let after = self.0.partition_point(|it| it.address <= address);
         let last = self.0[..after].last()?;

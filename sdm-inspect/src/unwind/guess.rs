@@ -15,7 +15,7 @@ const INTERRUPTED_ORDER: [u16; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 
 const BRANCH_TARGET: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const PUSH_FRAME_POINTER: u8 = 0x55;
 const RETURN: u8 = 0xc3;
-/// The most bytes of an instruction that calls.
+/// Maximum size of a call instruction, in bytes.
 const CALL_BYTES_MAX: usize = 7;
 const WORD: u64 = 8;
 

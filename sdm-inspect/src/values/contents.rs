@@ -1,4 +1,4 @@
-//! All variables of a function.
+//! The contents of all variables of a function.
 
 use super::scope::Scope;
 use super::value::Value;

@@ -13,7 +13,7 @@ const ENTRIES_MAX: usize = 1 << 16;
 
 pub(super) type Entry = gimli::DebuggingInformationEntry<Slice>;
 
-/// A variable of a function.
+/// A local variable or parameter of a function.
 pub(super) struct Local {
     pub(super) name: String,
     pub(super) offset: UnitOffset,
@@ -61,7 +61,7 @@ impl Scope<'_> {
         None
     }
 
-    /// The type of an entry.
+    /// The type of an entry; `None` if it has none.
     pub(super) fn kind(&self, offset: UnitOffset) -> Option<UnitOffset> {
         match self.attribute(offset, gimli::DW_AT_type)? {
             AttributeValue::UnitRef(kind) => Some(kind),
@@ -127,7 +127,7 @@ impl Scope<'_> {
         false
     }
 
-    /// True if its source is Fortran's.
+    /// True if the function's source language is Fortran.
     pub(super) fn is_fortran(&self) -> bool {
         let root = self.unit.entry(self.unit.header.root_offset());
         let language = root

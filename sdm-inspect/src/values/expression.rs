@@ -5,7 +5,7 @@ use gimli::UnitOffset;
 use super::scope::{Object, Scope, Storage};
 use super::value::{Number, ObjectValue, Value};
 
-/// The longest expression, in bytes.
+/// Maximum length of an expression, in bytes.
 const BYTES_MAX: usize = 1024;
 /// Deepest nesting of an expression.
 const DEPTH_MAX: u32 = 32;
@@ -57,7 +57,7 @@ pub(crate) fn evaluate(
     parser.rest.is_empty().then_some(value)
 }
 
-/// A value, or a variable that has one.
+/// An operand: a value, or a variable that is not loaded yet.
 enum Operand {
     Value(Value),
     Variable(Object),
@@ -351,7 +351,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The variable that a pointer points to.
+/// The object to which a pointer points; `None` for other values, or if the object's type is unknown.
 fn pointed(value: &Value) -> Option<Object> {
     match *value {
         Value::Pointer { at, to: Some(kind) } => {

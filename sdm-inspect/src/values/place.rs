@@ -10,7 +10,7 @@ use crate::elf::Slice;
 
 /// Maximum number of operations that are evaluated of an expression, since a file could have an endless one.
 const OPERATIONS_MAX: u32 = 4096;
-/// The most bytes that are read at once.
+/// Maximum number of bytes that are read at once.
 const BYTES_MAX: u64 = 1 << 16;
 
 impl Scope<'_> {

@@ -56,7 +56,7 @@ impl Scope<'_> {
         None
     }
 
-    /// The entries right below one.
+    /// The direct children of an entry.
     pub(super) fn children(&self, of: UnitOffset) -> Vec<(UnitOffset, DwTag)> {
         let mut children = Vec::new();
         let Ok(mut entries) = self.unit.entries_at_offset(of) else {
@@ -200,7 +200,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The number of an enumerator of the file's.
+    /// The value of an enumerator that is declared in the unit.
     pub(super) fn enumerator(&self, name: &str) -> Option<i128> {
         let root = self.unit.header.root_offset();
         let kinds = self.children(root).into_iter();
@@ -251,7 +251,7 @@ impl Scope<'_> {
         })
     }
 
-    /// A member of a structure.
+    /// The member of a structure with this name.
     pub(super) fn member(&self, of: &ObjectValue, name: &str) -> Option<Object> {
         self.member_within(&of.0, name, 0)
     }

@@ -1,16 +1,16 @@
-//! Values of expressions.
+//! Values of evaluated expressions.
 
 use gimli::UnitOffset;
 
 use super::scope::Object;
 
-/// The bytes of an `int`.
+/// Size of an `int`, in bytes.
 const INT_BYTES: u64 = 4;
 
 /// The value of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// A whole number.
+    /// An integer.
     Number(Number),
     /// An address, and the type of its target, if known.
     Pointer { at: u64, to: Option<UnitOffset> },
@@ -18,7 +18,7 @@ pub(crate) enum Value {
     Object(ObjectValue),
 }
 
-/// A whole number.
+/// An integer with its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Number {
     pub(crate) value: i128,

@@ -10,7 +10,7 @@ use sdm_system::proc;
 /// System call numbers of `pause`: of 64-bit and of 32-bit programs on x86.
 const PAUSE: [i64; 2] = [34, 29];
 
-/// A source and its compiler.
+/// A source language: its fixture and its compiler.
 #[derive(Clone, Copy)]
 pub(crate) struct Language {
     source: &'static str,
@@ -65,7 +65,7 @@ pub(crate) const RUST: Language = Language {
     ..CXX
 };
 
-/// The ways to compile.
+/// The compiler options that are tested, by name.
 pub(crate) const VARIANTS: &[&str] = &[
     "O0",
     "O2",
@@ -177,7 +177,7 @@ impl Program {
         self.language.compiler
     }
 
-    /// Compiles it; `None` if this machine cannot.
+    /// Compiles the program; `None` if this machine cannot.
     pub(crate) fn make(&self) -> Option<PathBuf> {
         let program = self.folder.join("program");
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -241,7 +241,7 @@ impl Drop for Program {
     }
 }
 
-/// A program that waits, and ends with this.
+/// A running program. Drop kills it.
 pub(crate) struct Running(Child);
 
 impl Running {

@@ -34,7 +34,7 @@ pub(super) struct Paced {
     /// Messages by arrival time, and in the order in which they were sent.
     pub(super) under_way: BTreeMap<(Duration, u64), (u32, Arrival)>,
     pub(super) sent: u64,
-    /// Until when each member has something to do.
+    /// The time until which each member is busy.
     pub(super) busy: Vec<Duration>,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum Arrival {
 pub(super) struct Crowd {
     tasks: u32,
     pub(super) topology: Topology,
-    /// Absent if everything is handed over at once.
+    /// The pacing of members and links; `None` if everything is delivered at once.
     pub(super) paced: Option<Paced>,
     /// The servers, then the master, then the front-end.
     pub(super) nodes: Vec<Option<Node>>,

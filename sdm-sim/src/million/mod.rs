@@ -25,15 +25,15 @@ use crowd::{Crowd, Paced};
 pub struct Cost {
     /// The operation, in a few words.
     pub what: &'static str,
-    /// Messages between two members.
+    /// Number of messages between members.
     pub messages: u64,
     /// Size of the messages in bytes, framed but not encrypted.
     pub bytes: u64,
     /// Bytes on the link between the front-end and the master, in both directions.
     pub root_bytes: u64,
-    /// The most messages under way at once.
+    /// Maximum number of messages in transit at once.
     pub queue_peak: usize,
-    /// Tasks that answered.
+    /// Number of tasks that answered.
     pub answered: u64,
     /// Heap size per node afterwards, in bytes: the node's own data, and its part of the plan.
     pub heap_per_node: u64,
@@ -41,12 +41,12 @@ pub struct Cost {
     pub cpu: Duration,
 }
 
-/// A session that was measured.
+/// The measured costs of a session.
 #[derive(Clone, Debug)]
 pub struct Sized {
     /// Number of tasks, which is also that of servers.
     pub tasks: u32,
-    /// Links between the front-end and the farthest server.
+    /// Number of links between the front-end and the farthest server.
     pub depth: u32,
     /// Size of a node without any data, in bytes.
     pub node_bytes: usize,
@@ -57,7 +57,7 @@ pub struct Sized {
 /// The caller's measuring functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Meters {
-    /// Bytes that are allocated now.
+    /// Number of currently allocated bytes.
     pub heap: fn() -> u64,
     /// Processor time of this thread.
     pub clock: fn() -> Duration,

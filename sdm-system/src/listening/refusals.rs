@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// The least time between two lines about them.
+/// Minimum time between two lines about refused clients.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// A count of the refused clients, and the time of the last line about them.

@@ -24,20 +24,20 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The file that is mapped.
+    /// The path of the mapped file; `None` if the mapping has none.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         let is_file = self.name.as_bytes().starts_with(b"/");
         is_file.then(|| Path::new(&self.name))
     }
 
-    /// Whether the process can write to it.
+    /// True if the process can write to the mapping.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.rights.as_bytes().get(1) == Some(&b'w')
     }
 
-    /// Whether it holds code.
+    /// True if the mapping is executable.
     #[must_use]
     pub fn is_executable(&self) -> bool {
         self.rights.as_bytes().get(2) == Some(&b'x')
@@ -49,7 +49,7 @@ impl Mapping {
         self.rights.as_bytes().get(3) == Some(&b'p')
     }
 
-    /// Whether an address lies in it.
+    /// True if an address is in the mapping.
     #[must_use]
     pub fn holds(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)

@@ -1,10 +1,10 @@
-//! Tests of what is read from `/proc`.
+//! Tests of the parsers of `/proc`.
 
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::*;
 
-/// A folder like that of a process.
+/// A directory with the files of a process's directory in `/proc`.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -183,7 +183,7 @@ fn owners() -> &'static [u8] {
     }
 }
 
-/// The name of an open file.
+/// The null-terminated path of an open descriptor in `/proc`.
 struct Name([u8; 32]);
 
 impl Name {

@@ -24,7 +24,7 @@ const ALONE: i32 = 0x4400_0001;
 const ALONE_NAME: &[u8; 14] = b"MPI_COMM_SELF\0";
 /// Size of the head of an object: the handle, and its reference count.
 const HEAD_BYTES: usize = 8;
-/// The most bytes of a communicator.
+/// Maximum size of a communicator object, in bytes.
 const COMMUNICATOR_BYTES_MAX: usize = 8 << 10;
 /// Most bytes of the library's variables that are read.
 const VARIABLES_BYTES_MAX: usize = 16 << 20;

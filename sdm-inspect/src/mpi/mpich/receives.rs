@@ -40,16 +40,16 @@ const MESSAGE_BYTES: usize = 40;
 const LENGTH: usize = 16;
 const HEAD_LENGTH: usize = 20;
 const NUMBER: usize = 32;
-/// The length of a message's head: its number.
+/// Length of the header of an MPI message, in bytes: the number only.
 const MESSAGE_HEAD: i32 = 8;
 /// Most messages that are examined.
 const MESSAGES_MAX: usize = 64;
 
-/// The receives of a process.
+/// The pending receives of a process.
 pub struct Receives<'a> {
     mpich: &'a Mpich<'a>,
     requests: Objects,
-    /// The communicators of each number.
+    /// The communicators with each context id.
     communicators: BTreeMap<u16, Vec<Piece>>,
 }
 
@@ -164,7 +164,7 @@ impl Receives<'_> {
         found.filter(|(at, _)| *at == address)
     }
 
-    /// The message of a receive at this address.
+    /// The message of the receive at this address; `None` unless it is incomplete and names a rank.
     fn received(&self, address: u64, block: &Piece) -> Option<Message> {
         if !is_to_come(address, block) {
             return None;

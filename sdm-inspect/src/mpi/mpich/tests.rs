@@ -48,7 +48,7 @@ impl MemoryPieces {
 
 const ONE: Table<'_> = &[NO_TABLE];
 
-/// The memory of rank 5 of 8.
+/// The memory of rank 5 in a job of 8 ranks.
 fn memory() -> MemoryPieces {
     let mut memory = MemoryPieces::default();
     let all = (WORLD.cast_unsigned(), 0, RANK);

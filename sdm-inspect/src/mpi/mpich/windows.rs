@@ -26,7 +26,7 @@ const GIVEN: usize = 32;
 const TARGETS_MAX: usize = 4096;
 
 impl Mpich<'_> {
-    /// True for handles of windows.
+    /// True for the handle of a window.
     pub fn is_window(handle: u32) -> bool {
         is_later(handle, WINDOWS)
     }
@@ -38,7 +38,7 @@ impl Mpich<'_> {
         Some((context, Members::Of(ranks)))
     }
 
-    /// The locks of windows that this process has.
+    /// The window locks that this process holds.
     pub fn window_locks(&self) -> Vec<WindowLock> {
         let Some(windows) = self.windows() else {
             return Vec::new();

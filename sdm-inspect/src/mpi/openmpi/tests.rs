@@ -4,7 +4,7 @@ use super::*;
 use crate::mpi::pieces::MemoryPieces;
 
 impl MemoryPieces {
-    /// A communicator with these ranks.
+    /// Writes a communicator with these ranks.
     fn communicator(&mut self, address: u64, ranks: &[u32]) {
         let group = address + 0x10000;
         let list = address + 0x20000;

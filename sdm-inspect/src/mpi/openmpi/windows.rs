@@ -39,7 +39,7 @@ const LOCK_TYPE: usize = 8;
 const LOCK_TARGET: usize = 16;
 const LOCK_EXPECTED: usize = 44;
 const LOCK_ACTIVE: usize = 48;
-/// The type of what is kept of locks.
+/// Type number of an epoch by `MPI_Win_lock`.
 const IS_LOCK: i32 = 1;
 /// Offsets in front of `sm`'s mutex, in bytes: the list of lock states by rank, the shared part, this rank's part of
 /// it, and the first rank's part.
@@ -52,7 +52,7 @@ const SM_SHARED_BYTES: u64 = 4096;
 /// `sm`'s states of an exclusive and of a shared lock; the latter is the greatest state.
 const SM_HELD: [i32; 2] = [2, 3];
 
-/// A window's module, and its communicator.
+/// A window's module, with the context id and the ranks of its communicator.
 struct WindowModule {
     address: u64,
     piece: Piece,
