@@ -59,7 +59,7 @@ impl Floor {
                 .spawn()
                 .with_context(|| format!("start {}", program.display()))?;
             floor.members.push(child);
-            // A few at a time start beside each other; each has two descriptors here until then.
+            // A few members start at the same time; each has two descriptors here until it has reported its address.
             if floor.members.len() - places.len() == STARTING_MAX {
                 floor.hear(&mut places)?;
             }
@@ -143,7 +143,7 @@ impl Drop for Floor {
             while connected && matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // It fails only where there is nothing left to end.
+            // This fails only where the process has ended already.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -25,7 +25,7 @@ pub fn allocations() -> u64 {
 }
 
 fn count(more: usize, less: usize) {
-    // What another thread allocated may be given back here: the count may go below zero and back.
+    // Memory of another thread may be freed here: the count may be negative for a while.
     BYTES.set(
         BYTES
             .get()

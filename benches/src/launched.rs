@@ -130,7 +130,7 @@ impl Job<'_> {
         command.args(settings.filter(|argument| !argument.starts_with("-i=")));
         command
             .args(["-ex", &format!("break {}", self.place), "-ex", "run"])
-            // Who ends first would end the job for the others.
+            // A rank that ends first would end the job for the others.
             .args([
                 "-ex",
                 &format!("python print('{THERE}'); import time; time.sleep(600)"),

@@ -162,7 +162,7 @@ pub fn serve(parts: &[Part]) -> Result<()> {
         let mut round = prepare(part)?;
         (0..COUNTED_ROUNDS).try_for_each(|_| round())?;
         ARMED.set(false);
-        // It sees only what happens where it counts.
+        // Callgrind notices the marker only where it counts.
         counted(part_is_over);
     }
     Ok(())

@@ -122,7 +122,7 @@ mod tests {
             child_us: 2.0,
             hop_us: 0.0,
         };
-        // Three sends, its own part, three answers that are there by then.
+        // Three sends, the root's own part, and three answers that have all arrived by then.
         check(Shape::Flat, 4, only_work, 7.0);
         check(Shape::Kary(1), 1, only_work, 1.0);
     }

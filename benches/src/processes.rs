@@ -108,7 +108,7 @@ pub fn descendants() -> Vec<u32> {
 pub fn cpu_with_threads(pids: &[u32]) -> Duration {
     let ticks = |pid: &u32| {
         let stat = of(*pid).stat().ok();
-        // Its own, in the program and in the kernel, then those of its children.
+        // User and system time of the process, then of its children.
         let times = (14..=17).filter_map(|number| stat.as_ref()?.field::<u64>(number));
         times.sum::<u64>()
     };

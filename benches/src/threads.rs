@@ -78,7 +78,7 @@ impl Threads {
             all: IdSet::all_below(servers),
         };
         let plan = Slice::new(Topology::Binomial.plan(entries.remove(0), entries));
-        // Nobody is quiet for so long that a ping would disturb the count.
+        // Pings would change the counts, so no link is silent long enough to need one.
         let config = Config {
             ping_after: WAIT,
             ..Config::default()

@@ -129,7 +129,7 @@ impl Tree {
             binaries: Some(binaries()?),
             ..SessionConfig::local(servers)
         };
-        // An address has ports for two such trees within a minute, and no more.
+        // An address has ports for only two such trees within a minute.
         let config = match servers {
             4097.. => config.over_loopback(8),
             _ => config,
@@ -180,7 +180,7 @@ impl Tree {
                 _ => {}
             }
         }
-        // Answers to run control come as they are there.
+        // Answers to run control arrive in several messages.
         let first = answers.first().map(|class| &class.answer);
         let same = answers.iter().all(|class| Some(&class.answer) == first);
         ensure!(

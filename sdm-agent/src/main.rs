@@ -116,7 +116,8 @@ fn run() -> Result<()> {
         }
         _ => {}
     }
-    // Behind the words above: what an invoke server starts has its name where it is a file of its own, and no link.
+    // This check comes after the words above: helpers that an invoke server starts have its name, too, where that
+    // name is a file and no link.
     let own = std::env::args_os().next().unwrap_or_default();
     let own = Path::new(&own).file_name().and_then(OsStr::to_str);
     if let Some(server_type) = own.and_then(|name| name.strip_prefix(invoke::NAME)) {
@@ -169,7 +170,7 @@ fn run() -> Result<()> {
 /// The hosts that the command line names.
 /// Serves a GridRPC client. Options that are not known end no server.
 fn invoke_server(server_type: &str) -> Result<()> {
-    // The client's own descriptors: whoever holds them keeps others from seeing their end.
+    // Inherited descriptors of the client are closed: others would not see the client's end while they are open here.
     sdm_system::close_inherited();
     let mut words = std::env::args_os().skip(1);
     let mut log = None;

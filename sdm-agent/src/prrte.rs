@@ -374,11 +374,11 @@ fn process(row: &Row) -> Process {
         }
         "ended by a signal" => states::Process::Signalled,
         "failed" | "failed to start" | "cannot be restarted" => states::Process::Error,
-        // What a rank is that has ended while others run is not defined.
+        // PMIx defines no state for a rank that has ended while others run.
         _ => states::Process::Exited,
     };
     set_state(&mut attributes, state);
-    // Whoever attaches does so on this host: a number of another would be somebody else's.
+    // Debuggers attach on this host, where another host's pid would name an unrelated process.
     if is_this_host(&row.host) {
         set(&mut attributes, id::PROCESS_PID, row.pid.to_string());
     }
@@ -460,7 +460,7 @@ mod tests {
             .iter()
             .map(|it| value(&it.attributes, "processState"));
         assert_eq!(Vec::from_iter(states), ["RUNNING", "EXITED"]);
-        // A pid of another host is of no use here.
+        // A pid of another host is useless here.
         assert_eq!(value(&job.processes[0].attributes, "processPID"), "");
     }
 

@@ -116,7 +116,7 @@ fn wait(
     until: Option<Instant>,
 ) -> io::Result<(bool, bool, bool)> {
     let mut fds = vec![PollFd::new(worker.bell().as_fd(), PollFlags::POLLIN)];
-    // Left out where it is not wanted: that it was hung up would be said again and again.
+    // Left out where no room is needed: a hang-up would be reported again and again.
     if heeds.room {
         fds.push(PollFd::new(client.output.as_fd(), PollFlags::POLLOUT));
     }

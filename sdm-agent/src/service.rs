@@ -84,7 +84,7 @@ impl Service {
         Self {
             wire: Agent::new(vec![
                 Event::AttrDef(definitions.clone()),
-                // Each of them can be left out, or elements that have a value of it.
+                // Filters can hide each of these attributes, or elements with a value of it.
                 Event::FilterDef(definitions),
             ]),
             ledger: None,
@@ -114,7 +114,7 @@ impl Service {
     /// Bytes received before are not a message: the session is over.
     pub fn take_output(&mut self, now: Instant) -> Result<Vec<u8>, FrameError> {
         let output = self.wire.take_output();
-        // There is room again.
+        // The output buffer has room again.
         self.go_on(now)?;
         Ok(output)
     }
@@ -127,7 +127,7 @@ impl Service {
     /// Time at which [`Service::handle_timeout`] must be called; `None` while no query is to be made.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        // What nobody reads now would be told as it was: it is looked at when it can be told.
+        // Without a reader, results would be out of date when they are sent: the query waits until they can be sent.
         let may_look = self.looking.is_none() && self.has_told();
         self.next_look
             .filter(|_| may_look && self.wire.phase() == Phase::Normal)
@@ -196,7 +196,7 @@ impl Service {
                     true => (self.pause * 2).min(PAUSE_MAX),
                     false => PAUSE_MIN,
                 };
-                // A manager that is away waits long before it says so, and has no work from that.
+                // A failing manager may take long to fail, but that is no load on it.
                 if is_answered {
                     self.pause = self.pause.max(took * PAUSE_OF_LOOK);
                 }
@@ -241,7 +241,7 @@ impl Service {
         let Some(asked) = asked else { return };
         let result = result.map_err(|why| failure(&why));
         self.wire.complete(asked.transaction, result);
-        // What has come of it is to be seen soon.
+        // The effect of the command should be seen soon.
         self.pause = PAUSE_SOON / 2;
         if self.looking.is_none() {
             self.next_look = Some(now);
@@ -261,7 +261,7 @@ impl Service {
             self.next_look = Some(now);
         }
         self.tell();
-        // More of what the last look found once the client has taken what it was told.
+        // The next part of the last snapshot, once the client has received the previous one.
         if self.wire.output_bytes() == 0
             && self.untold.is_empty()
             && let Some(ledger) = &mut self.ledger

@@ -33,7 +33,7 @@ impl Snapshot {
         nodes_of: impl Fn(&Job) -> Vec<String>,
         is_full: impl Fn(&Attributes) -> bool,
     ) {
-        // How many jobs are there, and whether one is the user's.
+        // For each node, the number of jobs and whether one is the user's.
         let mut on: BTreeMap<String, (usize, bool)> = BTreeMap::new();
         for job in self.jobs.values() {
             if !job.state().is_some_and(states::Job::has_nodes) {

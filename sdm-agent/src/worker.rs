@@ -69,7 +69,7 @@ impl Worker {
 
     /// Asks for something; the reply comes later.
     pub fn ask(&self, request: Request) {
-        // Where the thread is gone nothing is said any more: it ends with this only.
+        // This fails only without the thread, which ends only with this value.
         let _ = self.requests.send(request);
     }
 

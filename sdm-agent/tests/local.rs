@@ -89,7 +89,7 @@ fn a_job_runs_without_its_agent_and_is_found_again() {
         "read -r line < go; echo $SDM_JOB_INDEX $WORD $line; exit $SDM_JOB_INDEX",
         2,
     );
-    // Nobody reads the FIFO before it is there: the job ends with an error then, and the test with it.
+    // The FIFO does not exist yet: the job must end with an error.
     assert_eq!(number, "1");
     let ended = place.wait(&number, "TERMINATED");
     assert_eq!(ended.processes.len(), 2);
@@ -112,7 +112,7 @@ fn a_job_runs_without_its_agent_and_is_found_again() {
         .collect();
     lines.sort();
     assert_eq!(lines, ["0 a b now", "1 a b now"]);
-    // All of it is with the first process.
+    // All output is with the first process.
     let told = value(0, "processStdout").unwrap();
     assert_eq!(told, read(&ended.attributes["outputPath"]));
     assert_eq!(value(1, "processStdout"), None);

@@ -116,7 +116,7 @@ fn a_million_changes_for_who_does_not_read_wait_within_sixteen_mebibytes() {
     look(&mut service, &mut looks, now);
     talk(&mut service, &mut client, &mut known, now);
     assert_eq!(known.len(), 5, "{known:?}");
-    // From here on it does not read, and sends a command behind each look.
+    // From here on the client does not read, and sends a command after each query.
     let mut most = 0;
     for _ in 0..1_000_000 / PROCESSES {
         now += Duration::from_secs(3600);
@@ -133,9 +133,9 @@ fn a_million_changes_for_who_does_not_read_wait_within_sixteen_mebibytes() {
         most = most.max(service.output_bytes());
     }
     assert_eq!(looks, 2, "nothing is looked at that nobody hears of");
-    // What is told at once and the answers to its commands; the whole look is over four times as much.
+    // The first part of the snapshot, and the answers to the commands; the whole snapshot is over four times as much.
     assert!(most > 1 << 16 && most < 2 << 20, "{most}");
-    // It reads again, and hears the rest of that look, and of one behind it what is then.
+    // The client reads again. It gets the rest of that snapshot, and a later snapshot with newer values.
     talk(&mut service, &mut client, &mut known, now);
     now += Duration::from_secs(3600);
     look(&mut service, &mut looks, now);
@@ -193,7 +193,7 @@ fn who_does_not_read_is_heard() {
     let mut client = Client::new(Dialect::Document, "1000").unwrap();
     let mut known = BTreeMap::new();
     let mut buffer = [0; 4096];
-    // Until it knows the job; far more than a socket takes comes behind.
+    // Until the client knows the job. Far more data follows than a socket holds.
     while !known.contains_key(&JOB) {
         ours.write_all(&client.take_output()).unwrap();
         let count = ours.read(&mut buffer).unwrap();
@@ -206,7 +206,7 @@ fn who_does_not_read_is_heard() {
     assert_eq!(is_ended.recv_timeout(PATIENCE).unwrap(), "7");
     client.send(Command::Quit).unwrap();
     ours.write_all(&client.take_output()).unwrap();
-    // Now it reads what had been on the way, and no more of the fifty thousand processes than that.
+    // Now the client reads the data that was already sent, which is only a part of the fifty thousand processes.
     let mut rest = Vec::new();
     ours.read_to_end(&mut rest).unwrap();
     client.receive(&rest);

@@ -30,7 +30,7 @@ pub(crate) fn connect(
     keeper::check_runs(server)?;
     let turn =
         Turn::take(server).with_context(|| format!("the PMIx server in process {server}"))?;
-    // While this process has one thread, and before anything is connected.
+    // Before anything is connected, and while this process has one thread.
     let keeper = keeper::start(server, turn.descriptor(), library::ends_with_job(server))?;
     let error = match library::Tool::connect(library, server, file) {
         Ok(tool) => return Ok((tool, turn)),
@@ -45,7 +45,7 @@ pub(crate) fn connect(
         return Err(error);
     }
     turn.end();
-    // What this process is next has one of its own.
+    // The executed program starts a keeper of its own.
     keeper.dismiss();
     std::thread::sleep(TRY_EVERY);
     let mut again = programs::at("/proc/self/exe");
@@ -56,7 +56,7 @@ pub(crate) fn connect(
 /// Disconnects from the server, once this tool holds the lock again. The keeper releases the lock when the server has
 /// closed the connection.
 pub(crate) fn leave(tool: library::Tool, turn: Turn) {
-    // It leaves all the same where others have not come to an end in all that time.
+    // Without the lock this process disconnects all the same: other tools have not finished within the time limit.
     let turn = turn.take_again();
     tool.finish();
     if let Ok(turn) = turn {

@@ -73,7 +73,7 @@ pub(crate) struct Keeper(Pid);
 impl Keeper {
     /// Ends it. There must be nothing that it is to keep.
     pub(crate) fn dismiss(self) {
-        // It is a child of this process that has not been waited for: nobody else has its pid.
+        // The child has not been waited for, so no other process can have its pid.
         let _ = kill(self.0, Signal::SIGKILL);
         let _ = waitpid(self.0, None);
     }
@@ -84,7 +84,7 @@ impl Keeper {
 /// `held` is kept open as long as the keeper lives: others wait for it. `same_name` is for a server that knows all tools of ours by one name.
 pub(crate) fn start(server: i32, held: RawFd, same_name: bool) -> Result<Keeper> {
     let own = std::process::id().cast_signed();
-    // Both are opened here, so that neither number can be another process's by then.
+    // Both descriptors are opened here, before either pid can be reused.
     let own = sys::pidfd_open(own).context("watch this process")?;
     let watched = Watched {
         end: sys::pidfd_open(server).with_context(|| format!("process {server}"))?,
@@ -171,7 +171,8 @@ impl Watched {
 fn keep(parent: RawFd, server: &Watched, held: RawFd) -> ! {
     sys::detach(NAME);
     sys::wait_readable(&mut [poll_of(parent)], None);
-    // From here on the table is the keeper's own: nobody waits for what it will not write.
+    // The parent has ended, so the descriptor table now belongs to this process alone. The descriptors that the
+    // keeper does not need are closed.
     let mut sockets = Vec::new();
     for fd in 0..DESCRIPTORS_MAX {
         match fd {
@@ -211,7 +212,7 @@ fn keep(parent: RawFd, server: &Watched, held: RawFd) -> ! {
         };
         pause = (2 * pause).min(LOOK_EVERY);
     }
-    // What is still open is over with this.
+    // This ends the connections that are still open.
     sockets.into_iter().for_each(sys::close);
     if server.same_name {
         server.wait_until_forgotten();

@@ -121,7 +121,7 @@ impl Tool {
         if !is_on_its_way() {
             return;
         }
-        // The end of who has started this process is no longer its own; setting that has worked before.
+        // From now on this process outlives its parent. Setting the signal has worked before, so this cannot fail.
         let _ = nix::sys::prctl::set_pdeathsig(None);
         stays();
         let deadline = Instant::now() + START_WAIT;

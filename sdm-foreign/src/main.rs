@@ -69,7 +69,7 @@ fn run() -> Result<()> {
         _ => bail!("usage: sdm-pmix LIBRARY PID-OF-SERVER"),
     };
     let server: i32 = server.parse().context("the server's pid")?;
-    // Nobody waits for an answer any more, and a crash leaves no core behind.
+    // This process ends with the caller, which alone needs the answer, and a crash leaves no core file.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("follow whoever asks")?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
     let library = Path::new(library);
@@ -85,7 +85,7 @@ fn run() -> Result<()> {
 fn ask(library: &Path, server: i32) -> Result<String> {
     let (tool, turn) = connecting::connect(library, server, None)?;
     tool.wait_for_job(|| {
-        // Whoever asked may be gone.
+        // The caller may have ended.
         let _ = writeln!(std::io::stdout(), "{STARTING}");
     });
     let mut text = String::new();

@@ -105,7 +105,7 @@ pub(crate) fn connection(fd: RawFd) -> Connection {
     /// The states of `linux/tcp.h` in which the other side has not closed the connection; in FIN_WAIT this side has.
     const ESTABLISHED: u8 = 1;
     const FIN_WAIT: [u8; 2] = [4, 5];
-    // The first member of the kernel's `tcp_info`, which may be cut off behind it.
+    // The first member of the kernel's `tcp_info`. The kernel returns only as many bytes as there is room for.
     let mut state = 0_u8;
     let mut bytes: libc::socklen_t = 1;
     let info = (&raw mut state).cast();

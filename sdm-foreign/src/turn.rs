@@ -81,7 +81,7 @@ impl Turn {
 
     /// Leaves it to the keeper of this process, which lets others come once the server knows that this one has gone.
     pub(crate) fn leave_to_keeper(self) {
-        // What is dropped is let go of.
+        // A drop would release the lock.
         std::mem::forget(self);
     }
 }

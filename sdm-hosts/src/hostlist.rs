@@ -36,7 +36,7 @@ fn split(list: &str) -> impl Iterator<Item = &str> {
 /// Formats a list of names; names that differ only in the number at their end are combined. Order and repetitions
 /// of the names do not matter.
 pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    // By what is in front of the number, and how many digits that has.
+    // By the part before the number, and the number of digits.
     let mut families: BTreeMap<(&str, usize), BTreeSet<u64>> = BTreeMap::new();
     let mut plain: BTreeSet<&str> = BTreeSet::new();
     for name in names {

@@ -24,7 +24,7 @@ pub(crate) fn check_name(text: &str) -> Result<(), &'static str> {
     let plain = |it: char| it.is_ascii_alphanumeric() || ".-_@:%".contains(it);
     match text {
         _ if text.len() > NAME_BYTES_MAX => Err("longer than any host name (255 bytes)"),
-        // It would be an option of ssh or srun, and these can name commands.
+        // The name would be an option of ssh or srun, and such an option can execute commands.
         _ if text.starts_with('-') => Err("no host name begins with a dash"),
         _ if text.is_empty() || !text.chars().all(plain) => Err("no host name or address"),
         _ => Ok(()),
@@ -79,7 +79,7 @@ impl FromStr for HostShare {
     fn from_str(text: &str) -> Result<Self, HostShareError> {
         let number = |text: &str| text.parse::<u32>().ok().filter(|slots| *slots > 0);
         let (host, slots) = match text.rsplit_once(':') {
-            // More than one colon is an IPv6 address, unless it stands in brackets.
+            // More than one colon is an IPv6 address, unless the address is in brackets.
             Some((host, _)) if host.contains(':') && !host.ends_with(']') => (text, None),
             Some((host, slots)) => {
                 let slots = number(slots);

@@ -82,7 +82,7 @@ pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) ->
     let name = launcher.name();
     let own = match launcher.mpi() {
         Some(own) => own,
-        // What the site has as its default is not known.
+        // The site's default for `--mpi` is unknown.
         None if name == "srun" => match srun_mpi(options)?.as_str() {
             plugin if plugin.starts_with("pmix") => Mpi::OpenMpi,
             "pmi2" | "cray_shasta" => Mpi::Mpich,

@@ -289,7 +289,7 @@ mod tests {
         ] {
             assert_eq!(common_name_in(name, nowhere), common);
         }
-        // A site's own is meant where there is one.
+        // A site's own launcher of that name takes precedence.
         let site = Programs::new("site", &[("sdm-launch-slurm", "")]);
         assert_eq!(common_name_in("slurm", site.0.as_os_str()), "slurm");
     }

@@ -239,7 +239,7 @@ impl Launch {
                         .is_some_and(|text| Refusal::find(text).is_some())
                 };
                 if lines.iter().any(is_refusal) {
-                    // The reason was said before, elsewhere.
+                    // The reason was printed earlier, on the other stream.
                     let mut before = Vec::new();
                     member.read_others(fd, &mut |line| before.push(line));
                     lines.splice(0..0, before);

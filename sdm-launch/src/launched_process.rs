@@ -162,7 +162,7 @@ impl LaunchedProcess {
         sys::isolate(&mut command, what.death_signal);
         let child = command.spawn().map_err(spawn)?;
         let pid = Pid::from_raw(child.id().cast_signed());
-        // Who is not to be asked at this process's death is not to be ended either.
+        // A launcher that gets no request to end at this process's death gets no helper that ends it, either.
         let is_ended = what.is_launcher && what.death_signal == Signal::SIGTERM;
         let ender = is_ended.then(|| ender_of(pid)).flatten();
         Ok(Self {
@@ -282,10 +282,10 @@ impl LaunchedProcess {
     pub(crate) fn terminate(&mut self) {
         self.input = None;
         if !self.is_over() {
-            // It is not reaped yet, so the pid is still its own; ESRCH means that it has ended.
+            // The process is not reaped yet, so no other one has its pid; ESRCH means that it has ended.
             let _ = kill(self.pid, Signal::SIGTERM);
         }
-        // Whoever is stopped gets it when it goes on.
+        // A stopped process gets the signal when it continues.
         self.go_on();
     }
 
@@ -318,7 +318,7 @@ impl LaunchedProcess {
     /// Waits for the end; only after [`Self::kill`].
     pub(crate) fn wait(&mut self) {
         self.end_input();
-        // It was killed: waiting is short, and there is nothing to do about an error.
+        // The process was killed, so the wait is short, and an error needs no action.
         let _ = self.child.wait();
         self.set_over();
     }

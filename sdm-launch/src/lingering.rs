@@ -73,7 +73,8 @@ impl Lingering {
     }
 
     fn look_at(&mut self, now: Instant, works: bool) -> Due {
-        // Nobody may have read what it said since then.
+        // If this process was delayed, the launcher's output since then may be unread, so only a part of the time
+        // counts.
         let passed = now.saturating_duration_since(self.last).min(2 * LOOK_EVERY);
         (self.last, self.next) = (now, now + LOOK_EVERY);
         self.idle = if works {

@@ -57,7 +57,7 @@ pub(crate) fn start_each(
         place(&mut command, server);
         let mut what = Started::server(server);
         if server == 0 {
-            // As under a runtime the first one reads, the others read nothing.
+            // As under a runtime, only the first rank has standard input.
             what.streams = spec.streams;
         }
         let started = launch.spawn(command, what);

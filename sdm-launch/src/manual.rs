@@ -115,7 +115,7 @@ impl Launcher for Manual {
                     server,
                     host: share.host.clone(),
                     port,
-                    // Nobody has said it; it is known when it is there.
+                    // The pid is unknown until the server connects.
                     pid: 1,
                     addresses: addresses.clone(),
                 });

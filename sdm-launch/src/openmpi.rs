@@ -85,7 +85,7 @@ impl OpenMpi {
         let gave = |names: &[&str]| options.iter().any(|it| is_option(it, names));
         let mut arguments: Vec<OsString> = Vec::new();
         match with_shares(self.name(), spec)? {
-            // Each program has hosts of its own there.
+            // In a job of several programs, each program's options name its own hosts.
             Some(_) if spec.parts.len() > 1 => {
                 return Err(LaunchError::Hosts {
                     launcher: self.name().to_owned(),

@@ -94,7 +94,7 @@ impl Launcher for Srun {
         let mut launch = Launch::new();
         let programs = match spec.parts.len() {
             0 | 1 => None,
-            // Slurm copies no program that is named in a file; it is the same for all anyway.
+            // Slurm does not copy programs that are named in a file; the copied server is the same for all programs.
             _ if spec.stage => None,
             _ => {
                 let text = programs(spec)?;
@@ -113,8 +113,8 @@ impl Launcher for Srun {
         }
         let mut started = Started::launcher(self.name(), spec);
         if spec.attaches {
-            // SIGTERM has srun kill the step, servers and gdbs, at once. SIGCONT it passes on to the servers, which is
-            // what those wait for that somebody has stopped.
+            // On SIGTERM srun kills the step, servers and gdbs included, at once. It passes SIGCONT on to the
+            // servers, which continues stopped ones.
             started.death_signal = Signal::SIGCONT;
         }
         launch.spawn(command, started)?;

@@ -128,7 +128,7 @@ fn command(spec: &LaunchSpec, host: &str) -> Command {
         command = spec.command("/bin/sh");
         command.args(["-c", REMOTE]);
     } else {
-        // Where there is none, this name says so.
+        // Without ssh, the start fails with this path in the error.
         command = programs::at(files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into()));
         command.arg0("ssh");
         command.args(ssh_words(spec)).args(["--", host, REMOTE]);

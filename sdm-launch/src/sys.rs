@@ -38,7 +38,7 @@ pub(crate) fn isolate(command: &mut Command, death_signal: Signal) {
         if set == -1 || signal == -1 {
             return Err(io::Error::last_os_error());
         }
-        // A parent that died before prctl sends no signal any more, and nobody reads what an error here would be.
+        // A parent that died before prctl sends no signal any more, and no process would read an error.
         if u32::try_from(now) != Ok(parent) {
             // SAFETY: _exit is async-signal-safe and does not return.
             unsafe { libc::_exit(1) };

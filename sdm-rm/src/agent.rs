@@ -81,7 +81,7 @@ impl Agent {
                 Ok(count) => drop(self.unsent.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Its end is what tells.
+                // The agent's end is noticed by reading.
                 Err(_) => self.unsent.clear(),
             }
         }

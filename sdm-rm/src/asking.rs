@@ -72,7 +72,7 @@ fn spawn(definition: &Definition) -> Result<(), RmError> {
     let text = line::encode(definition, QUESTION_BYTES_MAX);
     let text = text.map_err(|error| no_start(error.to_string()))?;
     if let Some(mut input) = child.stdin.take() {
-        // Why it does not read is what it says.
+        // If the process does not read, its output has the reason.
         let _ = input.write_all(&text);
     }
     let mut said = String::new();
@@ -87,7 +87,7 @@ fn spawn(definition: &Definition) -> Result<(), RmError> {
     }
     let mut said = String::new();
     if let Some(errors) = child.stderr.take() {
-        // What it was cut short in is better than nothing.
+        // A truncated message is better than none.
         let _ = errors.take(2000).read_to_string(&mut said);
     }
     let _ = child.wait();
@@ -134,7 +134,7 @@ pub fn ask(name: &str, question: &Question, wait: Duration) -> Result<Answer, Rm
             read => read.map_err(timed)?,
         };
         answer.extend_from_slice(&piece[..count]);
-        // Only what is new can end the line.
+        // Only the new bytes can contain the end of the line.
         let is_whole = piece[..count].contains(&b'\n') || answer.len() >= ANSWER_BYTES_MAX;
         if is_whole && let Some(answer) = line::decode(&answer, ANSWER_BYTES_MAX).map_err(bad)? {
             return Ok(answer);

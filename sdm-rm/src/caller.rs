@@ -95,7 +95,7 @@ impl Caller {
                 Ok(count) if matches!(self.wants, Wants::ToAsk) => {
                     self.read.extend_from_slice(&piece[..count]);
                 }
-                // There is one question on a connection.
+                // Bytes after the one question of a connection are ignored.
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,

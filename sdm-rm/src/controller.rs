@@ -263,7 +263,7 @@ impl Controller {
             if *command != Command::StartEvents {
                 self.owes.entry(tid).or_insert((now, command.name()));
             } else if self.state == ManagerState::Starting && self.first_look.is_none() {
-                // The first that it tells is the machine.
+                // The agent's first event is that of the machine.
                 self.owes.entry(tid).or_insert((now, "START_EVENTS"));
             }
         }
@@ -284,7 +284,7 @@ impl Controller {
                 self.complaint = Some(failure.text.clone());
                 self.version += 1;
             }
-            // What it complained of is over.
+            // The machine is up again, so the last error is over.
             Event::Change(Kind::Machine, _, groups) if groups.iter().any(says_up) => {
                 self.complaint = None;
                 self.version += 1;
@@ -303,7 +303,7 @@ impl Controller {
         let is_new_job = matches!(event, Event::New(Kind::Job, ..));
         if let Some(store) = &mut self.store {
             self.version += u64::from(store.apply(&event));
-            // The last of them is what is shown.
+            // Only the last error is shown.
             while let Some(error) = store.poll_error() {
                 self.complaint = Some(format!("its agent has told what cannot be: {error}"));
             }

@@ -63,7 +63,7 @@ pub fn run() -> io::Result<()> {
         ending.add(signal);
     }
     let place = Place::take(&definition.name)?;
-    // Whoever has started it may have been killed meanwhile: then nobody waits for it.
+    // This fails where the starting process was killed meanwhile: then no process waits for this one.
     writeln!(io::stdout(), "{READY}")?;
     let Some(place) = place else {
         return Ok(());
@@ -79,7 +79,7 @@ pub fn run() -> io::Result<()> {
     ] {
         done?;
     }
-    // The agent is started before: it would have them blocked, too.
+    // The agent is started before the signals are blocked, as it would inherit that.
     let agent = Agent::start(&definition);
     ending.thread_block()?;
     let signals = SignalFd::with_flags(&ending, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
@@ -162,7 +162,7 @@ impl Process {
             .callers
             .iter()
             .all(|it| matches!(it.wants, Wants::Nothing));
-        // Whoever has asked and does not read the answer is not waited for.
+        // Callers that do not read their answers are not waited for.
         let late = self
             .stops_until
             .is_some_and(|until| until + END_WAIT <= Instant::now());
@@ -291,10 +291,10 @@ impl Process {
                 }
             }
             Source::Listener => match self.place.listener.accept() {
-                // Another user's is let go.
+                // A connection of another user is dropped.
                 Ok((stream, _)) => self.callers.extend(Caller::new(now, stream)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Out of descriptors: those who call wait in the kernel meanwhile.
+                // Out of descriptors: new connections wait in the kernel meanwhile.
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             },
             Source::Agent(end) => self.handle_agent(end, now, buffer),
@@ -313,7 +313,7 @@ impl Process {
             End::Output => {
                 let count = agent.read(buffer);
                 self.controller.receive(now, &buffer[..count]);
-                // One that tells nothing any more is of no use.
+                // An agent that has closed its output is useless.
                 if agent.is_silent() && self.controller.state() != ManagerState::Stopping {
                     agent.kill();
                 }

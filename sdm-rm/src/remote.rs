@@ -37,7 +37,7 @@ pub fn command(definition: &Definition) -> Result<Command, AgentError> {
                 program: "ssh".to_owned(),
                 error,
             })?;
-            // Nobody is there to answer a question, and a host that is gone is noticed.
+            // ssh must not prompt, and must notice when the host is gone.
             ssh.args(["-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15"]);
             ssh.args(&definition.ssh_options);
             ssh.args(["--", host, &there(definition)]);

@@ -169,7 +169,7 @@ impl Store {
     /// The ids of elements as texts: numbers together, a text alone.
     fn ids(&self, numbers: RoaringBitmap) -> Vec<(String, RoaringBitmap)> {
         let is_number = |number: u32| self.model.id(self.manager, number).parse() == Ok(number);
-        // Those that stand for texts are above all others.
+        // Numbers of string ids are above all others, so the highest one decides.
         if numbers.max().is_none_or(is_number) {
             return vec![(Ids::Numbers(numbers.clone()).to_string(), numbers)];
         }

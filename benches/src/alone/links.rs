@@ -28,7 +28,7 @@ fn hello(role: Role, id: ServerId, expect: Option<ServerId>) -> Hello {
         role,
         id,
         expect,
-        // A child has had no parent before.
+        // A child has had no earlier parent, so its epoch is 0.
         epoch: Epoch(u32::from(role == Role::Parent)),
         incarnation: 0,
         build: String::new(),

@@ -64,12 +64,12 @@ fn main() -> Result<()> {
 }
 
 fn count(servers: u32, counts: &mut Vec<Count>) -> Result<()> {
-    // What starting and ending cost is the same in both and falls out.
+    // The cost of starting and ending is the same in both, and cancels out.
     let before = life(servers, WARM_UP)?;
     let after = life(servers, WARM_UP + ROUNDS)?;
     let per_round =
         |before: u64, after: u64| after.saturating_sub(before) as f64 / f64::from(ROUNDS);
-    // How a machine schedules its threads decides how much one wait or read brings.
+    // The number of bytes per read or wait depends on the machine's thread scheduling; hence the tolerances.
     let found = [
         ("hops", f64::from(floor::depth(servers + 1) + 1), 0.0),
         ("messages", per_round(before.sends, after.sends), 3.0),

@@ -152,7 +152,7 @@ impl Editor {
         };
         let stopped = began.elapsed();
         let threads = editor.ask("threads", &json!({}))?;
-        // The events of the other threads have come before.
+        // The events of the other threads have arrived before.
         let listed = editor.bytes;
         let threads = threads["threads"].as_array().map_or(0, Vec::len);
         ensure!((1..=64).contains(&threads), "{threads} threads");

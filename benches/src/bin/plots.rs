@@ -111,7 +111,7 @@ fn million(csv: &Columns, to: &Path) -> Result<()> {
     let lines = |column: &'static str| {
         let of = |what: &String| {
             let mut points = csv.points("tasks", column, |row| row("what") == what)?;
-            // Less than the clock tells has no logarithm.
+            // A cost below the clock's resolution is 0, which has no logarithm.
             points.retain(|(_, cost)| *cost > 0.0);
             Ok(line(what, points))
         };

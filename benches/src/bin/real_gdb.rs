@@ -217,7 +217,7 @@ impl Bench<'_> {
             ranks: self.tasks,
         };
         let (mut ours, mut plain) = (Vec::new(), Vec::new());
-        // Ranks that spin without a core of their own: twice as many take more than three times as long.
+        // Spinning ranks share cores: with twice as many ranks a start takes more than three times as long.
         let starts = if self.tasks > SPINNING_MANY {
             1
         } else {

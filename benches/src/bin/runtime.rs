@@ -229,7 +229,8 @@ fn turn(wire: &[u8]) -> Result<Times> {
     let elapsed = began.elapsed().as_secs_f64();
     ensure!(!groups.is_empty(), "they have a state");
     drop(groups);
-    // What goes with the job is what it took, but for the ten thousandth part that allocations round up by.
+    // The memory freed with the job is the memory that it took, apart from a ten thousandth part for rounding of
+    // allocations.
     let job = Event::Remove(Kind::Job, String::new(), Ids::one(&JOB.to_string()));
     let left = heap::bytes();
     model.apply(manager, &job);

@@ -111,7 +111,7 @@ fn one_tree(
     }
     let rounds = took[0].len();
     let [ours, least] = took.map(Spread::of);
-    // About as long as the rounds, whatever a round takes.
+    // As many commands as the rounds above, within limits, so that this takes about as long.
     let count = rounds.clamp(
         2 * arguments.flight,
         arguments.rounds.max(2 * arguments.flight),

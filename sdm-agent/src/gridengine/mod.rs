@@ -127,7 +127,7 @@ impl Manager for GridEngine {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let said = order("qsub", &options, &script(job)?)?;
         let number = said.last().map(String::as_str).unwrap_or_default();
-        // Of an array its members are behind a dot; the first stands for it.
+        // For an array, the indices of its members follow a dot; the first member represents the array.
         let (number, members) = number.split_once('.').unwrap_or((number, ""));
         let first = members.split(['-', ':']).next().unwrap_or_default();
         if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -121,7 +121,7 @@ impl OwnJobs {
         if unknown.is_empty() {
             return;
         }
-        // What is refused now is asked for at the next look.
+        // A query that fails is repeated with the next snapshot.
         if let Ok(said) = ask("qstat", &["-j", &unknown.join(","), "-xml"])
             && let Ok(details) = xml::details(&said.join("\n"))
         {
@@ -190,7 +190,7 @@ impl OwnJobs {
         }
         let path = Path::new(folder).join(path);
         let path = match asked.is_empty() || asked.ends_with('/') || path.is_dir() {
-            // A name is all that it has, whatever is in it.
+            // The default name is used literally, even with a slash in it.
             true => path.join(usual.trim_start_matches('/')),
             false => path,
         };
@@ -223,10 +223,10 @@ impl OwnJobs {
     /// Asks the accounting once for all that has ended.
     fn ask_accounting(&mut self) {
         let said = ask("qacct", &accounting::of_user(&self.user));
-        // It says that it fails where there is no such job.
+        // `qacct` fails where the user has no such job.
         let mut found = accounting::jobs(&said.unwrap_or_default());
         let mut ended = self.ended.take().unwrap_or_default();
-        // One that never ran is in nobody's accounting, or has no end there.
+        // A job that never ran is not in the user's accounting, or has no end there.
         let unknown = self.gone.keys().filter(|key| !found.contains_key(*key));
         let unknown: Vec<&String> = unknown.take(ALONE_MAX).collect();
         for key in unknown {

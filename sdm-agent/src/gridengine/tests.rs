@@ -106,7 +106,7 @@ fn jobs_are_read_with_their_states_members_and_places() {
     assert_eq!(value("3.1", "jobState"), Some("RUNNING"));
     assert_eq!(value("3.1", "arrayIndex"), Some("1"));
     assert_eq!(value("3.1", "startTime"), Some("1795446782"));
-    // The master of a job with slaves is not one of them.
+    // The master of a job with slaves is not counted as one of them.
     assert_eq!(value("4", "jobState"), Some("STARTED"));
     assert_eq!(value("4", "jobNumProcs"), Some("2"));
     assert_eq!(value("4", "jobNodes"), Some("ge1,ge2"));
@@ -132,7 +132,7 @@ fn hosts_that_do_not_report_are_down_and_a_queue_is_open_where_one_host_has_it_o
 
 #[test]
 fn a_master_that_is_one_of_the_slots_stays() {
-    // `job_is_first_task TRUE`: two of three rows stand for the slots that were granted.
+    // `job_is_first_task TRUE`: the master's row is one of the granted slots.
     let text = JOBS.replace(">2</granted_pe>", ">3</granted_pe>");
     let jobs = xml::jobs(&text).unwrap();
     assert_eq!(jobs["4"].processes.len(), 3);

@@ -96,7 +96,7 @@ pub(super) fn places(text: &str) -> Result<Places, UnreadableXml> {
             let state = state.and_then(|it| it.text()).unwrap_or_default().trim();
             let known = queues.entry(name.to_owned()).or_default();
             set(known, id::NAME, name);
-            // It takes jobs where one of its hosts does.
+            // A queue accepts jobs if one of its hosts does.
             let is_open = !state.contains(['d', 'D', 'E', 'u', 's', 'S', 'C']);
             let was_open = snapshot::state(known) == Some(Queue::Normal);
             let model_state = match is_open || was_open {
@@ -152,7 +152,7 @@ pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
             true => number.to_owned(),
             false => format!("{number}.{task}"),
         };
-        // One that waits has the queue that it asks for, or none yet.
+        // A pending job has the queue that it requests, or none yet.
         let (queue, host) = match value(row, "queue_name").split_once('@') {
             Some((queue, host)) => (queue, Some(host)),
             None => (value(row, "hard_req_queue"), None),
@@ -175,7 +175,7 @@ pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
                 "" => value(row, "slots"),
                 count => count,
             };
-            // A range, `2-8`, is not known before it runs.
+            // For a range, `2-8`, the final number is unknown before the job runs; the minimum is reported.
             let asked = asked.split('-').next().unwrap_or_default();
             set(&mut attributes, id::JOB_NUM_PROCS, asked);
             for (id, name) in [
@@ -213,7 +213,7 @@ fn add_places(job: &mut Job) {
     if job.processes.is_empty() {
         return;
     }
-    // The master has a row of its own beside its slot, unless its parallel environment has `job_is_first_task`.
+    // The master has a row in addition to that of its slot, unless its parallel environment has `job_is_first_task`.
     if let (Some(master), Some(granted)) = (master, granted)
         && job.processes.len() == granted + 1
     {

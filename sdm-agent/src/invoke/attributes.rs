@@ -181,7 +181,7 @@ impl JobRequest {
         };
         if let Some(limit) = limit {
             let value = value.trim();
-            // The Java client says `min_memory` twice.
+            // The Java client sends `min_memory` twice.
             let is_new = self.limits.iter().all(|(known, _)| *known != limit);
             if is_new && !value.is_empty() && value != "0" {
                 self.limits.push((limit, value.to_owned()));

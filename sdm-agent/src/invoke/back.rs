@@ -69,7 +69,7 @@ impl NewsSender {
     }
 
     fn send(&mut self, news: News) {
-        // Where nobody hears any more the process ends.
+        // Without a receiver the process is ending.
         let _ = self.news.send(news);
         let _ = self.bell.write_all(&[1]);
     }
@@ -193,7 +193,7 @@ impl Thread {
             match ask {
                 Ok(ask) => {
                     self.carry_out(ask);
-                    // What comes of it is to be seen soon.
+                    // The effect of the request should be seen soon.
                     self.pause = PAUSE_MIN;
                     next = next.min(Instant::now() + self.pause);
                 }
@@ -257,7 +257,7 @@ impl Thread {
         };
         let mut job = request.job.clone();
         let program = job.program.rsplit('/').next().unwrap_or_default();
-        // By this name the guard finds it where this process ends before its number is known.
+        // The guard finds the job by this name if this process ends before the job's number is known.
         let program = script::plain_name(program);
         job.name = format!("{program}.{}.{number}", std::process::id());
         let mut staged = None;

@@ -82,7 +82,8 @@ struct Watched {
 /// # Errors
 /// [`io::Error`] of the input.
 pub fn run(input: impl BufRead) -> io::Result<()> {
-    // What is sent to the client's process group is not for it. It leads no session yet where it was started as above.
+    // Signals for the client's process group must not reach this process. `setsid` succeeds where the guard was
+    // started as above.
     let _ = nix::unistd::setsid();
     let mut jobs: BTreeMap<JobNumber, Watched> = BTreeMap::new();
     for line in input.lines() {
@@ -138,7 +139,7 @@ fn end_one(manager: &mut dyn Manager, job: &mut Watched) -> Option<bool> {
         job.id = named.next().map(|(id, _)| id.clone());
     }
     let id = job.id.clone()?;
-    // One that has ended refuses; the look says so.
+    // The manager refuses to end a job that has ended; the query shows that.
     let _ = manager.terminate(&id);
     let found = manager.look_at(std::slice::from_ref(&id)).ok()?;
     Some(!found.get(&id)?.state()?.has_ended())

@@ -35,7 +35,8 @@ pub(super) fn add(target: &Target, request: &JobRequest, job: &mut Submission) -
         match target {
             Target::Slurm => options.push(format!("{long}={path}")),
             Target::GridEngine => {
-                // It appends to what is there. Where the job's host has the file alone nobody else can help it.
+                // Grid Engine appends to an existing file, so the file is emptied. A file that only the job's host
+                // has stays as it is.
                 if Path::new(path).exists() {
                     let _ = files::open_to_write(path.as_ref(), Writing::Anew);
                 }

@@ -30,7 +30,7 @@ pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
     let mut log = log
         .map(|path| files::open_to_write(path, Writing::Behind))
         .transpose()?;
-    // A terminal's signals are for the client, whose end tells this server.
+    // The terminal's signals are for the client; this server sees the client's end.
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGTERM] {
         signals.add(signal);

@@ -161,7 +161,7 @@ impl Server {
         if was.is_end() || was == state {
             return;
         }
-        // Whoever has it ended asks for DONE.
+        // For a cancelled job the client expects DONE.
         let state = match state {
             JobState::Failed if job.is_cancelled => JobState::Done,
             state => state,
@@ -192,7 +192,7 @@ impl Server {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.tell(now);
         if self.destroying.is_some_and(|(_, until)| until <= now) {
-            // Its end is told when it comes.
+            // The job's end is reported when it happens.
             self.destroying = None;
             self.reply("S");
         }

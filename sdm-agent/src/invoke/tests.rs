@@ -80,7 +80,7 @@ fn a_job_that_ends_by_itself_is_told_of_once() {
         said("", "STATUS_NOTIFY j-1 ACTIVE|")
     );
     assert_eq!(story.job_is(JobState::Active), said("", ""));
-    // So soon behind its number a client would take the end for an older state.
+    // Directly after the job's number a client would take the end for an older state.
     assert_eq!(story.job_is(JobState::Done), said("", ""));
     assert!(story.server.poll_timeout().is_some());
     assert_eq!(story.pass(LONG), said("", "STATUS_NOTIFY j-1 DONE|"));
@@ -101,15 +101,15 @@ fn a_job_that_is_destroyed_has_ended_before_that_is_answered() {
     story.ask(JOB);
     story.actions();
     story.pass(LONG);
-    // What is asked behind it waits.
+    // A later request waits.
     assert_eq!(story.ask("JOB_DESTROY j-1\r\nQUERY\r\n"), said("", ""));
     assert_eq!(story.actions(), [Action::Cancel(1)]);
-    // A client whose last job this is closes in the middle of what is told behind the answer.
+    // The answer comes last: a client whose last job this is disconnects after it, and would miss later messages.
     let (replies, notifies) = story.job_is(JobState::Failed);
     assert_eq!(story.last, Some(Pipe::Replies));
     assert_eq!(notifies, "STATUS_NOTIFY j-1 DONE|");
     assert_eq!(replies, "S|F Unknown Request|");
-    // One that does not end is answered all the same, and told of when it does.
+    // If a job does not end, the request is answered all the same. The job's end is reported when it happens.
     story.ask(&JOB.replace("CREATE 7", "CREATE 8"));
     story.actions();
     story.pass(LONG);

@@ -68,7 +68,7 @@ impl Changes {
         let differs = |(id, value): &(&String, &String)| known.get(*id) != Some(*value);
         let pair = |(id, value): (&String, &String)| (id.clone(), value.clone());
         let mut list: Vec<_> = now.iter().filter(differs).map(pair).collect();
-        // One that has no value any more has what it had at first.
+        // An attribute that has lost its value gets the default.
         let gone = known
             .keys()
             .filter(|id| !now.contains_key(*id) && *id != id::JOB_SUB_ID);

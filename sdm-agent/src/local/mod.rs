@@ -147,7 +147,7 @@ impl Manager for Local {
         let since = runner::now() - KEPT_S;
         for number in numbers {
             let folder = self.records.place(number);
-            // One that is just being written, or is somebody's own, is none.
+            // A folder that is just being written, or is somebody's own, is no job.
             if let Ok(order) = record::order(&folder)
                 && !self.records.prune(number, &order, &self.host, since)
             {
@@ -213,7 +213,7 @@ impl Manager for Local {
         if order.host != self.host {
             return Err(ManagerError::job(job, format!("runs on {}", order.host)));
         }
-        // Its runner, which ends it, may be just about to write down that it is there.
+        // The job's runner, which must end the job, may not have recorded its pid yet.
         let mut state = record::state(&folder).unwrap_or_default();
         while is_new(&order, &state) {
             std::thread::sleep(RUNNER_LOOK);
@@ -375,7 +375,7 @@ fn with_output(mut processes: Vec<Process>, folder: &Path, state: &State) -> Vec
     let is_recent = ended.is_none_or(|it| runner::now() - it < OUTPUT_SECONDS);
     if let Some(first) = processes.first_mut().filter(|_| is_recent) {
         for (id, name) in [(id::PROCESS_STDOUT, "out"), (id::PROCESS_STDERR, "err")] {
-            // One that is not there yet has nothing in it.
+            // A file that does not exist yet counts as empty.
             let said = last_of(&folder.join(name)).unwrap_or_default();
             set(&mut first.attributes, id, said);
         }

@@ -34,7 +34,7 @@ pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
     let mut command = programs::at(program);
     command.arg(WORD).arg(folder).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    // The first starts the second and ends, so that nobody here has to wait for the job.
+    // The first process starts the second and ends, so that this process need not wait for the job.
     let status = command.status()?;
     match status.success() {
         true => Ok(()),
@@ -47,7 +47,7 @@ pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
 /// # Errors
 /// The runner cannot be started.
 pub fn detach(program: &Path, folder: &Path) -> io::Result<()> {
-    // Whoever asks waits for signals in another way, and has them blocked: the job's processes are not to.
+    // The agent has blocked the signals that it reads by other means; the job's processes must not inherit that.
     SigSet::empty().thread_set_mask()?;
     let mut command = programs::at(program);
     command.args([WORD, STAY]).arg(folder);
@@ -73,7 +73,7 @@ pub fn run(folder: &Path) -> io::Result<()> {
         state.error = Some(format!("{program}: {why}"));
         end_all(&state, Signal::SIGKILL);
     }
-    // From here on, as those that were started would have them blocked, too.
+    // Blocked only now, as the started processes would inherit it.
     let mut signals = SigSet::empty();
     for signal in [
         Signal::SIGCHLD,
@@ -145,7 +145,7 @@ fn is_running(started: &Started) -> bool {
 /// Signals all process groups that are left.
 fn end_all(state: &State, signal: Signal) {
     for started in state.started.iter().filter(|it| is_running(it)) {
-        // One that has just ended is gone, which is what is wanted.
+        // A group that has just ended needs no signal.
         let _ = killpg(Pid::from_raw(started.pid), signal);
     }
 }
@@ -166,7 +166,7 @@ fn reap(state: &mut State) -> io::Result<bool> {
         if let Some(started) = state.started.iter_mut().find(|it| it.pid == pid.as_raw()) {
             (started.code, started.signal) = (code, signal);
             has_ended = true;
-            // What it has left behind in its group goes with it.
+            // Processes that it has left in its group are killed, too.
             let _ = killpg(pid, Signal::SIGKILL);
         }
     }

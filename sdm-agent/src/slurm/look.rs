@@ -106,7 +106,7 @@ fn read_job(id: i64, job: &Value) -> Job {
         set(&mut attributes, id::JOB_STATUS_MESSAGE, reason);
     }
     set(&mut attributes, id::SYSTEM_JOB_ID, display_id(id, job));
-    // Later versions tell whose comment it is.
+    // Later versions have separate comments, of which the job's own counts.
     let comment = job["comment"].get("job").unwrap_or(&job["comment"]);
     super::held::tell(&mut attributes, text(comment), &id.to_string());
     match array_index(job) {
@@ -277,7 +277,7 @@ fn expand(pattern: &str, id: i64, job: &Value) -> String {
 /// Sets a job's exit code, and its signal where one ended it.
 fn end(job: &Value, attributes: &mut Attributes) {
     let code = &job["exit_code"];
-    // From version 23.02 in parts; before, as `wait` gives it.
+    // From version 23.02 the code is in parts; before, it is a status as of `wait`.
     let parts = code.get("return_code").map(|parts| {
         let signal = code.pointer("/signal/id").and_then(number);
         (number(parts).unwrap_or(0), signal.unwrap_or(0))

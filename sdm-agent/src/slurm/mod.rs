@@ -139,7 +139,7 @@ impl Slurm {
             steps.retain(|id, _| unknown.contains(&id));
             let list: Vec<&str> = steps.values().map(|step| &*step.id).collect();
             let list = list.join(",");
-            // Without sstat, and where it is refused, there are nodes at least.
+            // Without sstat, or where it is refused, at least the nodes are known.
             let said = match list.is_empty() {
                 true => Vec::new(),
                 false => ask("sstat", &["-n", "-P", "-i", "-j", &list], &[]).unwrap_or_default(),
@@ -176,7 +176,7 @@ impl Slurm {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             match ask("sacct", &words, &[]) {
                 Ok(said) => it.ended.extend(accounting::jobs(&said)),
-                // One that has never answered is none: "Slurm accounting storage is disabled".
+                // If the first query fails, there is no accounting: "Slurm accounting storage is disabled".
                 Err(_) => it.is_absent = !it.was_asked,
             }
             it.was_asked = true;
@@ -212,7 +212,7 @@ impl Manager for Slurm {
             true => in_text()?,
             false => match in_json() {
                 Ok(both) => both,
-                // A controller that is away says so to both; who can say it in text only is not asked for JSON again.
+                // If the controller is down, both forms fail. If only JSON fails, it is not requested again.
                 Err(why) => {
                     let both = in_text().map_err(|_| why)?;
                     self.is_text_only = true;
@@ -263,7 +263,7 @@ impl Manager for Slurm {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let said = ask("sbatch", &options, script(job)?.as_bytes())?;
         let number = said.last().map(String::as_str).unwrap_or_default();
-        // With several clusters its name is behind a semicolon.
+        // With several clusters, the cluster's name follows a semicolon.
         let number = number.split(';').next().unwrap_or_default();
         match number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty() {
             true => Ok(number.to_owned()),

@@ -40,7 +40,7 @@ pub(super) fn steps(lines: &[String]) -> BTreeMap<String, Step> {
         let Some((job, number)) = value("StepId").and_then(|id| id.split_once('.')) else {
             continue;
         };
-        // Not `batch`, `extern` and the like; behind a sign stands the part of a heterogeneous step.
+        // Not `batch`, `extern` and the like, nor a part of a heterogeneous step, which has a `+`.
         let Ok(number) = number.parse::<u32>() else {
             continue;
         };

@@ -133,7 +133,7 @@ pub(super) fn nodes(lines: &[String]) -> BTreeMap<String, Attributes> {
         };
         let number = nodes.len();
         nodes.entry(name.to_owned()).or_insert_with(|| {
-            // Marks behind the word: `*` for one that does not answer, others for power and maintenance.
+            // Marks after the state: `*` for a node that does not respond, others for power and maintenance.
             let mut words = vec![
                 state
                     .trim_end_matches(['*', '~', '#', '!', '%', '$', '@', '^', '-'])

@@ -68,7 +68,7 @@ fn carry_out(request: HostRequest) -> Result<HostReply, ManagerError> {
         HostRequest::Look => {
             let mut found = local.look()?;
             let (host, node) = found.nodes.pop_first().unwrap_or_default();
-            // Where the folder of records is shared by hosts, each of them tells its own.
+            // Hosts may share the folder of records; each reports its own jobs.
             let is_own = |job: &Job| job.attributes.get(id::JOB_NODES) == Some(&host);
             found.jobs.retain(|_, job| is_own(job));
             HostReply::Looked(node, found.jobs)

@@ -295,7 +295,7 @@ fn ask(
         let words = said.complaints.last().unwrap_or(&status);
         return Err(refusal(host, printable(words.as_bytes())));
     }
-    // A login script may have said something before.
+    // Login scripts may have printed text before the reply.
     let reply = said.lines.last().map(String::as_str).unwrap_or_default();
     if reply.len() > REPLY_BYTES_MAX {
         return Err(refusal(host, format!("a reply of {} bytes", reply.len())));

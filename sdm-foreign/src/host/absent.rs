@@ -14,7 +14,7 @@ impl Host {
         let Some(serving) = &self.serving else {
             return;
         };
-        // It is asked at each rank that comes, of which a node may have thousands.
+        // This runs for each rank that connects, of which a node may have thousands.
         if !self.steering.has_anybody_ended() {
             return;
         }

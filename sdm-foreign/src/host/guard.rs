@@ -61,7 +61,7 @@ impl Door {
     /// Lets one that has spoken in.
     fn admit(&self, stream: TcpStream) {
         lock(&self.spoken).push_back(stream);
-        // It counts further than there are descriptors.
+        // The counter cannot overflow: its limit is above the number of descriptors.
         let _ = self.bell.write(1);
     }
 
@@ -122,7 +122,7 @@ pub(crate) unsafe extern "C" fn listen(socket: c_int, backlog: c_int) -> c_int {
 
 fn guard(socket: BorrowedFd<'_>) -> io::Result<()> {
     let listener = TcpListener::from(socket.try_clone_to_owned()?);
-    // A socket without a TCP address is no network's, and is the library's own affair.
+    // A socket without a TCP address is not reachable from the network, and needs no guard.
     if listener.local_addr().is_err() {
         return Ok(());
     }
@@ -190,7 +190,7 @@ fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
         // It has gone again.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
         Err(error) => {
-            // There are no more descriptors, and it would be ready again at once.
+            // No descriptors are left, and the listener would be readable again at once.
             if quiet.pop_front().is_none() {
                 thread::sleep(TAKE_PAUSE);
             }

@@ -207,7 +207,7 @@ impl Host {
     /// Sends a letter by a server of this node, in the name of a rank of that server's.
     pub(super) fn send_letter(&mut self, (to, number, note): Unsigned) {
         let Some(bytes) = note.bytes() else {
-            // What is published may be too much for one letter.
+            // Published values may be too large for one letter.
             let Note::Reply(_) = note else { return };
             let entries = Vec::new();
             let status = OUT_OF_RESOURCE;

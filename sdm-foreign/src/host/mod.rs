@@ -120,7 +120,7 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Processes may have left files there; what cannot be removed stays.
+        // Processes may have left files there; a file that cannot be removed stays.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -128,9 +128,9 @@ impl Drop for Folder {
 /// Serves until all who were there have gone.
 pub(crate) fn run() -> Result<()> {
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
-    // What the library writes is for nobody else.
+    // The library's files must not be readable for other users.
     umask(Mode::S_IRWXG | Mode::S_IRWXO);
-    // Who started it may have some of them blocked.
+    // The parent process may have blocked some signals.
     SigSet::empty().thread_set_mask().context("signals")?;
     let listener = listener()?;
     let mut host = Host {
@@ -160,7 +160,8 @@ pub(crate) fn run() -> Result<()> {
         }
         came |= !host.peers.is_empty();
     }
-    // The library is not asked to end: nobody is left to hear of it, all its files are in the folder, and it can hang there.
+    // The library is not finalised: no process is left that would notice, all its files are in the folder, and it can
+    // hang.
     drop(host.serving.take());
     crate::sys::exit(0)
 }
@@ -171,7 +172,7 @@ fn listener() -> Result<UnixListener> {
     let own = std::io::stdin().as_fd().try_clone_to_owned()?;
     // SAFETY: nobody else in this process reads from it.
     drop(unsafe { OwnedFd::from_raw_fd(0) });
-    // What is opened next must not become standard input.
+    // The next opened descriptor must not become standard input.
     let nothing = fs::File::open("/dev/null").context("/dev/null")?;
     std::mem::forget(nothing);
     let listener = UnixListener::from(own);
@@ -201,7 +202,7 @@ impl Host {
         let due = due.map(|at| at.saturating_duration_since(Instant::now()));
         let first = (!came).then_some(FIRST_WAIT);
         let wait = due.or(first).map_or(PollTimeout::NONE, |wait| {
-            // It must not come to nothing just before it is due.
+            // Rounded up, so that the wait does not end just before the deadline.
             PollTimeout::try_from(wait + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         });
         self.turns.go_on();
@@ -269,7 +270,7 @@ impl Host {
                     if let Some(peer) = self.peers.iter_mut().find(|it| it.id == id) {
                         peer.ranks = is_known.then_some(ranks);
                         peer.spare = spare;
-                        // Who is not there any more is heard to be gone.
+                        // A peer that has disconnected is noticed when its socket is read.
                         let _ = peer.send(&answer);
                         for more in notice.iter().chain(&wanted) {
                             let _ = peer.send(more);
@@ -495,7 +496,7 @@ fn serve(job: HostJob) -> Result<Serving> {
 /// Nodes may have the place for such folders in common.
 fn make_folder(job: &HostJob) -> Result<Folder> {
     let path = job.folder();
-    // It fails where anything has that name, whoever made it.
+    // This fails where a file of this name exists, whoever owns it.
     let made = fs::DirBuilder::new().mode(0o700).create(&path);
     made.with_context(|| format!("make the folder {}", sdm_text::printable_name(&path)))?;
     Ok(Folder(path))

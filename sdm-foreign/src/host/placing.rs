@@ -82,7 +82,7 @@ pub(crate) fn place(
 fn slots(nodes: &[&str], hosts: &[String]) -> Result<Vec<(u32, u32)>, PlacingError> {
     let find = |host: &str| {
         let exact = nodes.iter().position(|node| *node == host);
-        // A host's name may be long here and short there.
+        // A host's name may have a domain in one place and none in another.
         let first = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
         let is_short = |node: &&str| first(node) == host || **node == first(host);
         let found = exact.or_else(|| nodes.iter().position(is_short));

@@ -265,7 +265,7 @@ mod tests {
         for _ in 0..3 {
             library.write_all(b"reply").expect("somebody takes it");
         }
-        // It is told then.
+        // Only then the library sees the end of the connection.
         assert_eq!(library.read(&mut found).expect("an end"), 0);
     }
 }

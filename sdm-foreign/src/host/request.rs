@@ -91,7 +91,7 @@ impl Done<ToolCallback> {
     /// Lets a tool in, under this name.
     pub(crate) fn tell(self, name: Proc) {
         if let Some(callback) = self.callback {
-            // It is read by another thread some time: tools are few.
+            // Another thread reads the name at an unknown later time. It is leaked, as tools are few.
             let name = Box::leak(Box::new(name));
             // SAFETY: the library gave it for this, and it is called once.
             unsafe { callback(SUCCESS, name, self.data) };

@@ -144,7 +144,7 @@ impl Server {
             Info::flag(c"pmix.srvr.sys", job.is_system),
             // With it on, delivering output is a crash in all versions.
             Info::flag(c"pmix.iof.local", false),
-            // It is on by default since version 5: anybody's tools.
+            // Tools of other users, which are allowed by default since version 5.
             Info::flag(c"pmix.srvr.ftools", false),
         ];
         // SAFETY: the signatures as in all versions; what is given lives across the calls, the table for ever.

@@ -77,7 +77,7 @@ impl Host {
     pub(super) fn spawn(&mut self, by: &Proc, wish: Wish, done: Done<SpawnCallback>) {
         let by = self.serving.as_ref().and_then(|it| it.task_of(by));
         if by.is_none() {
-            // It is a tool, and has what they print.
+            // The requester is a tool, which gets the new processes' output.
             self.want_output();
         }
         let plan = match self.plan(&wish) {
@@ -184,7 +184,7 @@ impl Host {
                 None
             }
             (Phase::Reserving, Some(Reply::Reserved { first: None })) => Some(OUT_OF_RESOURCE),
-            // A node that is lost and has none of its processes is nobody that they wait for.
+            // A lost node without processes of the new job does not matter to it.
             (Phase::Telling, _) if !is_on_it => None,
             (Phase::Telling | Phase::Starting, Some(Reply::Done { status })) => {
                 (status != SUCCESS).then_some(status)

@@ -74,7 +74,7 @@ impl Host {
             } => self.control(&among, signal, done),
             Request::Notify(told) => {
                 if told.code == READY_FOR_DEBUG && told.range == RANGE_HOST {
-                    // Those who are to know are tools.
+                    // The receivers of this event are tools.
                     self.notify(&Told {
                         range: RANGE_GLOBAL,
                         ..told.clone()
@@ -415,7 +415,7 @@ impl Part {
             let Some((own, rest)) = rest.split_at_checked(length) else {
                 break;
             };
-            // All choose the one of the first of all members: no other group has it.
+            // All nodes choose the number of the group's first member: no other group has it.
             number = number.min(u64::from(word(0)) << 32 | u64::from(word(4)));
             endpoints.extend_from_slice(own);
             bytes = rest;

@@ -55,7 +55,7 @@ impl SystemFile {
 
 impl Drop for SystemFile {
     fn drop(&mut self) {
-        // Somebody may have thought it stale, and put another there.
+        // Another process may have replaced the file, believing it stale.
         if fs::read(&self.path).is_ok_and(|text| text == self.text) {
             let _ = fs::remove_file(&self.path);
         }

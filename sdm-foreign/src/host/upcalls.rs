@@ -218,7 +218,7 @@ unsafe extern "C" fn on_publish(
 ) -> c_int {
     // SAFETY: as the library's interface says.
     let (process, infos) = unsafe { (process(who), slice(infos, count)) };
-    // Directives stand among the values, and are told apart by their names alone.
+    // Directives are among the values, and differ only in the beginning of their names.
     let values = infos.iter().filter_map(|info| {
         // SAFETY: a key always ends.
         let key = unsafe { text(info.key.as_ptr()) };

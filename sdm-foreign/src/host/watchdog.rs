@@ -76,7 +76,7 @@ mod tests {
         let (turns, mut watch) = (Turns::default(), Watch::default());
         let mut looks = |turns: &Turns| (0..1000).any(|_| watch.look(turns.now()));
         assert!(looks(&turns), "it works at first");
-        // As the main loop does: it says so before it waits, and behind that.
+        // As in the main loop: one call before the wait, and one after it.
         turns.go_on();
         assert!(!looks(&turns), "it waits");
         turns.go_on();

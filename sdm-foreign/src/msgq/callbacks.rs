@@ -240,7 +240,7 @@ unsafe extern "C" fn fetch(of: Opaque, address: c_ulong, length: c_int, to: *mut
     let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), length) };
     match subject(of).read(address, to) {
         Some(()) => OK,
-        // What was read in part is not to be taken for anything.
+        // Partly read data must not be used.
         None => {
             to.fill(0);
             NO_INFORMATION

@@ -325,7 +325,7 @@ unsafe fn step(handle: *mut c_void, name: &CStr) -> Result<Step> {
 
 fn told(found: &Operation) -> ToldMessage {
     let is_matched = found.status == MATCHED;
-    // A receive of anything is one of something once it is matched.
+    // Once a receive from any rank is matched, its actual sender is known.
     let actual = is_matched && rank(found.desired_rank).is_none();
     let (peer, world_peer) = match actual {
         true => (found.actual_rank, found.actual_world_rank),

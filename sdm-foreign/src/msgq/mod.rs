@@ -42,7 +42,7 @@ const BETWEEN_GROUPS: u32 = 1;
 
 /// Answers the one request of this process, and ends.
 pub(crate) fn run() -> Result<()> {
-    // Nobody waits for an answer any more, and a crash leaves no core behind.
+    // This process ends with the caller, which alone needs the answer, and a crash leaves no core file.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("follow whoever asks")?;
     for (resource, most) in [
         (Resource::RLIMIT_CORE, 0),
@@ -67,7 +67,7 @@ fn answer(socket: &UnixStream, memory: File) -> Result<ProcessQueues> {
         bail!("sdm-server and sdm-pmix are of different versions");
     }
     let library = load(&PathBuf::from(std::ffi::OsString::from_vec(ask.library)))?;
-    // It is there as long as this process.
+    // The subject lives as long as this process.
     let subject: &'static Subject =
         Box::leak(Box::new(Subject::new(memory, ask.symbols, ask.types)));
     library.begin(subject.opaque(), (&IMAGE, &PROCESS))?;
@@ -92,7 +92,7 @@ fn take(mut socket: &UnixStream) -> Result<QueuesAsk> {
 fn load(path: &Path) -> Result<DebugLibrary> {
     let file = sdm_system::files::open_own(path);
     let file = file.with_context(|| format!("the debug library {}", printable_name(path)))?;
-    // What was looked at is what is loaded, whatever stands at the path by now.
+    // The file that was checked is loaded, even if the path names another file by now.
     let held = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     DebugLibrary::load(&held, &BASIC)
         .with_context(|| format!("the debug library {}", printable_name(path)))
@@ -156,7 +156,7 @@ fn message(
         let state = subject.read_field(request, ("ompi_request_t", "req_complete"));
         let state = state.context("a request that cannot be read")?;
         is_complete = u64::from_ne_bytes(state) == REQUEST_COMPLETED;
-        // It takes a rank of the other group for one of the own.
+        // The library reports a rank of the remote group as one of the own group.
         let of = subject.read_field(request, ("mca_pml_base_request_t", "req_comm"));
         let of = of.context("a request that cannot be read")?;
         let flags = subject.read_field(u64::from_ne_bytes(of), ("ompi_communicator_t", "c_flags"));

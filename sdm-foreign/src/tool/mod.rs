@@ -35,7 +35,7 @@ const LINE_BYTES: usize = 600;
 pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
     let file = CString::new(file).context("the rendezvous file")?;
     let connected = crate::connecting::connect(library, server, Some(&file));
-    // What the library writes for itself must not come between.
+    // Output of the library itself must not mix with the messages.
     let out = own_output().context("standard output")?;
     let (sender, receiver) = sync_channel(WAITING_MAX);
     out::begin(sender);

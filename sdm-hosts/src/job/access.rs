@@ -89,7 +89,7 @@ fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
         let by = format!("{name} (pid {tracer})");
         return Some(Obstacle::Traced { by });
     }
-    // Nobody at all from 3 on; only who may trace everything from 2 on; parents at 1.
+    // No process may trace at 3, only one with CAP_SYS_PTRACE at 2, only ancestors at 1.
     if scope >= 3 || (scope >= 1 && !may_trace_all) {
         return Some(Obstacle::Forbidden { scope });
     }
@@ -142,7 +142,7 @@ mod tests {
             println!("SKIP: root may look at everything");
             return;
         }
-        // Nobody may look into what cannot be read.
+        // A process that is not dumpable cannot be read.
         let pid = std::process::id().cast_signed();
         nix::sys::prctl::set_dumpable(false).unwrap();
         let told = obstacle(pid, false, 0);

@@ -43,7 +43,7 @@ pub(super) fn read(pid: i32) -> io::Result<Mpir> {
     gdb.args(["-nx", "-q", "-iex", "set debuginfod enabled off"]);
     gdb.args(["-iex", "set auto-load off", "-iex", "set width 0"]);
     gdb.args(["-iex", "set confirm off", "-iex", "set prompt"]);
-    // It reads its input to the end, and detaches there.
+    // gdb reads its input to the end, and detaches there.
     gdb.args(["-p", &pid.to_string()]);
     gdb.env("LC_ALL", "C");
     let bounds = Bounds {
@@ -71,7 +71,7 @@ fn table(lines: &[String]) -> Mpir {
     let mut mpir = Mpir::default();
     let (mut job, mut step) = (None, None);
     for line in lines {
-        // gdb's prompts, where it says any, stand in front.
+        // The line may begin with gdb's prompts.
         let line = line.trim_start_matches(['>', ' ']);
         match line.split('\t').collect::<Vec<_>>()[..] {
             ["process", rank, pid, host, program] => {

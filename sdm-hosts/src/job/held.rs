@@ -86,7 +86,7 @@ impl HeldRanks {
         let Some(asked) = &self.asked else {
             if self.ask_next.is_none_or(|next| next <= Instant::now()) {
                 let (tell, asked) = channel();
-                // Whoever asked may be gone by then.
+                // The receiver may be gone by then.
                 std::thread::spawn(move || tell.send(pmix::ask(server)));
                 self.asked = Some(asked);
             }

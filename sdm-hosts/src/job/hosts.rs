@@ -42,13 +42,13 @@ fn resolve(name: &str) -> Vec<IpAddr> {
 /// Whether two names mean the same host, as far as names show: equal apart from case and a domain.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
     let short = |name: &str| {
-        // The parts of an address are no domain.
+        // The part after the first dot of an address is no domain.
         let is_address = name.parse::<IpAddr>().is_ok();
         let first = name.split('.').next().unwrap_or(name);
         if is_address { name } else { first }.to_ascii_lowercase()
     };
     let bare = |name: &str| name.contains('.');
-    // Two full names must be equal; a short one stands for any domain.
+    // Two full names must be equal; a short one matches any domain.
     if bare(a) && bare(b) {
         return a.eq_ignore_ascii_case(b);
     }

@@ -75,7 +75,7 @@ impl Login {
         let words = process.words();
         let bare = |word: &String| word.trim_matches(['"', '\'']).to_owned();
         let is_proxy = |word: &String| bare(word).rsplit('/').next() == Some(PROXY);
-        // One of this host has nothing before it.
+        // A proxy on this host has no login before it.
         let at = words.iter().position(is_proxy).filter(|at| *at > 1)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || ".:_-".contains(c);
         let behind = |option: &str| {
@@ -106,7 +106,7 @@ impl Login {
             .args(&self.words[1..])
             .args(["/bin/sh", "-s", "--"])
             .args(&self.proxy)
-            // Nobody is to be asked for a password.
+            // ssh must not prompt for a password.
             .env("SSH_ASKPASS_REQUIRE", "force")
             .env("SSH_ASKPASS", "/bin/false");
         let bounds = Bounds {

@@ -132,7 +132,7 @@ fn attachable_in(proc: &Path, uid: u32) -> Result<Vec<Attachable>, JobError> {
     let is_free = |process: &&Process| {
         let above = processes.ancestors(process.pid);
         let mut above = processes.all().filter(|it| above.contains(&it.pid));
-        // A starter's own helper is no job of its own.
+        // A launcher's own helper is no separate job.
         above.all(|it| it.pid == process.pid || !(is_starter(&it) || it.is_called_any(HELPERS)))
     };
     let found = processes.all().filter(is_starter).filter(is_free);
@@ -333,7 +333,7 @@ impl Search {
         if found.is_empty() {
             let runs = |process: &&Process| process.has_word(name);
             found = self.processes.all().filter(meant).filter(runs).collect();
-            // An editor that has the script open is not meant, and which of them it is nobody can tell.
+            // An editor that has the script open must not count, and it cannot be told from the interpreter.
             let programs: BTreeSet<_> = found.iter().map(|it| it.program()).collect();
             if programs.len() > 1 {
                 return Err(ambiguous(name, &found));

@@ -80,7 +80,7 @@ fn symbols_of(pid: i32) -> io::Result<Option<Symbols>> {
     let process = proc::of(pid);
     let maps = process.maps()?;
     for (path, base) in first_mappings(&maps).into_iter().take(FILES_MAX) {
-        // A file that was replaced or is no ELF file holds no symbols of this process.
+        // A file that was replaced, or is no ELF file, has no symbols of this process.
         if let Ok(Some(symbols)) = symbols_in(&process.inside(path), base) {
             return Ok(Some(symbols));
         }
@@ -102,7 +102,7 @@ fn first_mappings(maps: &[Mapping]) -> Vec<(&Path, u64)> {
 }
 
 fn symbols_in(path: &Path, base: u64) -> io::Result<Option<Symbols>> {
-    // What was mapped was a file; what stands there now may be anything.
+    // The path may name anything by now, not only the mapped file.
     let file = files::open(path)?;
     let length = file.metadata()?.len();
     if length > FILE_BYTES_MAX {
@@ -117,7 +117,7 @@ fn symbols_of_file(bytes: &[u8], base: u64) -> io::Result<Option<Symbols>> {
     let object = object::File::parse(bytes).map_err(io::Error::other)?;
     let first = object.segments().map(|segment| segment.address()).min();
     let bias = match object.kind() {
-        // Addresses in a file that was linked for a fixed place are what they say.
+        // Addresses in a file that was linked for a fixed place are absolute.
         ObjectKind::Executable => 0,
         _ => base.wrapping_sub(first.unwrap_or(0) & !0xfff),
     };
@@ -395,7 +395,7 @@ mod tests {
         table.store(nowhere.as_mut_ptr(), Ordering::Relaxed);
         size.store(1, Ordering::Relaxed);
         assert_eq!(read().unwrap()[0].host, "(null)");
-        // Sizes that are none.
+        // Invalid sizes.
         for (wrong, expect) in [(0, "none"), (-7, "none"), (i32::MAX, "more than")] {
             size.store(wrong, Ordering::Relaxed);
             match read() {

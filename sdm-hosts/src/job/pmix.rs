@@ -123,7 +123,7 @@ pub(super) fn ask(server: i32) -> Result<Vec<Namespace>, PmixError> {
 pub(crate) fn helper(pid: i32, words: &[&str]) -> Result<Command, PmixError> {
     let helper = sdm_system::own_program("sdm-pmix", None).ok_or(PmixError::NoHelper)?;
     let failed = |source| PmixError::Process { pid, source };
-    // Whatever is read of it is read of this process, though its number may be another's by then.
+    // All reads go through this folder, and so concern this process even if its pid is reused.
     let folder = File::open(proc::of(pid).path("")).map_err(failed)?;
     let held = proc::own().path(&format!("fd/{}", folder.as_raw_fd()));
     let process = proc::at(held);
@@ -136,7 +136,7 @@ pub(crate) fn helper(pid: i32, words: &[&str]) -> Result<Command, PmixError> {
         .env_clear()
         .envs(taken_over(&environment))
         .env("PATH", "/usr/bin:/bin")
-        // Both sides must prove who they are in the same way; this one always exists.
+        // Both sides must use the same authentication method; this one always exists.
         .env("PMIX_MCA_psec", "native")
         .current_dir("/");
     sdm_system::confine(&mut command);

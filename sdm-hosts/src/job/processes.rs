@@ -169,7 +169,7 @@ fn read(pid: i32, process: &proc::Process) -> Option<Process> {
 /// Real user id of a process, and whether the process belongs to that user alone: no other effective ids, and dumpable.
 pub(super) fn owner(process: &proc::Process) -> Option<(u32, bool)> {
     let ids = process.status().ok()?.ids("Uid")?;
-    // Of what may not be looked at by its own user all but the folder is root's.
+    // For a process that is not dumpable, root owns all files in the folder, but not the folder itself.
     let inside = fs::metadata(process.path("environ")).ok()?.uid();
     let plain = ids.iter().chain([&inside]).all(|id| *id == ids[0]);
     Some((ids[0], plain))
@@ -278,7 +278,7 @@ pub(super) mod tests {
         let processes = proc.read();
         let process = |pid| processes.get(pid).unwrap();
         assert!(process(10).is_of(own) && !process(10).is_of(other));
-        // What is in the folder is not the other one's: it does not let itself be looked at.
+        // The files in the folder are not the other user's: the process counts as not dumpable.
         assert!(!process(11).is_of(other) && process(11).uid == other);
         assert!(!process(12).is_of(own) && !process(12).is_of(other));
         assert_eq!(process(10).words().len(), 3);

@@ -163,6 +163,6 @@ fn identity(own: &Environment, inherited: &Environment) -> Option<Identity> {
         let value = own.get(name)?;
         inherited.get(name).is_none().then(|| value.to_owned())
     };
-    // Variables that hold nonsense are no rank either.
+    // Variables with malformed values give no rank.
     Identity::from_env(lookup, None).ok()
 }

@@ -20,7 +20,7 @@ impl Search {
         let process = self.process(pid)?;
         let is_starter = process.is_called_any(STARTERS);
         if self.uid != 0 && !process.is_of(self.uid) {
-            // Nothing of it is looked at. Why it cannot be attached to is said as of any process.
+            // Nothing in the process is read. The reason why it cannot be attached to is the same as for any process.
             return match is_starter && process.uid != self.uid {
                 true => Err(JobError::Foreign {
                     pid,
@@ -53,7 +53,7 @@ impl Search {
     fn of_table(&self, starter: &Process, mpir: mpir::Mpir) -> Result<Job, JobError> {
         let source = format!("the process table of {}", self.name(starter));
         let mut job = self.of_words(starter, source, mpir.table)?;
-        // Two of one rank are asked about where there is no table.
+        // Two processes of one rank are an error only without a table.
         let known: BTreeSet<i32> = job.processes.iter().map(|it| it.pid).collect();
         let spawned = ranks::below(&self.processes, starter.pid).map(|it| it.spawned);
         let is_new = |pid: &i32| !known.contains(pid);
@@ -260,7 +260,7 @@ impl Search {
         let may_be_read = |it: &&Process| self.uid == 0 || it.is_of(self.uid);
         let called = self.processes.all().filter(|it| it.is_called("srun"));
         for process in called.filter(may_be_read) {
-            // One that cannot be read is no parent of the two that srun is.
+            // A process that cannot be read is not the parent of srun's two processes.
             let Ok(Some(mpir)) = mpir::read(process.pid) else {
                 continue;
             };
@@ -290,7 +290,7 @@ fn read_table(starter: &Process) -> Result<Option<mpir::Mpir>, JobError> {
     };
     match by_gdb.then(|| gdb::read(starter.pid)) {
         Some(Ok(table)) => Ok(Some(table)),
-        // What stood in the way first is what a person can do something about.
+        // The user can act on the first error, not on gdb's.
         _ => read,
     }
 }

@@ -34,7 +34,7 @@ fn hydra_is_known_by_its_tree() {
         let environment = format!("SLURM_PROCID=0 PMI_RANK={rank} PMI_SIZE=3");
         proc.add(BASE + 10 - rank, proxy, "./halo 7", &environment);
     }
-    // What a rank starts is no rank.
+    // A process that a rank starts is no rank.
     describe(&proc, BASE + 10, Some("libmpich.so.12"), 0);
     proc.add(
         BASE + 20,
@@ -131,7 +131,7 @@ fn names_mean_programs_and_starters() {
         let error = find(&proc, target).unwrap_err().to_string();
         assert!(error.contains(expect), "{target}: {error}");
     };
-    // A part of a word means nobody: that takes in whoever happens to have it.
+    // A part of a word matches no process: unrelated ones could contain it.
     check("olver", "no process of yours is called `olver`");
     proc.add(BASE + 9, 1, "vim /home/me/solver.py", "");
     check(
@@ -211,12 +211,12 @@ fn two_jobs_of_one_program_are_never_one() {
              8388608): ranks 0 (pid 8388609), 1 (pid 8388610); mpirun (pid 8388618): ranks 0 (pid 8388619), 1 (pid \
              8388620)"
         );
-        // Ranks of different jobs that would fit together are none of one job.
+        // Ranks of different jobs do not form one job, even if their numbers fit together.
         let job = find(&proc, &format!("{},{}", BASE + 1, BASE + 12)).unwrap();
         assert!(!job.ranked && job.notes.len() == 1, "{job:?}");
         let job = find(&proc, &format!("{},{}", BASE + 11, BASE + 12)).unwrap();
         assert!(job.ranked && job.notes.is_empty(), "{job:?}");
-        // One that somebody runs beside is none of the job's.
+        // A further process of the program outside of a launcher is not a part of the job.
         proc.add(BASE + 20, 1, "./halo", "");
         let error = find(&proc, "halo").unwrap_err().to_string();
         assert!(error.ends_with("without a rank: pid 8388628"), "{error}");
@@ -317,7 +317,7 @@ fn a_program_is_found_behind_what_wraps_it() {
         4,
         "",
     );
-    // What the program itself has started, or forked.
+    // Processes that the program itself has started, or forked.
     check(
         &[(1, 0, "./halo", MPI, 9), (2, 1, "sleep 9", None, 0)],
         1,
@@ -341,7 +341,7 @@ fn a_program_is_found_behind_what_wraps_it() {
         1,
         doubt,
     );
-    // Two that are beside one another.
+    // Two programs with the same parent.
     let doubt = "several processes could be meant by rank 0: b (pid 11) is taken, not a (pid 10) (--pids takes others)";
     check(
         &[
@@ -390,7 +390,7 @@ fn two_jobs_below_one_process_are_told_apart_by_the_user() {
         error.contains("two processes of rank 0, 8388609 and 8388610"),
         "{error}"
     );
-    // By name it is asked which is meant.
+    // A search by name is ambiguous.
     let error = find(&proc, "halo").unwrap_err().to_string();
     assert!(
         error.ends_with("a job: ranks 0 (pid 8388609), 0 (pid 8388610)"),

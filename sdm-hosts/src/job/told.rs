@@ -73,7 +73,7 @@ fn candidates(found: &BTreeMap<i32, Told>) -> Vec<Candidate> {
         depth,
         has_mpi: one.has_mpi,
         used_ticks: one.used_ticks,
-        // Of a shell that runs a shell both are wrappers, and so it does not matter which is taken for the other.
+        // Two nested shells are both wrappers, so it does not matter if one counts as a fork of the other.
         is_fork: found
             .get(&one.parent)
             .is_some_and(|it| it.program == one.program),

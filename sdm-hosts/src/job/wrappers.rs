@@ -47,7 +47,7 @@ pub(super) fn choose(all: &[Candidate]) -> Option<Program> {
         false => (it.used_ticks, it.depth, -it.pid),
     };
     let pid = candidates().max_by_key(weight)?.pid;
-    // What has started the program is no other one, where the program is known by its library.
+    // Where the program is known by its MPI library, its ancestors are not candidates.
     let mut above = vec![pid];
     while let Some(one) = all.iter().find(|it| Some(&it.pid) == above.last()) {
         match is_by_mpi && !above.contains(&one.parent) {

@@ -110,14 +110,14 @@ fn libraries_are_those_of_the_loader() {
     let olds = middle("b/libolds.so.1", &["-Wl,-rpath,${ORIGIN}/../c", old]);
     let unresolved = "-Wl,--unresolved-symbols=ignore-all";
     for (name, library, options) in [
-        // RPATH counts for what libraries need, RUNPATH does not.
+        // RPATH also applies to the needs of libraries, RUNPATH does not.
         (
             "p1",
             &plain,
             [&*format!("-Wl,-rpath,{}/a", folder.0.display()), old],
         ),
         ("p2", &plain, ["-Wl,-rpath,$ORIGIN/a", new]),
-        // A RUNPATH of the library ends the RPATH of those that load it.
+        // If a library has RUNPATH, the RPATH of the objects that load it is ignored.
         ("p3", &runs, ["-Wl,-rpath,$ORIGIN/a", old]),
         ("p4", &olds, ["-Wl,-rpath,$ORIGIN/b:$ORIGIN/a", old]),
         ("p5", &olds, ["-Wl,-rpath,$ORIGIN/b", new]),
@@ -196,7 +196,7 @@ fn an_mpi_is_found_behind_other_libraries() {
     );
     library("libmpi.so.12", MPICH, &[]);
     library("libhdf5.so.1", "int H5open;", &["HERE/lib/libmpi.so.12"]);
-    // It stands between a program and MPI.
+    // A library between a program and MPI.
     library("libprofile.so.1", "int MPI_Init;", &[]);
     // No folder of this machine has a part in it.
     let nothing = LibrarySearch::default();

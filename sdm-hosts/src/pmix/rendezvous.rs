@@ -195,12 +195,12 @@ impl Walk {
             let (Some(name), Ok(kind)) = (name.to_str(), entry.file_type()) else {
                 continue;
             };
-            // A link is nobody's server, and may lead anywhere.
+            // Links are skipped: servers create none, and a link may lead anywhere.
             if kind.is_file() && level_of(name).is_some() {
                 self.files.push(entry.path());
             } else if kind.is_dir() && depth < DEPTH_MAX {
                 let is_ours = depth > 0 || FOLDERS.iter().any(|it| name.starts_with(it));
-                // What another user's folder says is not asked.
+                // Folders of other users are not searched.
                 let is_own = || {
                     entry
                         .metadata()
@@ -244,7 +244,7 @@ pub(super) fn read(file: &Path) -> Result<Rendezvous, LeftOut> {
 
 fn text_of(file: &Path) -> Result<String, LeftOut> {
     let mut options = OpenOptions::new();
-    // A pipe would hold whoever opens it.
+    // Opening a FIFO would block.
     options.read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK);
     let file: File = options.open(file).map_err(LeftOut::Unread)?;
     let about = file.metadata().map_err(LeftOut::Unread)?;

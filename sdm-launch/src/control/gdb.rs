@@ -27,9 +27,9 @@ const STEP_END: &str = "sdm-step";
 
 /// The steps in order: gdb's commands, and an expression that is not 0 where they succeeded.
 const STEPS: [(&str, &str); 3] = [
-    // It was told to attach when it was started.
+    // gdb attaches by an option of its start.
     ("handle all nostop noprint pass", "$pc != 0"),
-    // The libraries are there when `main` is about to be called; orterun has no symbol `main`.
+    // The libraries are loaded when `main` is about to be called; orterun has no symbol `main`.
     (
         "tcatch exec\ncontinue\ntbreak __libc_start_main\ncontinue\nset var *(int *)&MPIR_being_debugged = 1\n\
          tbreak MPIR_Breakpoint",
@@ -108,7 +108,7 @@ impl Gdb {
         command.args(["-iex", "set auto-load off", "-iex", "set width 0"]);
         command.args(["-iex", "set confirm off", "-iex", "set prompt"]);
         command.args(["-iex", "set breakpoint pending on"]);
-        // Whole stacks and types are not wanted: it is there sooner.
+        // Without separate debug files gdb is ready sooner; full stacks and types are not needed.
         command.args(["-iex", "set debug-file-directory"]);
         command.args(["-p", &pid.to_string()]).env("LC_ALL", "C");
         // No signal ends it, but the end of its input; a terminal's Ctrl-C is not for it.
@@ -163,7 +163,7 @@ impl Gdb {
         self.complaints.drain(..extra);
         while self.out.read(&mut |line| lines.push(line)) > 0 {}
         for line in lines.iter().filter_map(|line| line.text()) {
-            // gdb's prompts, where it says any, stand in front.
+            // The line may begin with gdb's prompts.
             let line = line.trim_start_matches(['>', ' ']);
             if let Some(value) = line.strip_prefix(VALUE) {
                 self.is_true = value == "1";
@@ -185,7 +185,7 @@ impl Gdb {
         self.step += 1;
         self.complaints.clear();
         let let_in = match self.gate.take() {
-            // It stands still under gdb until that lets it go on.
+            // The launcher is stopped under gdb until gdb continues it.
             Some(mut gate) => gate.writer.write_all(b"\n"),
             None => Ok(()),
         };

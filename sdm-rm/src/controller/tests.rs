@@ -137,12 +137,12 @@ fn it_is_started_once_all_is_told_and_stops_when_it_is_asked() {
 #[test]
 fn an_agent_that_is_silent_is_asked_and_then_given_up() {
     let mut story = Story::started();
-    // It has nothing new to say, and is there.
+    // The agent has no news, but answers.
     story.pass(SILENCE);
     story.turn(true);
     story.pass(SILENCE);
     assert_eq!(story.controller.state(), ManagerState::Started);
-    // Nobody answers.
+    // The agent does not answer.
     story.pass(PATIENCE);
     assert_eq!(
         story.reason(),
@@ -166,7 +166,7 @@ fn what_an_agent_cannot_say_is_an_error_or_a_complaint() {
         .agent_ended("signal: 9 (SIGKILL): killed".to_owned());
     let reason = "its agent has ended: signal: 9 (SIGKILL): killed";
     assert_eq!(story.reason(), reason);
-    // What cannot be true of an element is no reason to end.
+    // An invalid event about an element does not end the agent.
     let mut story = Story::started();
     story.tell(Kind::Node, "77", "78", &[("name", "n")]);
     story.turn(true);
@@ -219,7 +219,7 @@ fn commands_are_answered_once_however_they_end() {
     let unknown = story.controller.command(story.now, &cancel("99"));
     let outcome = (unknown, Err(CommandError::NoJob("99".to_owned())));
     assert_eq!(story.controller.poll_outcome(), Some(outcome));
-    // A submission is done when its job is told of.
+    // A submission is done when its job is reported.
     let attributes = vec![("execName".to_owned(), "a".to_owned())];
     let submit = Question::Submit { attributes };
     let submitted = story.controller.command(story.now, &submit);
@@ -231,7 +231,7 @@ fn commands_are_answered_once_however_they_end() {
     story.turn(true);
     let number = Ok(Some("18".to_owned()));
     assert_eq!(story.controller.poll_outcome(), Some((submitted, number)));
-    // What is under way when the agent ends nobody knows.
+    // The outcome of a command is unknown if the agent ends meanwhile.
     let lost = story.controller.command(story.now, &cancel("17"));
     story.controller.agent_ended("gone".to_owned());
     let Some((ticket, Err(CommandError::Lost(_)))) = story.controller.poll_outcome() else {

@@ -49,7 +49,7 @@ impl Store {
         if all.is_empty() {
             return;
         }
-        // Blocks of ids are written as such.
+        // Consecutive ids are stored as runs.
         all.optimize();
         self.table_mut(kind).add(parent, &all);
         for (attribute, set) in attributes {
@@ -376,7 +376,7 @@ impl Store {
             self.count(ids, -1, &mut touched);
         }
         self.table_mut(kind).remove(ids);
-        // Attributes of processes and jobs may still name these.
+        // Attributes of processes and jobs may still refer to nodes and queues, so their ids stay reserved.
         if !matches!(kind, Kind::Node | Kind::Queue) {
             let mut names = ids.clone();
             names.remove_range(..NAMES_FROM);

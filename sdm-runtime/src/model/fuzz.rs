@@ -122,7 +122,7 @@ fn check(model: &Model, manager: ManagerId) {
         assert!(left.is_empty(), "elements without a parent");
         for id in ids.iter().take(3).chain(ids.max()) {
             let attributes = model.attributes(manager, kind, id);
-            // The manager's definition allows each value, as it is written too.
+            // The manager's definition accepts each value, also in its text form.
             for (definition, value) in attributes {
                 let text = value.to_string();
                 let is_array = definition.kind.word() == "ARRAY";

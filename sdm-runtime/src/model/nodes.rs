@@ -95,7 +95,7 @@ impl Store {
         for (ids, state) in parts {
             let state = state.unwrap_or_else(|| NODE_EXTRA.default_index());
             let cell = i64::try_from(state).ok();
-            // A node of which nothing was ever said has the default.
+            // A node without a reported state has the default.
             let mut others = self.table(Kind::Node).others(attribute, &ids, cell);
             if state == NODE_EXTRA.default_index() {
                 others = self.table(Kind::Node).others(attribute, &others, None);

@@ -31,7 +31,7 @@ fn definition(id: &str, form: &Form, name: &str, description: &str) -> Attribute
             AttributeType::Enumerated(words.collect())
         }
     };
-    // What a process has printed is shown where its output is, and the environment is long.
+    // Output of a process is displayed elsewhere, and the environment is long.
     let hidden = [
         attribute::PROCESS_STDOUT,
         attribute::PROCESS_STDERR,

@@ -186,7 +186,7 @@ impl Store {
             Event::Message(level, failure) => {
                 out.tell(What::Message(level.clone(), failure.clone()));
             }
-            // These answer commands, which are the owner's of the session.
+            // These events answer commands; the owner of the session handles them.
             Event::Ok
             | Event::Error(_)
             | Event::Shutdown
@@ -231,7 +231,7 @@ impl Store {
             Some(here) => &numbers - here,
             None => numbers.clone(),
         };
-        // What stands for a string id is no id that an agent gives.
+        // Numbers that represent string ids are not valid ids of an agent.
         if is_number {
             let mut reserved = numbers.clone();
             reserved.remove_range(..NAMES_FROM);

@@ -78,7 +78,7 @@ impl Table {
             let own = self.spans(ids).into_iter();
             spans.extend(own.map(|(first, last)| (first, last, cell)));
         }
-        // In order, what is alike or rises evenly is one piece from the beginning.
+        // In sorted order, equal or evenly rising values become one piece from the start.
         spans.sort_unstable();
         let all = self.spans(new);
         let column = self.columns.entry(attribute).or_default();

@@ -31,7 +31,7 @@ pub(super) fn encode(dialect: Dialect, all: &[Definition], args: &mut Vec<String
     for one in all {
         let fixed = if dialect == Dialect::Ptp { 6 } else { 5 };
         args.push((fixed + one.extra.len()).to_string());
-        // The document has no such type: its whole numbers have no bounds.
+        // The document has no BIGINTEGER: its INTEGER has no bounds.
         let kind = match (dialect, one.kind.as_str()) {
             (Dialect::Document, "BIGINTEGER") => "INTEGER",
             (_, kind) => kind,

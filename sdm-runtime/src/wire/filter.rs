@@ -98,7 +98,7 @@ impl Filters {
 
     /// Removes from an event the parts that filters hide. Returns `None` where no part is left.
     pub(super) fn apply(&mut self, dialect: Dialect, mut event: Event) -> Option<Event> {
-        // The other one has no FILTER_EVENTS: nobody will ask what is below what.
+        // The document's dialect has no FILTER_EVENTS, so parents and children are not needed.
         if dialect == Dialect::Ptp {
             self.note(&event);
         }

@@ -128,7 +128,7 @@ fn read(bytes: &[u8]) -> Result<Option<(Message, usize)>, Fault> {
     let tid = hex(bytes, 14, 8)?;
     separator(bytes, 22, b':')?;
     let count = hex(bytes, 23, 8)? as usize;
-    // Every string takes ten bytes at least, so that the count is believed only as far as the bytes are there.
+    // Every string takes at least ten bytes, which limits the count by the length of the message.
     if count > (end - 31) / STRING_MIN {
         return Err((23, FrameFault::Strings));
     }

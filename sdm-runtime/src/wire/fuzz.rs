@@ -13,7 +13,7 @@ pub fn fuzz_messages(bytes: &[u8]) {
                 let again = event.encode(dialect, message.tid).expect("it was read");
                 assert_eq!(Event::decode(dialect, again), Ok(event));
             }
-            // INIT tells its dialect itself.
+            // INIT determines the dialect itself.
             if let Ok(command) = Command::decode(dialect, message.clone()) {
                 let again = command.encode(dialect, message.tid).expect("it was read");
                 assert!(message.id == 1 || Command::decode(dialect, again) == Ok(command));

@@ -51,7 +51,7 @@ fn listeners_hear_of_their_element_or_its_children() {
     assert!(values.eq(expected));
     assert_eq!((model.poll(machine), model.poll(other)), (None, None));
 
-    // What is the same again is no change.
+    // Setting an equal value is no change.
     assert_eq!(
         model.apply(
             manager,
@@ -86,7 +86,7 @@ fn listeners_come_and_go_while_there_is_something_to_hear() {
     model.apply(manager, &change(Kind::Node, "", "110 nodeState=DOWN"));
     model.apply(manager, &change(Kind::Node, "", "111 nodeState=DOWN"));
     assert!(model.poll(first).is_some());
-    // Upon its first notice the one drops the other, itself, and adds a third.
+    // After its first notice the first listener drops the second and itself, and adds a third.
     model.drop_listener(second);
     model.drop_listener(first);
     let third = model.listen(Interest::All).expect("there is room");

@@ -241,7 +241,8 @@ impl Naive {
                 let held = self.elements[id].attributes.get(states.attribute);
                 let from = held.map_or(states.default, String::as_str);
                 let may = states.may_follow(states.index(from).expect("a state"), to);
-                // One that was never told of and one that is said to be in no known state are two kinds to the model.
+                // An element without a reported state and one that was reported as UNKNOWN are different to the
+                // model.
                 wrong.extend((!may).then(|| held.cloned()));
                 may
             });

@@ -244,7 +244,7 @@ fn elements_can_be_left_out_with_those_below() {
     );
     assert!(said.contains(" 0000:00000063:"), "{said}");
     assert!(told(&mut agent, change(Kind::Node, "10-12")).is_empty());
-    // Those that come later, too.
+    // Elements that are added later are hidden, too.
     assert!(told(&mut agent, new(Kind::Node, "5", "20")).is_empty());
     assert!(told(&mut agent, change(Kind::Node, "20")).is_empty());
     assert_eq!(
