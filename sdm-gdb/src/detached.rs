@@ -94,7 +94,7 @@ impl Gdb {
     /// Polls all unfinished works.
     pub(super) fn poll_works(&self) {
         let works = self.works();
-        // One can begin another, and dropping one can, too.
+        // A work can begin another one, both when it is polled and when it is dropped.
         let mut taken = std::mem::take(&mut *works.under_way.borrow_mut());
         let before = taken.len();
         taken.retain_mut(|work| !works.poll(work));
@@ -115,7 +115,7 @@ impl Gdb {
 
 async fn deliver<T>(future: impl Future<Output = T>, slot: Weak<RefCell<Option<T>>>) {
     let result = future.await;
-    // Where nobody waits any more it is dropped here.
+    // If nobody waits for the result any more, it is dropped here.
     if let Some(slot) = slot.upgrade() {
         *slot.borrow_mut() = Some(result);
     }

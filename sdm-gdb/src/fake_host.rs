@@ -98,7 +98,7 @@ impl Host for FakeHost {
     }
     fn arrival(&self, _: i32, _: u64) -> Option<Rc<dyn Arrival>> {
         let (all, used) = &self.registers;
-        // The host has it too.
+        // The host itself holds one reference.
         let is_free = Rc::strong_count(used) <= *all;
         is_free.then(|| Rc::new(Register(used.clone())) as Rc<dyn Arrival>)
     }

@@ -190,7 +190,7 @@ impl Gate {
 
     /// True if gdb must be sent SIGINT now.
     pub fn poll_interrupt(&mut self) -> bool {
-        // Deeds are never written behind a question, so that behind this one there is none.
+        // A command with an effect is never written after a question. So none follows this question.
         let Some((token, Kind::Question)) = self.under_way.front().copied() else {
             return false;
         };
@@ -304,7 +304,7 @@ fn looks(text: &str) -> bool {
     let text = text.trim_start();
     let first = name(text);
     if first == "with" {
-        // What is set is as it was before when the command behind it is over, however that ends.
+        // `with` restores the setting when the command after it ends, in any way.
         let command = text.split_once(" -- ");
         return command.is_some_and(|(_, command)| looks(command));
     }
@@ -315,7 +315,7 @@ fn looks(text: &str) -> bool {
     if !APPLIES.contains(&first.as_str()) {
         return LOOKS.contains(&first.as_str());
     }
-    // `frame 3` and `thread 2` apply nothing; of what is applied each word counts that could be a command.
+    // `frame 3` and `thread 2` apply no command. For the others every word that could be a command is checked.
     let rest = text[first.len()..].split_ascii_whitespace();
     let mut commands = rest.map(name).filter(|word| {
         let begins = word.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -472,7 +472,7 @@ mod tests {
         gate.all_attached();
         assert_eq!(written(&mut gate), [BARRIER]);
         assert!(!gate.poll_interrupt());
-        // gdb answers in order; somebody else may be at its question by then.
+        // gdb answers in order. After this answer it may be executing a later question.
         assert!(!gate.answered(BARRIER));
         assert!(gate.poll_interrupt());
         gate.push("3-target-attach 8");

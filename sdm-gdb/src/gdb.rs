@@ -243,7 +243,7 @@ impl Gdb {
             AnswerState::Abandoned => drop(state.commands.pending.remove(&token)),
             AnswerState::Here(_) => {}
             AnswerState::Awaited => {
-                // An interrupted command says "Quit" or the like: the reason is ours.
+                // An interrupted command fails with "Quit" or the like. The true reason is the driver's interrupt.
                 let interrupted = pending.patience == Patience::Interrupted && result.is_err();
                 pending.answer = AnswerState::Here(if interrupted {
                     let text = "gdb took too long and was interrupted";
@@ -274,7 +274,7 @@ impl Gdb {
         };
         let line = line.as_ref().to_owned();
         self.post_work(async move {
-            // Whoever posts it cannot do anything about its failure.
+            // The poster of a command cannot react to its failure.
             let _ = gdb.mi(line).await;
         });
     }
@@ -288,7 +288,7 @@ impl Gdb {
 /// Queues a command for gdb, or returns its answer if gdb need not receive it.
 fn route(state: &mut State, token: u64, line: &str) -> Option<Result<Results, Failure>> {
     if line.contains(['\n', '\r', '\0']) {
-        // Whoever writes a command quotes what is in it: gdb would take the rest for one of its own.
+        // Commands are quoted before. gdb would take the text after a line break for another command.
         let text = "a line break in a command for gdb";
         return Some(Err(Failure::new(FailureCode::BadCommand, text)));
     }
@@ -299,7 +299,7 @@ fn route(state: &mut State, token: u64, line: &str) -> Option<Result<Results, Fa
         Some(scope) => scope.line(line),
         None => Some(line.to_owned()),
     };
-    // What only selects something in a gdb of many tasks is remembered and not sent.
+    // A mere selection, in a gdb of many tasks, is remembered and not sent.
     let Some(line) = line else {
         return Some(Ok(Results::default()));
     };

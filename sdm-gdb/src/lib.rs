@@ -221,7 +221,7 @@ impl Driver {
         self.queue.retain(|(queued, _)| *queued != id);
         let is_own = |op: &Op| op.id == Some(id) && op.on_cancel == OnCancel::Drop;
         if let Some(at) = self.ops.iter().position(is_own) {
-            // Dropping it breaks off what gdb works on for it; what has an effect is finished all the same.
+            // Dropping the operation abandons its commands in gdb, but operations with an effect are still completed.
             drop(self.ops.remove(at));
         }
         let mut state = self.gdb.edit();
@@ -262,7 +262,7 @@ impl Driver {
         }
         self.gdb.fail_pending(&failure);
         self.run();
-        // What still waits waits for something that gdb would have said.
+        // The remaining operations wait for output of gdb, which will not come.
         self.ops.clear();
         self.gdb.drop_works();
         let mut state = self.gdb.edit();
@@ -300,7 +300,7 @@ impl Driver {
         self.queue.clear();
         self.ops.retain(|op| op.on_cancel == OnCancel::GoOn);
         let mut state = self.gdb.edit();
-        // An open run is answered by what ends it.
+        // The end of an open run answers the run's command.
         let run = state.activity.run_id();
         for id in state.open.clone() {
             if Some(id) != run {

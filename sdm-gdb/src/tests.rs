@@ -193,7 +193,7 @@ fn a_program_that_cannot_be_stopped_says_what_it_waits_in() {
         scene.failure(2).text,
         "could not be stopped (state S, nfs_wait)"
     );
-    // When it stops after all, nobody asks for it any more, and it runs on.
+    // If the program stops after all, no command waits for the stop any more, and the program is resumed.
     scene.stop("reason=\"signal-received\",signal-name=\"SIGSTOP\"");
     assert_eq!(scene.sent.last().unwrap().1, "-exec-continue");
     scene.reply("^running");
@@ -221,7 +221,7 @@ fn a_signal_of_ours_that_came_late_is_swallowed_once() {
     assert!(!scene.answers.contains_key(&3));
     assert_eq!(scene.sent[0].1, "-exec-next 2");
     scene.reply("^running");
-    // The next one is not ours.
+    // The next SIGINT was not sent by the driver.
     scene.stop(late);
     assert!(matches!(scene.reason(3), StopReason::Signal { name, .. } if name == "SIGINT"));
 }
@@ -443,7 +443,7 @@ proptest! {
                     scene.drain();
                 }
                 Step::Reply(at, line) if !scene.sent.is_empty() => {
-                    // gdb answers in order; sometimes it answers again.
+                    // gdb answers in order. Sometimes an answer is out of order.
                     let at = if at < 240 { 0 } else { usize::from(at) % scene.sent.len() };
                     let (token, _) = scene.sent.remove(at);
                     scene.gdb(&format!("{token}{line}"));
@@ -457,7 +457,7 @@ proptest! {
                 }
             }
         }
-        // A gdb that says nothing more holds up nobody but who waits for an open run.
+        // A silent gdb delays only the command of an open run.
         scene.pass(Duration::from_secs(86_400));
         prop_assert!(scene.answers.len() as u64 + 1 >= next, "open: {:?}", scene.driver.gdb.get().open);
         scene.driver.handle_gdb_end(scene.now, "gdb was ended by SIGKILL");
@@ -488,7 +488,7 @@ fn a_process_that_is_looked_at_is_cleared_when_gdb_has_done_all() {
     assert!(scene.actions.is_empty(), "{:?}", scene.actions);
     scene.reply("^done");
     assert_eq!(scene.actions, ["ClearCode"]);
-    // A library came before that, and gdb has looked at it.
+    // A library was loaded before that, and gdb has handled the event.
     scene.gdb("=library-loaded,id=\"/l.so\",thread-group=\"i1\"");
     scene.reply("^done");
     assert_eq!(scene.actions, ["ClearCode"; 2]);

@@ -81,7 +81,7 @@ pub(crate) fn escape_path(path: &[u8]) -> Vec<u8> {
         match byte {
             b'/' | b'.' | b'_' | b'-' | b'+' | 0x80.. => word.push(byte),
             _ if byte.is_ascii_alphanumeric() => word.push(byte),
-            // A line end behind a backslash is left out.
+            // gdb drops a line end behind a backslash.
             _ if byte.is_ascii_control() => word.extend([b'\'', byte, b'\'']),
             _ => word.extend([b'\\', byte]),
         }

@@ -36,7 +36,7 @@ const WORDINGS: [(Wording, &str, u32, u32); 9] = [
     (Wording::NoSuchPlace, "No line ", 7, 18),
     (Wording::NoSuchPlace, "No compiled code for line ", 14, 18),
     (Wording::NoSuchPlace, "No symbol table is loaded", 7, 18),
-    // A C++ name or one of Fortran stands in it as it was asked for.
+    // The text has the name of a C++ or Fortran function in front, as requested.
     (Wording::NoSuchPlace, "\" not defined", 7, 18),
 ];
 

@@ -373,12 +373,12 @@ fn cancel_at_every_step(command: &Command, runs: bool, refuses: bool, left: impl
             assert!(scene.answers.contains_key(&20), "{at_step}");
             scene.check_books(&at_step);
             left(&scene, &at_step);
-            // The next command finds a gdb that has nothing else to do.
+            // The next command must find a gdb without any other work.
             scene.command(30, Command::Breakpoints);
             scene.settle();
             assert!(scene.answers.contains_key(&30), "{at_step}");
             if steps < at {
-                // It had come to its end before.
+                // The operation ended before this step.
                 break;
             }
         }
@@ -445,7 +445,7 @@ proptest! {
         scene.settle_in_time();
         let is_open = |id: &u64| !scene.answers.contains_key(id);
         let open: Vec<u64> = (100..).take(chosen.len()).filter(is_open).collect();
-        // Only a run can still be open.
+        // Only the command of a run may still be open.
         prop_assert!(open.len() <= usize::from(scene.gdb.runs), "{open:?} of {chosen:?}");
         scene.check_books(&format!("{chosen:?}"));
     }

@@ -87,7 +87,7 @@ pub(crate) async fn give_up(gdb: Gdb) {
     if gdb.get().pid().is_some() {
         gdb.until_within(STOP_WAIT, is_held_or_over).await;
         gdb.edit().stops.clear();
-        // Where it fails gdb leaves the process at its own end, which follows.
+        // If this fails, gdb detaches at its own end, which follows.
         let _ = leave_process(&gdb).await;
     }
     not_begun(&gdb);
@@ -138,7 +138,7 @@ async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
 
 async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     let pid = process.pid;
-    // Nothing in these texts tells one task from another: who meets the same says so together.
+    // These texts do not name the task, so that equal failures of several tasks are merged.
     let failed = |text: &str| Failure::new(FailureCode::AttachFailed, text);
     let is_gone = || {
         let state = gdb.host().process_state(pid);
@@ -151,7 +151,7 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     if let Some(program) = gdb.host().program(pid) {
         gdb.edit().program_name = base_name(&program.to_string_lossy()).to_owned();
     }
-    // gdb would enter the container's mount namespace to read its files, which only root may.
+    // Otherwise gdb would enter the container's mount namespace to read its files, which only root may do.
     if let Some(root) = gdb.host().root(pid) {
         gdb.mi(format!("-gdb-set sysroot {root}")).await?;
     }
@@ -175,10 +175,10 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
         ));
     }
     gdb.tell(Event::Progress(Phase::Symbols));
-    // gdb reads the symbols of each process that it was told to attach to.
+    // gdb reads the symbols of every process to which it was told to attach.
     gdb.until_told(STOP_WAIT, wait, is_held_or_over).await;
-    // This stop is ours: nobody else may look at it. It stays in the books until it is placed, so that whoever gives up
-    // before that does not wait for it.
+    // No other operation may handle this stop. It stays in the queue until its place is known, so that an operation
+    // that abandons the attach before does not wait for it.
     let results = gdb.get().stops.front().map(|stop| stop.results.clone());
     let Some(results) = results else {
         let gone = gdb.get().why_not_live();
@@ -187,7 +187,7 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     let stop = place_stop(gdb, StopReason::Attached, &results).await;
     gdb.edit().stops.pop_front();
     super::clear::now(gdb);
-    // It may have been killed meanwhile.
+    // The process may have been killed meanwhile.
     let gone = gdb.get().why_not_live();
     match gone {
         Some(failure) => Err(failure),

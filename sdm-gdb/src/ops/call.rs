@@ -64,7 +64,7 @@ pub(super) async fn call(
             continue;
         };
         if *role == ArgumentRole::Communicator {
-            // It is no variable of MPICH's.
+            // `MPI_COMM_SELF` is not a variable in MPICH.
             let alone = (expression == COMM_SELF).then_some(Communicator::Handle(MPICH_SELF));
             communicator = value.as_ref().and_then(communicator_of).or(alone);
             found.extend(communicator.and_then(handle_of));
@@ -124,7 +124,7 @@ impl ArgumentSources<'_> {
             true => fortran_argument(all, place, role),
             false => all.get(place).cloned(),
         });
-        // Open MPI has other handles for Fortran than for itself.
+        // Open MPI's handles for Fortran differ from its own.
         let is_handle = is_fortran && is_object(role);
         let in_source = (expression.as_ref(), role);
         let known = match is_handle {
@@ -152,7 +152,7 @@ impl ArgumentSources<'_> {
             if value.is_some() {
                 known = Known::Kept;
             } else if is_handle {
-                // MPICH's are the same in both.
+                // MPICH's handles are the same in Fortran and C.
                 let source = in_callers_frame(gdb, thread, user, in_source).await?;
                 value = source.map(|(_, value, _)| value);
             }
@@ -196,7 +196,7 @@ impl CallFrames {
         let innermost = inside.iter().position(by_value);
         let is_direct = match outermost {
             Some(at) => user.is_native() && thread.frames[at].level + 1 == user.level,
-            // It has ended by a jump to another one.
+            // The function's own frame is missing, as it has ended in a jump to another one.
             None => user.is_native(),
         };
         let last = index.checked_sub(1).filter(|_| is_direct);
@@ -279,7 +279,7 @@ async fn by_ranks_of_the_job(
     if waits_for_requests(function) || waits_for_any_request(function) {
         let count = found.iter().find(|it| it.role == ArgumentRole::Requests);
         let count = count.map(|count| count.number.unwrap_or_default());
-        // Where it waits for several their list is the second argument.
+        // A call that waits for several requests has their list as its second argument.
         let at = usize::from(!roles(function).is_empty());
         let list = in_source.as_ref().and_then(|all| all.get(at));
         let list = list.map(String::as_str);
@@ -319,7 +319,7 @@ async fn from_call(
     if !is_handle {
         return Ok(Some(text(number.to_string())));
     }
-    // MPICH has numbers of 32 bits, Open MPI addresses, of which gdb knows the names.
+    // MPICH's handles are 32-bit numbers. Open MPI's are addresses, whose names gdb knows.
     let low = number & i64::from(u32::MAX);
     if low == i64::from(MPICH_WORLD) {
         return Ok(Some(text(low.to_string())));
@@ -442,7 +442,7 @@ mod tests {
             (2, "main", ""),
         ];
         check("MPI_Recv", &c, (Some(1), true, 2));
-        // Functions of mpi4py and of the interpreter are between.
+        // Functions of mpi4py and of the interpreter are between MPI and the user's frame.
         let python = [
             (0, "opal_progress", mpi),
             (1, "PMPI_Scatter", mpi),
@@ -450,14 +450,14 @@ mod tests {
             (9, "hand_out", "python"),
         ];
         check("MPI_Scatter", &python, (Some(1), false, 2));
-        // A library has made the call, and none of the user's lines.
+        // A library has made the call, not one of the user's lines.
         let library = [
             (0, "PMPI_Allreduce", mpi),
             (1, "VecNorm", "libpetsc.so.3"),
             (2, "main", ""),
         ];
         check("MPI_Allreduce", &library, (Some(0), false, 1));
-        // By what stands between, the library's own function has the arguments.
+        // The function of the Fortran binding is between, so the arguments are those of MPI's own function.
         let bound = [
             (0, "poll", "libc.so.6"),
             (1, "PMPI_Ssend", mpi),
@@ -471,10 +471,10 @@ mod tests {
             (2, "main", ""),
         ];
         check("MPI_Recv", &profiled, (Some(0), true, 1));
-        // It is not there any more.
+        // The function's frame is missing.
         let jumped = [(0, "futex_wait", "libc.so.6"), (1, "main", "")];
         check("sem_wait", &jumped, (Some(0), true, 1));
-        // Fortran's alone takes addresses.
+        // With the Fortran function alone all arguments are addresses.
         let alone = [(0, "mpi_recv_", fortran), (1, "MAIN__", "")];
         check("MPI_Recv", &alone, (None, true, 1));
     }

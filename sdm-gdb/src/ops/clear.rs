@@ -19,7 +19,7 @@ pub(crate) fn when_done(gdb: &Gdb) {
     let asked = gdb.clone();
     gdb.post_work(async move {
         let wait = asked.get().config.symbols_wait;
-        // Where it is interrupted it has read the question, which is enough.
+        // If the question is interrupted, gdb has received it, which is sufficient.
         let _ = asked.send_within(NOTHING, wait).await;
         now(&asked);
     });

@@ -31,7 +31,7 @@ pub(super) fn text_of(
     match result {
         Ok(_) => Ok(printed),
         Err(failure) if failure.code == FailureCode::Gdb && !printed.is_empty() => {
-            // The error's text is the end of what was printed; what came before it counts too.
+            // The error text is the end of the output. The output before it is kept too.
             Err(Failure::new(FailureCode::Gdb, printed.trim_end()))
         }
         Err(failure) => Err(failure),
@@ -70,7 +70,7 @@ pub(super) async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Fa
     let asked = gdb.clone();
     gdb.finish(async move {
         let (result, printed) = asked.send(line).capture().printed().await;
-        // It can end the program.
+        // The line may have ended the program.
         let ended = {
             let state = asked.get();
             let begun = state.activity.is_live() && !state.activity.is_starting();

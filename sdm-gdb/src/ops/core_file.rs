@@ -86,7 +86,7 @@ async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
         return Ok(Results::default());
     };
     match gdb.send_within(line(core), wait).await {
-        // The other way has not found the file.
+        // The second attempt has not found the file, so the first failure is reported.
         Err(_) if names(&failure.text, core) => Err(failure),
         result => result,
     }

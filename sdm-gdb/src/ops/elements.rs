@@ -54,7 +54,7 @@ async fn one_by_one(gdb: &Gdb, (place, format): (&str, &str), expression: &str) 
     }
     let mut ends = [0_i64; 2];
     for (end, function) in ends.iter_mut().zip(["lbound", "ubound"]) {
-        // Of several dimensions these are lists.
+        // For an array of several dimensions the bounds are lists, which do not parse.
         let bound = format!("{function}({expression})");
         let bound = unchecked(gdb, place, &bound).await.ok()?;
         *end = bound.trim().trim_matches(['(', ')']).parse().ok()?;

@@ -142,7 +142,7 @@ async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
     let killed = || End::Signalled(Signal::SIGKILL.as_str().to_owned());
     interrupt_query(gdb);
     let Some(pid) = gdb.get().pid() else {
-        // gdb has not begun to run it.
+        // gdb has not run the program yet.
         program_ended(gdb, killed());
         return Ok(());
     };
@@ -179,7 +179,7 @@ pub(crate) async fn detach(gdb: Gdb, id: CommandId) {
 
 async fn detach_program(gdb: &Gdb) -> Result<(), Failure> {
     interrupt_query(gdb);
-    // What gdb is told must not come between the steps of a start.
+    // No command may come between the steps of a start.
     let begun = |state: &State| {
         let stands =
             state.pid().is_some() || state.origin.is_core_file() || !state.activity.is_live();
@@ -229,10 +229,10 @@ pub(crate) async fn shut_down(gdb: Gdb, kill_started: bool) {
         )
     };
     if live && started && kill_started {
-        // What is left alive is killed by its pid when gdb is gone.
+        // A process that is still alive is killed by its pid when gdb has ended.
         let _ = kill_program(&gdb).await;
     } else if starting && !started {
-        // Nobody goes on attaching: it would wait for a process that gdb may never be told to attach to.
+        // The attach is abandoned. It would wait for a process to which gdb may never be told to attach.
         super::attach::give_up(gdb.clone()).await;
     } else if live {
         let _ = detach_program(&gdb).await;

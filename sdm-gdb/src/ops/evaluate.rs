@@ -66,7 +66,7 @@ pub(super) async fn unchecked(
     let place = format!("--thread {id} --frame {level} ");
     match evaluated(gdb, &place, expression).await {
         Ok(value) => Ok(Some(value).filter(is_known)),
-        // A macro's name, something optimised out: then it is not known.
+        // A macro's name, or an optimised-out variable: the value is unknown.
         Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
         Err(failure) => Err(failure),
     }

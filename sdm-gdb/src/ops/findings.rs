@@ -31,7 +31,8 @@ pub(crate) async fn read(gdb: &Gdb, finder: Finder) -> Option<Finding> {
             let text = text(gdb, &format!("(char*){FIRST_ARGUMENT}")).await;
             let (tool, kind) = summary(text.as_deref().unwrap_or_default());
             if tool == UNDEFINED {
-                // It is there beside [`Finder::Undefined`] where a program asks for summaries.
+                // [`Finder::Undefined`] reports the error too. The summary is a second report, which a program can
+                // request.
                 return None;
             }
             (tool.to_owned(), kind.to_owned())
@@ -70,14 +71,14 @@ async fn undefined(gdb: &Gdb) -> String {
     );
     let said = alone(gdb, vec![call]).await.into_iter().next().flatten();
     if let Some(text) = said.as_deref().and_then(quoted) {
-        // Told to others it begins with a capital, printed it does not.
+        // The text begins with a capital letter here, but not in the printed report.
         let mut text = without_values(&text);
         if let Some(first) = text.get_mut(..1) {
             first.make_ascii_lowercase();
         }
         return text;
     }
-    // `__ubsan_handle_add_overflow` says what it handles.
+    // The name of the handler, as in `__ubsan_handle_add_overflow`, names the error.
     let handler = called(gdb, |name| {
         let name = name.strip_prefix("__ubsan_handle_")?;
         let name = name.strip_suffix("_abort").unwrap_or(name);
@@ -91,7 +92,7 @@ async fn undefined(gdb: &Gdb) -> String {
 /// The access that ASan has recorded; its size is 0 for other errors.
 async fn noted_access(gdb: &Gdb) -> Option<Access> {
     let call = |what| format!("((unsigned long(*)(void))__asan_get_report_access_{what})()");
-    // The type is an `int`: the upper half of the register is whatever it was.
+    // The returned type is an `int`, so the upper half of the register is undefined.
     let type_of = "((int(*)(void))__asan_get_report_access_type)()".to_owned();
     let values = alone(gdb, vec![call("size"), type_of]).await;
     let mut numbers = values.iter().map(|value| value.as_deref()?.parse().ok());
@@ -121,7 +122,7 @@ async fn alone(gdb: &Gdb, calls: Vec<String>) -> Vec<Option<String>> {
         for call in calls {
             values.push(evaluated(&asked, &call).await);
         }
-        // It was taken before, so it is taken now.
+        // gdb accepted this value before.
         let _ = asked
             .mi(format!("-gdb-set scheduler-locking {before}"))
             .await;
@@ -195,7 +196,7 @@ fn summary(text: &str) -> (&str, &str) {
     let Some((tool, said)) = text.split_once(": ") else {
         return ("sanitizer", if text.is_empty() { "an error" } else { text });
     };
-    // The place is the user frame's, and known better there.
+    // The place is also in the user's frame, and more precise there.
     let is_place = |word: &str| {
         let path = word.starts_with('/') || word.starts_with("(/") || word.contains("+0x");
         let line = word.rsplit(':').next().is_some_and(is_number) && word.contains(':');
@@ -245,7 +246,7 @@ fn without_values(text: &str) -> String {
         if next.is_ascii_digit() && !in_quotes && !in_word {
             let more = |c: char| !(c.is_ascii_alphanumeric() || c == '.');
             let mut end = rest.find(more).unwrap_or(rest.len());
-            // `1e+30`.
+            // A number such as `1e+30`.
             if rest[..end].ends_with('e') && rest[end..].starts_with(['+', '-']) {
                 let exponent = rest[end + 1..].find(more);
                 end = exponent.map_or(rest.len(), |length| end + 1 + length);

@@ -64,7 +64,7 @@ pub(super) async fn frame_states(
     }
     let memory = stack_memory(gdb, thread, &states).await?;
     for at in 0..states.len() {
-        // The frame's own part ends where its caller's begins.
+        // The part of the stack of a frame ends where its caller's part begins.
         let end = at.checked_sub(1).and_then(|at| states[at].stack_pointer);
         let own = memory.between(states[at].stack_pointer, end);
         states[at].raw = xxh3_128(&wire::encode(&(&kept[at], own)));

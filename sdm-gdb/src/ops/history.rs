@@ -103,7 +103,7 @@ fn value_meant(dollars: usize, name: &str, values: &[u64]) -> Result<Option<Stri
             None => gdb(format!("History has not yet reached ${number}.")),
         };
     }
-    // What has no value is void, as with gdb.
+    // An empty history gives void, as in gdb.
     match values.len().checked_sub(number + 1) {
         Some(at) => Ok(Some(format!("${}", values[at]))),
         None if values.is_empty() => Ok(Some("$_sdm_void".to_owned())),

@@ -108,7 +108,7 @@ async fn watch_leaks(gdb: &Gdb) {
 pub(super) async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
     let mut answers = Vec::new();
     for (function, what) in list {
-        // A C++ method of the same name is not meant.
+        // `--qualified` excludes C++ methods of the same name.
         let line = line(function, *what, "--qualified ");
         answers.push((*what, *function, gdb.send(line)));
     }
@@ -119,7 +119,7 @@ pub(super) async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
             }
             made => made,
         };
-        // Without one the program is only less well watched.
+        // Without this breakpoint only its events are missed.
         if let Ok(results) = made {
             gdb.edit().breakpoints.add_internal(what, &results);
         }
@@ -140,7 +140,7 @@ fn line(function: &str, what: Internal, qualified: &str) -> String {
 async fn insert_unqualified(gdb: &Gdb, function: &str, what: Internal) -> Result<Results, Failure> {
     let results = gdb.mi(line(function, what, "")).await?;
     let made = results.tuple("bkpt").unwrap_or(&results);
-    // Nobody else calls a function as sanitizers do, whose own are in a namespace.
+    // Only sanitizers call functions with these names, and their own are in a namespace.
     let is_sanitizers = matches!(what, Internal::Found(_));
     let is_other =
         |place: &&Results| !is_sanitizers && place.text("func").is_some_and(|it| it.contains("::"));

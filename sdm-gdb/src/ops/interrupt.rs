@@ -52,7 +52,7 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
     if has_stopped(&gdb.get()).is_some() {
         return Ok(());
     }
-    // Between two steps of a start there is nothing to stop.
+    // Between two steps of a start no process runs that could be stopped.
     let can_stop = |state: &State| {
         (state.activity.is_executing() && state.pid().is_some())
             .then_some(())
@@ -133,7 +133,8 @@ fn not_stoppable(gdb: &Gdb, pid: i32) -> Failure {
 /// Runs the program into a pending signal of the driver before a detach: later the signal would reach the detached
 /// program.
 pub(crate) async fn settle_before_detach(gdb: &Gdb) {
-    // One that is on its way to a program that runs, as of an interrupt that was given up, stops it first.
+    // A signal of the driver may still be on its way to the running program, as after an abandoned interrupt. Wait
+    // until it stops the program.
     let arrived = |state: &State| {
         let sent = state.interrupts.int_sent || state.interrupts.stop_sent;
         (!sent).then_some(()).or_else(|| has_stopped(state))

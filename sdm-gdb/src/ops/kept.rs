@@ -67,7 +67,7 @@ pub(super) async fn kept(
     if !cfg!(target_arch = "x86_64") || by_reference {
         return Ok(None);
     }
-    // Whoever has called it, the program or a library that has no frame among those that are shown.
+    // The caller is the program, or a library function without a frame in the list.
     let level = callee.level + 1;
     let pointer = read_registers(gdb, thread, level, &[STACK_POINTER]).await?;
     let Some(pointer) = pointer.first().and_then(|text| address(text)) else {
@@ -93,7 +93,7 @@ async fn instructions(
     let line = format!("-data-disassemble --thread {id} -a {at:#x} -- 0");
     let results = match gdb.mi(line).await {
         Ok(results) => results,
-        // An older gdb does not know how to be asked so.
+        // Older gdbs do not have this option.
         Err(failure) if failure.code == FailureCode::Gdb => return Ok(Vec::new()),
         Err(failure) => return Err(failure),
     };
@@ -132,7 +132,7 @@ impl Kept {
 /// A signed number of 4 or 8 bytes.
 fn narrowed(value: u64, bytes: u64) -> i64 {
     match bytes {
-        // The upper half goes, and the sign of the lower one fills it.
+        // Drops the upper half and extends the sign of the lower half.
         4 => (value << 32).cast_signed() >> 32,
         _ => value.cast_signed(),
     }
@@ -143,7 +143,8 @@ fn copies(instructions: &[&str]) -> [Option<Copy>; 6] {
     let mut copies: [Option<Copy>; 6] = [const { None }; 6];
     let mut texts: [String; 6] = Default::default();
     let mut alive = [true; 6];
-    // How far the stack pointer, and the frame pointer once it is set, are from the beginning.
+    // Offsets of the stack pointer, and of the frame pointer once it is set, from the stack pointer at the first
+    // instruction.
     let (mut pointer, mut frame) = (0_i64, None);
     let mut end = 0;
     for (index, instruction) in instructions.iter().enumerate() {
@@ -277,7 +278,7 @@ mod tests {
         let found = copies(&text);
         assert_eq!(found[4], Some(Copy::Register(15)));
         assert_eq!(found[3], Some(Copy::Slot(0xc - 0x28 - 16)));
-        // It was another when it was copied, or it came too late.
+        // Register 1 had another value when it was copied, and the copy of register 5 is after the jump.
         assert_eq!((&found[1], &found[5]), (&None, &None));
     }
 

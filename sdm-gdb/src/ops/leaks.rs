@@ -76,7 +76,7 @@ async fn install(gdb: &Gdb, instructions: &[Instruction]) -> Option<()> {
         format!("((int(*)(int,long,long,long,long))prctl)({what},{first},{second},0,0)")
     };
     for line in [
-        // Without this only root may have a filter.
+        // Without this flag only root may install a filter.
         call(libc::PR_SET_NO_NEW_PRIVS, 1, 0),
         call(
             libc::PR_SET_SECCOMP,
@@ -120,7 +120,7 @@ fn filter(ptrace: u32, wait: u32) -> [Instruction; 13] {
     const ANY_KIND: u32 = 0x4000_0000;
     const ATTACH: u32 = 16;
     const DETACH: u32 = 17;
-    // The low half of the arguments: these processors have it first.
+    // Offsets of the lower halves of the arguments, which come first on these processors.
     const FIRST_ARGUMENT: u32 = 16;
     const SECOND_ARGUMENT: u32 = 24;
     const THIRD_ARGUMENT: u32 = 32;

@@ -132,7 +132,7 @@ pub(crate) struct Carried {
 /// Carries out the lines, until one resumes the task or fails.
 pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
     let mut carried = Carried::default();
-    // They were checked when they were given.
+    // The lines were checked when they were set.
     let steps = compile(lines).unwrap_or_default();
     let mut at = 0;
     for _ in 0..STEPS_MAX {

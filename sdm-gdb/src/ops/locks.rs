@@ -33,7 +33,7 @@ pub(super) async fn lock(
     };
     let is_once = is_once(function(at));
     let with_source = (at + 1..raw.len()).find(|index| raw[*index].line > 0);
-    // Between what is called once and its caller there are templates of the standard library.
+    // Between a call-once function and its caller are templates of the standard library.
     let with_source = with_source.filter(|_| !is_once);
     let Some(caller) = with_source.or(Some(user).filter(|user| *user > at)) else {
         return Ok(None);
@@ -41,7 +41,7 @@ pub(super) async fn lock(
     let frame = &thread.frames[caller];
     let word = futex(gdb, thread);
     if is_join(function(at)) {
-        // The number of a thread that has not ended is where its end is waited for.
+        // The futex word of a join holds the id of the thread until that thread ends.
         let number = word.and_then(|(_, number)| i32::try_from(number).ok());
         let waited = of_kernel(threads, number).filter(|one| one.id != thread.id);
         return Ok(waited.map(|one| {
@@ -71,7 +71,7 @@ pub(super) async fn lock(
         (None, None) if is_once => "what is called once".to_owned(),
         (None, None) => return Ok(None),
     };
-    // Of a mutex that processes share the holder is elsewhere.
+    // A process-shared mutex can be held by a thread of another process.
     let is_all = owner
         .zip(gdb.get().pid())
         .is_some_and(|(owner, pid)| gdb.host().thread_is_gone(pid, owner));
@@ -93,7 +93,7 @@ fn in_once<'a>(threads: &'a [ReadThread], function: &str) -> Option<&'a ReadThre
         let frames = &one.raw.frames;
         let is_it = |name: &Option<String>| name.as_deref().is_some_and(is_once);
         let mut places = (0..frames.len()).filter(|at| is_it(&frames[*at].function));
-        // The thread that waits may have been in it before: then it calls it from within.
+        // The waiting thread may itself be inside the function and call it recursively.
         places.any(|at| has_own(&frames[..at]))
     };
     let mut calling = threads.iter().filter(inside);

@@ -137,7 +137,7 @@ fn choose(known: &[&str], names: &[String]) -> Result<Vec<usize>, Failure> {
     }
     let number = |name: &String| {
         let plain = name.strip_prefix('$').unwrap_or(name);
-        // Every processor has these two under names of its own.
+        // Every processor has its own names for these two.
         let own: &[&str] = match plain {
             "pc" => &["pc", "rip", "eip"],
             "sp" => &["sp", "rsp", "esp"],

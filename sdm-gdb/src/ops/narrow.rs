@@ -57,7 +57,7 @@ pub(super) async fn list(gdb: &Gdb, bound: Bound, command: &str) -> Result<Resul
 /// Output of a gdb command line, with values within `bound`.
 pub(super) async fn printed(gdb: &Gdb, bound: Bound, command: &str) -> Result<String, Failure> {
     let wait = gdb.get().config.command_wait.min(LIST_WAIT);
-    // So that each variable is a line.
+    // Prints each variable on one line.
     let command = format!("with print array off -- with print pretty off -- {command}");
     let asked = gdb.send_within(console_line(&bounded(bound, &command)), wait);
     let (result, printed) = asked.capture().printed().await;

@@ -97,11 +97,11 @@ pub(crate) async fn children(
     let name = known(gdb, name)?;
     let to = from.saturating_add(count.min(CHILDREN_MAX));
     let (children, more) = listed(gdb, &name, from, to).await?;
-    // Members of a class are behind its accesses, which are few.
+    // The members of a class are below its access sections (`public` and so on), of which there are few.
     if children.iter().any(is_access) || (children.is_empty() && from > 0) {
         return members(gdb, &name, from, to).await;
     }
-    // Without a pretty printer gdb says how many there are, and of no further ones.
+    // Without a pretty-printer gdb reports the number of children, but not whether there are more.
     let all: u32 = count_of(gdb, &name).await.unwrap_or(0);
     let shown = from.saturating_add(u32::try_from(children.len()).unwrap_or(u32::MAX));
     Ok(Reply::VarChildren {

@@ -141,7 +141,7 @@ async fn look(
     let thread = main.or(threads.first());
     let whole = thread.filter(|thread| {
         let outermost = thread.frames.last().map(GdbFrame::address);
-        // Where nothing has a name, two looks that end at one address have both come to the end.
+        // In a stack without names, the same outermost address in two probes shows that both stacks were complete.
         let same_end = outermost.is_some() && last.outermost == outermost;
         now.outermost = outermost;
         same_end || is_whole(&thread.raw.frames, fold)
@@ -172,7 +172,7 @@ async fn look(
     }
     drop(followed);
     if spec.waits {
-        // It is the last look.
+        // This is the last probe.
         probe.waits = Some(waits(gdb, &threads).await?);
     } else {
         let others = threads.iter().filter(|one| one.id != thread.id);
@@ -259,13 +259,13 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
             Some(lock) => Some(lock),
             None => match user.inside.as_deref().and_then(mpi_name) {
                 Some(operation) if operation.starts_with("file_") => at_files(gdb, thread),
-                // MPI polls: which system call it is in just now says nothing.
+                // MPI polls, so its current system call is meaningless.
                 Some(_) => None,
                 None => outside(gdb, thread),
             },
         };
         let what = match what {
-            // What only threads of its process can end, of which it is the only one.
+            // Only a thread of the process can end this wait, and the process has no other thread.
             Some(what) if threads.len() == 1 && is_futex(&what) && waits_for_own(gdb, thread) => {
                 Some(WaitFor::Nobody)
             }

@@ -48,7 +48,7 @@ pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> 
     let waits = thread.frames.iter().skip_while(|frame| !is_wait(frame));
     let wait = waits.take_while(|frame| is_wait(frame)).last()?;
     let caller = thread.frames.iter().find(|it| it.level > wait.level)?;
-    // Its own functions between are left out.
+    // The interpreter's own functions between the wait and the caller do not count.
     let is_own = caller.is_python || caller.level > wait.level + 1;
     (is_own && holder.id != thread.id).then(|| LockWait {
         mutex: LOCK.to_owned(),
@@ -89,7 +89,7 @@ fn evaluates(frame: &GdbFrame) -> bool {
 /// True for the name of the interpreter's evaluation function.
 #[must_use]
 pub fn is_evaluation(name: &str) -> bool {
-    // The compiler makes `_PyEval_EvalFrameDefault.cold` of it, too.
+    // The compiler also splits off `_PyEval_EvalFrameDefault.cold`.
     name.strip_prefix(EVALUATES)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -140,16 +140,17 @@ fn weave(frames: Vec<GdbFrame>, python: &PythonThread, program: &str) -> Vec<Gdb
     let Some(module) = module.map(|frame| frame.module().to_owned()) else {
         return frames;
     };
-    // Of a program that has an interpreter in it the rest is the user's.
+    // If the program embeds the interpreter, its other functions are the user's.
     let is_embedded = module.is_empty() && !is_interpreter(program);
     let is_own = |frame: &GdbFrame| {
         let name = frame.function().unwrap_or_default();
-        // `python3` is a link to `python3.11`, by which its frames without a name are known.
+        // `python3` is a link to `python3.11`. The interpreter's frames without a name have the latter as their
+        // module.
         let is_there =
             frame.module() == module || module.is_empty() && is_interpreter(frame.module());
         is_there && (!is_embedded || OWN.iter().any(|own| name.starts_with(own)) && name != "main")
     };
-    // From the outside: in a call that has just begun Python has no frame yet.
+    // Goes from the outermost frame inward. A call that has just begun has no Python frame yet.
     let mut groups = python.groups.iter().rev();
     let mut woven = Vec::new();
     for frame in frames.into_iter().rev() {

@@ -138,7 +138,7 @@ async fn symbols(gdb: &Gdb) -> BTreeMap<String, u64> {
 async fn types(gdb: &Gdb) -> Result<Option<Vec<TypeLayout>>, Failure> {
     let mut types = Vec::new();
     for (name, _, fields) in rows() {
-        // A type that is only declared has no size.
+        // gdb's size of an incomplete type is at most 1.
         let size = number(gdb, &format!("sizeof({name})")).await?;
         let Some(size_bytes) = size.filter(|size| *size > 1) else {
             return Ok(None);
@@ -190,7 +190,7 @@ fn path(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
     let mut path = Vec::new();
     while path.len() < PATH_BYTES_MAX {
         let at = address.checked_add(path.len() as u64)?;
-        // No page ends in the middle of a piece that does not cross this.
+        // Pieces are aligned, and the page size is a multiple of their size. So no piece crosses the end of a page.
         let mut piece = [0; PATH_PIECE_BYTES];
         let behind = usize::try_from(at).ok()? % PATH_PIECE_BYTES;
         let piece = &mut piece[..PATH_PIECE_BYTES - behind];
@@ -230,7 +230,8 @@ fn told(found: ProcessQueues) -> TaskQueues {
             buffer: it.buffer,
         }));
     }
-    // Where a library keeps a request says nothing: in the order of the peers ranks that do the same are alike.
+    // The place where the library keeps a request is meaningless. Sorted by peer, the messages of similar ranks are
+    // alike.
     messages.sort();
     TaskQueues {
         messages,

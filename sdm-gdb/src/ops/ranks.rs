@@ -128,11 +128,11 @@ pub(super) async fn translate(
         Communicator::Handle(handle) => Told::by_mpich(place, (handle, is_window)).await?,
     };
     if let Some(context) = known.context {
-        // A handle may be another one at each rank.
+        // The handle can differ between ranks.
         arguments.retain(|one| one.role != R::Handle);
         arguments.push(CallArgument::hidden(R::Context, context));
     }
-    // Whom a call names, and who belongs to it.
+    // The ranks that a call can name, and all members.
     let (named, all) = match known.members {
         Some(Members::Of(ranks)) => (ranks.clone(), ranks),
         Some(Members::Between(ours, theirs)) => (theirs.clone(), [ours, theirs].concat()),
@@ -193,7 +193,7 @@ pub(super) async fn requests(
                 let mut word = [0; 8];
                 memory.read(list.wrapping_add(8 * index), &mut word)?;
                 let request = u64::from_ne_bytes(word);
-                // A single one is what it waits for.
+                // If there is only one request, the call waits for it.
                 let waits = count == 1 || known.is_waited_for(request, stack.clone());
                 let message = known.message(request).map(PendingRequest::Message);
                 let pending = message.or_else(|| {
@@ -231,7 +231,7 @@ pub(super) async fn requests(
                 Some(Direction::Sent) => ArgumentRole::Destination,
                 None => ArgumentRole::Target,
             };
-            // Its rank is that of the job.
+            // The peer is already a rank of the job.
             ([told(role, message), vec![all]].concat(), None)
         }
         Some(PendingRequest::Collective(None)) => (vec![all], None),
@@ -336,7 +336,7 @@ pub(super) async fn unexpected(
         None
     };
     let tags = tags.unwrap_or_default();
-    // One that it waits for is about to be received.
+    // If a message has the wanted tag, it is about to be received.
     let is_due = tags.iter().any(|tag| i64::from(*tag) == wanted);
     let tag = tags.first().filter(|_| !is_due);
     Ok(tag.map(|tag| CallArgument {

@@ -114,7 +114,7 @@ fn fail_run(gdb: &Gdb, token: u64, failure: &Failure) {
         let is_its = run.is_some_and(|run| run.token == token);
         (pending.is_some_and(Pending::is_open), is_its)
     };
-    // The kernel is asked about a run alone: what else fails costs no look at the process.
+    // The kernel is asked only about a failed run. Other failures do not need it.
     if waits || !open || !gdb.is_held() {
         return;
     }
@@ -132,7 +132,7 @@ fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
     match class {
         "running" => {
             let mut state = gdb.edit();
-            // Threads that ran beside a step that was refused are stopped again, and nobody is told.
+            // Threads that ran beside a refused step are stopped again, without a report.
             let counts = state.origin.scope().is_none_or(|it| !it.runs_for_nothing());
             if counts {
                 state.activity.begin_executing();
@@ -162,7 +162,7 @@ fn handle_thread_stopped(gdb: &Gdb, results: Results) {
     };
     match stopped {
         Stopped::Whole(results) => handle_stopped(gdb, results),
-        // Its answer says nothing; the stops of the threads do.
+        // The answer to this command is not needed, as the threads' stops show its effect.
         Stopped::StopOthers => gdb.post("-exec-interrupt"),
         Stopped::Wait => {}
     }
@@ -174,7 +174,7 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
         state.activity.end_executing();
         state.processes.take_other_end()
     };
-    // Signals that passed since the last stop stand in front: only the last reason is this one.
+    // gdb lists the signals passed since the last stop first. Only the last reason is that of this stop.
     match last_text(&results, "reason") {
         Some(reason) if other_ended && reason.starts_with("exited") => {
             let stop = StopRecord {
@@ -187,7 +187,7 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
         Some("exited-normally") => program_ended(gdb, End::Exited(0)),
         Some("exited") => {
             let code = last_text(&results, "exit-code").and_then(|code| {
-                // MI gives exit codes in octal.
+                // MI reports exit codes in octal.
                 i32::from_str_radix(code, 8).ok()
             });
             program_ended(gdb, End::Exited(code.unwrap_or(0)));
@@ -205,7 +205,7 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
                 .or_else(|| watch_number(&results));
             let owner = match (number, last_text(&results, "reason")) {
                 (Some(number), _) => state.breakpoints.owner(number),
-                // gdb does not say which catchpoint it was.
+                // gdb does not name the catchpoint.
                 (None, None | Some("solib-event")) => state.breakpoints.last_met(),
                 _ => None,
             };
@@ -213,13 +213,13 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
             let mut signal_sent = match name {
                 Some("SIGINT") => std::mem::take(&mut state.interrupts.int_sent),
                 Some("SIGSTOP") => std::mem::take(&mut state.interrupts.stop_sent),
-                // Valgrind's server says of an interrupt what it says of all.
+                // Valgrind's server reports SIGTRAP for an interrupt as for any other stop.
                 Some("SIGTRAP") if state.origin.valgrind().is_some() => {
                     std::mem::take(&mut state.interrupts.int_sent)
                 }
                 _ => false,
             };
-            // A gdb in non-stop mode stops the threads itself: nothing is on its way any more, whatever they stopped for.
+            // A gdb in non-stop mode stops the threads itself. After any stop no signal is pending.
             if state.origin.scope().is_some() {
                 let asked = std::mem::take(&mut state.interrupts.int_sent);
                 signal_sent |= asked && name == Some("0");
@@ -243,7 +243,7 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
             let group = results.text("id").unwrap_or_default();
             let by_valgrind = gdb.get().origin.valgrind().is_some();
             let pid = match by_valgrind {
-                // gdb makes one up.
+                // gdb reports an invented pid here.
                 true => gdb.host().run_by_valgrind(),
                 false => results.number("pid"),
             };
@@ -294,7 +294,7 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
                 gdb.edit().breakpoints.deleted(number);
             }
         }
-        // It was there before its code was cleared, and has inserted everything anew.
+        // The library event came before the code was cleared, and gdb has inserted its breakpoints again.
         "library-loaded" | "library-unloaded" if gdb.get().activity.is_executing() => {
             super::clear::when_done(gdb);
         }
@@ -313,7 +313,7 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
         let name = passed_signal(&gdb.get().handling.passed, text).map(ToOwned::to_owned);
         let unsaid = gdb.get().handling.sigcont == Sigcont::Unsaid;
         if name.as_deref() == Some("SIGINT") {
-            // Ours, where there was one, will stop nothing any more.
+            // A SIGINT that the driver has sent was passed to the program and will not stop it.
             gdb.edit().interrupts.int_sent = false;
         }
         if let Some(name) = &name {
@@ -333,8 +333,8 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
             gdb.tell(Event::Notice { text });
             program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
         }
-        // An error where nothing was asked: gdb gives up an event in the middle, as the process dies ("Couldn't get
-        // registers: No such process.", "Cannot find user-level thread for LWP 7: generic error").
+        // An error without a command: gdb has dropped an event because the process is dying ("Couldn't get registers:
+        // No such process.", "Cannot find user-level thread for LWP 7: generic error").
         let mut state = gdb.edit();
         if state.activity.is_executing() && state.commands.pending.is_empty() {
             state.processes.lose_sight();

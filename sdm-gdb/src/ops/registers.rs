@@ -111,7 +111,7 @@ pub(crate) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
     let state = gdb.get();
     let unable = match wording(text) {
         Some(Wording::WriteFailed) => true,
-        // A person can forbid calls, too.
+        // The user can forbid calls too.
         Some(Wording::MayNotCall) => state.lacks.unwritable.is_some(),
         _ => false,
     };

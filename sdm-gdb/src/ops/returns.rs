@@ -30,7 +30,8 @@ pub(super) fn follow(
         call: noted.flatten(),
         ..Returns::default()
     };
-    // Who is in no call will come to where it stands at once, and so will what is inlined there.
+    // The innermost function is in no call: control is about to reach its address anyway. The same holds for
+    // functions inlined there.
     let here = thread.frames.first().map(GdbFrame::address);
     let callers = states.split_last().map_or(&[][..], |(_, callers)| callers);
     for address in callers.iter().map(|frame| frame.address) {
@@ -63,8 +64,9 @@ fn call(thread: &ReadThread, fold: &FoldRules) -> Option<u64> {
     let is_call = |frame: &GdbFrame| frame.function().and_then(mpi_name).is_some();
     let inside = thread.frames.get(..user.index)?;
     let call = inside.iter().rev().find(|frame| is_call(frame))?;
-    // A program of Python's is told by its own functions; the one that called MPI is that of a module between. An operation that is
-    // Python's itself, as those of PyTorch are, waits in the module's function that the innermost one of Python's has called.
+    // In a Python program the user's functions are Python's, and the function that called MPI is in an extension
+    // module. An operation of Python itself, such as PyTorch's, waits in the module function that the innermost
+    // Python function has called.
     let natives = || thread.frames.iter().filter(|frame| frame.is_native());
     let caller = match call.is_native() {
         true => natives().find(|frame| frame.level == call.level + 1)?,

@@ -14,7 +14,7 @@ use crate::text::console_line;
 /// Begins a run, whose end answers the command.
 pub(crate) async fn resume(gdb: Gdb, id: CommandId, command: Rc<Command>) {
     let asked = gdb.clone();
-    // What has begun goes on, also where the command is cancelled meanwhile.
+    // A run that has begun continues, even if its command is cancelled meanwhile.
     let result = gdb
         .finish(async move { resume_as(&asked, id, &command).await })
         .await;
@@ -57,7 +57,7 @@ async fn begin_kind(gdb: &Gdb, id: CommandId, kind: RunKind) -> Result<(), Failu
 
 /// Begins a run by gdb's command line, in the background as with MI.
 async fn begin_to(gdb: &Gdb, id: CommandId, kind: RunKind, line: &str) -> Result<(), Failure> {
-    // Without the ampersand gdb reads nothing until the program stops, and nobody could interrupt it.
+    // Without the ampersand gdb reads no input until the program stops, and could not be interrupted.
     begin(gdb, Some(id), kind, &console_line(&format!("{line} &"))).await
 }
 
@@ -99,7 +99,7 @@ async fn begin_now(
     if ends_by_itself {
         super::world::forget(gdb);
     }
-    // The task may have ended, or been left, while the caller waited for something else.
+    // The task may have ended or been detached while the caller waited.
     let gone = match gdb.get().is_leaving {
         true => Some(Failure::new(FailureCode::NotRunning, "is being detached")),
         false => gdb.get().why_not_live(),
@@ -113,7 +113,7 @@ async fn begin_now(
         _ => Vec::new(),
     };
     for other in others {
-        // Their stops say how they are, not these answers.
+        // The result is reported by the threads' stops, not by these answers.
         gdb.post(other);
     }
     {
@@ -122,7 +122,7 @@ async fn begin_now(
             state.actions.push_back(Action::TieProcess);
         }
     }
-    // A step deep into a recursion or a big library's start can take gdb itself long.
+    // gdb itself can need long for a step deep in a recursion, or for the start of a large library.
     let wait = gdb.get().config.symbols_wait;
     let answer = gdb.send_within(line, wait);
     let token = answer.token();
@@ -192,7 +192,7 @@ async fn resume_by(
     match begin(gdb, id, kind, line).await {
         Ok(()) => Ok(()),
         Err(failure) => {
-            // The run is still to be answered, by the stop that this has become.
+            // The run stays open, so that the stop which is now reported answers it.
             let token = 0;
             let again = Rc::from(line);
             gdb.edit().activity.open_run(OpenRun {

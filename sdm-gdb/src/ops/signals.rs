@@ -52,13 +52,13 @@ pub(crate) async fn handle(gdb: &Gdb, names: &[String], change: Change) -> Resul
             return Err(unknown(name));
         }
     }
-    // All are looked up before any is changed.
+    // Looks up all signals before any is changed.
     list(gdb, &names).await?;
     let mut line = format!("handle {}", names.join(" "));
     for (wanted, yes, no) in [
         (change.pass, " pass", " nopass"),
         (change.print, " print", " noprint"),
-        // Last: `stop` implies `print`, and `noprint` implies `nostop`.
+        // This one is last, as `stop` implies `print`, and `noprint` implies `nostop`.
         (change.stop, " stop", " nostop"),
     ] {
         if let Some(wanted) = wanted {
@@ -92,7 +92,7 @@ async fn carry_out(gdb: &Gdb, line: &str) -> Result<String, Failure> {
     refuse_own(&names)?;
     let (result, printed) = pass_through(gdb, console_line(line)).await;
     let printed = text_of(result, printed)?;
-    // Ours: it must never reach the program, whatever is said of all.
+    // The driver uses SIGSTOP itself. It must never reach the program, even if `all` was changed.
     gdb.mi(console_line("handle SIGSTOP stop print nopass"))
         .await?;
     if let Reply::Signals(views) = list(gdb, &[]).await? {

@@ -32,7 +32,7 @@ pub(crate) async fn list(gdb: &Gdb, what: &str) -> Result<Reply, Failure> {
         let text = format!("no source: {}", printed.trim());
         return Err(Failure::new(FailureCode::Gdb, text));
     };
-    // Of several places with their own headings (an overloaded function) the first is given.
+    // Of several locations with headings of their own (an overloaded function) only the first is returned.
     let mut numbered = first..;
     let lines = lines.take_while(|(number, _)| numbered.next() == Some(*number));
     Ok(Reply::Source(SourceText {

@@ -74,8 +74,8 @@ fn shown(gdb: &Gdb, frames: &[GdbFrame]) -> (usize, usize) {
 pub(crate) async fn list_frames(gdb: &Gdb, thread: Option<u32>) -> Result<Vec<GdbFrame>, Failure> {
     let thread = thread.map_or_else(String::new, |id| format!("--thread {id} "));
     let frames = listed(gdb, &thread).await?;
-    // gdb stops at Fortran's main program at one time, and at another goes on to the `main` that has called it, so that one place looked
-    // like two.
+    // gdb sometimes ends at Fortran's main program, and sometimes at the `main` that has called it. Without a
+    // correction one place would look like two.
     let is_cut = frames.len() > FRAMES_MAX as usize;
     if is_cut || !frames.last().is_some_and(GdbFrame::is_fortran) {
         return Ok(frames);
@@ -120,7 +120,7 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
     if !frames.iter().any(GdbFrame::has_source) {
         return Ok(());
     }
-    // MI is silent about constants, and about arguments that the compiler has left out.
+    // MI lists neither constants nor arguments that the compiler has optimised out.
     let line = format!(
         "with print frame-arguments presence -- frame apply level {first}-{last} -s info args"
     );
@@ -189,7 +189,7 @@ async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failur
             number,
             kernel_id: thread.text("target-id").and_then(kernel_id),
             raw: RawThread {
-                // gdb numbers threads as they come; the first one runs `main`.
+                // gdb numbers threads in order of appearance. The first one runs `main`.
                 main: number == 1,
                 name: thread.text("name").unwrap_or_default().to_owned(),
                 frames: frames.iter().map(GdbFrame::raw).collect(),
@@ -212,7 +212,7 @@ async fn read_thread(
     let mut frames = list_frames(gdb, Some(id)).await?;
     calls.name(gdb, id, &mut frames).await?;
     let stopped = stack_end::stop_reason(gdb, &format!("--thread {id} "), &frames).await?;
-    // Its address has no name by which tasks could be compared.
+    // Without a name the address cannot be compared between tasks.
     if frames.len() > 1 && frames.last().is_some_and(|frame| !frame.is_known()) {
         frames.pop();
     }
@@ -296,7 +296,7 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
             "no frame further in",
         ));
     };
-    // gdb takes a level that does not exist without a word, so ask first.
+    // gdb silently accepts a level that does not exist, so it is checked first.
     let there = gdb
         .mi(format!("-stack-list-frames {wanted} {wanted}"))
         .await;

@@ -31,9 +31,9 @@ pub(super) async fn stop_reason(
     {
         return Ok(None);
     }
-    // gdb is silent here, too: what it took for the address of the caller is none.
+    // gdb also ends silently if the caller's address is invalid.
     if !outermost.is_known() {
-        // A thread at its beginning, in a C library without names, has no caller.
+        // The start function of a thread, in a C library without symbols, has no caller.
         let start = frames.iter().rev().nth(1);
         let is_library = |it: &GdbFrame| it.function().is_none() && !it.module().is_empty();
         if outermost.address() == 0 && start.is_some_and(is_library) {

@@ -39,7 +39,7 @@ pub struct Before {
 
 pub(crate) async fn start(gdb: Gdb, id: CommandId, launch: Launch, stop: StopAt, before: Before) {
     let result = run_program(&gdb, id, &launch, stop, before).await;
-    // Its streams are open, or will never be.
+    // The program has opened its streams, or will never do so.
     gdb.edit().actions.push_back(Action::ProgramOpened);
     let Err(failure) = result else {
         return;
@@ -143,8 +143,8 @@ async fn launch_it(gdb: &Gdb, id: CommandId, stop: StopAt) -> Result<(), Failure
             }
         }
         StopAt::Main => {
-            // gdb knows what `main` is called in the program's language, and refuses before
-            // anything runs where it finds none.
+            // gdb knows the name of `main` in the program's language. If it finds none, it refuses before anything
+            // runs.
             let to_main = begin(gdb, id, RunKind::StartToMain, "-exec-run --start").await;
             let began = gdb.get().pid().is_some();
             match to_main {
@@ -175,12 +175,12 @@ pub(crate) fn prepare(gdb: &Gdb) -> Vec<Answer> {
     [
         passed.as_str(),
         "handle SIGSEGV SIGBUS SIGFPE SIGILL SIGABRT stop print pass",
-        // Ours: it must never reach the program.
+        // The driver uses SIGSTOP itself. It must never reach the program.
         "handle SIGSTOP stop print nopass",
     ]
     .into_iter()
     .map(console_line)
-    // Containers as variable objects are what a person sees, and not how they are built.
+    // Containers are shown as variable objects in their logical form, not in their implementation.
     .chain(["-enable-pretty-printing".to_owned()])
     .map(|line| gdb.send(line))
     .collect()

@@ -56,7 +56,7 @@ enum Verdict {
 /// Handles a stop: answers the open run, reports the stop, or resumes the program.
 pub(crate) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
     if gdb.get().activity.is_executing() || !gdb.get().activity.is_live() {
-        // Something (a console command of the person's) has let it run again.
+        // The program was already resumed, for example by a console command of the user.
         return;
     }
     let own;
@@ -108,7 +108,7 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
             let id = gdb.get().activity.run_id();
             match resume_silently(gdb, id, RunKind::Step(step, count)).await {
                 Ok(()) => return None,
-                // It is where the person was shown to be, and cannot step on from there.
+                // The program is at the line that was shown to the user, and cannot step further.
                 Err(_) => StopReason::StepEnd,
             }
         }
@@ -168,7 +168,7 @@ async fn gone_on(gdb: &Gdb) -> Option<StopReason> {
 async fn select_own(gdb: &Gdb) -> Results {
     let number = gdb.get().processes.number();
     if let Some(number) = number {
-        // Where that fails the commands that follow say so.
+        // If this fails, the following commands report it.
         let _ = gdb.mi(console_line(&format!("inferior {number}"))).await;
     }
     gdb.mi("-stack-info-frame").await.unwrap_or_default()
@@ -178,7 +178,7 @@ async fn select_own(gdb: &Gdb) -> Results {
 async fn look_for_libraries(gdb: &Gdb) {
     let wanted = gdb.get().origin.is_read_only_process();
     if wanted {
-        // Without it the frames of a new library have no names.
+        // Without this, frames in a new library would have no names.
         let _ = gdb.mi(console_line("sharedlibrary")).await;
         super::clear::now(gdb);
     }
@@ -225,7 +225,7 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
         Some(reason) => judge_point(gdb, stop, reason),
         None if matches!(stop.owner, Some(Owner::User(_))) => judge_point(gdb, stop, ""),
         None if kind == Some(RunKind::StartToFirst) => Verdict::ToEntry,
-        // gdb gives no reason where a run reached its own temporary breakpoint, and after an attach.
+        // gdb gives no reason after an attach, and when a run reaches gdb's own temporary breakpoint.
         None => judge_bare(kind),
     }
 }
@@ -262,7 +262,7 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
         (Some(Owner::Internal(Internal::World)), _) => Verdict::World,
         (Some(Owner::Internal(Internal::Fork)), _) => Verdict::Forks { has: false },
         (Some(Owner::Internal(Internal::Forked)), _) => Verdict::Forks { has: true },
-        // `MPI_Abort` ends by `abort` or `_exit`: it is held once.
+        // `MPI_Abort` ends with `abort` or `_exit`. The program is stopped only once.
         (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
             Verdict::GoOn
         }
@@ -291,7 +291,7 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
     let name = last_text(record, "signal-name").unwrap_or("0");
     let asked = gdb.get().interrupts.asked > 0;
     let sent = match name {
-        // gdb's word for a stop that it made itself.
+        // gdb uses "0" for a stop that it made itself.
         "0" => kind == Some(RunKind::StartToFirst) || asked || stop.signal_sent,
         _ => stop.signal_sent,
     };
@@ -301,7 +301,7 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
             Verdict::ByValgrind { sent, asked }
         }
         _ if sent && asked => Verdict::Report(StopReason::Interrupted),
-        // A signal that we sent and that came behind another stop.
+        // A signal of the driver that arrived after another stop.
         _ if sent => Verdict::GoOn,
         _ if name == "?" => Verdict::UnnamedSignal,
         _ if is_left_to_program(gdb, name) => Verdict::GoOn,
@@ -327,7 +327,7 @@ fn is_left_to_program(gdb: &Gdb, name: &str) -> bool {
     let Some((pid, _)) = pid.zip(number).filter(caught) else {
         return false;
     };
-    // A program that lives by its handler meets the signal thousands of times.
+    // A program that depends on its handler receives the signal thousands of times.
     if !gdb.get().handling.own_handlers {
         let config = gdb.get().config.clone();
         gdb.edit().handling.own_handlers = gdb.host().may_have_own_handlers(pid, &config.fold);
@@ -346,7 +346,7 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
         Some(PointSpec::Watch(spec)) => {
             let expression = spec.expression;
             Verdict::Report(if reason == "watchpoint-scope" {
-                // gdb says that it is gone only after the stop.
+                // gdb reports the deletion of the watchpoint only after the stop.
                 if let Some(known) = last_text(&stop.results, "wpnum") {
                     let known = known.parse().unwrap_or_default();
                     gdb.edit().breakpoints.deleted(known);
@@ -398,7 +398,7 @@ async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
     };
     let frame = record.tuple("frame");
     if frame.and_then(|frame| frame.address("addr")) == Some(entry) {
-        // A static program: nothing runs before it.
+        // In a static program the first instruction is the entry point.
         return Some(StopReason::AtEntry);
     }
     let line = format!("-break-insert -t *{entry:#x}");
@@ -418,7 +418,7 @@ pub(crate) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) 
     let (frame, inside) = match innermost {
         None => (None, None),
         Some(frame) => match find_user_frame(gdb, &frame).await {
-            // A helper that has only begun may have no caller that gdb knows.
+            // The caller of a helper thread that has just started may be unknown to gdb.
             Some((user, _)) if is_anywhere(&reason) && !user.is_known() => {
                 main_thread(gdb, frame).await
             }
@@ -427,7 +427,7 @@ pub(crate) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) 
             None => (Some(frame), None),
         },
     };
-    // Leaks are looked for when nothing of the user's runs any more: what calls the finder then has no name.
+    // The leak check runs after the user's code. The caller of the reporting function then has no name.
     let is_finding = matches!(reason, StopReason::Finding(_));
     let tells = |frame: &GdbFrame| frame.is_known() && !super::valgrind::is_its_own(frame);
     let frame = frame.filter(|frame| !is_finding || tells(frame));
@@ -457,7 +457,7 @@ fn is_anywhere(reason: &StopReason) -> bool {
 
 /// Selects the first thread, if the stop was in a runtime's helper thread with the frame `helper`.
 async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
-    // It may have ended before the others.
+    // The first thread may have ended before the others.
     let Ok(results) = gdb.mi(thread_select(gdb, 1)).await else {
         return (Some(helper), None);
     };

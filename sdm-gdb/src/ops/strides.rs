@@ -53,7 +53,7 @@ pub(super) async fn is_harmless(gdb: &Gdb, expression: &str) -> bool {
 
 /// True for a Fortran array with a negative stride in some dimension.
 async fn is_backwards(gdb: &Gdb, place: &str, array: &str) -> bool {
-    // For a function that fails.
+    // gdb fails if `array` is a function.
     let Ok(bounds) = unchecked(gdb, place, &format!("lbound({array})")).await else {
         return false;
     };

@@ -34,12 +34,12 @@ pub(crate) async fn take_over(gdb: Gdb, program: PathBuf) {
 }
 
 async fn carry_out(gdb: &Gdb, program: PathBuf) -> Result<(), Failure> {
-    // Nobody can stop it by gdb before gdb lets it run.
+    // Until gdb resumes the process, it cannot be stopped through gdb.
     gdb.edit().activity.end_executing();
     let answers = super::start::prepare(gdb);
     super::registers::look(gdb).await?;
     let wait = gdb.get().config.symbols_wait;
-    // Read before the program stands; what cannot be read now is asked for again by the attach.
+    // Reads the symbols before the program is stopped. If this fails, the attach reads them.
     let file = with_path(
         "-file-exec-and-symbols",
         "file",
@@ -81,7 +81,7 @@ async fn attach(gdb: &Gdb, pid: i32, wait: Duration) -> Result<(), Failure> {
         .await?;
     gdb.edit().origin.set_taken_over();
     gdb.until_told(STOP_WAIT, wait, is_held_or_over).await;
-    // This stop is ours: nobody else may look at it.
+    // No other operation may handle this stop.
     let is_held = gdb.edit().stops.pop_front().is_some();
     let gone = gdb.get().why_not_live();
     match gone {
@@ -114,6 +114,6 @@ async fn way_on(gdb: &Gdb, pid: i32, freed: Freed) -> Result<String, Failure> {
     {
         gdb.mi(console_line(&format!("thread {number}"))).await?;
     }
-    // Other than `continue`, this stops at a breakpoint that is where it goes to.
+    // Unlike `continue`, this stops at a breakpoint at the target address itself.
     Ok(console_line("jump *$pc &"))
 }

@@ -11,7 +11,7 @@ pub(crate) fn memory(gdb: &Gdb) -> Result<Reply, Failure> {
         return Err(failure);
     }
     let pid = gdb.get().pid();
-    // A core file has no process, and one that ends just now has no memory any more.
+    // A core file has no process, and an ending process has no memory left.
     let found = pid.and_then(|pid| gdb.host().memory(pid));
     let (resident_bytes, peak_bytes) = found
         .ok_or_else(|| Failure::new(FailureCode::NotRunning, "no process that holds memory"))?;

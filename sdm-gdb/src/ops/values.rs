@@ -26,7 +26,7 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     for results in wanted {
         let mut variable = variable(results);
         let text = referred(results.text("value").unwrap_or_default());
-        // What else is left out costs more than is shown: the dots in it say so.
+        // To determine the rest of other values would cost too much. The dots in the value show that it is shortened.
         if is_left_out(text) && is_array(text) {
             let whole = in_memory(gdb, &variable.name).await;
             variable.value.cut = whole.or(variable.value.cut);
@@ -36,7 +36,7 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
         }
         variables.push(variable);
     }
-    // MI is silent about constants, and about variables that the compiler has left out.
+    // MI lists neither constants nor variables that the compiler has optimised out.
     let what = if arguments { "args" } else { "locals" };
     match narrow::printed(gdb, narrow::SCALARS, &format!("info {what}")).await {
         Ok(printed) => variables = narrow::completed(variables, &printed),

@@ -80,7 +80,7 @@ async fn advance(gdb: &Gdb) -> Result<(), Failure> {
         insert_internal(gdb).await;
         return resume_silently(gdb, id, RunKind::StartFreely).await;
     }
-    // Without a main it is held where it is.
+    // Without a `main` the program stays at its present instruction.
     gdb.mi("-break-insert -t main").await.map_err(|failure| {
         let text = "held at its first instruction: no main that gdb can see";
         Failure::new(failure.code, text)

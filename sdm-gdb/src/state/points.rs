@@ -296,7 +296,7 @@ pub(crate) fn place_of(
 }
 
 fn place(location: &Results) -> (String, String, u32) {
-    // Without debug information gdb says `at="<abort+4>"`.
+    // Without debug information gdb reports `at="<abort+4>"`.
     let at = location.text("at").map(|at| at.trim_matches(['<', '>']));
     let function = location.text("func").or(at).unwrap_or_default();
     let file = location.text("file").map(base_name).unwrap_or_default();

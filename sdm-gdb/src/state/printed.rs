@@ -19,7 +19,7 @@ pub(crate) struct Printed {
 impl Printed {
     /// Appends output.
     pub(crate) fn push(&mut self, text: &str) {
-        // gdb 18 says so of the command before, which was cancelled, when this one has begun.
+        // gdb 18 prints this about the cancelled command before, after this one has begun.
         if self.bytes == 0 && text == "Quit\n" {
             return;
         }

@@ -73,7 +73,7 @@ impl Probed {
         let common = pairs
             .take_while(|(now, was)| same_thread && now == was)
             .count();
-        // What looks the same is another call where the one of then has returned.
+        // A frame that looks unchanged belongs to a new call if the earlier call has returned.
         let addresses: Vec<u64> = was.iter().map(|frame| frame.address).collect();
         let returned = followed.main.outermost(&addresses);
         let returned = returned.filter(|at| *at < common);
@@ -113,13 +113,13 @@ impl Probed {
             }
             changed |= now.variables != was.variables;
             found = Some((at, changed));
-            // What has been called there is the same only if it was noted that it has not returned.
+            // The frame inside is the same call only if tracking shows that it has not returned.
             let is_inside = now.address == was.address && followed.main.stays_below(was.address);
             if !is_inside {
                 break;
             }
         }
-        // What it calls is another; itself it stands where it stood.
+        // The innermost common frame is unchanged, and its callee is a new one.
         found.or_else(|| Some((common.checked_sub(1)?, false)))
     }
 }
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(noted(1, "main:1 f:2 g:4"), ("g".to_owned(), false));
         assert_eq!(noted(1, "main:1 f:2"), ("f".to_owned(), true));
         assert_eq!(noted(9, "main:1"), ("main".to_owned(), true));
-        // What it calls changes a variable of its caller's, by an address.
+        // The callee changes a variable of its caller through an address.
         assert_eq!(noted(1, "main:1:x f:4 g:3"), ("f".to_owned(), true));
         assert_eq!(noted(9, "main:1:x f:4 g:3"), ("main".to_owned(), true));
         let main = Returns {

@@ -137,7 +137,7 @@ mod tests {
         processes.ended("i2");
         assert_eq!(processes.pid(), Some(10));
         assert!(processes.take_other_end() && !processes.take_other_end());
-        // gdb goes over to the child.
+        // gdb follows the child.
         processes.started("i3", Some(12));
         processes.ended("i1");
         assert_eq!((processes.pid(), processes.number()), (Some(12), Some(3)));

@@ -136,7 +136,7 @@ impl Scope {
         for (known, thread) in &mut self.threads {
             thread.running &= id.is_some_and(|id| id != *known);
         }
-        // What a thread is stopped for by us says nothing, where another had a reason.
+        // A thread's stop by gdb itself counts less than a stop for a reason.
         let asked = stop.text("signal-name") == Some("0");
         let better = self
             .first
@@ -176,7 +176,8 @@ impl Scope {
         let mut lines = Vec::new();
         for (id, thread) in &mut self.threads {
             if Some(*id) == selected {
-                // So that none of the others is taken for the last to stop.
+                // The selected thread counts as running, so that the stop of another thread is not taken for the last
+                // one.
                 thread.running = true;
             } else {
                 lines.push(format!("-exec-continue --thread {id}"));
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(scope.thread_stopped(stop(4, asked)), whole);
         assert!(scope.is_selected(5) && !scope.is_running());
         scope.thread_running(None);
-        // A reason counts more than our own stop of another, whichever comes first.
+        // A stop for a reason takes precedence over gdb's own stop of another thread, in either order.
         assert_eq!(scope.thread_stopped(stop(4, asked)), Stopped::StopOthers);
         assert_eq!(scope.thread_stopped(stop(5, hit)), whole);
         scope.thread_running(Some(4));

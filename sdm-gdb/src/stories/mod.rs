@@ -101,7 +101,7 @@ fn record_all() {
 fn major(gdb: &Path) -> u32 {
     let said = Process::new(gdb).arg("--version").output().unwrap();
     let said = String::from_utf8(said.stdout).unwrap();
-    // GNU gdb (Debian 13.1-3) 13.1
+    // The line is like `GNU gdb (Debian 13.1-3) 13.1`.
     let version = said
         .lines()
         .next()

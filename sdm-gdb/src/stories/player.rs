@@ -58,7 +58,7 @@ impl Player {
     pub(super) fn play(story: &Story, source: Source, pid: i32, cut: usize) -> Vec<String> {
         let now = Instant::now();
         let minutes = Duration::from_secs(600);
-        // What is answered must not depend on this machine's processes.
+        // The answers must not depend on processes of this machine.
         let host = FakeHost {
             held: true,
             blind: true,

@@ -23,7 +23,7 @@ fn say_next(scene: &mut Scene, attached: &mut u32) -> bool {
     *attached += 1;
     match *attached {
         1 => scene.gdb("=thread-group-started,id=\"i1\",pid=\"77\""),
-        // Whose frame it is takes another question.
+        // To find the user's frame takes another question.
         2 => scene.gdb("*stopped,frame={func=\"read\",from=\"/lib/libc.so.6\"}"),
         _ => scene.reply("^done"),
     }

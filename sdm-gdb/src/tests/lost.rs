@@ -20,7 +20,7 @@ fn the_end_of_a_process_that_gdb_has_lost_sight_of_is_told() {
         scene.gdb("~\"2 \\\"name\\\" received signal SIGTERM, Terminated.\\n\"");
         scene.gdb(&format!("&\"{error}\\n\""));
         assert!(scene.driver.may_miss_end(), "{error}");
-        // gdb may be about to say so.
+        // gdb may still report the end itself.
         scene.driver.handle_dead(scene.now);
         scene.drain();
         assert!(!scene.answers.contains_key(&1), "{:?}", scene.answers);

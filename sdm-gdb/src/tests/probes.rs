@@ -121,7 +121,7 @@ fn each_look_follows_the_calls_anew() {
             !probe.partial && !probe.unfollowed,
             "look {look}: {probe:?}"
         );
-        // The host's, and the registers'.
+        // One reference is the host's, the others are those of the registers in use.
         let expect = if look == 4 { 1 } else { 5 };
         assert_eq!(used.strong_count(), expect, "look {look}");
     }

@@ -63,7 +63,7 @@ fn a_task_that_stood_still_at_the_end_is_left_at_once() {
     let mut scene = running();
     scene.command(2, Command::Interrupt);
     scene.reply("^done");
-    // Where it stands is being found out.
+    // The driver is still determining where the task has stopped.
     scene.gdb("*stopped,reason=\"signal-received\",signal-name=\"0\",thread-id=\"1\",frame={func=\"read\",from=\"/lib/libc.so.6\"}");
     assert!(!scene.answers.contains_key(&2));
     scene.driver.shut_down(scene.now, false);

@@ -42,7 +42,8 @@ fn stacks_and_frames_ask_no_more_than_they_show() {
             ..BacktraceSpec::default()
         })
     };
-    // Where frames are, what MI lists of their arguments, and what only gdb's command line has of them.
+    // The number of questions: for the frames, for MI's arguments, and for the arguments that only gdb's command line
+    // lists.
     for (at, (command, expect)) in [
         (stack(false), 1),
         (stack(true), 3),

@@ -68,7 +68,7 @@ async fn change_condition(
             Some(scope) => Some(scope.restrict(condition.as_deref())),
             None => condition.clone(),
         };
-        // gdb takes none for no condition.
+        // gdb takes an empty condition for none.
         make::set_condition(gdb, known, condition.as_deref().unwrap_or_default()).await?;
         if gdb.get().origin.scope().is_some() {
             hit::set_owner(gdb, known).await?;

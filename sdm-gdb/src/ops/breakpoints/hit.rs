@@ -113,7 +113,7 @@ async fn is_hit(gdb: &Gdb, number: u32) -> bool {
         matches!(&point.kept.spec, PointSpec::Break(spec) if spec.temporary)
     };
     if ends {
-        // Where it stays it stops the task once more, which says so.
+        // If the deletion fails, the breakpoint stops the task again, which reports the problem.
         let _ = super::delete(gdb, number).await;
     }
     true

@@ -23,7 +23,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
     }
     check(&spec.commands)?;
     if let Some(thread) = spec.thread {
-        // gdb takes any number.
+        // gdb itself accepts any thread number.
         if !crate::ops::stack::has_thread(gdb, thread).await? {
             let text = format!("no thread {thread}");
             return Err(Failure::new(FailureCode::NoSuchThing, text));
@@ -70,7 +70,7 @@ fn restrict(gdb: &Gdb, spec: &mut BreakSpec) {
         return;
     };
     if spec.condition.is_some() {
-        // These are counted and done where the condition is evaluated.
+        // The driver applies the ignore count and the deletion when it evaluates the condition.
         (spec.ignore, spec.temporary) = (0, false);
     }
     spec.condition = Some(scope.restrict(spec.condition.as_deref()));
@@ -110,7 +110,7 @@ async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<(BreakpointPlace
     };
     let mut made = Made::new(gdb, []);
     for location in locations {
-        // One that cannot be had (inlined everywhere) costs only itself.
+        // A function without a breakable location (inlined everywhere) is left out, and the others are kept.
         let Ok((place, more)) = insert_one(gdb, spec, &location).await else {
             continue;
         };

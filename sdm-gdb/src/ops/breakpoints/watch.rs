@@ -22,7 +22,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
         WatchKind::Access => ("-a ", "awatch"),
     };
     let made = if spec.location {
-        // MI does not have it.
+        // MI has no option for it.
         let line = format!("{word} -l {}", spec.expression);
         made_by(gdb, &line).await?
     } else {

@@ -62,7 +62,8 @@ pub(crate) async fn fork(gdb: &Gdb, has: bool) {
     let Some(back) = caller.and_then(|frame| frame.address("addr")) else {
         return;
     };
-    // Without one the errors of what is forked would hold it for ever; those of the program from here on are only told at its end.
+    // The child has no debugger, so an error in it would stop it for ever. Errors of the program itself before the
+    // fork returns are reported only at its end.
     stop_at_errors(gdb, false).await;
     if let Ok(results) = gdb.mi(format!("-break-insert -t *{back:#x}")).await {
         gdb.edit()
@@ -143,7 +144,7 @@ async fn is_users(gdb: &Gdb) -> bool {
 pub(super) fn is_gone(gdb: &Gdb, text: &str) -> bool {
     let state = gdb.get();
     let runs = state.origin.valgrind().is_some() && state.activity.is_executing();
-    // An answer to a command is that command's.
+    // While a command is open, such a message belongs to its answer.
     runs && state.commands.pending.is_empty() && text.starts_with(CLOSED)
 }
 

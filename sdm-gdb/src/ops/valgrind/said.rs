@@ -83,7 +83,7 @@ pub(super) fn leaks(text: &str, rules: &FoldRules) -> Option<(String, String)> {
 fn lost(line: &str) -> Option<((u64, u64), &str)> {
     let number = |word: &str| word.replace(',', "").parse().ok();
     let (amount, _) = line.split_once(" are definitely lost")?;
-    // What of it is lost by way of other blocks stands in brackets behind the number.
+    // Indirectly lost bytes are in parentheses behind the number.
     let (bytes, rest) = amount.split_once(' ')?;
     let blocks = rest.rsplit_once(" in ")?.1.split(' ').next()?;
     let head = line
@@ -112,7 +112,7 @@ fn frame(line: &str) -> Option<RawFrame> {
         }
         None => frame.file = place.split(':').next().map(str::to_owned),
     }
-    // What is called `???` and lies nowhere was unloaded.
+    // A frame `???` without a location was in an unloaded library.
     (frame.function.is_some() || !place.is_empty()).then_some(frame)
 }
 
