@@ -169,7 +169,8 @@ fn fold_thread(thread: &RawThread, rules: &FoldRules) -> Option<Vec<StackFrame>>
     let frames = &thread.frames;
     let kinds = kinds(frames, rules);
     let Some(outermost) = kinds.iter().rposition(|kind| *kind == Kind::User) else {
-        // Before main, after it, or a broken stack: for the main thread something is shown, and where it is not known who has called.
+        // No user frame: before `main`, after it, or a broken stack. One frame is shown for the main thread, and for
+        // a thread that could not be unwound completely.
         return (thread.main || thread.stopped.is_some()).then(|| {
             let shown = head(frames, &kinds).or_else(|| frames.first().map(StackFrame::from));
             shown.into_iter().collect()
@@ -224,8 +225,8 @@ fn push(folded: &mut Vec<StackFrame>, frame: StackFrame) {
 /// The kind of each frame, in the order of the frames: innermost first.
 fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = frames.iter().map(|frame| kind(frame, rules)).collect();
-    // Outermost first: what is inside an entry that is linked into the program itself cannot be
-    // told from the user's by its module, and is the runtime's.
+    // Goes from the outermost frame inward. A runtime that is linked into the program has the program's module. So
+    // frames inside such an entry cannot be told from the user's by their module, and count as the runtime's.
     let mut inside_static = false;
     for (frame, kind) in frames.iter().zip(&mut kinds).rev() {
         match *kind {
@@ -235,8 +236,8 @@ fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
             _ => {}
         }
     }
-    // A function of libc's that a sanitizer has in its place has libc's name for it. The compiler's own calls are not in
-    // the namespace: who calls that is such a function.
+    // A sanitizer's replacement of a libc function has libc's name for it. Calls that the compiler inserts are not in
+    // the sanitizer's namespace. The caller of a function in the namespace is therefore such a replacement.
     for at in 1..frames.len() {
         let inner = frames[at - 1].function.as_deref().unwrap_or_default();
         let is_linked_in = |frame: &RawFrame| frame.module.is_empty() && frame.file.is_none();
@@ -248,8 +249,8 @@ fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
         }
     }
     mark_start(frames, &mut kinds);
-    // The kernel's vdso has no module and no source: as the innermost frame below a runtime's it
-    // is not the user's.
+    // The kernel's vDSO has no module and no source. As the innermost frame below a runtime frame it is not the
+    // user's.
     if let [first, second, ..] = frames
         && kinds[0] == Kind::User
         && first.module.is_empty()
@@ -296,7 +297,7 @@ fn kind(frame: &RawFrame, rules: &FoldRules) -> Kind {
         Some(name) if rules.is_entry(name, common) => Kind::Entry,
         Some(name) if name.starts_with("__vdso_") => Kind::Runtime,
         _ if rules.is_runtime_module(&frame.module) => Kind::Runtime,
-        // Its templates stand in the program.
+        // Templates of the standard library are compiled into the program.
         Some(name) if is_of_standard_library(name) => Kind::Runtime,
         _ => Kind::User,
     }
@@ -326,7 +327,7 @@ fn head(frames: &[RawFrame], kinds: &[Kind]) -> Option<StackFrame> {
             Some(name) => shorten(&name),
             None => shorten(plain_name(name)),
         },
-        // Where in the runtime is no business of the user's: it would tell equal tasks apart.
+        // The place in the runtime does not matter to the user, and would distinguish equal tasks.
         None => shorten(&frame.module),
     };
     Some(StackFrame {

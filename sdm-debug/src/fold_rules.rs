@@ -42,7 +42,7 @@ const ENTRIES: &[&str] = &[
 
 /// Shared objects that are not part of the user's program.
 const MODULES: &[&str] = &[
-    // libc and what stands below every program
+    // libc and other libraries below every program
     "libc.so*",
     "libc-*.so",
     "libc.musl*",
@@ -73,20 +73,20 @@ const MODULES: &[&str] = &[
     "libflang*",
     "libFortranRuntime*",
     "libasan*",
-    // What Valgrind puts in place of some functions.
+    // Valgrind's replacements of some functions
     "vgpreload_*",
     "libtsan*",
     "libubsan*",
     "liblsan*",
     "libhwasan*",
     "libclang_rt.*",
-    // What checks the use of MPI, before MPI is called.
+    // the check of the use of MPI, which runs before MPI's own functions
     "sdm-check*.so",
     // OpenMP
     "libgomp*",
     "libiomp5*",
     "libomp.so*",
-    // MPI, OpenSHMEM and what they stand on
+    // MPI, OpenSHMEM and the libraries below them
     "libmpi.so*",
     "libmpi_*.so*",
     "libmpich*",
@@ -129,7 +129,7 @@ const MODULES: &[&str] = &[
     "libnl-*",
     "libmunge*",
     "libslurm*",
-    // Python: its library and what comes with it, and packages that stand between a program and what it waits for.
+    // Python: its library with its modules, and packages between a program and the operations for which it waits
     "python3",
     "libpython3*",
     "libffi.so*",
@@ -289,7 +289,7 @@ pub(crate) fn plain_name(function: &str) -> &str {
     {
         return &function[1..];
     }
-    // gcc's sanitizers have debug information, and their functions a namespace by that.
+    // The functions of gcc's sanitizers have debug information, and therefore a namespace.
     let function = match function.split_once("::") {
         Some(("__asan" | "__tsan" | "__ubsan", rest)) if rest.starts_with("__") => rest,
         _ => function,

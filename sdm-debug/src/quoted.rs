@@ -76,7 +76,7 @@ fn behind_type(printed: &str) -> Option<(bool, &str)> {
     if rest.starts_with("@0x") {
         return behind_type(rest);
     }
-    // The person has set `print address off`.
+    // The user has set `print address off`.
     let is_reference = name.ends_with('&') || name.contains("(&)") || name.contains("(&&)");
     is_reference.then_some((true, rest))
 }

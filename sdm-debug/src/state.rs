@@ -61,9 +61,9 @@ impl TaskState {
                 S::Starting | S::Stopped | S::Running,
                 S::Exited(_) | S::Signalled(_) | S::Detached | S::Absent,
             ) => true,
-            // It was started here, left running, and has ended since.
+            // The program was started here, detached, and has ended since.
             (S::Detached, S::Exited(_) | S::Signalled(_)) => true,
-            // `run` again.
+            // The program is started again by `run`.
             (S::Exited(_) | S::Signalled(_) | S::Detached | S::GdbDead, S::Starting) => true,
             _ => false,
         }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_table_of_moves() {
-        // A row per state in the order above: 1 where it may become the column's state.
+        // One row per state in the order above: 1 if it may become the state of the column.
         let table = [
             "01000001", "10111111", "10111111", "10111111", "01000001", "01000001", "01001101",
             "01000001",

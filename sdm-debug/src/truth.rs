@@ -8,12 +8,12 @@ const FALSE_WORDS: [&str; 6] = ["false", ".false.", "null", "nullptr", "nil", "n
 #[must_use]
 pub fn is_true(value: &str) -> bool {
     let value = value.trim();
-    // A pointer comes behind its type: `(int *) 0x0`.
+    // A pointer is behind its type: `(int *) 0x0`.
     let plain = match value.rsplit_once(") ") {
         Some((kind, rest)) if kind.starts_with('(') => rest,
         _ => value,
     };
-    // A character's code stands in front of it (`0 '\000'`), a symbol behind its address.
+    // A character is behind its code (`0 '\000'`), a symbol behind its address.
     let word = plain.split_whitespace().next().unwrap_or_default();
     if word.is_empty() || word.starts_with('<') {
         return false;

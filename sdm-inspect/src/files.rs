@@ -79,7 +79,7 @@ pub fn owners(pids: &[i32]) -> BTreeSet<u32> {
         let mappings = process.maps().unwrap_or_default();
         let executed = fs::metadata(process.path("exe")).ok();
         let mapped = mappings.iter().filter_map(|mapping| {
-            // Another file by that name says nothing of this one.
+            // Another file with the same name does not count.
             let found = fs::metadata(process.inside(mapping.file()?)).ok()?;
             is_mapped(&found, mapping).then_some(found)
         });

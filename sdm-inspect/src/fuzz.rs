@@ -21,7 +21,7 @@ impl Memory for Mirror<'_> {
     fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
         let length = u64::try_from(self.bytes.len()).ok()?;
         self.left.set(self.left.get().checked_sub(1)?);
-        // The largest addresses are nobody's.
+        // The highest addresses are not mapped.
         let mut at = address
             .checked_add(to.len() as u64)?
             .wrapping_sub(BEGIN + to.len() as u64);

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_reads_is_in_that_system_call() {
-        // The kernel is asked by this thread, which reads its answer.
+        // This thread queries its own state, and so is in a read of the answer.
         let (pid, thread) = (nix::unistd::getpid(), nix::unistd::gettid());
         let number = proc::of(pid.as_raw()).thread(thread.as_raw()).system_call();
         assert_eq!(

@@ -40,7 +40,7 @@ impl Module {
     fn new(opened: Opened, path: PathBuf, of_system: bool) -> Option<Self> {
         let image = Image::parse(opened.bytes)?;
         let file = base_name(&path);
-        // The loader has found it by a link, and gdb has the link's name.
+        // The loader has found the file through a symbolic link, and gdb shows the link's name.
         let asked = image.name().filter(|name| file.starts_with(name.as_str()));
         Some(Self {
             image,

@@ -58,7 +58,7 @@ fn holder(pid: i32) -> Holder {
 fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid);
     let path = process.descriptor(descriptor).ok()?;
-    // Through `/proc` it is that file, whatever has the path now.
+    // The path through `/proc` leads to that file, even if another file has the original path now.
     let file = fs::metadata(process.path(&format!("fd/{descriptor}"))).ok()?;
     let table = proc::of_machine("locks").ok()?;
     let holders = holders(&table, file.dev(), file.ino());
@@ -79,7 +79,7 @@ fn holders(table: &str, device: u64, inode: u64) -> Vec<i32> {
             continue;
         }
         let pid: Option<i32> = words.get(4).and_then(|word| word.parse().ok());
-        // A lock of an open file, and one of another namespace of processes, has no process here.
+        // A lock of an open file description has no pid, and neither has one from another pid namespace.
         if let Some(pid) = pid.filter(|pid| *pid > 0 && !found.contains(pid)) {
             found.push(pid);
         }
@@ -127,7 +127,7 @@ fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec
     let mut tables = tables.iter();
     let other = tables.find_map(|table| tcp_peer::socket_of(table, [theirs, ours]));
     let mut holders = Vec::new();
-    // Who gives up after a while needs nobody.
+    // A wait with a timeout does not depend on the peer.
     if let Some(other) = other.filter(|_| has_no_end(pid, descriptor, wanted)) {
         holders = holders_of(|process, number| process.socket(number) == Some(other))?;
     }
@@ -161,7 +161,7 @@ fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
     let count = memory.read_at(&mut text, arguments[1]).ok()?;
     let path = text[..count].split(|byte| *byte == 0).next()?;
     let path = Path::new(OsStr::from_bytes(path));
-    // The descriptor of a folder is 32 bits wide; as a negative number it is the working directory.
+    // The directory descriptor is 32 bits wide. A negative one stands for the working directory.
     let from = i32::try_from(arguments[0] & 0xffff_ffff).map_or_else(
         |_| process.path("cwd"),
         |folder| process.path(&format!("fd/{folder}")),

@@ -22,7 +22,8 @@ pub(crate) const REGISTER_WORDS: usize = 34;
 /// # Errors
 /// [`io::Error`] if the system has no resources for another process.
 pub(crate) fn fork_off() -> io::Result<ForkResult> {
-    // SAFETY: the C library holds its own locks over a fork, and the child takes no other: it makes system calls and allocates.
+    // SAFETY: the C library handles its own locks in a fork. The child takes no other locks: it makes system calls
+    // and allocates.
     Ok(unsafe { fork() }?)
 }
 
@@ -34,7 +35,7 @@ pub(crate) fn fork_off() -> io::Result<ForkResult> {
 pub(crate) fn wait_any() -> io::Result<Option<(i32, i32)>> {
     let mut status = 0;
     loop {
-        // SAFETY: the call writes a number into a place for one.
+        // SAFETY: the call writes one `int`, to `status`.
         let id = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
         if id > 0 {
             return Ok(Some((id, status)));
@@ -51,7 +52,7 @@ pub(crate) fn wait_any() -> io::Result<Option<(i32, i32)>> {
 pub(crate) fn detach(id: i32, signal: i32) -> io::Result<()> {
     let nothing = std::ptr::null_mut::<libc::c_void>();
     let signal = std::ptr::without_provenance_mut::<libc::c_void>(signal.unsigned_abs() as usize);
-    // SAFETY: this request reads no memory: both pointers are numbers.
+    // SAFETY: this request reads no memory. Both pointers are numbers.
     match unsafe { libc::ptrace(libc::PTRACE_DETACH, id, nothing, signal) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -67,7 +68,7 @@ pub(crate) fn registers(id: i32) -> io::Result<Option<[u64; REGISTER_WORDS]>> {
         iov_len: size_of_val(&words),
     };
     let which = std::ptr::without_provenance_mut::<libc::c_void>(libc::NT_PRSTATUS as usize);
-    // SAFETY: the kernel writes at most as many bytes as the place has, and says how many.
+    // SAFETY: the kernel writes at most `iov_len` bytes, and reports the number.
     let read = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, id, which, &raw mut place) };
     if read == -1 {
         return Err(io::Error::last_os_error());
@@ -84,8 +85,8 @@ pub(crate) fn registers(id: i32) -> io::Result<Option<[u64; REGISTER_WORDS]>> {
 pub(crate) fn map_for_good(file: &File) -> io::Result<&'static [u8]> {
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     let length = NonZeroUsize::new(length).ok_or(io::ErrorKind::UnexpectedEof)?;
-    // SAFETY: the kernel chooses a place where nothing is, and the mapping is never taken away. It is private and only read;
-    // that another process writes to the file shows at most as other numbers, each of which is checked where it is used.
+    // SAFETY: the kernel chooses an unused address, and the mapping is never removed. It is private and only read. A
+    // write to the file by another process can change the bytes, so each number is checked where it is used.
     let bytes = unsafe {
         let start = mmap(
             None,
@@ -102,7 +103,7 @@ pub(crate) fn map_for_good(file: &File) -> io::Result<&'static [u8]> {
 
 /// Ends this forked process without running the exit handlers of its parent.
 pub(crate) fn leave() -> ! {
-    // SAFETY: the call does not come back.
+    // SAFETY: the call does not return.
     unsafe { libc::_exit(0) }
 }
 
@@ -143,7 +144,7 @@ pub(crate) fn note_arrival(thread: i32, address: u64) -> io::Result<OwnedFd> {
         ..PerfEvent::default()
     };
     let (thread, any) = (libc::c_long::from(thread), libc::c_long::from(-1));
-    // SAFETY: reads the structure, which says how long it is, and returns a descriptor or -1.
+    // SAFETY: the call reads the structure, which contains its own size, and returns a descriptor or -1.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -158,7 +159,7 @@ pub(crate) fn note_arrival(thread: i32, address: u64) -> io::Result<OwnedFd> {
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just returned it, and nobody else owns it.
+    // SAFETY: the call has just returned the descriptor, which has no other owner.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let times: libc::c_int = 1;
     // SAFETY: takes an open descriptor and a number.

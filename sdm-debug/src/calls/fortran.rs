@@ -111,7 +111,7 @@ fn without_card_number(line: &str) -> &str {
 pub fn statement(line: impl Fn(u32) -> Option<String>, at: u32, form: Form) -> String {
     let code = |number: u32| Some(form.code(&line(number)?)?.to_owned());
     let mut first = at;
-    // Between lines of a statement there may be comments.
+    // Comments may stand between the lines of a statement.
     let mut number = at;
     while number > 1 && at - number < LINES_MAX {
         number -= 1;
@@ -175,7 +175,7 @@ pub fn fortran_argument(arguments: &[String], place: usize, role: ArgumentRole) 
             all.find(|(name, _)| keywords.contains(&name.as_str()))?.1
         }
     };
-    // A constant has one name, however it is written.
+    // Constants of MPI are compared in upper case, as Fortran ignores case.
     let upper = found.to_ascii_uppercase();
     Some(if upper.starts_with("MPI_") {
         upper

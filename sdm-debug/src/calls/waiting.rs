@@ -133,7 +133,7 @@ pub fn plain(function: &str) -> &str {
     let function = match function.starts_with("std::") {
         true => {
             let name = function.split('(').next().unwrap_or(function);
-            // One that is a template of what is waited for.
+            // A template over the type of the lock: its name without the template arguments.
             let of_all = name.split('<').next().unwrap_or(name);
             if LOCKS.contains(&of_all) {
                 of_all

@@ -286,7 +286,7 @@ fn a_profiling_wrapper_counts_as_the_entry() {
 
 #[test]
 fn the_vdso_is_not_the_users() {
-    // gdb has no module for it, a look without gdb has its name in the process's mappings.
+    // gdb has no module for the vDSO. An inspection without gdb has its name from the process's mappings.
     for (libc, vdso) in [(true, ""), (true, "[vdso]"), (false, "[vdso]")] {
         let mut frames = vec![("clock_gettime", vdso)];
         frames.extend(libc.then_some(("__GI___clock_gettime@clock_gettime.c:38", LIBC)));
@@ -369,7 +369,7 @@ fn what_starts_a_stripped_program_is_not_shown() {
         "a.out+0x1724 > MPI_Recv",
         Some((1, Some("MPI_Recv"))),
     );
-    // What libc calls at the end is the user's all the same.
+    // A function that libc calls at the end is still the user's.
     let end = [
         ("??", "libuser.so"),
         ("__cxa_finalize", LIBC),
@@ -481,7 +481,7 @@ fn sanitizers_of_clang_are_linked_into_the_program_and_not_the_users() {
         "main > sum > asan_report_load4",
         Some((2, Some("asan_report_load4"))),
     );
-    // The runtime begins the threads as well.
+    // The sanitizer's runtime starts the threads too.
     check(
         &[
             ("__tsan::ReportRace", ""),

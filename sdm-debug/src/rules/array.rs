@@ -26,7 +26,7 @@ impl NumberArray {
             elements: Vec::new(),
         };
         let text = text.trim();
-        // What a reference means is a number; where a pointer points to is none.
+        // The target of a reference is a number. The target of a pointer is not.
         let value = Some(bare(text)).filter(|value| !value.starts_with("0x"));
         array.shape = array.take(value.unwrap_or(text), 0)?;
         Some(array)
@@ -50,7 +50,7 @@ impl NumberArray {
         let mut size = 0;
         for part in Elements(inner) {
             let (part, times) = repeated(part)?;
-            // Fortran has a comma before it: `1.5, <repeats 24 times>` are 24 in all.
+            // Fortran has a comma before the repetition: `1.5, <repeats 24 times>` means 24 elements in all.
             let more = if part.is_empty() && count > 0 {
                 times - 1
             } else {

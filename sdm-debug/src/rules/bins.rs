@@ -81,7 +81,7 @@ impl Histogram {
             &mut self.above
         } else {
             let share = (value - low) / (high - low) * f64::from(self.bins.count);
-            // Not negative, and a cast saturates.
+            // The value is not negative, and a cast saturates.
             let last = self.counts.len() - 1;
             &mut self.counts[(share as usize).min(last)]
         };

@@ -143,7 +143,7 @@ impl<K: Thing> Capped<K> {
                 return bytes;
             }
             if entries == 0 {
-                // Even the set of the others has no room: it is all the sources then.
+                // Not even the set of the other tasks fits. It is written as all sources.
                 return write(&self, false);
             }
             let share = entries.saturating_mul(bytes_max) / bytes.len();

@@ -98,8 +98,8 @@ impl std::fmt::Display for Number {
 /// Compares an integer of magnitude below 2^64 with a finite float.
 #[allow(clippy::cast_possible_truncation)]
 fn compare(int: i128, float: f64) -> Ordering {
-    // Beyond 2^64 the cast would still saturate to the right side; within, it only drops the
-    // fraction, which decides where the whole parts are equal.
+    // Beyond the range of `i128` the cast saturates to the right side. Within it, the cast only drops the fraction,
+    // which decides if the whole parts are equal.
     let whole = float.trunc() as i128;
     int.cmp(&whole)
         .then_with(|| 0.0_f64.partial_cmp(&float.fract()).expect("finite"))
@@ -110,7 +110,7 @@ fn compare(int: i128, float: f64) -> Ordering {
 #[must_use]
 pub fn parse(text: &str) -> Option<Parsed> {
     let text = text.trim();
-    // A character comes with its code in front.
+    // gdb prints a character behind its code.
     let text = match text.split_once(' ') {
         Some((code, shown)) if shown.starts_with('\'') && shown.ends_with('\'') => code,
         _ => text,
@@ -143,8 +143,7 @@ pub fn parse(text: &str) -> Option<Parsed> {
     let number = match magnitude {
         Some(magnitude) if negative => Number::Int(-i128::from(magnitude)),
         Some(magnitude) => Number::Int(magnitude.into()),
-        // Floats, and integers beyond 64 bits, which are read as floats.
-        // There is one zero.
+        // Floats, and integers beyond 64 bits, which are read as floats. The addition makes -0 equal to 0.
         None => Number::Float(text.parse::<f64>().ok()? + 0.0),
     };
     number.is_valid().then_some(Parsed::Finite(number))

@@ -126,7 +126,7 @@ impl Parts {
         self.marks.insert(tasks, &probe);
         let call = probe.waits.as_mut().and_then(|waits| waits.call.as_mut());
         for argument in call.into_iter().flat_map(|call| &mut call.arguments) {
-            // What differs from rank to rank is kept apart, so that the rest is alike.
+            // Arguments that differ between ranks are kept apart, so that the rest is equal.
             if matches!(
                 argument.role,
                 ArgumentRole::Communicator | ArgumentRole::File
@@ -194,7 +194,7 @@ impl Gathers for Parts {
 }
 
 fn write(mut parts: Parts, bytes_max: usize) -> Vec<u8> {
-    // A share for each of the smaller ones; the stacks, without which nothing can be said, have the rest.
+    // Each of the smaller parts has a fixed share. The stacks, which are essential for any diagnosis, have the rest.
     let share = bytes_max / 16;
     let mut writer = Writer::new(RULE_PROBE);
     for changed in parts.marks.all() {
@@ -202,7 +202,7 @@ fn write(mut parts: Parts, bytes_max: usize) -> Vec<u8> {
         writer.set(changed);
         if writer.out.len() - before > share {
             writer.out.truncate(before);
-            // Who is thought to have changed is accused of nothing.
+            // A task that counts as changed is not reported as stuck.
             writer.all_sources();
         }
     }

@@ -75,7 +75,7 @@ impl MergedQueues {
     pub fn absorb(&mut self, other: Self) {
         for class in other.classes {
             let mut known = self.classes.iter_mut();
-            // A task has one number in each.
+            // Each row of numbers has at most one number per task.
             let same = known
                 .find(|known| known.kind == class.kind && known.tasks.is_disjoint(&class.tasks));
             match same {
@@ -222,7 +222,7 @@ impl Gathers for QueueParts {
 fn write(parts: QueueParts, bytes_max: usize) -> Vec<u8> {
     let share = bytes_max / 16;
     let mut writer = Writer::new(RULE_QUEUES);
-    // Where there is no room for who has none, nobody is said to have none.
+    // If there is no room for the set of tasks without messages, no task is reported to have none.
     for (set, all) in [
         (&parts.quiet, false),
         (&parts.more, true),
@@ -253,7 +253,7 @@ fn write_numbers(
     let (mut count, whole) = (0, numbers.len());
     for (at, ((key, what), mut numbers)) in numbers.into_iter().enumerate() {
         let left = bytes_max.saturating_sub(written.out.len()) / (whole - at);
-        // The key, its length, what they are, and the count of none.
+        // The key with its length, the meaning of the numbers, and an empty count.
         let Some(room) = left.checked_sub(key.len() + 8) else {
             continue;
         };

@@ -27,7 +27,7 @@ impl Thing for Seen {
         cost(&self.frames)
     }
 
-    // All that was seen in one stack is kept or cut together.
+    // All samples of one stack are kept or cut together.
     fn hash(&self) -> u64 {
         xxh3_64(&wire::encode(&self.frames))
     }

@@ -150,7 +150,7 @@ fn sorted(capped: &Capped<Stack>) -> Vec<(&[StackFrame], &Held)> {
 fn nodes(stacks: &[(&[StackFrame], &Held)], depth: usize) -> Vec<StackNode> {
     let mut nodes = Vec::new();
     for group in stacks.chunk_by(|a, b| a.0[depth] == b.0[depth]) {
-        // The stack that ends here sorts before those that go on.
+        // A stack that ends here sorts before those that continue.
         let ends = group.partition_point(|(frames, _)| frames.len() == depth + 1);
         let (ending, going_on) = group.split_at(ends);
         let children = self::nodes(going_on, depth + 1);
@@ -166,7 +166,7 @@ fn nodes(stacks: &[(&[StackFrame], &Held)], depth: usize) -> Vec<StackNode> {
             children,
         });
     }
-    // Equal sizes keep the order of the frames.
+    // Nodes of equal size keep the order of their frames.
     nodes.sort_by_key(|node: &StackNode| Reverse(node.tasks.len()));
     nodes
 }

@@ -209,7 +209,7 @@ impl Stats {
         if self.count == 0 {
             (self.mean, self.squares) = (other.mean, other.squares);
         } else if other.count > 0 {
-            // The same in either order, to the last bit.
+            // The formula gives the same bits in either order.
             let (a, b) = (to_f64(self.count), to_f64(other.count));
             let apart = self.mean - other.mean;
             let mean = self.mean * (a / (a + b)) + other.mean * (b / (a + b));
@@ -241,7 +241,7 @@ fn join_extreme(mine: &mut Option<Extreme>, theirs: Option<&Extreme>, wins: Orde
     };
     match mine {
         Some(kept) if kept.value == theirs.value => {
-            // 3 and 3.0 are one number with two forms: the integer's is kept, in either order.
+            // 3 and 3.0 are the same number in two forms. The integer's form is kept, in either order.
             if let Number::Int(_) = theirs.value {
                 kept.value = theirs.value;
             }

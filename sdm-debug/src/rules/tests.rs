@@ -247,7 +247,7 @@ fn what_a_rule_cannot_merge_is_rejected_and_changes_nothing() {
         &stacks(&[(1, &deep)], 0),
         "a stack beyond its bound",
     );
-    // Another rule's, another bins', and of tasks that are not the sources.
+    // Payloads of another rule, of other bins, and of tasks that are not among the sources.
     let (_, lines) = merge_flat(RULE_LINES, &[], &[text("a")]);
     check(RULE_STATS, &[], &lines, "no merged payload of this rule");
     let (low, high, count) = (0.0, 1.0, 2);
@@ -300,7 +300,7 @@ fn an_output_never_passes_its_bound() {
         for bytes_max in [128, 1000, whole - 1, whole] {
             let (sources, merged) = merge_in_order(number, &[], payloads, &[], bytes_max);
             assert!(merged.len() <= bytes_max, "{number} {bytes_max}");
-            // It goes on merging, and nobody is lost.
+            // The result can be merged again, and no task is lost.
             let again = merge_in_order(number, &[], payloads, &[(7, 3); 400], bytes_max).1;
             assert!(again.len() <= bytes_max);
             let said = match number {
@@ -345,7 +345,7 @@ proptest! {
         let (_, deep) = merge_in_order(RULE_STACK_TREE, &[], &payloads, &order, 4 << 20);
         let flat = StackTree::decode(&sources, &flat).unwrap();
         prop_assert_eq!(&StackTree::decode(&sources, &deep).unwrap(), &flat);
-        // Every node is its children and who stands in it.
+        // Every node's set is the union of its children's sets and of the tasks that end in it.
         flat.walk(|_, node| {
             let below = node.children.iter().map(|child| &child.tasks);
             assert_eq!(IdSet::union_all(below.chain([&node.here])), node.tasks);

@@ -77,7 +77,7 @@ impl Gathers for TotalUsage {
         Self::absorb(self, &other);
     }
 
-    // It is some ninety bytes at most, less than any bound that the tree gives.
+    // The payload has some ninety bytes at most, less than any bound of the tree.
     fn write(self, _bytes_max: usize) -> Vec<u8> {
         let mut writer = Writer::new(RULE_USAGE);
         for number in [self.count, self.resident_bytes, self.peak_bytes] {

@@ -35,7 +35,7 @@ pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
 
 /// Bytes of one connection that the peer has acknowledged, and bytes that this side has received.
 fn traffic(pid: i32, number: i32) -> io::Result<[u64; 2]> {
-    // The copy is ours for this moment only.
+    // The copied descriptor is closed at the end of this function.
     let socket = copy_descriptor(pid, number)?;
     tcp_traffic(socket.as_fd())
 }

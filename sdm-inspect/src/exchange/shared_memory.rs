@@ -40,7 +40,7 @@ pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
             let chunk = &chunk[..chunk.len().min(pages_left)];
             pages_left -= chunk.len();
             let bytes = &mut bytes[..chunk.len() * page_bytes];
-            // What is behind the end of its file cannot be read.
+            // Memory beyond the end of the mapped file cannot be read.
             let read = chunk
                 .first()
                 .map(|page| memory.read_exact_at(bytes, page.address));

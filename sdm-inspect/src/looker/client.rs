@@ -86,7 +86,7 @@ impl Looker {
             pids,
             question,
         };
-        // Numbers of processes, and rules that came within a message: it is never too long.
+        // The question has only pids, and rules that came in a message. It is never too long.
         self.unsent.extend(frame(&ask).unwrap_or_default());
         self.open.insert(ask.number, ask.pids);
         self.until = Some(now + period + ANSWER_WAIT);
@@ -176,7 +176,7 @@ impl Looker {
 
     /// Kills the looker, and answers the open questions with the reason.
     pub fn give_up(&mut self, answers: &mut Vec<Answer>) {
-        // Whatever it held goes on: the kernel sees to that.
+        // The kernel resumes the processes that the looker had stopped.
         let _ = self.child.kill();
         let how = match self.child.wait() {
             Ok(status) => status.to_string(),
@@ -203,7 +203,7 @@ impl Looker {
                     self.unsent.drain(..count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Where it is gone that is seen when it is read.
+                // If the looker has ended, the next read reports that.
                 Err(_) => return,
             }
         }

@@ -101,7 +101,7 @@ fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
                     tell(&ask, seen, |_| true, &mut to)?;
                 }
             }
-            // What it remembers of processes is wanted again.
+            // The stored state of the processes is still needed for the next probe of the series.
             let is_in_a_row = matches!(ask.question, Question::Probe(spec, _) if !spec.waits);
             if !is_in_a_row && is_full() {
                 return Ok(());
@@ -174,7 +174,7 @@ fn sample(
         }
         let is_over = period.is_zero() || next >= began + span;
         if is_over {
-            // Who asks for more at once finds that the next look is due.
+            // If the client continues the sampling at once, the next sample is due then.
             wait_until(next);
         }
         let seen = looked.into_iter().map(|it| it.map(View::Stacks)).collect();

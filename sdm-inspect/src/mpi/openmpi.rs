@@ -168,7 +168,7 @@ impl<'a> OpenMpi<'a> {
             let is_list = distinct.len() == size && list.iter().all(|it| is_address(*it));
             (is_list && list.get(rank) == one.first()).then_some(list)
         };
-        // It is the first pointer there; others lead to what groups have in common.
+        // The list is the first matching pointer. Later ones lead to data that groups share.
         let processes = lists.find(|at| list(at).is_some())?;
         let head = Piece::read(memory, objects.world, COMMUNICATOR_BYTES)?;
         Some(Self {
@@ -251,7 +251,7 @@ impl<'a> OpenMpi<'a> {
                 .iter()
                 .any(|list| process(list) == Some(block.word(*at)))
         };
-        // What is found twice may be something else once.
+        // A pattern that is found twice may be a coincidence once.
         let at = only((WORD..REQUEST_BYTES).step_by(WORD).filter(fits))?;
         Some(Message {
             peer: self.rank(block.word(at))?,
@@ -309,7 +309,7 @@ impl<'a> OpenMpi<'a> {
             return None;
         }
         let list = self.group(group, self.size)?;
-        // The first one tells what is no list at all.
+        // The first entry shows whether this is a list of processes.
         self.rank(*list.first()?)?;
         Some(list)
     }
@@ -323,7 +323,7 @@ impl<'a> OpenMpi<'a> {
     }
 
     fn rank(&self, process: u64) -> Option<u32> {
-        // What stands where a process is expected may be anything.
+        // An entry in place of a process can be anything.
         let number = match &self.layout.told_by {
             ToldBy::Number(number) => *number,
             ToldBy::Place(all) => {
@@ -381,7 +381,7 @@ impl Groups {
                 }
             }
         }
-        // A communicator of one group has it twice.
+        // An intracommunicator has its group twice.
         found
             .filter(|known| known.at.len() >= 2 && head.word(known.at[0]) == head.word(known.at[1]))
     }

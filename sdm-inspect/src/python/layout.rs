@@ -117,13 +117,13 @@ impl Layout {
     /// The offsets that Python 3.13 publishes, numbers of 8 bytes each.
     fn told(memory: &dyn Memory, runtime: u64) -> Option<Self> {
         let at = |index: u64| read_u64(memory, runtime + 8 * index);
-        // Where threads need no lock, instructions are elsewhere.
+        // In a free-threaded build, instructions are at another offset.
         let is_free_threaded = at(2)? != 0;
         if version(at(1)?) != (3, 13) || is_free_threaded {
             return None;
         }
         let offset = |index: u64| at(index).filter(|offset| *offset < OFFSET_MAX);
-        // Of the lock in the interpreter, which is that of the first one.
+        // Offsets in the lock are published relative to the interpreter that contains it.
         let in_lock = |index: u64| offset(index)?.checked_sub(offset(15)?);
         Some(Self {
             threads: ThreadLayout {
@@ -159,7 +159,7 @@ impl Layout {
                 text_state: offset(68)?,
                 text_length: offset(69)?,
                 ascii: offset(70)?,
-                // Length and address of its UTF-8 stand between.
+                // The length and the address of the UTF-8 form are in between.
                 compact: offset(70)? + 16,
             },
         })

@@ -8,11 +8,11 @@ pub(super) fn line_of(table: &[u8], first_line: i64, at: u64) -> Option<u32> {
     while let Some(first) = bytes.next() {
         let kind = (first >> 3) & 15;
         end += 2 * u64::from((first & 7) + 1);
-        // What is left of the entry, but for the line, is of no interest.
+        // Number of fields that remain in the entry after the line.
         let skipped = match kind {
-            // No line.
+            // An entry without a line.
             15 => 0,
-            // A line's difference, the last line's, and two columns.
+            // The difference of the line, then the end line and two columns.
             14 => {
                 line = line.checked_add(signed(&mut bytes)?)?;
                 for _ in 0..3 {
@@ -67,8 +67,8 @@ mod tests {
 
     use super::*;
 
-    // What the `python3` of Debian 12 made of a function with loops, handlers and a gap of 90 lines: `co_firstlineno`,
-    // `co_linetable`, and the lines in `co_positions`; 0 where there is none.
+    // The table that the `python3` of Debian 12 made of a function with loops, handlers and a gap of 90 lines.
+    // `co_firstlineno`, `co_linetable`, and the lines in `co_positions`; 0 if there is none.
     const FIRST: i64 = 2;
     const TABLE: &[u8] = &[
         128, 0, 224, 12, 13, 128, 69, 221, 13, 18, 144, 49, 137, 88, 140, 88, 240, 0, 8, 5, 19,

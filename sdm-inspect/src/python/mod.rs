@@ -111,7 +111,7 @@ impl Reader<'_> {
                 if let (Some(id), Some(groups)) = (id, self.groups(thread)) {
                     let known: &mut PythonThread = found.entry(id).or_default();
                     known.has_lock |= holder == Some(thread);
-                    // A thread has a state in each interpreter that it has been in.
+                    // A thread has one state per interpreter that it has used.
                     if known.groups.is_empty() {
                         known.groups = groups;
                     }
@@ -130,7 +130,7 @@ impl Reader<'_> {
         };
         let mut held = [0; 4];
         self.memory.read(lock + layout.held, &mut held)?;
-        // Before it is made it is -1.
+        // The field is -1 before the lock is created.
         (i32::from_ne_bytes(held) == 1).then(|| self.address(lock + layout.holder))?
     }
 
@@ -191,7 +191,7 @@ impl Reader<'_> {
             self.codes.insert(address, code);
         }
         let code = self.codes.get(&address)?.as_ref()?;
-        // Before the first instruction it is the one in front of that.
+        // Before a frame's first instruction the pointer is in front of the code.
         let begin = address + layout.code.instructions;
         let at = instruction.saturating_sub(begin);
         let line = lines::line_of(&code.table, code.first_line, at);
@@ -220,7 +220,7 @@ impl Reader<'_> {
         let layout = self.layout.objects;
         let state = read_u64(self.memory, text.checked_add(layout.text_state)?)?;
         if cfg!(target_endian = "big") {
-            // Bits are counted from the other end there, which nobody has tried.
+            // On such processors bit fields are in reverse order, which is untested.
             return None;
         }
         let (width, is_compact, is_ascii) = (

@@ -101,7 +101,7 @@ impl Process {
             self.word(list + 96, 64);
             self.word(list + 112, size);
             self.word(list + 120, 128);
-            // The requests have a class of their own, which is made of the general one.
+            // The class of the requests is derived from the general one.
             self.word(list + 144, class);
             self.word(class, class + 64);
             self.set(class + 64, b"mca_pml_ob1_request_t\0");

@@ -79,18 +79,18 @@ impl Helper {
             let text = format!("ask sdm-pmix: {error}");
             Failure::new(FailureCode::System, text)
         })?;
-        // It is some kilobytes, for which a socket has room.
+        // The question has some kilobytes, which fit into a socket's buffer.
         let asked = helper.socket.write_all(&bytes);
         match asked {
             Ok(()) => Ok(helper),
-            // How it has ended says more.
+            // The helper's exit status says more than the error.
             Err(_) => Err(helper.ended()),
         }
     }
 
     /// The reason why there is no answer, after its end.
     fn ended(&mut self) -> Failure {
-        // It may have closed its end and live on; where it has ended this changes nothing.
+        // The helper may have closed its socket without ending. If it has ended, the signal has no effect.
         let _ = self.child.kill();
         let how = match self.child.wait() {
             Ok(status) => how(status),
@@ -136,7 +136,7 @@ impl PendingAnswer for Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // It has answered, or has had its time.
+        // The helper has answered, or its time is up.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

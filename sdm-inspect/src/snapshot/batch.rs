@@ -68,7 +68,7 @@ fn take_some(wanted: &[Wanted], patience: Duration, all: &mut Vec<Taken>) -> io:
             }
         }
     }
-    // It may be waiting for a thread that does not stop.
+    // The child may be waiting for a thread that does not stop.
     let _ = kill(child, Signal::SIGKILL);
     while let Err(Errno::EINTR) = waitpid(child, None) {}
     all.extend(failed.map(Err));

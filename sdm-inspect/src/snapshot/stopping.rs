@@ -98,12 +98,12 @@ impl Held {
 
     /// Stops all its threads. This does not return if one does not stop: the waiting parent then kills this process.
     pub(super) fn stop(&mut self) -> Result<(), Refusal> {
-        // All are seized before the first one stands: while it stands, so do those that wait for it.
+        // Seizes all threads before it stops the first one, as threads that wait for a stopped one stand still too.
         for _ in 0..LISTINGS_MAX {
             if !self.seize_new()? {
                 self.interrupt()?;
                 self.wait()?;
-                // One that was just about to begin another one.
+                // A thread may just have created another one.
                 if !self.seize_new()? {
                     return match self.threads.is_empty() {
                         true => Err(Refusal::Ended),
@@ -132,14 +132,14 @@ impl Held {
             if threads.len() >= THREADS_MAX {
                 return Err(Refusal::TooManyThreads);
             }
-            // Without the second one, threads that come and go are never all listed.
+            // Without `PTRACE_O_TRACECLONE`, a list of threads that come and go would never be complete.
             let options = Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_TRACECLONE;
             match ptrace::seize(Pid::from_raw(id), options) {
                 Ok(()) => {}
-                // A leader that has ended is listed as long as others run.
+                // A main thread that has ended is listed as long as others run.
                 Err(Errno::ESRCH) => continue,
                 Err(Errno::EPERM) if has_ended(self.pid, id) => continue,
-                // One of these has begun it.
+                // A seized thread has created this one, which is traced automatically.
                 Err(Errno::EPERM) if is_traced_here(self.pid, id) => {}
                 Err(error) => return Err(Refusal::of(self.pid, error)),
             }
@@ -156,7 +156,7 @@ impl Held {
     fn interrupt(&mut self) -> Result<(), Refusal> {
         for thread in self.threads.iter().filter(|it| it.stopped.is_none()) {
             match ptrace::interrupt(Pid::from_raw(thread.id)) {
-                // Its end is told by the wait.
+                // The wait reports the end of a thread.
                 Ok(()) | Err(Errno::ESRCH) => {}
                 Err(error) => return Err(Refusal::of(self.pid, error)),
             }
@@ -166,7 +166,7 @@ impl Held {
 
     fn wait(&mut self) -> Result<(), Refusal> {
         while self.threads.iter().any(|thread| thread.stopped.is_none()) {
-            // Any of them: an exec waits until its dead siblings are taken.
+            // Waits for any thread, as an exec waits until its dead siblings are reaped.
             let Some((id, status)) = sys::wait_any()? else {
                 return Err(Refusal::Ended);
             };
@@ -192,7 +192,7 @@ impl Held {
                 self.threads.remove(at);
             }
             (Change::Executed, _) => {
-                // Its threads are gone, and it has the number of the process.
+                // The other threads have ended, and this one has taken the pid as its id.
                 self.threads.clear();
                 self.add_begun(id, Some(0));
                 return Err(Refusal::Executed);

@@ -65,7 +65,7 @@ impl Room {
         let windows = threads + NEW_THREADS + wanted.further.len();
         let bytes = windows.saturating_mul(wanted.window_bytes);
         Self {
-            // Pages that nobody touches cost nothing.
+            // Pages that are not written to use no memory.
             bytes: vec![0; bytes.min(PROCESS_BYTES_MAX)],
             used: 0,
             pieces: Vec::with_capacity(windows),
@@ -106,7 +106,7 @@ impl Room {
             let bytes = self.bytes[range].to_vec();
             threads[at].windows.push(Window { start, bytes });
         }
-        // The one that runs `main` first; the others by age, about.
+        // The main thread first, then the others by id, which is roughly their age.
         threads.sort_by_key(|thread| (thread.id != pid, thread.id));
         Snapshot {
             pid,
@@ -158,7 +158,7 @@ pub(crate) fn read_memory(pid: i32, start: u64, to: &mut [u8]) -> usize {
             wanted += length;
         }
         let local = &mut [IoSliceMut::new(&mut to[read..read + wanted])];
-        // The kernel stops at the first page that is not there.
+        // The kernel stops at the first missing page.
         let got = process_vm_readv(Pid::from_raw(pid), local, &pages[..count]).unwrap_or(0);
         read += got;
         if got < wanted || wanted == 0 {

@@ -236,7 +236,7 @@ impl Inspection {
         else {
             return false;
         };
-        // What it calls is not compared: levels count from there.
+        // Frames further inside are not compared, as levels count from the inside.
         let depth = |one: &Self| one.threads[thread].details.len().checked_sub(level);
         let Some(depth) = depth(earlier) else {
             return false;

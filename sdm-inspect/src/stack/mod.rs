@@ -119,7 +119,7 @@ impl Inspector {
                 let looked = taken.map(|mut snapshot| {
                     snapshot.stood += stood;
                     let looked = Inspection::of(snapshot, space);
-                    // It may have loaded a library since.
+                    // The process may have loaded a library since its mappings were read.
                     if is_new || looked.is_whole() {
                         return looked;
                     }

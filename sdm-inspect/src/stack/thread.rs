@@ -80,7 +80,7 @@ fn name_all(frame: Frame, space: &Space, named: &mut Vec<(StackFrame, Detail)>) 
         return add(unnamed(space, address), None);
     };
     let lines = place.module.lines(place.address);
-    // gdb shows the innermost function alone of what it has not found on the stack.
+    // For a restored tail call gdb shows only the innermost function.
     let shown = if frame.is_tail { 1 } else { lines.len() };
     for line in &lines[..shown] {
         let mut named = StackFrame {

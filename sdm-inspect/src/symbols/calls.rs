@@ -47,7 +47,7 @@ impl Function {
             if depth <= top || calls.len() >= CALLS_MAX {
                 break;
             }
-            // A function that stands in this one is another one.
+            // A nested function's calls are not those of this function.
             if within.is_some_and(|above| depth > above) {
                 continue;
             }

@@ -225,7 +225,7 @@ impl Pieces {
         dwarf.make_dwo(&wanted.parent);
         let header = dwarf.units().next().ok()??;
         let unit = dwarf.unit(header).ok()?;
-        // One that was compiled anew is another one.
+        // A file that was compiled again does not belong to this unit.
         (unit.dwo_id == Some(wanted.dwo_id)).then_some(dwarf)
     }
 

@@ -69,7 +69,7 @@ impl Names<'_> {
             return Some(name);
         }
         let own = own.or(linkage)?;
-        // gdb leaves out what a contained procedure stands in where it was put into its caller.
+        // gdb omits the host of a contained procedure that was inlined.
         let is_inlined = tag == Some(gimli::DW_TAG_inlined_subroutine);
         Some(self.scoped(home.unit(), offset, own, language, is_inlined))
     }
@@ -104,7 +104,7 @@ impl Names<'_> {
                     .is_some_and(|it| std::ptr::eq(it, *dwarf));
                 (*dwarf, &self.units[usize::from(is_shared)], offset)
             }
-            // The pieces that the linker left out have one unit each.
+            // A split file of debug information has only one unit.
             (AttributeValue::DebugInfoRef(offset), Home::Same(unit))
                 if unit.dwarf.file_type == DwarfFileType::Main =>
             {
@@ -136,7 +136,7 @@ impl Names<'_> {
             let called = text(unit, &entry, gimli::DW_AT_name);
             let called = match entry.tag() {
                 gimli::DW_TAG_namespace => called.unwrap_or("(anonymous namespace)".to_owned()),
-                // A function that contains others stands in front of them alone.
+                // The host of a contained procedure is the only prefix of its name.
                 gimli::DW_TAG_subprogram if is_fortran(language) && !is_inlined => match called {
                     Some(called) => return format!("{called}::{name}"),
                     None => break,

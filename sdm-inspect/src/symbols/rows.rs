@@ -57,7 +57,7 @@ fn path(unit: UnitRef<'_, Slice>, file: u64) -> Option<String> {
     let file = header.file(file)?;
     let text = |bytes: Slice| bytes.to_string_lossy().into_owned();
     let mut path = PathBuf::from(unit.comp_dir.map(text).unwrap_or_default());
-    // The first one is the compiler's own.
+    // Directory 0 is the compilation directory.
     let folder = file
         .directory(header)
         .filter(|_| file.directory_index() != 0);

@@ -41,7 +41,7 @@ impl Table {
                 }
             }
         }
-        // Of several names of one place the last one counts, as it does to gdb.
+        // Of several names for one address the last one counts, as in gdb.
         all.sort_unstable_by_key(|it| (it.address, it.bytes != 0, it.is_global, it.name));
         Self(all)
     }

@@ -96,7 +96,7 @@ fn follows_call(space: &Space, pc: u64) -> bool {
         return false;
     };
     let is_direct = matches!(code, [_, _, 0xe8, ..]);
-    // `call *...`: its second byte has 2 in the middle.
+    // `call *...`: the middle bits of its second byte are 2.
     let is_indirect = (2..=CALL_BYTES_MAX).any(|bytes| {
         let at = code.len() - bytes;
         code[at] == 0xff && code[at + 1] >> 3 & 7 == 2

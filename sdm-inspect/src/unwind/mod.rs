@@ -72,7 +72,7 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
             Err(NoStep::Unknown) => return (frames, End::Cut),
             Err(NoStep::Missing(address)) => return (frames, End::Missing(address)),
         };
-        // A stack goes up; only a handler can have another one than what it interrupted.
+        // The canonical frame addresses must rise, except at a signal handler, which can have a stack of its own.
         if step.cfa <= last_cfa && !step.is_signal {
             return (frames, End::Cut);
         }

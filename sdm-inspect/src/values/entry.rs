@@ -202,7 +202,7 @@ impl Scope<'_> {
             let is_wanted = entry.depth() == 1 && entry.tag() == gimli::DW_TAG_variable;
             if is_wanted && self.name_or_declared(entry).as_deref() == Some(name) {
                 found = Some(entry.offset());
-                // The one that says where it is.
+                // A definition has a location, a declaration has not.
                 if entry.attr_value(gimli::DW_AT_location).is_some() {
                     break;
                 }

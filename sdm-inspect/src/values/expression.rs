@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
             let Some((text, binds)) = found.filter(|(_, binds)| *binds > above) else {
                 break;
             };
-            // It is what joins names in Fortran.
+            // `%` separates names of members in Fortran.
             if self.is_fortran && !matches!(*text, "+" | "-" | "*" | "/") {
                 return None;
             }
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
             "%" => x.checked_rem(y)?,
             _ => return None,
         };
-        // Numbers of unlike signs are another thing in C.
+        // C converts a negative operand if the signs of the types differ. That is not supported.
         if a.is_unsigned != b.is_unsigned && (x < 0 || y < 0) {
             return None;
         }
@@ -312,7 +312,7 @@ impl<'a> Parser<'a> {
             let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
             let number = match digits.strip_prefix("0x") {
                 Some(digits) => u64::from_str_radix(digits, 16).ok()?,
-                // C's octal numbers are nobody's rank.
+                // Octal numbers are not supported.
                 None if digits.len() > 1 && digits.starts_with('0') => return None,
                 None => digits.parse().ok()?,
             };
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
                 value.bytes = 8;
             }
             value.is_unsigned = word.contains(['u', 'U']);
-            // `1.5`, and Fortran's `1_8`.
+            // A number such as `1.5`, or Fortran's `1_8`, is not an integer in C's form.
             let is_whole = !self.rest.starts_with('.') && !word.contains('_');
             return is_whole.then_some(Operand::Value(Value::Number(value)));
         }

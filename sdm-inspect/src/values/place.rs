@@ -68,7 +68,7 @@ impl Scope<'_> {
                     _ => None,
                 }
             }
-            // One without a sign of its own.
+            // A form without a sign.
             value => value.udata_value().map(i128::from),
         }
     }

@@ -112,7 +112,7 @@ impl Scope<'_> {
             Some(place) => self.computed(&place, descriptor)?,
             None => i128::from(descriptor),
         };
-        // Nothing is allocated, or associated.
+        // The array is not allocated or associated.
         if data == 0 {
             return None;
         }
@@ -130,7 +130,8 @@ impl Scope<'_> {
                 Some(bound) => self.computed(&bound, descriptor)?,
                 None => 1,
             };
-            // The last may be another variable's value: no more than the next dimension's stride needs it.
+            // The upper bound can be that of a variable, so it is optional. Only the next dimension's stride needs
+            // it.
             let last = computed(dimension, gimli::DW_AT_upper_bound);
             let own = computed(dimension, gimli::DW_AT_byte_stride);
             stride = own.or(stride);
@@ -189,7 +190,7 @@ impl Scope<'_> {
                 let Storage::At(at) = object.place else {
                     return None;
                 };
-                // Of several dimensions an element is an array.
+                // An element of an array with several dimensions is itself an array.
                 let is_plain = self.counts(kind).is_none_or(|it| it.len() <= 1);
                 is_plain.then_some(Value::Pointer {
                     at,
@@ -210,7 +211,7 @@ impl Scope<'_> {
             let (found, _) = all.find(|(it, _)| self.name(*it).as_deref() == Some(name))?;
             let value = self.attribute(found, gimli::DW_AT_const_value)?;
             let signed = value.sdata_value().filter(|it| *it >= 0).map(i128::from);
-            // One of a single byte has no sign of its own.
+            // A value of a single byte has no sign.
             signed.or_else(|| value.udata_value().map(i128::from))
         })
     }
@@ -291,7 +292,7 @@ impl Scope<'_> {
             if is_it {
                 return part();
             }
-            // One without a name has its members as its own.
+            // The members of an anonymous member count as the structure's own.
             let inner = part().and_then(|part| self.member_within(&part, name, depth + 1));
             if inner.is_some() {
                 return inner;

@@ -49,7 +49,7 @@ fn a_process_that_begins_programs_goes_on() {
     for _ in 0..100 {
         match look_with(&mut looker, &[counting.pid()]).remove(0) {
             Ok(_) | Err(Refusal::Executed) => {}
-            // Its files were read before it became another program.
+            // The process's files were opened before it executed another program.
             Err(Refusal::System { .. }) => {}
             Err(refusal) => panic!("{refusal:?}"),
         }

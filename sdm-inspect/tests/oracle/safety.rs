@@ -29,7 +29,7 @@ pub(crate) fn assert_at_large(pid: i32) {
     let process = proc::of(pid);
     let until = Instant::now() + PATIENCE;
     let status = |id: i32| process.thread(id).status().ok();
-    // Who traced it has been killed: the kernel lets go as that process ends.
+    // The tracer was killed. The kernel detaches it as its process ends.
     while let Some(tracer) = process
         .thread_ids()
         .unwrap()
@@ -54,7 +54,7 @@ fn nobody_stands_after_a_looker_was_killed() {
     for round in 0..KILLS {
         asked.ask(Instant::now(), 1, pids.clone(), Question::Stacks);
         std::thread::sleep(Duration::from_micros(u64::from(round * 7919 % 21_000)));
-        // Dropped, it is killed.
+        // Dropping the old looker kills it.
         asked = looker();
         for pid in &pids {
             assert_at_large(*pid);
@@ -131,7 +131,7 @@ fn signals_come_through_looks() {
     let mut sent = 0;
     for _ in 0..LOOKS {
         for _ in 0..20 {
-            // `nix` has no signals of real time.
+            // `nix` has no real-time signals.
             let number = libc::SIGRTMIN().to_string();
             let status = Command::new("/bin/kill")
                 .args(["-s", &number, &pid.to_string()])

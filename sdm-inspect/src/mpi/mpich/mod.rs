@@ -126,7 +126,7 @@ impl<'a> Mpich<'a> {
         let is_of_one_group = one.number(ours) == NO_TABLE;
         let theirs = match one.number(named + TABLE_GROUP) {
             0 => self.ranks(one, named),
-            // The processes of a job that was spawned or connected are a group of their own.
+            // The processes of a spawned or connected job form a group of their own.
             1.. if !is_of_one_group => {
                 return self
                     .ranks(one, ours)
@@ -158,7 +158,7 @@ impl<'a> Mpich<'a> {
 
     fn context_of(&self, one: &Piece) -> Option<u16> {
         let number = one.number(self.count.checked_sub(4)?).cast_unsigned();
-        // It is there twice: for what is sent, and for what is received.
+        // The context id is stored twice: for sends and for receives.
         let halves = [number & 0xffff, number >> 16];
         let context = u16::try_from(halves[0]).ok();
         context.filter(|_| self.tells_contexts && halves[0] == halves[1])

@@ -196,7 +196,7 @@ impl Receives<'_> {
     fn by_ucx(&self, address: u64, request: u64) -> Option<(u64, u64)> {
         let words = self.of_ucx(address, request)?;
         let pairs = words.windows(2).map(|pair| (pair[0], pair[1]));
-        // What is found twice may be something else once.
+        // A pattern that is found twice may be a coincidence once.
         only(pairs.filter(|(_, mask)| {
             let tag = mask & OF_ONE_TAG;
             mask & (OF_ONE_RANK | NEVER) == OF_ONE_RANK && (tag == 0 || tag == OF_ONE_TAG)

@@ -57,7 +57,8 @@ fn memory() -> MemoryPieces {
     memory.mpich((OF_ALL, 0x40 + SIZE), alone, (&[3, 0, 1, RANK], ONE));
     memory.set(OF_ALL, 0x40 + NAME, WORLD_NAME);
     memory.set(OF_ALL, 0x40 + SIZE + NAME, ALONE_NAME);
-    // What MPICH keeps of all that are made: where the blocks are, of what, how large, and where the first are.
+    // MPICH's description of its communicators: the address of the blocks, the kind, the size, and the address of the
+    // first objects.
     memory.set(LISTS, 16, &(LATER + 0x8000).to_ne_bytes());
     memory.numbers(LISTS, 40, &[1, i32::try_from(SIZE).unwrap()]);
     memory.set(LISTS, 48, &FIRST.to_ne_bytes());
@@ -97,9 +98,9 @@ fn ranks_are_told_in_several_ways() {
 
 #[test]
 fn what_does_not_fit_is_not_believed() {
-    // The process is not where it says that it is.
+    // The process's own rank does not fit the table.
     check(&[3, 0, 4, 4], 2, None);
-    // Ranks that the job does not have, one twice, a way that is not known, a block of nothing.
+    // Ranks beyond the job, a duplicate rank, an unknown kind of mapping, a block of size 0.
     check(&[3, 0, 4, 5], 0, None);
     check(&[5, 0, 4, 5, 0, 1], 0, None);
     check(&[10, 0, 4, 4], 1, None);
@@ -109,7 +110,7 @@ fn what_does_not_fit_is_not_believed() {
     check(&[5, 0, 4, i32::MAX, i32::MAX, 1], 0, None);
     let memory = memory();
     let known = learn(&memory).unwrap();
-    // None of that handle is there: the first one behind what is there, one in a block that is not, something else.
+    // Handles without an object: one beyond the first objects, one in a missing block, and handles of other kinds.
     for handle in [
         DIRECT + 1,
         DIRECT + 0x3ff_ffff,
@@ -133,7 +134,7 @@ fn those_in_blocks_and_between_groups_are_found() {
     let known = learn(&memory).unwrap();
     let between = Members::Between(vec![4, 5, 6, 7], vec![0, 1, 2, 3]);
     assert_eq!(known.members(handle), Some(between));
-    // Either side has another number for it.
+    // Each side has its own context id for an intercommunicator.
     assert_eq!(known.context(handle), None);
     assert_eq!(known.members(spawned), Some(Members::WithOtherJobs));
 }
@@ -144,7 +145,7 @@ fn without_the_two_that_are_known_nothing_is_learned() {
     memory.set(OF_ALL, 0x40 + SIZE + NAME, b"MPI_COMM_NULL\0");
     assert!(learn(&memory).is_none());
     let mut memory = self::memory();
-    // Another layout: where the second table should be.
+    // Another layout: an invalid value in place of the second table.
     memory.numbers(OF_ALL, 0x40 + TABLE + TABLE_BYTES, &[12]);
     assert!(learn(&memory).is_none());
     assert!(Mpich::learn(&memory, &[]).is_none());
@@ -189,7 +190,7 @@ fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> MemoryPi
     memory.set(OF_UCX, 0x1b8, &mask.to_ne_bytes());
     let half = (DIRECT + 1, 0x1e0_01e0, 1);
     memory.mpich((FIRST, SIZE), half, (&[3, 0, 4, 4], ONE));
-    // One that was freed has the number that another one has now.
+    // A freed communicator with the context id of a present one.
     memory.mpich((FIRST, 0), (DIRECT, 0x1e0_01e0, 1), (&[1, 0, 8], ONE));
     memory.numbers(FIRST, 4, &[0]);
     memory
@@ -215,7 +216,7 @@ fn a_receive_waits_for_the_rank_that_it_names() {
         ((2, 1, (0x0000_0003_0000_0063, OF_ONE)), message(3, 99)),
         ((2, 1, (0x01e0_0002_0000_0001, OF_ONE)), message(6, 1)),
         ((2, 1, (0x01e0_0002_0000_0000, OF_ANY_TAG)), message(6, -1)),
-        // Of any rank, of one that there is not, in a communicator that there is not, come, a send.
+        // From any rank, from a rank that does not exist, in an unknown communicator, a completed receive, a send.
         ((2, 1, (0x01e0_0000_0000_0001, OF_ANY_RANK)), None),
         ((2, 1, (0x01e0_0004_0000_0001, OF_ONE)), None),
         ((2, 1, (0x0000_0008_0000_0001, OF_ONE)), None),
@@ -239,7 +240,7 @@ fn messages_that_have_come_are_found_with_their_tags() {
     memory.set(OF_UCX, 0x150, &WORKER.to_ne_bytes());
     memory.0.insert(WORKER, vec![0; 4096]);
     let head = WORKER + 0x3a0;
-    // A list of nothing, and one that is of something else.
+    // An empty list, and a list of other objects.
     memory.set(WORKER, 0x100, &(WORKER + 0x100).to_ne_bytes());
     memory.set(WORKER, 0x200, &LINKS[1].to_ne_bytes());
     let of = |from: u64, tag: u64| 0x01e0_0000_0000_0000 | from << 32 | tag;
@@ -262,10 +263,10 @@ fn messages_that_have_come_are_found_with_their_tags() {
     for (context, source) in [(0x1e0, 1), (0, 2), (-1, 2), (1 << 40, 2)] {
         assert_eq!(unexpected(&memory, context, source), [0_i32; 0]);
     }
-    // What is shorter than its head is no message.
+    // A message shorter than its header does not count.
     memory.numbers(LINKS[0] - 0x20, 0x30, &[7, 8]);
     assert_eq!(unexpected(&memory, 0x1e0, 2), [7]);
-    // Nor is what does not lead back.
+    // Neither does a list whose links do not lead back.
     memory.set(LINKS[0] - 0x20, 0x28, &LINKS[2].to_ne_bytes());
     assert_eq!(unexpected(&memory, 0x1e0, 2), [0_i32; 0]);
 }
@@ -288,7 +289,7 @@ fn a_receive_of_which_ucx_knows_nothing_names_nobody() {
     let mut memory = with_request(2, 1, has);
     memory.set(OF_UCX, 0x100, &0x1234_u64.to_ne_bytes());
     assert_eq!(message_of(&memory, REQUEST), None);
-    // What is found twice.
+    // The pattern of a receive, found twice.
     let mut memory = with_request(2, 1, has);
     memory.set(OF_UCX, 0x140, &OF_ONE.to_ne_bytes());
     assert_eq!(message_of(&memory, REQUEST), None);
@@ -301,7 +302,7 @@ fn without_a_communicator_of_its_own_a_job_has_its_requests() {
     memory.numbers(FIRST, 0, &[0]);
     let message = received(3, 99);
     assert_eq!(message_of(&memory, REQUEST), Some(message));
-    // Numbers of communicators that are others than UCX is given.
+    // Context ids other than those given to UCX.
     memory.numbers(OF_ALL, 0x40 + SIZE + COUNT - 4, &[2]);
     assert_eq!(message_of(&memory, REQUEST), None);
 }
@@ -330,7 +331,7 @@ fn how_many_own_it_is_not_how_many_are_in_it() {
     let known = learn(&memory).unwrap();
     assert_eq!(known.members(DIRECT + 1), Some(Members::Of(vec![0, 1])));
     assert_eq!(known.context(DIRECT + 1), Some(0x1e0));
-    // Freed, it keeps its handle.
+    // A freed communicator keeps its handle.
     memory.numbers(FIRST, SIZE + 4, &[0]);
     assert_eq!(learn(&memory).unwrap().members(DIRECT + 1), None);
 }
@@ -367,7 +368,7 @@ fn with_window(parts: [[i32; 3]; 2]) -> MemoryPieces {
 fn locks_of_windows_that_are_there_are_found() {
     for (parts, expect) in [
         ([[1, 1, 1], [3, 1, 1]], &[5, 7][..]),
-        // It is not there yet, of no lock, of a rank that there is not.
+        // A lock not granted yet, an epoch without a lock, a rank that does not exist.
         ([[1, 1, 0], [3, 1, 1]], &[7]),
         ([[1, 2, 1], [3, 1, 0]], &[]),
         ([[4, 1, 1], [-1, 1, 1]], &[]),
@@ -381,7 +382,7 @@ fn locks_of_windows_that_are_there_are_found() {
         let targets: Vec<u32> = locks.iter().filter_map(|lock| lock.target).collect();
         assert_eq!(targets, expect, "{parts:?}");
     }
-    // Those of all, which not all have given.
+    // A lock of all ranks, which not all of them have granted.
     for (given, expect) in [(3, 0), (4, 1)] {
         let mut memory = with_window([[1, 1, 0], [3, 1, 0]]);
         memory.numbers(WINDOWS_AT, WINDOW_BYTES + 0x140, &[6, 0]);
@@ -390,7 +391,7 @@ fn locks_of_windows_that_are_there_are_found() {
         assert_eq!(locks.len(), expect);
         assert!(locks.iter().all(|lock| lock.target.is_none()));
     }
-    // One that was freed, and what is no key.
+    // A freed target, and a hash entry without a valid key.
     let mut memory = with_window([[1, 1, 1], [3, 1, 1]]);
     memory.numbers(TARGETS[0], 32 + 48, &[8]);
     assert_eq!(learn(&memory).unwrap().window_locks(), []);
@@ -452,7 +453,7 @@ fn a_collective_operation_that_does_not_block_has_a_communicator() {
     assert_eq!(of(COLLECTIVE, 1, 0x70_0000), Some(0x4400_0000));
     assert_eq!(of(COLLECTIVE, 1, half), Some(0x8400_0001));
     assert_eq!(of(COLLECTIVE, 1, half + 8), None);
-    // It is over, or another kind of request.
+    // A completed request, and a request of another kind.
     assert_eq!(of(COLLECTIVE, 0, half), None);
     assert_eq!(of(2, 1, half), None);
 }

@@ -43,7 +43,7 @@ fn memory() -> MemoryPieces {
     memory.communicator(WORLD, &[0, 1, 2, 3, 4, 5, 6, 7]);
     memory.communicator(HALF, &[7, 5, 6]);
     memory.communicator(ALONE, &[5]);
-    // The rank's own number in the group is no count of it.
+    // The process's own rank in the group must not be taken for the group's size.
     memory.set(WORLD + 0x10000, 20, &5_u32.to_ne_bytes());
     memory
 }
@@ -51,7 +51,7 @@ fn memory() -> MemoryPieces {
 #[test]
 fn the_ranks_of_a_communicator_are_those_of_the_job() {
     let mut memory = memory();
-    // One between two groups.
+    // An intercommunicator.
     memory.communicator(0x500_0000, &[1, 2]);
     memory.set(0x500_0000, 256, &(HALF + 0x10000).to_ne_bytes());
     let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
@@ -94,7 +94,7 @@ fn processes_of_another_job_have_no_rank_in_this_one() {
     memory.set(process(20), 40, &78_u32.to_ne_bytes());
     memory.set(process(20), 44, &1_u32.to_ne_bytes());
     memory.communicator(0x500_0000, &[7, 20]);
-    // What ranks of this job have spawned.
+    // An intercommunicator with spawned processes.
     memory.communicator(0x520_0000, &[20]);
     memory.communicator(0x510_0000, &[0, 1]);
     memory.set(0x510_0000, 256, &(0x520_0000_u64 + 0x10000).to_ne_bytes());
@@ -110,10 +110,10 @@ fn a_message_is_believed_where_all_of_it_fits() {
     memory.set(REQUEST, 472, &1_i32.to_ne_bytes());
     memory.set(REQUEST, 476, &99_i32.to_ne_bytes());
     memory.set(REQUEST, 480, &process(5).to_ne_bytes());
-    // A process with another number in front of it is something else.
+    // A process pointer that does not fit the number in front of it.
     memory.set(REQUEST, 600, &process(6).to_ne_bytes());
     memory.set(REQUEST, 64, &0x7000_u64.to_ne_bytes());
-    // Its class says which way it goes.
+    // The class tells the direction.
     memory.set(REQUEST, 0, &0x900_0000_u64.to_ne_bytes());
     memory.set(0x900_0000, 0, &0x910_0000_u64.to_ne_bytes());
     memory.set(0x910_0000, 0, b"mca_pml_ob1_recv_request_t\0");
@@ -138,7 +138,7 @@ fn without_a_list_of_all_nothing_is_learned() {
     let mut memory = memory();
     memory.set(process(3), 44, &4_u32.to_ne_bytes());
     assert!(OpenMpi::learn(&memory, OBJECTS).is_none());
-    // Of few ranks nothing is learned without the empty group.
+    // In a job of few ranks nothing is learned without the empty group.
     let memory = few(3, 1);
     let objects = OwnObjects {
         empty: None,
@@ -165,7 +165,7 @@ fn few_ranks_are_told_by_their_processes() {
     for (size, own) in [(1, 0), (2, 0), (2, 1), (3, 2)] {
         let mut memory = few(size, own);
         assert_eq!(OpenMpi::world(&memory, OBJECTS), Some((own, size)));
-        // What they have spawned, and two groups of their own.
+        // An intercommunicator with spawned processes, and one between two groups of the job.
         memory.communicator(0x520_0000, &[20, 21]);
         memory.communicator(0x510_0000, &[own]);
         memory.set(0x510_0000, 256, &(0x520_0000_u64 + 0x10000).to_ne_bytes());
@@ -188,7 +188,7 @@ fn a_rank_before_mpi_init_has_no_place() {
     let mut memory = few(2, 1);
     memory.set(WORLD, 248, &[0; 16]);
     assert_eq!(OpenMpi::world(&memory, OBJECTS), None);
-    // What looks like a second kind of group tells nothing.
+    // A second pointer that looks like a group makes the result ambiguous.
     let mut memory = few(2, 1);
     let other = ALONE + 0x10000;
     memory.set(WORLD, 400, &other.to_ne_bytes());
@@ -237,7 +237,7 @@ fn messages_that_have_come_are_found_with_their_tags() {
     memory.set(OF_COMMUNICATOR, 208, &3_u64.to_ne_bytes());
     memory.set(RANKS, 2 * WORD, &OF_RANK.to_ne_bytes());
     memory.object(OF_RANK, 0, (0xb20_0000, b"mca_pml_ob1_comm_proc_t\0"));
-    // The receives that wait, of which there is none, and the messages.
+    // The list of waiting receives, which is empty, and the list of messages.
     memory.object(OF_RANK, 40, list);
     memory.set(OF_RANK, 40 + 32, &(OF_RANK + 40 + 16).to_ne_bytes());
     memory.object(OF_RANK, 104, list);
@@ -269,7 +269,7 @@ fn with_window() -> MemoryPieces {
     memory.set(WORLD, 80, WORLD_NAME);
     memory.set(HALF, 80, b"MPI COMMUNICATOR 3 DUP FROM 0\0");
     memory.set(WINDOWS, 120, &LIST.to_ne_bytes());
-    // The first one stands for none.
+    // The first entry stands for `MPI_WIN_NULL`.
     memory.set(LIST, 0, &(WINDOW + 0x1000).to_ne_bytes());
     memory.set(LIST, 16, &WINDOW.to_ne_bytes());
     memory.object(WINDOW, 0, OF_WINDOW);
@@ -285,7 +285,7 @@ fn with_window() -> MemoryPieces {
             &address.to_ne_bytes(),
         );
     }
-    // What lies beside it.
+    // A pointer beside the module.
     memory.set(WINDOW, 24, &(MODULE + 256).to_ne_bytes());
     memory
 }
@@ -315,7 +315,7 @@ fn locks_that_are_kept_as_objects_are_found() {
         memory.set(at, 80, &numbers[1].to_ne_bytes());
         memory.set(at, 64 + 48, &[1]);
     };
-    // In a table, as `pt2pt` has them.
+    // In a hash table, as in `pt2pt`.
     let with_table = || {
         let mut memory = with_window();
         memory.object(MODULE, 512, (0xc70_0000, b"opal_hash_table_t\0"));
@@ -327,7 +327,7 @@ fn locks_that_are_kept_as_objects_are_found() {
     let mut memory = with_table();
     lock(&mut memory, LOCK, of_pt2pt, [1, 2]);
     assert_eq!(held(&memory), [Some(6)]);
-    // An answer is to come, it may not be used, it is no lock, of a rank that there is not.
+    // An outstanding acknowledgement, an inactive lock, an epoch without a lock, a rank that does not exist.
     memory.set(LOCK, 64 + 44, &1_i32.to_ne_bytes());
     assert_eq!(held(&memory), []);
     memory.set(LOCK, 64 + 44, &[0; 5]);
@@ -337,7 +337,7 @@ fn locks_that_are_kept_as_objects_are_found() {
     assert_eq!(held(&memory), []);
     lock(&mut memory, LOCK, of_pt2pt, [1, 9]);
     assert_eq!(held(&memory), []);
-    // That of all stands in the module; `rdma` has a list.
+    // A lock of all ranks is in the module itself. `rdma` has a list of locks.
     let mut memory = with_window();
     memory.set(MODULE, 600, &of_rdma.0.to_ne_bytes());
     lock(&mut memory, LOCK, of_rdma, [1, 1]);
@@ -370,7 +370,7 @@ fn locks_in_shared_memory_are_found() {
         memory.set(LIST + 0x1000, at, &state.to_ne_bytes());
     }
     assert_eq!(held(&memory), [Some(6), Some(7)]);
-    // Other numbers than it has for locks, and a mutex of something else.
+    // States that are not those of locks, and the mutex of another object.
     memory.set(LIST + 0x1000, 4, &4_i32.to_ne_bytes());
     assert_eq!(held(&memory), []);
     memory.set(LIST + 0x1000, 4, &0_i32.to_ne_bytes());

@@ -47,7 +47,7 @@ impl OpenMpi<'_> {
             let found = Piece::read(self.memory, ranks[source], OF_RANK_BYTES)?;
             (self.class_of(&found)? == OF_RANK).then_some(ranks[source])
         })?;
-        // The receives that wait for it are in a list in front.
+        // A list of waiting receives precedes the list of messages.
         let places = (WORD..OF_RANK_BYTES).step_by(WORD).rev();
         let mut places = places.filter_map(|at| of_rank.checked_add(at as u64));
         places.find(|at| {
@@ -66,7 +66,7 @@ impl OpenMpi<'_> {
         let message = |at| Piece::read(self.memory, at, MESSAGE_BYTES);
         let messages = items.filter_map(message);
         let messages = messages.filter(|one| usize::try_from(one.number(SOURCE)) == Ok(source));
-        // A program's tags are not negative: those of the library's collective operations are.
+        // Tags of the program are not negative, unlike those of the library's collective operations.
         let tags = messages.map(|one| one.number(TAG));
         tags.filter(|tag| *tag >= 0).collect()
     }

@@ -75,7 +75,7 @@ impl OpenMpi<'_> {
         for module in modules {
             let targets = self.kept(&module).chain(self.shared(&module));
             for target in targets {
-                // It names no rank where it is of all.
+                // A negative target stands for all ranks.
                 let target = match usize::try_from(target) {
                     Ok(rank) => module.ranks.get(rank).map(|rank| Some(*rank)),
                     Err(_) => Some(None),
@@ -97,7 +97,7 @@ impl OpenMpi<'_> {
         let bytes = WINDOWS_MAX as usize * WORD;
         let read = |address| Piece::read_some(self.memory, address, bytes);
         let mut lists = head.words().filter_map(read);
-        // The first one is that of no window.
+        // The first entry of the list is `MPI_WIN_NULL`.
         let all = lists.find(|all| self.is_of(all.word(0), WINDOW))?;
         let all = all
             .words()
@@ -131,7 +131,7 @@ impl OpenMpi<'_> {
         let places = (0..module.piece.0.len() / WORD).map(|at| at * WORD);
         let kept = places.flat_map(move |at| {
             let word = module.piece.word(at);
-            // In a table, in a list that has a place for each rank, in the module itself.
+            // Locks are in a hash table, in a list with an entry for each rank, or in the module itself.
             let mut kept = match self.class_of_class(word).as_deref() {
                 Some(TABLE) => self.entries(&module.piece, at).unwrap_or_default(),
                 Some(_) => vec![module.address + at as u64],
