@@ -59,7 +59,7 @@ fn build() -> PathBuf {
     if folder.ends_with("release") {
         command.arg("--release");
     }
-    // What cargo tells a test of its package would have build scripts run anew.
+    // The variables that cargo sets for a test of its package would make build scripts run again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         let of_package = [

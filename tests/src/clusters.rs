@@ -141,7 +141,7 @@ impl Shell {
             &user,
             "--clear-groups",
         ];
-        // Whoever is no root is an ordinary user already.
+        // Without root rights this is an ordinary user already.
         if nix::unistd::geteuid().is_root() {
             all.extend(lower.map(str::to_owned));
         }

@@ -50,11 +50,11 @@ pub fn held_ranks_end_well<'a>(place: &'a Place, compiler: Compiler, sdm: &dyn F
     let (there, never) = (place.path().join("there"), "/nonexistent");
     fs::write(&there, "").expect("a file");
     let there = there.to_str().expect("text");
-    // One rank: a launcher may kill the others when the first ends with another code than 0.
+    // One rank: a launcher may kill the others when the first ends with a code other than 0.
     let done = sdm(1).args(["--batch", "--no-report"]);
     let done = done.program(&program, &[there]).finish().code(7);
     assert!(done.out.contains("rank 0: sum 0\n"), "{done}");
-    // It runs to its end without gdb, as its launcher lets go of it.
+    // The job runs to its end without gdb, as its launcher releases it.
     let done = sdm(2).lines(&["detach"]).program(&program, &[there]);
     let done = done.finish().code(0);
     done.expect_part("detach", "sdm stays until they have ended");

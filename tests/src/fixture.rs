@@ -81,7 +81,8 @@ pub fn compile(compiler: Compiler, name: &str, options: &[&str], program: &Path)
     }
     let kept = kept_in().join(format!("{name}-{:032x}", key.digest128()));
     if !kept.is_file() {
-        // Another test that compiles the same now puts the same into its place. Two of them may have the same pid.
+        // Another test that compiles the same program replaces it by an equal one. Two of the tests may have the same
+        // pid.
         let own = kept.with_extension("XXXXXX");
         let own = nix::unistd::mkdtemp(&own).expect("a folder to compile in");
         run(&command, &source, options, &own, name);

@@ -139,7 +139,7 @@ fn run(page: &Page, place: &Place, prepare: impl FnOnce(&mut Command)) -> Vec<St
         let name = source.file_name().expect("it has a name");
         fs::copy(&source, place.path().join(name)).expect("there is room");
     }
-    // `mpicc` and `mpirun` are Open MPI's, whatever else this machine has.
+    // `mpicc` and `mpirun` are Open MPI's, whatever else is installed.
     let bin = place.path().join("bin");
     fs::create_dir_all(&bin).expect("there is room");
     for name in ["mpicc", "mpirun"] {
@@ -155,7 +155,7 @@ fn run(page: &Page, place: &Place, prepare: impl FnOnce(&mut Command)) -> Vec<St
     let output = bash.output().expect("bash runs");
     place.assert_gone();
     let text = String::from_utf8_lossy(&output.stdout);
-    // Said to root alone.
+    // These lines are printed for root alone.
     let lines = text
         .lines()
         .filter(|line| !line.ends_with("as this is root"));

@@ -135,7 +135,7 @@ impl Mutator {
     }
 
     fn byte(&mut self) -> u8 {
-        // What lengths and tags are made of comes more often.
+        // Bytes that are typical for lengths and tags are more frequent.
         match self.below(4) {
             0 => [0, 1, 0x7f, 0x80, 0xff, b'"', b'\\', b'\n'][self.below(8)],
             _ => self.0.word().to_le_bytes()[3],

@@ -78,7 +78,7 @@ impl HeldJob {
     /// Where that does not come about.
     #[must_use]
     pub fn start(mut launcher: Command, folder: &Folder, program: &Path, ranks: u32) -> Self {
-        // Nothing is built beside ranks that spin.
+        // The binaries are built before the ranks spin.
         let _ = crate::binaries::folder();
         let go = folder.0.join("go");
         let _ = std::fs::remove_file(&go);
@@ -161,7 +161,7 @@ impl HeldJob {
 
 impl Drop for HeldJob {
     fn drop(&mut self) {
-        // A test that failed leaves no job behind.
+        // A failed test leaves no job.
         for pid in descendants(self.starter.id()) {
             let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
         }

@@ -89,7 +89,7 @@ impl Running<'_> {
     pub fn stop(&mut self, ranks: &str) {
         self.questions.interrupted();
         let mark = self.out.mark();
-        // A signal that comes behind its echo is for the `wait`.
+        // A signal after the echo of `wait` is for the `wait`.
         self.ask(&format!("wait {ranks}"), "(sdm) wait ");
         processes::signal(self.pid(), Signal::SIGINT);
         self.out.wait_each(mark, ranks, "interrupted");

@@ -88,7 +88,7 @@ impl Ledger {
             self.missing.union_with(tasks);
             self.reasons.push(format!("{tasks}: {why}"));
         }
-        // Of somebody missing it can turn out that his server is gone.
+        // A missing task may turn out to be lost with its server.
         let may_be_lost = self.open.union(&self.missing);
         assert!(lost.is_subset(&may_be_lost), "{lost} lost, but counted");
         self.open.subtract(lost);

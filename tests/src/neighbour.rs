@@ -276,7 +276,7 @@ impl Neighbour {
 impl Drop for Neighbour {
     fn drop(&mut self) {
         self.end_all();
-        // A folder under /tmp that stays is no harm.
+        // A left-over folder under /tmp is harmless.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -295,7 +295,7 @@ impl Marker {
     /// A line of shell that makes the file, with the user id of the process that executes it.
     #[must_use]
     pub fn shell(&self) -> String {
-        // The next one is somebody else, perhaps, and writes to the same file.
+        // The next process may be another user's, and writes to the same file.
         format!("(umask 0; id -u >>'{}')", self.0.display())
     }
 

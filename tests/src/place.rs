@@ -139,7 +139,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // A folder under /tmp that stays is no harm.
+        // A left-over folder under /tmp is harmless.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }

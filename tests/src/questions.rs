@@ -125,9 +125,9 @@ pub(crate) fn enter_look(mark: &str, verb: &str, command: &Command, is_granted: 
     }
     let (arguments, variables) = (command.get_args(), command.get_envs());
     let words = format!("{:?} {variables:?}", arguments.collect::<Vec<_>>());
-    // Asked from another folder it is the same.
+    // The folder of the test does not distinguish two questions.
     let words = words.replace(mark, "");
-    // A watch is no question that has an answer.
+    // A watch is no question with one answer.
     if words.contains("--watch") {
         return;
     }

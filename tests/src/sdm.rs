@@ -218,7 +218,7 @@ pub fn command(place: &Place, program: impl AsRef<OsStr>) -> Command {
     command
         .current_dir(place.path())
         .env(MARK_VARIABLE, place.mark())
-        // Nobody's own settings.
+        // No user's own settings.
         .env("SDM_CONFIG", "/dev/null")
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")

@@ -219,7 +219,7 @@ impl Part {
             .script("left")
             .output()
             .expect("a script of ours");
-        // Where it fails it says why.
+        // A failing script prints the reason.
         let known = [known.stdout, known.stderr].concat();
         let known = String::from_utf8_lossy(&known);
         let is_stray = |pid: &u32| {
@@ -238,7 +238,7 @@ impl Drop for Part {
         if self.ends || std::thread::panicking() {
             return end(self.service);
         }
-        // What ends with the test takes its time.
+        // Processes that end with the test need some time.
         let deadline = Instant::now() + GONE_WITHIN;
         let mut left = self.left();
         while !left.is_empty() && Instant::now() < deadline {
@@ -269,7 +269,7 @@ impl Kept {
         let file = File::open(service.record()).ok()?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Err((_, Errno::EWOULDBLOCK)) => {}
-            // Nobody holds it.
+            // No keeper holds the lock.
             _ => return None,
         }
         let text = fs::read_to_string(service.record()).ok()?;
@@ -310,7 +310,7 @@ fn start(service: &Service) {
 fn end(service: &Service) {
     if let Some(kept) = Kept::of(service) {
         let _ = kill(Pid::from_raw(kept.keeper.cast_signed()), Signal::SIGTERM);
-        // Its keeper lets go of it last.
+        // The keeper releases the lock last.
         drop(lock(service.record()));
     }
 }

@@ -49,8 +49,8 @@ enum Kind {
 #[must_use]
 pub fn united(screen: &str) -> String {
     let mut kept: Vec<Entry> = Vec::new();
-    // Nothing joins what stands before the command, or before the task's last entry of the same lane:
-    // what a task prints and what happens to it come on two, and either may be the quicker.
+    // No entry is joined across the command, or across the task's last entry of the same lane. A task's output and
+    // its events come on two lanes, and either may be the quicker.
     let mut answer = 0;
     let mut behind: BTreeMap<(TaskId, bool), usize> = BTreeMap::new();
     for mut entry in entries(screen) {
@@ -122,7 +122,7 @@ pub fn whole(begun: &mut String, text: &str) -> Option<String> {
 
 fn entries(screen: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    // What stands before the first command is what happens at the start, and all there is where nobody gives commands.
+    // The text before the first command is that of the start, and the whole text of a session without commands.
     let mut runs = true;
     for line in screen.split_inclusive('\n') {
         if let Some(command) = command(line) {

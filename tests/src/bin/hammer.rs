@@ -44,7 +44,7 @@ fn run(mut args: impl Iterator<Item = String>) -> Result<bool, String> {
         println!("{file}: no law is broken");
         return Ok(true);
     }
-    // One broken target does not keep the others from being tried.
+    // A broken target does not prevent the run of the others.
     let broken = chosen
         .iter()
         .filter(|target| !report(target, executions, seed))
@@ -64,7 +64,7 @@ fn report(target: &Target, executions: u64, seed: u64) -> bool {
         }
         Err(input) => {
             let file = std::env::temp_dir().join(format!("sdm-fuzz-{name}"));
-            // What cannot be written is on the screen.
+            // If the file cannot be written, the input is on the screen.
             let _ = std::fs::write(&file, &input);
             println!("{name:12} BROKEN by {input:?}");
             println!("replay: scripts/fuzz --input {} {name}", file.display());

@@ -79,7 +79,7 @@ pub(super) fn core_files() -> Vec<Vec<u8>> {
         let notes = [note(3, &process), note(6, &vector)].concat();
         elf(4, &[(4, notes), (1, stack.to_vec())])
     };
-    // Where the stack stands is known once the rest is.
+    // The offset of the stack is known once the rest is built.
     let begin = (core(0).len() - stack.len()) as u64;
     vec![core(begin + path_in_stack), core(0)]
 }

@@ -259,7 +259,8 @@ pub(super) fn proxy_messages() -> Vec<Vec<u8>> {
 
 /// Choices of `fuzz_model`: a machine with nodes, a queue with a job, and processes that run and end on those nodes.
 pub(super) fn agents() -> Vec<Vec<u8>> {
-    // The kind, the parent's id, what happens, how many groups; of each its ids, how many attributes, and those.
+    // The kind, the parent's id, the action, the number of groups; for each group its ids, the number of attributes,
+    // and the attributes.
     let cluster = [
         &[1_u8, 0, 1, 2, 0, 0][..],
         &[2, 0, 1, 3, 0, 0],

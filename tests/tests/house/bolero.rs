@@ -8,7 +8,7 @@ fn feed(name: &str) {
     let targets = targets();
     let target = targets.iter().find(|target| target.name == name);
     let target = target.unwrap_or_else(|| panic!("no decoder {name}"));
-    // A dozen bytes can stand for a set of millions: there a run has time for few.
+    // A dozen bytes can encode a set of millions; for such decoders a run has time for few inputs.
     let runs = usize::try_from(target.quick).expect("a few thousand");
     bolero::check!()
         .with_iterations(runs)

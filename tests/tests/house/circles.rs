@@ -296,7 +296,7 @@ fn paths(text: &str) -> Paths {
             continue;
         }
         let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
-        // `pub(in crate::driver)` says who may see it, not what it needs.
+        // `pub(in crate::driver)` is a visibility, not a dependency.
         let line = match line.split_once("pub(in ") {
             Some((_, behind)) => behind.split_once(')').map_or("", |it| it.1),
             None => line,
@@ -412,7 +412,7 @@ fn all() -> BTreeSet<(String, String)> {
                 .or_insert(Crate { modules });
             let known = member.modules.entry(module).or_default();
             let Paths { imports, needed } = paths(source.shipped());
-            // A program's main file beside its library's is of the same module here.
+            // A program's main file next to its library's counts as the same module here.
             known.imports.extend(imports);
             known.needed.extend(needed);
         }

@@ -9,7 +9,7 @@ const TEXT: &str = ", String>";
 fn no_error_is_a_text() {
     let mut found = Vec::new();
     let all = sources::all();
-    // What tests share may say what is wrong in words.
+    // The shared code of tests may report errors as text.
     let shipped = all.iter().filter(|it| !it.is_test && it.member != "tests");
     for source in shipped {
         for (index, line) in source.shipped().lines().enumerate() {

@@ -67,7 +67,7 @@ fn a_newcomer_is_told_what_to_install() {
     ];
     let old = [("cargo", ""), ("rustc", "echo 'rustc 1.63.0'")];
     let ordinary = ("id", "echo 1000");
-    // Nothing is installed, or nothing but what tests can do without.
+    // Nothing is installed, or only packages that tests do not need.
     let nothing = [
         ("dpkg-query", "echo not-installed"),
         ("apt-get", "exit 100"),

@@ -20,7 +20,7 @@ fn printed() -> BTreeSet<String> {
             for (number, part) in reason.split(['{', '}']).enumerate() {
                 pattern += if number % 2 == 0 { part } else { "*" };
             }
-            // A reason that is made elsewhere names itself there.
+            // A reason that is a variable is found where it is made.
             if !["", "*"].contains(&&*pattern) {
                 found.insert(pattern);
             }

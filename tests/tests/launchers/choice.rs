@@ -81,7 +81,7 @@ fn ranks_that_are_each_alone_are_an_error_by_name() {
     let python = Path::new("/usr/bin/python3");
     let place = Place::new();
     let done = run(&place, &[], python, &[script]);
-    // Both print the same, together or one after the other.
+    // Both print the same, merged or one after the other.
     assert!(done.united().contains("[0-1] rank 0 of 1\n"), "{done}");
     let told = "ranks 0-1 (2): error: rank 0 of 1 in MPI_COMM_WORLD";
     assert!(done.united().contains(told), "{done}");

@@ -38,7 +38,7 @@ fn a_hanging_job_is_two_threads_and_a_step_says_who_does_not_arrive() {
         // Where all arrive a step is over for all.
         editor.ask("next", &json!({"threadId": 1}));
         assert_eq!(all_stopped(&mut editor)["reason"], "step");
-        // Rank 3 comes where it will hang, a step of the computation after others.
+        // Rank 3 stops where it will hang, one step of the computation after the others.
         let hangs = Place::line("halo.c", "MPI_Recv(&halo_from_left");
         let both =
             json!([{"line": hangs, "condition": "expected_tag == TAG_NEVER_SENT"}, {"line": line}]);
@@ -187,7 +187,7 @@ fn a_job_of_mpirun_is_attached_to_by_its_pid_and_runs_on() {
         "initialize",
         &json!({"adapterID": "sdm", "supportsProgressReporting": true}),
     );
-    // Who names no job is told which there are.
+    // Without a target, the error lists the possible jobs.
     let why = editor.refused("attach", &json!({}));
     assert!(why.contains(&format!("{} (", job.starter())), "{why}");
     editor.ask(
@@ -239,7 +239,7 @@ fn a_step_of_one_class_says_whom_it_waits_for() {
         editor.event("output");
     }
     assert_eq!(editor.unread("stopped"), 0);
-    // The others come too, and it is over for all.
+    // The other ranks arrive, too, and the step ends for all.
     editor.ask("sdm/scope", &json!({"scope": "all"}));
     editor.ask("next", &json!({"threadId": 1}));
     assert_eq!(all_stopped(&mut editor)["reason"], "step");

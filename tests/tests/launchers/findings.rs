@@ -25,7 +25,7 @@ fn what_address_sanitizer_finds_is_one_stop_of_all_that_do_it() {
             .spawn();
         sdm.out.wait(0, "ranks 0-3 (4): at main ()");
         sdm.ask("continue &", "AddressSanitizer: ");
-        // Who comes later says it for itself.
+        // Ranks that arrive later are reported separately.
         sdm.ask("[1-3] wait", "wait");
         sdm.ask("[1-3] ranks", &said);
         sdm.ask("[1-3] print i", "ranks 1-3 (3): 64\n");
@@ -177,7 +177,7 @@ fn what_ranks_lose_under_memcheck_is_in_the_report() {
             .lines()
             .find(|it| it.starts_with("ranks 1-2 (2)  stopped"));
         assert!(own.is_some_and(|line| line.contains(lost)), "{done}");
-        // What MPI loses as it begins and ends is nobody's.
+        // Leaks of MPI's own start and end are not attributed to a rank.
         assert!(done.out.contains("rank 0: exited normally"), "{done}");
         let report =
             std::fs::read_to_string(place.path().join("r.html")).expect("it was asked for");

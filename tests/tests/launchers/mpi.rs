@@ -111,7 +111,7 @@ fn a_rank_that_crashes_is_held_while_the_others_wait() {
     let crash = format!(
         "rank 2: received signal SIGSEGV, Segmentation fault, leave () at mpi_ends.c:{line}\n"
     );
-    // Who is in the sum and runs on stays in it.
+    // Ranks that are in the sum and run on stay in it.
     sdm.ask("[0-1,3] tbreak MPI_Allreduce", "breakpoint 1 in ");
     let mark = sdm.out.mark();
     sdm.ask("continue", &crash);
@@ -144,7 +144,8 @@ fn an_abort_is_held_and_then_ends_the_job() {
             .out
             .rsplit_once("(sdm) [2] continue &\n")
             .expect("it was given");
-        // The launcher kills ranks and servers in one go: of some their end is told, the others are lost with it.
+        // The launcher kills ranks and servers together: for some ranks the end is reported, the others are lost with
+        // their server.
         let (_, lost) = end
             .split_once("the launcher ended: ")
             .expect("it was waited for");
@@ -157,7 +158,7 @@ fn an_abort_is_held_and_then_ends_the_job() {
             .lines()
             .chain(lost.as_deref())
             .filter_map(united::told_of);
-        // Who is only not heard, or has not answered, may be there.
+        // Tasks that are only silent, or have not answered, may still exist.
         let gone = told.filter(|(_, what)| {
             !what.starts_with("lost, no answer") && !what.starts_with("not heard")
         });
@@ -211,7 +212,7 @@ fn the_launcher_carries_what_ranks_print_and_read() {
     sdm.ask("wait", "exited normally");
     let done = sdm.finish().code(0);
     assert!(!done.out.contains("[0] read"), "{done}");
-    // Nothing is merged, as nobody of ours sees it.
+    // The output is not merged, as it does not pass through SDM.
     let done = Sdm::run(&place, 2)
         .args(["--output", "launcher"])
         .lines(&["continue &", "wait"])

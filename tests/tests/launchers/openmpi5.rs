@@ -144,7 +144,7 @@ fn a_hung_job_is_attached_to_and_left_as_it_was() {
         .code(0);
     done.expect("[2] print rank", "rank 2: 2\n");
     done.expect_part("attach 0", "rank 0: attached, in MPI_Allreduce");
-    // What is in focus grows and shrinks with it.
+    // The focus grows and shrinks with the attached ranks.
     done.expect("print 1", "ranks 0-2 (3): 1\n");
     done.expect("print 2", "rank 0: 2\n");
     done.expect("print 3", "ranks 0-1 (2): 3\n");
@@ -237,14 +237,14 @@ fn a_job_survives_a_helper_that_is_killed_while_it_connects() {
     sdm_tests::fixture::compile(Compiler::C, "held_library", &options, &slow);
     let job = held_job(&mpi, &folder, &program);
     let server = job.starter();
-    // Who is stopped is not asked.
+    // A stopped server is not queried.
     stop(server);
     let refused = helper(&library(&mpi), server).output().expect("it runs");
     let said = String::from_utf8_lossy(&refused.stderr);
     let wanted = format!("prterun (pid {server}) is stopped and cannot answer");
     assert!(said.contains(&wanted), "{said}");
     processes::signal(server, Signal::SIGCONT);
-    // This one stops when it is about to be asked.
+    // This server is stopped when it is about to be queried.
     let mut asking = helper(&slow, server);
     let mut asking = asking.stdout(Stdio::null()).spawn().expect("it runs");
     until("the helper is held", || states(asking.id()) == [State('T')]);

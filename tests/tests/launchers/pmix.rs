@@ -344,7 +344,7 @@ fn a_rank_that_is_killed_is_told_and_the_others_stay() {
         .program(&held, &["/nonexistent", "0"])
         .spawn();
     sdm.out.wait(0, "ranks 0-2 (3): at main ()");
-    // From here on nothing happens to it that gdb has to do with.
+    // From here on gdb is not involved in any event of the job.
     sdm.ask("continue &", "[0] held 3\n");
     let is_held = |pid: &u32| {
         let variables = processes::of(*pid).environment().unwrap_or_default();
@@ -437,7 +437,7 @@ fn tools_see_the_job_and_harm_nobody() {
         .collect();
     assert_eq!(ranks.len(), 3);
     for pid in ranks {
-        // 6: it has come to the server.
+        // State 6: the process has connected to the server.
         let row = format!(": mpi_late, pid {pid}, state 6\n");
         assert!(told.contains(&row), "no {row:?} in {told}");
     }
@@ -450,7 +450,7 @@ fn tools_see_the_job_and_harm_nobody() {
     let many: Vec<_> = (0..30).map(|_| quiet().expect("python3")).collect();
     for (number, mut tool) in many.into_iter().enumerate() {
         if number % 3 != 0 {
-            // Another moment of what it does is its last, for each.
+            // Each tool is killed at another moment of its work.
             std::thread::sleep(std::time::Duration::from_millis(20));
             tool.kill().expect("it is ours");
         }

@@ -49,12 +49,12 @@ fn a_library_that_fails_is_told_and_costs_no_session() {
     let done = run("CRASHES").finish().code(0);
     let why = "ranks 0-1 (2): no PMIx server: sdm-pmix: killed by SIGABRT: the store is full; each MPI program is alone";
     assert!(done.out.contains(why), "{done}");
-    // What both print is one line where it comes within a moment.
+    // Equal output of both within a moment is one line.
     let printed = done.out.lines().filter(|line| !line.contains("error: "));
     let printed = printed.collect::<Vec<_>>().join("\n");
     assert!(lines_of(&printed).iter().all(|it| *it == alone), "{done}");
     if sdm_tests::run::is_full() {
-        // A minute is longer than a screen is waited for: its end is, by who runs the test.
+        // A minute is longer than the limit for a screen; the test runner limits this wait.
         let running = run("HANGS").spawn();
         while !running
             .out

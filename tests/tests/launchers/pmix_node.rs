@@ -63,7 +63,7 @@ fn a_server_is_its_nodes_own_where_that_has_none() {
     let listed = pps.arg("--system-server-first").output().expect("pps");
     let text = String::from_utf8_lossy(&listed.stderr);
     assert!(text.contains("Active nspaces: sdm-"), "{listed:?}");
-    // It is there already: the other session's rank waits for nothing.
+    // The file exists already: the other session's rank does not wait.
     fs::write(&second, "").expect("a file");
     let mut other = command(&place, sdm_tests::binaries::folder().join("sdm"));
     let words = [
@@ -175,7 +175,7 @@ fn tools_know_the_queues_of_the_clusters() {
         let told = python.output().expect("python3");
         String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned()
     };
-    // What it knew before is true for a while.
+    // The earlier answer is used for a while.
     let wanted = "pmix.qry.qlst: default\npmix.qry.qst: default=NORMAL\n";
     shell.wait_for(|| told() == wanted);
     assert_eq!(

@@ -52,7 +52,7 @@ impl<'a> Job<'a> {
         let held = place.compile("mpi_held", Compiler::OpenMpi);
         let [seen, go] = ["seen", "go"].map(|name| place.path().join(name));
         let script = waits_for_tools(&seen, &held, &go);
-        // What a shell is linked with does not say that a program of MPI is to come.
+        // A shell's libraries do not show that an MPI program will follow.
         let sdm = local(place, count).args(["--no-stop", "--no-holds", "--pmix", "on"]);
         let sdm = sdm.talk().program(Path::new("/bin/sh"), &["-c", &script]);
         Self::of(place, sdm, count, "waits")
@@ -138,7 +138,7 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
     assert_eq!(both.stderr, b"err\n", "{both:?}");
     assert_eq!(both.status.code(), Some(9), "{both:?}");
     job.sdm.out.wait(0, "rank 4: exited with code 9");
-    // A job can have ended before its tool hears of its start.
+    // A job can have ended before its tool is notified of its start.
     for _ in 0..10 {
         let mut quick = job.pmix(&["spawn", "-n", "1", "--", "/bin/echo", "out"]);
         let quick = quick.output().expect("sdm");
@@ -178,7 +178,7 @@ fn a_tool_sends_signals_and_hears_of_ends() {
     let sleep = sleep.wait_with_output().expect("it ends");
     assert_eq!(sleep.status.code(), Some(128 + 15), "{sleep:?}");
     let name = job.name.clone();
-    // By now it is there, or hears of this one as of an earlier one.
+    // By now the tool is connected, or will get this event as an earlier one.
     events.out.wait(0, &asleep);
     job.end(2);
     let printed = output.finish();
@@ -247,7 +247,7 @@ fn garbage_and_crowds_at_its_port_cost_nothing() {
         (0..=255_u8).cycle().take(100_000).collect(),
     ];
     for bytes in &garbage {
-        // It may hang up before it has read all.
+        // The server may hang up before it has read all.
         let _ = connect().write_all(bytes);
     }
     let servers = job.listed();

@@ -53,7 +53,7 @@ impl Job {
             assert!(count > 0, "the job ended before it was up");
             up += usize::from(line.contains("up"));
         }
-        // What it says at the end is read by nobody, and must not stop it.
+        // Output at the end has no reader, and must not block the process.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
     }
 
@@ -176,17 +176,17 @@ fn who_comes_while_daemons_are_started_stays_until_there_is_a_job() {
     std::fs::set_permissions(&agent, Permissions::from_mode(0o755)).expect("it is ours");
     let (agent, prefix) = (agent.to_string_lossy(), mpi.to_string_lossy());
     let options = ["--prtemca", "plm_ssh_agent", &agent, "--prefix", &prefix];
-    // Nobody is asked where they are.
+    // The hosts' addresses do not exist; they are never contacted.
     let options = [&options[..], &["--host", "10.255.255.1:1,10.255.255.2:1"]].concat();
     let mut job = Job::begin(&mpi, &place, &options);
-    // It takes tools before it starts daemons.
+    // The server accepts tools before it starts daemons.
     until("a daemon is started", || {
         go.with_extension("waited-for").exists()
     });
     let real = tool(&mpi, &place, job.pid());
     // The first one's starter dies.
     let mut starter = Command::new("sh");
-    // Its number comes before what it says itself.
+    // The pid is printed before the program's own output.
     starter.args(["-c", r#"sh -c 'echo $$; exec "$@"' sh "$@" & wait"#, "sh"]);
     starter.arg(real.get_program()).args(real.get_args());
     starter.envs(

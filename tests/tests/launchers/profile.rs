@@ -96,7 +96,7 @@ fn check_shares(record: &Value) {
         "{record}"
     );
     assert!(sum([ping, pong]) <= number(moves, "times"), "{record}");
-    // Every look was one of a rank with one thread of its own.
+    // Every snapshot was of one rank with one thread.
     assert_eq!(number(record, "looks"), number(record, "times"), "{record}");
     let classes = record["classes"].as_array().expect("classes").iter();
     let moved = classes.filter(|class| class["moved"] == true);

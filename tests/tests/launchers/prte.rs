@@ -154,13 +154,13 @@ fn every_verb_works_at_a_prte() {
             said.err
         );
     }
-    // What is written from now on.
+    // The output from now on.
     let io = prte.begun(&["io", &first], "hi\n");
     prte.go("first");
     let (_, code) = io.end();
     assert_eq!(code, Some(0));
     shell.wait_for(|| prte.listed().is_empty());
-    // The ends of jobs, also those of before.
+    // The ends of jobs, including earlier ones.
     let second = prte.job(1, "second");
     let events = prte.begun(&["events"], "PMIX_EVENT_JOB_END");
     assert!(events.said.contains("(earlier)"), "{}", events.said);
@@ -202,7 +202,7 @@ fn a_signal_reaches_one_rank_and_prterun_ends_with_it() {
     job.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
     let script = "trap 'echo rank $PMIX_RANK has it' USR1; while :; do echo hi of $PMIX_RANK; sleep 0.1; done";
     job.args(["-n", "2", "sh", "-c", script]);
-    // Whoever has written has set its trap.
+    // A process that has printed has set its trap.
     let mut job = Watched::of(job, "hi of 1\n");
     let pid = job.child.id();
     let listed = shell.sdm(&format!("pmix --pid {pid} list --json")).done();
@@ -267,7 +267,7 @@ fn its_jobs_are_those_of_a_cluster() {
     shell
         .sdm("submit -M dvm --debug -- sleep 1")
         .refused(1, "attach to it once it runs");
-    // The server is gone: that is told, and nothing else is lost.
+    // The server is gone: that is reported, and nothing else is lost.
     prte.end();
     let shell = &prte.shell;
     shell.wait_for(|| shell.sdm("queues").out.contains("STOPPED"));

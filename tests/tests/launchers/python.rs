@@ -47,7 +47,7 @@ fn stacks_and_bt_are_those_of_python() {
         .program(Path::new(PYTHON), &[script])
         .spawn();
     sdm.out.wait(0, "ranks 0-2 (3): at");
-    // Who is in its function of MPI and runs on stays in it.
+    // Ranks that are in their MPI function and run on stay in it.
     sdm.ask("set breakpoint pending on", "");
     sdm.ask("[0,2] tbreak MPI_Barrier", "breakpoint 1 ");
     sdm.ask("[1] tbreak MPI_Mprobe", "breakpoint 2 ");
@@ -100,7 +100,7 @@ fn hang_of_python(pid: u32) -> Option<&'static str> {
             .then_some("server")
             .or(state.has_ended().then_some("loader"));
     }
-    // Only who waits for Python's lock gives a time; who holds it sleeps.
+    // Only a thread that waits for Python's lock passes a time limit; the holder of the lock sleeps.
     let waits_for_lock = number == SYS_futex && arguments[3] != 0;
     let mut ids = process.thread_ids().ok()?;
     let is_holder = |id| {
@@ -134,7 +134,7 @@ fn arguments_of_a_call_are_those_that_mpi_was_given() {
     for rank in 0..4 {
         sdm.out.wait(0, &format!("rank {rank} is ready"));
     }
-    // It looks again until they have come to rest.
+    // `diagnose` samples again until the ranks are at rest.
     let told = sdm.ask("diagnose", " samples in ");
     assert!(told.contains("    root 0 ("), "{told}");
     assert!(!told.contains("in another communicator"), "{told}");
@@ -169,7 +169,7 @@ fn hangs_of_python_are_told() {
             .program(Path::new(PYTHON), &[script, way])
             .spawn();
         sdm.out.wait_each(0, "0-3", "at");
-        // Who is in its function of MPI and runs on stays in it.
+        // Ranks that are in their MPI function and run on stay in it.
         sdm.ask("set breakpoint pending on", "");
         sdm.ask("[0-2] tbreak MPI_Barrier", "breakpoint 1 ");
         let mark = sdm.out.mark();
@@ -194,7 +194,7 @@ impl Torchrun {
     fn start(way: &str) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/torch_hangs.py");
         let mut command = Command::new(PYTHON);
-        // With `--standalone` two of them on a machine would have one port, and end each other.
+        // With `--standalone`, two of them on a machine would use one port, and end each other.
         command.args(["-m", "torch.distributed.run", "--rdzv_backend", "c10d"]);
         command.args(["--rdzv_endpoint", "localhost:0"]);
         // Of the two numbers 0 and 3, which are usual, that of Debian knows neither with its Python.

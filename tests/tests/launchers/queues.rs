@@ -105,7 +105,7 @@ fn receives_and_sends_are_those_of_the_program() {
                 "rank 3: 1 pending receive: from rank 2, tag 99, MPI_COMM_WORLD, 8 bytes",
             ],
         ),
-        // Ranks of the communicator are others than those of the job.
+        // A communicator's ranks differ from those of the job.
         (
             "ring_of_some",
             &[
@@ -125,14 +125,14 @@ fn receives_and_sends_are_those_of_the_program() {
 fn who_has_no_such_library_says_so() {
     let place = Place::new();
     let mut sdm = hanging(&place, &["--launcher", "mpiexec"], Compiler::Mpich, "ring");
-    // The library is there once it says that it is ready.
+    // The library is loaded once the rank reports that it is ready.
     sdm.ask("tbreak say_ready", "breakpoint 1 ");
     let mark = sdm.out.mark();
     sdm.ask("continue", "(sdm) continue\n");
     sdm.out.wait_each(mark, "0-7", "stopped at breakpoint 1");
     let why = "ranks 0-7 (8): MPICH names no debug library that knows its queues";
     sdm.ask("queues", why);
-    // A command that fails is the last one of a session without a terminal.
+    // In a session without a terminal a failing command is the last one.
     let _ = sdm.finish();
 }
 
@@ -151,7 +151,7 @@ fn a_helper_that_is_killed_costs_its_answer_only() {
     let place = Place::new();
     let mut sdm = open_mpi(&place, "ring");
     wait_within_mpi(&mut sdm);
-    // Rank 3 names a library that stops whoever loads it: that one has not answered.
+    // Rank 3 names a library that stops the process that loads it: rank 3 gives no answer.
     let held = place.path().join("held.so");
     let library = library();
     let folder = library.parent().expect("it lies in one").display();

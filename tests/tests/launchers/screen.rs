@@ -35,7 +35,7 @@ fn ranks_are_told_apart_by_their_values_and_stepped_alone() {
         terminal.keys("c");
         // Each has another contribution, and the numbers are a histogram.
         terminal.wait_displayed(&["contribution: 4 values, 1 [", "rank 3: 4"]);
-        // One of them goes on alone, and stands elsewhere then.
+        // One rank continues alone, and then stops elsewhere.
         terminal.keys("3");
         terminal.wait_displayed(&["Enter focus"]);
         terminal.keys("\x1b[C\r");
@@ -46,7 +46,7 @@ fn ranks_are_told_apart_by_their_values_and_stepped_alone() {
         terminal.click("ranks 0,2-3 (3): add_up");
         terminal.wait_displayed(&["(sdm) focus 0,2-3", "[0,2-3: 3 stopped]"]);
         terminal.keys("a");
-        // A key is refused until the line before is carried out, which the keys that are offered show.
+        // Keys are refused until the previous line is executed; the offered keys show that.
         terminal.wait_displayed(&["(sdm) focus all", "[all 4: 4 stopped]", "arrows choose"]);
         quit(terminal);
     }

@@ -97,7 +97,7 @@ fn a_stopped_server_holds_nobody_whose_process_is_killed() {
     processes::wait_state(*server, "T");
     processes::signal(shims[&3], Signal::SIGKILL);
     gone(&place, &programs);
-    // mpirun ends a job of which a process was killed, and whoever is to end has the server go on.
+    // mpirun ends a job if one of its processes was killed, and a process that is to end makes the server continue.
     sdm.out.wait(0, "session ended: ");
     let done = sdm.finish().code(122);
     assert!(done.out.contains("the launcher ended: "), "{done}");

@@ -91,7 +91,7 @@ fn the_extension_of_vs_code_shows_and_asks_what_its_manifest_says() {
     node.arg(check).env("SDM", binaries::folder().join("sdm"));
     let said = run(&mut node);
     assert!(said.contains("the extension is whole"), "{said}");
-    // It is packed by its script, without npm.
+    // A script packs the extension, without npm.
     let pack = Path::new(env!("CARGO_MANIFEST_DIR")).join("../editors/vscode/package");
     ordinary::give(place.path());
     let packed = run(sdm::command(&place, pack).arg(place.path()));

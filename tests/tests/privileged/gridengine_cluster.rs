@@ -53,7 +53,7 @@ fn jobs_of_grid_engine_are_submitted_held_ended_and_looked_up_in_its_accounting(
     assert!(nodes.contains("ge1"), "{nodes}");
     let queues = shell.sdm("queues").done().out;
     assert!(queues.contains("all.q"), "{queues}");
-    // One that ends by itself, with what it has printed and its code.
+    // A job that ends by itself, with its output and exit code.
     let words = [
         "-x",
         "WORD=two words",
@@ -106,7 +106,7 @@ fn what_jobs_of_grid_engine_print_is_found_and_known_again_after_its_master_was_
     };
     let shell = shell();
     let folder = shell.place.path().display().to_string();
-    // What looks like an option of qsub's is an argument.
+    // Text that looks like an option of qsub's stays an argument.
     let text = "one\n#$ -N other\n#$ -t 1-3\ntwo";
     let job = shell.submit(&["--", "/bin/sh", "-c", "echo \"$1\"", "9lives", text]);
     shell.wait_job(&job, "exitCode", "0");
@@ -131,7 +131,7 @@ fn what_jobs_of_grid_engine_print_is_found_and_known_again_after_its_master_was_
     shell.wait_job(&merged, "exitCode", "7");
     let out = shell.sdm(&format!("logs {merged}")).done().out;
     assert_eq!(out, "out\nerr\n");
-    // Grid Engine goes, its cluster says so, and knows all again once it is back.
+    // Grid Engine goes down, its cluster reports that, and has all data again once Grid Engine is back.
     let master = master();
     as_manager(&["qconf", "-km"]);
     let is_well = || shell.state("g")["reason"].is_null();
@@ -164,7 +164,7 @@ fn jobs_of_several_slots_in_error_and_held_by_sdm_are_told() {
             .find(|it| it["attributes"]["systemJobId"] == job);
         found.map_or(Value::Null, |it| it["attributes"][id].clone())
     };
-    // Three slots: three processes, whatever rows there are.
+    // Three slots: three processes, whatever the number of rows.
     let sleep = [
         "--option=-pe",
         "--option=mpi",
@@ -184,7 +184,7 @@ fn jobs_of_several_slots_in_error_and_held_by_sdm_are_told() {
     shell.wait_job(&parallel, "jobState", "RUNNING");
     let _done = shell.sdm(&format!("cancel {parallel}")).done();
     shell.wait_job(&parallel, "jobState", "TERMINATED");
-    // One that cannot start says why.
+    // A job that cannot start has the reason.
     let lost = ["--directory", "/no/such/folder", "--", "true"];
     let lost = shell.submit(&lost);
     shell.wait_job(&lost, "jobStatus", "Eqw");
@@ -246,7 +246,7 @@ fn a_grid_rpc_client_has_its_jobs_in_grid_engine() {
     let refused = ["queue_name nosuch".to_owned(), place[0].clone()];
     let refused = client.create("/bin/true", &[], &refused);
     client.wait(&refused, "FAILED");
-    // EXIT ends what is left.
+    // EXIT ends the remaining jobs.
     let _left = client.create("/bin/sleep", &["1000"], &place);
     client.exit();
     let is_left = || shell.sdm("jobs").done().out.contains("RUNNING");

@@ -40,7 +40,7 @@ fn a_neighbours_scripts_are_not_executed() {
     };
     let (program, left) = plant_all(&users, Who::Neighbour, "planted");
     for who in [Who::Root, Who::User] {
-        // Root looks at the neighbour's process, the user at his own of the neighbour's program.
+        // Root inspects the neighbour's process; the user inspects his own process of the neighbour's program.
         let owner = match who {
             Who::Root => Who::Neighbour,
             other => other,
@@ -78,7 +78,7 @@ fn ones_own_scripts_are_executed() {
             let text = look(&users, Who::User, mode, &[], &gdb, &it);
             assert!(!text.contains(REFUSAL), "{text}");
             for (what, marker) in &left {
-                // Those of the folder are nobody's who asked for the program, and no gdb here has Scheme.
+                // Files of the folder apply to no program, and no gdb here has Scheme.
                 if what.ends_with("of the folder") || what.starts_with("scheme") {
                     marker.assert_absent(what);
                     continue;
@@ -87,7 +87,7 @@ fn ones_own_scripts_are_executed() {
                 fs::remove_file(marker.path()).expect("the mark is taken away");
             }
         }
-        // Root does not execute what another user could change.
+        // Root executes no file that another user could change.
         let text = look(&users, Who::Root, Mode::Stacks, &[], &gdb, &it);
         assert!(text.contains(REFUSAL), "{text}");
         for (what, marker) in &left {
@@ -112,7 +112,7 @@ fn a_librarys_own_printers_are_used_where_nobody_else_can_write() {
             assert!(text.contains("POINT(3, 4)"), "{mode:?}: {text}");
         }
     }
-    // Each of these lets somebody else in.
+    // Each of these modes gives another user access.
     for (path, mode) in [(&*script, 0o666), (folder, 0o777), (folder, 0o775)] {
         let is_own_group = mode == 0o775;
         if is_own_group {
@@ -125,7 +125,7 @@ fn a_librarys_own_printers_are_used_where_nobody_else_can_write() {
         let flat = flat(&text);
         let why = format!("others can write to {}", path.display());
         assert!(flat.contains(&why) && text.contains("x = 3"), "{text}");
-        // Who says so trusts it all the same.
+        // An explicit option overrides the check.
         let named = ["--printers", folder.to_str().unwrap()];
         for gdb in &gdbs {
             let text = look(&users, Who::User, Mode::Attach, &named, gdb, &it);

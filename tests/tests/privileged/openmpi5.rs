@@ -51,7 +51,7 @@ fn ranks_are_held_on_all_hosts_until_they_are_attached_to() {
     };
     let Some(_hosts) = Part::hosts() else { return };
     let place = Place::new();
-    // As a user's own ~/.ssh/config would, for the servers that are started beside the ranks.
+    // Acts as a user's own ~/.ssh/config, for the servers that are started on the ranks' hosts.
     let ssh = place.path().join("ssh");
     fs::write(
         &ssh,
@@ -105,11 +105,11 @@ fn a_job_on_several_hosts_is_found_through_its_pmix_server() {
     let done = sdm("stacks").args([&starter]).finish().code(1);
     assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
     assert!(done.out.contains("rank 1: main ()"), "{done}");
-    // Its gdbs on the hosts may take longer to let go than `sdm` waits for them.
+    // The gdbs on the hosts may take longer to detach than `sdm` waits for them.
     assert_eq!(looks(), before);
     let none = sdm("stacks").args(["pmix:nobodys@1"]).finish().code(2);
     let (_, known) = none.err.split_once("(known: ").expect("it lists them");
-    // Others may be known, or not be asked.
+    // Other namespaces may be known, or their servers not queried.
     let own = format!("-{starter}@1");
     let namespace = known.split([',', ')']).map(str::trim);
     let namespace = namespace.into_iter().find(|name| name.ends_with(&own));

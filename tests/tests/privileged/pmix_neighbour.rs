@@ -79,7 +79,7 @@ fn who_is_another_user_is_not_heard_and_garbage_costs_nothing() {
     let heard = neighbour.current_dir("/").output().expect("bash");
     assert_eq!(heard.stdout, b"over\n", "{heard:?}");
     tools_of_others_are_not_heard(&place);
-    // Root may do anything anyhow, and is let in with whatever it says.
+    // Root may do anything anyway, and is accepted whatever it sends.
     let connect = |_| TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     let mut streams: Vec<_> = (0..256).map(connect).collect();
     for stream in &mut streams {

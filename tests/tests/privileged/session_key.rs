@@ -62,9 +62,9 @@ fn no_process_shows_the_key() {
     start(&mut run);
     let key = key(&town);
     assert_eq!(who_shows(&key, "cmdline"), [""; 0]);
-    // Not even who was started with it: not the servers, nor the master, nor gdb, nor the program.
+    // Not even processes that were started with the key show it: the servers, the master, gdb and the program.
     assert_eq!(who_shows(&key, "environ"), [""; 0]);
-    // It is looked for rightly.
+    // The search itself works.
     let mut shows = process::Command::new("sleep")
         .arg("1000")
         .env("SDM_KEY", &key)
@@ -112,7 +112,7 @@ fn a_server_that_crashes_leaves_no_core_file() {
         .filter(|name| name.as_encoded_bytes().starts_with(b"core"))
         .collect();
     assert!(cores.is_empty(), "{cores:?}");
-    // Others would have left one.
+    // Other processes would have left a core file.
     let crash = process::Command::new("sh")
         .args(["-c", &format!("{CORES}; kill -ABRT $$")])
         .arg(town.folder().join("sh"))

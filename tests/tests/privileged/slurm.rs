@@ -230,7 +230,7 @@ fn a_job_is_attached_to_on_its_nodes() {
     assert!(!done.out.contains("at their end"), "{done}");
     processes::signal(halted, Signal::SIGCONT);
     assert_eq!(looks(), before);
-    // What Slurm kills with the servers' step could not let go of anything.
+    // Processes that Slurm kills with the servers' step could not detach.
     for _ in 0..3 {
         let attached = sdm("attach")
             .args([&starter, "--ranks", "1-2"])
@@ -244,7 +244,7 @@ fn a_job_is_attached_to_on_its_nodes() {
     // The job by its number, and no server on the nodes of other ranks.
     let mut squeue = Command::new("squeue");
     squeue
-        // Jobs of before may be completing.
+        // Earlier jobs may still be completing.
         .args(["-h", "-t", "R", "-o", "slurm:%i"])
         .env("SLURM_CONF", CONFIG);
     let queue = squeue.output().expect("squeue runs");

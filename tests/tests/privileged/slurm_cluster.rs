@@ -104,7 +104,7 @@ fn an_mpi_job_is_submitted_seen_in_all_its_states_and_looked_into() {
     let said = shell.sdm(&format!("logs {job}")).done().out;
     assert!(said.contains("rank 3: sum 6"), "{said}");
 
-    // Somebody else's job is shown where everybody's are asked for.
+    // Another user's job is shown if all users' jobs are requested.
     let mut command = Command::new("sbatch");
     command.args(["--job-name=foreign", "--output=/dev/null", "--wrap", "true"]);
     let status = command.env("SLURM_CONF", CONFIG).current_dir("/").status();
@@ -203,7 +203,7 @@ fn parts_of_a_job_are_told_one_by_one_and_all_is_known_again_after_the_controlle
     processes::signal(pid, Signal::SIGTERM);
     let is_well = || shell.state("s")["reason"].is_null();
     shell.wait_for(|| !is_well());
-    // What was known is there meanwhile.
+    // The earlier data is shown meanwhile.
     let known = shell.sdm("jobs").done().out;
     assert!(known.contains(&format!("{number}+1")), "{known}");
     shell.wait_for(|| processes::parent(pid).is_none());
@@ -251,7 +251,7 @@ fn a_grid_rpc_client_has_its_jobs_in_slurm() {
     let refused = ["queue_name nosuch".to_owned(), place[0].clone()];
     let refused = client.create("/bin/true", &[], &refused);
     client.wait(&refused, "FAILED");
-    // A server that is killed leaves none in Slurm.
+    // A killed server leaves no job in Slurm.
     let left = client.create("/bin/sleep", &["1000"], &place);
     client.wait(&left, "ACTIVE");
     client.child.kill().expect("it runs");

@@ -33,7 +33,7 @@ fn an_mpi_job_is_submitted_held_released_and_looked_into_by_keys() {
     terminal.wait_displayed(&["-n 4 --queue debug -- ./mpi_held go"]);
     terminal.keys("\t\t\t--hold\r");
     terminal.wait_displayed(&["PENDING", "JobHeldUser"]);
-    // What can not be done says why; what can is confirmed.
+    // An impossible action shows its reason; a possible one asks for confirmation.
     terminal.keys("ry");
     terminal.wait_displayed(&["$ sdm release s:1", "RUNNING"]);
     terminal.keys("h");
@@ -41,7 +41,7 @@ fn an_mpi_job_is_submitted_held_released_and_looked_into_by_keys() {
     terminal.wait_displayed(&["processes of s:1", "0-3"]);
     terminal.keys("\t\r");
     terminal.wait_displayed(&["> process", "held 4"]);
-    // Enter offers what a debugger can do: where its processes stand.
+    // Enter offers the debugger's actions, such as the stacks of the processes.
     terminal.keys("\r");
     terminal.wait_displayed(&["stacks    where its processes stand"]);
     terminal.keys("\r");

@@ -102,7 +102,7 @@ fn hosts_run_jobs_that_stay_without_their_agent() {
     wait_gone(&pids);
     let said = fs::read_to_string(record.join("out")).expect("its output");
     assert_eq!(said, "h2\nh2\n");
-    // Nobody is named: whoever has the fewest.
+    // No host is named: the one with the fewest jobs is taken.
     let anywhere = [("workingDir", &*folder)];
     talk.submit("JOB_2", "true", &anywhere)
         .expect("it is taken");
@@ -133,10 +133,10 @@ fn nobody_elses_client_is_spoken_to() {
         std::thread::yield_now();
     };
     let init = b"00000032 0001:00000000:00000002 00000003:2.0 00000004:1000";
-    // It may be gone before.
+    // The connection may be closed already.
     let _ = stream.write_all(init);
     let mut said = Vec::new();
-    // What was not read resets the connection.
+    // Unread bytes reset the connection.
     let _ = stream.read_to_end(&mut said);
     assert_eq!(said, b"", "nothing is said to it");
     assert!(path.exists(), "it is still waited for its own");

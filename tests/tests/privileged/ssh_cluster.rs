@@ -100,7 +100,7 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
     let seen = shell.sdm(&format!("stacks {target}"));
     assert_eq!(seen.code, Some(0), "{} {}", seen.out, seen.err);
     assert!(seen.out.contains("main ()"), "{}", seen.out);
-    // Doctor looks at the cluster, the job and the host, reached by the cluster's own options.
+    // `sdm doctor` checks the cluster, the job and the host, which is reached by the cluster's own options.
     let looked = shell.sdm(&format!("doctor {target}")).out;
     for line in [
         "  good    cluster        local on h2 answers",
@@ -115,7 +115,7 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
     assert_eq!(shell.sdm(&format!("logs {talks}")).done().out, "h2\n");
     output_is_followed(&shell, &folder);
 
-    // The connection is cut: what was known stays, as what it is, and the job runs on.
+    // The connection is cut: the earlier data stays, marked as stale, and the job runs on.
     for ssh in shell.place.pids("ssh") {
         // One that did something else may have ended by itself in between.
         processes::kill_if_there(ssh);
@@ -142,7 +142,7 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
         CONFIG,
     ];
     shell.words(&nowhere).refused(1, "no-such-host");
-    // It is not kept.
+    // The cluster is not kept.
     shell.sdm("cluster remove gone").refused(1, "not defined");
     shell.place.assert_gone();
 }
@@ -159,7 +159,7 @@ fn a_grid_rpc_client_has_its_jobs_on_a_host() {
     );
     shell.write_program(&agent, &text);
     let mut client = Client::start(&shell, "SDMssh");
-    // An executable that is here only is brought there, and removed.
+    // An executable that exists only here is copied to the host, and removed there.
     let program = shell.place.path().join("says");
     shell.write_program(&program, "#!/bin/sh\nhostname\necho $0\necho cried >&2\n");
     let attributes = [

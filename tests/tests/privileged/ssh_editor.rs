@@ -58,7 +58,7 @@ fn an_editor_starts_ranks_on_the_hosts_of_launch_json() {
         "{thread}"
     );
     end(editor);
-    // A host that is not there is an answer for a person.
+    // For a host that does not exist the user gets an error.
     let mut editor = Editor::new(&place);
     editor.ask("initialize", &json!({}));
     let configuration = json!({

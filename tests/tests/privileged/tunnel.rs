@@ -79,7 +79,7 @@ fn listen(folder: &Path) -> Child {
     let mut lines = BufReader::new(stderr).lines();
     let listens = lines.any(|line| line.expect("text").contains("Server listening"));
     assert!(listens, "sshd said no more");
-    // It goes on saying things that nobody reads; it must not wait for them.
+    // sshd prints more lines, and must not block on them.
     std::thread::spawn(move || lines.for_each(drop));
     sshd
 }
@@ -135,7 +135,7 @@ fn a_tunnel_carries_bytes_and_says_why_it_cannot() {
     let server = Server::start();
     server.put_on_path();
     let path = std::env::var("PATH").unwrap_or_default();
-    // The only test of this process, and before any other thread reads the environment.
+    // This is the only test of its process, and no other thread reads the environment yet.
     #[allow(unsafe_code)]
     // SAFETY: nobody else reads or writes the environment now.
     unsafe {
@@ -172,7 +172,7 @@ fn a_tunnel_carries_bytes_and_says_why_it_cannot() {
     assert_eq!(bytes, b"bye");
     here.close(conn);
 
-    // Nobody listens there any more: ssh's own words.
+    // No listener is left: the error is ssh's own message.
     there.stop_listening();
     let conn = here.connect(&through);
     let (bytes, error) = read_to_end(&mut here, conn);

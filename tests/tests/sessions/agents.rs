@@ -118,7 +118,7 @@ fn a_unix_socket_is_in_a_folder_of_the_users_alone_and_for_one_client() {
     let place = Place::new();
     let folder = place.path().join("private");
     let path = folder.join("agent");
-    // What a killed one has left behind is in nobody's way.
+    // Files of a killed agent do not block a new one.
     std::fs::create_dir(&folder).expect("a folder");
     std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("its owner");
     drop(UnixListener::bind(&path).expect("a socket"));
@@ -260,7 +260,7 @@ fn a_job_for_the_debugger_is_held_in_a_session_that_can_be_resumed() {
     let session = status
         .strip_prefix("debugged: sdm resume ")
         .expect("its session");
-    // Its keeper listens before it can be listed.
+    // The session's keeper listens before the session is listed.
     drop(connect(&runtime.join("sdm").join(session)));
     let mut sessions = Process::new(binaries::folder().join("sdm"));
     sessions.arg("sessions").env("XDG_RUNTIME_DIR", &runtime);

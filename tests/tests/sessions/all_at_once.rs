@@ -37,7 +37,7 @@ fn who_stands_under_gdb_goes_on() {
             wait_state(*pid, "T");
         }
         signal(gdb, Signal::SIGKILL);
-        // Who started it is stopped, and does not take it away.
+        // The parent is stopped, and so does not reap it.
         wait_state(gdb, "Z");
         for pid in all {
             // The second may go with the first.

@@ -20,7 +20,7 @@ fn those_below_a_server_that_stands_still_are_not_held_up() {
     // In the binomial tree servers 4, 5 and 6 are below it.
     let inner = processes::servers(place.mark())[&3];
     processes::signal(inner, Signal::SIGSTOP);
-    // Once: the second one would give the prompt back whatever is.
+    // One Ctrl-C: the second one would return to the prompt in any case.
     terminal.keys("\x03");
     terminal.wait("rank 3: not heard for a while");
     terminal.wait("(sdm) ");

@@ -120,7 +120,7 @@ fn an_open_mpi_job_is_attached_to_and_left_as_it_was() {
     let said = check(&["stacks", &starter], 1, &["rank 1: main ()", waiting]);
     assert!(said.contains("ranks 0,2-3 (3): main ()"), "{said}");
     assert_eq!(looks(&ranks), before);
-    // Some ranks only; those of the others are not touched.
+    // Only some ranks: the others are not touched.
     let said = check(
         &["stacks", &starter, "--ranks", "1"],
         0,
@@ -162,7 +162,7 @@ fn a_call_that_waits_does_not_outlive_the_server(starter: &str, ranks: &[u32], b
         let args = [starter, "--ranks", attached_to, "--timeout", "600"];
         let mut attached = Attached::new(&args, "attached");
         let own = descendants(attached.sdm.id());
-        // Who is just being attached to sleeps and is traced as well.
+        // A process during its attach sleeps and is traced as well.
         attached.say("print 1");
         attached.wait_for(": 1");
         // Not sleep: the kernel would go on with it where it interrupted rank 1 in a sleep of its own.
@@ -280,7 +280,7 @@ fn who_cannot_be_attached_to_is_told_why() {
         2,
         &["no runtime has given"],
     );
-    // One that starts nothing although it is called like one that does.
+    // A process with a launcher's name that starts nothing.
     let starter = folder.0.join("mpiexec");
     std::fs::copy("/bin/sleep", &starter).expect("a copy");
     let child = Sleeper(Command::new(&starter).arg("1000").spawn().expect("it runs"));
@@ -291,7 +291,7 @@ fn who_cannot_be_attached_to_is_told_why() {
         &["has started nothing on this machine"],
     );
     if nix::unistd::geteuid().is_root() {
-        // Somebody else, to whom the build's folder need not be open.
+        // Another user, who may have no access to the build's folder.
         let binary = folder.0.join("sdm");
         std::fs::copy(binaries::folder().join("sdm"), &binary).expect("a copy");
         let mut command = Command::new(&binary);

@@ -61,7 +61,7 @@ fn the_program_keeps_its_binding_and_its_debugger_has_none() {
         .spawn();
     sdm.out.wait_each(0, "0-1", "at main ()");
     check(&sdm, &work, |sets| sets == ["0", "0"], &all);
-    // What it starts itself is bound, too, and the whole of it still after it has run.
+    // The program is still bound while it runs, and so are its own children.
     sdm.ask("continue &", "spinning");
     check(&sdm, &work, |sets| sets == ["0", "0"], &all);
     sdm.ask("quit", "quit");
@@ -74,7 +74,7 @@ fn the_program_keeps_its_binding_and_its_debugger_has_none() {
         .program(&sum, &[])
         .spawn();
     sdm.out.wait_each(0, "0-1", "at main ()");
-    // A core each, with as many processors as a core has here.
+    // One core for each, with all processors of a core.
     let apart = |sets: &[String]| sets.len() == 2 && sets[0] != sets[1] && !sets.contains(&all);
     check(&sdm, &sum, apart, &all);
     sdm.ask("quit", "quit");

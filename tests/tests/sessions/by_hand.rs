@@ -122,7 +122,7 @@ fn a_partial_start_goes_on_without_those_who_are_not_typed() {
     let place = Place::new();
     let options = ["--start-wait", "15", "--partial"];
     let (sdm, commands) = shown_with(&place, ports(5), &options);
-    // Server 2 would be below server 1, and server 0 beside it.
+    // Server 2 would be below server 1, and server 0 next to it.
     let typed = [&commands[0], &commands[2]].map(|line| Typed::new(&place, line));
     let done = sdm.finish().code(0);
     let named = "ranks 0,2 (2): lost, no answer\n";
@@ -138,7 +138,7 @@ fn ports_that_strangers_have_are_passed_by() {
     let place = Place::new();
     let port = ports(2);
     let (sdm, commands) = shown(&place, port);
-    // One who says nothing, and one who says something else.
+    // A listener that sends nothing, and one that sends other data.
     let _silent = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
     let loud = TcpListener::bind(("127.0.0.1", port + 1)).expect("a free port");
     thread::spawn(move || {
@@ -176,7 +176,7 @@ fn no_key_stays_where_sdm_is_killed() {
     for mut it in [master, first] {
         it.0.child.wait().expect("it ends");
     }
-    // Whatever it has left has ended, too.
+    // All processes that `sdm` has left have ended, too.
     assert_eq!(sdm.finish().code, None);
     assert!(!key.exists(), "{}", key.display());
 }
@@ -212,7 +212,7 @@ fn key_file(place: &Place) -> PathBuf {
 fn a_master_without_a_front_end_says_so() {
     let place = Place::new();
     let key = key_file(&place);
-    // A port that nobody has: one that was just let go of, another test may be given.
+    // A port without a listener for certain: a port that was just freed could be given to another test.
     let at = "tcp://127.0.0.1:1";
     let master = binaries::folder().join("sdm-master");
     let run = |at: &str| {

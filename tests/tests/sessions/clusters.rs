@@ -81,7 +81,7 @@ fn a_job_is_submitted_watched_looked_at_and_ended() {
         .sdm(&format!("hold {runs}"))
         .refused(1, "start at once");
 
-    // It is not the manager's: it goes on without it, and another one ends it.
+    // The job does not depend on the manager: it runs on without it, and another manager ends it.
     let _done = shell.sdm("cluster stop here").done();
     assert_eq!(shell.state("here")["state"], "STOPPED");
     assert_eq!(shell.place.pids("sdm-rm here"), Vec::<u32>::new());
@@ -116,7 +116,7 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
     }
     let reason = shell.state("here")["reason"].to_string();
     assert!(reason.contains("its agent has ended"), "{reason}");
-    // What was known is shown, and as what it is.
+    // The earlier data is shown, marked as stale.
     let jobs = shell.sdm("jobs --json");
     let shown: Value = serde_json::from_str(&jobs.out).expect("JSON");
     assert_eq!(shown["clusters"][0]["stale"], true, "{shown}");
@@ -124,7 +124,7 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
     shell
         .sdm(&format!("cancel {job}"))
         .refused(1, "its agent has ended");
-    // Started anew it has its job.
+    // After a restart the manager has its job.
     let _done = shell.sdm("cluster start here").done();
     let _done = shell.sdm(&format!("cancel {job}")).done();
     shell.wait_job(&job, "jobState", "TERMINATED");
@@ -138,7 +138,7 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
         .refused(1, "its agent talks nonsense");
     let _path = shell.agent("gone", "#!/bin/sh\necho no license >&2\nexit 4\n");
     shell.sdm("cluster add left gone").refused(1, "no license");
-    // What could not be started is not kept, and what is kept and in trouble is not empty.
+    // A cluster that could not be started is not kept; a kept cluster in ERROR is not shown as empty.
     let listed = shell.sdm("cluster list").done().out;
     assert!(
         !listed.contains("odd") && !listed.contains("left"),
@@ -164,9 +164,9 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
     shell
         .sdm("cluster start late")
         .refused(1, "has not answered");
-    // Whatever becomes of others, this one is not touched.
+    // Faults of other clusters do not affect this one.
     assert_eq!(shell.state("here")["state"], "STARTED");
-    // One that stands still is not waited for for long.
+    // A stopped agent is not waited for for long.
     processes::signal(shell.pid("sdm-agent --rm local"), Signal::SIGSTOP);
     let _done = shell.sdm("cluster stop here left late").done();
     shell.place.assert_gone();

@@ -60,7 +60,7 @@ fn container(program: &Path) -> (Child, Vec<u32>) {
             .is_ok_and(|it| it.ends_with("mnt/inside"))
     };
     let mut found = Vec::new();
-    // A shell says that it has begun both before they have become the program.
+    // A shell reports that both have begun before they have executed the program.
     while found.len() < 2 {
         let below = processes::below(child.id());
         found = below
@@ -82,7 +82,7 @@ fn processes_in_a_container_are_attached_to_from_outside() {
     let (mut child, pids) = container(&folder.compile(Compiler::C, "loop"));
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let pids = pids.join(",");
-    // What they run is nowhere on this side: functions and lines come from the files in there.
+    // The program does not exist outside of the container: functions and lines come from the files inside.
     let done = Sdm::new(&place, "stacks").args(["--pids", &pids]).finish();
     assert!(done.out.contains("main () at loop.c:"), "{done}");
     let done = Sdm::new(&place, "attach")

@@ -98,7 +98,7 @@ fn core_files_without_ranks_are_called_by_pid_and_what_is_none_is_said() {
         let done = core(&place, &[], program, &[core_file]).code(2);
         assert!(done.err.contains(part), "{part}: {done}");
     }
-    // gdb itself says what it cannot read.
+    // gdb's own message names the memory that it cannot read.
     let done = core(&place, &[], "./work", &["cut", &one]).code(2);
     assert!(
         done.out.contains("cut") && done.out.contains("write_through"),

@@ -11,7 +11,7 @@ fn diagnose(place: &Place, way: &str) -> Value {
     let program = place.path().join("stuck");
     let mut lines = vec!["tbreak begin", "continue"];
     if way == "loop" {
-        // On a busy machine it would still be on its way there.
+        // On a busy machine rank 3 would not have reached the loop yet.
         lines.extend(["[3] tbreak spin", "[3] continue"]);
     }
     lines.extend(["continue &", "diagnose"]);
@@ -85,7 +85,7 @@ fn hangs_are_told_by_what_was_seen() {
             assert!(text(&found).contains(part), "{way}: {part}: {found:#}");
         }
     }
-    // A lock of ours on the file that all of them want.
+    // The test's own lock on the file that all ranks want to lock.
     let lock = std::fs::File::create(place.path().join("lock")).expect("a file for the test");
     lock.lock().expect("nobody else has it");
     let found = diagnose(&place, "file");

@@ -181,7 +181,7 @@ fn a_process_that_does_not_let_itself_be_looked_at() {
     let out = process.stdout.as_mut().expect("it is a pipe");
     out.read_exact(&mut ready).expect("it says so");
     let pid = process.id().to_string();
-    // Whose it is cannot be told, so nothing is looked for that these leave behind while it is there.
+    // The owner of such a process is unknown, so the search for left-over processes cannot be done while it exists.
     let said = |words: &[&str]| {
         let mut sdm = command(&place, binaries::folder().join("sdm"));
         let output = sdm.args(words).output().expect("it runs");
@@ -197,7 +197,7 @@ fn a_process_that_does_not_let_itself_be_looked_at() {
     assert_eq!(target["verdict"], "bad", "{target:#}");
     let remedy = target["remedy"].as_str().unwrap_or_default();
     assert!(remedy.contains("PR_SET_DUMPABLE"), "{target:#}");
-    // What is refused names the check.
+    // The error names the check.
     let (_, _, err) = said(&["stacks", &pid]);
     assert!(
         err.contains("`sdm doctor TARGET` looks into it: target"),
@@ -213,7 +213,7 @@ fn a_process_that_does_not_let_itself_be_looked_at() {
 fn a_gdb_that_is_too_old_is_refused_with_those_that_are_installed() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
-    // It answers as that gdb does, and is none.
+    // A script around the real gdb that reports version 8.2.
     let line = String::from("gdb \"$@\" | sed -u 's/^~\"GNU gdb .*/~\"GNU gdb (GDB) 8.2\\\\n\"/'");
     let old = script(place.path(), "old-gdb", &line);
     let done = Sdm::new(&place, "run")
@@ -252,7 +252,7 @@ fn a_host_is_asked_and_reached() {
         "bad",
         "{report:#}"
     );
-    // Another version's server there.
+    // A server of another version.
     let server = script(
         place.path(),
         "sdm-server",

@@ -174,10 +174,10 @@ fn what_a_gdb_lacks_is_found() {
     if let Some(deaf) = parts::crippled_gdb(&place, &["--deaf"]) {
         let found = done(&deaf, &path);
         let report = &found.out;
-        // A script around a gdb may hand on what its environment says.
+        // A script around gdb may pass on the fault that its environment sets.
         assert!(report.contains("cannot write"), "{found}");
     }
-    // The process that gdb is tried on lets nobody in.
+    // The process on which gdb is tried is not dumpable.
     let folder = Folder::new("shut");
     let shut = folder.compile(Compiler::C, "undumpable");
     fs::copy(&shut, place.path().join("cat")).expect("a copy");
@@ -252,7 +252,7 @@ fn an_ssh_that_does_not_work_is_found() {
         let sdm = Sdm::new(&place, "doctor").args(["--json"]);
         sdm.env("PATH", format!("{}:{path}", place.path().display()))
     };
-    // A real one, and a host that there is not.
+    // The real ssh, and a host that does not exist.
     if Command::new("ssh").arg("-V").output().is_ok() {
         let done = doctor().args(["--host", "nosuch.invalid"]).finish();
         assert_found(
@@ -286,7 +286,7 @@ fn an_ssh_that_does_not_work_is_found() {
             "check the host",
         ),
     );
-    // It reaches the host, where there is nothing.
+    // ssh reaches the host, where SDM is not installed.
     script(
         place.path(),
         "ssh",
@@ -330,7 +330,7 @@ fn a_cluster_and_a_slurm_that_are_not_there_are_found() {
 #[test]
 fn another_debugger_is_found() {
     let place = Place::new();
-    // What is in a place is gone when a command has ended: this one is not.
+    // Processes in a place must have ended when a command ends; this one runs on, so it is elsewhere.
     let folder = Folder::new("traced");
     let program = folder.compile(Compiler::C, "loop");
     let mut loops = Command::new(&program);

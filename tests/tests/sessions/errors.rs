@@ -332,7 +332,7 @@ fn what_breaks_the_python_of_gdb_is_named() {
         ("PYTHONHOME", "/nowhere".as_ref()),
         ("PYTHONPATH", folder.as_path()),
     ] {
-        // Some gdbs bring a Python of their own, which heeds neither.
+        // Some gdbs have a Python of their own, which ignores both variables.
         let mut gdb = Command::new("gdb");
         gdb.args(["-nx", "--batch", "-ex", "python print(1)"]);
         let plain = gdb.env(name, value).output().expect("gdb runs");

@@ -85,7 +85,7 @@ fn who_is_not_read_any_more_ends_as_by_sigpipe() {
 fn a_full_disk_leaves_no_empty_file() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let work = elsewhere.compile("work", Compiler::C);
-    // A file of no size is what a full disk has room for.
+    // A full disk has room only for an empty file.
     let prefix = [
         "/bin/sh",
         "-c",

@@ -36,7 +36,7 @@ fn stacks_that_differ_in_arguments_only_are_one() {
         "\n      number: 0 on ranks 0-2 (3); 7 on rank 3\n#1  ",
     );
     assert_eq!(done.answer("bt").matches("#0").count(), 1, "{done}");
-    // The class that was shown is that of all of them.
+    // A class number names a class of the last display of all ranks.
     done.expect_part("[@1] print number", "rank 3: 7\n");
 }
 

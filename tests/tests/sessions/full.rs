@@ -49,7 +49,7 @@ fn a_program_is_stepped_through_by_keys_and_its_values_differ() {
         "[all 4: 4 stopped]",
         "c continue",
     ]);
-    // The line that stands is no breakpoint any more, and one again.
+    // The breakpoint of the current line is deleted, and set again later.
     terminal.keys("b");
     terminal.wait_displayed(&["(sdm) delete 1"]);
     terminal.keys("n");
@@ -61,7 +61,7 @@ fn a_program_is_stepped_through_by_keys_and_its_values_differ() {
     ]);
     terminal.keys("f");
     terminal.wait_displayed(&["1 work.c: step_through"]);
-    // A rank is the focus: what is there is of it alone.
+    // One rank is the focus: the panels show only that rank.
     terminal.keys("3l\r");
     terminal.wait_displayed(&["(sdm) focus 1", "sdm [1: 1 stopped]"]);
     terminal.keys("a");
@@ -74,7 +74,7 @@ fn the_screen_and_the_prompt_alone_are_one_session() {
     let place = Place::new();
     let mut terminal = start(&place, "spin");
     terminal.keys(&format!(":print 40{CTRL_X}a"));
-    // What was being typed goes along, both ways.
+    // A line that was begun is kept when the screen is switched, in both directions.
     terminal.wait_displayed(&["[all 4: 4 stopped] (sdm) print 40"]);
     terminal.keys("+2\r");
     terminal.wait_displayed(&["ranks 0-3 (4): 42"]);

@@ -57,7 +57,7 @@ fn printers_that_the_settings_name_are_loaded() {
             .code(0);
         done.expect_part("print rank", "ranks 0-1 (2): COUNTED(0)\n");
     }
-    // A file of settings that others can write to names nothing.
+    // A settings file that other users can write to is not used.
     fs::set_permissions(&settings, Permissions::from_mode(0o666)).expect("it is ours");
     let done = Sdm::run(&place, 2)
         .env("SDM_CONFIG", &settings)
@@ -103,7 +103,7 @@ fn more_gdbs_than_memory_are_not_started_but_by_force() {
         "{refused}"
     );
     assert!(!refused.out.contains("total 6"), "{refused}");
-    // gdb then makes of it what it can.
+    // With --force gdb does as well as it can.
     let forced = run(&["--force"]).code(0);
     assert!(forced.out.contains("total 6\n"), "{forced}");
 }

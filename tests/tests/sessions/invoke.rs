@@ -20,7 +20,7 @@ fn jobs_are_started_told_of_once_and_destroyed() {
     client.write(&["QUERY_FEATURES".to_owned()]);
     assert_eq!(client.reply(), "SM");
     while client.reply() != "REPLY_END" {}
-    // What it prints is whole in the client's files before its end is told.
+    // All output is in the client's files before the job's end is reported.
     let files = ["o", "e"].map(|name| shell.place.path().join(name).display().to_string());
     let redirect = [
         "redirect_enable true".to_owned(),
@@ -53,7 +53,7 @@ fn jobs_are_started_told_of_once_and_destroyed() {
     let far = client.create("/bin/true", &[], &["jobmanager jobmanager-lsf".to_owned()]);
     client.wait(&far, "FAILED");
 
-    // One that runs has ended before its destruction is answered, and is done.
+    // A running job has ended before the answer to its destruction, and is DONE.
     let two = ["count 2".to_owned()];
     let runs = client.create("/bin/sleep", &["1000"], &two);
     client.wait(&runs, "ACTIVE");
@@ -118,7 +118,7 @@ fn an_mpi_program_runs_under_the_launcher_that_its_mpi_wants() {
             "redirect_enable true".to_owned(),
             format!("stdout_file {output}"),
         ];
-        // Rank 0 waits for a file that is there.
+        // Rank 0 waits for a file, which exists.
         let words = ["/dev/null", "0"];
         let job = client.create(program.to_str().expect("text"), &words, &attributes);
         // It ends with 7.
@@ -192,7 +192,7 @@ fn a_server_that_is_a_file_of_its_own_and_no_link_is_one_too() {
     let mut client = Client::start(&shell, "SDMlocal");
     let job = client.create("/bin/true", &[], &[]);
     client.wait(&job, "DONE");
-    // It, and its guard: what ran the job ends by itself.
+    // The server and its guard are left; the job's runner ends by itself.
     shell.wait_for(|| shell.place.pids("ng_invoke_server.SDMlocal").len() == 2);
     client.exit();
     shell.place.assert_gone();
@@ -216,7 +216,7 @@ fn whoever_is_killed_at_whatever_step_nothing_is_left() {
     ];
     for (step, what) in steps.iter().enumerate() {
         for who in ["client", "server", "guard", "runner"] {
-            // One that is killed before it has written that it is there is waited for half a minute.
+            // A runner that is killed before it has recorded its pid is waited for for half a minute.
             if who == "runner" && step < 3 {
                 continue;
             }
@@ -253,7 +253,7 @@ fn whoever_is_killed_at_whatever_step_nothing_is_left() {
                     }
                 }
             }
-            // The others go on, and end with their client.
+            // The other jobs run on, and end with their client.
             client.close();
             client.child.wait().expect("a child");
             for part in ["--guard-jobs", "--run-job", "sleep 1000"] {

@@ -79,7 +79,7 @@ fn a_session_outlives_its_terminals() {
     third.wait(": line 20 ");
     let (code, told) = say(&place, &["detach"]);
     assert_eq!((code, told.contains("goes on")), (Some(0), true), "{told}");
-    // A line that was begun here is shown from its beginning there.
+    // A line whose beginning was shown on this terminal is shown whole on the next.
     let (_, screen) = third.leave();
     let upto = screen.rfind("\nsdm: session held goes on").expect("told");
     let mut seen = line_numbers(&screen[..upto]);

@@ -48,7 +48,7 @@ fn a_file_in_a_folder_that_all_see() {
 
 #[test]
 fn a_host_that_does_not_see_the_file_says_so() {
-    // It is gone before the server looks.
+    // The file is removed before the server reads it.
     let town = Disturbed::new(
         r#"for word in "$@"; do [ "$before" = --handover ] && rm "$word"; before=$word; done"#,
     );
@@ -87,7 +87,7 @@ fn who_forks_servers_has_no_key() {
     let forkers: Vec<u32> = forkers.map(|(pid, _)| *pid).collect();
     assert_eq!(forkers.len(), 1, "{children:?}");
     let parts = memory(forkers[0]);
-    // Only root may look; nobody else gets so far.
+    // Only root may read the memory; for other users the test ends here.
     assert_eq!(parts.is_some(), nix::unistd::geteuid().is_root());
     for part in parts.into_iter().flatten() {
         assert!(!holds(&part, &key), "the key");

@@ -70,7 +70,7 @@ fn quit(mut terminal: Terminal<'_>, place: &Place, program: &str) {
 fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
     let place = Place::new();
     let program = place.compile("hangs", Compiler::OpenMpi);
-    // Rank 3 is in a call of the kernel in which nobody can stop it, until its child is gone.
+    // Rank 3 is in an uninterruptible system call until its child has ended.
     let mut terminal = start(&place, "./hangs in_kernel");
     terminal.keys("continue\n");
     terminal.wait("running: 0-3 (");
@@ -84,7 +84,7 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
         child = there.into_iter().find(is_child);
         child.is_some()
     });
-    // Whatever is told draws the prompt anew: this is the last of it.
+    // Every report redraws the prompt; this is the last one.
     terminal.wait_displayed(&["rank 3: has forked a process"]);
     let is_ready = |rank| printed_by(&terminal.shown(), TaskId(rank)) == ["ready"];
     until("all are ready", || (0..4).all(is_ready));
@@ -122,7 +122,7 @@ fn what_is_typed_meanwhile_stays_and_the_line_says_what_can_be_done() {
     terminal.wait("gives the prompt back > print 7*6x");
     terminal.keys("\x7f");
     terminal.wait("gives the prompt back > print 7*6");
-    // The line is drawn anew, and what was typed is there still.
+    // The line is redrawn with the typed text.
     terminal.wait("gives the prompt back > print 7*6");
     terminal.keys(CTRL_C);
     terminal.wait("interrupted");

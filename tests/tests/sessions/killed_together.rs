@@ -39,7 +39,7 @@ impl Cell {
         let mut rng = Rng::new(seed);
         let mut killed = vec!["gdb", "sdm-server", "sdm-warden", "sdm-master", "sdm"];
         rng.shuffle(&mut killed);
-        // One in two has nobody left who could undo anything.
+        // In half of the cases all processes are killed that could restore the job.
         if rng.one_in(2) {
             let count = rng.pick(&[1, 2, 3, 4]).expect("there are some");
             killed.truncate(count);
@@ -85,7 +85,7 @@ fn strike(cell: &Cell, running: &Running<'_>) {
         name => below(running.pid(), name),
     };
     let all: Vec<u32> = cell.killed.iter().flat_map(pids).collect();
-    // What is killed may take others with it.
+    // A killed process may end others.
     all.iter().for_each(|pid| kill_if_there(*pid));
     for pid in all {
         until("it is dead", || {

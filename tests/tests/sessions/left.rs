@@ -72,7 +72,7 @@ fn a_job_left_running_by_mpirun_comes_to_its_right_end() {
         for rank in 0..3 {
             done.expect_part("detach", &format!("rank {rank} of 3: sum 6\n"));
         }
-        // Some may have ended before it is told that the others run on.
+        // Some ranks may have ended before the report that the others run on.
         done.expect_each("detach", "0-2", "exited normally");
         assert!(!done.out.contains("lost"), "{done}");
     }

@@ -202,7 +202,7 @@ fn ten_megabytes_of_each_rank_come_whole_and_in_order() {
     let mut next: BTreeMap<u32, usize> = (0..4).map(|rank| (rank, 0)).collect();
     let mut bytes: BTreeMap<u32, usize> = next.clone();
     let mut last = BTreeMap::new();
-    // What was shown of lines whose rest was long in coming.
+    // The shown beginnings of lines whose rest came late.
     let mut begun: BTreeMap<u32, String> = BTreeMap::new();
     for shown in done.answer("continue").lines() {
         let Some((who, text)) = shown

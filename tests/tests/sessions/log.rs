@@ -37,7 +37,7 @@ fn pids(run: &Running<'_>) -> BTreeMap<u32, u32> {
 fn a_session_with_a_killed_server_is_told() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
-    // A chain, so that somebody is adopted.
+    // A chain of servers, so that one is adopted.
     let mut run = Sdm::run(&place, 3)
         .env("SDM_LOG", "info")
         .args(["--topology", "kary:1", "--tasks-per-server", "1"])
@@ -77,7 +77,7 @@ fn a_session_with_a_killed_server_is_told() {
     said("session{id=", "ends");
     let command = |(spans, _): &&(String, String)| spans.contains(":command{id=");
     assert!(spans.iter().any(|it| command(&it)), "{done}");
-    // All of one session, and nothing of it among what it shows.
+    // All lines belong to one session, and none is in the session's own output.
     let ids: Vec<&str> = spans
         .iter()
         .filter_map(|(spans, _)| spans.split(['{', ' ', '}']).find_map(session_of))

@@ -32,7 +32,7 @@ fn commands_that_are_shown_start_a_session() {
     let mut started: Vec<Child> = Vec::new();
     for (index, line) in commands.iter().enumerate() {
         let mut command = Command::new("/bin/sh");
-        // One of them gets the key on its standard input.
+        // One server gets the key on its standard input.
         let line = match index {
             3 => format!("exec {} <{key}", line.replace(key, "-")),
             _ => format!("exec {line}"),

@@ -24,11 +24,11 @@ fn an_error_is_a_stop_at_its_line_and_a_leak_is_one_at_the_end() {
         .program(&program, &[])
         .finish()
         .code(0);
-    // Each comes there when it does: what both are is told by `ranks`.
+    // The ranks stop at different times; `ranks` shows that both have the same error.
     let stopped = "ranks 0-1 (2)  stopped  Memcheck: ";
     let error = format!("{stopped}Invalid read of size 4, read_too_far () at memcheck.c:{line}");
     done.expect_part("ranks", &error);
-    // A process that it forks has no debugger: its error holds nobody.
+    // A forked process has no debugger: its error stops no process.
     done.expect_part("continue", "] the child has ended with 3\n");
     let place_of_it = "err]  Address is 0 bytes after a block of size 8 alloc'd\n";
     done.expect_part("continue", place_of_it);
@@ -74,7 +74,7 @@ fn it_is_interrupted_and_goes_on_and_stops_at_breakpoints() {
         sdm.out.wait_each(0, "0-1", "at main ()");
         sdm.ask("continue &", "spinning");
         for round in 0..2 {
-            // Each is where it is when it is asked.
+            // Each rank is somewhere in its loop when it is interrupted.
             sdm.ask("interrupt", ": interrupted");
             sdm.ask("wait", "wait");
             let sum = format!("ranks 0-1 (2): {}", 2 + round);

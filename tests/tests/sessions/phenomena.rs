@@ -114,7 +114,7 @@ const SYSTEM: &[Case] = &[
         fixture: "signals",
         args: &["die"],
         commands: &[
-            // The program handles it: it stops nobody unless that is said.
+            // The program handles the signal, which stops no rank unless the user asks for it.
             ("handle SIGFPE stop", "SIGFPE"),
             (
                 "continue",
@@ -311,7 +311,7 @@ fn a_daemon_goes_its_own_way_and_that_is_said() {
     let said = sdm.ask("continue", "rank 0: exited normally\n");
     let forked = "rank 0: has forked a process that runs without the debugger\n";
     assert!(said.contains(forked), "{said}");
-    // It lives, whatever has become of the session's task, until it wants to end.
+    // The daemon lives until it wants to end, whatever has happened to the session's task.
     assert!(!place.pids("daemonise").is_empty());
     File::create(place.path().join("leave")).expect("a file");
     let _done = sdm.finish().code(0);

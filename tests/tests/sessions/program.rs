@@ -106,7 +106,7 @@ fn under_the_local_launcher_only_what_the_guide_lists_differs() {
             "parents-session: 0 -> 1",
         ],
     );
-    // What this test asked for did arrive; the other launchers have a mind of their own.
+    // The inherited attributes did reach `sdm`; other launchers change them.
     let mask = |name: &str| u64::from_str_radix(&seen[name], 16).expect("a mask");
     let bit = |signal: Signal| 1 << (signal as u64 - 1);
     let ignored = bit(Signal::SIGHUP) | bit(Signal::SIGUSR2) | bit(Signal::SIGQUIT);

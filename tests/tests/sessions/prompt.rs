@@ -56,7 +56,7 @@ fn what_is_begun_at_the_prompt_is_taken_back_or_ended() {
     terminal.keys("\x04");
     terminal.wait("(sdm) ");
     terminal.ask("[1] whole 41", "rank 1: 42");
-    // An empty line says it again.
+    // An empty line repeats the last command.
     terminal.ask("", "rank 1: 42");
     terminal.keys("quit\n");
     terminal.wait("kill 2 tasks started here? (y/n/detach) ");
@@ -129,7 +129,7 @@ fn source_is_highlighted_unless_no_color_is_set() {
     ] {
         assert!(coloured.contains(part), "no {part:?} in {coloured:?}");
     }
-    // A start that takes more than a second is told in a line that is erased then, which is no colour.
+    // A start of more than a second shows a progress line, which is erased; the erase sequence is no colour.
     let plain = shell(&format!("NO_COLOR=1 {run}")).replace("\x1b[K", "");
     assert!(!plain.contains('\x1b'), "{plain:?}");
 }

@@ -190,7 +190,7 @@ fn strike(fault: &Fault, front_end: u32) -> Vec<(u32, String, Signal)> {
             .map(|it| it.0)
             .collect();
         let pid = rng.pick(&pids).expect("it is of this kind");
-        // Whoever stops `sdm` itself has it go on some time.
+        // SIGSTOP is not sent to `sdm` itself: a user who stops `sdm` continues it at some time.
         let is_own = pid == front_end || kind == "script";
         let signal = match *signal {
             Signal::SIGSTOP if is_own => Signal::SIGTERM,
@@ -253,7 +253,7 @@ impl Begun {
         let begin = Instant::now();
         let mut is_asked = false;
         while self.sdm.try_wait().expect("a child").is_none() && begin.elapsed() < END_WAIT {
-            // Nobody goes on with a gdb or a launcher that stands still, until a person ends that.
+            // A stopped gdb or launcher is never continued, so the user must end the session.
             if !is_asked && begin.elapsed() > PATIENCE {
                 is_asked = true;
                 let _ = kill(Pid::from_raw(self.sdm.id().cast_signed()), Signal::SIGTERM);
@@ -266,7 +266,7 @@ impl Begun {
         }
         let _ = self.sdm.wait();
         if used == Use::Keep {
-            // Its keeper outlives a terminal that was killed, as it is to.
+            // The session's keeper outlives a killed terminal, as intended.
             for (pid, _) in members().into_iter().filter(|(_, name)| name == "sdm") {
                 let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM);
             }

@@ -16,7 +16,7 @@ fn nobody_notices_that_gdb_does_not_know_all_registers() {
         return;
     };
     let work = place.compile("work", Compiler::C);
-    // As a person has it who adds to what was empty: the blank counts too.
+    // As if a user had appended to an empty variable: the leading blank counts, too.
     let own = format!(" {LIBM}");
     let atof = "print ((double (*) (const char *)) atof) (\"1.5\") / 2";
     let loaded = "print (char *) getenv (\"LD_PRELOAD\")";

@@ -148,7 +148,7 @@ fn what_was_known_last_is_kept_where_everything_is_killed() {
     let _program = place.compile("work", Compiler::C);
     let running = batch(&place, &["--report", "deep.html"], "spin").spawn();
     running.out.wait(0, "spinning");
-    // It is written anew every two seconds.
+    // The report is rewritten every two seconds.
     let written = || {
         record(&place, "deep.json")["output"]
             .to_string()

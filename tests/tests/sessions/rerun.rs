@@ -48,8 +48,8 @@ fn a_person_runs_the_job_again() {
     assert_eq!(before.len(), 1, "{before:?}");
     terminal.keys("run a 'b c'\ny\n");
     terminal.wait("starting anew: ./loop one : ./loop a 'b c'");
-    // Rank 1 has the breakpoint switched off, and runs on; whether rank 0's stop is shown before it is interrupted or
-    // with it is a matter of time.
+    // Rank 1 has disabled the breakpoint, and runs on. Rank 0's stop is shown before the interrupt or together with
+    // it, depending on the timing.
     let mut shown = terminal.wait("running: 1 ");
     until("rank 1 sleeps in its loop", || {
         place.pids("loop a b c").into_iter().any(sleeps_in_loop)
@@ -107,7 +107,7 @@ fn a_script_runs_an_mpi_job_again() {
             .program(&sum, &[])
             .finish()
             .code(0);
-        // It stands at a breakpoint's place already, so the job is started to come there.
+        // The job is already stopped at the breakpoint's place, so it is restarted to reach it again.
         done.expect_part("run", "ranks 0-2 (3): stopped at breakpoint 1, main ()");
         done.expect_part(
             "continue",
@@ -182,7 +182,7 @@ fn a_job_that_cannot_be_started_again_leaves_the_prompt() {
     processes::signal(launcher, Signal::SIGKILL);
     terminal.wait("the job is gone");
     terminal.wait("(sdm) ");
-    // A launcher that brings nobody is waited for until that is given up.
+    // A launcher that starts no server is waited for until the time limit.
     fs::remove_file(&mpirun).unwrap();
     let script =
         "#!/bin/sh\n[ $1 = --version ] && exec mpirun.openmpi --version\nexec sleep 1000\n";

@@ -49,7 +49,7 @@ fn equal_answers_of_one_servers_tasks_are_one() {
     let values = run.ask(&all, &evaluate("rank")).values();
     let ones = values.iter().filter(|(_, value)| *value == "1");
     assert_eq!(ones.map(|(task, _)| *task).collect::<IdSet>(), some);
-    // Those of one server run, those of the other answer.
+    // The tasks of one server run, those of the other answer.
     let going = run.send(&first, &Command::Continue, &SendOptions::default());
     let ledger = run.ask(&second, &evaluate("rank"));
     assert_eq!(ledger.answered, second);
@@ -74,7 +74,8 @@ fn of_a_killed_server_no_gdb_and_no_program_is_left() {
         (named("gdb"), named("work"), named("sdm-warden")),
         (6, 6, 1)
     );
-    // Some run, some stand still, and two have a gdb that reads no input: it waits for what it calls.
+    // Some tasks run, some are stopped, and two have a gdb that reads no input: it waits for the function that it
+    // calls.
     let going = IdSet::from_range(0..=2);
     let calling = IdSet::from_range(4..=5);
     let options = SendOptions::default();

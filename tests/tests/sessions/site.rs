@@ -51,7 +51,8 @@ fn the_sites_file_is_below_the_persons_own_and_each_origin_is_said() {
         "{done}"
     );
     assert!(is_said("launcher", "local", "own.toml:2"), "{done}");
-    // They are what a session is started by: there is no launcher of the site's name.
+    // The settings decide the start: with the user's file it is `local`; with the site's file alone it fails, as no
+    // launcher has that name.
     let program = place.compile("work", Compiler::C);
     let started = || sdm("run").args(["-n", "2"]).lines(&["print rank"]);
     let done = started().program(&program, &[]).finish().code(0);

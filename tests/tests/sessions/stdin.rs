@@ -100,7 +100,7 @@ fn a_terminal_is_read_in_its_foreground_only() {
     let line = format!("sdm run --batch --no-report -n 1 -- /bin/sh -c \"{script}\" &\n");
     terminal.keys(&line);
     terminal.wait("[0] ready");
-    // A stopped one would not show what comes now.
+    // A stopped rank would not show the following output.
     File::create(&go).expect("a file");
     terminal.wait("[0] went");
     terminal.keys("echo ty''ped\n");

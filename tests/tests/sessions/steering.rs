@@ -64,7 +64,7 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It is a child of this process, and has not ended before.
+        // The process is a child of this one that has not been waited for, so the pid is its own.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -115,7 +115,7 @@ fn names_in_a_program_and_of_a_process_are_shown_escaped() {
         "--match",
         &raw(&place, &["stacks", "--match", &format!("none{STEERING}")]),
     );
-    // It is found by its name; who has another one is named.
+    // The program is found by its name; processes with another name are listed.
     assert!(!steers(&raw(&place, &["stacks", "--match", "argv"])));
     let core = place.path().join("core");
     let mut gdb = Command::new("gdb");
@@ -185,7 +185,7 @@ fn what_is_typed_and_what_a_program_prints_is_shown_escaped() {
     let program = build(&place);
     let program = program.to_str().expect("a path of text");
     on_the_command_line(&place, program);
-    // At the prompt, as lines of a script, for the line editor takes such keys for its own.
+    // At the prompt the lines come from a script, as the line editor interprets such keys.
     let run = ["run", "-n", "1", "--launcher", "local"];
     for line in [
         format!("none{STEERING}"),
@@ -199,7 +199,7 @@ fn what_is_typed_and_what_a_program_prints_is_shown_escaped() {
         let args = [&run[..], &["-c", &line, "--", program, "end"]].concat();
         check(&line, &raw(&place, &args));
     }
-    // What it prints.
+    // The program's output.
     let args = [
         &run[..],
         &[

@@ -64,7 +64,7 @@ fn named(place: &Place, name: &str) -> Vec<u32> {
     };
     let mut found: Vec<u32> = held.map(|(pid, _)| pid).filter(is).collect();
     if name == "sdm-warden" {
-        // It has left no trace of what it was started with; its parent has.
+        // A warden does not have the mark of the session; its parent has.
         let servers = named(place, "sdm-server");
         let ours =
             |pid: &u32| is(pid) && processes::parent(*pid).is_some_and(|it| servers.contains(&it));
@@ -230,7 +230,7 @@ fn given_up(pids: &[u32], busy: Busy) {
     until("it stands still", || {
         processes::of(gdb).state().is_some_and(State::is_stopped)
     });
-    // From here on it is to attach.
+    // From here on gdb is to attach.
     relay.release();
     processes::signal(running.pid(), Signal::SIGINT);
     if busy == Busy::Running {

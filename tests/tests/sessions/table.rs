@@ -285,7 +285,7 @@ fn check_conditions(done: &Done, conditions: &[&str]) {
 fn each_sort_of_value_is_right_in_each_command() {
     let place = Place::new();
     let program = place.compile("sorts", Compiler::Cxx);
-    // gdb 13 takes no member by reference behind `&&`: `Cannot access memory at address 0x0`.
+    // gdb 13 cannot read a member by reference after `&&`: `Cannot access memory at address 0x0`.
     let all = format!("break look if {}", CXX_CONDITIONS[..13].join(" && "));
     let questions = questions(&CXX, &CXX_NUMBERS, &CXX_CONDITIONS);
     let done = Sdm::run(&place, 3)
@@ -391,7 +391,7 @@ fn an_editor_shows_each_sort_of_value() {
                 wrong.push(format!("variables {name}: {}", found["value"]));
             }
         }
-        // What stands below a structure by itself: what its references refer to is set there.
+        // Members of the structure: setting a reference member sets the value that it refers to.
         if compiler == Compiler::Cxx {
             let holder = shown.iter().find(|one| one["name"] == "holder");
             let holder = holder.expect("a variable");

@@ -14,10 +14,10 @@ fn a_job_is_seen_submitted_and_ended_by_keys() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut terminal = Terminal::run(&shell.place, "/usr/bin/env".as_ref(), &words, 120);
     terminal.wait_displayed(&["sleeps"]);
-    // What its agent tells comes without a key.
+    // Events of the agent appear without a key.
     let second = shell.submit(&["--name", "comes-later", "--", "sleep", "1000"]);
     terminal.wait_displayed(&["comes-later"]);
-    // Ctrl-L writes every cell anew.
+    // Ctrl-L redraws every cell.
     terminal.keys("1\x0c");
     terminal.wait_displayed(&["1 resource managers"]);
     terminal.keys("2");
@@ -26,7 +26,7 @@ fn a_job_is_seen_submitted_and_ended_by_keys() {
     terminal.wait_displayed(&["really?"]);
     terminal.keys("n");
     terminal.wait_displayed(&["not done"]);
-    // The selection is on the job that it was on before the other one came.
+    // The selection stays on its job when another job appears.
     terminal.keys("cy");
     shell.wait_job(&first, "jobState", "TERMINATED");
     terminal.keys(&format!(":cancel {second}\r"));
@@ -88,13 +88,13 @@ fn a_cluster_is_added_and_edited_and_a_job_submitted_by_forms_and_a_profile() {
     let known = config.join("clusters.toml");
     let is_changed = || std::fs::read_to_string(&known).is_ok_and(|it| it.contains("my own"));
     shell.wait_for(is_changed);
-    // A form's Enter is one key: what is missing is asked for before.
+    // Enter in a form is one key: missing values are reported before.
     terminal.keys("3n");
     terminal.wait_displayed(&["submit a job", "program: is needed, or a profile"]);
     terminal
         .keys("/bin/sh -c 'while :; do echo line $((i=i+1)); sleep 0.1; done'\t\t\t\t\ttalks\r");
     terminal.wait_displayed(&["--name talks", "talks", "RUNNING"]);
-    // What it writes is followed.
+    // The job's output is followed.
     terminal.keys("\t");
     terminal.wait_displayed(&["*processes of here:"]);
     terminal.keys("\r");
@@ -106,7 +106,7 @@ fn a_cluster_is_added_and_edited_and_a_job_submitted_by_forms_and_a_profile() {
     terminal.wait_displayed(&["--profile nap"]);
     terminal.keys("\r");
     terminal.wait_displayed(&["$ sdm submit --cluster here --profile nap:", "nap"]);
-    // It is told of a moment after it was submitted; nothing can be cancelled before.
+    // The job appears a moment after its submission; it cannot be cancelled before.
     terminal.keys("/nap\r");
     terminal.wait_displayed(&["/nap", "2 nap", "RUNNING"]);
     terminal.keys("cy");
@@ -155,7 +155,7 @@ fn it_is_used_by_mouse_with_keys_of_ones_own_and_remembers_how() {
     assert_eq!(code, 0);
     assert!(raw.ends_with("\x1b[?25h"), "the terminal is as it was");
     assert!(raw.contains("\x1b[?1000l") && raw.contains("\x1b[?1049l"));
-    // The next one begins where this one was left; it is told to leave the mouse alone.
+    // The next screen begins with the last panel of this one; an option turns off the mouse.
     let mut terminal = top(&shell, &["--no-mouse", "--linear"]);
     terminal.wait_displayed(&["*2 machines"]);
     terminal.keys("3");
@@ -197,7 +197,7 @@ fn it_is_suspended_resized_and_hung_up() {
     terminal.keys("exit\r");
     let (code, screen) = terminal.finish();
     assert_eq!(code, 0, "{screen}");
-    // Who has hung up leaves nothing behind.
+    // A terminal that hangs up leaves no process.
     let terminal = top(&shell, &[]);
     terminal.wait_displayed(&["no jobs: `n` submits one"]);
     sdm_tests::processes::signal(terminal.pid(), nix::sys::signal::Signal::SIGHUP);
@@ -226,7 +226,7 @@ fn little_is_written() {
     let frames = raw.matches("\x1b[?25l").count();
     let most = began.elapsed().as_millis() / 33 + 2;
     assert!((frames as u128) <= most, "{frames} frames of {most}");
-    // A frame of 120 columns and 40 lines is some 5000 letters; two rows of it change.
+    // A frame of 120 columns and 40 lines is some 5000 characters; two rows of it change.
     let bytes = raw.len() - before;
     assert!(bytes < 200 * 1000, "{bytes} bytes");
     terminal.keys("xq");

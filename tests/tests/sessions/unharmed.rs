@@ -169,7 +169,7 @@ impl Looked<'_> {
         let Self { verb, options, .. } = self;
         let place = Place::new();
         let hold = moment.hold(self.pids);
-        // One that is held nowhere is held behind the end.
+        // For a moment without a hold, the hold is one that never matches.
         let relay = Relay::new(&place, &hold.clone().unwrap_or(Hold::command(1, "^never$")));
         let sdm = Sdm::new(&place, verb)
             .ask_again("each look is disturbed at another moment, in another way")
@@ -194,7 +194,7 @@ impl Looked<'_> {
             "{verb} {options:?}, {blow:?}, round {round}, {moment:?}: {:?}",
             done.code
         );
-        // A watch goes on without a process whose gdb is gone, and says so.
+        // A watch goes on without the process whose gdb has ended, and reports that.
         let is_lost = done.out.contains("gdb is gone: gdb was killed");
         let is_told = match (blow, moment) {
             (Blow::KillGdb, Moment::Shown) => is_lost,
@@ -394,11 +394,11 @@ fn who_stands_at_a_breakpoint_outlives_gdb() {
                 .spawn();
             let _ = running.ask("break work.c:53", "breakpoint 1 at work.c:53");
             let _ = running.ask("continue", "stopped at breakpoint 1");
-            // Answered by all: each of them stands there.
+            // All tasks have answered, so each of them is stopped there.
             let _ = running.ask("print 40 + 2", ": 42");
             strike(Blow::KillGdb, gdb_of(pids[0]), &running);
             for (pid, before) in pids.iter().zip(&before) {
-                // The kernel lets go of it before it stops it.
+                // The kernel detaches the process some time after gdb's end, so the test waits.
                 until("it is as before", || look(*pid) == *before);
             }
             let _ = running.finish();

@@ -18,14 +18,14 @@ fn waiting(place: &Place) -> Child {
         .stdin(Stdio::piped())
         .stdout(Stdio::null());
     let process = command.spawn().expect("it was compiled");
-    // Nothing of it changes between two looks from the first one on.
+    // From the first snapshot on, nothing of the process changes.
     processes::wait_state(process.id(), "S");
     process
 }
 
 #[test]
 fn what_does_not_change_is_shown_once_and_the_end_is_told() {
-    // Only who traces a process hears how it has ended.
+    // Only a tracer gets a process's exit status.
     for (way, told) in [("snapshot", "gone: "), ("gdb", "exited")] {
         let (place, elsewhere) = (Place::new(), Place::new());
         let mut process = waiting(&elsewhere);
@@ -103,7 +103,7 @@ fn ctrl_c_shows_what_a_profile_has_by_then() {
     let running = Sdm::new(&place, "profile")
         .args([&*pid.to_string(), "--for", "3600"])
         .spawn();
-    // A look wakes it once or twice; the next one begins when the one before has been told.
+    // A snapshot wakes the process once or twice; the next one begins when the previous one has been reported.
     until("it was looked at again", || sleeps(pid) >= slept + 5);
     signal(running.pid(), Signal::SIGINT);
     let done = running.finish().code(0);

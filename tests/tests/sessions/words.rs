@@ -47,7 +47,7 @@ fn blocks_in_the_commands_of_a_breakpoint() {
         assert!(done.out.contains(printed), "no {printed} in {done}");
     }
     done.expect("print number", "ranks 0-1 (2): 2\n");
-    // A block that stands alone is refused, and the lines of before stay.
+    // An `else` without an `if` is refused, and the earlier lines stay.
     let done = Sdm::run(&place, 2)
         .lines(&["break twice", "commands", "if 1", "end", "else", "end"])
         .program(&work, &[])
@@ -73,7 +73,7 @@ fn sdms_own_directory() {
     done.expect("cd below", &format!("Working directory {here}/below.\n"));
     done.expect("!pwd", &format!("{here}/below\n"));
     done.expect_part("cd nosuch", "nosuch: No such file or directory");
-    // The program is the same one, and starts there.
+    // The program is the same, and starts in the new folder.
     let done = Sdm::run(&place, 2)
         .lines(&["continue", "cd below", "start", "gdb pwd"])
         .program("./work".as_ref(), &["exit"])
@@ -124,7 +124,7 @@ fn types_and_registers_are_answers_of_their_own() {
         .code(0);
     done.expect("whatis (char)1", "ranks 0-1 (2): type = char\n");
     done.expect("ptype 1 + 1", "ranks 0-1 (2): type = int\n");
-    // Where the program stands has a name, what it counts is there in both forms.
+    // The program counter is shown with its symbol, other registers in both forms.
     let named = |line: &str| line.contains(" = 0x") && line.contains(" <main+");
     let both = |line: &str| line.contains(" = 0x0  0");
     let shown = |is_it: &dyn Fn(&str) -> bool| done.out.lines().any(is_it);

@@ -102,21 +102,21 @@ fn stopped_servers_are_silent_and_come_back_during_commands() {
         let id = run.send(&all, &count_up(), &SendOptions::default());
         signal_all(&run, victims, Signal::SIGSTOP);
         let reported = run.wait_health(&stopped, Health::Silent);
-        // A query with a time-out is over although they stand still; who is missing is named.
+        // A query with a time limit ends although some servers are stopped; the missing tasks are reported.
         let begin = Instant::now();
         let query = run.send(&all, &evaluate("n"), &within(Duration::from_millis(400)));
         let ledger = run.finish(query);
         assert!(stopped.is_subset(&ledger.missing), "{:?}", ledger.reasons);
         assert!(ledger.lost.is_empty(), "{} are only stopped", ledger.lost);
         let answered = begin.elapsed();
-        // Those who do not stand still all answer, those below the stopped too.
+        // All tasks of running servers answer, also those below a stopped one.
         let others = all.difference(&stopped);
         assert_eq!(run.ask(&others, &evaluate("n")).answered, others);
         signal_all(&run, victims, Signal::SIGCONT);
         let back = run.wait_health(&stopped, Health::Reachable);
         let ledger = run.finish(id);
         assert_eq!(ledger.answered, all, "all did it in the end");
-        // What was missing follows, marked late (the ledger checks the mark).
+        // The missing answers follow, marked late (the ledger checks the mark).
         run.wait_until("late answers", |run| run.ledgers[&query].missing.is_empty());
         check_survivors(&mut run, &IdSet::new(), count);
         println!(

@@ -208,7 +208,7 @@ impl<'a> Soak<'a> {
         processes::signal(pid, Signal::SIGSTOP);
         self.count += 1;
         self.terminal().keys("set var n = n + 1\n");
-        // How long it stands still is the fault; nothing is waited for.
+        // The duration of the stop is the fault; this is no wait for a condition.
         thread::sleep(wait);
         processes::signal(pid, Signal::SIGCONT);
         self.check_count();

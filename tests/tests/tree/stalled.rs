@@ -112,7 +112,7 @@ fn peaks(run: &Run) -> BTreeMap<String, u64> {
 fn memory_is_bounded_an_interrupt_arrives_and_nothing_is_lost() {
     const { assert!(GROWTH_MAX < LINK_BULK_BYTES_MAX as u64 && BULK_WINDOW_BYTES <= 256 << 10) };
     let mut config = fake(TASKS, NOISY);
-    // Standing still for a while is no silence here, on a busy machine either.
+    // A stop for a while must not count as silence, even on a busy machine.
     config.config.ping_after = Duration::from_secs(30);
     let mut run = Run::start(&config);
     run.start_tasks();
@@ -125,7 +125,7 @@ fn memory_is_bounded_an_interrupt_arrives_and_nothing_is_lost() {
     while heard.lines.len() < TASKS as usize {
         assert!(heard.turn(&mut run, BOUND), "output");
     }
-    // Nobody reads, and nobody looks after the session either.
+    // No output is read, and the session is not driven.
     std::thread::sleep(STALL);
     for (who, peak) in peaks(&run) {
         let grown = peak - before[&who];
@@ -146,7 +146,7 @@ fn memory_is_bounded_an_interrupt_arrives_and_nothing_is_lost() {
     let under_way = heard.bytes - so_far;
     println!("{} KiB came before all had stopped", under_way >> 10);
     assert!(under_way < UNDER_WAY_MAX, "{under_way} bytes");
-    // What they had printed comes to its end, and nothing behind it.
+    // The rest of the printed output arrives, and no further output.
     let begun = Instant::now();
     while heard.turn(&mut run, QUIET) || !heard.lines.values().all(Lines::is_whole) {
         let cut = heard.lines.iter().filter(|(_, lines)| !lines.is_whole());

@@ -75,7 +75,7 @@ fn a_server_that_cannot_be_reached_is_named_with_where_and_why() {
         &error,
         &["server 4 on here", "tcp://127.0.0.1:1", "refused"],
     );
-    // Another session's server is there: it has another key.
+    // A server of another session listens there: it has another key.
     let mut other = Run::start(&fake(2, ""));
     let port = other.port(0);
     let error = refused_beside(&elsewhere(port), &mut other);

@@ -182,7 +182,7 @@ fn second_front_end(config: &LinkConfig, port: u16) {
 #[test]
 fn strangers_of_every_kind_change_nothing() {
     let mut town = Town::new();
-    // A user may begin with 1024 descriptors, fewer than there are strangers; the servers have what they had.
+    // A user's initial limit may be 1024 descriptors, fewer than there are strangers; the servers keep their limit.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("up to the hard limit");
     let (all, port) = (town.run.all(), town.port());
@@ -192,7 +192,7 @@ fn strangers_of_every_kind_change_nothing() {
     let elsewhere = LinkConfig::new(town.key.clone(), SessionId([7; 8]));
     for _ in 0..20 {
         let mut garbage = connect(port);
-        // It may be sent away before it has said all.
+        // The server may close the connection before all bytes are sent.
         let _ = garbage.write_all(&[0xa5; 4000]);
         is_sent_away(garbage);
         for config in [&other, &elsewhere] {
@@ -220,7 +220,7 @@ fn strangers_of_every_kind_change_nothing() {
     // Very many.
     for _ in 0..CROWD {
         held.push(connect(port));
-        // A process may not have as many descriptors; the server lets go of most at once anyway.
+        // A process may not have so many descriptors; the server closes most connections at once anyway.
         if held.len() == HELD_MAX {
             town.check(&all);
             held.clear();

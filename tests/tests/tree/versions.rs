@@ -67,7 +67,7 @@ fn a_server_refuses_a_caller_of_another_version_and_the_session_goes_on() {
         let preface = [b'S', b'D', b'M', 0, theirs, 0, 0, 0];
         stream.write_all(&preface).expect("it takes them");
         let mut answer = Vec::new();
-        // It says its own version, so that the caller can, and hangs up.
+        // The server sends its own version, so that the caller can report it, and closes the connection.
         stream.read_to_end(&mut answer).expect("its answer");
         assert_eq!(answer.len(), PREFACE_BYTES, "{answer:?}");
         assert_eq!(answer[..4], preface[..4]);

@@ -97,7 +97,7 @@ mod tests {
         let (wall, used) = (Duration::from_millis(12_345), Duration::from_micros(6_789));
         let line = line("launchers", "pmix::one", wall, used, 101);
         assert_eq!(line, "launchers\tpmix::one\t12.345\t0.007\t101\n");
-        // One that takes a part of it only: the rest is no line of its own.
+        // The file accepts only a part of the line: the rest must not become a line of its own.
         let mut short = [0_u8; 8];
         assert!(append(&mut &mut short[..], &line).is_err());
         let mut whole = Vec::new();

@@ -53,7 +53,7 @@ pub(crate) fn keep(mut words: impl Iterator<Item = OsString>) -> Result<ExitCode
     wait(owner, &signals, service, &renewals)?;
     let ended = run(service, "stop");
     super::end_leftovers(std::time::Duration::ZERO);
-    // Until now whoever wants another one waits.
+    // Until now, tests that need another keeper wait.
     drop(record);
     ended.map(|()| ExitCode::SUCCESS)
 }
@@ -75,7 +75,7 @@ fn run(service: &Service, verb: &str) -> Result<()> {
 /// become this process's descendants.
 fn renew(service: &Service, renewals: &UnixListener) -> Result<()> {
     let (mut test, _) = renewals.accept().context("a test")?;
-    // What is started is to hear of its children.
+    // The started script needs SIGCHLD.
     sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&signals()), None)?;
     let done = service.script("renew").stdin(Stdio::null()).output();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals()), None)?;
@@ -112,7 +112,7 @@ fn wait(owner: u32, signals: &SignalFd, service: &Service, renewals: &UnixListen
         while waitpid(None, Some(WaitPidFlag::WNOHANG))
             .is_ok_and(|status| status != WaitStatus::StillAlive)
         {}
-        // One that has ended before is not there.
+        // An owner that has already ended has no descriptor.
         let Some(owner) = &owner else { break };
         let waited = [owner.as_fd(), signals.as_fd(), renewals.as_fd()];
         let mut waited = waited.map(|it| PollFd::new(it, PollFlags::POLLIN));
@@ -129,6 +129,6 @@ fn wait(owner: u32, signals: &SignalFd, service: &Service, renewals: &UnixListen
             renew(service, renewals)?;
         }
     }
-    // What is started now is to hear of its children.
+    // Processes started from now on need SIGCHLD.
     sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&self::signals()), None).context("hear of children")
 }

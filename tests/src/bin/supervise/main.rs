@@ -96,7 +96,7 @@ fn inside(own: &Path, program: &Path, arguments: &[OsString]) -> Result<u8> {
     let user = ordinary_user(program);
     furnish(own, user)?;
     become_user(user)?;
-    // Another user's process has forgotten whose death it is to follow.
+    // A change of the user id clears the death signal.
     prctl::set_pdeathsig(Signal::SIGKILL).context("supervise: go with the test")?;
     let mut command = command(program, arguments, own);
     test_to_its_end(&mut command, test_of(arguments))
@@ -192,7 +192,7 @@ impl OwnFolder {
 
 /// Makes a home and a temporary folder in a folder that is the test's.
 fn furnish(own: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
-    // What root sets up for the ordinary user, and what that user's programs set up, lies in root's.
+    // Files that root prepares for the ordinary user, and files of that user's programs, are in root's folder.
     let (mode, temporary) = match user {
         None if geteuid().is_root() => (0o755, 0o1777),
         _ => (0o700, 0o700),
@@ -220,7 +220,7 @@ fn furnish(own: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
 
 impl Drop for OwnFolder {
     fn drop(&mut self) {
-        // The user cannot remove the folder itself where it lies in one of root's; then it stays, empty.
+        // The user cannot remove the folder itself if its parent is root's; then the empty folder stays.
         for inner in ["home", "tmp"] {
             let _ = fs::remove_dir_all(self.0.join(inner));
         }
@@ -242,7 +242,7 @@ fn fixtures_folder(program: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
 }
 
 fn command(program: &Path, arguments: &[OsString], own: &Path) -> Command {
-    // What a shell runs in the background is born deaf to SIGINT.
+    // A shell's background processes ignore SIGINT from their start.
     let mut command = Command::new("/usr/bin/env");
     command
         .args(["--default-signal=INT,QUIT", "--"])
@@ -265,7 +265,8 @@ fn command(program: &Path, arguments: &[OsString], own: &Path) -> Command {
     // The tests that have other hosts have devices that come and go, and need them.
     let has_hosts = name.starts_with("privileged-") && is_in_group("hosts", true);
     if !has_hosts {
-        // MPICH's UCX looks through all devices first and opens them then: of one that goes in between it says "No such device".
+        // MPICH's UCX lists all devices first and opens them then. For a device that was removed in between it prints
+        // "No such device".
         command.env("UCX_NET_DEVICES", "lo");
     }
     command

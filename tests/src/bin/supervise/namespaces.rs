@@ -89,7 +89,7 @@ pub(crate) fn within(own: &Path, program: &OsStr) -> Command {
     ]);
     command.args(["sh", "-c", MOUNTS, "sh"]).arg(own);
     if !is_root {
-        // Who may mount is root in there; the test is not.
+        // Mounting needs root in the namespace; the test itself keeps its user.
         let map = |option: &str, id: u32| OsString::from(format!("{option}={id}"));
         command.args(["unshare", "--user"]);
         command.arg(map("--map-user", geteuid().as_raw()));

@@ -199,7 +199,7 @@ fn what_was_kept_changes_with_the_version_only() {
     let why = "the version was 3 and is 2".to_owned();
     assert_eq!(judge(Some(&kept), &old, 2), Verdict::Refused(why));
     assert_eq!(judge(None, &old, 1), Verdict::Allowed(written(&old, 1)));
-    // Neither an entry nor all of them can be taken out and written anew with other bytes.
+    // Neither one entry nor all of them can be removed and rewritten with other bytes.
     let without = kept.replace("A::C\n", "");
     assert_eq!(judge(Some(&without), &changed, 3), Verdict::Edited);
     assert_eq!(judge(Some(""), &changed, 3), Verdict::Edited);

@@ -82,7 +82,7 @@ fn the_bytes_of_sets_are_kept() {
         set.encode(0, &mut bytes);
         assert_eq!(IdSet::decode(0, &bytes), Ok((set, bytes.len())), "{name}");
         tags.push(bytes[0]);
-        // The head says the form; the rest of a large one is the same again and again.
+        // The beginning shows the form; the rest of a large entry is repetitive.
         bytes.truncate(512);
         Entry {
             name: name.to_owned(),

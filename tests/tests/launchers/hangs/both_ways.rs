@@ -33,7 +33,7 @@ fn observed(job: &Job, folder: &Path, by: &str) -> Value {
     let samples = file["samples"].as_array_mut().expect("a list");
     for sample in samples {
         let sample = sample.as_object_mut().expect("an object");
-        // What the kernel counts is another time's, and whom a debugger holds is in another state.
+        // The kernel's counters are of another time, and the process states differ under a debugger.
         for field in ["cpu", "processes", "marks", "within"] {
             sample.remove(field);
         }

@@ -142,7 +142,7 @@ fn ranks_of_communicators_and_requests_are_those_of_the_job() {
 fn a_rank_that_was_killed_is_what_the_others_wait_for() {
     let folder = Folder::new("hangs-killed");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
-    // Its launcher would end the others otherwise.
+    // Otherwise the launcher would end the other ranks.
     let options = &[
         "--enable-recovery",
         "--mca",
@@ -216,7 +216,7 @@ fn who_is_not_looked_at_may_do_anything() {
         );
         assert!(found.to_string().contains("not looked at"), "{found:#}");
     }
-    // What these two wait for is each other, whatever the rest does.
+    // These two wait for each other, whatever the rest does.
     let job = Job::start(Under::new(Compiler::Mpich), &program, "pair");
     let found = told(PLAIN, &job, &["--ranks", "2-3"]).found;
     assert_eq!(found["step"], "deadlock", "{found:#}");

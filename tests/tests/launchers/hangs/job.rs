@@ -168,7 +168,7 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        // A rank that is stopped hears no other signal.
+        // A stopped rank reacts to no other signal.
         for pid in running(&self.program) {
             let pid = nix::unistd::Pid::from_raw(pid.cast_signed());
             // Its launcher may have ended it by then, as another one has gone.

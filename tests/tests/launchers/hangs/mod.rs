@@ -59,7 +59,7 @@ fn check(under: Under, program: &Path, expect: Expect) {
 /// The same, with the observations stored in a folder. Returns the record.
 fn check_and_keep(under: Under, program: &Path, expect: Expect, folder: Option<&Path>) -> Value {
     let way = expect.way();
-    // The test has it before any rank wants it.
+    // The test takes the lock before any rank asks for it.
     let lock = (way == "file_lock").then(|| {
         let path = program.with_file_name("file");
         let lock = std::fs::File::create(path).expect("a file of the test's");

@@ -58,7 +58,7 @@ fn pids_are_judged_by_their_ranks() {
 
 #[test]
 fn parents_that_wait_for_spawned_ranks_are_no_deadlock() {
-    // MPICH's ranks of this version do not come out of MPI_Comm_spawn here.
+    // With this version of MPICH, ranks do not return from MPI_Comm_spawn here.
     for (compiler, ranks) in [(Compiler::OpenMpi, 1), (Compiler::OpenMpi, 2)] {
         let folder = Folder::new("kids");
         let program = folder.compile(compiler, "mpi_kids");
@@ -114,7 +114,7 @@ fn a_rank_is_its_program_and_not_its_wrapper() {
         let place = Place::new();
         let done = said(&place, "stacks", &[&job.starter().to_string()]);
         job.finish();
-        // One may be in the sum already, for which the other one waits.
+        // One rank may be in the sum already, in which it waits for the other.
         let programs = all_told(&done.out, "main () at mpi_held.c:");
         assert_eq!(programs.to_string(), "0-1", "{wrapper:?}: {done}");
     }

@@ -35,7 +35,7 @@ fn a_report_follows_no_link_and_is_the_users_alone() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
-    // Without the sticky bit the kernel protects nobody from links.
+    // Without the sticky bit the kernel does not protect users from links.
     let shared = neighbour.shared();
     fs::set_permissions(&shared, Permissions::from_mode(0o777)).expect("it is ours");
     let victim = neighbour.plant(Who::User, "victim", 0o600, "the user's own");

@@ -258,7 +258,7 @@ fn a_folder_that_is_taken_is_another_one() {
     let taken = shared.join("sdm-65534");
     std::fs::create_dir(&taken).expect("a folder");
     neighbour.give(Who::Neighbour, &taken, 0o777);
-    // Another one of the same pattern, and a link to one of the user's own.
+    // Another folder with a name of the same pattern, and a link to one of the user's own.
     let decoy = shared.join("sdm-65534-0");
     std::fs::create_dir(&decoy).expect("a folder");
     neighbour.give(Who::Neighbour, &decoy, 0o777);

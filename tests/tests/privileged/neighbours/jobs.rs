@@ -106,7 +106,7 @@ fn a_login_that_calls_itself_so_is_not_executed() {
             }
             _ => {
                 told.expect(2, "belongs to user 65533 and you are");
-                // Root looks at the shell itself.
+                // Root inspects the shell itself.
                 assert!(
                     look(Who::Root).said.contains("wait"),
                     "{:?}",
@@ -158,7 +158,7 @@ fn a_table_leads_root_to_nobody_elses_processes() {
     let pids = [own.id(), roots.id()].map(|pid| pid.to_string());
     let job = |pids: &[&str]| {
         let starter = start(&neighbour, Who::Neighbour, &program, pids);
-        // Its last argument is there once it is itself.
+        // The last argument is visible once the program has been executed.
         let _ = neighbour.wait_for(&format!("mpirun {}", pids.join(" ")));
         starter
     };
@@ -174,7 +174,7 @@ fn a_table_leads_root_to_nobody_elses_processes() {
     assert!(!told.said.contains("rank 1"), "{told:?}");
     let _ = starter.kill();
     let _ = starter.wait();
-    // Nobody is left.
+    // No process of the user is left in the table.
     let mut starter = job(&[&pids[1]]);
     let pid = starter.id().to_string();
     let told = Outcome::of(&mut neighbour.sdm(Who::Root, ["stacks", &pid]));
@@ -209,7 +209,7 @@ fn another_users_library_has_nothing_of_root() {
         let words = if hidden { &["hidden"][..] } else { &[] };
         let mut server = start(&neighbour, Who::Neighbour, &program, words);
         let pid = server.id();
-        // Where a server has what it tells once only; it is there before anybody asks.
+        // The folder where a server has its rendezvous file; made before any query.
         let session = neighbour
             .home(Who::Neighbour)
             .join(format!("prterun.{pid}"));
@@ -232,8 +232,8 @@ fn another_users_library_has_nothing_of_root() {
         } else {
             assert!(told.code == Some(2), "{told:?}");
             let said = std::fs::read_to_string(marker.path()).expect("it was asked");
-            // One descriptor is that of the file into which the answer would go; by two its keeper hears of ends: its own and
-            // the server's, which are both the neighbour's processes.
+            // One descriptor is the output file. By two others the keeper notices ends: its parent's and the
+            // server's, which are both the neighbour's processes.
             assert_eq!(
                 said,
                 "user 65533 groups 0 session own privileges none descriptors 6 terminal none secret unseen folder /\n"

@@ -57,7 +57,7 @@ fn whoever_is_somebody_else_is_sent_away_at_once() {
         stranger
             .set_read_timeout(Some(Duration::from_secs(60)))
             .expect("a bound");
-        // The end, or a connection that is no more: nothing is said.
+        // The end of the stream, or a reset connection: no byte is sent.
         let received = stranger.read(&mut [0; 16]);
         let is_over = match &received {
             Ok(count) => *count == 0,
@@ -86,7 +86,7 @@ fn a_crowd_of_strangers_at_an_adapter_is_told_of_once() {
     let address = line.trim_end().strip_prefix("listening at ");
     let address: std::net::SocketAddr = address.expect("where").parse().expect("an address");
     let crowd = |count: u32| {
-        // Each waits until it is sent away.
+        // Each connection waits until the server closes it.
         let each = format!(
             "for n in $(seq {count}); do exec 3<>/dev/tcp/127.0.0.1/{}; read -r -u 3; done 2>&-",
             address.port()

@@ -110,7 +110,7 @@ fn a_link_to_the_systems_library_does_not_lead_the_systems_script_astray() {
     let source = users.plant(Who::Neighbour, "a/b/c/astray.cc", 0o644, source);
     let folder = source.parent().expect("a folder");
     symlink(library, folder.join("libstdc++.so.6")).expect("a link");
-    // As many folders up as the script goes.
+    // All parent folders that the script considers.
     for above in ["share", "a/share", "usr/share"] {
         let module = format!("{above}/gcc/python/libstdcxx/v6/__init__.py");
         users.plant(Who::Neighbour, &module, 0o644, marker.python());

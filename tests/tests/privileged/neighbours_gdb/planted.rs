@@ -104,7 +104,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It is gone where a test has ended it.
+        // The process has ended if a test has ended it.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -115,7 +115,7 @@ fn leave_core(running: &Running, core: &Path) {
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-iex", "set auto-load off"]);
     gdb.args(["-iex", "set debuginfod enabled off", "-p", &running.pid()]);
-    // gcore takes a path with line ends as it is.
+    // gcore accepts a path with line ends unchanged.
     let written = core.with_file_name("written.core");
     gdb.arg("-ex").arg(format!("gcore {}", written.display()));
     let done = gdb.current_dir("/").output().expect("gdb runs");
@@ -162,7 +162,7 @@ pub(super) fn look(
         Mode::Core => args.extend(["-c", "print here", program, core]),
     }
     let mut sdm = users.sdm(who, args);
-    // Where a .gdbinit would be looked for.
+    // The folder where gdb would look for a .gdbinit.
     sdm.current_dir(it.program.parent().expect("a folder"));
     let done = sdm.output().expect("sdm runs");
     let text = said(&done);

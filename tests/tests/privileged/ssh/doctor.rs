@@ -36,7 +36,7 @@ pub(super) fn a_host_is_looked_at(place: &Place) {
         assert_found(&done, &good(check, found));
     }
     what_ssh_refuses(place, &server);
-    // Its server is another version's, or is none.
+    // The host's server is of another version, or is no server.
     let said = r"printf 'sdm-doctor-version\t9.0.0\t250\nsdm-doctor-end\n'; cat >/dev/null";
     let other = script(place.path(), "server-other", said);
     let said = "sdm-server 9.0.0 is there";
@@ -49,7 +49,7 @@ pub(super) fn a_host_is_looked_at(place: &Place) {
         &nowhere,
         &bad(Check::Server, "does not run there", "--server-path"),
     );
-    // Nobody is let in but to sshd.
+    // Only connections to sshd are allowed.
     hosts_script(&["only-ssh", "1"]);
     let done = look(place, &server, &[]);
     hosts_script(&["mend", "1"]);

@@ -78,7 +78,7 @@ fn sums_are_right(place: &Place, sum: &Path) {
     ];
     let done = batch(place, 6, THREE).program(sum, &[]).finish().code(0);
     assert_eq!(lines_of(&done), expected(6, "sum 21"), "{done}");
-    // Each asks for what it needs instead of all being given all.
+    // Each process requests the data that it needs, instead of an exchange of all data.
     let done = batch(place, 4, TWO)
         .args(["--tasks-per-server", "1"])
         .args(["--env", one_by_one[0], "--env", one_by_one[1]])
@@ -316,11 +316,11 @@ fn a_tool_follows_and_steers_all_hosts(place: &Place) {
     output.out.wait(0, "waits\n");
     fs::write(&seen, "").expect("a file");
     sdm.out.wait(0, "held 4");
-    // It sends one on its way once the others are there; nobody minds that one.
+    // This sends a signal once all ranks have arrived; SIGURG is ignored by default.
     let urged = pmix(&["signal", name, "SIGURG"]).output().expect("sdm");
     assert!(urged.status.success(), "{urged:?}");
     let debugged = a_debugger_has_daemons_on_all_hosts(place, &server);
-    // By now it is there, or hears of the debugger's jobs as of earlier ones.
+    // By now the tool is connected, or will get the events of the debugger's jobs as earlier ones.
     events.out.wait(0, "PMIX_EVENT_JOB_END");
     fs::write(&go, "").expect("a file");
     sdm.out.wait_each(0, "0-3", "exited with code 7");

@@ -128,7 +128,7 @@ pub(super) fn a_hydra_job_is_attached_to_on_its_hosts(place: &Place) {
     processes::signal(attached.pid(), Signal::SIGKILL);
     assert_eq!(attached.finish().code, None);
     assert_eq!(looks(), before);
-    // A host that cannot be asked any more is said, and costs its own ranks only.
+    // A host that cannot be queried any more is reported, and costs its own ranks only.
     fs::write(&config, settings_without("10.77.0.3")).expect("a file");
     hosts_script(&["cut", "3"]);
     let done = look_at(place, "stacks", &job).finish().code(2);

@@ -129,7 +129,8 @@ fn on_four_hosts() -> SessionConfig {
 
 pub(super) fn a_host_that_is_cut_off_is_silent_and_comes_back_or_is_lost() {
     let config = SessionConfig {
-        // Below the host's first server the other one would be looked for while that is silent, and be lost before.
+        // Below the host's first server, the other server would be searched for while the first is silent, and be
+        // lost earlier.
         topology: Topology::Binomial,
         ..on_four_hosts()
     };

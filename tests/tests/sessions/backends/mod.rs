@@ -71,7 +71,7 @@ fn break_at_work(number: u32) -> Command {
 /// Lets the task run and waits until it does; the number of the command.
 fn running(stage: &mut Stage) -> u64 {
     let run = stage.send(Command::Continue);
-    // Answered behind it, by when gdb has let it run.
+    // This answer comes after gdb has let the task run.
     stage.ask(Command::Breakpoints).expect("a list");
     stage.check(Command::Status, "Status(Running)");
     run
@@ -322,7 +322,7 @@ fn a_detach_ends_a_run(stage: &mut Stage) {
     stage.check(Command::Detach, "Done");
     stage.check_answer(run, "Detached");
     stage.check(Command::Status, "Status(Detached)");
-    // Over gdb a kill also ends what was left running; a script has nothing to kill.
+    // With gdb, a kill also ends the process that was left running; a script has nothing to kill.
     let mut others = needing_a_process();
     others.retain(|command| *command != Command::Kill);
     for command in others {

@@ -206,7 +206,7 @@ impl Stage {
     fn turn(&mut self) {
         let timer = self.backend.poll_timeout();
         if self.watched.is_empty() {
-            // Nothing but a timer can happen: it is there now.
+            // Only a timer can fire, so the time jumps to it.
             self.now = timer.expect("something is to happen").max(self.now);
         } else {
             let now = Instant::now();
@@ -276,7 +276,7 @@ impl Drop for Stage {
             self.backend.shut_down(self.now, EndPolicy::KillStarted);
             self.drain();
             self.wait("the end", |stage| stage.backend.is_down().then_some(()));
-            // What was detached runs on; nothing of a test may.
+            // A detached process runs on; after a test it must not.
             self.backend.signal_left(Signal::SIGKILL as i32);
             let is_left = |stage: &mut Self| (!stage.backend.is_leaving()).then_some(());
             self.wait("the end of what was detached", is_left);

@@ -53,7 +53,7 @@ impl Tour {
     /// Waits for the one answer that all have given, in words.
     fn answer(&mut self, id: CommandId, what: &str) -> String {
         let ledger = self.run.finish(id);
-        // Who is done first may be told first; what they say is the same.
+        // The first finished task may be reported first; all answers are equal.
         let mut classes = ledger.classes.iter();
         let class = classes
             .next()
@@ -84,7 +84,7 @@ impl Tour {
     /// Sends a command that makes the tasks run, and checks the rows while they run. Returns the command's answer.
     fn during(&mut self, run: &Command, rows: Vec<(Command, &str)>) -> String {
         let id = self.send(run);
-        // Answered behind it, by when gdb has let it run.
+        // This answer comes after gdb has let the tasks run.
         self.ask(&Command::Breakpoints);
         self.rows(vec![(Command::Status, "Status(Running)")]);
         self.rows(rows);
@@ -110,7 +110,7 @@ fn tour(place: &Place, tasks: u32) -> BTreeSet<&'static str> {
     let mut tour = Tour::start(tasks);
     tour.rows(rows::before_the_start());
     let nosuch = Path::new("/nosuch");
-    // How much is free can change between two who look.
+    // The amount of free memory can change between two queries.
     let id = tour.send(&Command::Room(spec(&program)));
     assert_eq!(tour.run.finish(id).answered, tour.to);
     tour.rows(vec![

@@ -23,7 +23,7 @@ fn a_rank_is_debugged_beside_the_others() {
     let points = set(&mut other, &[json!({"line": back})]);
     assert_eq!(points[0]["verified"], true, "{points:?}");
     other.ask("configurationDone", &Value::Null);
-    // It is a session of one process, which stands where it stood.
+    // This is a session of one process, which is stopped at its former place.
     let stopped = other.event("stopped");
     assert_eq!(
         (&stopped["reason"], &stopped["threadId"]),
@@ -31,7 +31,7 @@ fn a_rank_is_debugged_beside_the_others() {
     );
     let main = other.threads();
     assert!(main[0].1.starts_with("rank 17: main work.c:"), "{main:?}");
-    // It moves alone, and the others hear of it.
+    // The process runs alone, and the other editors get events of it.
     editor.forget("thread");
     other.ask("continue", &json!({"threadId": 1}));
     let stopped = other.event("stopped");
@@ -75,7 +75,7 @@ fn a_rank_beside_the_others_moves_with_them_and_ends_with_their_session() {
     other.ask("configurationDone", &Value::Null);
     let why = other.refused("stackTrace", &json!({"threadId": 1}));
     assert!(why.contains("pause it first"), "{why}");
-    // The run was there before it came, and its end is heard all the same.
+    // The run began before this editor connected; its end is reported all the same.
     editor.ask("pause", &json!({"threadId": 1}));
     assert_eq!(other.event("stopped")["reason"], "pause");
     // The threads of its process are its threads.
@@ -99,7 +99,7 @@ fn a_rank_beside_the_others_moves_with_them_and_ends_with_their_session() {
         other.event("continued"),
         json!({"threadId": 1, "allThreadsContinued": true})
     );
-    // It is no session that is launched again, or that others join.
+    // Such a session cannot be restarted, and other editors cannot join it.
     assert!(
         other
             .refused("restart", &json!({}))
@@ -135,7 +135,7 @@ fn a_rank_is_debugged_by_a_second_connection_to_the_same_adapter() {
         editor.launch(&launch);
         editor.ask("configurationDone", &Value::Null);
         all_stopped(&mut editor);
-        // Who does not know the word is told what to do, and harms nobody.
+        // An editor without the secret gets advice, and changes nothing.
         let mut stranger = editor.beside();
         stranger.ask("initialize", &json!({"adapterID": "sdm"}));
         let why = stranger.refused("launch", &launch);

@@ -108,7 +108,7 @@ fn moved(editor: &mut Editor<'_>, id: i64) {
 
 /// Moves the upper class, of this number, while ranks 0 and 1 stay stopped. Returns the number that the class has then.
 fn go_alone(editor: &mut Editor<'_>, id: i64, lower: &str, upper: &str) -> i64 {
-    // One class goes on alone where that is asked for; the other stands where it was.
+    // With `singleThread` one class continues alone; the other stays stopped.
     let arguments = json!({"threadId": id, "singleThread": true});
     editor.forget("stopped");
     let body = editor.ask("continue", &arguments);
@@ -121,7 +121,7 @@ fn go_alone(editor: &mut Editor<'_>, id: i64, lower: &str, upper: &str) -> i64 {
         editor.scope(&frames[0], "Arguments")[0]["value"],
         "2 [2], 3 [3]"
     );
-    // An editor's switch does the same for every step, until it is switched back.
+    // An editor's setting does the same for every step, until it is set back.
     let ranks = editor.ask("sdm/ranks", &json!({}));
     let threads = ranks["threads"].as_array().expect("a list");
     assert!(threads.iter().any(|it| it["ranks"] == "2-3"), "{ranks}");

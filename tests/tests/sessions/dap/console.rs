@@ -54,7 +54,7 @@ fn breakpoints_of_the_console_are_the_editors_too() {
     assert_eq!(line(&mut editor, "continue"), "");
     let at = all_stopped(&mut editor);
     assert_eq!(at["hitBreakpointIds"], json!([2]), "{at}");
-    // One of the editor's is deleted: the editor hears of it.
+    // A breakpoint of the editor's is deleted in the console: the editor gets an event.
     line(&mut editor, "delete 1");
     let gone = editor.event("breakpoint");
     assert_eq!(
@@ -78,7 +78,7 @@ fn sets_displays_and_commands_of_ones_own_are_there() {
     line(&mut editor, "[1] set var rank = 5");
     line(&mut editor, "continue");
     all_stopped(&mut editor);
-    // Sets by name, by what was shown, and by a condition.
+    // Sets by name, by displayed class, and by a condition.
     line(&mut editor, "defset middle 1");
     assert_eq!(line(&mut editor, "[@middle] print number"), "rank 1: 5");
     assert_eq!(line(&mut editor, "[all] print number"), "0 [0,2], 5 [1]");
@@ -91,7 +91,7 @@ fn sets_displays_and_commands_of_ones_own_are_there() {
     line(&mut editor, "print number");
     line(&mut editor, "end");
     expect(&mut editor, "both", &["first", "5"]);
-    // What is shown after each stop.
+    // Expressions that are displayed after each stop.
     line(&mut editor, "display result");
     line(&mut editor, "[1] next");
     editor.event("stopped");
@@ -135,7 +135,7 @@ fn a_line_that_waits_is_cancelled_and_run_begins_anew() {
     );
     editor.ask("cancel", &json!({"requestId": behind}));
     assert_eq!(editor.response(behind)["message"], "cancelled");
-    // One that has begun is ended with what it has started.
+    // A line that has begun is ended together with the commands that it has started.
     let other = editor.send("evaluate", &wait);
     editor.ask("cancel", &json!({"requestId": waits}));
     assert_eq!(editor.response(waits)["message"], "cancelled");
@@ -170,7 +170,7 @@ fn breakpoints_of_the_console_are_there_after_a_new_start() {
     editor.forget("breakpoint");
     line(&mut editor, "continue");
     all_stopped(&mut editor);
-    // What was for one stop is gone.
+    // The temporary breakpoint is gone.
     let gone = editor.event("breakpoint");
     assert_eq!(
         (&gone["reason"], &gone["breakpoint"]["id"]),

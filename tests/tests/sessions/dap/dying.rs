@@ -65,7 +65,7 @@ fn an_adapter_that_is_killed_leaves_nothing_behind() {
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
     editor.launch(&configuration(&work, &["spin"], 2));
-    // At `main`, where the client has not said yet that all is said.
+    // At `main`, before the client's `configurationDone`.
     editor.kill();
     place.assert_gone();
     let mut editor = Editor::new(&place);

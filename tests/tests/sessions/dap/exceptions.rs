@@ -43,14 +43,14 @@ fn exceptions_of_cxx_stop_where_they_are_thrown_and_caught() {
     let thread = &stopped["threadId"];
     let names = functions(&mut editor, thread);
     assert!(names.iter().any(|name| name == "refuse"), "{names:?}");
-    // A condition that never holds; what is caught stops now.
+    // The condition of the throw never holds; the catch stops now.
     let filters = json!({"filters": ["abort"], "filterOptions": [
         {"filterId": "throw", "condition": "0"}, {"filterId": "catch"},
     ]});
     editor.ask("setExceptionBreakpoints", &filters);
     let stopped = go(&mut editor, "continue", thread);
     assert_eq!(exception(&mut editor, &stopped), "catch");
-    // A container is shown as a person thinks of it.
+    // A container is shown by its length and elements.
     let frames = editor.frames(thread);
     let main = frames.iter().find(|frame| frame["name"] == "main");
     let locals = editor.scope(main.expect("it is there"), "Locals");
@@ -88,7 +88,7 @@ fn signals_forks_and_execs_stop_where_a_person_wants_it() {
         let exception = exception(&mut editor, &stopped);
         assert!(exception.ends_with(said), "{filter}: {exception}");
         editor.disconnect();
-        // Nobody has asked for it: nobody is stopped.
+        // Without the filter no rank stops.
         if filter != "signals" {
             let mut editor = launched(&place, program, args, &json!({"filters": []}));
             editor.ask("configurationDone", &Value::Null);
@@ -117,7 +117,7 @@ fn data_is_watched_for_reads_and_from_some_access_on() {
     let arguments = json!({"name": "rank", "frameId": frames[0]["id"]});
     let info = editor.ask("dataBreakpointInfo", &arguments);
     let id = &info["dataId"];
-    // `rank` is read once for each of three calls, whose `i` says which it is.
+    // `rank` is read once in each of three calls, which `i` numbers.
     let watch = json!({"dataId": id, "accessType": "read", "hitCondition": "2"});
     let body = editor.ask("setDataBreakpoints", &json!({"breakpoints": [watch]}));
     let point = &body["breakpoints"][0];

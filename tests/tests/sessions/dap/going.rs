@@ -21,7 +21,7 @@ fn a_job_is_started_again_with_its_breakpoints() {
     );
     editor.ask("configurationDone", &Value::Null);
     for _ in 0..2 {
-        // Of the job that ends here no stop may be taken for one of the next.
+        // A stop of the job that ends here must not count as one of the next job.
         let stopped = all_stopped(&mut editor);
         assert_eq!(stopped["hitBreakpointIds"], json!([set[0]["id"]]));
         let frames = editor.frames(&stopped["threadId"]);
@@ -54,7 +54,7 @@ fn a_rank_goes_to_another_line_without_running_there() {
     editor.ask("configurationDone", &Value::Null);
     all_stopped(&mut editor);
     let target = |line: usize| json!({"source": {"path": source()}, "line": line});
-    // There is no code in the comment at the beginning: gdb names the first line that has some, or none.
+    // The comment at the beginning has no code: gdb returns the first line with code, or none.
     let none = editor.ask("gotoTargets", &target(99_999));
     assert_eq!(none["targets"], json!([]));
     let found = editor.ask("gotoTargets", &target(first));
@@ -71,7 +71,7 @@ fn a_rank_goes_to_another_line_without_running_there() {
     let threads = editor.threads();
     assert_eq!(threads[0].1, format!("rank 0: twice work.c:{back}"));
     assert_eq!(threads[1].1, format!("rank 1: twice work.c:{first}"));
-    // It comes to the breakpoint a second time.
+    // The rank reaches the breakpoint a second time.
     let stopped = go(&mut editor, "next", &json!(2));
     assert_ne!(stopped["reason"], "goto");
     let unknown = json!({"threadId": 2, "targetId": 77});

@@ -124,7 +124,7 @@ fn a_hundred_thousand_messages_of_nonsense_do_no_harm() {
     while sent < MESSAGES {
         for _ in 0..AT_ONCE {
             let (command, arguments) = chance.request();
-            // Each tenth is no request at all.
+            // Every tenth message is no request at all.
             match chance.below(10) {
                 0 => {
                     let mut body = arguments.to_string().into_bytes();
@@ -139,7 +139,7 @@ fn a_hundred_thousand_messages_of_nonsense_do_no_harm() {
             }
             sent += 1;
         }
-        // It still answers, whatever was said.
+        // The adapter still answers, whatever it has received.
         let threads = editor.try_out("threads", &Value::Null);
         assert_eq!(threads["success"], true, "{threads}");
         if warm == 0 && sent >= WARM {

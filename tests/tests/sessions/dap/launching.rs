@@ -98,7 +98,7 @@ fn what_changes_beside_a_stop_is_told_and_sources_of_other_hosts_are_not_given()
     editor.launch(&configuration);
     editor.ask("configurationDone", &Value::Null);
     wait_for_output(&mut editor, "[0-3] spinning");
-    // Set while all run, one that only some of them come to: those alone are told of, and nobody else is stopped.
+    // A breakpoint set while all run, which only some ranks reach: only those stop and are reported.
     let line = Place::line("work.c", "rounds++;");
     set(
         &mut editor,

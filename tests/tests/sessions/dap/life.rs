@@ -40,7 +40,7 @@ fn one_rank_is_debugged_from_its_launch_to_its_end() {
     assert!(names.contains(&Some("total")), "{locals:?}");
     let watch = json!({"expression": "total + 41", "frameId": frames[1]["id"], "context": "watch"});
     assert_eq!(editor.ask("evaluate", &watch)["result"], "41");
-    // The parts of a value are fetched when they are looked at.
+    // The parts of a value are fetched when the editor shows them.
     let arguments = editor.scope(&frames[2], "Arguments");
     let parts = editor.below(&arguments[1]);
     assert!(
@@ -54,7 +54,7 @@ fn one_rank_is_debugged_from_its_launch_to_its_end() {
         (&stopped["reason"], &stopped["threadId"]),
         (&json!("step"), thread)
     );
-    // What was known of its frames is of no use any more.
+    // References to the earlier frames are invalid now.
     let why = editor.refused("scopes", &json!({"frameId": frames[0]["id"]}));
     assert!(why.contains("has run since"), "{why}");
     let stopped = go(&mut editor, "stepOut", thread);
@@ -81,7 +81,7 @@ fn ranks_are_paused_take_breakpoints_while_they_run_and_are_ended() {
     editor.ask("pause", &json!({"threadId": 1}));
     let stopped = all_stopped(&mut editor);
     assert_eq!(stopped["reason"], "pause", "{stopped}");
-    // Each rank is a thread: there are few.
+    // Each rank is a thread, as there are few ranks.
     let threads = editor.threads();
     assert_eq!(
         threads.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
@@ -212,7 +212,7 @@ fn a_start_that_takes_its_time_is_given_up() {
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
     editor.ask("initialize", &json!({"supportsProgressReporting": true}));
-    // Servers that a person starts: nobody does.
+    // Servers that the user must start: here no user does.
     let mut configuration = configuration(&work, &[], 2);
     configuration["launcher"] = json!("manual");
     let launch = editor.send("launch", &configuration);
@@ -232,7 +232,7 @@ fn a_start_is_cancelled_by_its_progress() {
     for by_progress in [true, false] {
         let mut editor = Editor::new(&place);
         editor.ask("initialize", &json!({"supportsProgressReporting": true}));
-        // Servers that a person starts: nobody does.
+        // Servers that the user must start: here no user does.
         let mut configuration = configuration(&work, &[], 2);
         configuration["launcher"] = json!("manual");
         let launch = editor.send("launch", &configuration);
@@ -276,7 +276,7 @@ fn what_was_launched_is_left_running_where_the_editor_says_so() {
     editor.ask("disconnect", &json!({"terminateDebuggee": false}));
     for pid in pids {
         let pid = nix::unistd::Pid::from_raw(pid);
-        // It is there to be ended, by its own kind of end.
+        // The process runs on after the disconnect, so it can be signalled.
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it runs on");
     }
     editor.finish();

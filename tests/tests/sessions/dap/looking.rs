@@ -41,7 +41,7 @@ fn conditions_hit_counts_and_log_points_are_gdbs() {
     editor.ask("configurationDone", &Value::Null);
     let stopped = editor.event("stopped");
     assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
-    // The third call is stopped at its end, and all three have said what they were for.
+    // The third call is stopped at its end, and all three have printed their messages.
     let frames = editor.frames(&stopped["threadId"]);
     assert_eq!(editor.scope(&frames[0], "Arguments")[0]["value"], "2");
     let wanted = [0, 1, 2].map(|number| format!("[0-1] twice {number} is wanted"));
@@ -175,7 +175,7 @@ fn values_and_memory_are_read_and_changed() {
     assert_eq!(editor.ask("readMemory", &read)["data"], "KgAAAA==");
     let nowhere = json!({"memoryReference": "0x10", "count": 4});
     assert!(!editor.refused("readMemory", &nowhere).is_empty());
-    // The instructions of a function, those before it unknown.
+    // The instructions of a function; those before it are unknown.
     let arguments = json!({"expression": "twice", "frameId": frames[0]["id"], "context": "watch"});
     let function = editor.ask("evaluate", &arguments);
     let address = function["result"]
@@ -196,7 +196,7 @@ fn values_and_memory_are_read_and_changed() {
         "{modules:?}"
     );
     offers_words(&mut editor);
-    // A watched value stops what changes it.
+    // A data breakpoint stops the code that changes the value.
     let arguments = json!({"name": "total", "frameId": frames[1]["id"]});
     let info = editor.ask("dataBreakpointInfo", &arguments);
     set_none(&mut editor);
@@ -236,7 +236,7 @@ fn arrays_are_fetched_in_pieces() {
         let found = locals.iter().find(|local| local["name"] == name);
         found.unwrap_or_else(|| panic!("no {name} in {locals:?}"))
     };
-    // Who asks for all gets a thousand, and the rest below a row.
+    // A request for all elements returns a thousand, and the rest below one row.
     let parts = editor.below(named("values"));
     let more = ("[1000...]", "there are more");
     assert_eq!(ends(&parts), (1001, [("[0]", "0"), more]));
@@ -248,7 +248,7 @@ fn arrays_are_fetched_in_pieces() {
         ends(&parts),
         (500, [("[2000]", "4000"), ("[2499]", "4998")])
     );
-    // Who knows how many there are asks for pieces.
+    // An editor that knows the number of elements requests pieces.
     let members = editor.below(named("grid"));
     assert_eq!(ends(&members).0, 2);
     assert_eq!(members[1]["indexedVariables"], 3, "{members:?}");
@@ -325,7 +325,7 @@ fn the_debug_console_takes_the_words_of_the_prompt() {
         let refused = editor.refused("evaluate", &arguments);
         assert!(refused.contains(why), "{text}: {refused}");
     }
-    // What runs by a line is told to the editor, which has not asked for it.
+    // Ranks that a console line runs are reported to the editor, which has not requested the run.
     editor.forget("stopped");
     line(&mut editor, "[1] next");
     assert_eq!(

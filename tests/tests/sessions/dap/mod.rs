@@ -87,7 +87,7 @@ fn all_stopped_behind(editor: &mut Editor<'_>, mut stopped: Value) -> Value {
     while stopped["allThreadsStopped"] == false {
         stopped = editor.event("stopped");
     }
-    // Behind this answer nothing of the same stop is on its way.
+    // After this answer no event of the same stop is outstanding.
     editor.threads();
     editor.forget("stopped");
     stopped

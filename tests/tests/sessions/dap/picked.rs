@@ -18,7 +18,7 @@ fn a_job_of_a_cluster_is_picked_and_attached_to() {
     shell.wait_job(&job, "jobState", "RUNNING");
     let target = format!("here:{job}");
     let wanted = json!({"target": target, "label": "spins, 2 processes"});
-    // A manager that does not answer in two seconds is left out, as it may be on a busy machine.
+    // A manager that does not answer within two seconds is left out; on a busy machine that may happen.
     shell.wait_for(|| {
         let listed = shell.sdm("dap --jobs").done().out;
         let listed: Value = serde_json::from_str(&listed).expect("JSON");
@@ -40,7 +40,7 @@ fn a_job_of_a_cluster_is_picked_and_attached_to() {
     let names: Vec<String> = editor.threads().into_iter().map(|it| it.1).collect();
     assert!(names[1].starts_with("rank 1: "), "{names:?}");
     editor.leave();
-    // What was attached to runs on, and is the cluster's.
+    // The attached job runs on, and belongs to the cluster.
     let _done = shell.sdm(&format!("cancel {job}")).done();
     shell.wait_job(&job, "jobState", "TERMINATED");
     let mut editor = Editor::of_shell(&shell);

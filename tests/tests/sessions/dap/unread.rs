@@ -176,7 +176,7 @@ fn say_unread(adapter: u32, stream: &UnixStream) {
                 assert!(said < SAID_BYTES_MAX, "{said} bytes were taken in");
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // Who sleeps before a socket that is full does not read it.
+                // An adapter that sleeps while its socket is full does not read it.
                 if slept {
                     return;
                 }
