@@ -26,7 +26,7 @@ fn main() {
             "--crate-name=sdm_xstate",
         ])
         .args(["--cfg=preload", "--target", &variable("TARGET")])
-        // It needs no other library, so that any program can load it, whatever its C library.
+        // The library needs no other library, so that any program can load it, whatever its C library.
         .args([
             "-Cpanic=abort",
             "-Ctarget-feature=-crt-static",

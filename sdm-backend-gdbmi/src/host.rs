@@ -191,7 +191,7 @@ impl Host for LocalHost {
     }
 
     fn thread_is_gone(&self, pid: i32, thread: i32) -> bool {
-        // The kernel finds any thread by its number, though it lists processes only.
+        // `/proc` has an entry for any thread id, although it lists only processes.
         proc::of(pid).stat().is_ok() && proc::of(thread).stat().is_err()
     }
 
@@ -231,7 +231,7 @@ impl Host for LocalHost {
     }
 
     fn other_gdbs(&self) -> String {
-        // All tasks of a host meet the same gdb.
+        // All tasks of a host use the same gdb.
         static OTHERS: OnceLock<String> = OnceLock::new();
         let others = || {
             let path = proc::of(last_started(self.gdb.get())).program();
@@ -277,7 +277,7 @@ impl Host for LocalHost {
     fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)> {
         let variables = proc::of(pid).environment().ok()?;
         let lookup = |name: &str| {
-            // What SDM has told its own server is nothing of the program's.
+            // Variables that SDM has set for its own server do not concern the program.
             let mut known = variables.iter().filter(|_| !name.starts_with("SDM_"));
             let (_, value) = known.find(|(known, _)| known == name)?;
             Some(value.clone())
@@ -288,7 +288,7 @@ impl Host for LocalHost {
 
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>> {
         let owners = proc::of(pid).status().ok()?.ids("Uid")?;
-        // The kernel lets root read everybody's.
+        // The kernel lets root read the memory of any user's process.
         let own = nix::unistd::geteuid().as_raw();
         let is_own = !owners.is_empty() && owners.iter().all(|owner| *owner == own);
         is_own.then(|| Box::new(ProcessMemory(pid)) as Box<dyn Memory>)

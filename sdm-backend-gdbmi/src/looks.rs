@@ -193,7 +193,7 @@ impl Looks {
 
     /// Cancels a command: its unanswered tasks are answered `cancelled`.
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
-        // What the looker has said by now counts.
+        // Answers that the looker has already sent count.
         self.take(now);
         self.give_up(|asked| asked.id == id, "cancelled");
     }

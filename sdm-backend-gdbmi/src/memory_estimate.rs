@@ -101,7 +101,7 @@ fn free_of_groups(root: &Path) -> Option<u64> {
     let mount = root.join("sys/fs/cgroup");
     let mut least = None;
     for line in groups.lines() {
-        // NUMBER:CONTROLLERS:PATH; the unified hierarchy has no controllers here.
+        // A line is NUMBER:CONTROLLERS:PATH. The unified hierarchy has no controllers here.
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
             continue;
@@ -148,7 +148,7 @@ impl GroupFiles {
     fn left(&self, group: &Path) -> Option<u64> {
         let read = |name: &str| fs::read_to_string::<PathBuf>(group.join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
-        // Where nothing bounds it the limit is a word, or as good as all there could be.
+        // An unlimited group has a word in place of a number, or an enormous number.
         let limit = number(self.limit).filter(|limit| *limit < 1 << 60)?;
         let stat = read("memory.stat").unwrap_or_default();
         let inactive = stat

@@ -55,7 +55,7 @@ impl Seen {
 
     /// True if a task's stacks differ from its last sample.
     fn is_elsewhere(&mut self, task: TaskId, stacks: &TaskStacks) -> bool {
-        // How many helpers a runtime has at work says nothing of the program.
+        // The number of active helpers of a runtime does not concern the program.
         let hash = xxh3_64(&wire::encode(&stacks.threads));
         let before = self.stacks.insert(task, hash);
         before.is_some_and(|before| before != hash)
@@ -64,7 +64,7 @@ impl Seen {
     /// The processor time since the last call. `all` is the looker's total since its start.
     pub(crate) fn spent(&mut self, all: Duration) -> Duration {
         let before = std::mem::replace(&mut self.processor, all);
-        // There may be another looker by now.
+        // A new looker may have been started since, whose total is smaller.
         all.checked_sub(before).unwrap_or(all)
     }
 }

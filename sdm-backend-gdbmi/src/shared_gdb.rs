@@ -167,7 +167,7 @@ impl SharedGdb {
             Action::Event(event) => self.outputs.push(BackendOutput::Event { task, event }),
             Action::BreakOff(number) => self.break_off(now, at, number),
             Action::SignalProgram { pid, signal } => {
-                // gdb holds it, so the pid is still its own; it may be a zombie.
+                // gdb traces the process, so the pid has not been reused. The process may be a zombie.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
             Action::CloseGdb => {
@@ -179,7 +179,7 @@ impl SharedGdb {
                 }
             }
             Action::TieProcess => {
-                // gdb puts them into all that it holds when it lets one of them run.
+                // When gdb resumes one process it inserts breakpoints into all that it traces.
                 self.tied = true;
                 self.held().for_each(Held::tie);
             }
@@ -259,7 +259,7 @@ impl SharedGdb {
                 results,
                 ..
             } => {
-                // Of a stop gdb tells its command line first: that is no part of what it carries out for somebody.
+                // gdb reports a stop on its console first. That text is not output of the command being executed.
                 if class == "stopped"
                     && let Some(at) = self.executing()
                 {
@@ -275,7 +275,7 @@ impl SharedGdb {
             } => match class.as_str() {
                 "breakpoint-modified" | "breakpoint-deleted" => match self.of_breakpoint(results) {
                     None => {
-                        // Each knows its own.
+                        // Each driver recognises its own breakpoints.
                         for member in &mut self.members {
                             member.driver.handle_record(now, record.clone());
                         }
@@ -290,7 +290,7 @@ impl SharedGdb {
                     self.of_group(&class, &results)
                 }
             },
-            // What gdb says unasked is one's as well as another's.
+            // Output that no command has caused is given to the first task.
             Record::Stream { .. } => self.executing().or(Some(0)),
             _ => None,
         };
@@ -340,7 +340,8 @@ impl SharedGdb {
     /// Checks whether gdb is gone, after it has closed its output or was killed.
     fn reap(&mut self, now: Instant) {
         if self.gdb.dies_unasked() {
-            // Before anything else: they run, and gdb's breakpoints may be in them. First all are stopped.
+            // This comes first, as the processes run and may have gdb's breakpoints. All are stopped before any is
+            // restored.
             self.held().for_each(Held::catch);
             self.restore();
         }
@@ -472,7 +473,7 @@ impl Slot for SharedGdb {
         if self.starting_count == 0 {
             self.gdb.all_attached();
         }
-        // Once for all that gdb was told together.
+        // The code is cleared once for all commands that gdb was given together.
         if self.tokens.is_empty() && std::mem::take(&mut self.unswept) {
             self.members.iter().for_each(SharingTask::clear);
         }

@@ -138,11 +138,11 @@ impl Task {
         {
             self.started = identity(pid);
             if let Some(binding) = self.binding.take() {
-                // It has its program, which has inherited the binding.
+                // gdb has started the program, which has inherited the binding.
                 binding.free(self.gdb.pid());
             }
             if let Some(shim) = self.gdb.shim() {
-                // One that is gone has taken its gdb with it.
+                // A shim that has ended has taken its gdb with it.
                 let _ = shim.tell(&ToShim::Unbind);
             }
         }
@@ -172,7 +172,7 @@ impl Task {
                 }
             }
             Action::SignalProgram { pid, signal } => {
-                // gdb holds it, so the pid is still its own; it may be a zombie.
+                // gdb traces the process, so the pid has not been reused. The process may be a zombie.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
             Action::SignalThread {
@@ -184,7 +184,7 @@ impl Task {
             Action::TieProcess => self.held.iter_mut().for_each(Held::tie),
             Action::ClearCode => self.held.iter().for_each(Held::clear),
             Action::ProgramOpened => self.streams.theirs = None,
-            // It has its own.
+            // The task already has a gdb of its own.
             Action::AttachApart { .. } => {}
             Action::ProgramEnded => self.end_streams(now),
             Action::CloseGdb => {
@@ -262,7 +262,7 @@ impl Task {
         if self.gdb.dies_unasked()
             && let Some(held) = &mut self.held
         {
-            // Before anything else: it runs, and gdb's breakpoints may be in it.
+            // This comes first, as the process runs and may have gdb's breakpoints.
             held.catch();
             if let Some(text) = held.restore() {
                 self.tell(Event::Notice { text });
@@ -273,7 +273,7 @@ impl Task {
         };
         self.let_go();
         self.driver.handle_gdb_end(now, &text);
-        // A program under a gdb that was killed dies with it; one that does not is not left.
+        // A program normally dies with its killed gdb. One that does not is killed here.
         if let Some(program) = self.started.as_ref().filter(|_| !self.is_detached()) {
             program.kill();
         }
@@ -302,7 +302,7 @@ impl Slot for Task {
 
     fn cancel(&mut self, now: Instant, id: CommandId) {
         if self.fed.contains(&id) {
-            // What was taken over cannot be taken back.
+            // Input that was accepted cannot be taken back.
             self.fed.retain(|fed| *fed != id);
             let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
             return self.answer(id, Err(cancelled));
@@ -401,7 +401,7 @@ impl Slot for Task {
 
     fn set_paused(&mut self, now: Instant, paused: bool) {
         if std::mem::replace(&mut self.paused, paused) && !paused {
-            // What waited in the pty comes piece by piece, so it has its time again.
+            // Output that is queued in the pty arrives in pieces, so the waiting time begins again.
             self.linger_until = self.linger_until.map(|_| now + streams::LINGER);
             self.read_output(now, None);
         }
@@ -441,7 +441,7 @@ impl Slot for Task {
     fn signal_program(&mut self, signal: Signal, standing: bool) {
         let is_meant = match self.driver.task_state() {
             TaskState::Starting => {
-                // Each once, as the kernel keeps them.
+                // Each signal is kept once, as in the kernel.
                 if !self.attached && !self.due.contains(&(signal, standing)) {
                     self.due.push((signal, standing));
                 }
@@ -452,7 +452,7 @@ impl Slot for Task {
             _ => false,
         };
         if let Some(pid) = self.driver.pid().filter(|_| is_meant && !self.attached) {
-            // gdb holds it, so the pid is still its own.
+            // gdb traces the process, so the pid has not been reused.
             let _ = kill(Pid::from_raw(pid), signal);
         }
         self.signal_left(signal);

@@ -23,7 +23,7 @@ fn command_of(code: &str) -> String {
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        // One blank says as much as four.
+        // One blank per level of indentation is sufficient.
         line.push_str(&" ".repeat((code.len() - text.len()) / 4));
         for character in text.chars() {
             if matches!(character, '\\' | '"') {

@@ -28,7 +28,7 @@ impl Binding {
         for cpu in 0..CpuSet::count() {
             wide.set(cpu).ok()?;
         }
-        // The kernel takes out what this process must not use.
+        // The kernel removes the processors that this process must not use.
         sched_setaffinity(own, &wide).ok()?;
         let wide = sched_getaffinity(own).ok()?;
         (wide != program).then_some(Self { program, wide })
@@ -37,7 +37,7 @@ impl Binding {
     /// Lets all threads of a process use all permitted processors.
     pub fn free(&self, pid: i32) {
         for thread in proc::of(pid).thread_ids().into_iter().flatten() {
-            // It may have ended.
+            // The thread may have ended.
             let _ = sched_setaffinity(Pid::from_raw(thread), &self.wide);
         }
     }

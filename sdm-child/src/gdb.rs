@@ -236,7 +236,7 @@ impl GdbChild {
     pub fn try_wait(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = match &mut self.process {
-                // An error means that somebody else reaped it: it is gone either way.
+                // An error means that another process has reaped it. It has ended in any case.
                 GdbProcess::Own(child) => child.try_wait().unwrap_or(Some(ExitStatus::from_raw(0))),
                 GdbProcess::OfShim { pid, link, .. } => link.status_of(*pid),
             };
@@ -256,7 +256,7 @@ impl GdbChild {
             return;
         }
         match &self.process {
-            // It was not reaped, so the pid is still its own.
+            // The process was not reaped, so the pid has not been reused.
             GdbProcess::Own(child) => {
                 let _ = kill(Pid::from_raw(child.id().cast_signed()), signal);
             }

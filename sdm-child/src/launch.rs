@@ -197,14 +197,14 @@ fn differences(spec: &StartSpec, environment: &Environment) -> Vec<(OsString, Op
         .environment
         .iter()
         .map(|(name, _)| OsString::from_vec(name.clone()));
-    // A shell drops what it cannot name itself, for example bash's exported functions.
+    // A shell drops variables whose names it does not accept, for example bash's exported functions.
     let dropped =
         |name: &OsString, value| !is_shell_name(name.as_bytes()) || is_changed_by_gdb(name, value);
     let dropped = environment
         .iter()
         .filter(|(name, value)| dropped(name, value))
         .map(|(name, _)| name.clone());
-    // It has another value then than what it is started by has.
+    // The value of this variable then differs between gdb and the program.
     let is_checked = environment.contains_key(&OsString::from(LIBRARY_VARIABLE));
     let checked = is_checked.then(|| OsString::from(PRELOAD));
     let names = touched.chain(changed).chain(dropped).chain(checked);

@@ -39,7 +39,7 @@ pub(super) fn line(starter: &[u8], program: &Path, args: &[u8]) -> Result<Vec<u8
         [b" ", shell_word_of_bytes(&option).as_slice()].concat()
     });
     let folder = word(&files::temporary_folder().join("sdm-memcheck-XXXXXX"));
-    // The shell has the program's PATH: what it starts for us has whole names.
+    // The shell has the program's `PATH`, so SDM's own commands are given by absolute path.
     let [mktemp, rm] = [word(&found("mktemp")?), word(&found("rm")?)];
     let folder = [
         b"umask 077; d=$(",

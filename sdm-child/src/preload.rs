@@ -120,7 +120,7 @@ impl Preload {
             names.push(user);
         }
         command.env(VARIABLE, names);
-        // The first of its settings: the user's own ones go before it.
+        // The user's own settings precede this one.
         command.args(["-iex".into(), restoring(user.as_deref())]);
         sdm_system::hand_on(command, &self.file);
     }
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&output.stderr), "");
             String::from_utf8_lossy(&output.stdout).into_owned()
         };
-        // What a wrapper of gdb's starts can load it, too.
+        // Programs that a wrapper of gdb starts can load the library too.
         let maps = run("grep -c sdm-xstate /proc/self/maps; echo");
         assert_ne!(maps.trim(), "0");
         let fd = preload.file.as_raw_fd();

@@ -55,7 +55,7 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
             .ok()
             .filter(|path| is_executable(path))
     } else {
-        // What is this name in whatever folder one is in is not meant.
+        // A file with this name in the working directory is not meant.
         files::search(name)
     };
     found.ok_or_else(|| {
@@ -114,7 +114,7 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
             .with_hint("chmod +x makes it so, if it is a program"));
     }
     let mut head = [0; 128];
-    // A program may be executable and not readable; gdb then says so.
+    // A program can be executable and not readable. gdb reports that.
     let read = files::open(path)
         .and_then(|mut file| file.read(&mut head))
         .unwrap_or(0);

@@ -29,7 +29,8 @@ impl SignalState {
     fn from_status(status: &Status) -> Self {
         let without = |field, left_out: &[i32]| {
             let mut signals = status.signals(field);
-            // The kernel's two and the C library's own cannot be set by anyone.
+            // The dispositions of SIGKILL and SIGSTOP, and of the two signals reserved for the C library, cannot be
+            // changed.
             signals.retain(|it| *it <= SIGNAL_MAX && !matches!(it, 9 | 19 | 32 | 33));
             signals.retain(|signal| !left_out.contains(signal));
             signals

@@ -82,7 +82,7 @@ fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecF
     };
     set_streams(&orders.streams)?;
     for fd in orders.closed {
-        // What is not open is closed.
+        // The descriptor may already be closed.
         let _ = nix::unistd::close(fd);
     }
     if let Some(hold) = orders.hold {
@@ -149,7 +149,7 @@ fn set_streams(streams: &[Option<Source>; 3]) -> Result<(), ExecFailure> {
             let _ = nix::unistd::close(fd);
         }
     }
-    // A pipe's name is not its stream.
+    // The `O_PATH` descriptors of pipes are no longer needed.
     for source in streams.iter().flatten() {
         if let Source::Pipe(fd) = source {
             let _ = nix::unistd::close(*fd);

@@ -54,7 +54,7 @@ pub(crate) fn bind(command: &mut Command, processors: CpuSet) {
 /// close-on-exec.
 pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
     let number = master.as_raw_fd().ok_or(io::ErrorKind::Unsupported)?;
-    // SAFETY: the number is that of a descriptor which `master` keeps open as long as it is borrowed here.
+    // SAFETY: the number is that of a descriptor that `master` keeps open while it is borrowed here.
     unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()
 }
 
@@ -70,12 +70,12 @@ pub(crate) fn out_of_the_way(file: OwnedFd) -> OwnedFd {
 /// The same file under a number of at least `first`; not inherited.
 fn duplicate_from(file: &impl AsFd, first: RawFd) -> io::Result<OwnedFd> {
     let fd = file.as_fd().as_raw_fd();
-    // SAFETY: takes a descriptor and a number and returns a descriptor or -1.
+    // SAFETY: the call takes a descriptor and a number, and returns a descriptor or -1.
     let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, first) };
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just returned it, and nobody else owns it.
+    // SAFETY: the call has just returned the descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -88,9 +88,9 @@ pub(crate) fn register_bytes() -> u32 {
     const STATE_LEAF: u32 = 0xd;
     /// The bit that tells that the kernel uses them.
     const IN_USE: u32 = 1 << 27;
-    // Newer toolchains call this safe.
+    // Newer toolchains consider this call safe.
     #[allow(unused_unsafe)]
-    // SAFETY: every x86-64 has the instruction.
+    // SAFETY: every x86-64 processor has the instruction.
     let leaf = |number| unsafe { __cpuid_count(number, 0) };
     if leaf(0).eax < STATE_LEAF || leaf(1).ecx & IN_USE == 0 {
         return 0;
@@ -111,7 +111,7 @@ fn become_gdb() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
         for signal in (1..=SIGNAL_MAX).filter(|signal| !RESERVED.contains(signal)) {
-            // SIGKILL and SIGSTOP are refused, which does no harm.
+            // SIGKILL and SIGSTOP are refused, which has no effect.
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut empty: libc::sigset_t = std::mem::zeroed();
@@ -125,7 +125,7 @@ fn become_gdb() -> io::Result<()> {
 
 /// Makes descriptor `to` a copy of `from`, which programs inherit. An open `to` is closed first.
 pub(crate) fn duplicate_to(from: RawFd, to: RawFd) -> io::Result<()> {
-    // SAFETY: takes two numbers. Nothing in this process owns `to`: it is a standard stream.
+    // SAFETY: the call takes two numbers. No value in this process owns `to`, which is a standard stream.
     match unsafe { libc::dup2(from, to) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -135,8 +135,8 @@ pub(crate) fn duplicate_to(from: RawFd, to: RawFd) -> io::Result<()> {
 /// Makes this process, and the program that it executes, ignore some signals and block others in addition. SIGPIPE,
 /// which the Rust runtime ignores, gets its default action.
 pub(crate) fn set_signals(ignored: &[i32], blocked: &[i32]) {
-    // SAFETY: plain system calls on numbers, and on a set that lives on the stack; there is one thread, and no handler is
-    // installed. A number that is no signal is refused, which does no harm.
+    // SAFETY: plain system calls on numbers, and on a set on the stack. There is only one thread, and no handler is
+    // installed. A number that is no signal is refused without effect.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         for signal in ignored {
@@ -153,7 +153,7 @@ pub(crate) fn set_signals(ignored: &[i32], blocked: &[i32]) {
 
 /// Takes ownership of a descriptor received with a message.
 pub(crate) fn own_received(fd: RawFd) -> OwnedFd {
-    // SAFETY: the kernel has just given it to this process, and nobody else owns it.
+    // SAFETY: the kernel has just given the descriptor to this process, and it has no other owner.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn own_received(fd: RawFd) -> OwnedFd {
 /// [`io::Error`] if there is no such child.
 pub fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
     let mut status = 0;
-    // SAFETY: waitpid writes one int, which lives across the call.
+    // SAFETY: waitpid writes one `int`, which lives across the call.
     match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(None),
@@ -174,7 +174,7 @@ pub fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
 /// Makes this process the subreaper of its descendants: it adopts those whose parents end.
 pub fn adopt_orphans() {
     let on: libc::c_ulong = 1;
-    // SAFETY: sets a flag of this process and touches no memory.
+    // SAFETY: the call sets a flag of this process and accesses no memory.
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, on);
     }
@@ -182,7 +182,8 @@ pub fn adopt_orphans() {
 
 /// Disables address randomisation for programs of this process, as gdb does.
 pub(crate) fn fix_addresses() {
-    // SAFETY: reads and sets a number of this process. Where the kernel refuses, addresses differ, which does no harm.
+    // SAFETY: the call reads and sets a number of this process. If the kernel refuses, addresses are random, which is
+    // harmless.
     unsafe {
         let known = libc::personality(0xffff_ffff);
         if let Ok(known) = u32::try_from(known) {
@@ -195,7 +196,7 @@ pub(crate) fn fix_addresses() {
 /// effect on a kernel without Yama.
 pub(crate) fn allow_tracer(pid: i32) {
     let pid = libc::c_ulong::from(pid.unsigned_abs());
-    // SAFETY: sets a number of this process and touches no memory.
+    // SAFETY: the call sets a number of this process and accesses no memory.
     unsafe {
         libc::prctl(libc::PR_SET_PTRACER, pid);
     }
@@ -210,7 +211,7 @@ pub(crate) fn next_change(of: i32, wait: bool) -> io::Result<Option<(i32, i32)>>
     let mut status = 0;
     let flags = libc::__WALL | if wait { 0 } else { libc::WNOHANG };
     loop {
-        // SAFETY: the call writes one number into a place for one.
+        // SAFETY: the call writes one `int`, to `status`.
         match unsafe { libc::waitpid(of, &raw mut status, flags) } {
             0 => return Ok(None),
             id if id > 0 => return Ok(Some((id, status))),
@@ -245,7 +246,7 @@ pub(crate) fn send_on(id: i32, how: Onward, signal: i32) -> io::Result<()> {
     };
     let nothing = std::ptr::null_mut::<libc::c_void>();
     let signal = std::ptr::without_provenance_mut::<libc::c_void>(signal.unsigned_abs() as usize);
-    // SAFETY: these requests read no memory: both pointers are numbers.
+    // SAFETY: these requests read no memory. Both pointers are numbers.
     match unsafe { libc::ptrace(request, id, nothing, signal) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -254,7 +255,7 @@ pub(crate) fn send_on(id: i32, how: Onward, signal: i32) -> io::Result<()> {
 
 /// Sends a signal of any number to a thread. Has no effect if the thread has ended.
 pub fn signal_thread(pid: i32, thread: i32, signal: i32) {
-    // SAFETY: takes three numbers.
+    // SAFETY: the call takes three numbers.
     unsafe {
         libc::syscall(libc::SYS_tgkill, pid, thread, signal);
     }

@@ -180,7 +180,7 @@ impl GdbBackend {
             }
         };
         let gdb = child.pid();
-        // Before gdb hears of any of them.
+        // The states of the processes are recorded before gdb is told of any of them.
         let held = wanted.iter().zip(leashes);
         let held = held.map(|((_, pid), leash)| self.hold(*pid, spec, &child, leash));
         let mut held = held.collect::<Vec<_>>().into_iter();

@@ -336,7 +336,7 @@ impl Backend for GdbBackend {
             self.looks.go_on(tasks);
             self.carry_out_orders(now);
         }
-        // Tasks of one gdb are told it together.
+        // The tasks of one gdb are given the command before the gdb is settled, so that gdb receives it once for all.
         let command = Rc::new(command);
         let mut begun = None;
         for task in tasks {
@@ -376,7 +376,7 @@ impl Backend for GdbBackend {
         let change = change.or_else(|| self.shims.poll_interest());
         let change = change.or_else(|| self.looks.poll_interest());
         if change.is_none() {
-            // The owner has forgotten them: now they can go.
+            // The owner has stopped watching these descriptors, so they can be closed.
             self.closing.clear();
         }
         change

@@ -68,7 +68,7 @@ impl GdbBackend {
         fds: Vec<OwnedFd>,
     ) {
         let Some(coming) = self.wanted(task) else {
-            // Its program ends with it.
+            // The program ends with its shim.
             return self.shims.dismiss(task, 0);
         };
         let Some(streams) = Streams::at_shim(fds, coming.is_fed, link) else {
@@ -133,7 +133,7 @@ impl GdbBackend {
 
     /// Carries out the orders of inspections about programs without a gdb.
     pub(super) fn carry_out_orders(&mut self, now: Instant) {
-        // Those whose end is known to their gdbs hold nobody any longer.
+        // A task whose end is known to its gdb no longer keeps others stopped.
         let is_over = |task: &TaskId| {
             let driver = self.slot_of(*task).and_then(|slot| slot.driver(*task));
             driver.is_none_or(|driver| driver.why_not_live().is_some())
@@ -153,7 +153,7 @@ impl GdbBackend {
                 if let Some(task) = known.slot.seized() {
                     task.ask_parent(order);
                 }
-                // A gdb that was wanted meanwhile can come now.
+                // A gdb that was requested meanwhile can be started now.
                 self.settle(now, number);
             }
         }

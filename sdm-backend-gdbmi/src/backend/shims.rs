@@ -160,7 +160,7 @@ impl Shims {
             .filter(|_| self.dismissed.insert(task))
         {
             let code = u8::try_from(code).unwrap_or(u8::MAX);
-            // Whoever is gone needs to be told nothing.
+            // A shim that has ended needs no message.
             let _ = link.tell(&ToShim::End(code));
         }
     }
@@ -193,7 +193,7 @@ impl GdbBackend {
         let is_fed = spec.stdin_tasks.contains(task);
         let gdb = self.config.start.gdb.as_ref();
         let request = StartRequest {
-            // What it is told later is not for the shim.
+            // The parts of the spec that the driver uses later are left out.
             spec: StartSpec {
                 stdin_tasks: IdSet::new(),
                 points: Vec::new(),
@@ -275,7 +275,7 @@ impl GdbBackend {
         started: Started,
         fds: Vec<OwnedFd>,
     ) {
-        // Where nobody asked for it its input is closed here, so that it ends.
+        // If the start is no longer wanted, gdb's input is closed here, and gdb then ends.
         let Some(mut coming) = self.wanted(task) else {
             return;
         };

@@ -52,7 +52,8 @@ impl looker::Prober for Prober {
         let Reply::Probe(seen) = self.ask(inspection, rules, Command::Probe(spec))? else {
             return Err(unanswered());
         };
-        // What was read after the process went on is of one moment with its stacks only if it has not moved meanwhile.
+        // Contents that were read after the process was resumed belong to these stacks only if the process has not
+        // moved since.
         let first = inspection.stacks().next().filter(|_| spec.waits);
         let level = first.and_then(|it| innermost_own(it, inspection.program(), rules));
         Ok(ProbeResult {

@@ -127,7 +127,8 @@ impl<'a> StandIn<'a> {
         }
         let printed = match command.split_once(' ')? {
             ("output", expression) => self.value(question, expression)?,
-            // Nothing is called here: what is no array has no elements, and no value.
+            // Functions cannot be called here, so each expression counts as an array. One that is not an array has no
+            // elements and no value.
             ("whatis", _) => "type = (:)\n".to_owned(),
             ("backtrace", _) => match self.threads.get(question.thread)?.is_whole {
                 true => String::new(),

@@ -199,7 +199,8 @@ impl GdbIo {
             self.to_gdb.extend_from_slice(line.as_bytes());
         }
         self.write_through();
-        // One that is about to end reads the end of its input behind the question, and lets programs go: a SIGINT would kill them then.
+        // A gdb that is about to end reads the end of its input after the question, and then detaches from its
+        // programs. A SIGINT would kill these at that moment.
         if !self.gate.is_interrupted() || self.end != GdbEnd::Alive {
             self.interrupt_at = None;
         }
@@ -227,7 +228,7 @@ impl GdbIo {
                 Ok(count) => self.written += count,
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return,
-                // Its end is seen where its output ends.
+                // gdb's end is noticed at the end of its output.
                 Err(_) => break,
             }
         }
@@ -248,7 +249,7 @@ impl GdbIo {
                 Ok(0) => return None,
                 Ok(count) => {
                     self.reader.take(count);
-                    // What comes from now on is news of its own, and so is gdb's end.
+                    // Later output makes the descriptor readable again, and so does gdb's end.
                     let is_all = count < room_bytes && self.pidfd.is_some();
                     return Some(if is_all { Filled::All } else { Filled::Part });
                 }
@@ -344,7 +345,7 @@ impl GdbIo {
         closing.extend(child.stdout.take());
         let status = child.try_wait();
         if status.is_none() {
-            // With its output closed it is about to end.
+            // gdb has closed its output, so it is about to end.
             self.reap_at = Some(now + LOOK_AGAIN);
             if self.end == GdbEnd::Alive {
                 self.end = GdbEnd::Closed(now + END_STEP);

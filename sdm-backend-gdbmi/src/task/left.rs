@@ -40,7 +40,7 @@ impl LeftRunning {
             None => sdm_child::adopt_orphans(),
             Some(shim) => {
                 shim.begins(who.pid());
-                // One that is gone tells of nobody's end.
+                // A shim that has ended cannot report the program's end.
                 let _ = shim.tell(&ToShim::Left(who.pid()));
             }
         }
@@ -80,7 +80,7 @@ impl LeftRunning {
             Some(shim) => shim.status_of(self.who.pid())?,
             None => match sdm_child::reap(self.who.pid()) {
                 Ok(status) => status?,
-                // Somebody else reaped it: how it ended is not known.
+                // Another process has reaped it, so its exit status is unknown.
                 Err(_) => return Some(LeftEnd::Exited(0)),
             },
         };

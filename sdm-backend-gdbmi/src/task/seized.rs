@@ -117,7 +117,7 @@ impl Task {
 
     pub(super) fn let_go_of_threads(&mut self) {
         if let Some(seized) = &self.seized {
-            // A parent that is gone has taken the program with it.
+            // A parent that has ended has taken the program with it.
             let _ = seized.link.tell(&ToShim::LetGo);
         }
     }
@@ -127,7 +127,7 @@ impl Seized for Task {
     fn take_news(&mut self, now: Instant, news: ProgramNews) {
         match news {
             ProgramNews::Stands => self.need_gdb(now),
-            // Whoever has it looked at hears of that.
+            // The inspection that asked for the release is told of it.
             ProgramNews::Loose => {}
             ProgramNews::AsksRank(symbols) => {
                 self.driver.check_world(now, symbols);
@@ -185,7 +185,7 @@ impl Seized for Task {
         if matches!(order, Order::LetGo | Order::Seize) {
             seized.is_loose = order == Order::LetGo;
         }
-        // A parent that is gone has taken the program with it.
+        // A parent that has ended has taken the program with it.
         let _ = seized.link.tell(&message);
     }
 }

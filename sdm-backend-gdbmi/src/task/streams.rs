@@ -78,7 +78,7 @@ impl Task {
         if let Some(mut input) = self.streams.input.take() {
             self.closing.extend(input.close());
         }
-        // Who waits has been heard; nobody will read it.
+        // The open commands for input are answered, as no program will read the input.
         self.write_stdin();
     }
 
@@ -149,7 +149,7 @@ impl Task {
 
     pub(super) fn handle_output_timeout(&mut self, now: Instant) {
         if self.paused {
-            // What is not read yet is still to be read: nobody gives it up meanwhile.
+            // Unread output still has to be read, so no deadline applies meanwhile.
             return;
         }
         self.flush_outputs(|output| output.flush_at().is_some_and(|at| at <= now));
@@ -157,7 +157,7 @@ impl Task {
             self.read_output(now, None);
         }
         if self.linger_until.is_some_and(|at| at <= now) && !self.read_more {
-            // Somebody the program left behind holds them open.
+            // A process that the program has left behind still has the streams open.
             self.read_output(now, None);
             self.flush_outputs(|_| true);
             while !self.read_more && !self.streams.outputs.is_empty() {

@@ -17,7 +17,7 @@ impl Running {
         use std::io::BufRead;
         let mut program = harness.directory.join("spin");
         if !program.exists() {
-            // Once: a process whose program was replaced has no symbols.
+            // Compiled only once, as a process whose program file was replaced has no symbols.
             program = harness.compile("spin", &[]);
         }
         let mut child = Process::new(program)
@@ -109,7 +109,7 @@ fn attach_look_and_detach() {
     assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
     assert_eq!(harness.state(), TaskState::Detached);
     harness.wait("it to run", |_| running.runs().then_some(()));
-    // And once more, to be left while it runs.
+    // Attaches once more, and detaches while the program runs.
     stopped(harness.ask(attach(&running, false)));
     let run = harness.send(Command::Continue);
     assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
@@ -176,18 +176,18 @@ fn a_pending_signal_of_ours_does_not_stay_behind() {
 fn a_gdb_that_is_killed_leaves_no_breakpoint_behind() {
     let mut harness = Harness::new();
     let mut running = Running::new(&harness, &["threads"]);
-    // While it stands at a breakpoint: it goes on.
+    // gdb is killed while the process is stopped at a breakpoint. The process continues.
     stopped(harness.ask(attach(&running, false)));
     harness.break_at(1, "work").unwrap();
     stopped(harness.run_on());
     running.kill_tracer();
     harness.wait_event(|event| matches!(event, Event::GdbDied { .. }));
     harness.wait("it to run", |_| running.runs().then_some(()));
-    // While it runs, towards a breakpoint that it will meet when it leaves its loop.
+    // gdb is killed while the process runs towards a breakpoint, which it would reach when it leaves its loop.
     stopped(harness.ask(attach(&running, false)));
     harness.break_at(2, "spin.c:41").unwrap();
     let run = harness.send(Command::Continue);
-    // Answered once gdb has let it run.
+    // This is answered once gdb has resumed the process.
     harness
         .ask(Command::BreakEnable {
             number: 2,

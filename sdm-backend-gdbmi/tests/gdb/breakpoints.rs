@@ -75,7 +75,7 @@ fn by_line_function_condition_count_and_address() {
     let stop = stopped(harness.run_on());
     assert_eq!(stop.reason, StopReason::Breakpoint { number: 12 });
     assert_eq!(harness.evaluate("n").unwrap().text, "5");
-    // A temporary one is gone.
+    // The temporary breakpoint is deleted.
     let gone = harness
         .ask(Command::BreakDelete { number: 12 })
         .unwrap_err();
@@ -178,14 +178,14 @@ fn a_program_that_leaves_before_mpi_finalize_is_held() {
             before_finalize: true
         })
     );
-    // Started again it is watched again, also when it is held nowhere.
+    // The internal breakpoints are set again in another run, even if its start does not stop anywhere.
     let mut start = spec(&program, &["abort"]);
     start.stop = StopAt::Nowhere;
     let stop = stopped(harness.ask(Command::Start(start)));
     let what = "MPI_Abort".to_owned();
     assert_eq!(stop.reason, StopReason::Internal { what });
     harness.ask(Command::Kill).unwrap();
-    // One that does as it should is not held, nor is a step over MPI_Init.
+    // A correct program is not stopped, nor is a step over `MPI_Init`.
     harness.start(&program, &[]);
     for line in [25, 26] {
         let count = 1;

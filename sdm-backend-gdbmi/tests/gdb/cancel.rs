@@ -91,7 +91,7 @@ fn what_a_cancelled_command_was_to_make_is_not_in_gdb() {
             let at = format!("{command:?} cancelled after {turns} turns: {answer:?}");
             match answer {
                 Err(failure) if failure.code == FailureCode::Cancelled => cancelled += 1,
-                // It was faster, or cannot be had here.
+                // The command was completed before, or is not possible here.
                 Ok(Reply::VarObject(_)) => {
                     let name = "fresh".to_owned();
                     harness.ask(Command::VarDelete { name }).expect(&at);
@@ -104,7 +104,7 @@ fn what_a_cancelled_command_was_to_make_is_not_in_gdb() {
             }
             assert_eq!(held_by_gdb(&mut harness), before, "{at}");
         }
-        // Its name and number are free: the front-end's books and gdb's agree.
+        // The name and the number are free, so the driver's records and gdb's agree.
         match harness.ask(command.clone()) {
             Ok(Reply::VarObject(_)) => {
                 let name = "fresh".to_owned();
@@ -114,7 +114,7 @@ fn what_a_cancelled_command_was_to_make_is_not_in_gdb() {
             Err(failure) => assert_eq!(failure.code, FailureCode::Gdb, "{command:?}"),
         }
     }
-    // Each is cancelled in time at least where gdb has not read it.
+    // Each command is cancelled at least in the turn in which gdb has not read it.
     assert!(cancelled >= makers().len(), "{cancelled} were cancelled");
     harness.shut_down();
 }
@@ -125,7 +125,7 @@ fn a_cancelled_interrupt_swallows_no_signal_of_somebody_elses() {
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
     for turns in TURNS {
-        // gdb does not pass a SIGINT on to the program.
+        // gdb must not pass a SIGINT on to the program.
         let run = harness.send(Command::Continue);
         harness.wait_output(Stream::Stdout, "spinning");
         let id = harness.send(Command::Interrupt);
@@ -133,7 +133,7 @@ fn a_cancelled_interrupt_swallows_no_signal_of_somebody_elses() {
         harness.backend.cancel(Instant::now(), id);
         let answer = harness.answer(id);
         let at = format!("cancelled after {turns} turns: {answer:?}");
-        // One that nobody cancels stops it, whether the one before is still on its way or has been let pass.
+        // The next interrupt stops the program, whether the cancelled one is still on its way or was discarded.
         if harness.state() == TaskState::Running {
             harness.ask(Command::Interrupt).expect(&at);
         }

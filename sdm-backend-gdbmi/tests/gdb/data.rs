@@ -85,7 +85,7 @@ fn functions_are_jumped_into_called_and_left() {
     assert_eq!(harness.evaluate("called").unwrap().text, "1");
     assert_eq!(harness.ask(call("reset ()")), Ok(Reply::Done));
     assert_eq!(harness.evaluate("called").unwrap().text, "0");
-    // A call that runs into a breakpoint stays there.
+    // A call that stops at a breakpoint remains there.
     assert_eq!(code(harness.ask(call("late (1)"))), FailureCode::Gdb);
     harness.wait_event(|event| matches!(event, sdm_debug::Event::Stopped(_)));
     let failure = harness.ask(Command::ContinueSignal {
@@ -274,7 +274,7 @@ fn signals_are_handled_as_asked() {
     );
     let stop = stopped(harness.run_on());
     assert!(matches!(&stop.reason, StopReason::Signal { name, .. } if name == "SIGUSR1"));
-    // It can still be interrupted where the program is to have SIGINT.
+    // The program can still be interrupted if SIGINT is to be passed to it.
     let program = harness.compile("spin", &[]);
     harness.ask(Command::Kill).unwrap();
     harness.start(&program, &[]);

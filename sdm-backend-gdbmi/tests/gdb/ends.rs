@@ -72,7 +72,7 @@ fn a_kill_ends_what_runs_and_what_stands() {
     assert_eq!(harness.answer(run), Ok(Reply::Signalled { signal }));
     let failure = harness.ask(Command::Kill).unwrap_err();
     assert_eq!(failure.text, "not running (ended by SIGKILL)");
-    // A start can be killed half way too.
+    // A kill also works during a start.
     let start = harness.send(Command::Start(crate::harness::spec(&program, &[])));
     assert_eq!(harness.ask(Command::Kill), Ok(Reply::Done));
     assert!(harness.answer(start).is_err());
@@ -117,7 +117,7 @@ fn a_started_program_that_is_detached_runs_on_to_its_end() {
     assert_eq!(harness.state(), TaskState::Exited(7));
     harness.wait_output_end();
     assert_eq!(harness.output(Stream::Stdout), b"total 96 x 1\n");
-    // One that runs is left while it runs, also by the end of the session.
+    // A running program is detached while it runs, also by the end of the session.
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
     let run = harness.send(Command::Continue);
@@ -160,7 +160,7 @@ fn a_gdb_that_is_killed_is_told_and_takes_the_program_with_it() {
     harness.wait("the program's end", |harness| {
         processes_of(&harness.directory).is_empty().then_some(())
     });
-    // And the task can be started again.
+    // The task can be started again.
     harness.start(&program, &[]);
 }
 

@@ -71,7 +71,7 @@ fn environment_signals_limits_and_descriptors_are_those_of_a_run_without_gdb() {
         assert_eq!(of_kind(&lines, kind), of_kind(&direct, kind));
     }
     assert!(!of_kind(&lines, "limit ").is_empty());
-    // The directory was named, so PWD names it too; nothing else differs.
+    // PWD has the requested directory. Nothing else differs.
     let differs = |line: &String| !line.starts_with("PWD=");
     let environment =
         |lines| -> Vec<String> { of_kind(lines, "env ").into_iter().filter(differs).collect() };
@@ -84,7 +84,7 @@ fn environment_signals_limits_and_descriptors_are_those_of_a_run_without_gdb() {
 fn arguments_and_changes_of_the_environment_arrive_byte_by_byte() {
     let mut harness = Harness::new();
     let program = harness.compile("show", &[]);
-    // gdb and its shell must also take a path with blanks, quotes and `=`.
+    // gdb and its shell must also accept a path with blanks, quotes and `=`.
     let odd = harness.directory.join("odd name's = $x");
     std::fs::copy(&program, &odd).unwrap();
     for program in [program, odd] {
@@ -225,7 +225,7 @@ fn a_wrapper_runs_the_program_in_any_number_of_execs() {
     harness.break_at(1, "twice").unwrap();
     stopped(harness.run_on());
     harness.ask(Command::Kill).unwrap();
-    // Held nowhere it comes to the breakpoint of before.
+    // Without a stop at the start the program reaches the earlier breakpoint.
     start.stop = sdm_debug::command::StopAt::Nowhere;
     let stop = stopped(harness.ask(Command::Start(start.clone())));
     assert_eq!(
@@ -233,7 +233,7 @@ fn a_wrapper_runs_the_program_in_any_number_of_execs() {
         sdm_debug::reply::StopReason::Breakpoint { number: 1 }
     );
     harness.ask(Command::Kill).unwrap();
-    // A wrapper that never runs the program says so by its end.
+    // The end of a wrapper that never runs the program is reported.
     start.wrapper = vec![b"false".to_vec()];
     let end = harness.ask(Command::Start(start.clone()));
     assert!(matches!(end, Ok(Reply::Exited { code: 1, .. })), "{end:?}");

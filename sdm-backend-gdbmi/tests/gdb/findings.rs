@@ -33,7 +33,7 @@ fn compiled_by(compilers: &[&str], harness: &Harness, sanitizers: &str) -> Vec<P
                 .arg(format!("-fsanitize={sanitizers}"))
                 .status()
                 .unwrap();
-            // Its runtimes are packages of their own.
+            // clang's runtimes are separate packages.
             if *compiler == "clang" && !status.success() {
                 println!("SKIP: clang cannot link with -fsanitize={sanitizers}");
                 return None;
@@ -71,7 +71,7 @@ fn address_sanitizer() {
             assert_eq!(found(&stop), ("AddressSanitizer", kind, access), "{about}");
             assert_eq!(place(&stop), at, "{about}");
             assert_eq!(stop.inside.as_deref(), inside, "{about}");
-            // What was found was printed by then, and the program ends as it does without us.
+            // The report was printed by then, and the program ends as without a debugger.
             harness.wait_output(Stream::Stderr, kind);
             let end = harness.run_on();
             assert!(matches!(end, Ok(Reply::Exited { code: 1, .. })), "{end:?}");
@@ -103,7 +103,7 @@ fn leak_sanitizer() {
             let end = harness.run_on();
             let expect = |end: &_| matches!(end, Ok(Reply::Exited { code: it, .. }) if *it == code);
             assert!(expect(&end), "{about}: {end:?}");
-            // What loses nothing ends as it does without us.
+            // A program without leaks ends as without a debugger.
             harness.start(&program, &[]);
             let end = harness.run_on();
             assert!(
@@ -123,7 +123,7 @@ fn undefined_behavior_sanitizer() {
         let kind = "signed integer overflow: N + N cannot be represented in type 'int'";
         assert_eq!(found(&stop), ("UndefinedBehaviorSanitizer", kind, None));
         assert_eq!(place(&stop), ("add", 21));
-        // It goes on: what it prints has the values, and there is one stop for it.
+        // The program continues. Its report has the values, and the error stops it only once.
         let end = harness.run_on();
         assert!(matches!(end, Ok(Reply::Exited { code: 0, .. })), "{end:?}");
         harness.wait_output(Stream::Stderr, "overflow: 2147483642 + 7 cannot");
@@ -138,7 +138,7 @@ fn thread_sanitizer() {
         let stop = stopped(harness.run_on());
         let (tool, kind, access) = found(&stop);
         assert_eq!((tool, kind), ("ThreadSanitizer", "data race"));
-        // clang 14 leaves no frame that says it.
+        // clang 14 has no frame with the access.
         let is_right = |(_, bytes)| bytes == 4;
         let unknown = program.ends_with("memory-clang");
         assert!(access.map_or(unknown, is_right), "{access:?}");

@@ -277,7 +277,7 @@ impl Harness {
             .fds
             .iter()
             .map(|(fd, flags)| {
-                // SAFETY: the backend keeps what it wants watched open until it is forgotten.
+                // SAFETY: the backend keeps a watched descriptor open until it reports `Forget`.
                 let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
                 PollFd::new(fd, *flags)
             })

@@ -40,7 +40,7 @@ fn a_running_program_is_stopped_and_goes_on() {
         }
         harness.ask(Command::Interrupt).unwrap();
         stopped(harness.answer(run));
-        // What stopped it never reaches it.
+        // The signals that have stopped the program never reach it.
         let expression = "leave = 1".to_owned();
         harness.ask(Command::SetVariable { expression }).unwrap();
         assert!(
@@ -116,7 +116,7 @@ fn an_interrupt_that_races_with_a_breakpoint_leaves_no_second_stop() {
         assert_eq!(harness.answer(interrupt), Ok(Reply::Done));
         reasons.push(stopped(harness.answer(run)).reason);
     }
-    // Now nobody interrupts: only the breakpoint stops it.
+    // Without an interrupt only the breakpoint stops the program.
     for _ in 0..20 {
         let stop = stopped(harness.run_on());
         assert_eq!(
@@ -169,7 +169,7 @@ fn a_query_that_hangs_is_given_up() {
     let mut harness = Harness::with(config);
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
-    // It calls a function of the program that never returns.
+    // gdb calls a function of the program that never returns.
     let failure = harness.evaluate("wait_for_ever(0)").unwrap_err();
     assert_eq!(failure.code, FailureCode::TimedOut, "{failure}");
     hang_and_cancel(&mut harness);
@@ -182,6 +182,6 @@ fn a_gdb_that_was_interrupted_too_early_is_interrupted_again() {
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
     kill(gdb_of(&harness), Signal::SIGSTOP).unwrap();
-    // It is made to go on, and to read the signal first.
+    // The stopped gdb is resumed, and reads the signal first.
     hang_and_cancel(&mut harness);
 }

@@ -36,7 +36,7 @@ fn start_under(script: &str) -> (FailureCode, String) {
         matches!(state, TaskState::Absent | TaskState::GdbDead),
         "{state:?}"
     );
-    // The rest of the session goes on: a real gdb does the task.
+    // The session continues: the task can be started with a real gdb.
     harness.start(&program, &[]);
     (failure.code, failure.text)
 }
@@ -59,8 +59,7 @@ fn one_that_never_answers_is_given_up() {
 
 #[test]
 fn one_that_speaks_no_mi_is_not_understood() {
-    // Megabytes without a line end, bytes that are no text, records that nobody knows, answers to
-    // what was never asked, and an end.
+    // Megabytes without a line end, invalid UTF-8, unknown records, answers without a question, and an exit.
     let (code, text) = start_under(
         "head -c 20000000 /dev/zero | tr '\\0' 'x'; printf '\\n\\377\\376\\n*odd,a=[{\\n\
          =never-heard,b=\"c\"\\n99999^done,x={}\\n^done\\n%%%%\\n'; exit 3",

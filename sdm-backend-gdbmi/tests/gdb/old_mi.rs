@@ -53,7 +53,7 @@ fn each_has_a_gdb_of_its_own() {
     }
     let [one, other] = running.each_ref().map(Running::tracer);
     assert!(one > 0 && other > 0 && one != other, "{one} {other}");
-    // Who stands under a gdb is not seen to end.
+    // Detaches, as the end of a traced process would not be noticed.
     harness.ask_all(&"0-1".parse().unwrap(), Command::Detach);
 }
 
@@ -71,7 +71,7 @@ fn programs_are_held_and_conditions_hold() {
     let what = "abort".to_owned();
     assert_eq!(stop.reason, StopReason::Internal { what });
     drop(harness);
-    // A method and a function of a namespace are called the same.
+    // A method and a function in a namespace have the same name.
     let mut harness = Harness::starting(old());
     let program = harness.compile_cxx("aborts");
     harness.start(&program, &[]);

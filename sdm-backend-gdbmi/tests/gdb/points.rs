@@ -170,7 +170,7 @@ fn events_of_the_system_are_caught() {
         harness.run_on(),
         Ok(Reply::Exited { code: 0, .. })
     ));
-    // They are there in another run, too.
+    // The catchpoints also exist in another run.
     harness.start(&program, &[]);
     let name = "SIGUSR1".to_owned();
     assert_eq!(harness.reason(), caught(1, CatchHit::Signal { name }));
@@ -307,7 +307,7 @@ fn a_breakpoint_carries_out_its_commands() {
         .collect();
     let expect: Vec<String> = (0..10).map(|n| format!("n is {n}\n")).collect();
     assert_eq!(printed, expect);
-    // A line that fails is said, and what follows it is not done.
+    // A failing line is reported, and the following lines are not executed.
     let failing = Command::BreakCommands {
         number: 2,
         lines: lines(&["print nosuch", "continue"]),

@@ -32,7 +32,7 @@ fn a_call_is_told_with_its_arguments_and_changes_since_the_probe_before() {
     };
     harness.ask(stdin).unwrap();
     harness.wait_output(Stream::Stdout, "x");
-    // While it runs there is the kernel's word, and nothing of gdb's.
+    // For a running program there is only the kernel's state, nothing from gdb.
     let running = harness.probe(false, true);
     assert_eq!((running.stacks, running.waits), (None, None));
     assert!("SRD".contains(running.process.unwrap().letter));
@@ -88,7 +88,7 @@ fn threads_are_told_by_the_system_call_they_wait_in_and_none_is_selected() {
         panic!("{waiting:?}");
     };
     assert_eq!(one, other);
-    // `pause` on x86-64, `ppoll` on processors without it.
+    // `pause` on x86-64, `ppoll` on architectures without it.
     assert!(
         matches!(one, WaitFor::SystemCall(name) if ["pause", "ppoll"].contains(&name.as_str())),
         "{one:?}"

@@ -32,7 +32,7 @@ fn started(harness: &mut Harness, python: &Path, args: &[&str]) {
     };
     let run = harness.send(Command::Start(start));
     harness.wait_output(Stream::Stdout, "waiting");
-    // It sleeps soon after that, and is to be seen there.
+    // The program sleeps soon afterwards, and is to be stopped there.
     harness.ask(Command::Interrupt).unwrap();
     let _stop = stopped(harness.answer(run));
 }
@@ -75,7 +75,7 @@ fn functions_of_python_stand_where_the_interpreter_does() {
         let mut harness = Harness::new();
         started(&mut harness, &python, &[]);
         let about = python.display();
-        // Until it sleeps, and its main thread is the one that the interrupt was heard by, it is let go on.
+        // The program is resumed until it sleeps and its main thread is the one that the interrupt has stopped.
         let mut seen = stacks(&mut harness);
         let mut trace = trace_of_selected(&mut harness);
         while !seen[0].contains("sleep") || trace.last().is_none_or(|it| it.function != "<module>")
@@ -95,13 +95,13 @@ fn functions_of_python_stand_where_the_interpreter_does() {
         );
         let apart = "apart waits.py:21 > Event.wait waits.py:21";
         assert!(seen.iter().any(|stack| stack == apart), "{about}: {seen:?}");
-        // `bt` has the same, and the stop is where a person wrote it.
+        // `bt` has the same frames, and the stop is shown in the user's Python code.
         let names: Vec<_> = trace.iter().map(|frame| frame.function.as_str()).collect();
         let expect = ["wait", "Solver.step", "Solver.step", "Solver.step"];
         assert_eq!(names[..4], expect, "{about}");
         assert_eq!(names.last(), Some(&"<module>"), "{about}: {names:?}");
         assert_eq!((trace[0].line, trace[0].args.len()), (17, 0), "{about}");
-        // Everything that gdb knows is there for who asks.
+        // The full stacks have every frame that gdb knows.
         let full = Command::Stacks { full: true };
         let Ok(Reply::Stacks(full)) = harness.ask(full) else {
             panic!("no stacks");
@@ -125,7 +125,7 @@ fn who_computes_is_stopped_in_its_function() {
         let (pid, _) = processes
             .find(|(_, line)| line.contains("waits.py"))
             .expect("it runs");
-        // It may still be printing.
+        // The program may still be printing.
         let ticks = || proc::of(pid).stat().unwrap().cpu_ticks().unwrap();
         let before = ticks();
         let run = harness.send(Command::Continue);

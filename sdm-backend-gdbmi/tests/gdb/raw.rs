@@ -38,7 +38,7 @@ fn mi_commands_are_passed_through() {
         let failure = harness.ask(mi(bad)).unwrap_err();
         assert_eq!(failure.code, FailureCode::BadCommand, "{bad}");
     }
-    // A run that MI begins is nobody's: its stop is an event.
+    // A run begun by MI belongs to no command, so its stop is an event.
     let answer = harness.ask(mi("-exec-next"));
     assert!(matches!(answer, Ok(Reply::Mi { .. })), "{answer:?}");
     let Event::Stopped(stop) = harness.wait_event(|event| matches!(event, Event::Stopped(_)))

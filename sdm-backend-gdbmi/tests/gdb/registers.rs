@@ -91,7 +91,7 @@ fn a_gdb_that_does_not_know_all_registers_writes_them() {
         console(&mut harness, "maint flush register-cache").unwrap();
         assert_eq!(text(&mut harness, "$xmm0.v4_int32[2]"), "7");
         assert_eq!(text(&mut harness, "$ymm3.v8_int32[7]"), "9");
-        // Forward and back again over what works with vector registers.
+        // Steps forward and back over code that uses vector registers.
         console(&mut harness, "record").unwrap();
         let before = text(&mut harness, "total");
         step(&mut harness, 3);
@@ -132,7 +132,7 @@ fn refuse_and_go_on(mut harness: Harness) {
     let expression = "twice(3)".to_owned();
     check_refused(harness.ask(Command::Call { expression }));
     check_refused(console(&mut harness, "print twice(3)"));
-    // They have not run: what they leave in registers could not be taken out.
+    // The function was not called, as its effects on registers could not be undone.
     assert_eq!(text(&mut harness, "called"), "0");
     check_refused(set(&mut harness, "$xmm0.v4_int32[2] = 7"));
     check_refused(console(&mut harness, "record"));
@@ -153,7 +153,7 @@ fn refuse_and_go_on(mut harness: Harness) {
         harness.ask(Command::Registers { names, format }).unwrap()
     };
     let before = general(&mut harness);
-    // gdb has left the frame when it fails.
+    // gdb fails after it has left the frame.
     check_refused(give_back(&mut harness, "2.5"));
     assert_eq!(general(&mut harness), before);
     assert_eq!(text(&mut harness, "of"), "36");

@@ -133,7 +133,7 @@ fn a_value_cut_by_the_limit_says_so() {
     let after = harness.evaluate("*(short (*)[3000])buffer").unwrap();
     assert_eq!(before.text, after.text);
     assert_ne!(before.cut, after.cut);
-    // What gdb itself leaves out counts, too.
+    // Elements that gdb itself leaves out count too.
     let line = "set print elements 10".to_owned();
     harness.ask(Command::Console { line }).unwrap();
     let print = |expression: &str| Command::Print {
@@ -152,7 +152,7 @@ fn a_value_cut_by_the_limit_says_so() {
     assert_ne!(printed(), Ok(Reply::Value(before)));
     let failure = harness.ask(print("*(short (*)[300000])buffer"));
     if let Err(failure) = failure {
-        // gdb 18 reads as much as it prints.
+        // gdb 18 reads only as much as it prints.
         assert!(failure.hint.contains("set max-value-size"), "{failure}");
     }
 }

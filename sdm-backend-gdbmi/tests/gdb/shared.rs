@@ -109,7 +109,7 @@ fn tasks_of_one_gdb_are_looked_at_and_move_apart() {
         let counts: Vec<(u32, bool)> = stacks.threads.iter().map(|t| (t.count, t.main)).collect();
         assert_eq!(counts, [(1, true), (2, false)], "{stacks:?}");
     }
-    // A breakpoint in one task stops that one only.
+    // A breakpoint in one task stops only that task.
     harness.ask_one(1, breakpoint(1, Some("n == 1"))).unwrap();
     let stop = stopped(harness.ask_one(1, Command::Continue));
     assert_eq!(
@@ -136,7 +136,7 @@ fn tasks_of_one_gdb_are_looked_at_and_move_apart() {
         stopped(harness.answer(runs)).reason,
         StopReason::Interrupted
     );
-    // Threads are numbered in each task by themselves.
+    // Each task numbers its own threads.
     let select = |number| Command::SelectThread { number };
     let Ok(Reply::Frame(view)) = harness.ask_one(2, select(2)) else {
         panic!("no frame");
@@ -151,7 +151,7 @@ fn tasks_of_one_gdb_are_looked_at_and_move_apart() {
     };
     let listed: Vec<(u32, bool)> = threads.iter().map(|t| (t.number, t.current)).collect();
     assert_eq!(listed, [(1, false), (2, true), (3, false)]);
-    // One leaves, the others go on.
+    // One task ends, and the others continue.
     let expression = "leave = 1".to_owned();
     harness
         .ask_one(1, Command::SetVariable { expression })
@@ -190,7 +190,7 @@ fn who_cannot_be_attached_to_costs_only_itself() {
         stopped(answer);
     }
     assert_eq!(harness.state_of(1), TaskState::Absent);
-    // A gdb that is killed under them leaves no breakpoint in any.
+    // A gdb that is killed leaves no breakpoint in any of its processes.
     let both: IdSet = "0,3".parse().unwrap();
     for answer in harness
         .ask_all(&both, breakpoint(1, Some("leave")))
@@ -263,7 +263,7 @@ fn conditions_are_of_the_process_that_has_met_them() {
         harness.ask_one(0, wrong).unwrap_err().code,
         FailureCode::Gdb
     );
-    // What cannot be evaluated stops nobody, and is said.
+    // A condition that cannot be evaluated stops no task, and is reported.
     let condition = Command::BreakCondition {
         number: 1,
         condition: Some("*(int *)8 == 1".to_owned()),

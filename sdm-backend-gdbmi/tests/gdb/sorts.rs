@@ -254,7 +254,7 @@ fn a_value_that_is_cut_is_known_by_all_of_it() {
     let same = (harness.evaluate("many").unwrap(), harness.print("many"));
     let (evaluated, printed) = same;
     assert!(evaluated.cut.is_some() && printed.cut.is_some());
-    // Far behind what gdb prints, and its place is not what tells it apart.
+    // The changed element is far beyond those that gdb prints, so the printed text is the same.
     let expression = "many[4999] = 8".to_owned();
     harness.ask(Command::SetVariable { expression }).unwrap();
     let other = harness.evaluate("many").unwrap();
@@ -292,7 +292,7 @@ fn values_of_fortran_are_read_as_they_are() {
         ("word", "'hello'"),
         ("list", "(7, <repeats 30 times>)"),
     ]);
-    // gdb counts from the wrong end, and says 60, 40, 20.
+    // gdb itself counts from the wrong end, and prints 60, 40, 20.
     for wrong in ["back(1:3)", "back(1)", "2 * back(2)"] {
         assert_eq!(
             code(harness.evaluate(wrong).map(Reply::Value)),

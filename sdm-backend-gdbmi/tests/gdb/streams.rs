@@ -16,7 +16,7 @@ fn ten_megabytes_arrive_whole_and_in_order() {
     let mut start = spec(&program, &["10000000"]);
     start.stop = StopAt::Nowhere;
     let id = harness.send(Command::Start(start));
-    // Somewhere on the way nobody wants it for a while.
+    // In between the output is paused for a while.
     harness.wait("some output", |harness| {
         (harness.output(Stream::Stdout).len() > 100_000).then_some(())
     });
@@ -130,7 +130,7 @@ fn who_sends_more_than_the_program_reads_is_answered_when_it_reads() {
     let mut start = spec(&program, &["cat"]);
     start.stdin_tasks = "0".parse().unwrap();
     harness.ask(Command::Start(start)).unwrap();
-    // It stands at main.
+    // The program is stopped at `main`, so it reads no input.
     let piece = vec![b'x'; 700_000];
     let mut feed = |offset| {
         let (bytes, eof) = (piece.clone(), offset > 0);
@@ -188,7 +188,7 @@ fn output_ends_although_a_grandchild_holds_it() {
     let output = String::from_utf8(harness.output(Stream::Stdout)).unwrap();
     let pid: i32 = output.trim().parse().unwrap();
     let pid = nix::unistd::Pid::from_raw(pid);
-    // The terminal's end has ended it, or we do.
+    // The closing of the terminal has ended the process, or this signal does.
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
 }
 
@@ -205,7 +205,7 @@ fn all_that_was_printed_before_a_stop_is_told_before_it_is_said_to_be() {
         let mut harness = Harness::new();
         let program = harness.compile("stream", &[]);
         harness.start(&program, &["3000"]);
-        // Behind all that it prints, an unfinished line on stderr at last.
+        // The stop is after all output, whose end is an incomplete line on stderr.
         harness.break_at(1, "stream.c:26").unwrap();
         harness.backend.set_output_paused(Instant::now(), paused);
         let run = harness.send(Command::Continue);

@@ -94,7 +94,7 @@ impl ShimLink {
 
     /// Sends the queued messages, as far as the shim can receive them.
     pub fn flush(&self) {
-        // Whoever is gone is heard of where it is read.
+        // If the shim has ended, the next receive reports that.
         let _ = self.channel.borrow_mut().flush();
     }
 
@@ -159,7 +159,7 @@ pub struct HeldAtShim(pub Rc<ShimLink>);
 
 impl Drop for HeldAtShim {
     fn drop(&mut self) {
-        // One that is gone holds nothing.
+        // A shim that has ended holds no descriptors.
         let _ = self.0.tell(&ToShim::Opened);
     }
 }

@@ -49,7 +49,7 @@ impl LocalShim {
 
 impl Drop for LocalShim {
     fn drop(&mut self) {
-        // Its end is taken where it has come; otherwise it is this process's until that ends.
+        // The shim is reaped if it has ended. Otherwise it remains this process's child until this process ends.
         let _ = self.0.try_wait();
     }
 }
@@ -74,7 +74,7 @@ pub fn run_shim() -> Option<io::Result<()>> {
 }
 
 fn serve(socket: OwnedFd, task: u32) -> io::Result<()> {
-    // It ends with its server and not with what a terminal sends to all.
+    // The shim ends with its server, and not by a signal that a terminal sends to a whole group.
     nix::unistd::setsid()?;
     let name = std::ffi::CString::new(format!("sdm-shim-{task}"))?;
     nix::sys::prctl::set_name(&name)?;
@@ -96,7 +96,8 @@ fn serve(socket: OwnedFd, task: u32) -> io::Result<()> {
                 _ => {}
             }
         }
-        // It stays also when its program has ended: what it has said is lost where it ends before it has read all that it was told.
+        // The shim stays even after its program has ended. If it ended before it had read all its messages, those
+        // that it has sent would be lost.
         wait(&shim)?;
     }
 }

@@ -74,7 +74,8 @@ impl Shim {
     /// # Errors
     /// [`io::Error`] if the server is gone.
     pub fn new(mut channel: Channel, rank: u32, config: StartConfig) -> io::Result<Self> {
-        // What gdb leaves behind is this process's, so that the launcher hears how the program ended.
+        // This process adopts the processes that gdb leaves behind, so that the launcher learns the program's exit
+        // status.
         sys::adopt_orphans();
         channel.send(wire::encode(&ToServer::Hello { rank }), Vec::new())?;
         Ok(Self {
@@ -179,7 +180,7 @@ impl Shim {
         }
         let over = self.tracer.take_if(|it| it.is_over());
         if let Some(pid) = over.filter(|it| !it.has_ended()).map(|it| it.pid()) {
-            // From now on only its end is heard of.
+            // From now on only its end is reported.
             self.handed_over = Some(pid);
             self.watch(pid);
         }
@@ -219,7 +220,7 @@ impl Shim {
         }
         let watched = |pid: &i32| self.watched.iter().any(|it| it.pid == *pid);
         if let Some(pid) = self.handed_over.filter(watched) {
-            // Nobody but this process reaps it, so the pid is its own.
+            // Only this process reaps it, so the pid has not been reused.
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }
@@ -232,7 +233,7 @@ impl Shim {
             .gdb
             .filter(|gdb| self.watched.iter().any(|it| it.pid == *gdb))
         {
-            // Nobody but this process reaps it, so the pid is its own.
+            // Only this process reaps it, so the pid has not been reused.
             let _ = kill(Pid::from_raw(gdb), Signal::SIGKILL);
         }
     }
@@ -291,7 +292,8 @@ impl Shim {
                     program: begun.program.into_os_string().into_vec(),
                 };
                 self.tracer = Some(begun.tracer);
-                // It may open its streams at any time; those of its ends that are held here are given back when the server says so.
+                // The program may open its streams at any time. The program's ends that are held here are closed when
+                // the server says so.
                 let (theirs, ours) = begun.streams.into_ends();
                 self.ends = theirs;
                 self.tell(&seized, ours);
@@ -339,12 +341,12 @@ impl Shim {
             let status = match sys::reap(it.pid) {
                 Ok(None) => return true,
                 Ok(Some(status)) => status.into_raw(),
-                // A program is gdb's child until that is gone; then it is this process's.
+                // A program is gdb's child until gdb ends, and then becomes this process's child.
                 Err(_) if is_there(it.pid) => {
                     it.is_late = it.pidfd.as_ref().is_some_and(has_ended);
                     return true;
                 }
-                // Somebody else reaped it: how it ended is not known.
+                // Another process has reaped it, so its exit status is unknown.
                 Err(_) => 0,
             };
             ended.push((it.pid, status));

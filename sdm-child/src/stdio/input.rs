@@ -89,7 +89,7 @@ impl InputStream {
                 Ok(count) => drop(self.buffer.drain(..count)),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return None,
-                // The program closed its end: what is left has no reader.
+                // The program has closed its end, so the remaining bytes have no reader.
                 Err(_) => return self.close(),
             }
         }

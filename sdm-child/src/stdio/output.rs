@@ -66,8 +66,8 @@ impl OutputStream {
         let more = loop {
             match read(&self.fd, &mut buffer) {
                 Ok(0) => break ReadMore::Ended,
-                // What was written and then closed between the kernel's two looks, for bytes and for an other end, is
-                // read only after the first EIO.
+                // The kernel looks first for bytes, and then for an open other end. Bytes that were written and
+                // followed by a close in between are read only after the first EIO.
                 Err(Errno::EIO) if !is_hung_up => is_hung_up = true,
                 Err(Errno::EIO) => break ReadMore::Ended,
                 Ok(count) => {

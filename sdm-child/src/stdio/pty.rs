@@ -38,7 +38,7 @@ impl Pty {
             .tty_name()
             .ok_or_else(|| io::Error::other("a pseudo-terminal without a name in /dev/pts"))?;
         let master = duplicate_master(master.as_ref())?;
-        // Linux keeps one set of modes for both ends.
+        // On Linux both ends share one set of modes.
         let mut settings = tcgetattr(&master)?;
         settings.output_flags.remove(OutputFlags::OPOST);
         settings
@@ -75,7 +75,7 @@ mod tests {
         drop(pty.slave);
         program.write_all(b"a\nb\x03").unwrap();
         let mut buffer = [0; 8];
-        // A read of a master takes in what is on its way before it says that there is nothing.
+        // A read of a master includes bytes in transit before it reports that there are none.
         let count = read(&pty.master, &mut buffer).unwrap();
         assert_eq!(&buffer[..count], b"a\nb\x03");
         drop(program);

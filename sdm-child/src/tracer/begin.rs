@@ -93,7 +93,7 @@ impl Tracer {
                 self.go_on(id);
                 return Ok(());
             }
-            // Signals on the way: nobody handles them yet.
+            // Passes on signals that arrive meanwhile, as no handler exists yet.
             let _ = sys::send_on(id, Onward::Run, signal_of(status));
         }
     }

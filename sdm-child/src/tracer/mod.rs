@@ -173,7 +173,7 @@ impl Tracer {
             }
         }
         self.is_loose = self.threads.is_empty();
-        // They are given the addresses at which they stop; or they are held again.
+        // The threads are stopped to set the addresses of the traps, or because all are held again.
         self.interrupt_running();
         self.handle_changes()
     }
@@ -208,7 +208,7 @@ impl Tracer {
     /// Kills the program.
     pub(crate) fn kill(&self) {
         if !self.has_ended {
-            // This process has not reaped it, so the pid is its own.
+            // This process has not reaped it, so the pid has not been reused.
             let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
         }
     }
@@ -231,7 +231,7 @@ impl Tracer {
         let is_ours = id == self.pid || self.has_thread(id);
         match status >> 16 {
             _ if !is_ours => {
-                // A process that shares its memory with this one, as a thread does.
+                // A process that shares memory with the program, as a thread does, but is not one of its threads.
                 self.threads.remove(&id);
                 traps::disarm(id);
                 let _ = sys::send_on(id, Onward::Free, 0);
@@ -309,7 +309,7 @@ impl Tracer {
         if signal != libc::SIGTRAP || self.code(id)? != TRAP_HWBKPT {
             return None;
         }
-        // One that was wanted until now is of no interest any more.
+        // A trap that was wanted until recently does not matter any more.
         let registers = ptrace::getregs(Pid::from_raw(id)).ok()?;
         Some(self.traps.at(registers.rip).unwrap_or(Trap::Past))
     }
@@ -328,7 +328,7 @@ impl Tracer {
         if is_in("SigIgn") {
             return None;
         }
-        // A program that lives by its handler meets the signal thousands of times.
+        // A program that depends on its handler receives the signal thousands of times.
         if is_in("SigCgt") && !self.own_handlers {
             let process = proc::of(self.pid);
             self.own_handlers = may_have_own_handlers(&process, &self.watch.fold);
@@ -375,7 +375,7 @@ impl Tracer {
     /// moment.
     fn hold(&mut self, id: i32, cause: Cause) {
         if self.stands.is_some() {
-            // It meets that again under the debugger of the first one.
+            // The signal is sent again, and the debugger of the first thread then sees it.
             if let Cause::Signal {
                 number,
                 again: true,
@@ -388,7 +388,7 @@ impl Tracer {
         }
         self.stands = Some((id, cause));
         if std::mem::take(&mut self.is_loose) {
-            // Nobody looks at it now.
+            // The inspection is no longer waiting for the release.
             self.is_letting_go = false;
         }
         if self.is_letting_go {
@@ -418,7 +418,7 @@ impl Tracer {
         if thread.armed != self.traps.version && self.traps.arm(id).is_ok() {
             thread.armed = self.traps.version;
         }
-        // One that was killed meanwhile is told of by its end.
+        // The end of a thread that was killed meanwhile is reported separately.
         let _ = sys::send_on(id, Onward::Run, signal);
     }
 

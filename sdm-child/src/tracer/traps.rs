@@ -288,7 +288,7 @@ impl Traps {
         let mut control = 0;
         for (slot, (address, _)) in self.wanted().take(SLOTS).enumerate() {
             set(thread, slot, address)?;
-            // In this thread only; at an instruction, which the bits of all zeros further up say.
+            // Enables the slot for this thread only. The zero bits above select a stop at an instruction.
             control |= 1 << (2 * slot);
         }
         set(thread, CONTROL, control)
@@ -297,7 +297,7 @@ impl Traps {
 
 /// Clears the addresses in a stopped thread.
 pub(super) fn disarm(thread: i32) {
-    // A debugger takes what is left in the second for a stop of its own. One that has ended stops nowhere.
+    // A debugger would take a remaining status for a stop of its own. A thread that has ended needs no clearing.
     for register in [CONTROL, STATUS] {
         let _ = set(thread, register, 0);
     }
