@@ -33,7 +33,7 @@ pub fn arguments<T: clap::Parser>() -> T {
     T::try_parse().unwrap_or_else(|error| {
         if error.use_stderr() {
             let text = error.render().to_string();
-            // Nobody reads it: that is no other failure.
+            // A failed write to standard error is ignored.
             let _ = write!(Complaints, "{text}");
             std::process::exit(error.exit_code());
         }
@@ -46,7 +46,7 @@ pub fn escape_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
-        // Nobody reads it: that is no other failure.
+        // A failed write to standard error is ignored.
         let _ = writeln!(Complaints, "thread '{name}' {panic}");
         let backtrace = Backtrace::capture();
         if backtrace.status() == BacktraceStatus::Captured {

@@ -15,5 +15,5 @@ pub mod starter;
 
 pub use complaints::{Complaints, arguments, escape_panics};
 
-// A runtime's number for a process is the number of its server.
+// The number that a runtime gives a process is its server's number.
 const _: () = assert!(sdm_system::identity::NUMBER_MAX == sdm_core::ServerId::SERVER_MAX.0);

@@ -31,7 +31,7 @@ impl LogWriter {
 
     /// Prints a line that another process has logged.
     pub fn pass_on(line: &str) {
-        // Whoever closed standard error wants no log.
+        // If standard error is closed, no log is wanted.
         let _ = Self::direct().write(line.as_bytes());
     }
 }

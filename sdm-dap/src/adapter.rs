@@ -121,13 +121,13 @@ impl Adapter {
         self.connection.outbox.actions.pop_front()
     }
 
-    /// True once the session is to be closed, or was: an opening is useless then.
+    /// True once the session must be closed, or was closed. An opening in progress is then useless.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.connection.phase >= Phase::Closing || self.connection.anew.given_up
     }
 
-    /// True once output was left out, as [`Adapter::poll_output`] was not called for long: the client does not read.
+    /// True once output was dropped because [`Adapter::poll_output`] was not called for long: the client does not read.
     #[must_use]
     pub fn is_overrun(&self) -> bool {
         self.connection.outbox.overrun

@@ -208,7 +208,7 @@ impl Connection {
     }
 
     pub(crate) fn write(&mut self, mut message: Value) {
-        // A client that does not read costs the session nothing but what it does not see.
+        // Messages to a client that does not read are dropped, so that the session is not affected.
         if self.outbox.is_full() {
             self.outbox.overrun = true;
             return;

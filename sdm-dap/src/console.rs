@@ -208,7 +208,7 @@ impl DebugSession for ConsoleSession {
     }
 
     fn next_event(&mut self, _wait: Option<Duration>) -> Option<SessionEvent> {
-        // The adapter hands events on.
+        // The adapter passes on the events.
         None
     }
 }

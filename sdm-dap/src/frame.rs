@@ -67,7 +67,7 @@ impl Framer {
                 bytes = &bytes[passed..];
                 continue;
             }
-            // Never more than one message waits, however much comes at once.
+            // At most one message is buffered, however many bytes arrive at once.
             let room = match self.body {
                 Some(length) => length - self.waiting.len(),
                 None => HEADER_BYTES_MAX,
@@ -96,7 +96,7 @@ impl Framer {
                 if self.waiting.len() <= HEADER_BYTES_MAX {
                     return None;
                 }
-                // What ends a header could stand at the end of it in part.
+                // The last bytes could be the beginning of a header's end.
                 let kept = self.waiting.len() - (HEADER_END.len() - 1);
                 self.waiting.drain(..kept);
                 return Some(Framed::Bad(FrameError::LongHeader));

@@ -155,7 +155,7 @@ impl<'a> Draft<'a> {
                 known.stop = new.stop;
             }
             for (whose, base) in new.bases {
-                // Those inside a runtime differ in how deep they are, and many have the same depth.
+                // Tasks inside a runtime differ in their depth, and many have the same depth.
                 match known.bases.iter_mut().find(|(_, known)| *known == base) {
                     Some((known, _)) => known.union_with(&whose),
                     None => known.bases.push((whose, base)),
@@ -301,12 +301,12 @@ mod tests {
     fn numbers_go_with_the_tasks() {
         let mut rows = Rows::new(false);
         assert_eq!(regroup(&mut rows, &[("0-7", 10)]), "1=0-7");
-        // It splits: the lowest part keeps the number.
+        // The thread splits, and the part with the lowest task keeps the id.
         assert_eq!(
             regroup(&mut rows, &[("0-3", 10), ("4-7", 11)]),
             "1=0-3 2=4-7"
         );
-        // They change places, and meet.
+        // The threads change places, and then join.
         assert_eq!(
             regroup(&mut rows, &[("0-3", 11), ("4-7", 10)]),
             "1=0-3 2=4-7"
@@ -314,7 +314,7 @@ mod tests {
         rows.focused = 2;
         assert_eq!(regroup(&mut rows, &[("0-7", 12)]), "2=0-7");
         assert_eq!(regroup(&mut rows, &[("0-3", 1), ("4-7", 2)]), "2=0-3 3=4-7");
-        // What stands goes before what runs.
+        // A stopped thread comes before a running one.
         assert_eq!(
             regroup(&mut rows, &[("0", 0), ("1-3", 5), ("4-7", 0)]),
             "2=1-3 3=0,4-7"

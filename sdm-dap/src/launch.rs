@@ -167,7 +167,7 @@ impl Configuration {
             return Err(RequestError::Configuration(text.to_owned()));
         };
         words.push("run".to_owned());
-        // Editors that ask for it give a text.
+        // Editors that prompt for the number return text.
         if let Some(ranks) = self.ranks {
             words.push("-n".to_owned());
             words.extend(ranks.into_vec());
@@ -175,7 +175,7 @@ impl Configuration {
         let mut option = |name: &str, value: Option<String>| {
             words.extend(value.map(|value| format!("--{name}={value}")));
         };
-        // Nobody types: an editor has no window for it.
+        // The program gets no input, as editors have no window for typing it.
         option("stdin", Some("none".to_owned()));
         option("launcher", self.launcher);
         option("directory", self.cwd.filter(|cwd| !cwd.is_empty()));

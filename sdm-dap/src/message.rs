@@ -88,7 +88,7 @@ impl Request {
             RequestError::Cancelled => "cancelled".to_owned(),
             why => why.to_string(),
         };
-        // A text in braces would be taken for a variable of the format.
+        // Text in braces would be taken for a variable of the format.
         let format = message.replace('{', "(").replace('}', ")");
         json!({
             "type": "response",

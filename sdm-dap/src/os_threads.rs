@@ -22,7 +22,7 @@ impl OsThreads {
         threads.truncate(THREADS_MAX);
         let now: Vec<u32> = threads.iter().map(|thread| thread.number).collect();
         let before = match self.told.is_empty() {
-            // The first is there from the beginning.
+            // The first thread exists from the start.
             true => vec![1],
             false => std::mem::take(&mut self.told),
         };

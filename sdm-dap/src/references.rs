@@ -120,7 +120,7 @@ impl References {
     }
 
     fn next(&mut self) -> i64 {
-        // Numbers of variables are 31 bits wide; a client that has seen them all has none of the first any more.
+        // References have 31 bits. When all were used, the client no longer has the first ones.
         self.last = if self.last >= i64::from(i32::MAX) {
             1
         } else {

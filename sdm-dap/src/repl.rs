@@ -66,7 +66,7 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestEr
     };
     let is_shells = matches!(wish, Wish::Shell(_));
     let tasks = match &parsed.to {
-        // Sets that only the shell knows, a thread of each task.
+        // Sets that only the shell knows, or that select a thread in each task.
         Some(set) if is_shells || set.thread().is_some() => {
             let runs = wish == Wish::Shell(true);
             let wish = Wish::Shell(runs);

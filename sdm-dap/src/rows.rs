@@ -118,7 +118,7 @@ impl Rows {
         if let (true, None, Some(task)) = (self.by_rank, group.folded, group.tasks.first()) {
             return i64::from(task.0) + 1;
         }
-        // Beyond those of ranks, which are a million at most.
+        // These ids are beyond those of ranks, of which there are at most a million.
         let first = if self.by_rank { 1 << 24 } else { 0 };
         self.last = self.last.max(first) + 1;
         self.last
@@ -129,7 +129,7 @@ impl Rows {
 fn heir(row: &Row, groups: &[Group], by_rank: bool) -> Option<usize> {
     let shared = |group: &Group| group.tasks.intersection(&row.group.tasks).first();
     let heirs = groups.iter().enumerate().filter_map(|(at, group)| {
-        // A rank's number is its own.
+        // The id of a rank cannot be given to a combined row.
         if by_rank && group.folded.is_some() != row.group.folded.is_some() {
             return None;
         }

@@ -191,7 +191,7 @@ pub(crate) fn has_parts(text: &str) -> bool {
     if text.starts_with('{') || text.ends_with('}') {
         return true;
     }
-    // Fortran's; flags of C's stand in parentheses too.
+    // A value of Fortran. Flags in C are in parentheses too, but without commas.
     if text.starts_with('(') && text.ends_with(')') && text.contains(", ") {
         return true;
     }
@@ -227,7 +227,7 @@ mod tests {
         variables.add("y", 0, value("0-3", "6"));
         variables.add("x", 0, value("3", "5"));
         variables.add("x", 0, value("2", "7"));
-        // In a nested block, of some of them.
+        // A variable in a nested block, in some of the tasks.
         variables.add("x", 1, value("3", "7"));
         let mut references = References::default();
         let variables = variables.into_sorted();

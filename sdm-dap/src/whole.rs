@@ -72,9 +72,9 @@ impl Whole {
             WholeKind::Fortran if is_index => Some(format!("{whole}({index})")),
             _ if is_index => Some(format!("{whole}[{index}]")),
             _ if part.starts_with('*') => Some(format!("*{whole}")),
-            // Its members stand beside its own siblings.
+            // The members of an anonymous member belong to the structure around it.
             _ if part.starts_with("<anonymous ") => Some(whole),
-            // A base class is called as its type.
+            // A base class has the name of its type.
             _ if part == child.type_name => match self.kind {
                 WholeKind::Pointer => Some(format!("*({part} *) {whole}")),
                 _ => Some(format!("*({part} *) &{whole}")),

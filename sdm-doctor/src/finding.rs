@@ -73,7 +73,7 @@ impl Finding {
     /// The finding as one line, without its end.
     #[must_use]
     pub fn line(&self) -> String {
-        // What is printable has no tabs.
+        // Printable text has no tabs.
         let shown = |text: &str| printable(text.as_bytes()).replace('\t', " ");
         format!(
             "{MARK}\t{}\t{}\t{}\t{}",

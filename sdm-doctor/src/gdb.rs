@@ -115,7 +115,7 @@ impl Places {
                     continue;
                 };
                 seen.push(target);
-                // Nobody has named it: another user's is not run.
+                // The user has not named this gdb, so it is not run if it belongs to another user.
                 if found.len() < CANDIDATES_MAX
                     && files::open_own(&path).is_ok()
                     && let Some(version) = version_of(&path).filter(|it| !it.is_too_old())
@@ -423,7 +423,7 @@ fn loads_libraries(path: &Path) -> bool {
             .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
         usize::try_from(value).ok()
     };
-    // e_phoff, e_phentsize, e_phnum; a program's header of type 3 names the dynamic linker.
+    // e_phoff, e_phentsize and e_phnum. A program header of type 3 names the dynamic linker.
     let (Some(first), Some(bytes), Some(count)) = (number(32, 8), number(54, 2), number(56, 2))
     else {
         return !privileged;
@@ -447,7 +447,7 @@ impl Waiting {
 
     fn end(&mut self) {
         drop(self.0.stdin.take());
-        // It may have ended with gdb.
+        // The process may have ended with gdb.
         let _ = self.0.wait();
     }
 }

@@ -95,7 +95,7 @@ impl Machine {
         let mut mounts = mounts
             .lines()
             .map(|line| line.split(' ').collect::<Vec<_>>());
-        // The last one lies over those before it.
+        // The last mount hides those before it.
         let of_proc = mounts.rfind(|it| it.get(1) == Some(&"/proc"));
         let Some(mount) = of_proc else {
             return Finding::bad(

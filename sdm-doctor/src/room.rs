@@ -38,7 +38,7 @@ fn descriptors(limits: Option<(u64, u64)>) -> Finding {
         RLIM_INFINITY => format!("open files: {soft}, and as many as are wanted (ulimit -Hn)"),
         hard => format!("open files: {soft}, at most {hard} (ulimit -Hn)"),
     };
-    // Servers raise the one up to the other.
+    // Servers raise the soft limit to the hard limit.
     if hard >= DESCRIPTORS_WANTED {
         return Finding::good(check, shown);
     }

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         bytes: b"hello\n".to_vec(),
         eof: false,
     };
-    // The script's clock is nobody's: two seconds pass at once.
+    // The script's clock is simulated: two seconds pass at once.
     let mut now = Instant::now();
     let end = now + Duration::from_secs(2);
     backend.execute(now, CommandId(1), &tasks, start);

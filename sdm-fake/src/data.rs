@@ -44,7 +44,7 @@ impl Task {
             Command::MemoryRead { address, length } => {
                 let start = self.address(scenario, id, address)?;
                 check_length(u64::from(*length))?;
-                // Bytes that tell where they stand.
+                // Each byte is the low byte of its address.
                 let bytes = (start..)
                     .take(*length as usize)
                     .map(|at| at.to_le_bytes()[0]);

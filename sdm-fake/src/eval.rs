@@ -11,7 +11,7 @@ pub(super) fn evaluate(
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> Result<String, Failure> {
     let expression = expression.trim();
-    // A name may stand for what is no number.
+    // A name may stand for a value that is not a number.
     if let Some(text) = lookup(expression) {
         return Ok(text);
     }

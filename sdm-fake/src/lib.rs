@@ -157,7 +157,7 @@ impl FakeBackend {
             _ if failure.is_some() => {
                 self.answer(command_id, id, failure.map_or(Ok(Reply::Done), Err));
             }
-            // A script has one way on, whatever it was asked for.
+            // A script continues in one way, whichever run command is given.
             Command::Continue
             | Command::ContinuePast { .. }
             | Command::Until { .. }
@@ -210,7 +210,7 @@ impl FakeBackend {
     fn print(&mut self, now: Instant, id: TaskId, generation: u32, stream: Stream) {
         let scenario = Arc::clone(&self.scenario);
         if let Some((_, text)) = scenario.pick(id, |s| s.outputs[stream as usize].as_ref())
-            // Nobody reads: the program stands in its write.
+            // While the output is paused, the program blocks in its write.
             && !self.paused
         {
             let lines = scenario.pick(id, |s| s.output_lines).unwrap_or(1);

@@ -182,7 +182,8 @@ impl FakeBackend {
             }
             End::Breakpoint => match self.task(id).hit() {
                 Some(number) => self.stop(id, StopReason::Breakpoint { number }),
-                // Nothing to stop at: the run goes on to what comes next, or to the end.
+                // There is no breakpoint to stop at. The run continues to the script's next end, or to the program's
+                // end.
                 None if scenario.is_last_run(id, index) => self.ended(id, TaskState::Exited(0)),
                 None => self.arm_run_end(now, id),
             },
@@ -283,7 +284,7 @@ impl FakeBackend {
         let delay = scenario.delay(id, &DelayKey::Interrupt, command_id.0);
         let delay = delay.unwrap_or_default();
         task.interrupts.push(command_id);
-        // A start ends stopped anyway, and answers the interrupt there.
+        // A start ends with a stop anyway, which answers the interrupt.
         if task.state == TaskState::Running {
             if delay.is_zero() {
                 self.stop(id, StopReason::Interrupted);

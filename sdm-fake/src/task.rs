@@ -115,7 +115,7 @@ impl Task {
             run.id = None;
             return true;
         }
-        // A start cannot be half undone: it stays, and stops without being asked.
+        // A start cannot be undone halfway. It continues, and its stop is reported as an event.
         if self.is_starting() && self.current.as_ref().is_some_and(|(start, _)| *start == id) {
             return !std::mem::replace(&mut self.disowned, true);
         }
@@ -193,7 +193,7 @@ impl Task {
             Command::Hold => return Ok(Reply::Done),
             Command::Usage => {
                 self.state.need_live()?;
-                // Each scripted task is a megabyte larger than the one before it.
+                // The memory of each task is a megabyte larger than that of the one before.
                 let resident_bytes = (u64::from(id.0) + 1) << 20;
                 return Ok(Reply::Usage(Usage {
                     resident_bytes,
@@ -201,7 +201,7 @@ impl Task {
                 }));
             }
             Command::Room(_) => {
-                // What it scripts needs next to nothing.
+                // A scripted program needs almost no memory.
                 return Ok(Reply::Room(Room {
                     gdb_bytes: 0,
                     free_bytes: u64::MAX,
@@ -308,7 +308,7 @@ impl Task {
             return Ok(Reply::Done);
         };
         let name = name.trim();
-        // Only what is there can be set, as in gdb.
+        // Only existing variables can be set, as in gdb.
         self.evaluate(scenario, id, name)?;
         let text = self.evaluate(scenario, id, right)?;
         match self.life.values.iter_mut().find(|(known, _)| known == name) {

@@ -40,9 +40,9 @@ impl Held {
     ) -> Option<Self> {
         let who = identity(pid)?;
         let stopped = !woken && is_stopped(pid);
-        // Where that fails nobody whom gdb can attach to is meant.
+        // If this fails, gdb cannot attach to the process either.
         let foreign = restore::breakpoints(pid).unwrap_or_default();
-        // Its pipe has room for thousands of them, and it reads.
+        // The pipe has room for thousands of messages, and the warden reads them.
         let _ = warden.hold(gdb, pid, stopped);
         Some(Self {
             who,
@@ -100,7 +100,7 @@ impl Held {
     /// Removes the breakpoints that gdb has inserted. gdb does not notice, and restores the same bytes when it stops
     /// the process.
     pub fn clear(&self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = restore::remove_breakpoints(self.who.pid(), &self.foreign);
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let pid = Pid::from_raw(child.id().cast_signed());
         assert!(!is_stopping(pid.as_raw()));
         ptrace::attach(pid).unwrap();
-        // Whoever is still about to become another program stops for that first.
+        // A process that is about to execute another program stops for that first.
         while waitpid(pid, None).unwrap() != WaitStatus::Stopped(pid, Signal::SIGSTOP) {
             ptrace::cont(pid, None).unwrap();
         }
@@ -172,7 +172,7 @@ mod tests {
         kill(pid, Signal::SIGSTOP).unwrap();
         assert!(is_stopping(pid.as_raw()) && !is_stopped(pid.as_raw()));
         ptrace::detach(pid, None).unwrap();
-        // Between its being sent and its effect there is a moment in which the kernel shows nothing of it.
+        // For a moment after the signal was sent the kernel does not show it.
         while !is_stopped(pid.as_raw()) {
             std::thread::yield_now();
         }

@@ -32,8 +32,8 @@ pub(crate) struct Grip {
 
 impl Drop for Grip {
     fn drop(&mut self) {
-        // Closing does not suffice: a process that was forked meanwhile, a warden for example, can have both ends too, and
-        // closes them when it comes to it.
+        // A close is not sufficient. A process that was forked meanwhile, such as a warden, can have both ends too,
+        // and closes them later.
         if self.tied {
             sys::untie(&self.ours);
         }
@@ -43,7 +43,7 @@ impl Drop for Grip {
 impl Grip {
     /// Arms the leash: the kernel stops the process when its gdb is gone.
     pub(crate) fn tie(&mut self, pid: i32) {
-        // Where that fails the process is stopped a little later.
+        // If this fails, the process is stopped a little later.
         self.tied |= sys::stop_at_end_of(&self.ours, pid).is_ok();
     }
 

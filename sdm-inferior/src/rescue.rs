@@ -82,7 +82,7 @@ pub fn rescue(pid: i32) -> Result<Rescue, RescueError> {
         Some(Ok(other)) => Some(Stay::By(other)),
         Some(Err(errno)) => Some(Stay::Unknown(errno)),
     };
-    // Where it was seized it is on its way back into the stop.
+    // A seized process is on its way back into the stop.
     let goes_on = was_stopped && stays.is_none();
     if goes_on {
         who.signal(Signal::SIGCONT);
@@ -104,10 +104,10 @@ pub fn is_left_stopped(pid: i32) -> bool {
 fn stop_signal(pid: i32) -> Result<Signal, Errno> {
     let pid = Pid::from_raw(pid);
     ptrace::seize(pid, ptrace::Options::empty())?;
-    // One that is stopped says so at once; another one says so too then.
+    // A stopped process reports its stop at once. The interrupt makes a running one report too.
     ptrace::interrupt(pid)?;
     let found = waitpid(pid, Some(WaitPidFlag::__WALL))?;
-    // It may have been killed.
+    // The process may have been killed.
     let _ = ptrace::detach(pid, None);
     match found {
         WaitStatus::PtraceEvent(_, signal, _) | WaitStatus::Stopped(_, signal) => Ok(signal),
@@ -126,7 +126,8 @@ mod tests {
 
     fn stopped_by(signal: Signal) -> Child {
         let mut command = Command::new("cat");
-        // A terminal's signals stop only in a group whose parents are in another one of the session.
+        // A terminal's stop signal has no effect on an orphaned process group. The parent of this one is in another
+        // group of the session.
         command.stdin(Stdio::piped()).process_group(0);
         let child = command.spawn().unwrap();
         kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();

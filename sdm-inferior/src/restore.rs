@@ -120,7 +120,7 @@ fn each_breakpoint(
         match open(pid, &code) {
             Ok(file) => {
                 for place in places {
-                    // Another page may be readable where this one is not.
+                    // If one page cannot be read, others may still be readable.
                     let _ = in_page(&code, place, memory, &file, &mut act);
                 }
             }
@@ -172,7 +172,7 @@ fn in_page(
     let mut now = vec![0; usize::try_from(page_size()).unwrap_or(4096)];
     let mut before = now.clone();
     memory.read_exact_at(&mut now, address)?;
-    // The last page of a file can be cut.
+    // The last page of a file can be incomplete.
     let length = file.read_at(&mut before, offset)?;
     for (at, bytes) in traps(&now[..length], &before[..length]) {
         act(Breakpoint {
@@ -256,7 +256,7 @@ mod tests {
     fn a_program_whose_file_is_gone_is_restored_too() {
         let name = format!("sdm-restore-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // Whoever another test starts meanwhile would have it open for writing.
+        // A copy by another process is never open for writing in this one, where a concurrent test could inherit it.
         let mut copy = std::process::Command::new("cp");
         let copied = copy.arg("/bin/cat").arg(&path).status().unwrap();
         assert!(copied.success());
@@ -267,7 +267,7 @@ mod tests {
             .unwrap();
         fs::remove_file(&path).unwrap();
         let pid = child.id().cast_signed();
-        // It is there as a whole when it does something.
+        // Once the program answers, it is completely loaded.
         let (stdin, stdout) = (child.stdin.as_mut(), child.stdout.as_mut());
         stdin.unwrap().write_all(b"x").unwrap();
         stdout.unwrap().read_exact(&mut [0]).unwrap();

@@ -25,7 +25,7 @@ pub(crate) fn stop_at_end_of(pipe: &OwnedFd, pid: i32) -> io::Result<()> {
 
 /// Cancels that, also for other copies of this descriptor.
 pub(crate) fn untie(pipe: &OwnedFd) {
-    // It is open, and takes any flags.
+    // The descriptor is open, and accepts any flags.
     let _ = set(pipe, libc::F_SETFL, libc::O_NONBLOCK);
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct GoOn(Timer);
 impl GoOn {
     /// Starts the timer: the first signal after `every`, and then periodically.
     pub(crate) fn start(every: Duration) -> io::Result<Self> {
-        // A clock whose signal is ignored, as this one is by default, may tick only once.
+        // A timer whose signal is ignored, as SIGCONT is by default, may expire only once.
         let action = SigAction::new(
             SigHandler::Handler(on_nothing),
             SaFlags::SA_RESTART,
@@ -64,7 +64,7 @@ extern "C" fn on_nothing(_: libc::c_int) {}
 
 /// Sets a property of a descriptor by `fcntl`.
 fn set(fd: &OwnedFd, what: i32, value: i32) -> io::Result<()> {
-    // SAFETY: the descriptor is open, the properties that are set here are numbers, and no memory is touched.
+    // SAFETY: the descriptor is open, the properties set here are numbers, and no memory is accessed.
     match unsafe { libc::fcntl(fd.as_raw_fd(), what, value) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -76,13 +76,13 @@ fn rename(name: &std::ffi::CStr) {
     let Ok(stat) = sdm_system::proc::own().stat() else {
         return;
     };
-    // Where the arguments begin, and where the environment, which follows them, ends.
+    // Start of the arguments, and end of the environment, which follows them.
     let field = |number| stat.field::<usize>(number).unwrap_or(0);
     let (begin, end) = (field(48), field(51));
     let length = end.saturating_sub(begin);
     let text = name.to_bytes_with_nul();
-    // SAFETY: the kernel says that these bytes of ours hold the arguments and the environment, and nothing uses
-    // them any more; the name is a string.
+    // SAFETY: the kernel reports that these bytes of the process hold the arguments and the environment, which are
+    // not used any more. The name is a null-terminated string.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, name.as_ptr());
         if begin != 0 && length >= text.len() {
@@ -97,14 +97,14 @@ fn rename(name: &std::ffi::CStr) {
 /// exits. Returns the write end. A stopped copy resumes when this thread ends.
 pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io::Result<OwnedFd> {
     let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-    // SAFETY: the C library makes its allocator usable in a copy of one thread; `run` uses it, files and
-    // system calls, and no lock of ours that another thread could hold.
+    // SAFETY: the C library makes its allocator usable in a copy with one thread. `run` uses the allocator, files and
+    // system calls, and no lock that another thread could hold.
     match unsafe { nix::unistd::fork() }? {
         nix::unistd::ForkResult::Parent { .. } => Ok(writer),
         nix::unistd::ForkResult::Child => {
             let kept = libc::c_uint::try_from(reader.as_raw_fd()).unwrap_or(0);
-            // SAFETY: plain system calls. Descriptors that are closed here have owners in this copy that never
-            // run again: it ends by `_exit`.
+            // SAFETY: plain system calls. Descriptors that are closed here have owners in this copy that never run
+            // again, as the copy ends by `_exit`.
             unsafe {
                 libc::setsid();
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT);
@@ -113,7 +113,7 @@ pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io:
             }
             rename(name);
             run(reader);
-            // SAFETY: ends this copy at once.
+            // SAFETY: the call ends this copy at once.
             unsafe { libc::_exit(0) }
         }
     }

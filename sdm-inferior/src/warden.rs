@@ -127,7 +127,7 @@ impl WatchedGdb {
 /// Main loop of the copy.
 fn keep(pipe: &OwnedFd) {
     let mut kept: Vec<WatchedGdb> = Vec::new();
-    // Where there is none it is as it was without: whoever stops this process keeps it from its work.
+    // Without the timer, a stop of this process keeps it from its work.
     let mut clock = sys::GoOn::start(GO_ON_WAITING).ok();
     while let Some(word) = read_word(pipe) {
         note(&mut kept, word);
@@ -141,7 +141,7 @@ fn keep(pipe: &OwnedFd) {
     let stopped = end_blocked(&kept);
     let attached: Vec<&Attached> = kept.iter().flat_map(|gdb| &gdb.attached).collect();
     for it in &attached {
-        // It may have ended.
+        // The process may have ended.
         let _ = restore::remove_breakpoints(it.who.pid(), &it.foreign);
     }
     for program in stopped {
@@ -260,7 +260,7 @@ fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
     let began = Instant::now();
     let last = blocked.iter().map(|(gdb, _)| patience(gdb.has_attached()));
     let last = last.max().unwrap_or_default() + STEP_WAIT;
-    // As long as one has not ended, the pid is its own; nobody reaps it before that.
+    // Until a gdb has ended, its pid cannot be reused, since no other process reaps it before.
     while blocked.iter().any(|(gdb, _)| gdb.is_alive()) && began.elapsed() < last {
         let living = || blocked.iter().filter(|(gdb, _)| gdb.is_alive());
         living().for_each(|(gdb, _)| go_on(gdb));
@@ -272,12 +272,13 @@ fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
             Instant::now() + STOP_PAUSE,
         );
         for (gdb, programs) in living() {
-            // One that does something may be letting programs go: that takes its time.
+            // A gdb that uses the processor may be detaching from programs, which takes time.
             let is_idle =
                 asleep(gdb.pid).is_some_and(|ticks| before.contains(&(gdb.pid, Some(ticks))));
             match step(began.elapsed(), gdb.has_attached()) {
                 WardenStep::Stop if is_idle => {
-                    // Who stands is not what it waits for, and would stay stopped where this process is killed too.
+                    // gdb does not wait for a program that is already stopped. Such a program would stay stopped if
+                    // this process were killed too.
                     for program in programs.iter().filter(|pid| is_let_run(**pid)) {
                         let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
                     }
@@ -289,7 +290,7 @@ fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
             }
         }
     }
-    // What they had started has gone with them.
+    // Programs that the gdbs had started have ended with them.
     let goes_on = |gdb: &WatchedGdb, pid: i32| {
         let mut attached = gdb.attached.iter();
         !attached.any(|it| it.who.pid() == pid && it.stopped)
@@ -346,7 +347,8 @@ mod tests {
                 spent += STOP_PAUSE;
             }
             assert_eq!(spent, patience(has_attached));
-            // Before that one wait for those that read, behind it one for the end of who is killed, and the look at late stops.
+            // Before that comes one wait for the gdbs that read their input. After it come one for the end of the
+            // killed ones, and the search for late stops.
             let all = STEP_WAIT + spent + STEP_WAIT + LATE_STOP;
             assert!(all < Duration::from_secs(bound), "{all:?}");
             assert!(stops > 2, "{stops}");

@@ -73,7 +73,7 @@ pub fn resume(name: &Name) -> Result<Left, PlaceError> {
         let what = "standard input and output must be a terminal";
         return Err(failed("lend a terminal")(io::Error::other(what)));
     }
-    // Before any thread: all inherit it, and one waits for them.
+    // This is done before any thread is started. All threads inherit the mask, and one waits for the signals.
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGWINCH, Signal::SIGTERM, Signal::SIGHUP] {
         signals.add(signal);
@@ -103,10 +103,10 @@ impl RawTerminal {
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        // The program's line editor may have asked for marked pastes.
+        // The program's line editor may have enabled bracketed paste.
         let _ = io::stdout().write_all(b"\x1b[?2004l");
         let _ = io::stdout().flush();
-        // A terminal that is gone needs nothing.
+        // A terminal that is gone needs no restoration.
         let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
     }
 }
@@ -136,8 +136,8 @@ fn lend(stream: UnixStream, signals: SigSet) -> io::Result<Left> {
     thread::Builder::new()
         .name("keys".to_owned())
         .spawn(move || {
-            // However it ends, the terminal is no use any more. What was typed before is not lost to
-            // whoever comes next: the keeper lets go when it has taken all of it.
+            // The terminal has no further use, however `pass_keys` ended. Typed keys are not lost to the next
+            // terminal, since the keeper releases this one only after it has read them all.
             let _ = pass_keys(&keys);
             keys.leaving.store(true, Ordering::SeqCst);
             if keys.send(&Frame::Detach).is_ok() {
@@ -149,7 +149,7 @@ fn lend(stream: UnixStream, signals: SigSet) -> io::Result<Left> {
         .name("signals".to_owned())
         .spawn(move || {
             while let Ok(Signal::SIGWINCH) = signals.wait() {
-                // A keeper that is gone is noticed by who reads from it.
+                // If the keeper has ended, the reading thread notices.
                 let _ = sizes.send(&Frame::Resized(terminal_size(&io::stdin())));
             }
             sizes.leaving.store(true, Ordering::SeqCst);
@@ -184,7 +184,7 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
     let mut shown = 0;
     loop {
         let frame = match wire::receive(stream) {
-            // It left something unread.
+            // The keeper has ended without reading everything.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
             frame => frame?,
         };
@@ -194,7 +194,7 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
                 if dropped > 0 {
                     write!(out, "\r\n[{dropped} bytes of output were dropped]\r\n")?;
                     out.flush()?;
-                    // What was dropped is said once, and only then counts as said.
+                    // The dropped bytes are reported once, and only then count as shown.
                     let _ = to.send(&Frame::Shown(shown));
                 }
             }
@@ -202,7 +202,7 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
                 out.write_all(&bytes)?;
                 out.flush()?;
                 shown += bytes.len() as u64;
-                // A keeper that is gone has perhaps said why before.
+                // A keeper that has ended may have sent the reason before.
                 let _ = to.send(&Frame::Shown(shown));
             }
             Some(Frame::LetGo(taken)) => {

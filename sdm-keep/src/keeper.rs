@@ -51,11 +51,11 @@ pub struct KeeperOptions {
 /// # Errors
 /// The name is taken, or there is no pseudo-terminal, or the program does not start.
 pub fn keep(options: KeeperOptions) -> Result<(), KeepError> {
-    // It fails only where this process leads a session already.
+    // This fails only if the process already leads a session.
     let _ = nix::unistd::setsid();
     let (listener, _file) = options.name.listen()?;
     let (keeper, child) = start(&options)?;
-    // Whoever has started it may have been killed meanwhile: then nobody knows of it.
+    // If the starter was killed meanwhile this fails, and the session is not kept, as its user does not know of it.
     writeln!(io::stdout(), "{READY}")?;
     let null = std::fs::File::options()
         .read(true)
@@ -177,7 +177,7 @@ impl Keeper {
             let count = match output.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Ok(count) if count > 0 => count,
-                // A pseudo-terminal ends with an error.
+                // Reading a pseudo-terminal ends with an error.
                 _ => break,
             };
             let mut state = self.lock();
@@ -196,7 +196,7 @@ impl Keeper {
         let code = child
             .wait()
             .map_or(-1, |status| i32::try_from(status.exit_code()).unwrap_or(-1));
-        // Somebody else may hold the terminal open.
+        // Another process may hold the terminal open.
         self.wait_until(LAST_OUTPUT_WAIT, |state| state.closed);
         self.lock().lease.exit(code);
         self.changed.notify_all();
@@ -209,7 +209,7 @@ impl Keeper {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => {
-                    // Out of descriptors: those who call wait in the kernel meanwhile.
+                    // No descriptors are left. New clients wait in the kernel meanwhile.
                     thread::sleep(Duration::from_millis(100));
                     continue;
                 }
@@ -222,7 +222,7 @@ impl Keeper {
             let spawned = thread::Builder::new()
                 .name("caller".to_owned())
                 .spawn(move || {
-                    // A caller that breaks off has left.
+                    // A client whose connection breaks has left.
                     let _ = keeper.serve(&stream);
                     let _ = stream.shutdown(Shutdown::Both);
                     keeper.lock().callers -= 1;
@@ -259,7 +259,7 @@ impl Keeper {
         if let Some(code) = state.lease.exit_code() {
             command = format!("(ended with code {code}) {command}");
         }
-        // A frame has its bound; a command line may be longer.
+        // The size of a frame is limited, and a command line may be longer.
         let cut = command.char_indices().nth(4000).map(|(at, _)| at);
         command.truncate(cut.unwrap_or(command.len()));
         Frame::About {
@@ -271,7 +271,7 @@ impl Keeper {
 
     fn resize(&self, size: Size) {
         let terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
-        // A terminal of another size than it thinks is a blemish, no reason to end.
+        // A failed resize is only a blemish, and no reason to end.
         let _ = terminal.resize(PtySize {
             rows: size.rows,
             cols: size.columns,
@@ -293,7 +293,7 @@ impl Keeper {
             .name("terminal".to_owned())
             .spawn(move || {
                 keeper.see_off();
-                // A terminal that is gone is noticed by who reads from it.
+                // If the terminal is gone, the reading thread notices.
                 let _ = keeper.send_output(number, &sender);
                 let _ = sender.shutdown(Shutdown::Write);
             });
@@ -331,7 +331,7 @@ impl Keeper {
         self.wait_until(LET_GO_WAIT, |state| !is_here(state));
         for id in &leaving {
             if let Some(stuck) = self.lock().streams.get(id) {
-                // It is gone where this fails.
+                // If this fails, the connection is already gone.
                 let _ = stuck.shutdown(Shutdown::Both);
             }
         }

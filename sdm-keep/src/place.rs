@@ -110,7 +110,7 @@ impl Name {
                 Ok(stream) => return Ok(stream),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    // Its keeper was killed: nobody will ever listen here again.
+                    // The keeper was killed, so no process will listen here again.
                     let _ = fs::remove_file(&path);
                 }
                 Err(error) => return Err(self.error("connect")(error)),

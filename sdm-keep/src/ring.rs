@@ -28,7 +28,7 @@ impl Ring {
         let bytes = &bytes[bytes.len().saturating_sub(self.bytes_max)..];
         let over = (self.bytes.len() + bytes.len()).saturating_sub(self.bytes_max);
         self.bytes.drain(..over);
-        // Doubling by itself would go beyond the bound, and a ring comes to use all that it has.
+        // Automatic doubling would exceed the limit, and a ring eventually uses its whole capacity.
         let (len, room) = (self.bytes.len(), self.bytes.capacity());
         if len + bytes.len() > room {
             let room = (2 * room).clamp(len + bytes.len(), self.bytes_max);

@@ -15,7 +15,7 @@ pub(crate) fn terminal_size(fd: &impl AsRawFd) -> Size {
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
-    // SAFETY: TIOCGWINSZ writes one `winsize`, which `size` is.
+    // SAFETY: TIOCGWINSZ writes one `winsize`, to `size`.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
     if result != 0 || size.ws_col == 0 || size.ws_row == 0 {
         return Size {

@@ -112,7 +112,7 @@ impl TerminalLease {
         let has_it = self.current() == Some(from);
         match frame {
             Frame::Shown(at) if self.terminals.contains_key(&from) => self.ring.set_shown(at),
-            // One that was let go has nothing to say.
+            // Messages of a released terminal are ignored.
             Frame::Shown(_) => {}
             _ if !has_it => {}
             Frame::Input(bytes) => return Ok(Some(Heard::Typed(bytes))),
@@ -231,7 +231,7 @@ mod tests {
         let second = lease.open();
         assert_eq!(lease.poll_frame(first), Some(Frame::LetGo(true)));
         assert!(lease.is_done(first) && !lease.is_done(second));
-        // What the first one has shown is not known before its connection is closed.
+        // The output that the first terminal has shown is known only after its connection is closed.
         assert_eq!(lease.poll_frame(second), None);
         assert_eq!(lease.receive(first, Frame::Shown(4)), Ok(None));
         lease.closed(first);

@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn any_bytes_are_read_without_a_panic() {
-        // A small generator of our own: every length and kind within reach.
+        // A small random number generator, which reaches every length and kind.
         let mut state = 1_u64;
         let mut byte = || {
             state = state

@@ -50,7 +50,7 @@ fn read_escape(input: &[u8]) -> Option<(u8, usize)> {
             value = value * 8 + u32::from(input[used] - b'0');
             used += 1;
         }
-        // `\777` is no byte; gdb never writes it, and the low 8 bits are what C takes.
+        // `\777` is not a byte, and gdb never writes it. C takes the low 8 bits.
         let byte = u8::try_from(value & 0xff).expect("masked to a byte");
         return Some((byte, used));
     }

@@ -220,7 +220,7 @@ impl World {
         let wait = self.rng.skewed(SECOND / 100, 30 * SECOND);
         let side = usize::from(self.rng.one_in(2));
         let breaks = self.rng.one_in(3);
-        // The top may be blocked, but its connection never breaks: that would be the end.
+        // The top connection may be blocked, but never breaks, as that would end the session.
         let conns: Vec<ConnId> = self.conns.keys().copied().collect();
         let Some(conn) = self.rng.pick(&conns) else {
             return;
@@ -377,7 +377,7 @@ impl World {
                 pipe.slower_us = 0;
                 arrivals.extend(std::iter::repeat_n((*id, side), pipe.items.len()));
             }
-            // Whoever is at an end that the other one does not know to be closed is told.
+            // An end that is open while the other one was closed without a notice is told.
             let untold = (0..2).any(|side| !conn.ends[side].open && !conn.pipes[side].will_end());
             let half_dead = conn.ends.iter().any(|end| match end.who {
                 Who::Server(server) => end.open && !self.procs.contains_key(&server),

@@ -66,7 +66,7 @@ impl World {
                 Some((_, Who::Server(parent))) => self.procs.get(&parent),
                 _ => None,
             };
-            // Whoever ends tells those below.
+            // A member that ends must tell its children.
             if parent.is_some_and(|parent| !parent.member.node().is_ending()) {
                 let text = format!("{id} ends although it has a parent");
                 self.check(violated("abandoned", text));

@@ -260,7 +260,7 @@ impl Ledger {
     fn check_content(&self, id: CommandId, block: &Block) -> Checked {
         let account = self.accounts.get(&id);
         let Some(spec) = account.and_then(|account| account.spec) else {
-            // The initialisation says nothing but who is ready or could not be reached.
+            // The initialisation only reports which tasks are ready or could not be reached.
             return Ok(());
         };
         let answered = self.truths.get(&id).map(|truth| &truth.answered);

@@ -52,7 +52,7 @@ impl Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // A panic is a broken law like others: it is told with its seed.
+    // A panic is reported with its seed, like other violations.
     std::panic::set_hook(Box::new(|panic| LAST_PANIC.set(panic.to_string())));
     let broken = match args.seed {
         Some(seed) => replay(seed, &args),
@@ -142,7 +142,7 @@ fn run_many(args: &Args) -> Option<(u64, Box<Broken>)> {
                         );
                     }
                     let mut broken = broken.lock().expect("nobody panics while holding it");
-                    // The smallest seed, so that a run is told alike each time.
+                    // The smallest seed is reported, so that the output is the same each time.
                     if broken.as_ref().is_none_or(|(other, _)| seed < *other) {
                         *broken = Some((seed, found));
                     }

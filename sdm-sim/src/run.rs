@@ -101,7 +101,7 @@ impl World {
             return Ok(());
         }
         if self.top_is_struck && !self.has_begun() {
-            // The user gives up a session whose master never came.
+            // The user abandons a session whose master never arrived.
             self.finish();
         }
         self.check_commands_over()?;
@@ -143,7 +143,7 @@ impl World {
         if !self.is_over() {
             self.finish();
         }
-        // Whoever was never reached waits for its time.
+        // A member that was never reached waits until its deadline.
         self.run_until(self.now.max(self.start_deadline) + END_US);
         let left: Vec<ServerId> = self.procs.keys().copied().collect();
         if left.is_empty() {
@@ -159,7 +159,7 @@ impl World {
             .iter()
             .filter(|(id, _)| **id != ServerId::FRONT_END);
         if servers.any(|(_, proc)| proc.member.node().parent_link().is_none()) {
-            // Whoever was given up before it was ever reached waits for its time.
+            // A member that was abandoned before it was reached waits until its deadline.
             self.run_until(self.now.max(self.start_deadline) + END_US);
         }
         let mut held = BTreeSet::new();

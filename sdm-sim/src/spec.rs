@@ -111,7 +111,7 @@ impl Spec {
             );
         }
         let class = task.0 % self.classes.max(1);
-        // Equal lengths and equal beginnings: only the bytes tell the classes apart.
+        // All answers have the same length and beginning, so that only the last bytes distinguish the classes.
         let mut text = format!("{:010}", self.number).into_bytes();
         text.resize(text.len().max(self.answer_bytes as usize), b'.');
         text.extend_from_slice(format!("{class:010}").as_bytes());

@@ -79,7 +79,7 @@ pub(crate) struct Terminals {
 impl Terminals {
     pub(crate) fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x7465_726d_696e_616c);
-        // From a ring that drops much to one that drops nothing.
+        // The ring can be so small that it drops much, or so large that it drops nothing.
         let ring_bytes = rng.skewed(200, 1 << 20);
         let ring = usize::try_from(ring_bytes).expect("a million");
         let gap_us = rng.between(50_000, 10 * SECOND);
@@ -118,7 +118,7 @@ impl Terminals {
     pub(crate) fn print(&mut self, now: u64, line: &str, log: &mut Log) -> Checked {
         self.run_until(now, log)?;
         let before = if self.owes_newline { "\n" } else { "" };
-        // A terminal may come while a line is only begun.
+        // A terminal may connect while a line is incomplete.
         self.owes_newline = self.rng.one_in(3);
         let after = if self.owes_newline { "" } else { "\n" };
         let text = format!("{before}{line}{after}");
@@ -247,7 +247,7 @@ impl Terminals {
         if let Some(terminal) = self.terminals.get_mut(&id) {
             terminal.to_it.clear();
         }
-        // Nothing more that it says can be counted on.
+        // Later messages of the terminal do not count.
         self.send(id, None);
     }
 

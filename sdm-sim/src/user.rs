@@ -39,7 +39,7 @@ impl World {
                 let first = self.some_task().0;
                 IdSet::from_range(first..=self.some_task().0.max(first))
             }
-            // Some of them are not in the session.
+            // Some of these tasks are not in the session.
             6 => IdSet::from_range(count / 2..=count + 2),
             _ => {
                 let tasks = (0..count).filter(|_| self.rng.one_in(2)).map(TaskId);
@@ -70,7 +70,7 @@ impl World {
                 self.small(50)
             },
             answer_bytes: self.small(self.swarm.answer_bytes),
-            // Whoever takes no time can answer at once.
+            // A task without a delay can answer at once.
             delay_us: if self.rng.one_in(3) {
                 0
             } else {
@@ -108,7 +108,7 @@ impl World {
                 padding = usize::try_from(self.rng.skewed(1, 30_000)).unwrap_or(1);
             }
             _ => {
-                // A run: it is answered by whatever stops it, sometimes only a cancel.
+                // A run, which is answered by a stop; sometimes only a cancel stops it.
                 spec.events = self.small(5);
                 spec.hang_one_in = if self.rng.one_in(2) {
                     self.small(10)

@@ -18,7 +18,7 @@ impl World {
     fn delay(&mut self) -> u64 {
         let (low, high) = self.swarm.delay_us;
         let low_half = (low + high) / 2;
-        // Most take about as long, some much longer.
+        // Most delays are about equal, and some are much longer.
         if self.rng.one_in(8) {
             self.rng.between(low, high)
         } else {
@@ -250,7 +250,7 @@ impl World {
         {
             due = due.max(proc.stopped_until);
             if proc.waiting.contains(&conn) {
-                // It goes on first, and takes the connection.
+                // The process is resumed first, and accepts the connection.
                 due = due.max(now + 1);
             }
         }
@@ -443,7 +443,7 @@ impl World {
         }
         self.log.note(self.now, format_args!("{id}: left"));
         if id == ServerId::MASTER && !self.has_begun() {
-            // Whoever started it sees the process end, and nobody else will come.
+            // The starter sees the process end, and no other one will be started.
             self.top_is_struck = true;
         }
         self.procs.remove(&id);

@@ -33,7 +33,7 @@ impl Attendant {
 
     /// Ends its input, so that it performs its task, alongside this process or after it.
     pub fn release(mut self) {
-        // A child that is not waited for here is the kernel's to take away once this process has ended.
+        // A child that is not waited for is reaped by init once this process has ended.
         drop(self.child.take().and_then(|mut child| child.stdin.take()));
     }
 
@@ -50,7 +50,7 @@ impl Attendant {
 impl Drop for Attendant {
     fn drop(&mut self) {
         let Some(child) = &mut self.child else { return };
-        // Killed while its input is open it has done nothing.
+        // A helper that is killed while its input is open has not performed its task.
         let _ = child.kill();
         let _ = child.wait();
     }

@@ -67,7 +67,7 @@ pub fn run_unless(
     };
     command.stdin(stdin).stdout(out_writer).stderr(err_writer);
     let mut child = command.spawn()?;
-    // The command holds our ends of its pipes.
+    // The command still holds the pipes' write ends of this process, which are released here.
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -86,7 +86,7 @@ pub fn run_unless(
             std::thread::spawn(move || child.wait());
         }
         Err(_) => {
-            // It has ended, or has had its time.
+            // The child has ended, or its time is up.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -116,10 +116,10 @@ fn read(
             said_bytes += text.map_or(0, str::len);
             to.extend(text.map(str::to_owned));
         };
-        // Once each, however much there is: who never ends to write is bounded, too.
+        // Each pipe is read once per turn, so that the output of a program that never stops writing is bounded too.
         let more = (out.read(&mut sort) > 0) | (err.read(&mut sort) > 0);
         if let Some(status) = status {
-            // What it left running may hold its pipes: nobody waits for that.
+            // Processes that the program left behind may hold its pipes. They are not waited for.
             out.close(&mut sort);
             err.close(&mut sort);
             return Ok(Said {
@@ -150,7 +150,7 @@ fn wait(fds: &[BorrowedFd<'_>], end: Instant, whole: Duration) -> io::Result<()>
         .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
         .collect();
     let ready = poll(&mut fds, left);
-    // What is there at the end has come too late, too.
+    // Output that arrives at the deadline is too late.
     let ready = ready.map(|count| if is_over { 0 } else { count });
     match ready {
         Ok(0) => {
@@ -182,7 +182,7 @@ mod tests {
             (vec!["a".to_owned(), "c".to_owned()], vec!["b".to_owned()])
         );
         assert_eq!(said.status.code(), Some(3));
-        // One that leaves something behind, which holds its pipes.
+        // A program that leaves a process behind, which holds the program's pipes.
         let said = sh("sleep 1000 & echo $!", b"", 60).unwrap();
         let pid: i32 = said.lines[0].parse().unwrap();
         nix::sys::signal::kill(
@@ -215,7 +215,7 @@ mod tests {
             pid = lines.first().and_then(|line| line.parse().ok());
             pid.is_some()
         });
-        // Where the line came too late it was killed.
+        // If the line came too late, the program was killed.
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
         let Some(pid) = pid.map(nix::unistd::Pid::from_raw) else {
             return;

@@ -43,7 +43,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
     let (known, found) = look(path, OFlag::empty())?;
     check_plain(&found)?;
-    // What was looked at is what is opened, whatever stands at the path by now.
+    // The file that was checked is opened, even if the path leads to another one now.
     File::open(format!("/proc/self/fd/{}", known.as_raw_fd()))
 }
 
@@ -259,7 +259,7 @@ pub fn python_variables() -> Vec<(&'static str, OsString)> {
 /// The absolute folders of a list.
 fn whole_names(folders: &OsStr) -> OsString {
     let whole = std::env::split_paths(folders).filter(|folder| folder.is_absolute());
-    // None of them holds a colon: they come from such a list.
+    // The folders come from such a list, so none contains a colon.
     std::env::join_paths(whole).unwrap_or_default()
 }
 

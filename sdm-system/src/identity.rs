@@ -96,19 +96,19 @@ const RUNTIMES: &[Runtime] = &[
         sizes: &["OMPI_COMM_WORLD_SIZE"],
         local_index: &["OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK"],
     },
-    // Hydra, and srun --mpi=pmi2; the latter names the local index its own way.
+    // Hydra, and `srun --mpi=pmi2`, which has a different variable for the local index.
     Runtime {
         rank: "PMI_RANK",
         sizes: &["PMI_SIZE"],
         local_index: &["MPI_LOCALRANKID", "SLURM_LOCALID"],
     },
-    // Hydra -pmi-port says nothing of the size.
+    // Hydra with `-pmi-port` does not set the size.
     Runtime {
         rank: "PMI_ID",
         sizes: &["PMI_SIZE"],
         local_index: &["MPI_LOCALRANKID"],
     },
-    // Any PMIx, srun --mpi=pmix among them; the size is that of a step, as a batch script has none.
+    // Any PMIx, including `srun --mpi=pmix`. The size is that of a step, which a batch script does not have.
     Runtime {
         rank: "PMIX_RANK",
         sizes: &["SLURM_STEP_NUM_TASKS"],
@@ -282,7 +282,7 @@ mod tests {
         check(local, 1, Some(2), Some(1), "SDM_SERVER_ID");
         let torch = "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 TORCHELASTIC_RUN_ID=none";
         check(torch, 5, Some(8), Some(1), "RANK");
-        // What has such a name elsewhere is no rank.
+        // Without torchrun's own variable, variables with these names do not count.
         assert!(identity("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1", None).is_err());
     }
 

@@ -41,7 +41,7 @@ impl Lender {
         command.stdin(OwnedFd::from(theirs));
         command.stdout(stdio(first)).stderr(stdio(second));
         let shell = Attendant::start(&mut command)?;
-        // From now on only it has their end.
+        // Dropping the command closes this process's copies, so only the shell has them.
         drop(command);
         input.set_read_timeout(Some(START_WAIT))?;
         let mut lender = Self { shell, input };

@@ -18,7 +18,7 @@ mod refusals;
 /// # Errors
 /// The directory is not private, another process listens there already, or there is something other than a socket.
 pub fn wait_at_path(path: &Path, refused: &mut dyn FnMut(io::Error)) -> io::Result<UnixStream> {
-    // The file goes with it.
+    // Dropping `_file` removes the socket's file.
     let (listener, _file) = listen_at_path(path)?;
     next_at_path(&listener, refused)
 }
@@ -37,7 +37,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Somebody may have removed it, or its folder.
+        // The file or its folder may already have been removed.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -116,7 +116,7 @@ fn first_own<S>(
 ) -> io::Result<S> {
     loop {
         let stream = match accept() {
-            // Whoever has gone before is no reason to let nobody in any more.
+            // A client that has gone before it was accepted must not end the listening.
             Err(error) if is_passing(&error) => continue,
             accepted => accepted?,
         };

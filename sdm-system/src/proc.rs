@@ -309,7 +309,7 @@ impl Stat {
     /// Parses such a line; `None` if it is malformed.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
-        // The name stands in brackets and may hold anything.
+        // The name is in parentheses and may contain any character.
         let (head, rest) = line.rsplit_once(") ")?;
         let (_, name) = head.split_once('(')?;
         let mut fields = rest.split_ascii_whitespace();
@@ -431,7 +431,7 @@ impl Status {
 }
 
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    // With little room the kernel is asked for some bytes at a time, and makes its list anew each time.
+    // With a small buffer the kernel returns few bytes at a time, and generates its list anew for each.
     let mut bytes = Vec::with_capacity(READ_BYTES);
     File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -25,7 +25,8 @@ const SHELL: &str = "/bin/sh";
 pub fn own_program(name: &str, first: Option<&Path>) -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent);
-    // Anybody may be able to write above a folder that is somebody's own.
+    // Only the folder of test programs is trusted with its parent. Other users may be able to write above a folder of
+    // this user.
     let of_tests = beside.filter(|folder| folder.ends_with(OF_TESTS));
     let above = of_tests.and_then(Path::parent);
     let folders = [first, beside, above].into_iter().flatten();

@@ -36,7 +36,7 @@ pub fn of_processes() -> Vec<Bound> {
             bounds.push(Bound { by, max, used });
         }
     }
-    // The kernel holds root to no number of processes.
+    // The kernel does not limit root's number of processes.
     if !nix::unistd::geteuid().is_root()
         && let Ok((max, _)) = getrlimit(Resource::RLIMIT_NPROC)
         && max != nix::libc::RLIM_INFINITY
@@ -60,7 +60,8 @@ pub fn of_memory() -> Vec<Bound> {
 pub fn most_memory() -> Option<(u64, String)> {
     let text = proc::of_machine("meminfo").unwrap_or_default();
     let machine = available(&text).map(|bytes| (bytes, "MemAvailable".to_owned()));
-    // What a group has used is in part files that it gives back: only what it is allowed bounds it.
+    // A part of a group's memory is file cache that it can release. So only the group's limit counts, not its present
+    // use.
     let groups = of_memory().into_iter().map(|it| (it.max, it.by));
     groups.chain(machine).min()
 }

@@ -31,7 +31,7 @@ pub fn search_in(name: &OsStr, folders: &OsStr) -> Option<PathBuf> {
 /// The trusted directories of a list; the usual ones if there are none, as an empty list means the working directory.
 #[must_use]
 pub fn trusted_path(folders: &OsStr) -> OsString {
-    // None of them holds a colon: they come from such a list.
+    // The folders come from such a list, so none contains a colon.
     let is_trusted = |folder: &PathBuf| objection(folder).is_none();
     let kept = std::env::split_paths(folders).filter(is_trusted);
     let kept = std::env::join_paths(kept).unwrap_or_default();
@@ -176,7 +176,7 @@ mod tests {
         }
         for trusted in ["own", "link", "open/../own"] {
             let expect = match trusted.starts_with("open") {
-                // Whoever can rename `open` says what is above it.
+                // A user who can rename `open` decides what its parent is.
                 true => None,
                 false => Some(place.join(trusted).join("tool")),
             };

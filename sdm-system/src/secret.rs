@@ -72,7 +72,7 @@ impl SecretFile {
         let mut file = files::create_new(&self.path)?;
         self.removal = Some(removal);
         file.write_all(text)?;
-        // Other hosts are to see it.
+        // The file must become visible on other hosts.
         file.sync_all()
     }
 
@@ -95,7 +95,7 @@ impl SecretFile {
 
 impl Drop for SecretFile {
     fn drop(&mut self) {
-        // What could not be written is somebody else's.
+        // A file that this process did not write is not removed.
         if self.folder.is_some() || self.removal.is_some() {
             remove(&self.path);
         }
@@ -116,7 +116,7 @@ fn places() -> MutexGuard<'static, Vec<PathBuf>> {
 }
 
 fn remove(path: &Path) {
-    // It may be gone already, or never have been made.
+    // The file may already be gone, or may never have been made.
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
 }
 
@@ -124,7 +124,7 @@ fn remove(path: &Path) {
 pub fn withdraw_all() {
     let places = places();
     places.iter().rev().for_each(|path| remove(path));
-    // Whoever comes now waits for the end.
+    // Threads that need the list from now on wait until the process has ended.
     std::mem::forget(places);
 }
 
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(io::read_to_string(open(&path).unwrap()).unwrap(), "xyz");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(open(&path).unwrap_err().to_string().contains("chmod"));
-        // What is there already is not taken, whoever made it, and stays.
+        // An existing folder is refused, whoever made it, and stays.
         let again = SecretFile::in_new_folder(&folder, "key");
         assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(path.exists());
@@ -189,7 +189,7 @@ mod tests {
         fs::write(&secret.path, "").unwrap();
         drop(removal);
         assert!(secret.path.exists());
-        // As the end of this process does, it closes the shell's input.
+        // This closes the shell's input, as the end of this process would.
         secret.start_removal().unwrap().dismiss().unwrap();
         assert!(!folder.exists());
     }

@@ -62,7 +62,7 @@ pub fn local_peer(socket: u64) -> io::Result<Option<u64>> {
         return Ok(None);
     };
     let answer = ask(&local_question(number))?;
-    // One that has gone is number 0.
+    // A peer that has gone has number 0.
     Ok(told_peer(number, &answer).filter(|peer| *peer > 0))
 }
 
@@ -76,7 +76,7 @@ fn ask(question: &[u8]) -> io::Result<Vec<u8>> {
     let kernel = NetlinkAddr::new(0, 0);
     sendto(netlink.as_raw_fd(), question, &kernel, MsgFlags::empty())?;
     let mut answer = vec![0; 512];
-    // The kernel has answered by the time that it has taken the question.
+    // The kernel answers before `sendto` returns.
     let count = recv(netlink.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
     answer.truncate(count);
     Ok(answer)
@@ -85,7 +85,7 @@ fn ask(question: &[u8]) -> io::Result<Vec<u8>> {
 fn local_question(socket: u32) -> Vec<u8> {
     let mut bytes = head(LOCAL_QUESTION_BYTES);
     bytes.extend([LOCAL, 0, 0, 0]);
-    // In whatever state.
+    // In any state.
     bytes.extend(u32::MAX.to_ne_bytes());
     bytes.extend(socket.to_ne_bytes());
     bytes.extend(SHOW_PEER.to_ne_bytes());
@@ -120,7 +120,7 @@ fn told_peer(socket: u32, answer: &[u8]) -> Option<u64> {
         if half(rest.get(2..4)?)? == PEER {
             return word(rest.get(4..8)?).map(u64::from);
         }
-        // Each begins at a number of whole words.
+        // Attributes are aligned to 4 bytes.
         rest = rest.get(length.max(4).next_multiple_of(4)..)?;
     }
 }
@@ -132,10 +132,10 @@ fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     };
     let mut bytes = head(QUESTION_BYTES);
     bytes.extend([family, TCP, 0, 0]);
-    // In whatever state.
+    // In any state.
     bytes.extend(u32::MAX.to_ne_bytes());
     bytes.extend(ends(local, remote, false));
-    // At whatever interface.
+    // At any interface.
     bytes.extend([0; 4]);
     bytes.extend(NO_COOKIE);
     bytes
@@ -201,7 +201,7 @@ mod tests {
             drop(theirs);
             assert_eq!(user(local, remote).unwrap(), None, "it has ended");
         }
-        // Both families at once.
+        // A dual-stack socket.
         if let Ok(listener) = TcpListener::bind("[::]:0") {
             let port = listener.local_addr().unwrap().port();
             let theirs = TcpStream::connect(("127.0.0.1", port)).unwrap();

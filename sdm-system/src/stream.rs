@@ -99,7 +99,7 @@ impl Stream {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
-                // A pipe that cannot be read is as good as closed.
+                // A pipe that cannot be read counts as closed.
                 Err(_) => break,
             }
         }

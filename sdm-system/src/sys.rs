@@ -31,7 +31,7 @@ pub fn goes_with_its_parent(command: &mut Command) {
         // SAFETY: as above.
         let is_orphan = u32::try_from(unsafe { libc::getppid() }) != Ok(parent);
         match is_orphan {
-            // It has ended before this could be bound to it.
+            // The parent ended before this process could be bound to it.
             true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
             false => Ok(()),
         }
@@ -61,7 +61,7 @@ const FIRST: libc::c_uint = 3;
 /// The possible descriptors from [`FIRST`] on.
 fn possible_descriptors() -> std::ops::Range<RawFd> {
     const DESCRIPTORS_MAX: libc::rlim_t = 1 << 20;
-    // SAFETY: the call writes a limit into a place for one.
+    // SAFETY: the call writes one `rlimit`, to `limit`.
     let limit = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
@@ -72,8 +72,8 @@ fn possible_descriptors() -> std::ops::Range<RawFd> {
 }
 
 fn give_up() -> io::Result<()> {
-    // SAFETY: these are plain system calls on numbers. The descriptor by which the parent hears of a failure is closed
-    // at the exec in any case, and the others are from now on.
+    // SAFETY: these are plain system calls on numbers. The descriptor that reports a failure to the parent is closed
+    // at the exec in any case, and so are the others from now on.
     unsafe {
         if libc::setsid() == -1 {
             return Err(io::Error::last_os_error());
@@ -83,12 +83,12 @@ fn give_up() -> io::Result<()> {
         if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, on, off, off, off) == -1 {
             return Err(io::Error::last_os_error());
         }
-        // Where the kernel knows no such capabilities there are none.
+        // On a kernel without ambient capabilities there are none.
         let none = libc::PR_CAP_AMBIENT_CLEAR_ALL;
         libc::prctl(libc::PR_CAP_AMBIENT, none, off, off, off);
         let flags = libc::CLOSE_RANGE_CLOEXEC;
         if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flags) == -1 {
-            // Before Linux 5.11: one after the other, as many as there can be.
+            // Before Linux 5.11: each possible descriptor in turn.
             for fd in possible_descriptors() {
                 libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
             }
@@ -99,10 +99,10 @@ fn give_up() -> io::Result<()> {
 
 /// Closes all inherited descriptors except the three standard streams. Must be called before this process opens any.
 pub fn close_inherited() {
-    // SAFETY: nobody in this process owns a descriptor yet, and these are plain system calls on numbers.
+    // SAFETY: no value in this process owns a descriptor yet, and these are plain system calls on numbers.
     unsafe {
         if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) == -1 {
-            // Before Linux 5.9: one after the other, as many as there can be.
+            // Before Linux 5.9: each possible descriptor in turn.
             for fd in possible_descriptors() {
                 libc::close(fd);
             }
@@ -127,7 +127,7 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just returned it, and nobody else owns it.
+    // SAFETY: the call has just returned the descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -140,7 +140,7 @@ pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
     let process = pidfd_open(pid.cast_unsigned())?;
     let (process, number) = (process.as_raw_fd(), libc::c_long::from(number));
     let flags: libc::c_long = 0;
-    // SAFETY: takes an open descriptor, a number and flags and returns a descriptor or -1.
+    // SAFETY: the call takes an open descriptor, a number and flags, and returns a descriptor or -1.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_pidfd_getfd,
@@ -153,14 +153,14 @@ pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
     if fd == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has just returned it, and nobody else owns it.
+    // SAFETY: the call has just returned the descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Sends a signal to the process of a pidfd. Has no effect if the process has ended.
 pub fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) {
     let none = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: takes an open descriptor, a number, no details and no flags, and touches no memory.
+    // SAFETY: the call takes an open descriptor, a number, no details and no flags, and accesses no memory.
     unsafe {
         libc::syscall(
             libc::SYS_pidfd_send_signal,
@@ -183,7 +183,7 @@ pub fn tcp_traffic(socket: BorrowedFd<'_>) -> io::Result<[u64; 2]> {
     const BYTES: usize = AT + 16;
     let mut info = [0_u8; BYTES];
     let mut length = libc::socklen_t::try_from(BYTES).unwrap_or(0);
-    // SAFETY: takes an open descriptor, and writes at most as many bytes as it is told to where these bytes are.
+    // SAFETY: the call takes an open descriptor, and writes at most `length` bytes to `info`.
     let done = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

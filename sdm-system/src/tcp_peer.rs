@@ -22,8 +22,8 @@ const LISTENS: &str = "0A";
 pub fn check(stream: &TcpStream) -> io::Result<()> {
     let (ours, theirs) = (stream.local_addr()?, stream.peer_addr()?);
     let look = || {
-        // Who is asked for just this one knows it in whatever crowd, at once: a table takes the longer the more connections
-        // there are, and a crowd of strangers would keep the owner waiting by it.
+        // A query for the single connection is fast with any number of connections. Reading a table takes longer the
+        // more there are, and many foreign connections could delay this user's.
         let known = sock_diag::user(theirs, ours).ok().flatten();
         known.or_else(|| {
             let tables = ["net/tcp", "net/tcp6"].map(proc::of_machine);
@@ -31,8 +31,8 @@ pub fn check(stream: &TcpStream) -> io::Result<()> {
             tables.find_map(|table| owner(&table, theirs, ours))
         })
     };
-    // The kernel writes a table in pieces, and leaves rows out where others come and go meanwhile. Whoever has gone again is not
-    // looked for: there is nothing to find, and each look costs milliseconds.
+    // The kernel writes a table in pieces, and can omit rows while others change. A connection whose peer has closed
+    // it is not searched again, as it cannot be found and each search takes milliseconds.
     let mut looks = (0..LOOKS_MAX).take_while(|_| !has_gone(stream));
     let owner = looks.find_map(|_| look());
     let own = geteuid().as_raw();
@@ -48,7 +48,7 @@ pub fn check(stream: &TcpStream) -> io::Result<()> {
 fn has_gone(stream: &TcpStream) -> bool {
     let hang_up = PollFlags::from_bits_retain(nix::libc::POLLRDHUP);
     let mut fds = [PollFd::new(stream.as_fd(), hang_up)];
-    // Whatever there is to hear is that, or an error.
+    // The only possible results are a hang-up and an error.
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
@@ -83,7 +83,7 @@ pub fn listeners(table: &str, port: u16) -> impl Iterator<Item = u64> {
 /// The user id of the socket with these two addresses in a kernel table.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let ends = [local, remote].map(canonical);
-    // Not one whose process has left it: that has no user any more.
+    // A connection without a process is not meant, as it has no user any more.
     let row = rows(table).find(|row| row.ends == ends && row.state == CONNECTED)?;
     row.user.parse().ok()
 }
@@ -188,7 +188,7 @@ mod tests {
         assert!(!has_gone(&ours));
         (&theirs).write_all(b"unread").unwrap();
         drop(theirs);
-        // The end comes behind what was written, within a moment.
+        // The end of the stream arrives behind the data, within a moment.
         let heard = (0..1_000_000).any(|_| has_gone(&ours));
         assert!(heard);
         let refused = check(&ours).unwrap_err().kind();

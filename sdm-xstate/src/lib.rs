@@ -41,7 +41,7 @@ pub fn complete(part: &[u8], registers: &mut impl Registers) -> Option<bool> {
     while bytes <= ROOM_BYTES_MAX {
         let mut room = Room::new(bytes)?;
         let count = registers.read(&mut room)?;
-        // Room that is full may have been too small.
+        // If the buffer was filled completely, it may have been too small.
         if count < bytes {
             let whole = room.get_mut(..count).filter(|_| part.len() < count)?;
             whole.get_mut(..part.len())?.copy_from_slice(part);

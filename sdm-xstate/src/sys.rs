@@ -47,7 +47,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     unsafe extern "C" {
         fn abort() -> !;
     }
-    // SAFETY: ends the process.
+    // SAFETY: the call ends the process.
     unsafe { abort() }
 }
 
@@ -79,13 +79,13 @@ pub unsafe extern "C" fn ptrace(
     if matches!(request, PTRACE_ATTACH | PTRACE_SEIZE) {
         HOLDS.store(true, Ordering::Relaxed);
     }
-    // SAFETY: the caller's request, as it came.
+    // SAFETY: the caller's request is passed on unchanged.
     let result = unsafe { below(request, pid, address, data) };
     let is_write = request == PTRACE_SETREGSET && address as usize == NT_X86_XSTATE;
     if result != -1 || !is_write || errno() != EFAULT || data.is_null() {
         return result;
     }
-    // SAFETY: the kernel has read the buffer's place and length there; they are the caller's.
+    // SAFETY: the kernel has read the buffer's address and length there. They are the caller's.
     let part = unsafe {
         let buffer = &*data.cast::<Buffer>();
         if buffer.at.is_null() {
@@ -117,7 +117,7 @@ impl Traced {
             bytes: bytes.len(),
         };
         let data = (&raw mut buffer).cast();
-        // SAFETY: the buffer lives until the call returns, and is as long as it says.
+        // SAFETY: the buffer lives until the call returns, and has the length that it states.
         let result = unsafe { below(request, self.0, NT_X86_XSTATE as *mut c_void, data) };
         (result == 0).then_some(buffer.bytes)
     }
@@ -139,7 +139,7 @@ impl Registers for Traced {
 /// As for `ptrace(2)`.
 unsafe fn below(request: c_int, pid: c_int, address: *mut c_void, data: *mut c_void) -> c_long {
     if let Some(next) = next() {
-        // SAFETY: it is the C library's, or another that stands before it.
+        // SAFETY: the function is the C library's, or another library's that precedes it.
         return unsafe { next(request, pid, address, data) };
     }
     let mut word: c_long = 0;
@@ -149,7 +149,7 @@ unsafe fn below(request: c_int, pid: c_int, address: *mut c_void, data: *mut c_v
     } else {
         data
     };
-    // SAFETY: the caller's request; where the kernel stores a word, that is ours.
+    // SAFETY: the request is the caller's. If the kernel stores a word, it stores it in a local variable.
     let result = unsafe {
         syscall(
             SYS_PTRACE,
@@ -160,7 +160,7 @@ unsafe fn below(request: c_int, pid: c_int, address: *mut c_void, data: *mut c_v
         )
     };
     if is_peek && result == 0 {
-        // Any word may have been read, -1 too: it is no error where this is 0.
+        // Any word may have been read, including -1. It is no error if errno is 0.
         set_errno(0);
         return word;
     }
@@ -174,8 +174,8 @@ fn next() -> Option<Ptrace> {
     let mut found = NEXT.load(Ordering::Relaxed);
     if found.is_null() {
         let lookup: usize;
-        // SAFETY: reads the address of a function, 0 where there is none: a name that must be there would keep the program
-        // from starting.
+        // SAFETY: the instruction reads the address of a function, or 0 if there is none. With a symbol that must
+        // exist, the program might not start.
         unsafe {
             asm!(
                 ".weak dlsym",
@@ -187,25 +187,25 @@ fn next() -> Option<Ptrace> {
         if lookup == 0 {
             return None;
         }
-        // SAFETY: the address is that of `dlsym`, and so is the type.
+        // SAFETY: the address is that of `dlsym`, and the type is that function's.
         found = unsafe {
             let lookup: Lookup = core::mem::transmute::<usize, Lookup>(lookup);
             lookup(RTLD_NEXT, c"ptrace".as_ptr())
         };
-        // Whoever else looks for it at the same time finds the same.
+        // Another thread that looks it up at the same time finds the same address.
         NEXT.store(found, Ordering::Relaxed);
     }
     if found.is_null() {
         return None;
     }
-    // SAFETY: what is called so has this type.
+    // SAFETY: a function of that name has this type.
     Some(unsafe { core::mem::transmute::<*mut c_void, Ptrace>(found) })
 }
 
 /// Marks the file of this library close-on-exec in a process that is about to be traced, as it will soon execute
 /// another program. Only system calls are made, since the process may be a child that shares its parent's memory.
 fn hide_own_file() {
-    // SAFETY: a string that stays, or none; the environment is not changed meanwhile.
+    // SAFETY: the string stays, or there is none. The environment is not changed meanwhile.
     let names = unsafe {
         let names = getenv(c"LD_PRELOAD".as_ptr());
         if names.is_null() {
@@ -217,7 +217,7 @@ fn hide_own_file() {
         let Some(fd) = name.strip_prefix(OWN_NAME).and_then(number) else {
             continue;
         };
-        // SAFETY: asks for flags of a descriptor, and sets one.
+        // SAFETY: the calls read flags of a descriptor, and set one.
         unsafe {
             let seals = fcntl(fd, F_GET_SEALS);
             if seals != -1 && seals & SEALS == SEALS {
@@ -232,12 +232,12 @@ fn number(digits: &[u8]) -> Option<c_int> {
 }
 
 pub(crate) fn errno() -> c_int {
-    // SAFETY: the calling thread's own.
+    // SAFETY: the address is that of the calling thread's own value.
     unsafe { *__errno_location() }
 }
 
 pub(crate) fn set_errno(value: c_int) {
-    // SAFETY: the calling thread's own.
+    // SAFETY: the address is that of the calling thread's own value.
     unsafe { *__errno_location() = value }
 }
 
@@ -272,7 +272,7 @@ pub(crate) mod room {
         /// A buffer of zero bytes; `None` if there is no memory.
         #[must_use]
         pub fn new(bytes: usize) -> Option<Self> {
-            // SAFETY: asks for memory anywhere.
+            // SAFETY: the call maps new memory at any address.
             let at = unsafe {
                 mmap(
                     null_mut(),
@@ -294,21 +294,21 @@ pub(crate) mod room {
         type Target = [u8];
 
         fn deref(&self) -> &[u8] {
-            // SAFETY: they were mapped for this, and are until it is dropped.
+            // SAFETY: the bytes were mapped for this value, and stay so until it is dropped.
             unsafe { core::slice::from_raw_parts(self.at, self.bytes) }
         }
     }
 
     impl DerefMut for Room {
         fn deref_mut(&mut self) -> &mut [u8] {
-            // SAFETY: as above; nobody else has a way to them.
+            // SAFETY: as above. No other reference to the bytes exists.
             unsafe { core::slice::from_raw_parts_mut(self.at, self.bytes) }
         }
     }
 
     impl Drop for Room {
         fn drop(&mut self) {
-            // SAFETY: nothing refers to them any more.
+            // SAFETY: no reference to the bytes exists any more.
             unsafe { munmap(self.at.cast(), self.bytes) };
         }
     }

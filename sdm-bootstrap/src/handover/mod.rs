@@ -108,14 +108,14 @@ mod sys {
     /// after that.
     pub(super) fn wipe(name: &str) {
         let name = CString::new(name).expect("no name of ours holds a zero");
-        // SAFETY: `name` ends with a zero and lives across the call; called at the start of `main`,
-        // before any other thread exists that could change the environment.
+        // SAFETY: `name` is null-terminated and lives across the call. This is called at the start of `main`, before
+        // any other thread exists that could change the environment.
         let value = unsafe { getenv(name.as_ptr()) };
         if value.is_null() {
             return;
         }
-        // SAFETY: getenv gives a string that ends with a zero, in memory of this process that it may
-        // write; nobody else refers to it, as there is no other thread.
+        // SAFETY: getenv returns a null-terminated string in writable memory of this process. No other reference to
+        // it is used, as there is no other thread.
         let bytes = unsafe {
             let len = CStr::from_ptr(value).count_bytes();
             std::slice::from_raw_parts_mut(value.cast::<u8>(), len)
@@ -126,8 +126,8 @@ mod sys {
     /// Removes these variables from the environment of this process.
     pub(super) fn remove_variables(names: &[&str]) {
         for name in names {
-            // SAFETY: called at the start of `main`, before any other thread exists that could
-            // read the environment.
+            // SAFETY: this is called at the start of `main`, before any other thread exists that could read the
+            // environment.
             unsafe { std::env::remove_var(name) };
         }
     }

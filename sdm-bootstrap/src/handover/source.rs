@@ -50,7 +50,7 @@ pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
     };
     let name_bytes = source.as_os_str().as_bytes();
     let input: Result<Box<dyn Read>, Refused> = if source == Path::new("-") {
-        // Not through the buffer that the library keeps of it.
+        // Standard input is not read through the standard library's buffer, which would keep the key.
         let stdin = io::stdin().as_fd().try_clone_to_owned();
         stdin
             .map(|it| Box::new(File::from(it)) as Box<dyn Read>)
@@ -87,7 +87,7 @@ fn socket(path: &Path) -> Result<Box<dyn Read>, Refused> {
 
 /// Reads the lines up to the first empty one. Bytes after it may be read too, and are discarded.
 fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
-    // One buffer that is wiped, and no other: a key does not stay where it was read.
+    // Only one buffer is used, and it is wiped, so that no copy of a key remains in memory.
     let mut bytes = Zeroizing::new([0; TEXT_BYTES_MAX]);
     let mut count = 0;
     while count < bytes.len() {
@@ -204,7 +204,7 @@ mod tests {
         });
         assert_eq!(take(Some(&source)).unwrap().session, id);
         says.join().unwrap();
-        // The file is there, and nobody listens any more.
+        // The socket's file still exists, but no process listens.
         assert!(refused(&source).contains("refused"));
     }
 }

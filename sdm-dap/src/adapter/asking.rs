@@ -205,7 +205,7 @@ pub(super) fn completions_of(connection: &mut Connection, request: &Request) -> 
             words.iter().map(String::as_str),
         ))),
         Wanted::Words(..) | Wanted::File(_) => {
-            // It may be an expression: its last word.
+            // The text may be an expression: its last word is completed.
             let is_name = |c: char| c.is_alphanumeric() || "_.>-".contains(c);
             let at = typed.trim_end_matches(is_name).len();
             let line = format!("print {}", &typed[at..]);
@@ -328,7 +328,7 @@ fn answer(connection: &mut Connection, question: &Question, answers: &[Answers])
     let mut replies = last.replies();
     match question {
         Question::Assigned => {
-            // An assignment that failed leaves a value that can be read.
+            // If the assignment failed, the value could still be read, so its own answer counts.
             let assigned = answers
                 .iter()
                 .rev()

@@ -51,7 +51,7 @@ pub(super) fn begin(connection: &mut Connection) {
 pub(super) fn go_on(connection: &mut Connection) {
     if std::mem::take(&mut connection.anew.beforehand.configured) {
         connection.phase = Phase::Live;
-        // The client may have asked for the threads when there were none.
+        // The client may have asked for the threads before there were any.
         let ids: Vec<i64> = connection.rows.iter().map(|row| row.id).collect();
         for id in ids {
             connection.event("thread", json!({"reason": "started", "threadId": id}));

@@ -45,7 +45,7 @@ fn open(connection: &mut Connection, request: &Request, attached: bool) -> Handl
     connection.phase = Phase::Beginning;
     connection.pending = Some(request.clone());
     connection.act(Action::Open(opening));
-    // Its breakpoints can be said from now on, however long the start takes.
+    // From now on the client can send its breakpoints, however long the start takes.
     connection.event("initialized", Value::Null);
     Ok(None)
 }
@@ -74,13 +74,13 @@ pub(super) fn take_configuration(
     let attached = connection.manner.attached;
     connection.manner = Manner {
         attached,
-        // Who attaches to a job wants to see where it is.
+        // A user who attaches to a job wants to see where the job is.
         stop_at_entry: configuration.stop_at_entry.unwrap_or(attached),
         no_debug: configuration.no_debug,
         threads: configuration.threads,
         scope: configuration.scope,
     };
-    // A gdb that starts a program is told before it reads that.
+    // A gdb that starts a program gets these settings before it reads the program.
     connection.anew.settings = match attached {
         true => configuration.moved_folders(),
         false => Vec::new(),
@@ -109,7 +109,7 @@ pub(super) fn handle_progress(
         return;
     }
     let percentage = (u64::from(done) * 100 / u64::from(total.max(1))).min(100);
-    // A job of many thousands is told in as many steps as a small one.
+    // Progress is reported once per percent, however many tasks there are.
     match connection.progress.replace(percentage) {
         Some(told) if told == percentage => return,
         Some(_) => {}
@@ -137,7 +137,7 @@ fn end_progress(connection: &mut Connection) {
 
 /// Handles the opened session, or the reason why there is none.
 pub(super) fn handle_opened(connection: &mut Connection, opened: Result<Opened, RequestError>) {
-    // The client did not wait for it, and it is closed at once.
+    // The client has cancelled the start, and the session is closed at once.
     if connection.phase != Phase::Beginning {
         return;
     }
@@ -159,7 +159,7 @@ pub(super) fn give_up(connection: &mut Connection, seq: Option<i64>, progress: O
     let pending = connection.pending.as_ref().map(|request| request.seq);
     if progress == Some(PROGRESS) || (seq.is_some() && seq == pending) {
         connection.anew.given_up = true;
-        // While the session is being opened that ends; who has opened it is asked afterwards.
+        // If the session is still being opened, the adapter's owner ends the opening, see `Adapter::is_ending`.
         if connection.jobs.is_beginning() {
             close_given_up(connection);
         }
@@ -230,7 +230,7 @@ pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
         let command = Command::Console { line };
         connection.begin_job(Purpose::Nothing, vec![(standing.clone(), command)]);
     }
-    // What stands at `main` is no stop that the client knows of.
+    // The stops at `main` are not reported to the client.
     connection.settling.fresh = IdSet::new();
     stopping::regroup_quietly(connection);
     if connection.anew.restarting {

@@ -66,7 +66,7 @@ pub(super) fn handle_invited(connection: &mut Connection, invited: Result<String
             "type": "request", "command": "startDebugging", "arguments": arguments,
         }));
     }
-    // Who cannot be asked finds here what to begin by hand.
+    // A client without support for `startDebugging` finds here the configuration to start by hand.
     connection.write(request.response(json!({"configuration": configuration})));
 }
 

@@ -38,7 +38,7 @@ pub(super) fn submit(
     if runs {
         answered = None;
     }
-    // What runs is not waited for by the lines behind it.
+    // Later lines do not wait for a line whose tasks run.
     if console.shell.is_busy() && console.current.is_none() {
         console.shell.give_up(false);
     }
@@ -97,7 +97,7 @@ pub(super) fn hear(connection: &mut Connection, event: &SessionEvent) {
     };
     let is_known = match event {
         SessionEvent::Answer { id, .. } | SessionEvent::Complete { id } => moves(id),
-        // How the session ends is told to the client.
+        // The end of the session is reported to the client elsewhere.
         SessionEvent::Ended(_) => return,
         _ => true,
     };
@@ -149,7 +149,7 @@ pub(super) fn settle_console(connection: &mut Connection) {
         }
     }
     let shown = connection.prompt.console.as_ref().map(|console| {
-        // What comes when no line is under way: values that are shown after each stop.
+        // Output without a current line: the values displayed after each stop.
         match console.current {
             Some(_) => String::new(),
             None => console.take_text(),
@@ -191,7 +191,7 @@ fn finish_line(connection: &mut Connection, verdict: Verdict) {
             connection.write(request.response(body));
         }
     }
-    // `quit` ends what the client would end.
+    // `quit` ends what a disconnect would end.
     if is_over && connection.company.role == Role::Owner && connection.phase < Phase::Ended {
         connection.prompt.console = None;
         end::end_tasks(connection);
@@ -300,7 +300,7 @@ pub(super) fn finish_command(
 pub(super) fn give_up(connection: &mut Connection, seq: i64) -> Option<Request> {
     let console = connection.prompt.console.as_mut()?;
     if console.current.as_ref().is_some_and(|it| it.seq == seq) {
-        // A command of this machine has no terminal at which it could be interrupted.
+        // A command on this machine cannot be interrupted, as it has no terminal.
         if is_of_this_machine(&console.line) {
             console.shell.abandon();
             return console.current.take();

@@ -147,14 +147,14 @@ pub(super) fn finish_detach(connection: &mut Connection, answers: &[Answers]) {
     if let Some(request) = connection.pending.take() {
         connection.write(request.response(Value::Null));
     }
-    // Who could not be let go is not waited for.
+    // Tasks that could not be detached are not waited for.
     let kept = connection.tasks.live();
     state::ended(connection, &kept, Condition::Gone);
 }
 
 fn close(connection: &mut Connection, ends: bool) {
     connection.anew.restarting = false;
-    // What was attached to is not of the session, and no policy of a session's end kills it.
+    // Attached processes are not the session's, so no policy for the session's end kills them.
     if ends && connection.manner.attached {
         end_tasks(connection);
     }

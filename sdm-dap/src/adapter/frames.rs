@@ -37,7 +37,7 @@ pub(super) fn stack_trace(connection: &mut Connection, request: &Request) -> Han
         commands.extend(select);
     };
     let mut base = 0;
-    // Who looked at variables of another one has left that selected.
+    // The thread is selected again, as a look at another one's variables has changed the selection.
     select(thread, &mut commands);
     if other.is_some() {
         let spec = BacktraceSpec {
@@ -104,7 +104,7 @@ fn frames(
     listing: &Listing,
     answers: &[Answers],
 ) -> Result<Value, RequestError> {
-    // It may have run since.
+    // The thread may have run since.
     let mut standing = standing(connection, listing.id)?;
     let replies = || answers.iter().flat_map(Answers::replies);
     let mut base = listing.base;

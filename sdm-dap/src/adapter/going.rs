@@ -72,7 +72,7 @@ pub(super) fn goto(connection: &mut Connection, request: &Request) -> Handled {
         return Err(RequestError::Runs(format!("thread {id}")));
     }
     connection.write(request.response(Value::Null));
-    // gdb's jump runs on from there: it is to arrive at once.
+    // gdb's `jump` continues from the location. The breakpoint stops the task there at once.
     let number = connection.points.next_number();
     connection.references.places.arrival = Some(number);
     let arrival = Command::BreakInsert(BreakSpec {
@@ -120,7 +120,7 @@ pub(super) fn sources(answers: &Answers) -> Value {
     for (_, reply) in answers.replies() {
         if let Reply::Mi { result, .. } = reply {
             let found = places::fields(result, "fullname");
-            // Those of the compiler's own have a name and no file.
+            // The compiler's own sources have a name like `<built-in>` and no file.
             paths.extend(found.filter(|path| path.starts_with('/') && !path.ends_with('>')));
         }
     }

@@ -185,7 +185,7 @@ pub(super) fn finish_scope(
         let Reply::Variables(found) = reply else {
             continue;
         };
-        // How often each name came.
+        // Number of variables of each name so far.
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         for variable in found {
             let name = &variable.name;
@@ -233,7 +233,7 @@ pub(super) fn finish_parts(
         return;
     };
     if !last.is_done_by_any() {
-        // Why the object could not be made says more than that it is not there.
+        // The reason why the object could not be made is more useful than that it is missing.
         let complaints = answers.iter().rev().skip(1).find_map(Answers::complaint);
         let why = complaints.or_else(|| last.complaint()).unwrap_or_default();
         connection.write(request.refusal(&RequestError::Tasks(why)));
@@ -250,7 +250,8 @@ pub(super) fn finish_parts(
             let name = add_part(&mut variables, tasks, child, whole);
             connection.references.note_part(object, &name, &child.name);
         }
-        // Who asks for so many knows how many there are; others find the rest below a row of its own.
+        // A client that requests a range knows the number of parts. Other clients find the rest below a row of its
+        // own.
         if *more && !is_piece {
             let from = from.saturating_add(u32::try_from(children.len()).unwrap_or(u32::MAX));
             let value = OneValue {
@@ -350,7 +351,7 @@ fn carry_out(
                     "there is nothing to be started again",
                 ));
             }
-            // At `main`, or to the breakpoints.
+            // The restart stops at `main`, or only at breakpoints.
             connection.manner.stop_at_entry = *to_main;
             connection.write(request.response(said("")));
             restarting::begin_again(connection);
@@ -421,7 +422,7 @@ fn said(text: &str) -> Value {
 fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject, whole: &Whole) -> String {
     let text = value_text(&child.value);
     let expression = whole.part(child);
-    // gdb does not count the parts that a pretty printer makes before they are asked for.
+    // gdb does not count the parts that a pretty-printer makes until they are requested.
     let has_below = child.children > 0 || child.more || (child.pretty && has_parts(&text));
     let node = has_below.then(|| Node::Part {
         tasks: tasks.clone(),
@@ -437,7 +438,7 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject, whole: 
         text,
         node,
     };
-    // Fortran's may be below 0.
+    // Indices in Fortran can be negative.
     let index = child.expression.trim_start_matches('-');
     let is_index = index.starts_with(|c: char| c.is_ascii_digit());
     let name = match is_index {
@@ -447,7 +448,7 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject, whole: 
     let added = variables.add(&name, 0, value);
     added.type_name.clone_from(&child.type_name);
     added.evaluate_name = expression;
-    // An editor fetches the elements of an array piece by piece that it knows the number of.
+    // If an editor knows the number of elements of an array, it fetches them in pieces.
     added.indexed = (child.type_name.ends_with(']') && !child.more).then_some(child.children);
     name
 }

@@ -188,8 +188,9 @@ pub(super) fn finish_interrupt(connection: &mut Connection, answers: &[Answers])
     if let Some(complaint) = answers.first().and_then(Answers::complaint) {
         connection.say("important", &format!("pause: {complaint}\n"));
     }
-    // An interrupt passes other commands on its way: it may have found a task standing that was to be let run by one
-    // before it, and runs now. To ask one that stands, and is about to say so, does nothing.
+    // An interrupt overtakes other commands. It may have found a task stopped that an earlier command resumes
+    // afterwards. Such a task is interrupted again. If it is stopped, and only its report is outstanding, this has no
+    // effect.
     let (pausing, asked) = &mut connection.settling.pausing;
     let again = pausing.intersection(&connection.tasks.running());
     let done = answers.iter().flat_map(Answers::replies);

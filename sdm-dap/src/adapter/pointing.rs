@@ -106,7 +106,7 @@ fn set_wanted(
     let mut number = || numbers.next().ok_or(RequestError::Busy(points::POINTS_MAX));
     let asked = wanted.into_iter().map(|spec| spec.and_then(|_| number()));
     let asked = asked.collect();
-    // Those that start have none, and get all at once.
+    // Programs that are being started get all breakpoints at once later.
     let live = match connection.phase {
         Phase::Beginning => IdSet::new(),
         _ => connection.tasks.live(),
@@ -212,7 +212,7 @@ pub(super) fn set_exception_breakpoints(connection: &mut Connection, request: &R
     let (ending, wanted): (Vec<_>, Vec<_>) = plain
         .chain(options)
         .partition(|(filter, _)| ENDING_FILTERS.iter().any(|(id, _, _)| id == filter));
-    // What stops by itself needs no breakpoint, and is passed by where the client does not want it.
+    // The ends of programs stop them without a breakpoint. The client is not told of those that it has not selected.
     let passed = ENDING_FILTERS
         .iter()
         .filter(|(id, _, _)| ending.iter().all(|(filter, _)| filter != id));

@@ -41,7 +41,7 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
         "launch" => return begin::launch(connection, request),
         "attach" => return begin::attach(connection, request),
         "terminate" => return Ok(Some(Value::Null)),
-        // Editors ask for them at any time.
+        // Editors request the threads at any time.
         "threads" => return stopping::threads(connection, request),
         _ => {}
     }

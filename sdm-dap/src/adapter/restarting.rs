@@ -78,7 +78,7 @@ pub(super) fn reinsert(connection: &mut Connection) {
         let meant = again.meant.map(|meant| meant.intersection(&live));
         (meant.unwrap_or_else(|| live.clone()), again.off, again.spec)
     });
-    // The job may have fewer ranks than the last time.
+    // The job may have fewer ranks than before.
     let again: Vec<_> = again.filter(|(meant, _, _)| !meant.is_empty()).collect();
     let numbers = again.iter().map(|(_, _, spec)| spec.number()).collect();
     let switched_off = again.iter().map(|(meant, off, spec)| {

@@ -93,7 +93,7 @@ pub(super) fn stand_again(connection: &mut Connection, before: &[(Stop, IdSet)],
 }
 
 pub(super) fn ended(connection: &mut Connection, tasks: &IdSet, condition: Condition) {
-    // Who has ended keeps its exit code.
+    // Tasks that have ended keep their exit code.
     let known = connection.tasks.live().union(&connection.tasks.left());
     let tasks = tasks.intersection(&known);
     connection.tasks.set(&tasks, condition);

@@ -66,7 +66,7 @@ fn say_who_runs(connection: &mut Connection, running: &IdSet) {
     let Some(step) = late else {
         return;
     };
-    // Who has arrived is not kept waiting any longer.
+    // Tasks that have arrived are reported without further delay.
     settling.first = settling.first.map(|_| step.began);
     let runs = step.moved.intersection(running);
     if runs.is_empty() {
@@ -80,7 +80,7 @@ fn say_who_runs(connection: &mut Connection, running: &IdSet) {
         text.push_str(&format!("{} have arrived, ", set_name(&arrived)));
     }
     text.push_str(&format!("{} still run", set_name(&runs)));
-    // Whom a step of one class waits for may be among those that it does not move.
+    // The tasks for which a step of one class waits may be among those that it does not move.
     if !others.is_empty() {
         text.push_str(&format!(", {} were not moved", set_name(&others)));
     }
@@ -152,12 +152,12 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
     };
     let mut rows: Vec<&Row> = connection.rows.iter().filter(stopped).collect();
     rows.sort_by_key(|row| (row.id != focused, !is_crash(row)));
-    // Who has come to a stand meanwhile is told of next; the client then asks where that is.
+    // Tasks that have stopped meanwhile are reported next, and the client then asks for their places.
     let standing = connection.tasks.standing();
     let untold = connection.settling.fresh.intersection(&standing);
     let all = connection.tasks.running().is_empty() && untold.is_empty();
-    // Some clients let a thread run on that stops while another one stands, and one that hears of a stop of all knows of each. Where
-    // others run, VS Code shows the stack of no thread that no event has named.
+    // Some clients resume a thread that stops while another one is stopped. A client that is told of a stop of all
+    // threads knows of each. If some run, VS Code shows a stack only for threads that an event has named.
     let names_each = connection.client.client_id == "vscode";
     let mut hit = BTreeSet::new();
     if all || !names_each {
@@ -165,7 +165,7 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
         hit.extend(stops.filter_map(|standing| hit_point(connection, &standing.stop)));
         rows.truncate(1);
     }
-    // What another client has done takes the focus from nobody.
+    // Stops caused by another client do not take the focus.
     let is_foreign = fresh.is_subset(&connection.settling.foreign);
     let mut events = Vec::new();
     for (at, row) in rows.iter().enumerate() {
@@ -218,7 +218,7 @@ fn stop_body(connection: &Connection, stop: &Stop) -> Value {
         StopReason::Interrupted | StopReason::Other(_) => "pause",
     };
     let mut body = json!({"reason": reason});
-    // A `description` too would stand in the thread's row in place of its name, which says where it is.
+    // A `description` would replace the thread's name, which has the location, in the list of threads.
     if reason == "exception" {
         body["text"] = json!(stop_text(stop));
     }
@@ -232,7 +232,7 @@ fn hit_point(connection: &Connection, stop: &Stop) -> Option<u32> {
         StopReason::Watchpoint(hit) => hit.number,
         _ => return None,
     };
-    // Another client's breakpoints mean nothing to this one.
+    // The client does not know another client's breakpoints.
     connection
         .points
         .numbers()

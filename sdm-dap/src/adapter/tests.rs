@@ -198,7 +198,7 @@ fn a_stop_waits_a_moment_for_those_that_stop_too() {
     assert_eq!(stops(&scene.answer(run, "0", at_breakpoint(7))), []);
     assert_eq!(stops(&scene.pass(100)), []);
     assert_eq!(stops(&scene.answer(run, "1", at_breakpoint(7))), []);
-    // Nobody else comes for a while: the client is told of both at once, and that others run.
+    // No other task arrives for a while. The client is told of both at once, and that others run.
     scene.pass(149);
     assert!(
         scene
@@ -208,7 +208,7 @@ fn a_stop_waits_a_moment_for_those_that_stop_too() {
     );
     scene.pass(1);
     assert_eq!(stops(&scene.stand("0-1")), [(1, false)]);
-    // When the last comes nobody is waited for.
+    // When the last task arrives, the stop is reported without delay.
     scene.answer(run, "2-3", at_breakpoint(9));
     scene.complete(run);
     assert_eq!(stops(&scene.stand("2-3")), [(2, true)]);
@@ -222,7 +222,7 @@ fn all_stand_only_once_the_last_one_is_told() {
     let at_breakpoint = |line| stop(line, StopReason::Breakpoint { number: 1 });
     scene.answer(run, "0-2", at_breakpoint(7));
     scene.pass(150);
-    // It comes while the others are asked where they are.
+    // A task arrives while the others are asked for their stacks.
     scene.answer(run, "3", at_breakpoint(7));
     scene.complete(run);
     assert_eq!(stops(&scene.stand("0-2")), [(1, false)]);
@@ -247,12 +247,12 @@ fn stops_of_ranks(client: &str) -> [Vec<(i64, bool)>; 2] {
 
 #[test]
 fn ranks_that_stop_together_are_one_stop() {
-    // nvim-dap lets a thread run on that stops while another one stands.
+    // nvim-dap resumes a thread that stops while another one is stopped.
     for client in ["neovim", "vimspector", ""] {
         let told = stops_of_ranks(client);
         assert_eq!(told, [vec![(1, false)], vec![(4, true)]], "{client}");
     }
-    // VS Code knows of no other threads than those that were named, as long as some run.
+    // VS Code only knows threads that were named, as long as some run.
     let each = vec![(1, false), (2, false), (3, false)];
     assert_eq!(stops_of_ranks("vscode"), [each, vec![(4, true)]]);
 }
@@ -274,7 +274,7 @@ fn initialized_comes_before_the_ranks_are_at_main() {
         said.iter().any(|it| it["event"] == "initialized"),
         "{said:?}"
     );
-    // What is said meanwhile waits for them, but not for long.
+    // Requests wait for the programs meanwhile, but not for long.
     assert_eq!(
         scene.ask("setBreakpoints", &breakpoint_at(7)),
         Vec::<Value>::new()
@@ -293,7 +293,7 @@ fn initialized_comes_before_the_ranks_are_at_main() {
         said.iter().all(|it| it["event"] != "initialized"),
         "{said:?}"
     );
-    // They run once their breakpoint is set.
+    // The programs run once their breakpoint is set.
     let names = |scene: &Scene| -> Vec<&str> {
         scene
             .sent
@@ -317,7 +317,7 @@ fn what_waits_for_ranks_is_carried_out_when_they_have_come() {
     let id = scene.of("break_insert");
     scene.answer(id, "0-3", Reply::Done);
     scene.complete(id);
-    // It stands nowhere: one rank looks for the file.
+    // The breakpoint has no location, so one rank searches for the file.
     let said = scene.complete(scene.of("mi"));
     assert!(answer_to(&said, asked).is_some(), "{said:?}");
 }
@@ -348,7 +348,7 @@ fn a_step_of_one_class_says_whom_it_has_not_moved() {
     scene.answer(run, "0-1", at_breakpoint(7));
     scene.answer(run, "2-3", at_breakpoint(9));
     scene.complete(run);
-    // Where they stand differs by their stops alone.
+    // The places differ only in their stops.
     assert_eq!(stops(&scene.stand("0-3")), [(1, true)]);
     scene.ask("next", &json!({"threadId": 2, "singleThread": true}));
     let messages = scene.pass(1000);
@@ -364,7 +364,7 @@ fn a_pause_that_overtook_a_continue_is_asked_again() {
     let first = scene.of("interrupt");
     scene.answer(first, "0-3", Reply::Done);
     scene.complete(first);
-    // All have answered, and run by all that is known.
+    // All tasks have answered, and are still considered running.
     let second = scene.of("interrupt");
     assert_ne!(first, second);
     scene.answer(run, "0-3", stop(5, StopReason::Interrupted));

@@ -137,7 +137,7 @@ fn what_a_gdb_cannot_do_is_told() {
         registers.found.contains("sdm-server completes"),
         "{registers:?}"
     );
-    // No ELF file has this program's header: a program without a dynamic linker.
+    // An ELF file without a program header for the dynamic linker: a static program.
     let root = Root::new("static");
     let mut head = b"\x7fELF\x02\x01".to_vec();
     head.resize(256, 0);

@@ -265,7 +265,7 @@ impl Crowd {
             while let Some((to, item)) = self.next_item() {
                 self.arrive(to, item);
             }
-            // What is only waited for for ever, a parent, is not.
+            // Timers beyond the horizon are those of waits for a parent, and are not waited for.
             let horizon = self.now + Duration::from_secs(60);
             match self.timers.pop() {
                 Some(std::cmp::Reverse((at, _))) if at > horizon => return,
@@ -323,7 +323,7 @@ impl Crowd {
         }
         self.drain(to);
         if is_command_to_master {
-            // It owns no task, but has as much to do as others.
+            // The master has no task, but needs as much time for itself as other members.
             self.spend_on_itself(to);
         }
     }

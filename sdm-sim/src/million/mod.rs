@@ -186,7 +186,7 @@ mod tests {
         };
         check(3, Topology::Flat, [0, 0, 5], 10);
         check(7, Topology::Binomial, [0, 0, 5], 30);
-        // Three are told and heard, and each works meanwhile.
+        // Three children are sent the command and answer, and each works meanwhile.
         check(3, Topology::Flat, [1, 2, 0], 7);
         check(3, Topology::Flat, [10, 0, 1], 12);
     }

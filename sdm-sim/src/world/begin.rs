@@ -65,7 +65,7 @@ impl World {
 
     /// Starts every process and the session.
     fn begin(&mut self) {
-        // Of so long names few are a part of a plan: links die between two parts, too.
+        // With long names only few entries fit into a part of a plan. Links can then also break between two parts.
         let filler = if self.swarm.long_names { 480 } else { 0 };
         let entry = |server: ServerId, tasks: IdSet| PlanEntry {
             server,

@@ -53,7 +53,7 @@ impl NewFile {
     /// The file cannot be made, or the path is not that of a file.
     pub fn beside(path: &Path) -> io::Result<Self> {
         let before = fs::symlink_metadata(path).ok();
-        // A link is not followed: it is what is replaced.
+        // A link is not followed. The link itself is replaced.
         if let Some(before) = before.as_ref().filter(|it| !it.is_symlink()) {
             check_plain(before)?;
         }
@@ -95,7 +95,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.at.as_os_str().is_empty() {
-            // It is in nobody's way, but of no use.
+            // The unfinished file has no use.
             let _ = fs::remove_file(&self.at);
         }
     }

@@ -40,7 +40,7 @@ fn plain_files_are_read_and_nothing_else_is_opened() {
     let file = folder.0.join("file");
     fs::write(&file, "text").unwrap();
     assert_eq!(read_text(&file).unwrap(), "text");
-    // Nobody writes to it: this would wait for ever.
+    // No process writes to the FIFO, so an open of it would wait for ever.
     let fifo = folder.fifo("fifo");
     for read in [open, open_own] {
         let error = read(&fifo).unwrap_err().to_string();
@@ -106,7 +106,7 @@ fn what_is_written_is_this_users_alone_and_follows_no_link() {
         (mode(&file), &*fs::read(&file).unwrap()),
         (0o600, &b"one"[..])
     );
-    // Rights that were given to it stay.
+    // Permissions that were set by the user stay.
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
     replace(&file, b"two").unwrap();
     assert_eq!(
@@ -130,7 +130,7 @@ fn what_is_written_is_this_users_alone_and_follows_no_link() {
     }
     assert!(create_new(&link).is_err());
     drop(NewFile::beside(&file).unwrap());
-    // Nothing of a try that failed is left.
+    // A failed attempt leaves no file behind.
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 3);
     assert!(replace(Path::new("/dev/null"), b"handed over").is_ok());
 }
@@ -152,7 +152,7 @@ fn an_open_file_is_written_where_no_link_of_others_leads_there() {
     assert_eq!(fs::read(&file).unwrap(), b"onetwothree");
     write(&second, Writing::Anew, b"new").unwrap();
     assert_eq!(fs::read(&file).unwrap(), b"new");
-    // The same where others could have made the links.
+    // The same in a folder in which other users could have made the links.
     fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
     for path in [&link, &second, &file] {
         let error = write(path, Writing::Anew, b"theirs").unwrap_err();

@@ -64,7 +64,7 @@ pub fn mappings(bytes: &[u8]) -> Vec<Mapping> {
 }
 
 fn mapping(line: &[u8]) -> Option<Mapping> {
-    // Range, rights, offset, device, inode; blanks; then the name, which may hold blanks, too.
+    // Range, permissions, offset, device, inode; blanks; then the name, which may contain blanks too.
     let mut fields = line.splitn(6, |byte| *byte == b' ');
     let mut field = || std::str::from_utf8(fields.next()?).ok();
     let (start, end) = field()?.split_once('-')?;

@@ -168,7 +168,7 @@ fn this_process_is_read_whole() {
     assert_eq!(process.auxiliary_value(1 << 40), None);
     let thread = nix::unistd::gettid().as_raw();
     assert!(process.thread_ids().unwrap().any(|id| id == thread));
-    // The kernel is asked by this thread, which reads its answer.
+    // This thread queries its own state, and so is in a read of the answer.
     assert_eq!(
         process.thread(thread).system_call().map(|call| call.0),
         Some(nix::libc::SYS_read)

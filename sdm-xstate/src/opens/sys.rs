@@ -43,7 +43,7 @@ const EACCES: c_int = 13;
 /// As of `open(2)`.
 #[cfg_attr(preload, unsafe(no_mangle))]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
-    // SAFETY: the caller's arguments, as they came.
+    // SAFETY: the caller's arguments are passed on unchanged.
     unsafe { openat(AT_FDCWD, path, flags, mode) }
 }
 
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) ->
 /// As of `open(2)`.
 #[cfg_attr(preload, unsafe(no_mangle))]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
-    // SAFETY: the caller's arguments, as they came.
+    // SAFETY: the caller's arguments are passed on unchanged.
     unsafe { openat(AT_FDCWD, path, flags, mode) }
 }
 
@@ -70,11 +70,11 @@ pub unsafe extern "C" fn openat(
 ) -> c_int {
     let makes = flags & O_ACCMODE != 0 || flags & (O_CREAT | O_DIRECTORY | O_PATH) != 0;
     if makes || !HOLDS.load(Ordering::Relaxed) {
-        // SAFETY: the caller's arguments, as they came.
+        // SAFETY: the caller's arguments are passed on unchanged.
         return unsafe { opened(folder, path, flags, mode) };
     }
     let how = O_PATH | O_CLOEXEC | flags & O_NOFOLLOW;
-    // SAFETY: the caller's path.
+    // SAFETY: the path is the caller's.
     let known = unsafe { opened(folder, path, how, 0) };
     if known < 0 {
         return known;
@@ -82,12 +82,12 @@ pub unsafe extern "C" fn openat(
     let file = match found(known) {
         Some((kind, owner)) if is_readable(kind, owner, caller(), owners()) => {
             let name = Name::of(known);
-            // Whoever owns a file can have others wait for it.
-            // SAFETY: a string that ends, of this function.
+            // The owner of a file can make other processes wait in `open`, so this one is non-blocking.
+            // SAFETY: the path is a null-terminated string of this function.
             let file =
                 unsafe { opened(AT_FDCWD, name.text(), (flags & !O_NOFOLLOW) | O_NONBLOCK, 0) };
             if file >= 0 && flags & O_NONBLOCK == 0 {
-                // SAFETY: sets flags of a descriptor of ours.
+                // SAFETY: the call sets flags of a descriptor that this function has opened.
                 unsafe { fcntl(file, F_SETFL, flags) };
             }
             file
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn openat(
         }
     };
     let error = errno();
-    // SAFETY: a descriptor of ours, which nobody else knows.
+    // SAFETY: this function has opened the descriptor, which has no other owner.
     unsafe { syscall(SYS_CLOSE, c_long::from(known)) };
     set_errno(error);
     file
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn openat(
 /// As for `fopen(3)`.
 #[cfg_attr(preload, unsafe(no_mangle))]
 pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut c_void {
-    // SAFETY: the caller's string.
+    // SAFETY: the string is the caller's.
     let text = unsafe { CStr::from_ptr(mode) }.to_bytes();
     let text = text.split(|byte| *byte == b',').next().unwrap_or_default();
     let has = |letter: u8| text.contains(&letter);
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut
         _ => 0,
     };
     let flags = flags | if has(b'e') { O_CLOEXEC } else { 0 } | if has(b'x') { O_EXCL } else { 0 };
-    // SAFETY: the caller's path; the C library takes the descriptor over, or it is closed here.
+    // SAFETY: the path is the caller's. The C library takes over the descriptor, or it is closed here.
     unsafe {
         let file = open(path, flags, 0o666);
         if file < 0 {
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut
 /// As of `fopen(3)`.
 #[cfg_attr(preload, unsafe(no_mangle))]
 pub unsafe extern "C" fn fopen64(path: *const c_char, mode: *const c_char) -> *mut c_void {
-    // SAFETY: the caller's arguments, as they came.
+    // SAFETY: the caller's arguments are passed on unchanged.
     unsafe { fopen(path, mode) }
 }
 
@@ -150,16 +150,16 @@ pub unsafe extern "C" fn fopen64(path: *const c_char, mode: *const c_char) -> *m
 /// As of `openat(2)`.
 unsafe fn opened(folder: c_int, path: *const c_char, flags: c_int, mode: c_int) -> c_int {
     let [folder, flags, mode] = [folder, flags, mode].map(c_long::from);
-    // SAFETY: the kernel looks at the path.
+    // SAFETY: the kernel checks the path.
     let file = unsafe { syscall(SYS_OPENAT, folder, path, flags, mode) };
     c_int::try_from(file).unwrap_or(-1)
 }
 
 /// The kind and owner of a descriptor's file.
 fn found(fd: c_int) -> Option<(Kind, u32)> {
-    // `struct stat` of this architecture: the fourth word is mode and owner.
+    // In `struct stat` of this architecture the fourth word has mode and owner.
     let mut words = [0_u64; 18];
-    // SAFETY: the kernel writes one structure, which has room.
+    // SAFETY: the kernel writes one structure, for which the buffer has room.
     let result = unsafe { syscall(SYS_FSTAT, c_long::from(fd), words.as_mut_ptr()) };
     let [a, b, c, d, owner @ ..] = words[3].to_le_bytes();
     let mode = u32::from_le_bytes([a, b, c, d]);
@@ -167,13 +167,13 @@ fn found(fd: c_int) -> Option<(Kind, u32)> {
 }
 
 fn caller() -> u32 {
-    // SAFETY: asks for a number.
+    // SAFETY: the call returns a number.
     let user = unsafe { syscall(SYS_GETEUID) };
     u32::try_from(user).unwrap_or(u32::MAX)
 }
 
 fn owners() -> &'static [u8] {
-    // SAFETY: a string that stays, or none: gdb changes its own environment nowhere.
+    // SAFETY: the string stays, or there is none, as gdb never changes its own environment.
     unsafe {
         let named = getenv(OWNERS.as_ptr());
         match named.is_null() {
