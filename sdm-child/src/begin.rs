@@ -81,7 +81,7 @@ pub struct Begun {
 ///
 /// If `config` has streams the program shares them, with the input if it `reads`. Otherwise the streams are opened
 /// here, and `is_fed` tells whether there will be input. With `goes_with_us` gdb and program end with this process,
-/// whoever holds gdb's input.
+/// even if other processes hold gdb's input open.
 ///
 /// # Errors
 /// The program, its directory or the gdb cannot be used, or the system lacks resources.

@@ -17,7 +17,7 @@ use sdm_mi::{Record, ResultClass, Results, Value};
 /// Token of the barrier question after a SIGINT; no driver uses such a high token.
 const BARRIER: u64 = u64::MAX;
 /// The barrier question. It is cheap, may be answered with "Quit" without harm, and prints nothing to the console,
-/// where output belongs to somebody's question.
+/// where output belongs to another question.
 const BARRIER_LINE: &str = "-gdb-show confirm\n";
 
 /// The effect that a line can have when gdb carries it out.

@@ -67,7 +67,7 @@ impl Held {
     }
 
     /// Stops the process when its gdb dies or is about to be killed, before it runs into gdb's breakpoints. A process
-    /// without gdb's breakpoints is not stopped: if this process were killed too nobody might resume it.
+    /// without gdb's breakpoints is not stopped: if this process were killed too, it might stay stopped.
     pub fn catch(&mut self) {
         let is_tied = self.grip.as_ref().is_some_and(Grip::is_tied);
         if is_tied || restore::breakpoints(self.who.pid()).is_ok_and(|found| found != self.foreign)

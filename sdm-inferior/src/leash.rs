@@ -1,7 +1,7 @@
 //! A SIGSTOP that the kernel sends to a process when its gdb is killed.
 //!
 //! When a gdb dies the kernel closes its files, and then detaches from its processes. Such a process continues at
-//! once, into the breakpoint at which it stands, so that a reaction to gdb's death comes too late. Therefore gdb
+//! once, into the breakpoint at which it is stopped, so that a reaction to gdb's death comes too late. Therefore gdb
 //! inherits the write end of a pipe, and the kernel is told to send the process SIGSTOP when that end closes
 //! (`F_SETSIG`). The signal is pending before the process is detached.
 //!

@@ -15,8 +15,8 @@ use nix::time::ClockId;
 /// `fcntl` command that selects the signal for a ready file. The `libc` crate defines it for few architectures.
 const F_SETSIG: i32 = 10;
 
-/// Has the kernel send the process SIGSTOP when the last copy of this pipe's other end is closed; nobody writes into
-/// it.
+/// Has the kernel send the process SIGSTOP when the last copy of this pipe's other end is closed. The pipe is never
+/// written to.
 pub(crate) fn stop_at_end_of(pipe: &OwnedFd, pid: i32) -> io::Result<()> {
     set(pipe, libc::F_SETOWN, pid)?;
     set(pipe, F_SETSIG, libc::SIGSTOP)?;

@@ -1,7 +1,7 @@
 //! The files of a process, opened once and checked before any thread is stopped.
 //!
-//! A mapped file is read whoever owns it, if it is that very file: the process itself executes it. A file found by
-//! name is read only if it belongs to this user, to root, or to the owner of the mapped file.
+//! A mapped file is read regardless of its owner, if it is that very file, since the process itself executes it. A
+//! file found by name is read only if it belongs to this user, to root, or to the owner of the mapped file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};

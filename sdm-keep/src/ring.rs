@@ -50,7 +50,7 @@ impl Ring {
         self.end - self.bytes.len() as u64
     }
 
-    /// For a new terminal: the number of bytes that nobody will ever see, and the position from which to show. An
+    /// For a new terminal: the number of bytes that are lost, and the position from which to show. An
     /// unfinished line (a prompt) is shown from its start; nothing before it is shown again.
     pub(crate) fn resume(&self) -> (u64, u64) {
         let dropped = self.start().saturating_sub(self.shown);

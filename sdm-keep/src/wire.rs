@@ -30,7 +30,7 @@ pub enum Frame {
     Ask,
     /// To the terminal: the number of dropped bytes, and the position of the next byte of the output.
     Begin {
-        /// Number of bytes that nobody will see.
+        /// Number of bytes that are lost.
         dropped: u64,
         /// Position counted from the program's first byte.
         at: u64,

@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     CrashAdopter,
     /// A third of all processes crash.
     CrashMany,
-    /// A stranger, who is no member, calls.
+    /// A process that is no member connects.
     Stranger,
     /// The user of the tree accepts no output for a while.
     PauseDelivery,

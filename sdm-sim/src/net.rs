@@ -43,7 +43,7 @@ impl Pipe {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {
     Server(ServerId),
-    /// A caller who is no member.
+    /// A process that is no member.
     Stranger,
 }
 

@@ -18,7 +18,7 @@ use crate::rng::Rng;
 const SECOND: u64 = 1_000_000;
 /// Time after which a released terminal is cut off, as in the keeper.
 const LET_GO_WAIT_US: u64 = SECOND;
-/// Number of frames that fit into a connection that nobody reads.
+/// Number of frames that fit into a connection that is not read.
 const UNREAD_MAX: usize = 4;
 /// Time in which everything must be shown after the repair.
 const SHOW_US: u64 = 30 * SECOND;

@@ -400,7 +400,7 @@ impl World {
         }
     }
 
-    /// Ends a process at once. With `host_lives` its connections break and its port refuses; otherwise nobody is
+    /// Ends a process at once. With `host_lives` its connections break and its port refuses; otherwise no peer is
     /// notified.
     pub(crate) fn crash(&mut self, id: ServerId, host_lives: bool) {
         let Some(proc) = self.procs.remove(&id) else {
