@@ -191,7 +191,7 @@ fn is_variable(pair: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_word) && !name.as_bytes()[0].is_ascii_digit()
 }
 
-/// Nothing but a machine of this name and state.
+/// Attributes of a machine: only its name and state.
 #[must_use]
 pub fn machine(name: &str, state: Machine) -> Attributes {
     [(id::NAME, name), (id::MACHINE_STATE, state.word())]

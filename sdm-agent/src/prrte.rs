@@ -85,7 +85,7 @@ struct Spawned {
 }
 
 impl Prrte {
-    /// All servers of this user's on this host; none need be there yet.
+    /// All servers of this user on this host; there may be none yet.
     ///
     /// # Errors
     /// There is no `sdm`, or this host has no name.
@@ -109,8 +109,8 @@ impl Prrte {
         run(&mut command, &[], BOUNDS).map_err(ManagerError::system(PROGRAM))
     }
 
-    /// Takes a new list of servers; `complaints` are errors of servers that have not answered, whose jobs stay as
-    /// they were.
+    /// Updates the jobs from a new list of servers. `complaints` are errors of servers that have not answered;
+    /// their jobs are unchanged.
     fn take(&mut self, servers: &[PrrteServer], complaints: &[String], now: i64) {
         let mut jobs = BTreeMap::new();
         for server in servers {

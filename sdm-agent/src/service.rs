@@ -99,7 +99,7 @@ impl Service {
         }
     }
 
-    /// Takes bytes of the client's.
+    /// Handles bytes of the client.
     ///
     /// # Errors
     /// They are no messages: the session is over.
@@ -248,7 +248,7 @@ impl Service {
         }
     }
 
-    /// Sends the waiting events as far as there is room, and handles commands.
+    /// Sends waiting events while the output has room, and handles commands.
     fn go_on(&mut self, now: Instant) -> Result<(), FrameError> {
         while let Some((transaction, command)) = self.wire.poll()? {
             if let Err(why) = self.command(transaction, command) {

@@ -11,13 +11,13 @@ use crate::message::{Block, Status};
 /// Accumulated answers of a merge rule; only the rule that made the value reads it.
 pub type Acc = Box<dyn Any + Send>;
 
-/// Reason for which a rule rejected a payload, which becomes a class of its own then.
+/// Reason for which a rule rejected a payload. The payload then becomes a class of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected(pub &'static str);
 
 /// A merge rule: associative and commutative, caps included; its output is a valid input.
 pub trait Merge: Send + Sync {
-    /// Nothing gathered yet.
+    /// An empty accumulator.
     fn start(&self) -> Acc;
 
     /// Merges the payload that all of `sources` gave: a task's own answer, or the output of
@@ -41,7 +41,7 @@ pub type Rules = fn(number: u16, params: &[u8]) -> Option<Box<dyn Merge>>;
 #[derive(Default)]
 pub struct Aggregate {
     blocks: Vec<Block>,
-    /// Their hashes; none while there are [`FEW`] blocks or less.
+    /// Hashes of the blocks; empty while there are at most [`FEW`] blocks.
     hashes: Vec<u128>,
     /// Positions in `blocks` by hash, kept only past [`INDEX_AT`] blocks.
     index: HashMap<u128, Vec<u32>>,
@@ -78,8 +78,8 @@ impl Aggregate {
         }
     }
 
-    /// Adds the sources of `block` to a class of the same status and bytes; false, without a change, where there is
-    /// none.
+    /// Adds the sources of `block` to a class of the same status and bytes. Returns false, without a change, where
+    /// no such class exists.
     pub(crate) fn join(&mut self, block: &Block) -> bool {
         let found = if self.hashes.is_empty() {
             self.blocks.iter().position(|other| is_same(other, block))
@@ -173,7 +173,7 @@ impl Aggregate {
         self.sources.is_empty()
     }
 
-    /// The distinct answers apart from those of a rule, in the order in which they came.
+    /// The distinct answers, without those of a rule, in order of arrival.
     #[must_use]
     pub fn into_classes(mut self) -> Vec<Block> {
         for block in &mut self.blocks {

@@ -35,9 +35,9 @@ pub struct Config {
     pub orphan_wait: Duration,
     /// Maximum number of bytes of bulk data in flight on one link.
     pub bulk_window_bytes: u32,
-    /// The most distinct answers kept apart per command.
+    /// Maximum number of distinct answers kept apart per command.
     pub classes_max: u32,
-    /// True where a start with some servers missing goes on.
+    /// True where a session starts even if some servers are missing.
     pub partial: bool,
     /// Fate of the processes when the session is lost.
     pub on_lost: EndPolicy,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 pub mod codes {
     /// A code of a newer member that this one does not know.
     pub const UNKNOWN: u16 = 0;
-    /// The command was done, but its answer is not stored any more.
+    /// The command was executed, but its answer is not stored any more.
     pub const ANSWER_LOST: u16 = 1;
     /// The command was cancelled before it was answered.
     pub const CANCELLED: u16 = 2;

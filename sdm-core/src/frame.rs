@@ -34,9 +34,9 @@ const CREDIT: u8 = 130;
 pub enum Frame {
     /// A message between nodes.
     Message(Message),
-    /// Are you there?
+    /// Request for a [`Frame::Pong`].
     Ping {
-        /// Comes back in the pong.
+        /// Number that the pong repeats.
         nonce: u64,
     },
     /// I am here.
@@ -152,11 +152,11 @@ pub struct Deframer {
 }
 
 impl Deframer {
-    /// Takes bytes off the front of `input` until a frame is complete, and returns the body behind
-    /// its length. `None`: the input is used up. To be called until then.
+    /// Consumes bytes from the front of `input` until a frame is complete. Returns the frame's body without the
+    /// length. `None` means that the input is used up. Call it until then.
     ///
     /// # Errors
-    /// A length that no frame can have; the stream cannot be read further.
+    /// An impossible length; the stream cannot be read further.
     pub fn poll_frame(&mut self, input: &mut &[u8]) -> Result<Option<Bytes>, DecodeError> {
         if self.header_len < HEADER_BYTES {
             let head = take(input, HEADER_BYTES - self.header_len);

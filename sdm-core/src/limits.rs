@@ -6,27 +6,27 @@ use std::time::Duration;
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 /// The longest payload of one answer class, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 4 << 20;
-/// The most distinct answers kept apart per command; the rest is one `others` class.
+/// Maximum number of distinct answers kept apart per command; the rest is one `others` class.
 pub const CLASSES_MAX: usize = 4096;
-/// The most blocks in one message.
+/// Maximum number of blocks in one message.
 pub const BLOCKS_MAX: usize = CLASSES_MAX + 2;
-/// The most reasons in one answer for which tasks are missing; with the longest texts they are a quarter of a
+/// Maximum number of reasons in one answer for which tasks are missing; with the longest texts they are a quarter of a
 /// frame. Tasks beyond share the last one.
 pub const MISSING_REASONS_MAX: usize = 1024;
 /// Maximum memory of all decoded sets of one message together, in bytes. A dozen encoded bytes can stand for
 /// 2 MiB. A message full of disjoint sets that cover all ids stays below 80 MiB.
 pub const SETS_BYTES_MAX: u64 = 128 << 20;
-/// The most commands open at once in a member.
+/// Maximum number of commands open at once in a member.
 pub const OPEN_COMMANDS_MAX: usize = 1024;
-/// The most bytes of cached answers a server keeps for repeats.
+/// Maximum number of bytes of cached answers a server keeps for repeats.
 pub const REPLY_CACHE_BYTES_MAX: usize = 8 << 20;
-/// The most servers in one session.
+/// Maximum number of servers in one session.
 pub const SERVERS_MAX: u32 = 4 << 20;
-/// The most addresses that one server may announce.
+/// Maximum number of addresses that one server may announce.
 pub const ADDRESSES_MAX: usize = 16;
-/// The most children of one member.
+/// Maximum number of children of one member.
 pub const CHILDREN_MAX: usize = 65_536;
-/// The most connections that wait for their handshake at once.
+/// Maximum number of connections that wait for their handshake at once.
 pub const STRANGERS_MAX: usize = 64;
 /// Time limit for the handshake of a connection.
 pub const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
@@ -63,7 +63,7 @@ pub const RETRANSMITS_MAX: u8 = 6;
 pub const TEXT_BYTES_MAX: usize = 4096;
 /// The longest host name or address, in bytes.
 pub const NAME_BYTES_MAX: usize = 512;
-/// The most names in one plan, in bytes once unfolded.
+/// Maximum number of names in one plan, in bytes once unfolded.
 pub const PLAN_TEXT_BYTES_MAX: usize = 128 << 20;
 /// Maximum size of one part of a plan on the wire, in bytes, where the part has more than one entry. About sixty
 /// members fit, so that a small tree needs one message only.
@@ -72,15 +72,13 @@ pub const PLAN_PART_BYTES: usize = 8 << 10;
 pub const PLAN_BYTES_MAX: usize = 48 << 20;
 /// The longest parameters of a merge rule, in bytes.
 pub const RULE_PARAMS_BYTES_MAX: usize = 64 << 10;
-/// The most that the configuration may hold for the backends, in bytes.
+/// Maximum size of the backends' part of the configuration, in bytes.
 pub const CONFIG_BACKEND_BYTES_MAX: usize = 1 << 20;
 /// The longest frame of bulk data, in bytes.
 pub const BULK_FRAME_BYTES_MAX: usize = 1 << 20;
-/// The most that waits in the control lane of one link, in bytes; a peer that does not read that
-/// much is given up.
+/// Maximum size of the control lane's queue of one link, in bytes. A link whose peer reads too slowly is closed.
 pub const LINK_CONTROL_BYTES_MAX: usize = 64 << 20;
-/// The most that waits in the bulk lane of one link, in bytes. The owner stays far below by looking
-/// at the backlog.
+/// Maximum size of the bulk lane's queue of one link, in bytes. The owner checks the backlog and stays far below.
 pub const LINK_BULK_BYTES_MAX: usize = 64 << 20;
 /// Size of one part of an exchange's data, and maximum size of a letter, in bytes.
 pub const EXCHANGE_CHUNK_BYTES: usize = 64 << 10;
@@ -89,7 +87,7 @@ pub const EXCHANGE_CHUNK_BYTES: usize = 64 << 10;
 pub const EXCHANGE_BACKLOG_BYTES: usize = 256 << 10;
 /// Maximum size of the data of all tasks of one exchange together, in bytes.
 pub const EXCHANGE_BYTES_MAX: u64 = 2 << 30;
-/// The most exchanges under way at once in a member.
+/// Maximum number of exchanges under way at once in a member.
 pub const EXCHANGES_MAX: usize = 256;
 /// Number of failed exchanges that a member remembers, for tasks that join one late.
 pub const EXCHANGES_FAILED_MAX: usize = 64;

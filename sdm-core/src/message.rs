@@ -45,7 +45,7 @@ pub enum Message {
     Leave,
     /// Both ways: a step of an exchange.
     Exchange(Box<ExchangeMessage>),
-    /// Both ways: something for the server of a task.
+    /// Both ways: a message for the server of a task.
     Letter(Box<Letter>),
 }
 
@@ -157,7 +157,7 @@ pub struct PlanEntry {
     pub addresses: Vec<String>,
 }
 
-/// Something for a set of tasks to do.
+/// A command for a set of tasks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandMessage {
     /// Its id, which rises within a session and is never reused.
@@ -193,7 +193,7 @@ pub enum SyncPolicy {
         /// Time limit of a leaf, in milliseconds.
         ms: u32,
     },
-    /// As they come, gathered for the event window: for run control.
+    /// Answers as they arrive, gathered for the event window: for run control.
     DontWait,
 }
 
@@ -208,7 +208,7 @@ pub enum Status {
     Others,
 }
 
-/// One distinct answer and all who gave it.
+/// One distinct answer and all its sources.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Block {
     /// Whether the payload is an answer, a failure, or left out.
@@ -248,7 +248,7 @@ pub struct EventMessage {
     pub blocks: Vec<EventBlock>,
 }
 
-/// One distinct event and all it happened to.
+/// One distinct event and all its sources.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventBlock {
     /// The tasks that it happened to, never empty.
@@ -264,7 +264,8 @@ pub struct ReachChange {
     pub tasks: IdSet,
     /// Their reachability from now on.
     pub health: Health,
-    /// The reason, for a person, which names the server: `server 3 on n1: connection reset`; empty where they are back.
+    /// The reason, as text for the user, which names the server: `server 3 on n1: connection reset`; empty where
+    /// they are back.
     pub why: String,
 }
 

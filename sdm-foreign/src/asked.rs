@@ -14,7 +14,7 @@ pub const TOOL_VERSION: u16 = 2;
 pub const DEPTH_MAX: u8 = 12;
 /// Maximum length of a value's text, in bytes. A longer text is truncated.
 pub const TEXT_BYTES_MAX: usize = 256 << 10;
-/// The most bytes of input that one message carries.
+/// Maximum number of bytes of input that one message carries.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
 
 /// A message to a tool process.
@@ -167,7 +167,7 @@ pub enum FromTool {
         /// The call's status; 0 for success.
         status: i32,
     },
-    /// Something has happened.
+    /// An event has occurred.
     Event {
         /// Code of the event: a PMIx status.
         status: i32,
@@ -202,7 +202,7 @@ pub struct Line {
 /// A value of PMIx.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Datum {
-    /// None.
+    /// No value.
     Nothing,
     /// A yes or no.
     Flag(bool),

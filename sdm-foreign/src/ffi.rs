@@ -61,7 +61,7 @@ pub(crate) union Data {
     pub(crate) bytes: ByteObject,
     pub(crate) array: *const DataArray,
     pub(crate) process: *const Proc,
-    /// As large as the largest that the standard has.
+    /// As large as the largest member of the standard's union.
     pub(crate) words: [u64; 3],
 }
 

@@ -47,7 +47,7 @@ const NAME_STAYS: Duration = Duration::from_millis(1250);
 /// Processor time after which a thread that never sleeps counts as done with its earlier work, as one that passes
 /// on much output.
 const BUSY: Duration = Duration::from_millis(20);
-/// The most descriptors that this process has: one for the answer, and a few of the library's.
+/// Maximum number of descriptors that this process has: one for the answer, and a few of the library's.
 const DESCRIPTORS_MAX: RawFd = 1024;
 
 /// Refuses a server that is stopped.
@@ -71,7 +71,7 @@ pub(crate) fn check_runs(server: i32) -> Result<()> {
 pub(crate) struct Keeper(Pid);
 
 impl Keeper {
-    /// Ends it. There must be nothing that it is to keep.
+    /// Kills the keeper. It must have no connection to keep.
     pub(crate) fn dismiss(self) {
         // The child has not been waited for, so no other process can have its pid.
         let _ = kill(self.0, Signal::SIGKILL);

@@ -28,8 +28,8 @@ const OWN_NAMESPACE: &CStr = c"sdm-pmix";
 const OF_ONE_JOB: &str = "prterun";
 /// Interval between checks whether that server has a job.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Time limit for its job to start. A server whose job is over looks the same as long as another tool keeps it, and
-/// must not wait for ours for ever.
+/// Time limit for the server's job to start. A server whose job is over looks the same while another tool keeps it
+/// running, and must not wait for ours for ever.
 const START_WAIT: Duration = Duration::from_secs(300);
 /// Maximum accepted number of processes in one table.
 const PROCESSES_MAX: usize = 1 << 20;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 const PREFIXES: [&str; 9] = [
     "PMIX_", "PMI_", "PMI2_", "PRTE_", "OMPI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_",
 ];
-/// Parameters that a person may have set for programs, and that say nothing of the job.
+/// Prefix of parameters that a user may have set for programs, and that do not concern the job.
 const OWN: &str = "OMPI_MCA_";
 /// Parameters of Open MPI that its own launchers set for the processes that they start.
 const OF_LAUNCHERS: [&str; 9] = [
@@ -24,8 +24,8 @@ const OF_LAUNCHERS: [&str; 9] = [
 /// Variables with the location of an Open MPI that was moved after its build.
 const PLACES: [&str; 1] = ["OPAL_PREFIX"];
 
-/// True for a variable by which a program would believe itself in the job of an outer runtime: one that a PMIx server of ours
-/// serves must not find it. Parameters that a person has set for Open MPI stay.
+/// True for an environment variable that makes a program believe itself in the job of another launcher. A program
+/// that a PMIx server of ours serves must not get it. The user's own parameters of Open MPI stay.
 #[must_use]
 pub fn is_outer(name: &OsStr) -> bool {
     let name = name.as_bytes();

@@ -11,11 +11,11 @@ use crate::wire::fuzz;
 pub const QUEUES_VERSION: u16 = 1;
 /// Maximum number of communicators that are read.
 pub const COMMUNICATORS_MAX: usize = 4096;
-/// The most messages that are named; further ones are counted.
+/// Maximum number of messages that are named; further ones are counted.
 pub const MESSAGES_MAX: usize = 4096;
-/// The most messages that the library is asked for.
+/// Maximum number of messages that the library is asked for.
 pub const LOOKED_AT_MAX: u64 = 1 << 20;
-/// The most that the library may hold in memory at once, in bytes.
+/// Maximum memory of the library at a time, in bytes.
 pub const LIBRARY_BYTES_MAX: usize = 256 << 20;
 
 /// The request of a server: the debug library, and the symbols and types of the process.

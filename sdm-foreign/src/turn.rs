@@ -31,15 +31,15 @@ enum State {
 }
 
 impl Turn {
-    /// Waits until no other tool of this user is at a server, at most a minute. After that it fails, because a
-    /// server may refuse all later tools once two were there at once.
+    /// Waits until no other tool of this user is connected to a server, at most a minute. Then it fails, because a
+    /// server may refuse all later tools once two were connected at once.
     pub(crate) fn take(server: i32) -> Result<Self> {
         let file = File::open(format!("/proc/{server}/environ"));
         let file = file.with_context(|| format!("process {server}"))?;
         Self(State::Free(file)).take_again()
     }
 
-    /// As [`Turn::take`], for one that has ended.
+    /// Takes the lock again, as [`Turn::take`] does.
     pub(crate) fn take_again(self) -> Result<Self> {
         let mut file = match self.0 {
             State::Held(_) => return Ok(self),
@@ -68,7 +68,7 @@ impl Turn {
         }
     }
 
-    /// Lets others come.
+    /// Releases the lock.
     pub(crate) fn end(self) -> Self {
         match self.0 {
             State::Held(lock) => match lock.unlock() {
@@ -79,7 +79,7 @@ impl Turn {
         }
     }
 
-    /// Leaves it to the keeper of this process, which lets others come once the server knows that this one has gone.
+    /// Leaves the lock to the keeper of this process, which releases it once the server has removed this tool.
     pub(crate) fn leave_to_keeper(self) {
         // A drop would release the lock.
         std::mem::forget(self);

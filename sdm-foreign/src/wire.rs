@@ -15,9 +15,9 @@ use crate::table::HostTable;
 pub const VERSION: u16 = 6;
 /// The longest frame, in bytes, without its length.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
-/// The most nodes of a job.
+/// Maximum number of nodes of a job.
 pub const NODES_MAX: usize = 1 << 16;
-/// The most bytes of a letter from the PMIx server of one node to that of another.
+/// Maximum number of bytes of a letter from the PMIx server of one node to that of another.
 pub const LETTER_BYTES_MAX: usize = 60 << 10;
 /// Maximum length of one part of a barrier's data, in bytes.
 pub const PART_BYTES_MAX: usize = 1 << 20;
@@ -335,7 +335,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Takes the next bytes.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.read > 0 {
             self.bytes.drain(..self.read);
@@ -344,10 +344,10 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message; none where more bytes must come first.
+    /// The next message; `None` where more bytes are needed.
     ///
     /// # Errors
-    /// [`WireError`]: nothing that comes behind it can be read any more.
+    /// [`WireError`]: the rest of the stream cannot be read.
     pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
         let left = &self.bytes[self.read..];
         let Some((length, rest)) = left.split_first_chunk::<LENGTH_BYTES>() else {

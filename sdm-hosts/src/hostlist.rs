@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of names in one list.
 const NAMES_MAX: usize = 1 << 20;
-/// The most bytes of all names together: many can be made of a long text.
+/// Maximum number of bytes of all names together: many can be made of a long text.
 const NAMES_BYTES_MAX: usize = 64 << 20;
-/// The most digits of a number: any such number fits.
+/// Maximum number of digits of a number: any such number fits.
 const DIGITS_MAX: usize = 18;
 /// Maximum number of stars in one pattern, which bounds the cost of a comparison.
 const STARS_MAX: usize = 4;

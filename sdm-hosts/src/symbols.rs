@@ -50,7 +50,7 @@ pub(crate) fn is_name(name: &[u8]) -> bool {
 /// Prefixes of Open MPI's own objects, which programs use in place of handles.
 const OF_OPEN_MPI: [&str; 2] = ["ompi_mpi_", "ompi_fortran_"];
 
-/// Looks for them among the symbols for the loader.
+/// The MPI symbols among a file's dynamic symbols.
 pub(crate) fn symbols<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
     let file = object::File::parse(file);
     file.map_or_else(

@@ -26,7 +26,7 @@ pub use gdb::Unheld;
 use gdb::{Gate, Gdb};
 use waiting::await_any;
 
-/// Interval between checks whether all processes are stopped, and whether the wait is given up.
+/// Interval between checks whether all processes are stopped, and whether to stop waiting.
 const TURN: Duration = Duration::from_millis(100);
 /// Time limit for a launcher to end by itself after a request, and to end after a kill.
 const END_WAIT: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ pub enum HoldError {
     /// Its launcher ended before its processes existed.
     #[error("{who} {status} before its processes were there")]
     Ended {
-        /// The launcher for a person: `mpirun`.
+        /// Display name of the launcher: `mpirun`.
         who: String,
         /// The launcher's exit, in words.
         status: String,
@@ -70,7 +70,7 @@ pub enum HoldError {
     /// gdb does not hold its launcher.
     #[error("hold {who}: {source}")]
     NotHeld {
-        /// The launcher for a person: `mpirun`.
+        /// Display name of the launcher: `mpirun`.
         who: String,
         /// The step that gdb did not complete.
         source: Unheld,
@@ -78,7 +78,7 @@ pub enum HoldError {
     /// Its processes were not held in time.
     #[error("{who}: its processes were not held by {control} within {} s{}", wait.as_secs(), behind(why))]
     TooSlow {
-        /// The launcher for a person: `mpirun`.
+        /// Display name of the launcher: `mpirun`.
         who: String,
         /// The interface that was to hold them: `mpir` or `pmix`.
         control: &'static str,
@@ -90,10 +90,10 @@ pub enum HoldError {
     /// Whether they are held cannot be seen.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// Nothing can be waited for.
+    /// Waiting for events failed.
     #[error("wait for {who}: {source}")]
     Wait {
-        /// The launcher for a person: `mpirun`.
+        /// Display name of the launcher: `mpirun`.
         who: String,
         /// The error of the system.
         source: io::Error,
@@ -121,11 +121,11 @@ pub struct Held {
 }
 
 impl Held {
-    /// Has `launcher` start a job whose processes will be held; `gdb` is for MPIR, `wait` for how long it may
-    /// take until they are.
+    /// Makes `launcher` start a job whose processes will be held. `gdb` is for MPIR; `wait` limits the time until
+    /// they are held.
     ///
     /// # Errors
-    /// The launcher cannot hold what it starts in this way, or could not be started.
+    /// The launcher cannot hold a job in this way, or could not be started.
     pub fn start(
         launcher: &dyn Launcher,
         control: Control,

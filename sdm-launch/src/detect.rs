@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Reads the text that `--version` prints: whose program it is, and a short name for it.
+    /// Recognises a launcher by the output of `--version`. Returns its kind, and a short name with the version.
     #[must_use]
     pub fn from_version(text: &str) -> Option<(Self, String)> {
         let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -67,7 +67,7 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("mpiexec", &["mpich", "hydra", "mpiexec.hydra"]),
 ];
 
-/// The name of the launcher that a person means by `name`: `srun` for `slurm`, unless a site has a launcher of that name.
+/// The common name of a launcher: `srun` for `slurm`, unless a site has a launcher of that name.
 #[must_use]
 pub fn common_name(name: &str) -> &str {
     common_name_in(name, &files::search_path())

@@ -83,7 +83,7 @@ pub enum LaunchError {
     /// The process could not be started.
     #[error("start {who}: {}: {source}", printable_name(program))]
     Spawn {
-        /// The process for a person: `server 3`, `mpirun`, `ssh node7`.
+        /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
         who: String,
         /// The program that was to be started.
         program: PathBuf,
@@ -93,7 +93,7 @@ pub enum LaunchError {
     /// The process was started but cannot be watched.
     #[error("watch {who}: {op}: {source}")]
     Watch {
-        /// The process for a person: `server 3`, `mpirun`, `ssh node7`.
+        /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
         who: String,
         /// The operation that failed.
         op: &'static str,
@@ -103,7 +103,7 @@ pub enum LaunchError {
     /// The launch needs more descriptors than this process is allowed.
     #[error("{who} would need {needed} file descriptors and may have {allowed} (`ulimit -n`)")]
     Descriptors {
-        /// The process for a person: `server 3`, `mpirun`, `ssh node7`.
+        /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
         who: String,
         /// Number of descriptors that the launch would need.
         needed: u64,
@@ -133,7 +133,7 @@ pub enum LaunchError {
         needed: u64,
         /// The name of the bound.
         limit: String,
-        /// The memory that there may be, in MiB.
+        /// The memory that may be used, in MiB.
         allowed: u64,
     },
     /// The limits of this process cannot be read.

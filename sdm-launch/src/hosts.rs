@@ -21,7 +21,7 @@ const HOST_OPTIONS: &[&str] = &[
 /// Variables of a resource manager that has granted hosts.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS"];
 
-/// Whether servers could come up on other hosts: the options name some, or there is an allocation.
+/// Whether servers could start on other hosts: the options name some, or there is an allocation.
 pub(crate) fn names_hosts(spec: &LaunchSpec) -> bool {
     let names = |option: &OsString| {
         let option = option.to_string_lossy();

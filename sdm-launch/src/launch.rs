@@ -41,7 +41,7 @@ pub enum LaunchEvent {
     },
     /// A line that a server or a launcher wrote otherwise: hostile text, at most 4096 bytes long.
     Text {
-        /// The server that wrote it; none where it came through `mpirun` or the like.
+        /// The server that wrote the output; `None` for output of `mpirun` and the like.
         server: Option<u32>,
         /// Whether it was written to stderr.
         stderr: bool,
@@ -54,7 +54,7 @@ pub enum LaunchEvent {
     Bytes {
         /// Whether it was written to stderr.
         stderr: bool,
-        /// The bytes as they came, whole lines or not.
+        /// The received bytes, which need not be whole lines.
         bytes: Vec<u8>,
     },
     /// A notice for the user about an action of this crate.
@@ -269,7 +269,7 @@ impl Launch {
         more
     }
 
-    /// Takes the end of a member, if it has come.
+    /// Handles the end of a member, if it has ended.
     fn reap(&mut self, index: usize) {
         let member = &mut self.members[index];
         let (what, fds) = (member.what.clone(), member.fds().collect::<Vec<_>>());
@@ -339,8 +339,7 @@ impl Launch {
         self.events.pop_front()
     }
 
-    /// From now on the launcher is ended where it does not end though all of its processes, which are there and are
-    /// its children, have.
+    /// Ends the launcher if it outlives all its processes, which exist already and are its children.
     pub(crate) fn end_lingering(&mut self) {
         self.lingering = Some(Lingering::new(self.first_pid(), Instant::now()));
     }
@@ -352,8 +351,8 @@ impl Launch {
         lingering.map(Lingering::next)
     }
 
-    /// Looks whether the launcher has anything left to do, where that is due, and ends it where it has not ended by
-    /// itself. Take the events then.
+    /// Checks, when that is due, whether the launcher still has processes; ends it if it does not end by itself.
+    /// Read the events then.
     pub fn look(&mut self, now: Instant) {
         if self.is_over() {
             return;
@@ -379,13 +378,13 @@ impl Launch {
         self.members.iter_mut().for_each(LaunchedProcess::terminate);
     }
 
-    /// Has everything that was started go on, where it is stopped (SIGCONT).
+    /// Continues all started processes that are stopped (SIGCONT).
     pub fn go_on(&self) {
         self.members.iter().for_each(LaunchedProcess::go_on);
     }
 
-    /// Ends everything that was started (SIGKILL). A killed `mpirun` cannot end its servers any more:
-    /// they notice by themselves that their parent is gone, so try [`Self::terminate`] first.
+    /// Kills all started processes (SIGKILL). A killed `mpirun` cannot end its servers: they notice by themselves
+    /// that their parent is gone. So try [`Self::terminate`] first.
     pub fn kill(&mut self) {
         self.members.iter().for_each(LaunchedProcess::kill);
     }

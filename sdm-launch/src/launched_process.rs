@@ -101,7 +101,7 @@ pub(crate) struct LaunchedProcess {
     feeder: Option<Child>,
     child: Child,
     pid: Pid,
-    /// Ends it where this process ends before it; there where it is a launcher and has not ended.
+    /// Helper that ends the process if this process ends first; only for a running launcher.
     ender: Option<Attendant>,
     /// Readable at the end; none before [`LaunchedProcess::watch_end`] and once the end was seen.
     end: Option<OwnedFd>,
@@ -116,7 +116,7 @@ pub(crate) struct LaunchedProcess {
 pub(crate) struct LastWords(VecDeque<String>);
 
 impl LastWords {
-    /// Keeps a line.
+    /// Adds a line; the oldest is dropped where there are too many.
     pub(crate) fn remember(&mut self, text: &str) {
         if self.0.len() == LAST_WORDS_MAX {
             self.0.pop_front();
@@ -216,7 +216,7 @@ impl LaunchedProcess {
         self.end.as_ref().is_some_and(|end| end.as_raw_fd() == fd)
     }
 
-    /// Reads once from the pipe `fd`; whether there may be more.
+    /// Reads once from the pipe `fd`; returns whether more data may be available.
     pub(crate) fn read(&mut self, fd: RawFd, line: &mut impl FnMut(Line)) -> bool {
         let stream = self.streams.iter_mut().find(|stream| stream.is(fd));
         stream.is_some_and(|stream| stream.read(line) > 0)
@@ -289,7 +289,7 @@ impl LaunchedProcess {
         self.go_on();
     }
 
-    /// Has it go on, where it is stopped.
+    /// Continues the process, if it is stopped.
     pub(crate) fn go_on(&self) {
         if !self.is_over() {
             // As above.

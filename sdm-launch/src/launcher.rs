@@ -23,8 +23,8 @@ pub trait Launcher {
         false
     }
 
-    /// Whether the environment goes to the servers over channels of its own, which others may listen to, and stays
-    /// with its daemons.
+    /// Whether the launcher passes the environment to the servers over its own channels. Other users may read
+    /// these, and its daemons keep the environment.
     fn carries_environment(&self) -> bool {
         false
     }

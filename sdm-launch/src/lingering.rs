@@ -27,7 +27,7 @@ pub(crate) enum Due {
     Kill,
 }
 
-/// Measures the time for which a launcher has had no process.
+/// Measures the time for which a launcher has had no child process.
 #[derive(Debug)]
 pub(crate) struct Lingering {
     pid: i32,
@@ -41,7 +41,7 @@ pub(crate) struct Lingering {
 }
 
 impl Lingering {
-    /// A launcher whose processes are all there, and are its children.
+    /// A launcher whose processes all exist already, as its children.
     pub(crate) fn new(pid: i32, now: Instant) -> Self {
         Self {
             pid,

@@ -104,7 +104,7 @@ pub(crate) fn start_forking(
     launch.all_started()
 }
 
-/// A launch of so many processes of this machine, once there is room for them.
+/// A launch of this number of processes on this machine, after a check that there is room for them.
 fn begin(
     launcher: &dyn Launcher,
     spec: &LaunchSpec,
@@ -132,8 +132,8 @@ fn begin(
 /// open descriptor of this one, so that the pipes of thousands would cost more than the servers.
 const OWN_PIPES_MAX: u32 = 256;
 
-/// Checks that this machine has room for the servers, and this process for so many that it starts itself;
-/// they share their pipes where they are many, or where there are not enough descriptors for pipes of their own.
+/// Checks that this machine has room for the servers, and that this process can start its own. The servers share
+/// their pipes where they are many, or where there are not enough descriptors for one pipe each.
 fn make_room(spec: &LaunchSpec, processes: u32) -> Result<Launch, LaunchError> {
     /// Number of descriptors of one server: two pipes and a pidfd.
     const OWN_DESCRIPTORS: u64 = 3;

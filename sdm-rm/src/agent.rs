@@ -73,7 +73,7 @@ impl Agent {
         ends
     }
 
-    /// Writes as much as there is room for.
+    /// Writes pending bytes until the pipe is full.
     pub(crate) fn write(&mut self) {
         while !self.unsent.is_empty() {
             let (piece, _) = self.unsent.as_slices();

@@ -145,7 +145,7 @@ pub fn ask(name: &str, question: &Question, wait: Duration) -> Result<Answer, Rm
     }
 }
 
-/// True where a cluster's process is there.
+/// True where a cluster's process runs.
 #[must_use]
 pub fn is_running(name: &str) -> bool {
     place::connect(name).is_ok_and(|stream| stream.is_some())

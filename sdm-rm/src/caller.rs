@@ -42,7 +42,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// One that has connected; it is this user's.
+    /// A new connection, which must be this user's.
     pub(crate) fn new(now: Instant, stream: UnixStream) -> io::Result<Self> {
         sdm_system::peer::check_this_user(&stream)?;
         stream.set_nonblocking(true)?;
@@ -131,7 +131,7 @@ impl Caller {
         self.write(now);
     }
 
-    /// Writes as much as there is room for; who reads has time.
+    /// Writes pending bytes until the socket is full. Each progress extends the time limit.
     pub(crate) fn write(&mut self, now: Instant) {
         while self.sent < self.unsent.len() {
             match self.stream.write(&self.unsent[self.sent..]) {

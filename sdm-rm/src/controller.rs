@@ -34,7 +34,7 @@ pub type Outcome = Result<Option<String>, CommandError>;
 enum Purpose {
     /// A command of a caller, which waits for it.
     Asked(Ticket),
-    /// A submission, whose number comes with its job.
+    /// A submission; its job number is known when the job is reported.
     Submission(Ticket, String),
 }
 
@@ -167,7 +167,7 @@ impl Controller {
         }
     }
 
-    /// Takes bytes of the agent's.
+    /// Handles bytes of the agent.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
         self.heard = Some(now);
         if let Some(client) = &mut self.client {

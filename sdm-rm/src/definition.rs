@@ -31,7 +31,7 @@ pub struct Definition {
     /// Further options for ssh, one word each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ssh_options: Vec<String>,
-    /// The agent's path there; `sdm-agent` where absent.
+    /// Path of the agent on the host; `sdm-agent` if it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Further arguments for the agent.
@@ -50,7 +50,7 @@ fn patience() -> u64 {
 }
 
 impl Definition {
-    /// One of this name and type on this host, with an identifier of its own.
+    /// A definition with this name and type on this host, and a new identifier.
     #[must_use]
     pub fn new(name: &str, rm_type: &str) -> Self {
         let id = getrandom::u64().unwrap_or_default();
@@ -148,10 +148,10 @@ impl Clusters {
         self.iter().map(|it| it.name.clone()).collect()
     }
 
-    /// Defines one more.
+    /// Adds a definition.
     ///
     /// # Errors
-    /// There is one of its name, it cannot be, or the file cannot be written.
+    /// The name exists already, the definition is invalid, or the file cannot be written.
     pub fn add(&mut self, definition: Definition) -> Result<(), RmError> {
         definition.check()?;
         self.change(|contents| {
@@ -164,7 +164,7 @@ impl Clusters {
         })
     }
 
-    /// Forgets one.
+    /// Removes a definition.
     ///
     /// # Errors
     /// There is none of this name, or the file cannot be written.
@@ -176,10 +176,10 @@ impl Clusters {
         })
     }
 
-    /// Changes one.
+    /// Changes a definition.
     ///
     /// # Errors
-    /// There is none of this name, it cannot be so, or the file cannot be written.
+    /// There is none of this name, the result is invalid, or the file cannot be written.
     pub fn edit(&mut self, name: &str, how: impl FnOnce(&mut Definition)) -> Result<(), RmError> {
         self.get(name)?;
         let names = self.names();

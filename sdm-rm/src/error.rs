@@ -74,7 +74,7 @@ pub enum RmError {
         /// Fault of the answer.
         what: String,
     },
-    /// Another program of the site's is not to be trusted, or not there.
+    /// A program of the site's is not trusted, or does not exist.
     #[error("{0}")]
     Agent(#[from] AgentError),
 }

@@ -21,7 +21,7 @@ use crate::error::AgentError;
 use crate::line::{self, QUESTION_BYTES_MAX};
 use crate::place::Place;
 
-/// The most callers at a time.
+/// Maximum number of callers at a time.
 const CALLERS_MAX: usize = 64;
 /// Maximum wait of a caller for a change.
 const CHANGE_WAIT_MAX: Duration = Duration::from_secs(600);

@@ -21,7 +21,7 @@ pub enum CommandError {
     /// The command does not fit into a message, or the wire has none of the kind.
     #[error(transparent)]
     Wire(#[from] ClientError),
-    /// A job was taken whose number is not known.
+    /// A job was accepted, and its number is not known yet.
     #[error("it was taken, but its number has not been told yet; `sdm jobs` will show it")]
     Unnumbered,
     /// The agent ended before it answered, so the outcome is unknown.

@@ -42,7 +42,7 @@ pub enum RangeError {
 }
 
 impl Ids {
-    /// One element's id, whichever kind it is: it is never refused.
+    /// The id of one element, of either kind; any text is accepted.
     #[must_use]
     pub fn one(text: &str) -> Self {
         match parse_number(text) {

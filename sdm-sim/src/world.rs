@@ -83,7 +83,7 @@ const LINES_MAX: u64 = 6_000_000;
 
 /// The simulated world. Times are microseconds since its beginning.
 ///
-/// The type is large because any event may affect any part of it: a separation would hide the interaction of faults.
+/// Large because any event may affect any part of it: a separation would hide the interaction of faults.
 pub(crate) struct World {
     pub(crate) now: u64,
     base: Instant,

@@ -14,7 +14,7 @@ static ALLOCATOR: Counted = Counted;
 /// Sessions of 1000 tasks, of ten times as many and so on, without links and faults.
 #[derive(clap::Parser)]
 struct Arguments {
-    /// The most tasks
+    /// Maximum number of tasks
     #[arg(default_value_t = 1_000_000)]
     tasks: u32,
 }

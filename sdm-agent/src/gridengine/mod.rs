@@ -34,7 +34,7 @@ pub struct GridEngine {
 }
 
 impl GridEngine {
-    /// The one whose commands are on `PATH`.
+    /// The Grid Engine whose commands are on `PATH`.
     ///
     /// # Errors
     /// There are none, or this user has no name.
@@ -176,7 +176,7 @@ fn script(job: &Submission) -> Result<String, ManagerError> {
     }
 }
 
-/// Reads any text as whatever Grid Engine's programs say: nothing panics.
+/// Parses arbitrary text as output of Grid Engine's programs. Checks that nothing panics.
 pub(crate) fn fuzz_answers(text: &str) {
     let _ = xml::places(text);
     let _ = xml::jobs(text);

@@ -197,7 +197,7 @@ impl OwnJobs {
         path.to_string_lossy().into_owned()
     }
 
-    /// Adds the user's jobs that have ended: those of the last day, and those that are gone since the last look.
+    /// Adds the user's ended jobs: those of the last day, and those that have disappeared since the last query.
     fn add_ended(&mut self, jobs: &mut BTreeMap<String, Job>) {
         let now = jobs.iter().filter(|(_, job)| is_of(job, &self.user));
         let now: BTreeMap<String, Job> = now.map(|(key, job)| (key.clone(), job.clone())).collect();

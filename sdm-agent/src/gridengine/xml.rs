@@ -8,7 +8,7 @@ use sdm_runtime::states::{self, Queue};
 
 use crate::snapshot::{self, Attributes, Job, Process, set, set_state};
 
-/// The most nodes of XML in one answer: a job has some forty, with its white space. One takes 48 bytes.
+/// Maximum number of nodes of XML in one answer: a job has some forty, with its white space. One takes 48 bytes.
 const NODES_MAX: u32 = 16 << 20;
 /// Temporary attributes: the index of the master's row, and the number of granted slots; kept until all rows of the
 /// job are read.

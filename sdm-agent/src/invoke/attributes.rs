@@ -30,10 +30,10 @@ const WITHOUT_EFFECT: [&str; 6] = [
 /// The way in which the executable is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// As it is.
+    /// Started directly.
     #[default]
     Normal,
-    /// By the launcher of its MPI. BLACS is one of MPI.
+    /// Started by its MPI's launcher. BLACS counts as MPI.
     Mpi,
 }
 

@@ -76,7 +76,7 @@ impl NewsSender {
 }
 
 impl Back {
-    /// One without jobs. The guard ends them where this process does not.
+    /// A back end without jobs. The guard ends jobs that this process does not end.
     ///
     /// # Errors
     /// There is no descriptor.

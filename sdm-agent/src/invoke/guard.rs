@@ -1,4 +1,4 @@
-//! The guard of an invoke server: a process of its own that knows which jobs run, and ends them where the server does not.
+//! The guard of an invoke server: a separate process that knows the running jobs, and ends them if the server does not.
 
 use sdm_system::programs;
 use std::collections::BTreeMap;
@@ -129,7 +129,7 @@ fn end(mut jobs: BTreeMap<JobNumber, Watched>) {
     }
 }
 
-/// Asks for the end of a job: true where it is still there, nothing where it is not found.
+/// Asks the manager to end a job. Returns true where the job still runs, and `None` where it is not found.
 fn end_one(manager: &mut dyn Manager, job: &mut Watched) -> Option<bool> {
     if job.id.is_none() {
         let all = manager.look().ok()?.jobs;

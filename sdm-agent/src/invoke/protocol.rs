@@ -60,7 +60,7 @@ pub struct Decoder {
     creating: Option<Creating>,
 }
 
-/// A JOB_CREATE whose end has not come.
+/// A JOB_CREATE that has not ended yet.
 #[derive(Debug, Default)]
 struct Creating {
     id: String,
@@ -70,7 +70,7 @@ struct Creating {
 }
 
 impl Decoder {
-    /// Takes bytes of the client's.
+    /// Appends bytes of the client.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

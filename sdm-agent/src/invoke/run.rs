@@ -19,7 +19,7 @@ use super::target::Target;
 
 /// Name of the program as an invoke server, without the server's type, which follows.
 pub const NAME: &str = "ng_invoke_server.";
-/// The longest a server that ends waits for its jobs; its guard goes on.
+/// Time limit for the jobs to end with the server; its guard continues after that.
 const END_WAIT: Duration = Duration::from_secs(60);
 
 /// Serves the client at the standard streams until it has ended the session or is gone, and its jobs have ended.

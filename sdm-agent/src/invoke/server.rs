@@ -37,7 +37,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// As the protocol writes it.
+    /// The state's name in the protocol.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -105,13 +105,13 @@ pub struct Server {
     last: JobNumber,
     output: VecDeque<(Pipe, Vec<u8>)>,
     actions: VecDeque<Action>,
-    /// The job whose end the answer to JOB_DESTROY waits for, and how long.
+    /// The job whose end must precede the answer to JOB_DESTROY, and the time limit of that wait.
     destroying: Option<(JobNumber, Instant)>,
     ending: Option<Ending>,
 }
 
 impl Server {
-    /// One whose jobs' names begin so.
+    /// A server whose job names begin with `prefix`.
     #[must_use]
     pub fn new(prefix: impl Into<String>) -> Self {
         Self {
@@ -126,13 +126,13 @@ impl Server {
         }
     }
 
-    /// Takes bytes of the client's.
+    /// Handles bytes of the client.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
         self.decoder.push(bytes);
         self.go_on(now);
     }
 
-    /// The client has closed, or is gone.
+    /// Handles the end of the client's input.
     pub fn closed(&mut self, now: Instant) {
         if self.ending.is_none() {
             self.ending = Some(Ending::At(now));
@@ -232,7 +232,7 @@ impl Server {
         }
     }
 
-    /// Takes up requests, one after the other was answered.
+    /// Handles waiting requests, each after the previous one was answered.
     fn go_on(&mut self, now: Instant) {
         while self.destroying.is_none() && self.ending.is_none() {
             let Some(request) = self.decoder.poll() else {

@@ -27,9 +27,9 @@ pub enum Target {
     OpenMpi,
     /// This host, with MPICH's launcher.
     Hydra,
-    /// The Slurm whose commands are here.
+    /// The Slurm whose commands are on `PATH`.
     Slurm,
-    /// The Grid Engine whose commands are here.
+    /// The Grid Engine whose commands are on `PATH`.
     GridEngine,
     /// A host that is reached by ssh.
     Ssh {
@@ -130,7 +130,7 @@ impl Target {
         })
     }
 
-    /// True where the files that a job prints into are given to the manager, and not copied at the end.
+    /// True where the manager itself writes the job's output files, so that nothing is copied at the end.
     #[must_use]
     pub fn writes_files(&self) -> bool {
         matches!(self, Self::Slurm | Self::GridEngine)

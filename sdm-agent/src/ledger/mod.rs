@@ -279,7 +279,7 @@ fn gone(told: &mut BTreeMap<String, Told>, now: &BTreeMap<String, Attributes>) -
     gone
 }
 
-/// Follows named elements, as many as there are bytes left for.
+/// Compares named elements, as many as fit into `left` bytes.
 fn follow(
     told: &mut BTreeMap<String, Told>,
     now: &mut BTreeMap<String, Attributes>,

@@ -55,7 +55,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// With jobs kept under `kind`, started by the first of `launchers` on `PATH` that is this launcher.
+    /// A manager with job records under `kind`, and the first of `launchers` on `PATH` as launcher.
     ///
     /// # Errors
     /// There is no launcher, or no folder to keep jobs in.
@@ -66,7 +66,7 @@ impl Local {
         Self::with(records, launcher, program)
     }
 
-    /// With jobs in `records`, whose runner is `program`.
+    /// A manager with job records in `records`, whose runner is `program`.
     ///
     /// # Errors
     /// This host has no name.
@@ -267,7 +267,7 @@ fn is_new(order: &Order, state: &State) -> bool {
     state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64
 }
 
-/// True where a job's runner is there, on this host.
+/// True where a job's runner runs on this host.
 fn runs(state: &State) -> bool {
     state.ended.is_none() && record::began(state.runner) == Some(state.runner_began)
 }
@@ -393,7 +393,7 @@ fn last_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The processes of a job. Those that a launcher has started are there as long as it is, and end as it does.
+/// The processes of a job. Processes that a launcher has started are taken to live and end as the launcher does.
 fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
     let of = |started| process(started, &order.host);
     let is_launched = order.copies != order.processes || order.is_launched;

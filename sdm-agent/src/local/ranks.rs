@@ -40,7 +40,7 @@ impl Ranks {
         }
     }
 
-    /// Forgets the launchers that were not asked for since the last call: they have ended.
+    /// Removes the launchers that were not queried since the last call: they have ended.
     pub(super) fn forget(&mut self) {
         let asked = std::mem::take(&mut self.asked);
         self.launchers.retain(|pid, _| asked.contains(pid));

@@ -100,7 +100,7 @@ impl Records {
         })
     }
 
-    /// Writes an order down under a new number, the next after all that there are.
+    /// Records an order under a new number, one above the highest.
     ///
     /// # Errors
     /// [`io::Error`] of the file system.

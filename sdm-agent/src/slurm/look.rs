@@ -203,7 +203,7 @@ fn display_id(id: i64, job: &Value) -> String {
 /// Members of an array that a job's record describes.
 enum Members {
     One(i64),
-    /// As Slurm writes them: `5-9%2`.
+    /// Waiting members, in Slurm's notation: `5-9%2`.
     Waiting(String),
 }
 

@@ -337,7 +337,7 @@ fn find(program: &str) -> Result<PathBuf, ManagerError> {
     files::search(program).ok_or_else(|| ManagerError::NoProgram(program.to_owned()))
 }
 
-/// Reads any text as whatever Slurm's programs say: nothing panics.
+/// Parses arbitrary text as output of Slurm's programs. Checks that nothing panics.
 pub(crate) fn fuzz_answers(text: &str) {
     let _ = look::jobs(text);
     let _ = look::nodes(text);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use sdm_hosts::hostlist::names;
-/// The most processes that one step has here.
+/// Maximum number of processes that one step has here.
 const PROCESSES_MAX: usize = 1 << 20;
 
 /// A step of a job, which runs.

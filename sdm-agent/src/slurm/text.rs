@@ -17,7 +17,7 @@ const JOB_FIELDS: [&str; 17] = [
     "%A", "%k", "%i", "%T", "%r", "%u", "%a", "%q", "%P", "%C", "%N", "%S", "%e", "%V", "%l", "%Z",
     "%j",
 ];
-/// Format of the query for nodes; the reason is a person's text.
+/// Format of the query for nodes; the reason is free text.
 pub(super) const NODES: &str = "%N|%T|%c|%m|%G|%E";
 
 /// The format of [`jobs`].

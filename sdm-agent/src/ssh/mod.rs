@@ -112,7 +112,7 @@ impl Host {
         jobs.map(|job| job.processes.len()).sum()
     }
 
-    /// Takes a new answer; a failed query leaves the earlier one.
+    /// Stores a new answer; after a failed query the previous answer stays.
     fn take(&mut self, reply: Result<HostReply, ManagerError>) {
         let why = match reply {
             Ok(HostReply::Looked(node, jobs)) => {

@@ -202,7 +202,7 @@ fn write_command(w: &mut Writer<'_>, command: &CommandMessage) {
     w.bytes("payload", &command.payload, PAYLOAD_BYTES_MAX);
 }
 
-/// A [`CommandMessage`] whose payload lies where it was received.
+/// A [`CommandMessage`] whose payload is borrowed from the receive buffer.
 pub(crate) struct BorrowedCommand<'a> {
     pub(crate) id: CommandId,
     pub(crate) attempt: Attempt,
@@ -217,7 +217,7 @@ pub(crate) struct BorrowedCommand<'a> {
 }
 
 impl BorrowedCommand<'_> {
-    /// The same with a payload of its own.
+    /// The same with an owned payload.
     pub(crate) fn into_owned(self) -> CommandMessage {
         self.owned_by(Bytes::copy_from_slice)
     }

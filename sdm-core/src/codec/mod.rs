@@ -102,7 +102,7 @@ impl<'a> Writer<'a> {
         len <= max
     }
 
-    /// One byte.
+    /// Writes one byte.
     pub fn u8(&mut self, value: u8) {
         self.out.push(value);
     }
@@ -136,7 +136,7 @@ impl<'a> Writer<'a> {
         self.bytes(what, text.as_bytes(), max);
     }
 
-    /// A text for a person: one that is too long is cut, for it decides nothing.
+    /// Writes a text for the user. A text that is too long is truncated, as no decision depends on it.
     pub fn prose(&mut self, text: &str, max: usize) {
         let mut len = text.len().min(max);
         while !text.is_char_boundary(len) {
@@ -155,7 +155,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Takes values off the front of a buffer.
+/// Decodes values from the front of a buffer.
 pub struct Reader<'a> {
     buf: &'a [u8],
     /// The buffer that contains `buf`, which returned payloads share; `None` where they are copied.
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
     /// No byte is left.

@@ -54,7 +54,7 @@ pub struct Target {
     pub host: String,
     /// Places where it may be, best first, with numeric addresses.
     pub places: Vec<Place>,
-    /// The instant from which on it is given up.
+    /// Time at which the dialer gives up.
     pub deadline: Instant,
     /// The pause before the first try; zero for none.
     pub pause: Duration,
@@ -63,9 +63,9 @@ pub struct Target {
 /// The dialer's next step, for its owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DialStep {
-    /// Connect there, and drop an earlier connection of this dialer.
+    /// Connect to this address, and drop an earlier connection of this dialer.
     Connect(ConnectionString),
-    /// Nothing before this instant, unless something happens.
+    /// Do nothing before this instant, unless an event happens.
     WaitUntil(Instant),
     /// The member was not reached; the text has its name, its address, the reason, and the number of attempts.
     GiveUp(String),
@@ -332,7 +332,7 @@ impl Dialer {
         (from..self.met.len()).find(|at| self.may_be(now, *at))
     }
 
-    /// True where the child may be, after those who were met there.
+    /// True where the child may still be at this address, in view of the earlier peers there.
     fn may_be(&self, now: Instant, at: usize) -> bool {
         let met = &self.met[at];
         let lasted = met.since.is_some_and(|since| now >= since + STRANGER_WAIT);

@@ -87,7 +87,7 @@ impl<T: Transport> MemberDriver<T> {
         (conn, link)
     }
 
-    /// One try.
+    /// Makes one attempt to connect to the front-end.
     fn try_front_end(
         &mut self,
         place: &ConnectionString,
@@ -118,7 +118,8 @@ impl<T: Transport> MemberDriver<T> {
         Ok(Tried::Up)
     }
 
-    /// The reason for which the link to the front-end did not come up; `None` where there is none.
+    /// Removes the end of the link to the front-end from the events, and returns its reason; `None` where there is
+    /// no end.
     fn take_refusal(&mut self) -> Option<String> {
         let is_end = |it: &DriverEvent| matches!(it, DriverEvent::Output(Output::Ended));
         let at = self.events.iter().position(is_end)?;

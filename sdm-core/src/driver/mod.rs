@@ -16,8 +16,7 @@ use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent, Wake
 /// An event for the owner of a [`MemberDriver`].
 #[derive(Debug)]
 pub enum DriverEvent {
-    /// Something for the owner from the member: never [`Output::Dial`], [`Output::Write`] or
-    /// [`Output::Close`].
+    /// Output of the member for the owner: never [`Output::Dial`], [`Output::Write`] or [`Output::Close`].
     Output(Output),
     /// A descriptor watched through [`MemberDriver::transport`] is ready.
     Ready(RawFd),
@@ -34,11 +33,11 @@ const FLUSH_WAIT: Duration = Duration::from_secs(2);
 
 struct LinkConnection {
     link: LinkId,
-    /// Bytes that the socket had no room for.
+    /// Bytes that did not fit into the socket's buffer.
     unsent: Vec<u8>,
     sent: usize,
     connected: bool,
-    /// To be closed once everything is sent.
+    /// True where the connection is closed once all bytes are sent.
     closing: bool,
     /// In the list of those that are to be flushed.
     flushing: bool,
@@ -108,7 +107,7 @@ impl<T: Transport> MemberDriver<T> {
         self.begin_front_end(address);
     }
 
-    /// Waits for the next event; `None` where none came until `deadline` (without one it waits for ever).
+    /// Waits for the next event, until `deadline` or without a limit. Returns `None` at the deadline.
     ///
     /// # Errors
     /// The transport cannot wait for events: the driver cannot continue.
@@ -116,8 +115,8 @@ impl<T: Transport> MemberDriver<T> {
         self.next_with(deadline, None)
     }
 
-    /// The same for who has tasks of its own: a command for them is given to `tasks` as soon as it has come, and where they
-    /// answer it at once, that is all; see [`Member::handle_bytes`].
+    /// The same for an owner with tasks. A command for them is passed to `tasks` as soon as it arrives. If they
+    /// answer it at once, no output follows; see [`Member::handle_bytes`].
     ///
     /// # Errors
     /// As [`MemberDriver::next`].
@@ -273,7 +272,7 @@ impl<T: Transport> MemberDriver<T> {
         self.unread.push_back(conn);
     }
 
-    /// Writes until the socket has no room or there is nothing more.
+    /// Writes until the socket's buffer is full or no bytes are left.
     fn write(&mut self, conn: ConnId) {
         let now = self.now;
         loop {
@@ -318,8 +317,8 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// Ends connections to hosts that are cut off. Over a silent link pings go on, so there is
-    /// something to be acknowledged.
+    /// Closes connections to hosts that are cut off. Pings go on over a silent link, so there is always data to
+    /// acknowledge.
     fn drop_cut_off(&mut self, now: Instant) {
         let silent = self.member.silent_links();
         let conns = silent.filter_map(|link| Some((link, *self.by_link.get(&link)?)));

@@ -52,7 +52,7 @@ impl Credit {
         self.to_send = self.to_send.saturating_add(bytes.into());
     }
 
-    /// A bulk frame came; false where the other end had no credit for it.
+    /// Counts a received bulk frame; false where the other end had no credit for it.
     pub(super) fn received(&mut self, bytes: u32) -> bool {
         let had_credit = self.peer_left > 0;
         self.peer_left -= i64::from(bytes);

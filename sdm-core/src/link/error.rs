@@ -33,15 +33,15 @@ pub enum LinkError {
     /// The other end holds another key, or the handshake was tampered with.
     #[error("the peer does not hold the same session key")]
     WrongKey,
-    /// Someone of this session, but not the one whom this end expected.
+    /// The peer is a member of this session, but not the expected one.
     #[error("expected {expected}, reached {reached}")]
     WrongPeer {
         /// The member that this end expected.
         expected: ServerId,
-        /// The member that is there.
+        /// The member that answered.
         reached: ServerId,
     },
-    /// Someone of this session called, but meant another member.
+    /// A member of this session connected here, but wanted another member.
     #[error("{caller} wanted {wanted}, this is {own}")]
     Misdirected {
         /// The member that called.
@@ -69,8 +69,7 @@ pub enum LinkError {
     /// A record was changed on the way, or repeated, or left out.
     #[error("a record does not open")]
     BadRecord,
-    /// Bytes came for as long as makes a peer silent, and no record ended: its length was changed on
-    /// the way.
+    /// Bytes arrived for the time after which a peer is silent, and no record ended: its length was changed on the way.
     #[error("a record does not end")]
     EndlessRecord,
     /// The other end sent bytes that are not a message.

@@ -6,11 +6,11 @@ use super::{Link, LinkConfig};
 use crate::ids::{Epoch, ServerId, SessionId};
 use crate::secure::{Hello, Role, SessionKey};
 
-/// The most memory that bytes of a stranger may make a link hold, in bytes.
+/// Maximum memory that bytes of a stranger may make a link hold, in bytes.
 const HELD_BYTES_MAX: usize = 128 << 10;
 
-/// Feeds arbitrary bytes to a link that waits for a handshake, and to one that began it. A peer
-/// without the key never gets a link up, however the bytes are split.
+/// Passes arbitrary bytes to a link that waits for a handshake, and to one that began it. A peer without the key never
+/// establishes a link, however the bytes are split.
 ///
 /// # Panics
 /// Where that property does not hold.

@@ -9,11 +9,11 @@ const PING_AFTER_MIN: Duration = Duration::from_millis(10);
 
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Pulse {
-    /// Nothing new.
+    /// No change.
     Same,
     /// The other end has become silent.
     Lost,
-    /// Bytes came all the time, but no record ended.
+    /// Bytes arrived all the time, but no record ended.
     Stuck,
 }
 
@@ -21,9 +21,9 @@ pub(super) enum Pulse {
 pub(super) struct Heartbeat {
     ping_after: Duration,
     unanswered_max: u32,
-    /// Pings sent since the last record came.
+    /// Number of pings sent since the last complete record.
     unanswered: u32,
-    /// Number of checks in a row, `ping_after` apart, before each of which bytes came but no complete record.
+    /// Number of consecutive checks, `ping_after` apart, before each of which bytes but no complete record arrived.
     trickles: u32,
     /// Time of the next such check.
     trickle_at: Instant,
@@ -59,12 +59,12 @@ impl Heartbeat {
         self.unanswered_max = unanswered_max;
     }
 
-    /// Bytes came; whether they make a record is yet to be seen.
+    /// Notes that bytes arrived, which may be a part of a record.
     pub(super) fn fed(&mut self) {
         self.fed = true;
     }
 
-    /// A record came; true where the other end had been silent.
+    /// Notes a complete record; returns true where the other end had been silent.
     pub(super) fn heard(&mut self, now: Instant) -> bool {
         (self.unanswered, self.trickles, self.fed) = (0, 0, false);
         self.ping_at = now + self.ping_after;

@@ -10,10 +10,10 @@ use crate::ids::{Attempt, CommandId};
 use crate::message::Block;
 
 impl Link {
-    /// Handles received bytes as [`Link::handle_bytes`] does, with a fast path for a message that came alone, as
-    /// most commands and answers do. Such a message is returned as the body behind its frame's length, in place in
-    /// `input`. It is not queued, and does not count as taken before [`Link::take_message_bytes`], or before the
-    /// owner has read it as a message of the control lane.
+    /// Handles received bytes as [`Link::handle_bytes`] does, with a fast path for a single message in one record,
+    /// as most commands and answers are. Such a message is returned as the body without its frame's length, in
+    /// place in `input`. The message is not queued. It counts as taken after [`Link::take_message_bytes`], or once
+    /// the owner has decoded it as a message of the control lane.
     pub(crate) fn handle_received<'a>(
         &mut self,
         now: Instant,
@@ -37,7 +37,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Takes a message that [`Link::handle_received`] has handed over as one of those that are queued.
+    /// Queues a message that [`Link::handle_received`] has returned.
     pub(crate) fn take_message_bytes(&mut self, bytes: &[u8]) -> Result<(), LinkError> {
         let shared = Bytes::copy_from_slice(bytes);
         let result = match frame::decode(&shared) {

@@ -38,7 +38,7 @@ pub use fuzz::fuzz_handshake;
 /// An event of a link for its owner.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LinkEvent {
-    /// The other end has proved who it is; only now may this link replace another.
+    /// The other end is authenticated; only now may this link replace another.
     Up(Hello),
     /// A message has come whole.
     Message {
@@ -173,13 +173,13 @@ impl Link {
             .set_limits(config.ping_after, config.pings_unanswered_max);
     }
 
-    /// Changes how many bytes of bulk data may be here unreleased. A smaller window takes back
-    /// nothing that was granted; a member with many links gives each a small one.
+    /// Sets the maximum number of unreleased bytes of bulk data at this end. A smaller window does not revoke
+    /// granted credit. A member with many links gives each a small window.
     pub fn set_bulk_window(&mut self, bytes: u32) {
         self.credit.set_window(bytes);
     }
 
-    /// The owner has passed on this much of the bulk data that it was given.
+    /// Tells the link that the owner has passed on this number of bytes of its bulk data.
     pub fn release(&mut self, bytes: u32) {
         self.credit.release(bytes);
     }

@@ -3,7 +3,7 @@
 use super::LinkError;
 use crate::secure::{Ciphers, TAG_BYTES};
 
-/// A buffer above this size is given back when it has nothing to hold.
+/// Maximum size of a buffer that is kept while it is empty; a larger one is freed.
 pub(super) const IDLE_BYTES_MAX: usize = 4 << 10;
 
 /// The length in front of a record, in bytes.
@@ -64,7 +64,7 @@ impl Records {
         out.extend_from_slice(&tag);
     }
 
-    /// True where `input` is one record and nothing else, and nothing came before it.
+    /// True where `input` is exactly one record, and no partial record is buffered.
     pub(super) fn is_one(&self, input: &[u8]) -> bool {
         self.partial.is_empty() && record_end(input) == Some(input.len())
     }
@@ -74,8 +74,8 @@ impl Records {
         decrypt(&mut self.ciphers, input)
     }
 
-    /// Takes bytes off the front of `input` until a record is whole, and opens it where it lies. `None`: the
-    /// input is used up. Call [`Records::rest`] before the next one.
+    /// Consumes bytes from the front of `input` until a record is complete, and decrypts it in place. `None` means
+    /// that the input is used up. Call [`Records::rest`] before the next one.
     pub(super) fn open<'a, 'input: 'a>(
         &'a mut self,
         input: &mut &'input mut [u8],

@@ -8,7 +8,7 @@ use crate::limits;
 use crate::node::LinkId;
 
 impl Member {
-    /// Notes bulk bytes that came over a link.
+    /// Counts bulk bytes that arrived over a link.
     pub(super) fn owe(&mut self, id: LinkId, bytes: u32) {
         let is_parent = self.node.parent_link() == Some(id);
         if let Some(peer) = self.peers.get_mut(&id)
@@ -68,7 +68,7 @@ impl Member {
         links.into_iter().for_each(|link| self.give_window(link));
     }
 
-    /// Gives a link that is up its window: a child its share, the parent all that there is.
+    /// Sets the window of an established link: a child gets its share, the parent the whole window.
     pub(super) fn give_window(&mut self, id: LinkId) {
         let is_parent = self.node.parent_link() == Some(id);
         if let Some(peer) = self.peers.get_mut(&id)
@@ -104,7 +104,7 @@ impl Member {
         }
     }
 
-    /// At the root: the user takes no more bulk data (true), or takes some again.
+    /// At the root: pauses (true) or resumes the delivery of bulk data to the user.
     pub fn pause_delivery(&mut self, now: Instant, paused: bool) {
         self.delivery_paused = paused;
         self.grant(now);

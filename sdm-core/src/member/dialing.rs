@@ -101,7 +101,7 @@ impl Member {
         }
     }
 
-    /// Remembers at which port of several a child was found: one that refuses there later is gone.
+    /// Records the port at which a child was found. If that port refuses later, the child is gone.
     pub(super) fn note_found(&mut self, link: LinkId) {
         let mut dialing = self.dialing.iter();
         if let Some(dialing) = dialing.find(|dialing| dialing.link == Some(link))

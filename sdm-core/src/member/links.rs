@@ -68,10 +68,10 @@ impl Member {
         id
     }
 
-    /// Bytes have come over a link. They are opened where they lie, so that `bytes` are of no use afterwards.
+    /// Handles bytes that arrived over a link. They are decrypted in place, so `bytes` are useless afterwards.
     ///
-    /// A command for own tasks that comes by itself is given to `tasks` at once; without them, and where outputs are left that
-    /// come before it, it becomes an [`Output::Execute`].
+    /// A single command for own tasks is passed to `tasks` at once. Without `tasks`, or where earlier outputs are
+    /// pending, it becomes an [`Output::Execute`].
     pub fn handle_bytes(
         &mut self,
         now: Instant,

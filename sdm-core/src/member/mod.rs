@@ -42,7 +42,7 @@ pub enum Output {
         /// The address to connect to.
         address: ConnectionString,
     },
-    /// There are bytes for this link: take them by [`Member::poll_transmit`].
+    /// The link has bytes to write: take them with [`Member::poll_transmit`].
     Write(LinkId),
     /// Close the connection of this link, or stop making it.
     Close {
@@ -51,7 +51,7 @@ pub enum Output {
         /// Bytes to send before it is closed, at most 1 MiB.
         last_bytes: Vec<u8>,
     },
-    /// Log the reason for which a connection was refused; the session goes on.
+    /// Log the reason for which a connection was refused; the session continues.
     Refused {
         /// The message, with the peer and the reason.
         why: String,
@@ -67,8 +67,8 @@ pub enum Output {
         /// The command for the tasks, opaque to the tree.
         payload: Bytes,
     },
-    /// A command has been given to the own tasks ([`crate::node::OwnTasks::execute`]) and they have not answered yet; they are as after
-    /// [`Output::Execute`].
+    /// A command was passed to the own tasks ([`crate::node::OwnTasks::execute`]), and they have not answered yet.
+    /// The rest is as after [`Output::Execute`].
     Begun(CommandId),
     /// Give up a command on the own tasks.
     CancelLocal(CommandId),
@@ -79,9 +79,9 @@ pub enum Output {
         /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
-    /// A letter for the own tasks' server, or one of its own that could not be delivered.
+    /// A letter for the server of own tasks, or a letter of its own that could not be delivered.
     Letter(Letter),
-    /// Something for the user of the tree; at the root only.
+    /// A delivery for the user of the tree; at the root only.
     Deliver(Delivery),
     /// Read no program output while true: the tree has no room for it.
     PauseOutput(bool),
@@ -120,8 +120,8 @@ struct Dialing {
 
 /// A node with its links.
 ///
-/// Large because it is where the node, its links and its dialers meet; each of them has a type of its own, and each file of this
-/// module the methods for one concern.
+/// Large because it connects the node, its links and its dialers. Each of them has a type of its own, and each file
+/// of this module has the methods for one concern.
 pub struct Member {
     node: Node,
     config: Arc<LinkConfig>,
@@ -137,7 +137,7 @@ pub struct Member {
     bulk_window: usize,
     /// Each child's share of `bulk_window`, in bytes.
     child_window: u32,
-    /// The owner's user takes no more (at the root).
+    /// True while the owner's user accepts no more data (at the root).
     delivery_paused: bool,
     output_paused: bool,
     refusals: Refusals,
@@ -291,7 +291,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// Something that own tasks say unasked.
+    /// Sends an event of own tasks.
     pub fn handle_local_event(&mut self, now: Instant, lane: Lane, tasks: &IdSet, payload: Bytes) {
         self.node.handle_local_event(now, lane, tasks, payload);
         self.drain_node(now);
@@ -329,7 +329,7 @@ impl Member {
         id
     }
 
-    /// At the root: gives up a command.
+    /// At the root: cancels a command.
     pub fn cancel(&mut self, now: Instant, id: CommandId) {
         self.node.cancel(now, id);
         self.drain_node(now);

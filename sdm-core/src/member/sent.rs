@@ -61,7 +61,7 @@ mod tests {
             .collect()
     }
 
-    /// Moves bytes between the two until there are none.
+    /// Moves bytes between the two members until none are left.
     fn pump(now: Instant, root: (&mut Member, LinkId), master: (&mut Member, LinkId)) {
         let ends = [root, master];
         let mut moved = true;

@@ -91,7 +91,7 @@ impl Leaf {
         self.pump()
     }
 
-    /// Moves bytes until there are none.
+    /// Moves bytes until none are left.
     fn pump(&mut self) -> (Vec<Output>, Vec<Message>) {
         let (mut outputs, mut up) = (Vec::new(), Vec::new());
         loop {

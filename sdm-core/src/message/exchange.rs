@@ -12,7 +12,7 @@ use sdm_idset::{IdSet, TaskId};
 pub struct ExchangeId {
     /// Tasks that take part.
     pub tasks: IdSet,
-    /// Number of exchanges that these tasks had before.
+    /// Number of earlier exchanges of these tasks.
     pub number: u32,
 }
 
@@ -50,7 +50,7 @@ pub enum ExchangeStep {
     Failed {
         /// Lost tasks without which the exchange is impossible; empty where that is not the reason.
         lost: IdSet,
-        /// The reason, for a person.
+        /// The reason, as text for the user.
         why: String,
     },
 }
@@ -68,11 +68,11 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// A message from the server of one task to the servers of others. It is delivered at most once. The sender learns
-/// to which tasks it could not be delivered, and sets its own time limit for answers.
+/// A message from the server of one task to the servers of others, delivered at most once. The sender is notified
+/// of the tasks to which it could not be delivered, and sets its own time limit for answers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Letter {
-    /// For whose servers it is, never empty.
+    /// Tasks whose servers are the receivers, never empty.
     pub to: IdSet,
     /// The task whose server sent the letter. In a letter that comes back, the first task to which it could not be
     /// delivered.

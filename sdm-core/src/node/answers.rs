@@ -45,8 +45,8 @@ impl Node {
         Ok(())
     }
 
-    /// Counts one block of answers from `reach`; false where it held some that had been counted
-    /// before and could not be divided, so that the rest must be asked for again.
+    /// Counts one block of answers from `reach`. Returns false where the block cannot be divided and contains
+    /// answers that were counted before; the rest must then be requested again.
     fn count(&mut self, at: usize, reach: &IdSet, mut block: Block, born: Instant) -> bool {
         let open = &mut self.open[at];
         let expected = open.uncounted().intersection(reach);
@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// Members that could not be reached at the start answer for it with who and why.
+    /// Answers the start for members that could not be reached; `why` names them and the reason.
     pub(super) fn fail_init(&mut self, now: Instant, tasks: &IdSet, why: &str) {
         if let Ok(at) = self.open_position(CommandId::INIT) {
             let payload = RawFailure::new(codes::UNREACHABLE, why).encode();
@@ -210,7 +210,7 @@ impl Node {
         self.send_up(Message::Answer(message));
     }
 
-    /// Lets gathered run-control answers of some tasks go before something newer of theirs does.
+    /// Sends gathered run-control answers of some tasks before a newer message of these tasks.
     pub(super) fn flush_for(&mut self, now: Instant, tasks: &IdSet) {
         let mut at = 0;
         while at < self.open.len() {

@@ -110,10 +110,10 @@ impl Node {
         text
     }
 
-    /// Checks that the books agree: for tests and the simulator, which call it after every step.
+    /// Checks that the member's state is consistent: for tests and the simulator, which call it after every step.
     ///
     /// # Errors
-    /// [`AuditError`]: whose books, and what in them does not agree.
+    /// [`AuditError`]: the member, and the inconsistency.
     pub fn audit(&self) -> Result<(), AuditError> {
         let of_all = |what| self.disagree(None, what);
         let reach = self.audit_reach().map_err(of_all)?;
@@ -150,7 +150,7 @@ impl Node {
     }
 }
 
-/// Every destination is in one part at most, and only those are waited for who can answer.
+/// Checks that every destination is in at most one part, and that only tasks are waited for that can answer.
 fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), Disagreement> {
     let parts = [
         ("open", &open.open),

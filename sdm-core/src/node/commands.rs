@@ -52,7 +52,7 @@ impl Node {
         self.open.binary_search_by_key(&id, OpenCommand::id)
     }
 
-    /// Takes up a command that is not open here.
+    /// Opens a command that is not open here.
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -300,7 +300,7 @@ impl Node {
         self.open.retain(|open| !settled.has(open.id()));
     }
 
-    /// Tasks are gone: no command waits for them any more.
+    /// Removes lost tasks from all commands, which do not wait for them any more.
     pub(super) fn lose_in_commands(&mut self, now: Instant, gone: &IdSet) {
         let ids: Vec<CommandId> = self.open.iter().map(OpenCommand::id).collect();
         for id in ids {

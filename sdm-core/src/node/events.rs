@@ -20,7 +20,7 @@ pub(super) struct Window {
     /// Number of distinct events in all rounds.
     count: usize,
     bytes: usize,
-    /// When the oldest came into being, anywhere below.
+    /// Time at which the oldest waiting event happened, anywhere below.
     oldest: Option<Instant>,
     due: Option<Instant>,
 }
@@ -83,8 +83,8 @@ impl Window {
         self.bytes >= bytes_max || self.count >= limits::BLOCKS_MAX
     }
 
-    /// Removes all waiting events, as messages that a link can carry: after a time without room there
-    /// may be far more than one message holds.
+    /// Removes all waiting events, as messages that a link can carry. After a congestion there may be far more
+    /// events than one message holds.
     fn take(&mut self, lane: Lane, bytes_max: usize, now: Instant) -> Vec<EventMessage> {
         let gathered = std::mem::take(self);
         let age = gathered
@@ -153,7 +153,7 @@ impl Node {
         Ok(())
     }
 
-    /// Something that own tasks say unasked.
+    /// Adds an event of own tasks.
     pub fn handle_local_event(&mut self, now: Instant, lane: Lane, tasks: &IdSet, payload: Bytes) {
         let sources = tasks.intersection(&self.local);
         self.add_event(now, lane, EventBlock { sources, payload }, now);
@@ -182,7 +182,7 @@ impl Node {
         }
     }
 
-    /// True where the one waiting event has come from all tasks below: there is nothing to wait for.
+    /// True where the one waiting event came from all tasks below, so that waiting longer is useless.
     fn everyone_said(&self, lane: Lane) -> bool {
         let waiting = match lane {
             Lane::Control => &self.control,
@@ -203,7 +203,7 @@ impl Node {
         }
     }
 
-    /// Lets waiting control events of some tasks go before something newer of theirs does.
+    /// Sends waiting control events of some tasks before a newer message of these tasks.
     pub(super) fn flush_events_of(&mut self, now: Instant, tasks: &IdSet) {
         if self.control.holds(tasks) {
             self.flush_events(Lane::Control, now);

@@ -29,8 +29,8 @@ pub(super) struct Child {
     pub(super) reach: IdSet,
     /// The tasks that can be behind it; `reach` is among them.
     pub(super) planned: IdSet,
-    /// Tasks behind it whose servers have no children any more: their children were adopted while the
-    /// server was silent or gone.
+    /// Tasks below this child whose servers have lost their children: these were adopted while the server was
+    /// silent or gone.
     pub(super) alone: IdSet,
     /// Tasks that it has reported as silent, and not as back.
     pub(super) silent: IdSet,
@@ -45,10 +45,10 @@ pub(super) struct Child {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChildState {
-    /// No link yet, or not any more; being reached.
+    /// Without a link; connecting.
     Connecting,
     Up(LinkId),
-    /// There is a link, but no record has come over it for a while.
+    /// With a link over which no record has arrived for a while.
     Silent(LinkId),
 }
 
@@ -437,7 +437,7 @@ impl Node {
         }
     }
 
-    /// Forgets every child; gives their links and who is being reached.
+    /// The servers of all children, each with its link; `None` for one that is being connected to.
     pub(super) fn child_links(&self) -> Vec<(ServerId, Option<LinkId>)> {
         self.children
             .iter()
@@ -445,7 +445,7 @@ impl Node {
             .collect()
     }
 
-    /// At the end: who is being reached is not waited for.
+    /// At the end of the session: stops waiting for members that are being connected to.
     pub(super) fn forget_unlinked(&mut self) {
         self.children.retain(|child| child.link().is_some());
     }

@@ -16,7 +16,7 @@ use crate::topology::Topology;
 /// The id of the member under test: plans for another member are refused.
 const ME: ServerId = ServerId(0);
 
-/// More than any step needs of a member whose plan is as long as an input.
+/// Maximum number of actions of one step, more than any member needs whose plan is as long as an input.
 const ACTIONS_MAX: usize = 1 << 20;
 
 /// Feeds a member the steps that the input encodes: messages of its parent and of its children,
@@ -40,7 +40,7 @@ pub fn fuzz_member(bytes: &[u8]) {
     Fuzz::new(ME).live(bytes);
 }
 
-/// Feeds the front-end's end of a tree the same steps; its only child is the master.
+/// Passes the same steps to the front-end's end of a tree; its only child is the master.
 ///
 /// # Panics
 /// Where the member panics, an invariant is violated afterwards, or a task answers a command twice.
@@ -108,7 +108,7 @@ struct Fuzz {
 }
 
 impl Fuzz {
-    /// A member whose parent has come.
+    /// A member whose parent is connected.
     fn new(me: ServerId) -> Self {
         let now = Instant::now();
         let node = Node::new(me, |_, _| None, now + Duration::from_secs(60));

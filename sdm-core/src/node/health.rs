@@ -54,7 +54,7 @@ impl Node {
         Ok(())
     }
 
-    /// Handles tasks that cannot be reached below any more.
+    /// Handles tasks that have become unreachable below.
     pub(super) fn lose(&mut self, now: Instant, tasks: &IdSet, why: &str) {
         let reach = self.reach();
         let gone = tasks.difference(&reach);

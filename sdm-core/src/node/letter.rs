@@ -26,7 +26,7 @@ impl Node {
         Ok(())
     }
 
-    /// Forwards a letter: to the own tasks, down, and up, unless it came from there.
+    /// Forwards a letter: to the own tasks, to children, and to the parent unless it came from there.
     fn pass_on(&mut self, letter: Letter, is_from_above: bool) {
         let own = letter.to.intersection(&self.local);
         let mut rest = letter.to.difference(&own);

@@ -12,10 +12,10 @@ use crate::ids::CommandId;
 use crate::limits;
 use crate::message::{Block, Status};
 
-/// A command that own tasks were given, until it is settled.
+/// A command that own tasks have received, until it is settled.
 pub(super) struct Executed {
     id: CommandId,
-    /// The tasks that were given it.
+    /// The tasks that have received it.
     tasks: IdSet,
     /// Their answers, one block per distinct one; absent where the payload went for its size.
     answers: Vec<(IdSet, Option<Block>)>,
@@ -33,7 +33,7 @@ impl Executed {
 }
 
 impl Node {
-    /// Has own tasks do a command, or answers from memory for those that did it before.
+    /// Passes a command to own tasks; tasks that have executed it before are answered from the cache.
     pub(super) fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet) {
         if id == CommandId::INIT {
             let ready = Block {
@@ -79,12 +79,12 @@ impl Node {
         }
     }
 
-    /// True where own tasks were given a command.
+    /// True where own tasks have received a command.
     pub(super) fn has_executed(&self, id: CommandId) -> bool {
         self.executed.iter().any(|executed| executed.id == id)
     }
 
-    /// Notes that own tasks are given a command now, for the first time.
+    /// Records that own tasks receive a command for the first time.
     pub(super) fn note_executed(&mut self, id: CommandId, tasks: &IdSet) {
         reserve_first(&mut self.executed);
         self.executed.push(Executed {

@@ -4,7 +4,7 @@ use sdm_idset::IdSet;
 
 use crate::limits::MISSING_REASONS_MAX;
 
-/// The reason of the tasks whose own reasons are more than one message carries.
+/// Reason that replaces those that do not fit into one message.
 const MANY_REASONS: &str = "no answer in time; the reasons are too many to name";
 
 /// Missing tasks that have not been reported to the parent yet. No task is dropped for want of room: once all but
@@ -36,7 +36,7 @@ impl Missing {
         }
     }
 
-    /// Some tasks are not missing any more.
+    /// Removes tasks that are not missing any more.
     pub(super) fn forget(&mut self, tasks: &IdSet) {
         self.change(|set| set.subtract(tasks));
     }
@@ -56,12 +56,12 @@ impl Missing {
         self.reasons.is_empty()
     }
 
-    /// Everyone who is named, with the reason, to go up.
+    /// Removes and returns the missing tasks with their reasons, for the parent.
     pub(super) fn take(&mut self) -> Vec<(IdSet, String)> {
         std::mem::take(&mut self.reasons)
     }
 
-    /// True where all who are named are among these.
+    /// True where all missing tasks are among these.
     pub(super) fn is_within(&self, tasks: &IdSet) -> bool {
         self.reasons.iter().all(|(set, _)| set.is_subset(tasks))
     }

@@ -50,7 +50,7 @@ pub use quick::OwnTasks;
 use root::Root;
 pub use root::Submission;
 
-/// Names a link to the node's owner, who chooses it; never reused while the node lives.
+/// Identifies a link to the node's owner, who chooses the number; never reused while the node lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u64);
 
@@ -94,13 +94,13 @@ pub enum Action {
         /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
-    /// A letter for the own tasks' server, or one of its own that could not be delivered.
+    /// A letter for the server of own tasks, or a letter of its own that could not be delivered.
     Letter(Letter),
-    /// Something for the user of the tree; at the root only.
+    /// A delivery for the user of the tree; at the root only.
     Deliver(Delivery),
     /// Shut the own tasks down; answered by [`Node::handle_local_down`].
     End(EndPolicy),
-    /// Everything below is gone: flush the links and leave.
+    /// All members below are gone: flush the links and end.
     Ended,
 }
 
@@ -158,8 +158,9 @@ pub struct ProtocolError(pub String);
 
 /// One member of the tree.
 ///
-/// Large because every message, tick and end of a link moves several of its books at once, and the accounting law holds over all of
-/// them; the books have types of their own, and each file of this module the methods for one concern.
+/// Large because every message, timer and end of a link changes several of its tables at once, and the accounting
+/// law holds over all of them. The tables have types of their own, and each file of this module has the methods for
+/// one concern.
 pub struct Node {
     me: ServerId,
     rules: Rules,
@@ -169,7 +170,7 @@ pub struct Node {
     /// Links below, 0 for a member without children.
     height: u32,
     parent: Option<Parent>,
-    /// The highest epoch that any parent had.
+    /// The highest epoch of all parents so far.
     epoch: Epoch,
     /// The tasks that the parent believes to be behind this member.
     known_above: IdSet,
@@ -301,10 +302,10 @@ impl Node {
         self.ending_timeout(now);
     }
 
-    /// A message has come over a link.
+    /// Handles a message that arrived over a link.
     ///
     /// # Errors
-    /// One that makes no sense from there: the link should be closed.
+    /// A message that violates the protocol: the link should be closed.
     pub fn handle_message(
         &mut self,
         now: Instant,

@@ -13,7 +13,7 @@ use crate::aggregate::{Aggregate, Merge};
 use crate::ids::{Attempt, CommandId, ServerId};
 use crate::message::CommandMessage;
 
-/// A command that is not over, or whose late answers are still welcome.
+/// A command that is not complete, or whose late answers are still accepted.
 pub(super) struct OpenCommand {
     /// The command as received, for forwarding; its destination is the part requested from this member.
     pub(super) command: CommandMessage,
@@ -24,11 +24,11 @@ pub(super) struct OpenCommand {
     pub(super) open: IdSet,
     /// Destinations named missing; an answer can still come.
     pub(super) missing: IdSet,
-    /// Destinations whose server is gone; an answer can still come if it is back.
+    /// Destinations whose server is gone; they can still answer if it comes back.
     pub(super) lost: IdSet,
-    /// Answers that have not gone up yet.
+    /// Answers that have not been sent to the parent yet.
     pub(super) gathered: Aggregate,
-    /// Sources among `gathered` that had been named missing or lost.
+    /// Sources among `gathered` that were reported missing or lost before.
     pub(super) late: IdSet,
     pub(super) untold_missing: Missing,
     pub(super) untold_lost: IdSet,
@@ -72,7 +72,7 @@ impl OpenCommand {
         }
     }
 
-    /// Some of those that are waited for have not answered in time.
+    /// Marks open tasks as missing: they have not answered in time.
     pub(super) fn miss(&mut self, tasks: &IdSet, why: String, born: Instant) {
         let missing = tasks.intersection(&self.open);
         if !missing.is_empty() {
@@ -83,7 +83,7 @@ impl OpenCommand {
         }
     }
 
-    /// Some of those that have not been counted are gone; true where there are such.
+    /// Marks uncounted tasks as lost; returns true where there were some.
     pub(super) fn lose(&mut self, tasks: &IdSet, born: Instant) -> bool {
         let lost = self.open.union(&self.missing).intersection(tasks);
         if lost.is_empty() {
@@ -98,7 +98,7 @@ impl OpenCommand {
         true
     }
 
-    /// Some have answered: they are nothing else any more.
+    /// Counts tasks that have answered; they are not open, missing or lost any more.
     pub(super) fn hear(&mut self, sources: &IdSet, born: Instant) {
         let told = self.missing.union(&self.lost).intersection(sources);
         self.late.union_with(&told);

@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::message::{Init, Message, PlanEntry, Slice};
 
-/// A plan of which parts have come, from the parent that there is now.
+/// A plan that has arrived in part, from the present parent.
 pub(super) struct Gathering {
     config: Config,
     /// All that has come, as long as the parts lie in one piece of memory.
@@ -127,7 +127,7 @@ impl Node {
     }
 }
 
-/// Whether a plan can be sent to the member that it begins with, and taken there.
+/// Checks that a plan can be sent to its first member, and that the member would accept it.
 pub(super) fn check(plan: &Slice) -> Result<(), ProtocolError> {
     let too_large = |what: &str, is: u64, max: u64| {
         let members = plan.len();

@@ -15,7 +15,7 @@ use crate::ids::CommandId;
 use crate::limits;
 use crate::message::{Block, Lane, Status};
 
-/// The own tasks of a member, for whom a command has just come.
+/// The own tasks of a member, for which a command has just arrived.
 pub trait OwnTasks {
     /// Begins a command on some of them; `payload` is the command. If all have the same answer at once, it is
     /// returned, and nothing follows. Otherwise they answer later, each once
@@ -55,7 +55,7 @@ impl Node {
             && !self.has_executed(id)
     }
 
-    /// Gives a command to the own tasks; returns the answer, where they have it at once. Otherwise the command is
+    /// Passes a command to the own tasks, and returns the answer if they have it at once. Otherwise the command is
     /// open from now on, as after [`Node::handle_message`] and its execution.
     pub(crate) fn execute_at_once(
         &mut self,

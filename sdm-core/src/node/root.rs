@@ -18,11 +18,11 @@ pub(super) struct Root {
     next_id: CommandId,
     /// Tasks that were reported to the user as silent or lost, and not as back.
     unreachable: IdSet,
-    /// Children whose link came up before the plan did.
+    /// Children whose link was established before the plan was known.
     pub(super) early: Vec<(ServerId, LinkId)>,
 }
 
-/// Commands that are over but whose missing or lost tasks may still answer; the oldest go first.
+/// Maximum number of complete commands whose missing or lost tasks may still answer; the oldest are dropped.
 const LINGERING_MAX: usize = 64;
 
 /// A command as the root's user gives it.
@@ -128,7 +128,7 @@ impl Node {
         let _ = self.handle_cancel(now, id);
     }
 
-    /// Ends the session; [`Action::Ended`] follows when everything below is gone.
+    /// Ends the session; [`Action::Ended`] follows when all members below are gone.
     pub fn finish(&mut self, now: Instant, policy: EndPolicy) {
         let _ = self.end(now, policy);
     }

@@ -85,7 +85,7 @@ impl Direction {
         }
     }
 
-    /// The next nonce; `None` once there are no more.
+    /// The next nonce; `None` once all are used.
     fn nonce(&self) -> Option<Nonce> {
         let mut bytes = [0; 12];
         bytes[4..].copy_from_slice(&self.counter.to_be_bytes());

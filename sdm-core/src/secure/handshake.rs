@@ -45,7 +45,7 @@ impl Handshake {
         handshake
     }
 
-    /// Begins as the one who was connected to; nothing is sent before the caller has spoken.
+    /// Begins as the responder; nothing is sent before the caller's first message.
     pub(crate) fn respond(config: &LinkConfig, own: Hello) -> Self {
         Self::new(config, own, false)
     }
@@ -77,8 +77,8 @@ impl Handshake {
         self.initiator
     }
 
-    /// Takes bytes off the front of `input`, as many as the handshake needs. Bytes to send are
-    /// appended to `out`, also in the case of an error.
+    /// Consumes bytes from the front of `input`, as many as the handshake needs. Appends bytes to send to `out`,
+    /// also in the case of an error.
     pub(crate) fn handle_bytes(
         &mut self,
         input: &mut &[u8],
@@ -118,7 +118,7 @@ impl Handshake {
         self.finish(out).map(Some)
     }
 
-    /// Fills `received` up to `len` bytes; true where they are there.
+    /// Fills `received` up to `len` bytes; true once it has them.
     fn gather(&mut self, input: &mut &[u8], len: usize) -> bool {
         let wanted = len.saturating_sub(self.received.len());
         let (front, rest) = input.split_at(wanted.min(input.len()));
@@ -127,7 +127,7 @@ impl Handshake {
         self.received.len() >= len
     }
 
-    /// Checks as much of the preface as there is: a stranger is recognised by its first byte.
+    /// Checks the received part of the preface, so that a stranger is recognised by its first byte.
     fn check_preface(&self) -> Result<(), LinkError> {
         let got = &self.received;
         let magic = got.len().min(MAGIC.len());

@@ -36,8 +36,8 @@ pub(crate) const NOISE: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 /// The longest build name in a [`Hello`], in bytes; longer ones are cut.
 pub const BUILD_BYTES_MAX: usize = 64;
 
-/// The 32 bytes that make someone a member of a session. Zeroed when dropped, never printed; in one place, wherever
-/// it is moved.
+/// The 32 bytes that authenticate a member of a session. They are zeroed when dropped, never printed, and stay at
+/// one address when the value is moved.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionKey(Box<[u8; 32]>);
 
@@ -156,7 +156,7 @@ pub struct Hello {
     pub epoch: Epoch,
     /// Number of earlier starts of the sender, from 0.
     pub incarnation: u32,
-    /// The version of the sender's program, for a person, at most [`BUILD_BYTES_MAX`] bytes.
+    /// The version of the sender's program, as text for the user, at most [`BUILD_BYTES_MAX`] bytes.
     pub build: String,
     /// Features of the sender beyond the wire version, one bit each; a receiver ignores unknown bits.
     pub features: u32,

@@ -44,7 +44,7 @@ pub enum Scheme {
 /// Transport of links between members of one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HostTransport {
-    /// Unix sockets where they are there, TCP where they are not.
+    /// Unix sockets where possible, TCP otherwise.
     #[default]
     Unix,
     /// TCP, as between hosts.

@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub enum Interface {
     /// The addresses of the interface of this name.
     Name(String),
-    /// The addresses whose first bits are these.
+    /// The addresses with this prefix: an address and the prefix length in bits.
     Network(IpAddr, u8),
 }
 
@@ -35,7 +35,7 @@ impl Interface {
 /// A text that names no interface.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InterfaceError {
-    /// It has a slash, but is not a network.
+    /// The text has a slash, but is not a network.
     #[error("{text:?}: a network looks like 10.1.0.0/16 or fd00:1::/64")]
     Network {
         /// The text that did not parse.

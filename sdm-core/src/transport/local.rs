@@ -41,7 +41,7 @@ impl LocalNames {
         Ok(UnixListener::from_std(socket.into()))
     }
 
-    /// Connects to `member`. Whatever fails, it cannot be reached this way: it is refused.
+    /// Connects to `member`. Any failure is reported as a refused connection.
     pub(super) fn connect(&self, member: ServerId) -> io::Result<UnixStream> {
         let address = SocketAddr::from_abstract_name(self.name(member))?;
         let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);

@@ -12,7 +12,7 @@ use super::{
 
 /// Maximum number of bytes in flight on one connection in one direction.
 pub const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// The first port that is given for port 0.
+/// The first port that is allocated for port 0.
 const PORT_FREE_MIN: u16 = 40_000;
 
 /// A network; clones are the same one.
@@ -172,7 +172,7 @@ impl NetworkState {
         }
     }
 
-    /// Takes the events of an endpoint, but for those of connections that it has closed since.
+    /// Removes and returns the events of an endpoint, except those of connections that it has closed since.
     fn take_events(&mut self, endpoint: EndpointId, events: &mut Vec<TransportEvent>) {
         let queued = self.endpoints.get_mut(&endpoint).map(std::mem::take);
         for event in queued.into_iter().flatten() {
@@ -202,7 +202,7 @@ pub struct MemTransport {
 }
 
 impl MemTransport {
-    /// Changes the network and lets those who wait look again.
+    /// Changes the network and wakes the waiting threads.
     fn change<T>(&self, change: impl FnOnce(&mut NetworkState, EndpointId) -> T) -> T {
         let result = change(&mut self.network.lock(), self.endpoint);
         self.network.shared.changed.notify_all();

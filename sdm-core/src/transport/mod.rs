@@ -50,7 +50,7 @@ pub use shape::{Shape, ShapeError};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnId(pub u64);
 
-/// A file descriptor of someone else that a transport watches.
+/// A file descriptor outside of the transport that the transport watches.
 pub type ForeignFd = i32;
 
 /// An event of a transport.
@@ -60,7 +60,7 @@ pub enum TransportEvent {
     Accepted {
         /// The new connection.
         conn: ConnId,
-        /// The address of the caller, for a person.
+        /// The address of the caller, as text for the user.
         peer: String,
     },
     /// An outgoing connection is established; bytes can be sent.
@@ -119,10 +119,10 @@ pub trait Transport {
     /// `WouldBlock` where none can be sent now; otherwise the connection is broken.
     fn send(&mut self, conn: ConnId, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Receives into `buf`; gives how many bytes, 0 at the end of the stream.
+    /// Receives into `buf`. Returns the number of bytes, 0 at the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock` where none are there; otherwise the connection is broken.
+    /// `WouldBlock` where no bytes are available; otherwise the connection is broken.
     fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize>;
 
     /// True where the other host has not acknowledged repeated retransmissions: it is

@@ -35,7 +35,7 @@ pub struct Reversed<T> {
     inner: T,
     listener: Option<ReverseListener>,
     caller: Option<Caller>,
-    /// Events that came about outside of a poll.
+    /// Events that occurred outside of a poll.
     queued: Vec<TransportEvent>,
     raw: Vec<TransportEvent>,
 }
@@ -62,7 +62,7 @@ struct Unclaimed {
 }
 
 impl<T: Transport> Reversed<T> {
-    /// One that turns nothing round yet.
+    /// A transport that reverses no connection yet.
     #[must_use]
     pub fn new(inner: T) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl ReverseListener {
         self.unclaimed.iter().any(|it| it.conn == conn)
     }
 
-    /// Adds a new connection; the oldest one without a claim is closed where there are too many.
+    /// Adds a new connection. If too many are unclaimed, the oldest one is closed.
     fn receive(&mut self, inner: &mut impl Transport, conn: ConnId) {
         if self.unclaimed.len() == UNCLAIMED_MAX {
             inner.close(self.unclaimed.remove(0).conn);
@@ -186,7 +186,7 @@ impl ReverseListener {
         }
     }
 
-    /// A server has called. It holds one connection at a time: an older one is of no use any more.
+    /// Accepts a server's call. Only the newest connection of a server is kept.
     fn admit(
         &mut self,
         inner: &mut impl Transport,

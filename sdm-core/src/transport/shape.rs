@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// The most bytes that may be under way in one direction.
+/// Maximum number of bytes that may be under way in one direction.
 const LINE_BYTES_MAX: usize = 4 << 20;
 /// Maximum queueing delay on a line, which models a full network buffer.
 const WAITING_MAX: Duration = Duration::from_millis(100);
@@ -18,7 +18,7 @@ const PACKET_BYTES: usize = 1500;
 pub struct Shape {
     /// Delay added to each byte, each way.
     pub latency: Duration,
-    /// Bytes a second, each way; as many as there are where absent.
+    /// Bandwidth in each direction, in bytes per second; `None` for no limit.
     pub bandwidth: Option<NonZeroU64>,
     /// Whether connections within a host, that is, to an address at which this member listens, are
     /// left alone.
@@ -43,7 +43,7 @@ impl Shape {
     }
 }
 
-/// As in `latency_us=500,bandwidth=1000000,between_hosts`.
+/// In the form `latency_us=500,bandwidth=1000000,between_hosts`.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "latency_us={}", self.latency.as_micros())?;

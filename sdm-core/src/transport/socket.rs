@@ -47,7 +47,7 @@ impl Listener {
         }
     }
 
-    /// The next caller, and from where, for a person.
+    /// The next incoming connection, with its address as text for the user.
     pub(super) fn accept(&self) -> io::Result<(Stream, String)> {
         match self {
             Self::Tcp(listener) => {

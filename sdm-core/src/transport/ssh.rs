@@ -52,7 +52,7 @@ pub(super) fn connect(to: &ConnectionString, program: &Path) -> io::Result<Tunne
 }
 
 impl Tunnel {
-    /// Receives; the end of an `ssh` that failed is an error in its own words.
+    /// Receives bytes. If `ssh` has failed, the end of the stream is an error with its message.
     pub(super) fn recv(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self.stream.read(buf)? {
             0 if !buf.is_empty() => self.ended(),

@@ -57,7 +57,7 @@ pub struct TcpTransport {
     listeners: Vec<Listener>,
     connections: BTreeMap<ConnId, SocketConnection>,
     next_conn: u64,
-    /// Events that came about outside of a poll.
+    /// Events that occurred outside of a poll.
     queued: Vec<TransportEvent>,
     /// When to accept again: after a pause, or because some were left over.
     accept_at: Option<Instant>,
@@ -72,7 +72,7 @@ struct SocketConnection {
     stream: Stream,
     /// True until an outgoing connection is established.
     connecting: bool,
-    /// A receive returned less than there was room for: nothing is there until the kernel reports it.
+    /// True after a short read: no bytes are available until the kernel reports some.
     drained: bool,
     /// The other end has closed or failed: the remaining bytes are read up to the end.
     ending: bool,
@@ -108,7 +108,7 @@ impl TcpTransport {
         self.names = Some(LocalNames::of(config));
     }
 
-    /// Has tunnels run through another `ssh` than `/usr/bin/ssh`.
+    /// Sets the `ssh` program for tunnels, in place of `/usr/bin/ssh`.
     pub fn set_ssh(&mut self, program: PathBuf) {
         self.ssh = program;
     }

@@ -119,7 +119,7 @@ fn both_families_listen() {
     }
 }
 
-/// Raised in a process of its own: the limit would hold for all tests of this one.
+/// Runs in a process of its own: the limit would hold for all tests of this one.
 #[test]
 fn out_of_descriptors_is_waited_out() {
     if std::env::var_os("SDM_TEST_FEW_DESCRIPTORS").is_none() {

@@ -8,16 +8,16 @@ use sdm_foreign::notes::{Entry, Kept};
 use crate::host::request::{Done, LookupCallback};
 use crate::host::{DUPLICATE_KEY, NOT_FOUND, OUT_OF_RESOURCE, PARTIAL_SUCCESS, SUCCESS};
 
-/// The most values that are kept.
+/// Maximum number of values that are kept.
 const ENTRIES_MAX: usize = 1 << 16;
-/// The most questions that wait.
+/// Maximum number of questions that wait.
 const WAITING_MAX: usize = 1 << 16;
 
 /// The origin of a lookup.
 pub(crate) enum Looker {
     /// A process of this node.
     Here(Done<LookupCallback>),
-    /// Another node: by whom it asks, and the number of its letter.
+    /// Another node: a rank of that node, which gets the answer, and the number of its letter.
     There(u32, u64),
 }
 

@@ -58,14 +58,14 @@ impl Door {
         })
     }
 
-    /// Lets one that has spoken in.
+    /// Queues a connection that has sent its first bytes.
     fn admit(&self, stream: TcpStream) {
         lock(&self.spoken).push_back(stream);
         // The counter cannot overflow: its limit is above the number of descriptors.
         let _ = self.bell.write(1);
     }
 
-    /// The next one, where there is one.
+    /// The next queued connection; `None` where none is queued.
     fn next(&self) -> Option<TcpStream> {
         self.bell.read().ok()?;
         lock(&self.spoken).pop_front()
@@ -174,7 +174,7 @@ pub(crate) unsafe extern "C" fn accept(
     -1
 }
 
-/// Takes a new connection, where it is this user's.
+/// Accepts a new connection, if it is this user's.
 fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
     let refused = match listener.accept() {
         Ok((stream, _)) => match tcp_peer::check(&stream) {

@@ -17,7 +17,7 @@ use crate::ffi::{Proc, Published, key_of};
 const BOARD_RANK: u32 = 0;
 
 impl Host {
-    /// Publishes, looks up or takes back.
+    /// Handles a request to publish, look up or remove values.
     pub(super) fn answer_board(&mut self, request: Request) {
         match request {
             Request::Publish {

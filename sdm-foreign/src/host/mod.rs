@@ -62,7 +62,7 @@ use crate::ffi::Proc;
 
 /// Time limit for the first server's connection.
 const FIRST_WAIT: Duration = Duration::from_secs(120);
-/// The most servers of one node.
+/// Maximum number of servers of one node.
 const PEERS_MAX: usize = 4096;
 /// The library's statuses.
 const SUCCESS: i32 = 0;
@@ -125,7 +125,7 @@ impl Drop for Folder {
     }
 }
 
-/// Serves until all who were there have gone.
+/// Serves until all servers of the session have disconnected.
 pub(crate) fn run() -> Result<()> {
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
     // The library's files must not be readable for other users.
@@ -184,7 +184,7 @@ fn listener() -> Result<UnixListener> {
 }
 
 impl Host {
-    /// Waits for input and handles it; false where no server came in time.
+    /// Waits for input and handles it; false where no server connected in time.
     fn turn(&mut self, came: bool) -> Result<bool> {
         let mut fds = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
         fds.push(PollFd::new(self.requests.as_fd(), PollFlags::POLLIN));

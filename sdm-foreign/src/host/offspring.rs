@@ -45,7 +45,7 @@ impl Serving {
         }
     }
 
-    /// The tasks of these; none where there are some of a job that is not known.
+    /// Task numbers of these processes; `None` where some belong to an unknown job.
     pub(super) fn tasks_among(&self, among: &Among) -> Option<IdSet> {
         let mut all = IdSet::new();
         for part in &among.parts {

@@ -40,8 +40,8 @@ pub(crate) enum PlacingError {
     NoCount(String),
 }
 
-/// Places programs, each with its count, on nodes with these names. Without a word all are on the node `own`; where they are
-/// so many for each node, and no host is named, on those of `all`.
+/// Places programs, each with its count, on nodes with these names. Without a placement, all processes are on the
+/// node `own`. With a number for each node and no host, they are on the nodes of `all`.
 pub(crate) fn place(
     nodes: &[&str],
     own: u32,
@@ -103,7 +103,7 @@ fn slots(nodes: &[&str], hosts: &[String]) -> Result<Vec<(u32, u32)>, PlacingErr
     hosts.iter().map(read).collect()
 }
 
-/// Fills the places in their order; where there are not enough each host has as many more as the others.
+/// Fills the slots in order. If there are too few, the excess is spread evenly over the hosts.
 fn fill(slots: &[(u32, u32)], count: u32, add: &mut impl FnMut(u32, u32)) {
     let mut left = count;
     let all = slots.iter().map(|(_, count)| *count);

@@ -59,11 +59,11 @@ struct Waiting {
 pub(crate) struct Post {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// By whom it was asked for, and the number of the letter.
+    /// Stored data by the rank that asked for it and the number of its letter.
     blobs: BTreeMap<(u32, u64), Vec<u8>>,
 }
 
-/// A letter whose sender the owner knows.
+/// A letter without its sender, which the owner adds: the receiving rank, the number, and the contents.
 pub(crate) type Unsigned = (u32, u64, Note);
 
 impl Post {

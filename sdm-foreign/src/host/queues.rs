@@ -47,7 +47,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Keeps a question that is about queues until these are known; gives back others.
+    /// Holds a query about queues until these are known; returns other queries.
     pub(super) fn hold(
         &mut self,
         wanted: Vec<Wanted>,
@@ -78,7 +78,7 @@ impl Queues {
         None
     }
 
-    /// When a question is given up.
+    /// Time at which the next query is answered without the queues; `None` while none waits.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.waiting.iter().map(|it| it.due).min()
     }

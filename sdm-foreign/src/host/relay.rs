@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// The most tools at a time.
+/// Maximum number of tools at a time.
 const TOOLS_MAX: usize = 256;
 /// Buffer size of the copy, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -119,7 +119,7 @@ struct Relay {
     replied: Option<Instant>,
     /// The tool has read its replies: it has spoken since.
     is_through: bool,
-    /// Since when the tool is gone.
+    /// Time at which the tool hung up; `None` while it is connected.
     gone: Option<Instant>,
 }
 
@@ -160,7 +160,7 @@ impl Relay {
         let _ = self.tool.shutdown(Shutdown::Both);
     }
 
-    /// When the library's end need not be held any longer, the tool being gone; none while it is there.
+    /// Time until which the library's end is kept open after the tool has hung up; `None` while the tool is connected.
     fn end(&self) -> Option<Instant> {
         let gone = self.gone?;
         Some(match (self.is_through, self.replied) {
@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// The first bytes of who comes.
+    /// The first bytes of a client of this kind.
     fn first(who: u8) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
         bytes.extend(b"native\0");

@@ -88,7 +88,7 @@ impl Done<SpawnCallback> {
 }
 
 impl Done<ToolCallback> {
-    /// Lets a tool in, under this name.
+    /// Accepts a tool, under this name.
     pub(crate) fn tell(self, name: Proc) {
         if let Some(callback) = self.callback {
             // Another thread reads the name at an unknown later time. It is leaked, as tools are few.
@@ -164,7 +164,7 @@ impl Known {
 // SAFETY: its pointers point to what it owns.
 unsafe impl Send for Known {}
 
-/// Something that the library asks for.
+/// A request of the library to its host.
 pub(crate) enum Request {
     /// The queues that the user's clusters have are known.
     Queues(Vec<Queue>),
@@ -338,7 +338,7 @@ pub(crate) struct Among {
 pub(crate) struct AmongJob {
     pub(crate) namespace: String,
     pub(crate) ranks: Vec<u32>,
-    /// All of the job.
+    /// True where all processes of the job are meant.
     pub(crate) is_all: bool,
 }
 
@@ -373,7 +373,7 @@ impl Requests {
     }
 }
 
-/// Gives a request to the main loop; the status for the library.
+/// Passes a request to the main loop; returns the status for the library.
 pub(crate) fn hand_over(request: Request) -> c_int {
     let address = Box::into_raw(Box::new(request)) as usize;
     let bytes = address.to_ne_bytes();

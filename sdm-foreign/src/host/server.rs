@@ -253,7 +253,7 @@ impl Server {
     }
 
     /// # Safety
-    /// What the call was given, whose status says whether its callback comes.
+    /// The arguments and the status of the call. The status shows whether the callback will be called.
     unsafe fn passed_on(&self, status: c_int, kept: *mut Waking, what: &str) -> Result<()> {
         if status != SUCCESS {
             // SAFETY: no callback comes that takes it.

@@ -195,7 +195,7 @@ impl Host {
         self.go_on_spawning(number);
     }
 
-    /// Goes on once all nodes have answered.
+    /// Begins the next phase once all nodes have answered.
     fn go_on_spawning(&mut self, number: u64) {
         let open = &self.spawns.open;
         let Some(spawn) = open.get(&number).filter(|it| it.waiting.is_empty()) else {
@@ -301,7 +301,7 @@ impl Host {
         }
     }
 
-    /// Has a server of this node start its processes of a job.
+    /// Makes a server of this node start its processes of a job.
     fn start(
         &mut self,
         starter: Starter,

@@ -21,7 +21,7 @@ const RANGE_HOST: u8 = 1;
 const RANGE_GLOBAL: u8 = 5;
 /// All ranks of a job.
 const RANK_WILDCARD: u32 = u32::MAX - 1;
-/// One piece of output or input in a letter, in bytes.
+/// Size of one piece of output or input in a letter, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// Ended processes and jobs, and the nodes whose tools read output.
@@ -39,7 +39,7 @@ pub(crate) struct Steering {
     told: BTreeSet<String>,
     /// The nodes on which a job has ended, at the node of its first task.
     ended_at: BTreeMap<String, BTreeSet<u32>>,
-    /// The jobs that were ended here, as some of their processes never came.
+    /// The jobs that were ended here because some of their processes never connected.
     given_up: BTreeSet<String>,
 }
 
@@ -149,7 +149,7 @@ impl Host {
         done.tell(SUCCESS);
     }
 
-    /// Gives processes of this node something to read; nothing is the end.
+    /// Sends standard input to processes of this node; empty at its end.
     fn feed(&mut self, tasks: &IdSet, bytes: &[u8]) {
         self.tell_all(&FromHost::Input {
             tasks: tasks.clone(),

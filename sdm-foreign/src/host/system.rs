@@ -21,7 +21,7 @@ const FOLDERS: [&str; 4] = ["PMIX_SYSTEM_TMPDIR", "TMPDIR", "TEMP", "TMP"];
 /// Number of attempts to take a name that other processes may take and free meanwhile.
 const TRIES: usize = 3;
 
-/// The file, which is removed with this value, if it is still the one that was put there.
+/// The published file. Drop removes it, if it is still the same file.
 pub(super) struct SystemFile {
     path: PathBuf,
     text: Vec<u8>,

@@ -43,7 +43,7 @@ fn number_of(state: HostState, is_connected: bool) -> (u8, i32) {
 enum Reader {
     /// A tool that is connected here.
     Tool(Vec<Wanted>, Done<InfoCallback>),
-    /// Another node, by whom it asks, and the number of its letter.
+    /// Another node: a rank of that node, which gets the answer, and the number of its letter.
     Node(u32, u64),
 }
 
@@ -144,7 +144,7 @@ impl Host {
         self.gatherings.iter().map(|it| it.due).min()
     }
 
-    /// Answers the queries whose tables are complete, or whose time is over.
+    /// Answers the queries whose tables are complete, or whose time limit is reached.
     pub(super) fn end_gatherings(&mut self, now: Instant) {
         let is_over = |it: &mut Gathering| (it.peers.is_empty() && it.nodes == 0) || it.due <= now;
         let over: Vec<_> = self.gatherings.extract_if(.., is_over).collect();

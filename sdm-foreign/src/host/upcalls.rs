@@ -27,7 +27,7 @@ const RANK_WILDCARD: u32 = u32::MAX - 1;
 const RESERVED: &str = "pmix.";
 const LOG_STDOUT: &CStr = c"pmix.log.stdout";
 const LOG_STDERR: &CStr = c"pmix.log.stderr";
-/// The most keys, values or processes of one call that are believed.
+/// Maximum number of keys, values or processes of one call that are accepted.
 const ITEMS_MAX: usize = 1 << 20;
 
 impl Among {

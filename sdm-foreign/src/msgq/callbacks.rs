@@ -16,7 +16,7 @@ use super::interface::{
     BasicCallbacks, ImageCallbacks, NO_INFORMATION, OK, Opaque, ProcessCallbacks, TypeSizes,
 };
 
-/// The most bytes that are read at once: a group of a million processes.
+/// Maximum number of bytes that are read at once: a group of a million processes.
 const FETCH_BYTES_MAX: usize = 8 << 20;
 /// Size of the header in front of an allocation of the library, which holds its size; in bytes.
 const HEAD_BYTES: usize = 16;

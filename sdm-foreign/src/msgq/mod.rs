@@ -33,7 +33,7 @@ use interface::{DebugLibrary, ToldMessage};
 const PROCESSOR_SECONDS_MAX: u64 = 20;
 /// Memory of this process without the library's allocations, in bytes.
 const OWN_BYTES: u64 = 256 << 20;
-/// The most bytes that are read at once.
+/// Maximum number of bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 /// The value that a complete request of Open MPI has in place of a pointer to its waiter.
 const REQUEST_COMPLETED: u64 = 1;

@@ -11,7 +11,7 @@ use crate::ffi::{
     TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, TYPE_UINT32, Value, text,
 };
 
-/// The most values of one answer that are believed.
+/// Maximum number of values of one answer that are accepted.
 const ITEMS_MAX: usize = 1 << 21;
 const TYPE_STATUS: u16 = 20;
 const TYPE_VALUE: u16 = 21;

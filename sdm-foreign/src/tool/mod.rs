@@ -24,14 +24,14 @@ use sdm_foreign::wire::{Frames, frame};
 use crate::say;
 use out::tell;
 
-/// The most messages that wait for being read.
+/// Maximum number of messages that wait for being read.
 const WAITING_MAX: usize = 1024;
-/// About how many bytes of lines go into one message.
+/// Approximate size of the lines of one message, in bytes.
 const PART_BYTES: usize = 512 << 10;
 /// Estimated size of a line without its texts, in bytes.
 const LINE_BYTES: usize = 600;
 
-/// Is a tool of the server in process `server`, whose rendezvous file this is, until standard input ends.
+/// Acts as a tool of the server in process `server`, whose rendezvous file is `file`, until standard input ends.
 pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
     let file = CString::new(file).context("the rendezvous file")?;
     let connected = crate::connecting::connect(library, server, Some(&file));

@@ -25,14 +25,14 @@ pub enum Obstacle {
         /// The owner's name, or number where it has none.
         owner: String,
     },
-    /// It is not dumpable: it changed its rights, or set that itself.
+    /// The process is not dumpable: it has changed its rights, or has set that itself.
     Undumpable,
     /// Another debugger has it.
     Traced {
-        /// The debugger, for a person.
+        /// The debugger, as text for the user.
         by: String,
     },
-    /// This machine lets no ordinary user attach.
+    /// This machine does not allow ordinary users to attach.
     Forbidden {
         /// Value of `kernel.yama.ptrace_scope`.
         scope: u8,

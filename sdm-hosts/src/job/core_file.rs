@@ -24,7 +24,7 @@ const PATH_BYTES_MAX: u64 = 4096;
 const AT_EXECFN: u64 = 31;
 /// Offset of the pid in the note about the process, on every 64-bit Linux; in bytes.
 const PID_OFFSET: usize = 24;
-/// Variables of the launchers that a debugger has put there for itself.
+/// Prefix of SDM's own environment variables, which do not count as a launcher's.
 const OWN: &str = "SDM_";
 
 /// The process of a core file.
@@ -32,7 +32,7 @@ const OWN: &str = "SDM_";
 pub struct CoreProcess {
     /// The pid of the process.
     pub pid: Option<u32>,
-    /// The rank that a runtime had given it.
+    /// The rank that the runtime had assigned.
     pub rank: Option<u32>,
     /// The path by which its program was started.
     pub program: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::io;
 use sdm_text::printable_name;
 use thiserror::Error;
 
-/// The most processes that a question names.
+/// Maximum number of processes that a question names.
 const LISTED_MAX: usize = 16;
 
 /// Error of the search for a job, with advice.

@@ -30,7 +30,7 @@ printf "job\t%s\n", *(char **)&totalview_jobid
 printf "step\t%s\n", *(char **)&totalview_stepid
 "#;
 
-/// gdb's output after the table, where there was one.
+/// gdb's output after the last entry of the table, where a table exists.
 const END: &str = "the end of ";
 
 /// Reads the table of process `pid`.

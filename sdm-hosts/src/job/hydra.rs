@@ -93,7 +93,7 @@ impl Login {
         })
     }
 
-    /// The ranks of this host, and how many there are in all.
+    /// The ranks of this host, and the number of all ranks.
     fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), Unasked> {
         hosts::check_name(&self.host).map_err(Unasked::Host)?;
         let called = self.words[0].rsplit('/').next().unwrap_or_default();

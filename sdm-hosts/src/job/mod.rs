@@ -36,7 +36,7 @@ pub use ranks::size_of;
 use sdm_text::printable_name;
 pub use target::Target;
 
-/// The most processes that a job can have.
+/// Maximum number of processes that a job can have.
 pub const PROCESSES_MAX: u32 = 4 << 20;
 
 /// Maximum number of a job's processes that are named in a question.
@@ -103,7 +103,7 @@ pub struct Job {
 /// Looks up a job on this machine.
 ///
 /// # Errors
-/// No such process, or none that could be meant; the error gives advice.
+/// No such process, or no suitable one; the error gives advice.
 pub fn find(target: &Target) -> Result<Job, JobError> {
     find_in(Path::new("/proc"), target)
 }
@@ -113,7 +113,7 @@ pub fn find(target: &Target) -> Result<Job, JobError> {
 pub struct Attachable {
     /// The pid of the launcher.
     pub pid: i32,
-    /// Its command line, for a person.
+    /// Its command line, as text for the user.
     pub line: String,
 }
 
@@ -273,7 +273,7 @@ impl Search {
         Ok(job)
     }
 
-    /// The jobs of some processes, for a person: `mpirun (pid 4711): ranks 0 (pid 4712), 1 (pid 4713)`.
+    /// The jobs of some processes, as text for the user: `mpirun (pid 4711): ranks 0 (pid 4712), 1 (pid 4713)`.
     fn jobs(&self, by_job: &ranks::ByJob) -> Vec<String> {
         let listed = |all: &mut dyn Iterator<Item = String>, count: usize| {
             let mut shown: Vec<String> = all.take(SHOWN_MAX).collect();

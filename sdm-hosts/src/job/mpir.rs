@@ -26,7 +26,7 @@ use super::{JobError, JobProcess};
 
 /// The largest mapped file that is searched for symbols, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// The most mapped files that are searched.
+/// Maximum number of mapped files that are searched.
 const FILES_MAX: usize = 1024;
 /// All host and program names of a table together, in bytes, one that is used twice counted twice.
 const TEXTS_BYTES_MAX: usize = 512 << 20;

@@ -24,7 +24,7 @@ use super::PROCESSES_MAX;
 use super::processes::{Environment, Process, owner};
 use super::{JobProcess, STARTERS};
 
-/// Programs whose PMIx server takes tools.
+/// Programs with a PMIx server that accepts tools.
 const SERVERS: &[&str] = &["prterun", "prte"];
 /// Output of `sdm-pmix` while its server has no job yet. It must not be killed then, since the server would end
 /// with it.
@@ -71,7 +71,7 @@ pub enum PmixError {
     /// The process has no libpmix, and so is no server.
     #[error("no libpmix.so is loaded there")]
     NoLibrary,
-    /// The server is gone.
+    /// The server has ended.
     #[error("it has ended")]
     Ended,
     /// The server has other rights than its owner's.
@@ -115,11 +115,12 @@ pub(super) fn ask(server: i32) -> Result<Vec<Namespace>, PmixError> {
     answer(&mut helper(server, &[])?, ANSWER_WAIT)
 }
 
-/// The helper that is to load the library of the server in process `pid`, with `words`, the library and the pid as arguments. It has given
-/// up everything but its owner's own rights: session, terminal, descriptors, environment and folder.
+/// The helper that is to load the library of the server in process `pid`. Its arguments are `words`, the library
+/// and the pid. The helper has only the rights of the server's owner, and no session, terminal, descriptors,
+/// environment or folder of the caller.
 ///
 /// # Errors
-/// [`PmixError`]: why the server cannot be asked.
+/// [`PmixError`]: the reason why the server cannot be asked.
 pub(crate) fn helper(pid: i32, words: &[&str]) -> Result<Command, PmixError> {
     let helper = sdm_system::own_program("sdm-pmix", None).ok_or(PmixError::NoHelper)?;
     let failed = |source| PmixError::Process { pid, source };
@@ -148,8 +149,8 @@ pub(crate) fn has_pmix(process: &proc::Process, pid: i32) -> bool {
     library_of(process, pid).is_some()
 }
 
-/// Gives up root's rights for those of the server's owner: the server takes tools of its owner only, and its library is
-/// that owner's.
+/// Drops root's rights in favour of those of the server's owner. The server accepts only its owner's tools, and its
+/// library is that owner's.
 fn give_up_rights(command: &mut Command, process: &proc::Process) -> Result<(), PmixError> {
     let (uid, plain) = owner(process).ok_or(PmixError::Ended)?;
     let own = geteuid().as_raw();

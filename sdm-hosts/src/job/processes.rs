@@ -30,8 +30,8 @@ pub(super) struct Process {
     pub(super) used_ticks: u64,
     /// The kernel's name for it, at most 15 bytes.
     pub(super) name: String,
-    /// Its command line; `None` for another user's process, whose own text is not trusted and could be made so that
-    /// reading it never ends.
+    /// Command line; `None` for another user's process. Such a text is not trusted: that user could make reading it
+    /// never end.
     pub(super) command: Option<Vec<String>>,
 }
 
@@ -180,7 +180,7 @@ pub(super) fn owner(process: &proc::Process) -> Option<(u32, bool)> {
 pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// One that cannot be read is as good as empty.
+    /// The environment of a process; empty where it cannot be read.
     pub(super) fn of(process: &proc::Process) -> Self {
         let variables = process.environment().unwrap_or_default();
         Self(variables.into_iter().collect())

@@ -19,7 +19,7 @@ pub(super) struct Given {
 
 /// Processes that a runtime gave a rank.
 pub(super) struct Ranked {
-    /// Each with its rank, by rising rank.
+    /// Pids with their ranks, by rising rank.
     pub(super) pids: Vec<(u32, i32)>,
     /// Number of ranks on all hosts, where the runtime gives it.
     pub(super) size: Option<u32>,

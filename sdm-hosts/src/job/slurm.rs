@@ -16,7 +16,7 @@ const SCRIPT: &str = include_str!("slurm.sh");
 const WAIT: Duration = Duration::from_secs(60);
 /// Time limit for Slurm's answer whether a number that is a pid on this machine is a job's as well.
 const GLANCE_WAIT: Duration = Duration::from_secs(1);
-/// The most steps that a question names.
+/// Maximum number of steps that a question names.
 const LISTED_MAX: usize = 16;
 
 /// A step that runs.

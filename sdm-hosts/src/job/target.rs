@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::JobError;
 
-/// The most pids that a target can list.
+/// Maximum number of pids that a target can list.
 const PIDS_MAX: usize = 1 << 20;
 
 /// The user's name for a job.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use object::Object;
 
-/// The most libraries of one program.
+/// Maximum number of libraries of one program.
 const LIBRARIES_MAX: usize = 2048;
 /// The loader's own index of libraries.
 const CACHE: &str = "/etc/ld.so.cache";
@@ -76,7 +76,7 @@ pub(crate) struct LibrarySearch {
 }
 
 impl LibrarySearch {
-    /// As the loader of this machine searches for a program with this environment.
+    /// The search of this machine's loader for a program with this environment.
     pub(crate) fn here(lookup: &dyn Fn(&str) -> Option<OsString>) -> Self {
         let list = |name| lookup(name).unwrap_or_default();
         let preload = list("LD_PRELOAD").to_string_lossy().into_owned();

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::*;
 use crate::mpi::{Linked, Mpi};
 
-/// A folder of its own, which goes with it.
+/// A separate folder, which drop removes.
 struct Folder(PathBuf);
 
 impl Folder {

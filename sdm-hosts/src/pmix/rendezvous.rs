@@ -28,7 +28,7 @@ const FOLDERS: [&str; 6] = ["ompi.", "prte", "prtrn.", "pmix", "openpmix", "sdm-
 const DEPTH_MAX: usize = 3;
 /// Maximum number of directory entries that a search reads, so that a large `/tmp` does not delay it.
 const ENTRIES_MAX: usize = 1 << 16;
-/// The most files that are read.
+/// Maximum number of files that are read.
 const FILES_MAX: usize = 4096;
 /// Maximum accepted length of a file, in bytes.
 const BYTES_MAX: u64 = 4096;
@@ -52,7 +52,7 @@ pub enum LeftOut {
     /// The file has other contents.
     #[error("not what a PMIx server writes")]
     NoServer,
-    /// Its server is gone.
+    /// The server has ended.
     #[error("its server, process {0}, has ended")]
     Ended(i32),
     /// Its server is another user's.
@@ -148,7 +148,7 @@ pub(super) fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The servers whose files are in these folders, the system's first, each once; and why others are left out.
+/// The servers with files in these folders, the system's first, each once. Also returns the reasons for rejected ones.
 pub(super) fn find(folders: &[PathBuf]) -> (Vec<Rendezvous>, Vec<String>) {
     let mut search = Walk::default();
     for folder in folders {
@@ -229,7 +229,7 @@ fn level_of(name: &str) -> Option<Level> {
 /// The server of a file.
 ///
 /// # Errors
-/// Why it is left out, for a person: another user's, a dead one, or no such file.
+/// Why it is left out, as text for the user: another user's, a dead one, or no such file.
 pub(super) fn read(file: &Path) -> Result<Rendezvous, LeftOut> {
     let text = text_of(file)?;
     let name = file.file_name().and_then(|name| name.to_str());
@@ -279,7 +279,7 @@ fn parse(text: &str) -> Option<Rendezvous> {
     })
 }
 
-/// Looks whether the process is a server of this user's.
+/// Checks that the process is a server of this user.
 fn check(server: &mut Rendezvous) -> Result<(), LeftOut> {
     let pid = server.pid;
     let process = proc::of(pid);

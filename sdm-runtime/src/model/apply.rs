@@ -359,7 +359,7 @@ impl Store {
         }
     }
 
-    /// Takes elements away, with all that is below them.
+    /// Removes elements, with all elements below them.
     pub(super) fn remove(&mut self, out: &mut Out, kind: Kind, ids: &RoaringBitmap) {
         if ids.is_empty() || kind == Kind::ResourceManager {
             return;
@@ -387,7 +387,7 @@ impl Store {
         self.publish(out, Kind::Node, of_nodes);
     }
 
-    /// Puts the manager itself into another state.
+    /// Sets the state of the manager itself.
     pub(super) fn set_state(&mut self, out: &mut Out, to: usize) -> bool {
         let kind = Kind::ResourceManager;
         let states = States::of(kind);

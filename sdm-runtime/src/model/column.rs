@@ -41,14 +41,15 @@ struct Steps {
     step: i32,
 }
 
-/// Ids whose numbers rise evenly: those from `first` to `last` have `cell`, and `step` more with each further `each`.
+/// A run of ids with evenly rising numbers: the first `each` ids from `first` on have `cell`, the next `each` have
+/// `step` more, and so on up to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) first: u32,
     pub(super) last: u32,
     pub(super) cell: i64,
     pub(super) step: i32,
-    /// At least 1.
+    /// Number of consecutive ids with the same number, at least 1.
     pub(super) each: u32,
 }
 
@@ -101,7 +102,7 @@ impl Segment {
         matches!(self.body, Body::Packed(..)) || self.last - first < SHORT
     }
 
-    /// Takes the segment that follows, if the two are one in some form.
+    /// Appends the following segment, if both together have one of the forms.
     fn join(&mut self, first: u32, next_first: u32, next: &Segment) -> bool {
         if let (Body::Steps(own), Body::Steps(other)) = (&mut self.body, &next.body) {
             let cell = other.at(next_first);
@@ -189,7 +190,7 @@ impl Column {
         self.segments.len()
     }
 
-    /// Takes the numbers of these ids away.
+    /// Removes the numbers of these ids.
     pub(super) fn erase(&mut self, first: u32, last: u32) {
         if let Some((&start, segment)) = self.segments.range_mut(..first).next_back()
             && segment.last >= first
@@ -206,7 +207,7 @@ impl Column {
         }
     }
 
-    /// Gives these ids this number.
+    /// Sets the number of these ids.
     pub(super) fn write(&mut self, first: u32, last: u32, cell: i64) {
         let before = self.segments.range_mut(..=first).next_back();
         let before = before.map(|(start, segment)| (*start, segment));
@@ -236,8 +237,8 @@ impl Column {
         }
     }
 
-    /// Gives ranges of ids, which are in order, their numbers. False where that would be more pieces than there may be: then the
-    /// rest has none.
+    /// Sets the numbers of ranges of ids, which are in order. Returns false where the limit of pieces would be
+    /// exceeded: then the rest has none.
     pub(super) fn fill(&mut self, spans: &[(u32, u32, i64)], pieces_max: usize) -> bool {
         let mut open: Option<(u32, Segment)> = None;
         for (first, last, cell) in spans {
@@ -350,7 +351,7 @@ impl Column {
         groups
     }
 
-    /// Those of these ids that have another number than this, or none.
+    /// The ids among these whose number is different from this, or missing.
     pub(super) fn others(&self, ids: &RoaringBitmap, cell: Option<i64>) -> RoaringBitmap {
         if ids.len() == 1 {
             let is_other = ids.min().is_some_and(|id| self.at(id) != cell);
@@ -369,7 +370,7 @@ impl Column {
         others
     }
 
-    /// Every number that there is may be asked for.
+    /// All numbers of the column, once for each run.
     pub(super) fn cells(&self) -> impl Iterator<Item = i64> {
         self.runs(0, u32::MAX).map(|(_, _, cell)| cell)
     }

@@ -94,7 +94,7 @@ impl AttributeDefinition {
     }
 }
 
-/// The least and the most, where they are given.
+/// The minimum and the maximum, where they are given.
 fn bounds<T: PartialOrd, E>(
     extra: &[&str],
     min: T,

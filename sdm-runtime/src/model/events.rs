@@ -6,7 +6,7 @@ use super::error::ModelError;
 use super::value::Value;
 use crate::wire::event::{Failure, Kind};
 
-/// A resource manager of a model. Its number is not given again.
+/// A resource manager of a model. Its number is not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManagerId(pub(super) u32);
 

@@ -32,13 +32,13 @@ pub enum Interest {
     All,
     /// One element's attributes; the errors of its resource manager where it is that one.
     Element(ManagerId, Kind, u32),
-    /// The children of one element: new ones, changed ones, ones that are gone. A node's are the processes on it.
+    /// The children of one element: new, changed and removed ones. Children of a node are the processes on it.
     Children(ManagerId, Kind, u32),
     /// The resource managers.
     Managers,
 }
 
-/// A listener, until it is dropped. Its number is not given again.
+/// A listener, until it is dropped. Its number is not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListenerId(u64);
 

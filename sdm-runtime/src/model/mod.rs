@@ -98,7 +98,7 @@ impl Model {
         Ok(id)
     }
 
-    /// Takes a resource manager away, with all that it has.
+    /// Removes a resource manager, with all its elements.
     pub fn remove_manager(&mut self, manager: ManagerId) {
         self.forget_elements(manager);
         if let Some(store) = self.managers.remove(&manager) {
@@ -113,10 +113,10 @@ impl Model {
         }
     }
 
-    /// Puts a resource manager into a state of [`states::MANAGER`].
+    /// Sets the state of a resource manager, one of [`states::MANAGER`].
     ///
     /// # Errors
-    /// There is no such manager or state, or the state may not follow.
+    /// There is no such manager or state, or the present state has no transition to it.
     pub fn set_manager_state(&mut self, manager: ManagerId, to: &str) -> Result<(), ManagerError> {
         let store = self.managers.get_mut(&manager);
         let store = store.ok_or(ManagerError::Unknown)?;

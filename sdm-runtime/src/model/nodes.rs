@@ -74,7 +74,7 @@ impl Store {
         }
     }
 
-    /// Gives nodes the extended state that their processes make; adds those that have another now.
+    /// Sets the extended states of nodes from their processes; adds nodes with a new state to `changed`.
     pub(super) fn settle(&mut self, touched: &RoaringBitmap, changed: &mut Changed) {
         let nodes = touched & &self.table(Kind::Node).ids;
         if nodes.is_empty() {
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// Those of these nodes whose count is not 0.
+/// The nodes among these whose count is not 0.
 fn some(counts: &Column, nodes: &RoaringBitmap) -> RoaringBitmap {
     let mut all = RoaringBitmap::new();
     for (count, nodes) in counts.groups(nodes) {

@@ -83,7 +83,7 @@ macro_rules! states {
             }
         )*
 
-        /// All of them.
+        /// The states of all kinds.
         pub const ALL: &[&States] = &[$(&$states),*];
     };
 }

@@ -71,7 +71,7 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// Something of the manager as a whole.
+    /// Sends a notice about the manager as a whole.
     pub(super) fn tell(&mut self, what: What) {
         self.listeners.push(Arc::new(Notice {
             manager: self.manager,
@@ -81,7 +81,7 @@ impl<'a> Out<'a> {
         }));
     }
 
-    /// Something of elements below a parent.
+    /// Sends a notice about elements below a parent.
     pub(super) fn publish(&mut self, store: &Store, kind: Kind, parent: u32, what: What) {
         let parent = (kind != Kind::ResourceManager).then_some(parent);
         let manager = self.manager;
@@ -155,7 +155,7 @@ impl Store {
         self.tables.iter()
     }
 
-    /// Takes an event of the agent; gives the number of its errors.
+    /// Applies an event of the agent; returns the number of its errors.
     pub(super) fn apply(
         &mut self,
         listeners: &mut Listeners,
@@ -366,7 +366,7 @@ impl Store {
         groups
     }
 
-    /// Forgets the texts that no element has any more.
+    /// Removes unused texts.
     fn sweep(&mut self) {
         let mut texts = std::mem::take(&mut self.texts);
         let is_text = |attribute: usize| {

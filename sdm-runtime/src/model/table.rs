@@ -9,7 +9,7 @@ use super::column::{Column, ranges};
 /// In how many pieces, of like or even or packed values each, the attributes of one kind are held: some hundred MB.
 pub(super) const SEGMENTS_MAX: usize = 1 << 22;
 
-/// Elements, whose children they are, and their attributes by the definition's place.
+/// Elements of a kind, their parents, and their attributes by the definition's index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) ids: RoaringBitmap,
@@ -39,8 +39,8 @@ impl Table {
             .and_then(|column| column.at(id))
     }
 
-    /// Gives these elements a number for an attribute, or takes it away. False where there would be too many pieces: then some
-    /// have it and others not.
+    /// Sets or removes these elements' number for an attribute. Returns false where the limit of pieces would be
+    /// exceeded: then only some have it.
     pub(super) fn set(&mut self, attribute: usize, ids: &RoaringBitmap, cell: Option<i64>) -> bool {
         let spans = self.spans(ids);
         let column = self.columns.entry(attribute).or_default();
@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// Those of these elements that have another number for an attribute than this.
+    /// The elements among these whose number for an attribute differs from this.
     pub(super) fn others(
         &self,
         attribute: usize,

@@ -47,14 +47,14 @@ impl Texts {
         place.and_then(Option::as_deref).unwrap_or_default()
     }
 
-    /// True where there are twice as many as were in use last time, or half of the bytes are taken.
+    /// True where there are twice as many texts as were in use last time, or half of the allowed bytes are used.
     pub(super) fn is_to_sweep(&self) -> bool {
         let is_large =
             self.bytes > TEXTS_BYTES_MAX / 2 && self.numbers.len() > self.swept + self.swept / 8;
         is_large || self.numbers.len() > (2 * self.swept).max(SWEEP_MIN)
     }
 
-    /// Forgets texts but those of these numbers.
+    /// Removes all texts except those with these numbers.
     pub(super) fn sweep(&mut self, used: impl Iterator<Item = i64>) {
         let mut is_used = vec![false; self.texts.len()];
         for number in used {

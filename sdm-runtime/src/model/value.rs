@@ -18,7 +18,7 @@ pub enum AttributeType {
     Date(DateBounds),
     /// A finite floating-point number, with its minimum and maximum.
     Double(f64, f64),
-    /// One of these words.
+    /// One of these state names or words.
     Enumerated(Vec<String>),
     /// A whole number, with its minimum and maximum. PTP's BIGINTEGER is one.
     Integer(i64, i64),
@@ -202,7 +202,7 @@ impl AttributeType {
     }
 }
 
-/// As the wire has it; the items of an array one after another, with a space between.
+/// The text form of the wire protocol; the items of an array are separated by spaces.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

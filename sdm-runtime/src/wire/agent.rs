@@ -121,7 +121,7 @@ impl Agent {
         &self.base_id
     }
 
-    /// Takes bytes from the client.
+    /// Handles bytes of the client.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes);
     }

@@ -82,7 +82,7 @@ impl Client {
         Ok(tid)
     }
 
-    /// True for a transaction whose refusal has an event of its own.
+    /// True for a command whose refusal is a separate event.
     fn asks_of_job(&self, tid: u32) -> bool {
         let command = self.open.get(&tid);
         matches!(
@@ -96,7 +96,7 @@ impl Client {
         std::mem::take(&mut self.output)
     }
 
-    /// Takes bytes from the agent.
+    /// Handles bytes of the agent.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes);
     }

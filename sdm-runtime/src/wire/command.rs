@@ -76,7 +76,7 @@ pub enum JobChange {
 }
 
 impl JobChange {
-    /// As an attribute.
+    /// The change as an attribute.
     #[must_use]
     pub fn attribute(self) -> Attribute {
         match self {

@@ -174,7 +174,7 @@ impl Filters {
 }
 
 impl Silence {
-    /// Takes those that are meant out of a set; false where none is left.
+    /// Removes the filtered elements from a set; false where none is left.
     fn spares(&self, ids: &mut Ids) -> bool {
         match ids {
             Ids::Numbers(numbers) => {

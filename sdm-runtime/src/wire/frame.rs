@@ -56,7 +56,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes the next bytes of the stream.
+    /// Appends bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.broken.is_none() {
             self.buffer.drain(..self.start);

@@ -14,7 +14,7 @@ pub struct Group {
     pub attributes: Vec<Attribute>,
 }
 
-/// One attribute that differs between elements, in as few groups as there are values.
+/// Groups for one attribute, one for each distinct value.
 #[must_use]
 pub fn by_value(key: &str, values: impl IntoIterator<Item = (u32, String)>) -> Vec<Group> {
     let mut sets: BTreeMap<String, roaring::RoaringBitmap> = BTreeMap::new();

@@ -147,7 +147,7 @@ fn sound(kind: Kind, attributes: &[(String, String)]) -> (Vec<(String, Option<St
 }
 
 impl Naive {
-    /// Takes an event; gives the number of errors.
+    /// Applies an event; returns the number of errors.
     pub(crate) fn apply(&mut self, event: &Event) -> usize {
         let mut errors = 0;
         match event {

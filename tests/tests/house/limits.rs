@@ -9,11 +9,11 @@ use crate::sources::{self, Source};
 
 /// The largest share of all lines of code that a crate may have.
 const CRATE_PART_MAX: usize = 10;
-/// The most lines of a file.
+/// Maximum number of lines of a file.
 const LINES_MAX: usize = 500;
-/// The most fields of a type.
+/// Maximum number of fields of a type.
 const FIELDS_MAX: usize = 20;
-/// The most methods of a type, those of traits not counted.
+/// Maximum number of methods of a type, those of traits not counted.
 const METHODS_MAX: usize = 40;
 /// Beginning of the sentence with the reason for a larger size.
 const REASON: &str = "Large because ";

@@ -6,18 +6,18 @@ use std::path::Path;
 
 use crate::sources::root;
 
-/// The most words of ARCHITECTURE.md.
+/// Maximum number of words of ARCHITECTURE.md.
 const ARCHITECTURE_WORDS_MAX: usize = 3500;
-/// The most words of one decision.
+/// Maximum number of words of one decision.
 const DECISION_WORDS_MAX: usize = 400;
-/// The most words of a paragraph, a point of a list, or a cell of a table.
+/// Maximum number of words of a paragraph, a point of a list, or a cell of a table.
 const PARAGRAPH_WORDS_MAX: usize = 120;
-/// The most words of a sentence; `;` and `:` end one.
+/// Maximum number of words of a sentence; `;` and `:` end one.
 const SENTENCE_WORDS_MAX: usize = 30;
 
-/// The most characters of a line of CHANGELOG.md.
+/// Maximum number of characters of a line of CHANGELOG.md.
 const CHANGE_CHARS_MAX: usize = 120;
-/// The most lines of docs/performance.md.
+/// Maximum number of lines of docs/performance.md.
 const PERFORMANCE_LINES_MAX: usize = 200;
 
 /// The headings of a decision, in their order.

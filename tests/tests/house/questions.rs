@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::sources;
 
-/// The most entries of the list. It is lowered where one goes, and never raised.
+/// Maximum number of entries of the list. It is lowered where one goes, and never raised.
 const AGAIN_MAX: usize = 5;
 
 /// The files of the tests that ask again, each with its reasons.

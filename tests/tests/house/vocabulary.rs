@@ -47,10 +47,10 @@ const VAGUE: &[&str] = &[
     "way",
 ];
 
-/// The most files with such a word in their name. It is lowered where one gets another name, and never raised.
+/// Maximum number of files with such a word in their name. It is lowered where one gets another name, and never raised.
 const VAGUE_FILES_MAX: usize = 48;
 
-/// The most words of a meaning.
+/// Maximum number of words of a meaning.
 const MEANING_WORDS_MAX: usize = 30;
 
 /// A word, its meaning, and its source.

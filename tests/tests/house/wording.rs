@@ -10,7 +10,7 @@ use crate::sources::{self, Source, root};
 /// First words of a comment that are no subject.
 const OPENINGS: &[&str] = &["How", "What", "Where", "Who", "Whom", "Whose"];
 
-/// The most characters of a test's name.
+/// Maximum number of characters of a test's name.
 const NAME_CHARS_MAX: usize = 60;
 
 /// The table.

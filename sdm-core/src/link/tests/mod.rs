@@ -47,7 +47,7 @@ fn output(bytes: usize) -> Message {
     })
 }
 
-/// Two ends and the wire between them, under a clock of its own.
+/// Two ends of a link and the wire between them, with a simulated clock.
 struct Pair {
     now: Instant,
     parent: Link,

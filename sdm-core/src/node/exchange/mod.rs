@@ -29,7 +29,7 @@ const TOO_MUCH: &str = "more than 2 GiB in one exchange";
 pub struct ExchangeFailure {
     /// Lost tasks without which the exchange is impossible; empty where that is not the reason.
     pub lost: IdSet,
-    /// The reason, for a person.
+    /// The reason, as text for the user.
     pub why: String,
 }
 
@@ -319,7 +319,7 @@ impl Node {
         });
     }
 
-    /// Tasks are gone, or a member has another place: exchanges that waited for that go on, or cannot be.
+    /// Updates the exchanges after tasks were lost, or a member has moved: some can go on, others fail.
     pub(super) fn look_at_exchanges(&mut self) {
         for at in (0..self.exchanges.open.len()).rev() {
             self.settle_exchange(at);

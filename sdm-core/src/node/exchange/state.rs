@@ -12,7 +12,7 @@ use crate::node::LinkId;
 /// An exchange under way.
 pub(super) struct Exchange {
     pub(super) id: ExchangeId,
-    /// Tasks whose data is here completely.
+    /// Tasks whose data has arrived completely.
     pub(super) given: IdSet,
     /// Tasks among `given` that gave no data.
     pub(super) empty: IdSet,
@@ -27,7 +27,7 @@ pub(super) struct Exchange {
     pub(super) is_ready: bool,
     /// Progress of sending to the parent.
     pub(super) told: Told,
-    /// The links of the children that take part.
+    /// True once the data here may be sent to the parent.
     pub(super) takers: Vec<Taker>,
     /// The data of all tasks, as far as it has arrived here; `None` before its first part.
     pub(super) all: Option<All>,

@@ -84,7 +84,7 @@ impl Caller {
         }
     }
 
-    /// Goes on to the next address; after all of them a pause follows, which grows.
+    /// Continues with the next address. After the last one a growing pause follows.
     fn failed(&mut self, now: Instant) {
         self.place += 1;
         let mut until = now;
@@ -96,7 +96,7 @@ impl Caller {
         self.state = CallState::Pause(until);
     }
 
-    /// Takes an event of the connection that waits; gives back all others.
+    /// Handles an event of the waiting connection; returns all other events.
     pub(super) fn take(
         &mut self,
         inner: &mut impl Transport,
@@ -154,7 +154,7 @@ impl Caller {
         }
     }
 
-    /// Reads from the early bytes of a connection; `None` where there are none.
+    /// Reads from the early bytes of a connection; `None` where it has none.
     pub(super) fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> Option<usize> {
         let at = self.early.iter().position(|(early, _)| *early == conn)?;
         let bytes = &mut self.early[at].1;

@@ -23,7 +23,7 @@ const SAID_BYTES: usize = 24;
 /// Size of a claim, in bytes.
 pub(super) const CLAIM_BYTES: usize = SAID_BYTES + 32;
 
-/// Makes claims of one session, and checks them.
+/// Creates and checks claims of one session.
 pub(super) struct Claim {
     key: hmac::Key,
     session: [u8; 8],
@@ -37,7 +37,7 @@ impl Claim {
         }
     }
 
-    /// Makes a claim to be `server`.
+    /// Creates a claim to be `server`.
     pub(super) fn make(&self, server: ServerId) -> Result<[u8; CLAIM_BYTES], getrandom::Error> {
         let mut claim = [0; CLAIM_BYTES];
         claim[..4].copy_from_slice(&MAGIC);

@@ -101,7 +101,7 @@ pub(crate) fn is_blocked<T>(result: &io::Result<T>) -> bool {
     matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Receives all that is there: the bytes, and whether the stream ended.
+/// Receives all available bytes. Also returns whether the stream has ended.
 pub(crate) fn drain(transport: &mut dyn Transport, conn: ConnId) -> (Vec<u8>, bool) {
     let mut all = Vec::new();
     let mut buf = [0; 8192];

@@ -11,7 +11,7 @@ fn held(column: &Column) -> BTreeMap<u32, i64> {
 }
 
 proptest! {
-    /// Whatever is written and erased in whatever order: a number for each id, and no more.
+    /// After any sequence of writes and erasures, a column has at most one number for each id.
     #[test]
     fn a_column_holds_what_a_map_would(
         changes in prop::collection::vec(
