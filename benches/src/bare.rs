@@ -30,14 +30,14 @@ pub struct Life {
     pub start: Duration,
     /// Two commands to all, and their answers.
     pub answers: Duration,
-    /// Until all are gone.
+    /// Time until all members have ended.
     pub end: Duration,
 }
 
-/// Lives through a tree of `members` members; `program` is the `bare` binary.
+/// Starts, uses and ends a tree of `members` members; `program` is the `bare` binary.
 ///
 /// # Errors
-/// A process or a connection could not be had.
+/// A process or a connection could not be created.
 pub fn live(program: &Path, members: u32) -> Result<Life> {
     let run = std::process::id();
     let listener = FloorListener::named(&place(run, None))?;
@@ -80,10 +80,10 @@ fn place(run: u32, position: Option<u32>) -> String {
     position.map_or_else(|| run.to_string(), |position| format!("{run}-{position}"))
 }
 
-/// Forks `count` members from `first` on and waits for their end: the body of the `bare` binary's other self.
+/// Forks `count` members from `first` on and waits for their end: the work of the started `bare` process.
 ///
 /// # Errors
-/// A process that could not be had, or one that failed.
+/// A process could not be created, or failed.
 pub fn fork_members(run: u32, first: u32, count: u32, members: u32) -> Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("end with the bench")?;
     let mut forked = Vec::new();

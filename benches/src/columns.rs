@@ -12,7 +12,7 @@ pub struct Columns {
     rows: Vec<StringRecord>,
 }
 
-/// The cells of one row, by their columns; one that there is not is empty.
+/// A row, as a function from a column's name to its cell; empty for an unknown column.
 pub type Row<'a> = &'a dyn Fn(&str) -> &'a str;
 
 impl Columns {
@@ -43,10 +43,10 @@ impl Columns {
         }
     }
 
-    /// The numbers in two columns, of the rows that are `wanted`.
+    /// The numbers in two columns, for the rows that `wanted` accepts.
     ///
     /// # Errors
-    /// There is no such column, or something else in it.
+    /// There is no such column, or a cell is no number.
     pub fn points(
         &self,
         x: &str,

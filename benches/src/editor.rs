@@ -60,7 +60,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// So many ranks run, and will stop in so many places.
+    /// Starts an adapter with `ranks` running ranks, which will stop in `places` places.
     ///
     /// # Errors
     /// The adapter does not do what an editor needs.

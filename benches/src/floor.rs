@@ -28,11 +28,11 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Starts a root and `servers` members below it; `program` is the `floor` binary. Commands
-    /// are `down_bytes` long, answers `up_bytes`.
+    /// Starts a root and `servers` members below it; `program` is the `floor` binary. Commands are `down_bytes`
+    /// long, answers `up_bytes`.
     ///
     /// # Errors
-    /// A process or a connection could not be had; nothing is left behind.
+    /// A process or a connection could not be created; no process is left.
     pub fn start(
         program: &Path,
         servers: u32,

@@ -19,9 +19,9 @@ pub const BEHIND_INIT: &str = "rounds.c:17";
 pub enum By {
     /// `sdm run` under Open MPI's `mpirun`.
     Sdm,
-    /// `sdm run` with PMIx servers of its own, and no `mpirun`.
+    /// `sdm run` with its own PMIx servers, without `mpirun`.
     SdmAlone,
-    /// None: plain `mpirun`, whose ranks report themselves that they are past `MPI_Init`.
+    /// No debugger: plain `mpirun`, whose ranks print when they are past `MPI_Init`.
     Nobody,
     /// `mpirun gdb`: one gdb for each rank, without a common front-end.
     PlainGdbs,

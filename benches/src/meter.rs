@@ -153,7 +153,7 @@ fn count_in(dump: &Path) -> Result<f64> {
     Ok(total / f64::from(COUNTED_ROUNDS))
 }
 
-/// Does the rounds of all parts that are counted; for a program that was called by [`instructions`].
+/// Runs the counted rounds of all parts, in a program that [`instructions`] has started.
 ///
 /// # Errors
 /// A part fails.

@@ -22,7 +22,7 @@ pub struct ModelCost {
 pub enum Shape {
     /// The child number k of a member has 2^k members.
     Binomial,
-    /// So many children each, with subtrees as equal as can be.
+    /// Each member has this number of children, with subtrees as equal as possible.
     Kary(u64),
     /// Every member is a child of the root.
     Flat,
@@ -43,8 +43,7 @@ impl Model {
         Self { cost, shape, known }
     }
 
-    /// From the time that a subtree of so many members is reached until its answer goes up, in
-    /// microseconds.
+    /// Time from a command's arrival at a subtree of `members` members until its answer is sent up, in microseconds.
     pub fn round_trip_us(&mut self, members: u64) -> f64 {
         if let Some(known) = self.known.get(&members) {
             return *known;

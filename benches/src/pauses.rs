@@ -64,20 +64,20 @@ impl Pauses {
         self.launcher.id()
     }
 
-    /// The ranks' processes.
+    /// Pids of the ranks' processes.
     ///
     /// # Errors
-    /// They are not as many as they were.
+    /// Their number is not that of the ranks.
     pub fn pids(&self) -> Result<Vec<i32>> {
         let pids = processes::named(&processes::descendants(), &self.name);
         ensure!(pids.len() == self.ranks as usize, "{pids:?} are not all");
         Ok(pids.into_iter().map(u32::cast_signed).collect())
     }
 
-    /// The longest pause of each rank while something goes on.
+    /// The longest pause of each rank while `what` runs.
     ///
     /// # Errors
-    /// That fails, or a rank sleeps no more.
+    /// `what` fails, or a rank does not sleep any more.
     pub fn during<T>(&self, what: impl FnOnce() -> Result<T>) -> Result<(T, Vec<Duration>)> {
         for rank in 0..self.ranks {
             self.places.write_all_at(&[0; 8], place(rank))?;

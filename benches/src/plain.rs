@@ -61,10 +61,10 @@ impl PlainGdbs {
         self.wait_for("^done")
     }
 
-    /// Lets all run, until all have stopped.
+    /// Runs all programs until all have stopped.
     ///
     /// # Errors
-    /// One that does not run.
+    /// One does not run.
     pub fn run(&mut self, line: &str) -> Result<()> {
         self.write(line)?;
         self.wait_for("*stopped")

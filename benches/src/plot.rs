@@ -10,7 +10,7 @@ use plotters::prelude::*;
 pub struct Line {
     /// Its text in the legend.
     pub name: String,
-    /// By rising x; all above 0.
+    /// Points by rising x; all values are above 0.
     pub points: Vec<(f64, f64)>,
 }
 

@@ -77,7 +77,7 @@ pub fn cpu(pids: &[u32]) -> Duration {
     pids.iter().map(of).sum()
 }
 
-/// Those of these processes whose program has this name.
+/// The pids among these whose program has this name.
 #[must_use]
 pub fn named(pids: &[u32], name: &str) -> Vec<u32> {
     let is_named = |pid: &&u32| {
@@ -103,7 +103,7 @@ pub fn descendants() -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Processor time of all threads of these processes, and of their children that are gone.
+/// Processor time of all threads of these processes, and of their ended children.
 #[must_use]
 pub fn cpu_with_threads(pids: &[u32]) -> Duration {
     let ticks = |pid: &u32| {

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, ensure};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures");
 
-/// Compiles a program of `fixtures/`, beside this build's binaries.
+/// Compiles a program of `fixtures/` into the folder of this build's binaries.
 ///
 /// # Errors
-/// The compiler is not there, or fails.
+/// The compiler does not exist, or fails.
 pub fn build(name: &str, source: &str, compiler: &str, options: &[&str]) -> Result<PathBuf> {
     let program = crate::tree::binaries()?.join(name);
     let status = Command::new(compiler)

@@ -91,7 +91,7 @@ impl Threads {
         Ok(threads)
     }
 
-    /// One command of a number of bytes to all, and its merged answer of as many.
+    /// Sends one command with `payload` to all, and waits for its merged answer of the same length.
     ///
     /// # Errors
     /// A member did not answer.

@@ -60,9 +60,9 @@ pub struct Tree {
     all: IdSet,
 }
 
-/// A query whose one distinct answer is as long as itself.
+/// A command whose one distinct answer is as long as the command.
 pub struct Echo {
-    /// To be sent to all.
+    /// The command, for all tasks.
     pub command: Command,
     answer_bytes: usize,
 }
@@ -153,7 +153,7 @@ impl Tree {
         self.session.send(&self.all, command, &options)
     }
 
-    /// One command to all and its merged answer, which is equal for all.
+    /// Runs one command on all tasks; the merged answer must be one class.
     ///
     /// # Errors
     /// The answers differ, or one is a failure.
@@ -208,7 +208,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Lets all tasks run to their end; gives how many bytes they printed on the way.
+    /// Lets all tasks run to their end. Returns the number of bytes that they have printed.
     ///
     /// # Errors
     /// They did not end.
@@ -250,10 +250,10 @@ impl Tree {
         Ok(began.elapsed())
     }
 
-    /// Waits for the end of whatever command ends next.
+    /// Waits for the end of any one command.
     ///
     /// # Errors
-    /// Nothing came in time, or the session is over.
+    /// None ended in time, or the session is over.
     pub fn receive(&mut self) -> Result<CommandId> {
         loop {
             if let SessionEvent::Complete { id } = self.next()? {

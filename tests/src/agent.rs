@@ -150,7 +150,7 @@ impl Talk {
     }
 }
 
-/// Reads to the end, in a thread of its own.
+/// Reads `source` to its end in a separate thread.
 fn read(mut source: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (send, received) = channel();
     std::thread::spawn(move || {

@@ -19,7 +19,7 @@ pub struct Shell {
     /// The folder with all its files.
     pub place: Place,
     variables: Vec<(String, String)>,
-    /// A process in whose namespaces he is.
+    /// Pid of a process whose namespaces the user is in; `None` for those of the test.
     namespaces_of: Option<String>,
 }
 
@@ -34,10 +34,10 @@ pub struct Said {
 }
 
 impl Shell {
-    /// One without clusters.
+    /// A shell without clusters.
     ///
     /// # Panics
-    /// Where there can be no place.
+    /// Where its folder cannot be created.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {

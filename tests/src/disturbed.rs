@@ -12,7 +12,7 @@ use sdm_session::SessionConfig;
 use crate::binaries;
 use crate::run::fake;
 
-/// A folder whose `sdm-server` does something else for some servers.
+/// A folder with an `sdm-server` that behaves differently for some servers.
 pub struct Disturbed {
     folder: PathBuf,
 }

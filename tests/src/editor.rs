@@ -298,7 +298,7 @@ impl<'a> Editor<'a> {
         request["arguments"].clone()
     }
 
-    /// Number of events of this name that came and were not waited for.
+    /// Number of received events of this name that were not waited for.
     #[must_use]
     pub fn unread(&self, name: &str) -> usize {
         self.waiting
@@ -411,10 +411,10 @@ fn adapter_command(place: &Place, args: &[&str]) -> Command {
     command
 }
 
-/// All messages of an adapter whose output was kept, each held against the schema.
+/// All messages of an adapter whose output was stored, each validated against the schema.
 ///
 /// # Panics
-/// Where one is not what the schema says.
+/// Where one violates the schema.
 #[must_use]
 pub fn kept_messages(bytes: &[u8]) -> Vec<Value> {
     let mut schema = Schema::read();

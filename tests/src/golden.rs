@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::place::Place;
 
-/// Compares a text with `golden/NAME.txt`, or writes it there.
+/// Compares a text with `golden/NAME.txt`, or writes the file.
 ///
 /// # Panics
-/// Where it is another one: both are shown.
+/// Where the texts differ: both are shown.
 pub fn check(name: &str, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let path = folder.join(format!("{name}.txt"));

@@ -111,7 +111,7 @@ pub fn targets() -> Vec<Target> {
     ]
 }
 
-/// Runs a target on so many mutated inputs; the same seed gives the same inputs.
+/// Runs a target on `executions` mutated inputs; the same seed gives the same inputs.
 ///
 /// # Errors
 /// The input on which it panicked.
@@ -126,7 +126,7 @@ pub fn hammer(target: &Target, executions: u64, seed: u64) -> Result<(), Vec<u8>
     Ok(())
 }
 
-/// Makes inputs: they need be varied, not unpredictable.
+/// Generator of inputs, which need to be varied, not unpredictable.
 struct Mutator(Rng);
 
 impl Mutator {

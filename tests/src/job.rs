@@ -15,7 +15,7 @@ use crate::fixture::{self, Compiler};
 use crate::processes;
 use crate::run::BOUND;
 
-/// A folder of one test, gone when it is over.
+/// A folder of one test. Drop removes it.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -49,7 +49,7 @@ impl Drop for Folder {
     }
 }
 
-/// Lets root start Open MPI's programs.
+/// Allows root to start Open MPI's programs.
 pub fn allow_root(command: &mut Command) -> &mut Command {
     for (prefix, suffix) in [
         ("OMPI", ""),

@@ -106,10 +106,10 @@ pub fn assert_childless() {
     assert_none_left(children);
 }
 
-/// Waits until `look` finds nothing any more.
+/// Waits until `look` returns an empty list.
 ///
 /// # Panics
-/// Where it still finds something after [`GONE_WITHIN`]; it names them.
+/// Where it still returns processes after [`GONE_WITHIN`]; it names them.
 pub fn assert_none_left(look: impl Fn() -> Vec<(u32, String)>) {
     let deadline = Instant::now() + GONE_WITHIN;
     loop {

@@ -147,7 +147,7 @@ impl Neighbour {
         path
     }
 
-    /// Gives a file or folder to a user.
+    /// Makes a user the owner of a file or folder.
     ///
     /// # Panics
     /// Where that is impossible.
@@ -281,7 +281,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// A file that is there if something was executed.
+/// A file that exists if a planted program was executed.
 #[derive(Clone, Debug)]
 pub struct Marker(PathBuf);
 

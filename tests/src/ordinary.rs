@@ -16,7 +16,7 @@ use crate::sdm::Sdm;
 /// User id of `nobody`, which every machine has and under which root runs programs. The group has the same number.
 pub const USER: u32 = 65534;
 
-/// Has a command run by the ordinary user where this is root.
+/// Makes a command run as the ordinary user where this process is root.
 pub fn lower(command: &mut Command) -> &mut Command {
     if geteuid().is_root() {
         // Further groups go with the user id.
@@ -25,7 +25,7 @@ pub fn lower(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Gives a file or folder of root's to the ordinary user.
+/// Makes the ordinary user the owner of a file or folder of root's.
 ///
 /// # Panics
 /// Where root cannot.

@@ -24,16 +24,16 @@ pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A folder of its own under the temporary one; goes when it is dropped.
+/// A separate folder under the temporary one. Drop removes it.
 pub struct Place {
     directory: PathBuf,
 }
 
 impl Place {
-    /// A new one.
+    /// A new place.
     ///
     /// # Panics
-    /// Where there can be none.
+    /// Where it cannot be created.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
@@ -77,7 +77,7 @@ impl Place {
         self.compile_with(name, compiler, &["-g"])
     }
 
-    /// The same with options of its own.
+    /// The same with additional compiler options.
     ///
     /// # Panics
     /// Where that fails; a missing compiler is named.

@@ -30,13 +30,13 @@ pub fn of(pid: u32) -> Process {
     proc::of(pid.cast_signed())
 }
 
-/// The kernel's name of a process; empty where it is gone.
+/// The kernel's name of a process; empty where the process does not exist.
 #[must_use]
 pub fn name(pid: u32) -> String {
     of(pid).name().unwrap_or_default()
 }
 
-/// The parent of a process, absent where that is gone.
+/// The parent of a process; `None` where the process does not exist.
 #[must_use]
 pub fn parent(pid: u32) -> Option<u32> {
     let parent = of(pid).stat().ok()?.parent()?;
@@ -105,10 +105,10 @@ pub fn sleeps_in(thread: &Process) -> Option<(i64, [u64; 6])> {
     call.filter(|_| thread.state() == Some(State('S')))
 }
 
-/// Waits until a process is in one of these states, as `/proc/PID/stat` calls them by letters, or is gone.
+/// Waits until a process is in one of these states, given by the letters of `/proc/PID/stat`, or does not exist.
 ///
 /// # Panics
-/// Where that does not come about.
+/// Where that does not happen in time.
 pub fn wait_state(pid: u32, states: &str) {
     let begin = Instant::now();
     let state = || of(pid).state();

@@ -56,10 +56,10 @@ impl Questions {
         self.is_granted = true;
     }
 
-    /// Enters a line that the session is given.
+    /// Records a line that the session is given.
     ///
     /// # Panics
-    /// Where it asks what was asked before.
+    /// Where it repeats an earlier question.
     pub fn enter(&mut self, line: &str) {
         let words = line.trim();
         let bare = match words.strip_prefix('[') {

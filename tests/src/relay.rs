@@ -13,7 +13,7 @@ const RELAY: &str = include_str!("../fixtures/gdb_relay.py");
 /// The point at which a gdb is held: the `number`th command that matches `pattern`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hold {
-    /// True where the answer is held, false where gdb is not given the command.
+    /// True to hold the answer; false to hold the command before gdb gets it.
     pub is_answer: bool,
     /// From 1 on.
     pub number: usize,
@@ -22,7 +22,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// At the first command that gdb is given.
+    /// Holds the first command for gdb.
     #[must_use]
     pub fn first() -> Self {
         Self::command(1, "")
@@ -98,10 +98,10 @@ impl Relay {
         pid.parse().expect("a pid")
     }
 
-    /// Lets it go on.
+    /// Releases gdb.
     ///
     /// # Panics
-    /// Where that cannot be said.
+    /// Where the release cannot be sent.
     pub fn release(&self) {
         fs::write(self.0.join("go"), "").expect("a file");
     }

@@ -36,7 +36,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Connects once there is a listener: the socket's file exists a moment before.
+/// Connects once there is a listener: the socket's file appears a moment earlier.
 ///
 /// # Panics
 /// Where there is none within [`BOUND`].
@@ -80,7 +80,7 @@ pub fn evaluate(expression: &str) -> Command {
     }
 }
 
-/// A command that names who is missing after `wait`.
+/// Options of a command that reports missing tasks after `wait`.
 #[must_use]
 pub fn within(wait: Duration) -> SendOptions {
     SendOptions {
@@ -95,7 +95,7 @@ pub struct Run {
     pub session: Session,
     /// State of every command's destinations.
     pub ledgers: BTreeMap<CommandId, Ledger>,
-    /// The last word on each task's reachability, where there was one.
+    /// The last reported reachability of each task, if any.
     pub health: BTreeMap<TaskId, Health>,
     /// Messages about reachability, in order.
     pub health_words: Vec<String>,
@@ -157,10 +157,10 @@ impl Run {
         self.session.tasks().clone()
     }
 
-    /// The process of a server.
+    /// Pid of a server.
     ///
     /// # Panics
-    /// Where it is not there.
+    /// Where it does not exist.
     #[must_use]
     pub fn server(&self, number: u32) -> u32 {
         let servers = processes::servers(&self.mark);
@@ -188,10 +188,10 @@ impl Run {
         id
     }
 
-    /// Takes and enters one event.
+    /// Takes one event and enters it into the ledgers.
     ///
     /// # Panics
-    /// Where none comes within the bound, or it breaks the law.
+    /// Where none arrives within the bound, or it violates the accounting law.
     pub fn turn(&mut self, what_for: &str) {
         let event = self
             .session
@@ -279,8 +279,8 @@ impl Run {
         })
     }
 
-    /// Ends the session while another one of this test goes on; the end of the other one checks that nothing is
-    /// left of both.
+    /// Ends the session while another one of this test continues. The end of the other one checks that no process
+    /// of both is left.
     ///
     /// # Panics
     /// Where it does not end well.

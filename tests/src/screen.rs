@@ -9,7 +9,7 @@ use sdm_idset::IdSet;
 
 use crate::run::BOUND;
 
-/// Text that grows until its writer is gone.
+/// Text that grows until its writer ends.
 #[derive(Clone, Default)]
 pub struct Screen(Arc<(Mutex<Seen>, Condvar)>);
 

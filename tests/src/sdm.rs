@@ -39,9 +39,9 @@ pub struct Running<'a> {
 pub struct Done {
     /// Its exit code; absent where a signal ended it.
     pub code: Option<i32>,
-    /// All of its standard output.
+    /// The whole standard output.
     pub out: String,
-    /// All of its standard error.
+    /// The whole standard error.
     pub err: String,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Sdm<'a> {
         self
     }
 
-    /// Takes commands from [`Running::ask`].
+    /// Makes `sdm` read its commands from [`Running::ask`].
     #[must_use]
     pub fn talk(mut self) -> Self {
         self.command.stdin(Stdio::piped());

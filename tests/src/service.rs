@@ -22,7 +22,7 @@ use crate::{binaries, parts, processes};
 
 /// The kernel's name of a keeper's process.
 pub const KEEPER: &CStr = c"sdm-keeper";
-/// The process with whose end services end: `scripts/test`, or whatever runs the tests.
+/// Environment variable with the process whose end ends the services: `scripts/test`, or another runner of the tests.
 pub const RUN_VARIABLE: &str = "SDM_TEST_RUN";
 /// Environment variable in which the test runner passes the test's group.
 const GROUP_VARIABLE: &str = "NEXTEST_TEST_GROUP";
@@ -33,7 +33,7 @@ pub struct Service {
     name: &'static str,
     script: &'static str,
     tools: &'static [&'static str],
-    /// Names of its own processes that come and go.
+    /// Names of the service's own processes that start and end by themselves.
     daemons: &'static [&'static str],
 }
 
@@ -91,7 +91,7 @@ impl Service {
         self.record().with_extension("socket")
     }
 
-    /// Has its keeper renew it: whether it is as new.
+    /// Makes the keeper reset the service; returns whether that worked.
     fn renew(&self) -> bool {
         let mut said = String::new();
         let asked = UnixStream::connect(self.socket());
@@ -282,7 +282,7 @@ impl Kept {
     }
 }
 
-/// The process with whose end services end.
+/// The process whose end ends the services.
 fn owner() -> u32 {
     let told = std::env::var(RUN_VARIABLE).ok();
     let told = told.and_then(|pid| pid.parse().ok());

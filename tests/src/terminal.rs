@@ -133,7 +133,7 @@ impl<'a> Terminal<'a> {
         }
     }
 
-    /// Gives the terminal another size.
+    /// Changes the size of the terminal.
     ///
     /// # Panics
     /// Where it is gone.
@@ -151,7 +151,7 @@ impl<'a> Terminal<'a> {
         self.child.process_id().expect("a pid")
     }
 
-    /// All bytes that came so far.
+    /// All received bytes so far.
     #[must_use]
     pub fn raw(&self) -> String {
         self.screen.raw()
@@ -225,7 +225,7 @@ impl<'a> Terminal<'a> {
         self.child.kill().expect("it is there");
     }
 
-    /// The same with all bytes that came, styles included.
+    /// The same with all received bytes, styles included.
     ///
     /// # Panics
     /// Where it does not end.
@@ -235,8 +235,8 @@ impl<'a> Terminal<'a> {
         (code, screen.raw())
     }
 
-    /// Waits for the end of `sdm` on this terminal, whatever goes on elsewhere; gives its exit code
-    /// and all that was on the screen.
+    /// Waits for the end of `sdm` on this terminal; its session may continue elsewhere. Returns the exit code and
+    /// all text of the screen.
     ///
     /// # Panics
     /// Where it does not end.

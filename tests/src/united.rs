@@ -44,8 +44,8 @@ enum Kind {
     Event,
 }
 
-/// The screen with each line about output or events in a run once for all its tasks, as if
-/// all had come at the same time. The order of each task's output and events is kept.
+/// The screen, with equal lines of several tasks about output or events of a run joined to one line, as if all had
+/// arrived at the same time. The order of each task's output and events is kept.
 #[must_use]
 pub fn united(screen: &str) -> String {
     let mut kept: Vec<Entry> = Vec::new();

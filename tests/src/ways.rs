@@ -153,7 +153,7 @@ pub fn in_job_of(ranks: usize, case: Case) -> Case {
 /// Expectation for a way.
 #[derive(Clone, Copy, Debug)]
 pub enum Expect {
-    /// This diagnosis.
+    /// This diagnosis is expected.
     Case(Case),
     /// A verdict that proves nothing, and accuses no rank.
     Innocent(&'static str),
@@ -203,7 +203,7 @@ impl Expect {
     }
 }
 
-/// All ways, as they are in a job of so many ranks.
+/// All cases for a job of `ranks` ranks.
 pub fn all(ranks: usize) -> impl Iterator<Item = Expect> {
     let cases = HANGS.iter().chain(OUTSIDE);
     let cases = cases.map(move |case| Expect::Case(in_job_of(ranks, *case)));

@@ -13,7 +13,7 @@ use sdm_idset::IdSet;
 use super::messages::{ME, answer, command};
 use crate::meter::{Round, metered};
 
-/// The key of a session of its own.
+/// A link configuration with a new session key.
 pub(super) fn link_config() -> Result<LinkConfig> {
     Ok(LinkConfig::new(SessionKey::draw()?, draw_session_id()?))
 }

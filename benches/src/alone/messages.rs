@@ -47,7 +47,7 @@ pub(super) fn init(children: u32) -> Message {
     }))
 }
 
-/// A command to a member with so many children and to them.
+/// A command to a member and its `children` children.
 pub(super) fn command(id: u32, children: u32) -> Message {
     Message::Command(CommandMessage {
         id: CommandId(id.into()),
@@ -111,7 +111,7 @@ struct AloneMessages {
     sent: Vec<(LinkId, Message)>,
 }
 
-/// The node with so many children.
+/// A round of a node with `children` children.
 pub(super) fn node(children: u32) -> Result<Round> {
     let now = Instant::now();
     let mut alone = AloneMessages {

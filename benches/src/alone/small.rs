@@ -65,7 +65,7 @@ pub(super) fn odd() -> IdSet {
     (1..1_000_000).step_by(2).map(TaskId).collect()
 }
 
-/// About half of a million, spread without order.
+/// About half of a million ids, at random.
 pub(super) fn half() -> IdSet {
     let scattered = |id: &u32| id.wrapping_mul(0x9e37_79b9).count_ones() & 1 == 0;
     (0..1_000_000).filter(scattered).map(TaskId).collect()

@@ -147,7 +147,7 @@ impl Drop for Crowd {
     }
 }
 
-/// Runs a command in a process of its own, whose children are that command's alone.
+/// Runs a command in a separate process, so that the process's children are those of the command only.
 fn apart(words: Vec<OsString>) -> Result<(Duration, u64)> {
     let own = std::env::current_exe().context("find this program")?;
     let output = Command::new(own).arg("--once").args(&words).output();

@@ -39,7 +39,7 @@ const WARM_UP: u32 = 10;
 /// The length of a command's payload and of its answer's.
 const PAYLOAD_BYTES: usize = 200;
 
-/// One count and how much more it may become.
+/// A count, with the maximum by which it may grow.
 struct Count {
     name: String,
     value: f64,

@@ -91,7 +91,7 @@ fn main() -> Result<()> {
 struct Seen {
     /// From the client's last word to the stop.
     stopped: Duration,
-    /// From there to the threads, the call stack and the variables.
+    /// From the stop until the threads, the call stack and the variables have arrived.
     filled: Duration,
     threads: usize,
     /// Bytes received for the stop and the threads, and for the requests after them.

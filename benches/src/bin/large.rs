@@ -19,7 +19,7 @@ use sdm_debug::command::{BacktraceSpec, BreakSpec, FrameSelect, StartSpec};
 /// The tests' program with large objects: 494,543 bytes each, as text.
 const DOMAIN: &str = "../../tests/fixtures/domain.cc";
 
-/// As a person asks for it.
+/// The command as a user would type it.
 const BT: &str = r#"-interpreter-exec console "bt""#;
 
 /// Shows frames with large objects, and looks at running ranks that have some

@@ -118,7 +118,7 @@ fn main() -> Result<()> {
     further.finish()
 }
 
-/// Each way of looking, in turns.
+/// Measures each way to take snapshots, in turns.
 fn rows(job: &Pauses, size: u32, rounds: usize) -> Result<Vec<Vec<String>>> {
     let mut taken = Way::ALL.map(|way| (way, Vec::new(), Vec::new()));
     for _ in 0..rounds {
@@ -218,7 +218,7 @@ fn again(job: &Pauses, size: u32) -> Result<Vec<String>> {
     ])
 }
 
-/// One look: how long it took, and the looker's processor time from its start on.
+/// Takes one snapshot. Returns its duration, and the looker's total processor time since its start.
 fn look(looker: &mut Looker, number: u64, pids: &[i32]) -> Result<(Duration, Duration)> {
     let began = Instant::now();
     looker.ask(began, number, pids.to_vec(), Question::Stacks);

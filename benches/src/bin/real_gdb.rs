@@ -159,7 +159,7 @@ impl Parties {
     }
 }
 
-/// One program at one size.
+/// The benchmark of one program at one size.
 struct Bench<'a> {
     arguments: &'a Arguments,
     name: &'a str,

@@ -34,7 +34,7 @@ enum Layout {
     Alike,
     /// A node fills before the next.
     Block,
-    /// One on each node, then the next.
+    /// Round robin: one process on each node, then the next.
     Cyclic,
 }
 

@@ -27,7 +27,7 @@ use sdm_view::render::Names;
 static ALLOCATOR: Counted = Counted;
 
 const TASKS: u32 = 10_000;
-/// So many places, and so many values of a variable.
+/// Number of places, and of distinct values of a variable.
 const PLACES: u32 = 500;
 const NODES: u32 = 10_000;
 const PROCESSES: u32 = 1_000_000;
@@ -112,7 +112,7 @@ fn set(from: u32, step: u32, below: u32) -> IdSet {
     (from..below).step_by(step as usize).map(TaskId).collect()
 }
 
-/// 10,000 tasks in 500 places, each with a value of its own there.
+/// A board of 10,000 tasks in 500 places, each place with a value of its own.
 fn board(shift: u32) -> Board {
     let mut children = Vec::new();
     let mut values = Vec::new();

@@ -1,4 +1,4 @@
-//! Feeds every decoder so many inputs that are almost right; `scripts/fuzz` calls it.
+//! Runs every decoder on many slightly invalid inputs; `scripts/fuzz` calls it.
 //!
 //! usage: `hammer [--executions N] [--seed S] [TARGET...]`, `hammer --input FILE TARGET`
 

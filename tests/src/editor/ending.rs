@@ -25,7 +25,7 @@ impl Editor<'_> {
         self.finish()
     }
 
-    /// `disconnect`, and the end of the adapter, while its session goes on elsewhere.
+    /// `disconnect`, and the end of the adapter, while its session continues elsewhere.
     ///
     /// # Panics
     /// Where it does not end.

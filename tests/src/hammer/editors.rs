@@ -86,7 +86,7 @@ const MOVE: Requests = &[
     ("disconnect", r#"{"terminateDebuggee":true}"#),
 ];
 
-/// One that attaches.
+/// Requests of an editor that attaches.
 const ATTACH: Requests = &[
     ("initialize", "{}"),
     ("attach", r#"{"target":"4711","scope":"class"}"#),

@@ -181,7 +181,7 @@ type Needs = BTreeMap<Module, BTreeSet<Module>>;
 /// A path of a `use` or an expression, word for word.
 type Words = Vec<String>;
 
-/// One module's text, as far as paths go.
+/// The paths in one module's text.
 #[derive(Default)]
 struct Paths {
     /// The path of each imported name.

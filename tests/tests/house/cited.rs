@@ -108,7 +108,7 @@ fn wrong(cited: &str, sources: &[PathBuf]) -> Option<String> {
         .and_then(|_| missing("such test"))
 }
 
-/// Whether there is such a path from the root; a `*` in its last part matches anything.
+/// Whether this path exists below the root; a `*` in its last part matches anything.
 fn is_there(place: &str) -> bool {
     let path = root().join(place);
     let Some((before, after)) = place
@@ -126,7 +126,7 @@ fn is_there(place: &str) -> bool {
     })
 }
 
-/// Whether `link::tests` or `link::tests::control_overtakes_bulk` is there; nothing for anything else.
+/// Whether `link::tests` or `link::tests::control_overtakes_bulk` exists; `None` for any other text.
 fn module_tests(cited: &str, sources: &[PathBuf]) -> Option<bool> {
     let (module, test) = match cited.split_once("::tests") {
         Some((module, "")) => (module, None),

@@ -109,7 +109,7 @@ fn is_method(line: &str) -> bool {
     rest.starts_with("fn ")
 }
 
-/// For whom an `impl` is that is of no trait.
+/// The type of an `impl` that is not of a trait.
 fn implemented(head: &str) -> Option<&str> {
     let mut rest = head.strip_prefix("impl")?;
     if rest.split(" where ").next()?.contains(" for ") {

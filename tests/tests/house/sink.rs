@@ -14,7 +14,7 @@ const WAYS_AROUND: [&str; 7] = [
     "STDOUT_FILENO",
 ];
 
-/// Files that may use them: the sinks, and files that write nothing to a person.
+/// Files that may use these calls: the sinks, and files that write nothing for the user.
 const ALLOWED: [(&str, &str); 15] = [
     ("sdm/src/sys.rs", "asks whether there is a standard output"),
     ("sdm-bootstrap/src/log.rs", "one line of the log, escaped"),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// One file.
+/// A source file.
 pub(super) struct Source {
     /// The folder of its crate: `sdm-core`.
     pub(super) member: String,

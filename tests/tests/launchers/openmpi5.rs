@@ -94,7 +94,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A helper that dies while it asks costs the job nothing, and who asks next is answered.
+/// A helper that is killed during its query costs the job nothing, and the next query is answered.
 fn kill_the_helper(mpi: &Path, server: u32) {
     let mut asking = helper(&library(mpi), server);
     let mut asking = asking.stdout(Stdio::null()).spawn().expect("it runs");
@@ -192,7 +192,7 @@ fn has_unread(pid: u32) -> bool {
     })
 }
 
-/// As `prterun` does now and then, which waits for a lock in memory that it has given back.
+/// Script in place of a `prterun` that never ends: the real one sometimes waits for a lock in freed memory.
 const NEVER_ENDS: &str = r#"#!/bin/sh
 if [ "$1" = --version ]; then echo 'mpirun (Open MPI) 5.0.11'; exit; fi
 trap '' TERM

@@ -5,7 +5,7 @@ use sdm_tests::ordinary;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Done;
 
-/// The launcher of a program, and who compiles that.
+/// Launchers, each with the compiler of its programs.
 const LAUNCHERS: [(&str, Compiler); 3] = [
     ("local", Compiler::C),
     ("mpirun", Compiler::OpenMpi),

@@ -1,4 +1,4 @@
-//! MPI programs without a launcher of MPI: SDM gives them a PMIx server of its own.
+//! MPI programs without a launcher of MPI: SDM runs a PMIx server for them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

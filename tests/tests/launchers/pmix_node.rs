@@ -12,7 +12,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm, command};
 
-/// Ranks of a session whose server is to be the node's own; they wait until there is a file.
+/// Ranks of a session whose server is to be the node's own; they wait until the file `go` exists.
 fn session<'a>(place: &'a Place, tmp: &Path, held: &Path, go: &Path) -> Running<'a> {
     let sdm: Sdm<'a> = ordinary::run(place, 1)
         .env("TMPDIR", tmp)

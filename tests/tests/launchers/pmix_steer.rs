@@ -29,7 +29,8 @@ fn begun(command: &mut Command) -> Child {
     piped.spawn().expect("sdm")
 }
 
-/// A job of ranks that wait until the file is there, its name, and the pid of its PMIx server: other tests have servers too.
+/// A job of ranks that wait until the file exists, its name, and the pid of its PMIx server: other tests have
+/// servers too.
 struct Job<'a> {
     place: &'a Place,
     sdm: Running<'a>,

@@ -12,7 +12,7 @@ use sdm_tests::place::Place;
 use sdm_tests::processes;
 use sdm_tests::run::until;
 
-/// A job of two ranks that ends with 3 once there is a file.
+/// A job of two ranks that ends with code 3 once a file exists.
 struct Job {
     prterun: Child,
     end: PathBuf,
@@ -81,7 +81,7 @@ impl Drop for Job {
     }
 }
 
-/// With the server's own folder for its files, as `sdm` starts it.
+/// The helper as `sdm` starts it, with the server's own folder for its files.
 fn tool(mpi: &Path, place: &Place, server: u32) -> Command {
     let mut tool = Command::new(sdm_tests::binaries::folder().join("sdm-pmix"));
     tool.arg(mpi.join("lib/openmpi/libpmix.so.2"))

@@ -1,4 +1,4 @@
-//! `sdm profile` of jobs whose ranks are known to be in which functions.
+//! `sdm profile` of jobs whose ranks run in known functions.
 
 use std::fs;
 

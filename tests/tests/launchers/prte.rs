@@ -33,7 +33,8 @@ impl Prte {
         Some(Self { shell, server })
     }
 
-    /// Starts a job that writes `hi` again and again until there is a file of this name, and ends with 3; gives its name.
+    /// Starts a job that prints `hi` again and again until a file of this name exists, and ends with 3. Returns the
+    /// job's name.
     fn job(&self, count: u32, until: &str) -> String {
         let until = self.shell.place.path().join(until);
         let script = format!(
@@ -78,7 +79,7 @@ impl Drop for Prte {
     }
 }
 
-/// A command that goes on.
+/// A command that runs until it is ended.
 struct Watched {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -119,7 +120,7 @@ impl Watched {
     }
 }
 
-/// Each verb, at a foreign server; earlier tools are not listed as jobs.
+/// Each verb of `sdm pmix` at a foreign server; earlier tools are not listed as jobs.
 #[test]
 fn every_verb_works_at_a_prte() {
     let Some(prte) = Prte::start() else { return };

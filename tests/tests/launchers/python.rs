@@ -117,7 +117,7 @@ fn hangs(place: &Place, way: &str) -> bool {
         .any(|pid| processes::name(pid).starts_with("python") && hang_of_python(pid) == Some(way))
 }
 
-/// Between a rank's own function and MPI's there are functions of mpi4py, whose arguments are others.
+/// Between a rank's own function and MPI's are functions of mpi4py, whose arguments differ.
 #[test]
 fn arguments_of_a_call_are_those_that_mpi_was_given() {
     if !has_mpi4py() {

@@ -33,7 +33,7 @@ fn master() -> u32 {
     master.expect("it is up")
 }
 
-/// Something that only Grid Engine's managers may do.
+/// Runs a command that only Grid Engine's managers may run.
 fn as_manager(words: &[&str]) {
     let pid = fs::read_to_string(PID).expect("it is up");
     let mut command = Command::new("nsenter");

@@ -28,7 +28,7 @@ gdb.pretty_printers.append(look_up)
 /// Part of SDM's message about each file that is not loaded.
 const REFUSAL: &str = "is not loaded: ";
 
-/// A text whose lines are not broken.
+/// A text without its line breaks.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -139,7 +139,7 @@ fn srun_holds_its_tasks_until_they_are_attached_to() {
     control::held_ranks_end_well(&place, Compiler::Mpich, &sdm);
 }
 
-/// No job of ours stays in the queue; one whose `sdm` was killed takes Slurm a moment.
+/// Checks that no job of ours is in the queue. If its `sdm` was killed, Slurm needs a moment.
 fn assert_queue_is_empty() {
     let deadline = Instant::now() + BOUND;
     loop {

@@ -13,7 +13,7 @@ const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its n
 
 const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
 
-/// Something that only root may do.
+/// Runs `scontrol`, for actions that only root may do.
 fn scontrol(words: &[&str]) {
     let mut command = Process::new("scontrol");
     let status = command.args(words).env("SLURM_CONF", CONFIG).status();

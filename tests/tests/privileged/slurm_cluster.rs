@@ -36,7 +36,7 @@ fn listed(shell: &Shell, line: &str, part: &str) {
     assert_eq!(wide, None, "{line}");
 }
 
-/// Something that only root may do.
+/// Runs `scontrol`, for actions that only root may do.
 fn scontrol(words: &[&str]) {
     let mut command = Command::new("scontrol");
     let status = command.args(words).env("SLURM_CONF", CONFIG).status();

@@ -31,7 +31,7 @@ fn stacks(folder: &Folder, target: &str) -> Output {
     command.output().expect("unshare runs")
 }
 
-/// Submits a job, and waits until so many of its steps say that their ranks are held.
+/// Submits a job, and waits until `steps` of its steps report that their ranks are held.
 fn submit(folder: &Folder, options: &[&str], script: &str, steps: usize) {
     let out = folder.0.join(format!("out{}", options.concat()));
     let mut command = Command::new("sbatch");

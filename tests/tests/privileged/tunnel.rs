@@ -54,7 +54,7 @@ impl Server {
         Self { sshd, folder }
     }
 
-    /// Makes `ssh` mean a real ssh with our configuration.
+    /// Puts an `ssh` first on `PATH` that runs the real ssh with the test's configuration.
     fn put_on_path(&self) {
         let script = format!(
             "#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n",

@@ -1,5 +1,4 @@
-//! A stopped server whose children run: the prompt comes back, the children answer, and late answers
-//! are marked as late.
+//! A stopped server whose children run: the prompt returns, the children answer, and late answers are marked as late.
 
 use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};

@@ -1,4 +1,4 @@
-//! Members that a person starts, one command after the other, at a person's speed.
+//! Members that the user starts, one command after the other, at the speed of typing.
 
 use std::fs;
 use std::io::{Read, Write};

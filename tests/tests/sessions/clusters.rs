@@ -1,4 +1,4 @@
-//! Clusters, from their definition to the end of their jobs, as a person has them at a shell.
+//! Clusters, from their definition to the end of their jobs, as a user controls them from a shell.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

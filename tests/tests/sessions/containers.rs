@@ -36,7 +36,7 @@ fn can_be_had() -> bool {
     can
 }
 
-/// A container whose two processes run a program that is nowhere but in there.
+/// A container with two processes, whose program exists only inside.
 fn container(program: &Path) -> (Child, Vec<u32>) {
     let script = "mount -t tmpfs none /mnt && cp \"$0\" /mnt/inside || exit 1\n/mnt/inside &\n/mnt/inside &\n\
                   echo ready; wait";

@@ -5,7 +5,7 @@ use std::fs;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
-/// To where all arrays of `cells` are filled, each rank with a number of its own.
+/// Commands up to the line where all arrays of `cells` are filled, with different numbers on each rank.
 const FILLED: [&str; 6] = [
     "[1] set var rank = 1",
     "[2] set var rank = 2",
@@ -111,7 +111,7 @@ fn numbers_are_lines_in_characters() {
     done.expect("plot many[0:7]", many);
 }
 
-/// To where each rank has its values by reference.
+/// Commands up to the line where each rank has its values by reference.
 const REFERRED: [&str; 4] = [
     "[1] set var rank = 1",
     "[2] set var rank = 2",

@@ -1,4 +1,4 @@
-//! Whatever is killed from outside, nothing of the session is left after ten seconds.
+//! Whatever process is killed from outside, no process of the session is left after ten seconds.
 
 use nix::sys::signal::Signal;
 use sdm_tests::leftovers;

@@ -1,4 +1,4 @@
-//! The example of a front-end of its own.
+//! The example program of a separate front-end.
 
 use std::process::{Command, Output};
 

@@ -95,7 +95,7 @@ fn the_screen_and_the_prompt_alone_are_one_session() {
     quit(terminal);
 }
 
-/// As in any program that has the whole screen.
+/// Suspending, resizing and stopping work as in any full-screen program.
 #[test]
 fn it_is_suspended_resized_and_stopped() {
     let place = Place::new();

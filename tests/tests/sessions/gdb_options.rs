@@ -25,7 +25,7 @@ fn a_wrapper_and_settings_reach_every_gdb() {
     done.expect_part("continue", "ranks 0-1 (2): exited normally\n");
 }
 
-/// A printer as a group has one for its own types: here for `int`.
+/// A pretty-printer as a group of users might have for its own types: here for `int`.
 const PRINTER: &str = r#"
 import gdb
 class Counted(object):
@@ -68,7 +68,7 @@ fn printers_that_the_settings_name_are_loaded() {
     assert_eq!(done.code, Some(2), "{done}");
 }
 
-/// Makes a program's debug strings look as large as memory is nowhere.
+/// Makes a program's debug strings appear larger than any machine's memory.
 fn blow_up(program: &Path) {
     let mut bytes = fs::read(program).expect("it was compiled");
     let number = |at: usize, size: usize| {

@@ -16,7 +16,7 @@ fn the_sessions_of_the_tutorial_are_what_happens() {
     check("tutorial.md", &Place::new(), |_| {});
 }
 
-/// Every page is in the book, and every page of the book is there.
+/// Every page is in the book, and every page of the book exists.
 #[test]
 fn the_book_has_all_pages() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");

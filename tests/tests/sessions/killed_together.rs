@@ -27,10 +27,10 @@ const UNDOERS: [&str; 2] = ["sdm-server", "sdm-warden"];
 /// The test case of one seed.
 #[derive(Debug)]
 struct Cell {
-    /// Names of those who are killed, in their order; `sdm` is the front-end.
+    /// Program names of the processes to kill, in order; `sdm` is the front-end.
     killed: Vec<&'static str>,
     hold: Hold,
-    /// gdb goes on at that moment, and is not killed where it is held.
+    /// True where gdb is released at the held point before the kill.
     is_released: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whole sessions with real gdbs on this machine, as a person or a script has them.
+//! Whole sessions with real gdbs on this machine, as users and scripts run them.
 
 mod agents;
 mod all_at_once;

@@ -66,8 +66,8 @@ fn differences(place: &Place, rank: u32) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs it with and without SDM, and checks the differences on the last rank in addition to those that are always
-/// there.
+/// Runs the program with and without SDM, and checks the differences on the last rank. `expect` has those beyond
+/// the usual ones.
 fn check(launcher: &str, direct: &[&str], rank: u32, parent: &str, expect: &[&str]) -> Seen {
     let place = Place::new();
     let program = place.compile("sees", Compiler::C);

@@ -4,8 +4,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
 
-/// Lines in the order in which they were typed, whatever was done meanwhile: pasted at once, and
-/// typed while tasks run.
+/// Lines are executed in the order of typing: pasted at once, and typed while tasks run.
 #[test]
 fn what_is_typed_ahead_is_done_in_order() {
     let place = Place::new();

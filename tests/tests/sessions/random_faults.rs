@@ -40,12 +40,12 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Names of those that are debugged.
 const RANKS: [&str; 2] = ["work", "mpi_held"];
 
-/// One seed.
+/// The fault of one seed.
 #[derive(Debug)]
 struct Fault {
     used: Use,
     signals: Vec<Signal>,
-    /// Chooses among the processes that are there.
+    /// Number that selects among the existing processes.
     choice: u64,
     moment: Duration,
 }
@@ -100,7 +100,7 @@ fn reap(known: &[u32]) {
     }
 }
 
-/// A process that is there before `sdm` is, and waits for its input.
+/// A process that runs before `sdm`, and waits for its input.
 struct Debugged {
     child: Child,
     before: Look,
@@ -173,7 +173,7 @@ fn wait_for(bound: Duration, holds: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Strikes some of the processes that are there; gives their names.
+/// Applies the fault to some of the existing processes; returns them.
 fn strike(fault: &Fault, front_end: u32) -> Vec<(u32, String, Signal)> {
     let mut rng = Rng::new(fault.choice);
     let mut struck = Vec::new();

@@ -123,7 +123,7 @@ fn a_script_runs_an_mpi_job_again() {
     }
 }
 
-/// Watchpoints for reading and for any access are there again, before the program runs.
+/// Read and access watchpoints exist again before the program runs.
 #[test]
 fn what_is_watched_is_watched_again() {
     let place = Place::new();

@@ -90,7 +90,7 @@ const WATCHED: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::
 /// The disturbance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Blow {
-    /// A person types Ctrl-C.
+    /// The user types Ctrl-C.
     Interrupt,
     /// gdb is killed, by a user or by the system for lack of memory.
     KillGdb,
@@ -99,7 +99,7 @@ enum Blow {
 }
 
 impl Blow {
-    /// The exit code where it came in time.
+    /// The exit code of `sdm` if the blow came before its end.
     fn code(self) -> i32 {
         match self {
             Self::Interrupt => 130,

@@ -87,7 +87,7 @@ fn a_killed_gdb_is_no_end_in_one_place() {
     assert_eq!(process.wait().expect("it is a child").code(), Some(0));
 }
 
-/// The times that a process has gone to sleep.
+/// Number of times that a process has gone to sleep.
 fn sleeps(pid: u32) -> u64 {
     let status = processes::of(pid).status().expect("it lives");
     let number = status.number("voluntary_ctxt_switches");

@@ -9,7 +9,7 @@ use sdm_tests::{binaries, leftovers, processes};
 
 const _: () = sdm_tests::run::test_group("crowded", "70 servers");
 
-/// Runs `sdm emulate` in a folder of its own; nothing started there may be left.
+/// Runs `sdm emulate` in a folder of its own, and checks that no process of it is left.
 fn emulate(name: &str, args: &[&str]) -> Output {
     let mark = folder(name);
     let mut command = Command::new(binaries::folder().join("sdm"));

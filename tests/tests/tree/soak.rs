@@ -19,7 +19,7 @@ use sdm_tests::terminal::Terminal;
 const SERVERS: u32 = 32;
 /// The time of all sessions together, in seconds, where `SDM_SOAK_SECONDS` gives none.
 const SECONDS: u64 = 120;
-/// The longest that one session goes on.
+/// The longest duration of one session.
 const SESSION_MAX: Duration = Duration::from_secs(1800);
 /// Maximum number of servers killed in one session, so that some are left in the end.
 const KILLS_MAX: usize = 8;
@@ -73,7 +73,7 @@ impl<'a> Soak<'a> {
         soak
     }
 
-    /// The terminal; opens a new one where there was none.
+    /// The terminal; a new one is opened where there is none.
     fn terminal(&mut self) -> &mut Terminal<'a> {
         let place = self.place;
         self.terminal.get_or_insert_with(|| {

@@ -68,7 +68,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// Takes the next event; false where none comes in time.
+    /// Takes the next event; false where none arrives in time.
     fn turn(&mut self, run: &mut Run, wait: Duration) -> bool {
         let Some(event) = run.session.next_event(Some(wait)) else {
             return false;

@@ -60,7 +60,7 @@ fn a_start_that_fails_names_the_server() {
 const NOT_THERE: &str = "[ $id = 4 ] && { echo SDM1 server=4 host=here port=1 pid=$$ \
                          addresses=127.0.0.1; exec sleep 1000; }";
 
-/// One that announces itself where another listens.
+/// Script of a server that announces a port at which another server listens.
 fn elsewhere(port: u16) -> String {
     format!(
         "[ $id = 4 ] && {{ echo SDM1 server=4 host=here port={port} pid=$$ addresses=127.0.0.1; \
@@ -86,7 +86,7 @@ fn a_server_that_cannot_be_reached_is_named_with_where_and_why() {
     other.close();
 }
 
-/// As [`refused`], while another session goes on.
+/// As [`refused`], while another session continues.
 fn refused_beside(lines: &str, other: &mut Run) -> SessionError {
     let before = leftovers::children().len();
     let disturbed = Disturbed::new(lines);

@@ -1,4 +1,4 @@
-//! Strangers at a server's port, of every kind, while the session goes on.
+//! Strangers at a server's port, of every kind, while the session continues.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -135,7 +135,7 @@ fn front_end(epoch: u32) -> Hello {
     }
 }
 
-/// The first bytes of someone who connects.
+/// The first bytes of a connecting member.
 fn first_words(config: &LinkConfig) -> Vec<u8> {
     let mut link = Link::initiate(Instant::now(), config, front_end(1 << 20));
     let mut bytes = Vec::new();

@@ -41,7 +41,7 @@ use crate::namespaces::Apart;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The exit code of a test that failed.
 const FAILED: u8 = 101;
-/// Has this program be the first process of a test's namespaces.
+/// Argument with which this program runs as the first process of a test's namespaces.
 const INSIDE: &str = "--inside";
 
 fn main() -> Result<ExitCode> {
@@ -91,7 +91,7 @@ fn supervise(program: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// As the first process of namespaces, with nothing yet in the folder.
+/// Runs a test as the first process of its namespaces; its folder is empty.
 fn inside(own: &Path, program: &Path, arguments: &[OsString]) -> Result<u8> {
     let user = ordinary_user(program);
     furnish(own, user)?;
@@ -117,7 +117,7 @@ fn become_user(user: Option<(Uid, Gid)>) -> Result<()> {
     Ok(())
 }
 
-/// Sets the process with whose end services end: the test runner, where the environment names no other one.
+/// Sets the environment variable with the process whose end ends the services: the test runner, if none is set.
 fn with_owner(mut command: Command) -> Command {
     if std::env::var_os(RUN_VARIABLE).is_none() {
         command.env(RUN_VARIABLE, nix::unistd::getppid().to_string());
@@ -190,7 +190,7 @@ impl OwnFolder {
     }
 }
 
-/// Makes a home and a temporary folder in a folder that is the test's.
+/// Creates a home and a temporary folder in the test's folder.
 fn furnish(own: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
     // Files that root prepares for the ordinary user, and files of that user's programs, are in root's folder.
     let (mode, temporary) = match user {
@@ -228,7 +228,7 @@ impl Drop for OwnFolder {
     }
 }
 
-/// Makes the folder of compiled programs, and gives it to the user.
+/// Creates the folder of compiled programs, owned by the user.
 fn fixtures_folder(program: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
     let Some(target) = program.ancestors().nth(3) else {
         return Ok(());

@@ -27,9 +27,9 @@ const MOUNTS: &str = r#"own=$1 && shift && mount -t tmpfs -o mode=0755 sdm "$own
 pub(crate) enum Apart {
     /// No isolation: other tests do not disturb it.
     No,
-    /// By namespaces.
+    /// Isolation by namespaces.
     Namespaces,
-    /// By a lock of the user's, as this user can have no namespaces.
+    /// Isolation by a lock for each user, where namespaces are not allowed.
     Lock(#[expect(dead_code, reason = "held until it is dropped")] Flock<File>),
 }
 

@@ -85,7 +85,7 @@ enum Verdict {
     Refused(String),
 }
 
-/// Absent bytes are those of a file that there has never been.
+/// Judges entries against the kept text; `None` for a file that never existed.
 fn judge(kept: Option<&str>, now: &[Entry], version: u8) -> Verdict {
     let text = written(now, version);
     let Some(kept) = kept else {

@@ -115,7 +115,7 @@ impl Ranks {
         self.0.iter().filter_map(since).collect()
     }
 
-    /// Ranks whose state in the kernel is one of these letters.
+    /// Ranks whose process state is one of these letters.
     pub(crate) fn in_state(&self, letters: &str) -> Vec<u32> {
         let is_there = |pid: &u32| {
             let state = processes::of(*pid).state();

@@ -231,7 +231,8 @@ fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
     let _done = sdm.finish();
 }
 
-/// A command on the host of a PMIx server, by its pid: the server listens on that host's loopback, and lets in its own user.
+/// A command on the host of a PMIx server, by its pid. The server listens on that host's loopback, and accepts only
+/// its own user.
 fn at_the_host_of(server: &str) -> Command {
     let mut command = Command::new("nsenter");
     command

@@ -68,7 +68,7 @@ fn break_at_work(number: u32) -> Command {
     })
 }
 
-/// Lets the task run and waits until it does; the number of the command.
+/// Lets the task run and waits until it does; returns the number of the command.
 fn running(stage: &mut Stage) -> u64 {
     let run = stage.send(Command::Continue);
     // This answer comes after gdb has let the task run.
@@ -77,7 +77,7 @@ fn running(stage: &mut Stage) -> u64 {
     run
 }
 
-/// Commands that need a process, whatever they do with it.
+/// All commands that need a process.
 fn needing_a_process() -> Vec<Command> {
     vec![
         Command::Continue,

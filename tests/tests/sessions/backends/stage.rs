@@ -120,7 +120,7 @@ impl Stage {
         self.check(start, "stopped: AtMain");
     }
 
-    /// Gives a command; its number.
+    /// Sends a command; returns its number.
     pub(super) fn send(&mut self, command: Command) -> u64 {
         self.commands += 1;
         let id = CommandId(self.commands);
@@ -130,32 +130,32 @@ impl Stage {
         self.commands
     }
 
-    /// Gives a command up.
+    /// Cancels a command.
     pub(super) fn cancel(&mut self, command: u64) {
         self.backend.cancel(self.now, CommandId(command));
         self.drain();
     }
 
-    /// The answer to a command, as it came.
+    /// The unchanged answer to a command.
     pub(super) fn answer(&mut self, command: u64) -> Result<Reply, Failure> {
         let what = format!("the answer to command {command}");
         self.wait(&what, |stage| stage.answers.remove(&command))
     }
 
-    /// Gives a command and waits for its answer.
+    /// Sends a command and waits for its answer.
     pub(super) fn ask(&mut self, command: Command) -> Result<Reply, Failure> {
         let command = self.send(command);
         self.answer(command)
     }
 
-    /// Gives a command whose answer is known.
+    /// Sends a command and checks its answer.
     pub(super) fn check(&mut self, command: Command, expect: &str) {
         let name = command.name();
         let answer = told(&self.ask(command));
         assert_eq!(answer, expect, "{name}");
     }
 
-    /// Gives a command that must fail with a code; the text differs between the backends.
+    /// Sends a command that must fail with a code; the text differs between the backends.
     pub(super) fn check_code(&mut self, command: Command, expect: &str) {
         let name = command.name();
         let answer = told(&self.ask(command));
@@ -202,7 +202,7 @@ impl Stage {
         }
     }
 
-    /// Lets the next thing happen.
+    /// Handles the next event or timer.
     fn turn(&mut self) {
         let timer = self.backend.poll_timeout();
         if self.watched.is_empty() {

@@ -1,5 +1,5 @@
-//! Every command of the protocol on real gdb, through the tree: on one task alone and on four, with
-//! the mistakes that a person makes. Equal tasks answer alike, so that each answer is one class.
+//! Every command of the protocol on real gdb, through the tree: on one task alone and on four, with common mistakes
+//! of users. Equal tasks answer alike, so that each answer is one class.
 
 mod rows;
 
@@ -19,7 +19,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::run::Run;
 use sdm_tests::sdm::command;
 
-/// A session, and which commands it has been given.
+/// A session, with the names of the commands that it has received.
 struct Tour {
     run: Run,
     to: IdSet,
@@ -50,7 +50,7 @@ impl Tour {
         self.run.send(&self.to, command, &SendOptions::default())
     }
 
-    /// Waits for the one answer that all have given, in words.
+    /// Waits for the answer, which must be equal for all tasks; returns it as text.
     fn answer(&mut self, id: CommandId, what: &str) -> String {
         let ledger = self.run.finish(id);
         // The first finished task may be reported first; all answers are equal.

@@ -1,4 +1,4 @@
-//! One rank in a session of its own, which joins the running one.
+//! One rank in an editor session of its own, which joins the running one.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{all_stopped, at_entry, configuration, joined, wait_for_output};
 
-/// A program that runs on its own, and an editor that has attached to it.
+/// A program that was started without SDM, and an editor that has attached to it.
 fn attached(place: &Place) -> (Child, Editor<'_>) {
     let work = place.compile("work", Compiler::C);
     let mut command = sdm_tests::sdm::command(place, &work);

@@ -64,7 +64,7 @@ fn joined<'a>(mut editor: Editor<'a>, asked: &Value) -> Editor<'a> {
     editor
 }
 
-/// Lets all run on from a thread, and gives the next stop.
+/// Runs all ranks by a command on a thread, and returns the next stop.
 fn go(editor: &mut Editor<'_>, command: &str, thread: &Value) -> Value {
     editor.forget("stopped");
     editor.ask(command, &json!({"threadId": thread}));

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use super::configuration;
 
-/// Bound of the bytes that a client that does not read can send before it is not read any more: the buffers of
-/// sockets and of a client, and much more than that.
+/// Upper bound for the bytes that a client without reading can send before the adapter stops reading: the buffers
+/// of sockets and of a client, with a large margin.
 const SAID_BYTES_MAX: usize = 256 << 20;
 /// Size of one of many repeated requests, in bytes.
 const REQUEST_BYTES: usize = 1 << 16;
@@ -156,8 +156,7 @@ fn readers_sleep(adapter: u32) -> bool {
     readers.all(|thread| thread.state() == Some(State('S')))
 }
 
-/// Sends more than the adapter reads from a client that does not read: unknown requests, each answered with its own
-/// name.
+/// Sends requests until the adapter stops reading: unknown ones, each answered with its own name.
 fn say_unread(adapter: u32, stream: &UnixStream) {
     stream.set_nonblocking(true).expect("a socket");
     let request = request(&"x".repeat(REQUEST_BYTES), &Value::Null);

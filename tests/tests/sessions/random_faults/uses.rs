@@ -40,7 +40,7 @@ pub(super) const USES: [Use; 14] = [
 ];
 
 impl Use {
-    /// Whether it is about a process that was there before.
+    /// Whether the use concerns a process that ran before.
     pub(super) fn attaches(self) -> bool {
         use Use as U;
         matches!(
@@ -138,7 +138,7 @@ impl Use {
         (lines.join("\n") + ends).into_bytes()
     }
 
-    /// Has it end in order; nothing where it ends by itself, or at the end of its input.
+    /// Input that ends the use in order; empty where it ends by itself, or at the end of its input.
     pub(super) fn farewell(self) -> &'static [u8] {
         match self {
             Self::Screen => b":quit\r",
