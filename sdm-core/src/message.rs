@@ -1,4 +1,5 @@
-//! The messages that members of the tree send one another. Their bytes are in [`crate::codec`]; nothing here is `usize`.
+//! The messages that members of the tree send one another. Their bytes are in [`crate::codec`]; nothing here is
+//! `usize`.
 
 mod exchange;
 

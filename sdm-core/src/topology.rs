@@ -225,8 +225,8 @@ fn by_host(home: &str, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
     keyed.into_iter().map(|(_, server)| server).collect()
 }
 
-/// Subtree sizes for servers grouped by host, those of `home` first: hosts form a binomial tree below the master, and the
-/// members of a host a tree of this fan-out below its first one, which is the master at `home`.
+/// Subtree sizes for servers grouped by host, those of `home` first: hosts form a binomial tree below the master, and
+/// the members of a host a tree of this fan-out below its first one, which is the master at `home`.
 fn host_counts(home: &str, fanout: u32, servers: &[PlanEntry]) -> Vec<u32> {
     let within = |members: usize| Topology::Kary(fanout).subtree_counts(members);
     let near = servers.iter().take_while(|server| server.host == home);

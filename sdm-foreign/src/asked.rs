@@ -1,8 +1,9 @@
 //! Protocol between a client and a tool process of ours (`sdm-pmix tool`), in the frames of [`wire`](crate::wire).
 //!
 //! The client begins with [`ToTool::Hello`]. The tool answers with [`FromTool::Hello`] once it is connected, or with
-//! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`Ask`] has a number, and its answer comes in parts.
-//! Nested PMIx values are sent as a flat list of [`Line`]s with their depth, so that no reader recurses.
+//! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`Ask`] has a number, and its
+//! answer comes in parts. Nested PMIx values are sent as a flat list of [`Line`]s with their depth, so that no reader
+//! recurses.
 
 use serde::{Deserialize, Serialize};
 

@@ -81,7 +81,8 @@ impl Keeper {
 
 /// Starts the keeper of this process's connections to a server. This process must have one thread.
 ///
-/// `held` is kept open as long as the keeper lives: others wait for it. `same_name` is for a server that knows all tools of ours by one name.
+/// `held` is kept open as long as the keeper lives: others wait for it. `same_name` is for a server that knows all
+/// tools of ours by one name.
 pub(crate) fn start(server: i32, held: RawFd, same_name: bool) -> Result<Keeper> {
     let own = std::process::id().cast_signed();
     // Both descriptors are opened here, before either pid can be reused.

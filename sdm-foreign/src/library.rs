@@ -111,8 +111,9 @@ impl Tool {
 
     /// Waits as long as the server is still on its way to its one job; `stays` is called where that is so.
     ///
-    /// A `prterun` takes the last tool that leaves it for the end of all its work: where it starts its daemons, and so has no job yet, it ends
-    /// a second later, and the user's job with it (Open MPI 5.0.11). It is waited for five minutes at most.
+    /// A `prterun` takes the last tool that leaves it for the end of all its work: where it starts its daemons, and so
+    /// has no job yet, it ends a second later, and the user's job with it (Open MPI 5.0.11). It is waited for five
+    /// minutes at most.
     pub(crate) fn wait_for_job(&self, stays: impl FnOnce()) {
         let Some(server) = self.of_one_job else {
             return;

@@ -1,7 +1,8 @@
 //! Messages between a server and the helper that loads an MPI library's own debug library (`sdm-pmix queues`).
 //!
-//! The server asks once ([`QueuesAsk`]) and the helper answers once ([`QueuesAnswer`]), each in a frame of [`wire`](crate::wire). The helper
-//! has the memory of the process as its standard output, for reading only, and the socket to the server as its standard input.
+//! The server asks once ([`QueuesAsk`]) and the helper answers once ([`QueuesAnswer`]), each in a frame of
+//! [`wire`](crate::wire). The helper has the memory of the process as its standard output, for reading only, and the
+//! socket to the server as its standard input.
 
 use serde::{Deserialize, Serialize};
 

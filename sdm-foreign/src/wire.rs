@@ -1,7 +1,7 @@
 //! Messages between a PMIx server of ours and the servers of a session, and the frames that they travel in.
 //!
-//! A frame is its length (4 bytes, little-endian, at most [`FRAME_BYTES_MAX`]) and a message in postcard's bytes. Both sides
-//! begin with a message that has the [`VERSION`].
+//! A frame is its length (4 bytes, little-endian, at most [`FRAME_BYTES_MAX`]) and a message in postcard's bytes. Both
+//! sides begin with a message that has the [`VERSION`].
 
 use std::path::PathBuf;
 

@@ -254,7 +254,8 @@ impl Controller {
         Some(tid)
     }
 
-    /// Commands that the client has sent by itself are owed an answer as well, but START_EVENTS, which is answered at its end.
+    /// Commands that the client has sent by itself are owed an answer as well, but START_EVENTS, which is answered at
+    /// its end.
     fn note_debts(&mut self, now: Instant) {
         let Some(client) = &self.client else {
             return;

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The folder with `sdm`, `sdm-master`, `sdm-server`, `sdm-pmix`, `sdm-agent` and `sdm-rm` of this build, and `examples` in it; built if they are not, but not where each
-/// test is a process of its own (`cargo nextest`): `scripts/test` has built them.
+/// The folder with `sdm`, `sdm-master`, `sdm-server`, `sdm-pmix`, `sdm-agent` and `sdm-rm` of this build, and
+/// `examples` in it; built if they are not, but not where each test is a process of its own (`cargo nextest`):
+/// `scripts/test` has built them.
 ///
 /// # Panics
 /// Where they cannot be built.

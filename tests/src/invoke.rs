@@ -1,4 +1,5 @@
-//! A GridRPC client's side of an invoke server: its three pipes, and the rules of order and time that clients depend on.
+//! A GridRPC client's side of an invoke server: its three pipes, and the rules of order and time that clients depend
+//! on.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,7 +1,8 @@
-//! The published schemas of the Debug Adapter Protocol, against which every message of every test is held, and of speedscope's files.
+//! The published schemas of the Debug Adapter Protocol, against which every message of every test is held, and of
+//! speedscope's files.
 //!
-//! The validator is compiled in by the feature `full`, for the part `editors` of `scripts/test --full`; without it every
-//! message passes.
+//! The validator is compiled in by the feature `full`, for the part `editors` of `scripts/test --full`; without it
+//! every message passes.
 
 #[cfg(feature = "full")]
 use std::collections::BTreeMap;

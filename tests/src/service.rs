@@ -1,4 +1,5 @@
-//! Services that tests share: hosts in network namespaces, a Slurm and a Grid Engine, each started once in a run of tests.
+//! Services that tests share: hosts in network namespaces, a Slurm and a Grid Engine, each started once in a run of
+//! tests.
 //!
 //! The first test that needs a service starts its *keeper* (`supervise --keep`). The keeper is the ancestor of all
 //! processes of the service, and ends the service when the run of tests is over. One test at a time uses a service.
@@ -79,7 +80,8 @@ impl Service {
         command
     }
 
-    /// The file that its keeper holds locked as long as it lives: its pid, its owner's, and the pids of the service's first processes.
+    /// The file that its keeper holds locked as long as it lives: its pid, its owner's, and the pids of the service's
+    /// first processes.
     #[must_use]
     pub fn record(&self) -> PathBuf {
         Path::new("/run").join(format!("sdm-{}.keeper", self.name))

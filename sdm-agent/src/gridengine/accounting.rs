@@ -12,7 +12,8 @@ pub(super) fn of_user(user: &str) -> [&str; 8] {
     ["-m", "-E", "-d", "1", "-o", user, "-j", "*"]
 }
 
-/// The jobs by their numbers, of the lines of `qacct -j`. Of several records of a job that was started again, the last counts.
+/// The jobs by their numbers, of the lines of `qacct -j`. Of several records of a job that was started again, the last
+/// counts.
 pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
     let mut jobs = BTreeMap::new();
     for record in lines.split(|line| line.starts_with("====")) {
@@ -78,7 +79,8 @@ fn job<'a>(key: &str, value: &dyn Fn(&str) -> &'a str) -> Job {
     }
 }
 
-/// A moment of UTC as `qacct` writes it, `Mon Nov 23 15:13:02 2026` or `11/23/2026 15:13:02.123`, in seconds of Unix time.
+/// A moment of UTC as `qacct` writes it, `Mon Nov 23 15:13:02 2026` or `11/23/2026 15:13:02.123`, in seconds of Unix
+/// time.
 fn seconds(text: &str) -> String {
     let forms = ["%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S%.f"];
     let mut moments = forms

@@ -135,7 +135,8 @@ fn mebibytes(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The jobs, of `qstat -u * -g dt -r -xml`: a row for each slot of one that runs, for each member of an array that waits.
+/// The jobs, of `qstat -u * -g dt -r -xml`: a row for each slot of one that runs, for each member of an array that
+/// waits.
 pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
     let document = document("qstat", text)?;
     let mut jobs: BTreeMap<String, Job> = BTreeMap::new();

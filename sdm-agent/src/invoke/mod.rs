@@ -1,5 +1,5 @@
-//! The invoke server ("Ninf-G Invoke Server"): a GridRPC client of Ninf-G 4 or 5 starts, watches and ends its executables through
-//! it, at any resource manager that an agent knows.
+//! The invoke server ("Ninf-G Invoke Server"): a GridRPC client of Ninf-G 4 or 5 starts, watches and ends its
+//! executables through it, at any resource manager that an agent knows.
 //!
 //! [`protocol`] parses the client's requests and [`attributes`] the description of a job. [`server`] is the state
 //! machine of replies and notifications. [`target`] chooses a manager, [`back`] runs the jobs there, [`guard`] ends

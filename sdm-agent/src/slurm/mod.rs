@@ -161,8 +161,8 @@ impl Slurm {
         }
     }
 
-    /// Adds jobs that have ended and that only the accounting still knows: this user's of the last day, and those that the controller
-    /// forgot between two looks.
+    /// Adds jobs that have ended and that only the accounting still knows: this user's of the last day, and those that
+    /// the controller forgot between two looks.
     fn add_ended(&mut self, jobs: &mut BTreeMap<String, Job>) {
         let it = &mut self.accounting;
         if it.is_absent {

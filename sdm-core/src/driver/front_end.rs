@@ -53,7 +53,8 @@ impl<T: Transport> MemberDriver<T> {
     /// now and then.
     ///
     /// # Errors
-    /// [`io::Error`] where the transport cannot wait for events; the inner [`Unreached`] where the front-end was not reached.
+    /// [`io::Error`] where the transport cannot wait for events; the inner [`Unreached`] where the front-end was not
+    /// reached.
     pub fn reach_front_end(
         &mut self,
         places: &[ConnectionString],

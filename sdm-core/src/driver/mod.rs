@@ -149,8 +149,8 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// The next watched descriptor that is ready, where that is known already and comes next: those that are ready together can
-    /// be seen to together.
+    /// The next watched descriptor that is ready, where that is known already and comes next: those that are ready
+    /// together can be seen to together.
     pub fn next_ready(&mut self) -> Option<RawFd> {
         match self.events.front() {
             Some(DriverEvent::Ready(fd)) => {

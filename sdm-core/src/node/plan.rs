@@ -159,7 +159,8 @@ pub(super) fn check(plan: &Slice) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// Cuts a slice into runs of entries of which each takes [`PLAN_PART_BYTES`] at most, but for an entry that takes more by itself.
+/// Cuts a slice into runs of entries of which each takes [`PLAN_PART_BYTES`] at most, but for an entry that takes more
+/// by itself.
 fn parts(slice: &Slice) -> impl Iterator<Item = Slice> {
     let slice = slice.clone();
     let mut from = 0;

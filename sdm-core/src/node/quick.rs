@@ -36,8 +36,8 @@ impl Node {
         self.parent_link() == Some(link) && self.config.is_some() && self.children.is_empty()
     }
 
-    /// True where a command of the parent of a leaf can be given to [`Node::execute_at_once`]: it is new, for own tasks alone, and
-    /// no earlier event has to go up before its answer.
+    /// True where a command of the parent of a leaf can be given to [`Node::execute_at_once`]: it is new, for own
+    /// tasks alone, and no earlier event has to go up before its answer.
     pub(crate) fn is_quick(&self, command: &BorrowedCommand<'_>) -> bool {
         let id = command.id;
         let is_settled =

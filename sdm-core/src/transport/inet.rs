@@ -14,8 +14,8 @@ use crate::limits::RETRANSMITS_MAX;
 /// Connections that the kernel may hold for us before we accept them.
 pub(super) const BACKLOG: i32 = 1024;
 
-/// The numeric addresses of a TCP host, each as a connection string; others stay as they are. This asks the system's resolver
-/// and may take seconds: for the start of a program, not for an event loop.
+/// The numeric addresses of a TCP host, each as a connection string; others stay as they are. This asks the system's
+/// resolver and may take seconds: for the start of a program, not for an event loop.
 ///
 /// # Errors
 /// The host is not known.

@@ -9,7 +9,8 @@ use super::Host;
 const FAILED: i32 = 1;
 
 impl Host {
-    /// Ends each job of which a process of this node has ended without coming here, while others have come, as `mpirun` does.
+    /// Ends each job of which a process of this node has ended without coming here, while others have come, as
+    /// `mpirun` does.
     pub(super) fn end_jobs_of_absent(&mut self) {
         let Some(serving) = &self.serving else {
             return;

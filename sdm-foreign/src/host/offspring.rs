@@ -1,5 +1,6 @@
-//! The jobs of a node: the first one, and those that processes and tools have started. Their processes have ranks of their own from
-//! 0 on, and numbers among all tasks of the session, by which everything else here and on other nodes knows them.
+//! The jobs of a node: the first one, and those that processes and tools have started. Their processes have ranks of
+//! their own from 0 on, and numbers among all tasks of the session, by which everything else here and on other nodes
+//! knows them.
 
 use sdm_foreign::Offspring;
 use sdm_idset::{IdSet, TaskId};

@@ -109,8 +109,8 @@ impl Server {
         };
         let name = loaded.to_string_lossy();
         let version = format!("{name}, {}", version.trim());
-        // Not munge, which foreign processes have a say in. Version 4 aborts over values of more than 4 MB with the store that
-        // it would choose.
+        // Not munge, which foreign processes have a say in. Version 4 aborts over values of more than 4 MB with the
+        // store that it would choose.
         let mut settings = vec![("PMIX_MCA_psec", "native")];
         if version.contains("PMIx 4.") {
             settings.push(("PMIX_MCA_gds", "hash"));
@@ -222,7 +222,8 @@ impl Server {
     pub(crate) fn notify(&self, waking: Waking) -> Result<()> {
         let (code, range) = (waking.code, waking.range);
         let kept = Box::into_raw(Box::new(waking));
-        // SAFETY: the signature as in all versions; what is given lives until the callback, or until it is taken back below.
+        // SAFETY: the signature as in all versions; what is given lives until the callback, or until it is taken back
+        // below.
         unsafe {
             let notify: Notify = std::mem::transmute(self.symbol(c"PMIx_Notify_event")?);
             let (source, infos) = (&raw const *(*kept).source, &(*kept).infos);
@@ -332,7 +333,8 @@ impl Server {
         Ok(())
     }
 
-    /// The variables that the processes of a job which is taken in are to find on this node, where they have these ranks.
+    /// The variables that the processes of a job which is taken in are to find on this node, where they have these
+    /// ranks.
     pub(crate) fn environment(
         &self,
         namespace: &str,

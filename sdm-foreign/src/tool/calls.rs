@@ -206,7 +206,8 @@ impl<'a> Calls<'a> {
             },
         };
         let (mut results, mut count) = (std::ptr::null_mut::<Info>(), 0);
-        // SAFETY: the query and what it points to live across the call; the library writes where its results are, and how many.
+        // SAFETY: the query and what it points to live across the call; the library writes where its results are, and
+        // how many.
         let status = unsafe { (self.query)(&raw mut query, 1, &raw mut results, &raw mut count) };
         // SAFETY: that many results, which are never freed: this process is short-lived.
         let lines = unsafe { decode::infos(results, count) };

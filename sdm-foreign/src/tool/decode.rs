@@ -208,7 +208,8 @@ unsafe fn process_info(info: &ProcInfo) -> Datum {
 /// # Safety
 /// `at` must be where a value of this type is: in a value's union, or in an array.
 unsafe fn scalar(kind: u16, at: *const u8) -> Datum {
-    // SAFETY: the type says how many bytes are there and what they mean; none of them is a Rust type that not all bits are.
+    // SAFETY: the type says how many bytes are there and what they mean; none of them is a Rust type that not all bits
+    // are.
     unsafe {
         let byte = || at.read();
         let short16 = || at.cast::<u16>().read_unaligned();

@@ -143,8 +143,8 @@ pub(super) fn given(processes: &Processes, pid: i32, inherited: &Environment) ->
     })
 }
 
-/// The process that has started a rank, where the runtime has no name for the job: the nearest one above it that is not of
-/// the same rank.
+/// The process that has started a rank, where the runtime has no name for the job: the nearest one above it that is
+/// not of the same rank.
 fn above(processes: &Processes, pid: i32, own: &Identity) -> String {
     let mut at = pid;
     while let Some(parent) = processes.get(at).map(|it| it.parent) {

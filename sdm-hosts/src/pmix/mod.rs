@@ -60,8 +60,8 @@ fn left_out(left: &[String]) -> String {
     }
 }
 
-/// The servers of this machine that this user may ask, the system's first, each once; and for each file of others why its server is
-/// left out.
+/// The servers of this machine that this user may ask, the system's first, each once; and for each file of others why
+/// its server is left out.
 #[must_use]
 pub fn servers() -> (Vec<Rendezvous>, Vec<String>) {
     rendezvous::find(&rendezvous::folders())

@@ -1,5 +1,5 @@
-//! Definitions of attributes ("PTP runtime platform, Attributes"): those that every manager has, those that an agent announces,
-//! and those made of an undefined key, which PTP takes as texts.
+//! Definitions of attributes ("PTP runtime platform, Attributes"): those that every manager has, those that an agent
+//! announces, and those made of an undefined key, which PTP takes as texts.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! The runtime model ("PTP runtime platform"), without I/O: a universe of resource managers, each with its machines, nodes, queues,
-//! jobs and processes, as their agents report them.
+//! The runtime model ("PTP runtime platform"), without I/O: a universe of resource managers, each with its machines,
+//! nodes, queues, jobs and processes, as their agents report them.
 //!
 //! The owner of a session [adds a manager](Model::add_manager), gives the agent its base id, and hands in each event
 //! ([`Model::apply`]). Elements have the numbers that the agent gave them; a string id has a number that stands for it

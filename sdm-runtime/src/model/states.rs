@@ -89,7 +89,8 @@ macro_rules! states {
 }
 
 states! {
-    /// A resource manager's. SUSPENDED, which only the table of attributes has, is a session whose events are suspended.
+    /// A resource manager's. SUSPENDED, which only the table of attributes has, is a session whose events are
+    /// suspended.
     Manager: MANAGER(Stopped) {
         Starting = "STARTING",
         Started = "STARTED",
@@ -136,7 +137,8 @@ states! {
     aliases: &[],
     rows: &[],
 
-    /// A node's extended state. RUNNING_PROCESS and EXITED_PROCESS are made of the node's processes; an agent may not say them.
+    /// A node's extended state. RUNNING_PROCESS and EXITED_PROCESS are made of the node's processes; an agent may not
+    /// say them.
     NodeUse: NODE_EXTRA(None) {
         UserExclusive = "USER_ALLOC_EXCL",
         UserShared = "USER_ALLOC_SHARED",

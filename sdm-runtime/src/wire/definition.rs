@@ -1,8 +1,8 @@
 //! Definitions of attributes and filters ("Attribute Definition"): `ndefs { nargs id TYPE ... }`.
 //!
 //! The document lists id, type, name, description and default; PTP puts a display flag before the default, and both its
-//! clients and agents need it. PTP's C helpers count 5 fields where they write 6; a single definition is read nevertheless.
-//! PTP has no filter definitions.
+//! clients and agents need it. PTP's C helpers count 5 fields where they write 6; a single definition is read
+//! nevertheless. PTP has no filter definitions.
 
 use super::groups::{count, next};
 use super::{Dialect, MessageError, bad};

@@ -150,7 +150,8 @@ impl Filters {
         }
     }
 
-    /// The words of SET_FILTERS; false where the whole group is left out. PTP's `stdout` and `stderr` mean the attributes of a process.
+    /// The words of SET_FILTERS; false where the whole group is left out. PTP's `stdout` and `stderr` mean the
+    /// attributes of a process.
     fn filter(&self, group: &mut Group) -> bool {
         let has = |word: &String| {
             let pair = word.split_once('=');

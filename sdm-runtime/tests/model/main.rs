@@ -54,7 +54,8 @@ fn set(text: &str) -> RoaringBitmap {
     }
 }
 
-/// A machine (101) of nodes (110 to 113) and a queue (102) with a job (200) of eight processes (300 to 307), two on each node.
+/// A machine (101) of nodes (110 to 113) and a queue (102) with a job (200) of eight processes (300 to 307), two on
+/// each node.
 fn cluster() -> (Model, ManagerId) {
     let mut model = Model::default();
     let manager = model.add_manager(BASE, "here").expect("there is room");

@@ -1,4 +1,5 @@
-//! The test groups of `.config/nextest.toml` and the files that declare one (`sdm_tests::run::test_group`) name each other.
+//! The test groups of `.config/nextest.toml` and the files that declare one (`sdm_tests::run::test_group`) name each
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

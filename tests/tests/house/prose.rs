@@ -1,4 +1,5 @@
-//! The documents are short enough to be read: words, paragraphs and sentences have a bound, and decisions have one form.
+//! The documents are short enough to be read: words, paragraphs and sentences have a bound, and decisions have one
+//! form.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Doc comments begin with their subject, and tests have short names: `tests/wording.md` has how many of each crate do not,
-//! which become fewer.
+//! Doc comments begin with their subject, and tests have short names: `tests/wording.md` has how many of each crate do
+//! not, which become fewer.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

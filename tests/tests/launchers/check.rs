@@ -1,4 +1,5 @@
-//! Errors in the use of MPI that show no symptom are stops, are merged, and are reported; right programs are left alone.
+//! Errors in the use of MPI that show no symptom are stops, are merged, and are reported; right programs are left
+//! alone.
 
 use std::path::Path;
 

@@ -7,7 +7,8 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Done, Sdm};
 use serde_json::{Value, json};
 
-/// An expression, its value on ranks 0 and 1, that on rank 2, and where the first element that differs is; empty for the whole value.
+/// An expression, its value on ranks 0 and 1, that on rank 2, and where the first element that differs is; empty for
+/// the whole value.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
 /// In the frame of `look` of `sorts.cc`.

@@ -1,7 +1,7 @@
 //! Runs one test program as an ordinary user, and checks that it leaves no process: the test runner's `runner`.
 //!
-//! usage: `supervise PROGRAM [ARGUMENT...]`; it starts itself again as `--inside FOLDER PROGRAM [ARGUMENT...]` in a test's namespaces, and
-//! a test starts it as `--keep NAME OWNER` above a service
+//! usage: `supervise PROGRAM [ARGUMENT...]`; it starts itself again as `--inside FOLDER PROGRAM [ARGUMENT...]` in a
+//! test's namespaces, and a test starts it as `--keep NAME OWNER` above a service
 //!
 //! Tests of launchers, and those of root that share no service, have pid namespaces and a temporary folder of their
 //! own ([`namespaces`]). The costs of the test are appended to the file that `SDM_TEST_COSTS` names ([`costs`]).
@@ -139,7 +139,8 @@ fn test_to_its_end(command: &mut Command, test: &str) -> Result<u8> {
     Ok(FAILED)
 }
 
-/// Runs a command until it ends, or until a signal asks for the end: gives its exit code, and whether it was stopped so.
+/// Runs a command until it ends, or until a signal asks for the end: gives its exit code, and whether it was stopped
+/// so.
 fn run(command: &mut Command) -> Result<(u8, bool)> {
     // Before signals are blocked here, as a child inherits that.
     let child = command.spawn();

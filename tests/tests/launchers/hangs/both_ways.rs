@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::job::{Job, Under};
 use super::{PLAIN, told};
 
-/// Ways to hang in which every rank stays where it is: calls of each kind, communicators, requests, locks, files, threads.
+/// Ways to hang in which every rank stays where it is: calls of each kind, communicators, requests, locks, files,
+/// threads.
 const WAYS: [&str; 9] = [
     "receive",
     "exchange",
