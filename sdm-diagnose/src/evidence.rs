@@ -166,7 +166,9 @@ impl<'a> Evidence<'a> {
                     continue;
                 }
                 R::OtherJobs => {
-                    facts.push("with processes of another job".to_owned());
+                    let is_sure = argument.number != Some(0);
+                    let perhaps = if is_sure { "" } else { "perhaps " };
+                    facts.push(format!("{perhaps}with processes of another job"));
                     continue;
                 }
                 R::Window if expression == "?" => continue,

@@ -139,8 +139,11 @@ impl Needs {
         let polling = polling(probes);
         for class in &classes {
             match class.kind {
-                WaitKind::Message | WaitKind::Collective
-                    if members.unranked || is_with_other_jobs(class.known) =>
+                WaitKind::Message | WaitKind::Collective if members.unranked => {
+                    needs.outside(&class.tasks, members);
+                }
+                WaitKind::Message | WaitKind::Collective | WaitKind::Mpi
+                    if is_with_other_jobs(class.known) =>
                 {
                     needs.outside(&class.tasks, members);
                 }

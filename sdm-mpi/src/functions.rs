@@ -84,7 +84,7 @@ use WaitsFor as W;
 
 /// The known functions, by name.
 #[rustfmt::skip]
-const FUNCTIONS: [Function; 90] = [
+const FUNCTIONS: [Function; 91] = [
     ("address", W::Nobody, &[]),
     ("allgather", W::All, &[(6, R::Communicator)]),
     ("allgatherv", W::All, &[(7, R::Communicator)]),
@@ -127,6 +127,7 @@ const FUNCTIONS: [Function; 90] = [
     ("init", W::Members, &[]),
     ("init_thread", W::Members, &[]),
     ("initialized", W::Nobody, &[]),
+    ("intercomm_merge", W::All, &[(0, R::Communicator)]),
     ("iprobe", W::Poll, &[(0, R::Source), (1, R::Tag), (2, R::Communicator)]),
     ("mprobe", W::Message, &[(0, R::Source), (1, R::Tag), (2, R::Communicator)]),
     ("mrecv", W::Message, &[]),

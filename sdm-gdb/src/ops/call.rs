@@ -15,6 +15,7 @@ use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
 use super::kept::{Kept, kept};
 use super::narrow;
+use super::other_jobs::{add_possible, is_connected};
 use super::ranks::{Named, Place, alternatives, pointer, requests, translate, unexpected};
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
@@ -33,9 +34,14 @@ pub(super) async fn call(
     let roles = roles(function);
     let for_requests = waits_for_requests(function) || waits_for_any_request(function);
     let user = thread.frames.get(index);
-    let Some(user) = user.filter(|_| for_requests || !roles.is_empty()) else {
+    let Some(user) = user else {
         return Ok(None);
     };
+    // Of other functions all that is asked is whether they can wait for processes of other jobs.
+    let is_known = for_requests || !roles.is_empty();
+    if !is_known && (mpi_name(function).is_none() || !is_connected(gdb, thread).await?) {
+        return Ok(None);
+    }
     let frames = CallFrames::of(thread, function, index);
     let text = match frames.is_direct {
         true => source_from(gdb, user),
@@ -285,7 +291,7 @@ async fn by_ranks_of_the_job(
         let list = list.map(String::as_str);
         if waits_for_any_request(function) {
             found.extend(alternatives(place, (list, count), at).await?);
-            return Ok(());
+            return add_possible(place, found).await;
         }
         let (pending, of_collective) = requests(place, (list, count), at).await?;
         found.extend(pending);
@@ -300,7 +306,7 @@ async fn by_ranks_of_the_job(
     if let Some(communicator) = communicator.filter(|_| found.iter().any(is_other)) {
         translate(place, Named::Communicator(communicator), found).await?;
     }
-    Ok(())
+    add_possible(place, found).await
 }
 
 /// Reads an argument from the place to which the call has put it.

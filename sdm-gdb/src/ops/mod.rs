@@ -27,6 +27,7 @@ pub(super) mod looked;
 mod memory;
 mod narrow;
 mod objects;
+mod other_jobs;
 mod output;
 pub(super) mod probe;
 pub(super) mod python;

@@ -95,7 +95,7 @@ impl Told {
         place: &Place<'_>,
         (handle, is_window): (u32, bool),
     ) -> Result<Self, Failure> {
-        let process = with_mpich(place).await?;
+        let process = with_mpich(place.gdb, place.thread).await?;
         let known = process.as_ref().and_then(|(memory, variables)| {
             let known = Mpich::learn(&**memory, variables)?;
             let (context, members) = match is_window {
@@ -204,7 +204,7 @@ pub(super) async fn requests(
                 pending.filter(|_| waits)
             })
         })
-    } else if let Some((memory, variables)) = with_mpich(place).await? {
+    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
         let known = Mpich::learn(&*memory, &variables);
         let receives = known.as_ref().and_then(Mpich::receives);
         receives.and_then(|known| {
@@ -268,7 +268,7 @@ pub(super) async fn alternatives(
             let peer = |request| Some(TaskId(known.message(request)?.peer));
             requests.map(peer).collect()
         })
-    } else if let Some((memory, variables)) = with_mpich(place).await? {
+    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
         let known = Mpich::learn(&*memory, &variables);
         let receives = known.as_ref().and_then(Mpich::receives);
         receives.and_then(|known| {
@@ -323,7 +323,7 @@ pub(super) async fn unexpected(
         let known = OpenMpi::learn(&*memory, objects);
         let known = known.zip(address);
         known.map(|(known, address)| known.unexpected(address, source))
-    } else if let Some((memory, variables)) = with_mpich(place).await? {
+    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
         let known = Mpich::learn(&*memory, &variables);
         known.as_ref().and_then(|known| {
             let context = match communicator {
@@ -420,13 +420,14 @@ pub(super) async fn window_locks(gdb: &Gdb, thread: u32) -> Result<Vec<WindowLoc
 }
 
 /// The memory of a process with MPICH, and the ranges of its variables.
-async fn with_mpich(
-    place: &Place<'_>,
+pub(super) async fn with_mpich(
+    gdb: &Gdb,
+    thread: &ReadThread,
 ) -> Result<Option<(Box<dyn Memory>, Vec<Range<u64>>)>, Failure> {
-    let Some((_, memory)) = memory(place.gdb) else {
+    let Some((_, memory)) = memory(gdb) else {
         return Ok(None);
     };
-    let variables = variables_of_mpich(place.gdb, place.thread.id).await?;
+    let variables = variables_of_mpich(gdb, thread.id).await?;
     Ok(variables.map(|variables| (memory, variables)))
 }
 
@@ -442,13 +443,13 @@ async fn variables_of_mpich(gdb: &Gdb, thread: u32) -> Result<Option<Vec<Range<u
     Ok(None)
 }
 
-fn memory(gdb: &Gdb) -> Option<(i32, Box<dyn Memory>)> {
+pub(super) fn memory(gdb: &Gdb) -> Option<(i32, Box<dyn Memory>)> {
     let pid = gdb.get().pid()?;
     Some((pid, gdb.host().process_memory(pid)?))
 }
 
 /// Address of a symbol; `None` if there is none of this name.
-async fn symbol(gdb: &Gdb, thread: u32, name: &str) -> Result<Option<u64>, Failure> {
+pub(super) async fn symbol(gdb: &Gdb, thread: u32, name: &str) -> Result<Option<u64>, Failure> {
     let at = format!("--thread {thread} --frame 0");
     let line = format!("-data-evaluate-expression {at} \"(void *) &{name}\"");
     match gdb.mi(line).await {

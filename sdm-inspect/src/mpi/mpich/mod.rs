@@ -31,6 +31,8 @@ const VARIABLES_BYTES_MAX: usize = 16 << 20;
 /// Context ids of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
 const CONTEXTS: [i32; 2] = [0, 0x0010_0010];
 const RANKS_MAX: i32 = 1 << 20;
+/// Most communicators of each list that are searched for processes of other jobs.
+const COMMUNICATORS_MAX: u32 = 256;
 
 /// A table of ranks: its kind, group, count, and for a regular mapping first, distance and block; otherwise the
 /// address of a list.
@@ -144,6 +146,15 @@ impl<'a> Mpich<'a> {
         }
         let ours = self.ranks(one, ours).filter(is_own)?;
         Some(Members::Between(ours, theirs))
+    }
+
+    /// True where a communicator has processes of other jobs.
+    pub fn has_other_jobs(&self) -> bool {
+        let mut all = self
+            .communicators
+            .iter()
+            .flat_map(|all| all.all(self.memory, COMMUNICATORS_MAX));
+        all.any(|one| matches!(self.members_of(&one), Some(Members::WithOtherJobs)))
     }
 
     /// The context id of an intracommunicator: equal at all its ranks.

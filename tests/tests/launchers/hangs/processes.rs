@@ -59,30 +59,37 @@ fn pids_are_judged_by_their_ranks() {
 #[test]
 fn parents_that_wait_for_spawned_ranks_are_no_deadlock() {
     // With this version of MPICH, ranks do not return from MPI_Comm_spawn here.
-    for (compiler, ranks) in [(Compiler::OpenMpi, 1), (Compiler::OpenMpi, 2)] {
+    let compiler = Compiler::OpenMpi;
+    for (ranks, way) in [
+        (1, "kids"),
+        (2, "kids"),
+        (2, "merge"),
+        (1, "merged"),
+        (2, "merged"),
+        (2, "request"),
+        (1, "any"),
+        (2, "collective"),
+    ] {
         let folder = Folder::new("kids");
         let program = folder.compile(compiler, "mpi_kids");
         let under = Under {
             ranks,
             ..Under::new(compiler)
         };
-        let job = Job::start(under, &program, "kids");
+        let job = Job::start(under, &program, way);
         let pid = job.launcher.id().to_string();
         let place = Place::new();
         let judged = said(&place, "diagnose", &[&pid]);
         let stacks = said(&place, "stacks", &[&pid]);
         drop(job);
         let told = judged.out.contains("with processes of another job");
-        assert!(
-            told && judged.code == Some(4),
-            "{compiler:?} {ranks}: {judged}"
-        );
+        assert!(told && judged.code == Some(4), "{way} {ranks}: {judged}");
         let both = format!("{}{}", stacks.out, stacks.err);
         let told =
             "has 2 more processes, of jobs that its ranks have started (MPI_Comm_spawn): --pids ";
         assert!(
             both.contains(told) && stacks.code == Some(0),
-            "{compiler:?} {ranks}: {stacks}"
+            "{way} {ranks}: {stacks}"
         );
     }
 }

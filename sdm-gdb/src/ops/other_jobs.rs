@@ -1,0 +1,51 @@
+//! Calls that can wait for processes of other jobs (`MPI_Comm_spawn`, `MPI_Comm_connect`).
+
+use sdm_debug::Failure;
+use sdm_debug::probe::{ArgumentRole, CallArgument};
+use sdm_idset::IdSet;
+use sdm_inspect::mpi::Mpich;
+
+use super::ranks::{Place, memory, symbol, with_mpich};
+use super::threads::ReadThread;
+use crate::gdb::Gdb;
+
+/// Open MPI's number of communicators with processes of other jobs.
+const COUNT_OF_OPEN_MPI: &str = "ompi_comm_num_dyncomm";
+
+/// Adds to a call's arguments that it may wait for processes of other jobs. Without this, a job whose ranks all wait
+/// in MPI would be taken for a deadlock, while a child that it has spawned computes.
+pub(super) async fn add_possible(
+    place: &Place<'_>,
+    found: &mut Vec<CallArgument>,
+) -> Result<(), Failure> {
+    let is_told = found.iter().any(|one| one.role == ArgumentRole::OtherJobs);
+    if !is_told && !is_within_the_job(found) && is_connected(place.gdb, place.thread).await? {
+        found.push(CallArgument::hidden(ArgumentRole::OtherJobs, 0));
+    }
+    Ok(())
+}
+
+/// True where the arguments name a communicator of this job's ranks alone.
+fn is_within_the_job(found: &[CallArgument]) -> bool {
+    let names_ranks = |one: &CallArgument| {
+        let ranks = one.value.as_ref().map(|value| value.text.parse::<IdSet>());
+        matches!(ranks, Some(Ok(ranks)) if !ranks.is_empty())
+    };
+    found
+        .iter()
+        .any(|one| one.role == ArgumentRole::Communicator && (one.is_world() || names_ranks(one)))
+}
+
+/// True where the process has a communicator with processes of other jobs.
+pub(super) async fn is_connected(gdb: &Gdb, thread: &ReadThread) -> Result<bool, Failure> {
+    if let Some(address) = symbol(gdb, thread.id, COUNT_OF_OPEN_MPI).await? {
+        let mut count = [0; 4];
+        let read = memory(gdb).and_then(|(_, memory)| memory.read(address, &mut count));
+        return Ok(read.is_some() && i32::from_ne_bytes(count) > 0);
+    }
+    let process = with_mpich(gdb, thread).await?;
+    let known = process
+        .as_ref()
+        .and_then(|(memory, variables)| Mpich::learn(&**memory, variables));
+    Ok(known.is_some_and(|known| known.has_other_jobs()))
+}
