@@ -4,7 +4,7 @@
 //! - The same state may always follow.
 //! - A STOPPED manager reaches ERROR only by a start.
 //! - A job that has ended restarts only by PENDING: Slurm's `scontrol requeue` also applies to ended jobs, and a
-//! requeued job stays pending for its delay.
+//!   requeued job stays pending for its delay.
 //! - A job that has run becomes STARTED only by PENDING.
 //! - A process that has ended stays ended, and one that has begun does not begin again.
 //! - Machines, queues and nodes may have any state that their manager reports.
