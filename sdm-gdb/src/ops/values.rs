@@ -1,5 +1,7 @@
 //! Evaluates expressions and lists variables: values as gdb prints them.
 
+use std::time::Duration;
+
 use sdm_debug::quoted::{bare, is_left_out, referred};
 use sdm_debug::reply::{MEMORY_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
@@ -12,6 +14,12 @@ use crate::state::printed::Printed;
 use crate::text::{console_line, last_text, value, variable};
 use sdm_mi::{Results, quote};
 
+/// Most elements of each part of a listed variable that are compared between tasks.
+const COMPARED_ELEMENTS: u32 = 10_000;
+/// Most characters of a listed string that are compared between tasks.
+const COMPARED_CHARACTERS: u32 = 200_000;
+/// Time that gdb has to print these elements. Then the variable is compared by its shown text.
+const BEGINNING_WAIT: Duration = Duration::from_secs(2);
 /// Most pieces of an array's memory that are read.
 const PIECES_MAX: u64 = 16;
 
@@ -26,9 +34,11 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     for results in wanted {
         let mut variable = variable(results);
         let text = referred(results.text("value").unwrap_or_default());
-        // To determine the rest of other values would cost too much. The dots in the value show that it is shortened.
-        if is_left_out(text) && is_array(text) {
-            let whole = in_memory(gdb, &variable.name).await;
+        if is_left_out(text) {
+            let whole = match is_array(text) {
+                true => in_memory(gdb, &variable.name).await,
+                false => beginning(gdb, &variable.name, text).await,
+            };
             variable.value.cut = whole.or(variable.value.cut);
         }
         if let Err(failure) = elements::put_right(gdb, &mut variable).await {
@@ -85,6 +95,29 @@ async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u6
         "{follow}with max-value-size unlimited -- with print elements unlimited -- output {expression}"
     );
     let asked = gdb.send(console_line(&line)).capture();
+    let (result, printed) = asked.printed().await;
+    result.ok()?;
+    Some(printed.length_and_hash())
+}
+
+/// Length and hash of more of a value than is shown: variables of which only the rest differs compare as different.
+/// The rest of a large object would cost too much. The dots in the value show that it is shortened.
+async fn beginning(gdb: &Gdb, name: &str, shown: &str) -> Option<(u64, u64)> {
+    let follow = match references::are_within(shown) {
+        true if references::make_printer(gdb).await => references::FOLLOWING,
+        _ => "",
+    };
+    let is_text = ["\"", "'", "0x"].iter().any(|it| shown.starts_with(it));
+    let elements = if is_text {
+        COMPARED_CHARACTERS
+    } else {
+        COMPARED_ELEMENTS
+    };
+    let line = format!(
+        "{follow}with max-value-size unlimited -- with print elements {elements} -- output {name}"
+    );
+    let wait = gdb.get().config.command_wait.min(BEGINNING_WAIT);
+    let asked = gdb.send_within(console_line(&line), wait).capture();
     let (result, printed) = asked.printed().await;
     result.ok()?;
     Some(printed.length_and_hash())

@@ -288,3 +288,29 @@ fn numbers_of_each_kind_and_language_are_exact() {
         }
     }
 }
+
+#[test]
+fn listed_variables_differ_where_only_their_ends_do() {
+    let place = Place::new();
+    let tails = place.compile("tails", Compiler::Cxx);
+    let done = Sdm::run(&place, 2)
+        .lines(&["[1] set var rank = 1", "break look", "continue"])
+        .lines(&["info args", "up", "info locals"])
+        .program(&tails, &[])
+        .finish()
+        .code(0);
+    let arguments = done.answer("info args");
+    let locals = done.answer("info locals");
+    let arguments = ["text", "bytes", "rows"].map(|name| (name, &arguments));
+    let locals = [
+        "number", "text", "bytes", "few", "many", "words", "rows", "map", "list",
+    ]
+    .map(|name| (name, &locals));
+    for (name, listed) in arguments.into_iter().chain(locals) {
+        let begins = format!("  {name}: ");
+        let mut lines = listed.lines().filter(|line| line.starts_with(&begins));
+        let is_split = lines.any(|line| line.contains(" on rank 0; "));
+        assert!(is_split, "{name}: {listed}");
+    }
+    done.expect_part("info locals", "\n  same = ");
+}
