@@ -1,8 +1,7 @@
 //! A PMIx server for the processes that a session starts on this node.
 //!
-//! Its standard input is a socket to which the session's servers of this node connect. It serves one job, and ends
-//! when all of these servers have disconnected, also the one that started it. The messages are in
-//! [`sdm_foreign::wire`].
+//! Its standard input is a socket to which the session's servers of this node connect. It serves one job, and ends when
+//! all of them have disconnected, also the one that started it. The messages are in [`sdm_foreign::wire`].
 
 mod absent;
 mod app;
@@ -160,8 +159,7 @@ pub(crate) fn run() -> Result<()> {
         }
         came |= !host.peers.is_empty();
     }
-    // The library is not finalised: no process is left that would notice, all its files are in the folder, and it can
-    // hang.
+    // The library is not finalised: no process would notice, its files are in the folder, and it can hang.
     drop(host.serving.take());
     crate::sys::exit(0)
 }
@@ -407,8 +405,7 @@ impl Host {
         gone.into_iter().for_each(|id| self.forget(id));
     }
 
-    /// Enters this node's processes of `among` into a barrier with the other nodes. Answers at once where no other
-    /// node takes part.
+    /// Enters this node's processes of `among` into a barrier with the other nodes; answers at once if there are none.
     fn meet(&mut self, among: &Among, purpose: Purpose, bytes: Vec<u8>, comer: Comer) {
         let Some(serving) = &self.serving else {
             return comer.tell(UNREACHABLE, Vec::new());
