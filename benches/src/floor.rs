@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyone_but_the_root_is_one_parents_child() {
+    fn every_position_except_root_has_one_parent() {
         for total in [1, 2, 3, 16, 17, 65, 1000, 1025] {
             let mut parents = vec![None; total as usize];
             for position in 0..total {

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_stopped_is_counted() {
+    fn stopped_ranks_are_counted() {
         assert_eq!(
             stopped("ranks 0-15 (16): stopped at breakpoint 1, main () at a.c:1"),
             16

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_that_can_be_reckoned_by_hand() {
+    fn model_cost_matches_hand_computed_trees() {
         let only_hops = ModelCost {
             own_us: 0.0,
             child_us: 0.0,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_member_is_somewhere() {
+    fn every_member_is_in_the_tree() {
         let cost = ModelCost {
             own_us: 1.0,
             child_us: 1.0,

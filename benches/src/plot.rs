@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_points_are_in_it() {
+    fn plot_contains_labels_and_points() {
         let mut svg = String::new();
         let points = vec![(16.0, 0.5), (1024.0, 90.0), (1e6, 1e4)];
         plot(points).draw(&mut svg).expect("three points");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_logarithm_is_refused() {
+    fn plot_refuses_values_without_logarithm() {
         for points in [vec![], vec![(1.0, 0.0)], vec![(1.0, f64::INFINITY)]] {
             assert!(
                 plot(points.clone()).draw(&mut String::new()).is_err(),

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_and_the_tail() {
+    fn spread_has_minimum_median_and_percentile() {
         let samples = (1..=200).rev().map(Duration::from_micros).collect();
         let spread = Spread::of(samples);
         assert_eq!(spread.min, Duration::from_micros(1));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_forms() {
+    fn table_is_written_as_csv_and_markdown() {
         let mut table = Table::new("t", "A title", &["n", "what"]);
         table.row(vec!["1".into(), "a, \"b\"".into()]);
         assert_eq!(table.csv().unwrap(), b"n,what\n1,\"a, \"\"b\"\"\"\n");

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_one_takes_longer() {
+    fn longer_function_measures_as_slower() {
         let sum = |to: u64| (0..black_box(to)).fold(0u64, |sum, n| sum ^ black_box(n));
         let [short, long] = compare(|| sum(10), || sum(10_000));
         assert!(long > short, "{long} {short}");

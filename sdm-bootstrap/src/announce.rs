@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_read_back() {
+    fn refusal_line_is_parsed_back() {
         let refusal = Refusal::new(7, "listen at x:\nin use\t");
         let line = refusal.to_string();
         assert_eq!(line, "SDM1 failed=7 why=listen at x: in use");
@@ -300,12 +300,12 @@ mod tests {
     const LINE: &str = "SDM1 server=3 host=node7 port=40311 pid=1234 addresses=10.0.0.7,::1";
 
     #[test]
-    fn the_line_reads_as_documented() {
+    fn announcement_line_has_documented_form() {
         assert_eq!(example().to_line().unwrap(), LINE);
     }
 
     #[test]
-    fn tags_and_line_ends_of_launchers_are_passed_over() {
+    fn launcher_tags_and_line_ends_are_skipped() {
         for before in ["", "[1,3]<stdout>:", "[3] ", "half a line"] {
             for after in ["", "\n", "\r\n", "\r"] {
                 let line = format!("{before}{LINE}{after}");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_hold_none() {
+    fn other_lines_contain_no_announcement() {
         for line in [
             "",
             "hello",
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_read_back_is_not_printed() {
+    fn unparsable_announcement_is_not_printed() {
         let mut bad = example();
         bad.host = "a b".into();
         assert!(bad.to_line().is_err());
@@ -375,14 +375,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_survived(text in any::<String>(), tail in any::<String>()) {
+        fn parser_accepts_any_text_without_panic(text in any::<String>(), tail in any::<String>()) {
             let _ = Announcement::find(&text);
             let _ = Announcement::find(&format!("{ANNOUNCEMENT_MAGIC}{text}"));
             let _ = Announcement::find(&format!("{LINE}{tail}"));
         }
 
         #[test]
-        fn what_is_printed_reads_back(
+        fn printed_announcement_is_parsed_back(
             server in 0..=ServerId::SERVER_MAX.0,
             host in "[a-zA-Z0-9._-]{1,255}",
             port: u16,

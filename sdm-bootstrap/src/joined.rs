@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_read_back() {
+    fn joined_line_is_parsed_back() {
         let joined = Joined {
             rank: 5,
             server: 4,

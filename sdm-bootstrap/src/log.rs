@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_lines_are_found_behind_a_launchers_tag() {
+    fn server_log_line_is_found_after_launcher_tag() {
         let said = line(LOG_MAGIC, b"INFO server{id=3}: up\n");
         assert_eq!(find(&said), Some("INFO server{id=3}: up"));
         let tagged = format!("[1,3]<stderr>:{said}");

@@ -78,13 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_living_starter_is_not_gone() {
+    fn running_starter_is_not_reported_as_gone() {
         assert!(!Starter::now().is_gone());
         assert!(Starter(Pid::from_raw(i32::MAX)).is_gone());
     }
 
     #[test]
-    fn endings_are_told_by_state_and_by_flag() {
+    fn ending_process_is_recognized_by_state_or_flag() {
         let stat = |state, flags| {
             let line = format!("7 (a ) b) {state} 1 7 7 0 -1 {flags} 0 0");
             Stat::parse(&line).unwrap()

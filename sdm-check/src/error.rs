@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_read() {
+    fn error_line_is_parsed() {
         let line = "M301 MPI_Finalize: the group of MPI_Comm_group at {0x40} was never freed";
         let error = Error::read(line).expect("it is one");
         assert_eq!((error.number, error.addresses()), (301, vec![0x40]));
@@ -92,7 +92,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_line_is_read(line in "(M[0-9]{3} )?.{0,99}|M[0-9]{3} ([a-z ]|\\{0x|[0-9a-f]|\\}){0,60}") {
+        fn error_parser_accepts_any_line(line in "(M[0-9]{3} )?.{0,99}|M[0-9]{3} ([a-z ]|\\{0x|[0-9a-f]|\\}){0,60}") {
             if let Some(error) = Error::read(&line) {
                 let _ = (error.addresses(), error.with_places(|_| None));
             }

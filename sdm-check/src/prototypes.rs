@@ -144,12 +144,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read(text in ".{0,400}") {
+        fn prototype_parser_accepts_any_text(text in ".{0,400}") {
             let _ = prototypes(&text);
         }
 
         #[test]
-        fn anything_like_a_header_is_read(text in "(int |MPI_|PMPI_|[(),;*a-c \\[\\]]|const ){0,80}") {
+        fn prototype_parser_accepts_header_like_text(text in "(int |MPI_|PMPI_|[(),;*a-c \\[\\]]|const ){0,80}") {
             let _ = prototypes(&text);
         }
     }

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_hide_what_they_name() {
+    fn suppressions_hide_matching_errors() {
         let text = "# known\nM301 function=setup\nline=src/a.c:12\n\nfile=b.c M103 # here\n";
         let rules = Suppressions::read(text).expect("they are");
         let check = |number, function, place, expect| {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_named() {
+    fn malformed_suppression_is_named() {
         for bad in [
             "x",
             "M",
@@ -153,7 +153,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read(text in "(M[0-9]{0,12}|[a-z=:#\n ]|line=|function=){0,40}") {
+        fn suppression_parser_accepts_any_text(text in "(M[0-9]{0,12}|[a-z=:#\n ]|line=|function=){0,40}") {
             let _ = Suppressions::read(&text);
         }
     }

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_failure() {
+    fn failure_has_its_wire_bytes() {
         let failure = RawFailure::new(18, "no").with_hint("run");
         let bytes = failure.encode();
         assert_eq!(&bytes[..], b"\x12\0\x02\0\0\0no\x03\0\0\0run");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_a_failure_is_a_failure_that_says_so() {
+    fn truncated_failure_decodes_as_unknown_failure() {
         let bytes = RawFailure::new(19, "no symbol").encode();
         for end in 0..bytes.len() {
             let failure = RawFailure::decode(&bytes[..end]);

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn heights() {
+    fn tree_has_the_expected_height() {
         for (kind, count, expect) in [
             (Topology::Binomial, 0, 0),
             (Topology::Binomial, 1, 1),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_stay_together() {
+    fn servers_of_a_host_share_a_subtree() {
         let plan = plan(Topology::ByHost(2), 23);
         let hosts: Vec<&str> = plan[1..].iter().map(|entry| entry.host.as_str()).collect();
         assert_eq!(hosts.chunk_by(|a, b| a == b).count(), 5);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_a_binomial_tree_of_wide_ones() {
+    fn hosts_form_a_binomial_tree_of_wide_subtrees() {
         // Of the three hosts the first is alone, the second has the third below it.
         check_hosts(32, "", &[13, 4, 1, 1, 1, 8, 1, 1, 1, 4, 1, 1, 1]);
         check_hosts(2, "", &[13, 4, 2, 1, 1, 8, 2, 1, 1, 4, 2, 1, 1]);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn text_forms() {
+    fn topology_text_is_parsed_back() {
         for text in ["binomial", "kary:3", "flat", "by-host", "by-host:4"] {
             assert_eq!(
                 text.parse::<Topology>().map(|t| t.to_string()),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_that_are_no_tree_are_refused() {
+    fn slice_that_is_no_tree_is_refused() {
         let mut slice = plan(Topology::Binomial, 6);
         slice[2].subtree_count = 40;
         assert_eq!(child_runs(&slice), None);

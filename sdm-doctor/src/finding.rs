@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_what_is_read() {
+    fn finding_line_is_parsed_back() {
         for check in Check::ALL {
             for finding in [
                 Finding::good(check, "all is well"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_tell_nothing() {
+    fn other_lines_contain_no_finding() {
         for line in [
             "",
             "Welcome to node7",

@@ -120,7 +120,7 @@ mod tests {
     use crate::Verdict;
 
     #[test]
-    fn too_little_room_is_told_with_what_bounds_it() {
+    fn too_low_limit_is_reported_with_its_origin() {
         let check = |finding: &Finding, verdict, part: &str| {
             assert_eq!(finding.verdict, verdict, "{finding:?}");
             assert!(

@@ -76,7 +76,7 @@ mod tests {
     use crate::Check;
 
     #[test]
-    fn what_is_told_is_what_is_read() {
+    fn report_line_is_parsed_back() {
         let version = "1.2.3".to_owned();
         for told in [
             Told::Version { version, wire: 7 },

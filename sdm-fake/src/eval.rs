@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions() {
+    fn expressions_are_evaluated() {
         let check =
             |expression: &str, expect| assert_eq!(value(expression), expect, "{expression}");
         check("rank", "7");

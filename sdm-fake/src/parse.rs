@@ -366,7 +366,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_taken(
+        fn scenario_parser_accepts_any_text(
             text in "([a-z_]{1,12}( [a-z]{1,4})? = [0-9a-z:.>{}% ]{0,12}|\\[[a-z0-9 ,-]{0,9}\\]|.{0,9}\n){0,6}",
         ) {
             let _ = Scenario::parse(&text);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_what_is_wrong() {
+    fn errors_name_the_line_and_the_fault() {
         let check = |text: &str, expect: &str| {
             assert_eq!(Scenario::parse(text).unwrap_err().to_string(), expect);
         };

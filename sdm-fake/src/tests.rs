@@ -113,7 +113,7 @@ value n = nan
 ";
 
 #[test]
-fn classes_and_an_outlier() {
+fn scenario_yields_classes_and_an_outlier() {
     let mut bench = Bench::started(ONE_OUTLIER, "0-7");
     assert_eq!(bench.said(1, 6), "stopped AtMain s.c 3");
     assert_eq!(bench.said(1, 5), "stopped AtMain h.c 44");
@@ -133,7 +133,7 @@ fn classes_and_an_outlier() {
 }
 
 #[test]
-fn a_start_takes_its_time_and_says_how_far_it_is() {
+fn start_takes_its_time_and_reports_progress() {
     let mut bench = Bench::new("start = 5ms", "0");
     let id = bench.ask("0", Command::Start(StartSpec::default()));
     bench.run(4);
@@ -148,7 +148,7 @@ fn a_start_takes_its_time_and_says_how_far_it_is() {
 }
 
 #[test]
-fn a_run_is_answered_by_what_ends_it() {
+fn run_is_answered_by_its_stop_or_exit() {
     let script = "
         continue = 2ms breakpoint
         continue = 2ms stop SIGSEGV
@@ -196,7 +196,7 @@ fn a_run_is_answered_by_what_ends_it() {
 }
 
 #[test]
-fn a_breakpoint_that_is_not_there_is_passed_by() {
+fn absent_breakpoint_is_skipped() {
     let script = "
         continue = 1ms breakpoint
         continue = 0 breakpoint
@@ -242,7 +242,7 @@ fn an_interrupt_answers_the_run_too() {
 }
 
 #[test]
-fn who_never_answers_can_be_cancelled() {
+fn command_to_silent_task_is_cancelled() {
     let mut bench = Bench::started("[tasks 1]\nmute = evaluate,locals", "0-1");
     let expression = "rank".to_owned();
     let id = bench.ask("0-1", Command::Evaluate { expression });
@@ -281,7 +281,7 @@ fn a_cancelled_start_stops_as_an_event() {
 }
 
 #[test]
-fn a_gdb_that_dies_fails_what_is_open() {
+fn dying_gdb_fails_open_commands() {
     let mut bench = Bench::new("gdb_dies = 50ms\ncontinue = never\nanswer = 20ms", "0");
     bench.ask("0", Command::Start(StartSpec::default()));
     let slow = bench.ask("0", Command::Locals);
@@ -295,7 +295,7 @@ fn a_gdb_that_dies_fails_what_is_open() {
 }
 
 #[test]
-fn commands_of_one_task_keep_their_order_and_slow_members_delay_only_themselves() {
+fn commands_of_a_task_keep_order_and_delay_no_other_task() {
     let mut bench = Bench::started("[tasks 1]\nanswer = 5ms\nanswer threads = 1ms", "0-1");
     let slow = bench.ask("0-1", Command::Locals);
     let quick = bench.ask("0-1", Command::Threads);
@@ -308,7 +308,7 @@ fn commands_of_one_task_keep_their_order_and_slow_members_delay_only_themselves(
 }
 
 #[test]
-fn output_waits_where_nobody_reads() {
+fn output_waits_while_it_is_paused() {
     let mut bench = Bench::started(
         "continue = never\noutput = 10ms it {n} of {rank}\noutput_lines = 2",
         "3",
@@ -344,7 +344,7 @@ fn output_waits_where_nobody_reads() {
 }
 
 #[test]
-fn input_never_enters_twice() {
+fn input_is_never_delivered_twice() {
     let mut bench = Bench::started("", "0");
     let send = |bench: &mut Bench, offset, text: &str| {
         let bytes = text.as_bytes().to_vec();
@@ -373,7 +373,7 @@ fn input_never_enters_twice() {
 }
 
 #[test]
-fn frames_variables_and_breakpoints() {
+fn frames_variables_and_breakpoints_are_emulated() {
     let script = "stack = main m.c:9 > solve s.c:3\narg level = 2\nlocal i = {rank}\nthread = io w.c:7\nhelpers = 1";
     let mut bench = Bench::started(script, "2");
     let mut ask = |command| {
@@ -419,7 +419,7 @@ fn frames_variables_and_breakpoints() {
 }
 
 #[test]
-fn the_end_kills_what_was_started_and_leaves_what_was_attached() {
+fn shutdown_kills_started_and_leaves_attached_tasks() {
     let mut bench = Bench::new("shut_down = 5ms\ncontinue = never", "0-2");
     bench.ask("0", Command::Start(StartSpec::default()));
     let pids = vec![(1, 100)];

@@ -260,7 +260,7 @@ mod tests {
     use crate::wire::{Frames, frame};
 
     #[test]
-    fn messages_are_read_again_as_they_were() {
+    fn encoded_messages_decode_unchanged() {
         let of = JobPart {
             namespace: "a@1".to_owned(),
             rank: 1,

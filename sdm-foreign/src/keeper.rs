@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keeper_that_is_dismissed_is_gone() {
+    fn dismissed_keeper_process_ends() {
         let held = std::io::stdin();
         let keeper = start(std::process::id().cast_signed(), held.as_raw_fd(), true).unwrap();
         let pid = keeper.0.as_raw();

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_is_what_was_written_and_pointers_are_refused() {
+    fn note_decodes_unchanged_and_pointers_are_refused() {
         let entry = |value| Entry {
             owner: 3,
             key: "port".to_owned(),

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_go_over_nodes_in_order() {
+    fn spawned_ranks_are_numbered_over_nodes_in_order() {
         let share = |node, first, count| Share { node, first, count };
         let job = Offspring {
             namespace: "sdm-1.0.0".to_owned(),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_others_that_cannot_be_are_nobodys() {
+    fn impossible_share_of_ranks_has_no_tasks() {
         let share = Share {
             node: 0,
             first: u32::MAX,

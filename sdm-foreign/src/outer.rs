@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_another_job_is_outer_and_what_a_person_sets_is_not() {
+    fn variables_of_an_outer_job_are_recognized() {
         for (name, expect) in [
             ("PMIX_RANK", true),
             ("PMIX_SERVER_URI41", true),

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_again_as_it_was_and_no_other_bytes_are_one() {
+    fn queues_answer_decodes_unchanged_or_is_refused() {
         let bytes = frame(&answer()).unwrap();
         for end in 0..bytes.len() {
             let mut frames = Frames::default();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_waits_until_the_first_is_done() {
+    fn second_caller_waits_for_the_first() {
         let own = std::process::id().cast_signed();
         let first = Turn::take(own).unwrap();
         assert!(first.is_held());

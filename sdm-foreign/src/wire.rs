@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_read_in_any_pieces() {
+    fn message_is_decoded_at_any_chunk_size() {
         let hello = ToHost::Hello {
             version: VERSION,
             job: job(),
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_and_nothing_is_kept_for_it() {
+    fn malformed_message_is_refused_without_buffering() {
         let mut frames = Frames::default();
         frames.push(&u32::MAX.to_le_bytes());
         assert_eq!(
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_can_be_and_that_cannot() {
+    fn job_description_is_checked() {
         let no = |change: &dyn Fn(&mut HostJob)| {
             let mut job = job();
             change(&mut job);

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_written_out() {
+    fn host_lists_are_expanded() {
         for (text, expected) in [
             ("n1", "n1"),
             ("n[1-3,7],login", "n1 n2 n3 n7 login"),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_too_much_or_nothing_are_refused() {
+    fn oversized_or_malformed_host_lists_are_refused() {
         for list in [
             "n[1-",
             "n[x]",
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_numbers_are_ranges() {
+    fn numbered_host_names_fold_to_ranges() {
         for (names, expected) in [
             ("n1 n3 n2 n7", "n[1-3,7]"),
             ("n01 n02 n1", "n1,n[01-02]"),
@@ -337,7 +337,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn names_come_back_from_their_list(all in proptest::collection::btree_set("[a-c]{1,2}[0-9]{0,3}", 0..40)) {
+        fn folded_host_list_expands_to_its_names(all in proptest::collection::btree_set("[a-c]{1,2}[0-9]{0,3}", 0..40)) {
             let list = list(all.iter().map(String::as_str));
             let back = names(&list).unwrap();
             proptest::prop_assert_eq!(back.len(), all.len(), "{}", &list);
@@ -345,7 +345,7 @@ mod tests {
         }
 
         #[test]
-        fn patterns_match_what_they_stand_for(text in "[a-b]{0,1}(\\[[0-9]{1,2}(-[0-9]{2})?\\]){1,2}[a-b]{0,1}") {
+        fn host_pattern_matches_the_names_it_expands_to(text in "[a-b]{0,1}(\\[[0-9]{1,2}(-[0-9]{2})?\\]){1,2}[a-b]{0,1}") {
             let pattern = HostPattern::parse(&text);
             for name in names(&text).into_iter().flatten() {
                 proptest::prop_assert!(pattern.as_ref().unwrap().matches(&name), "{} {}", &text, &name);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_named_as_in_clustershell() {
+    fn host_sets_follow_clustershell_syntax() {
         check("n1", &["n1", "n1.cluster"], &["n11", "n", "xn1"]);
         check(
             "n[01-04,07]",
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_patterns_point_at_their_place() {
+    fn malformed_pattern_error_points_at_its_position() {
         for (text, at) in [
             ("n[1", 1),
             ("n[1-]", 2),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn text_for_people_and_bytes_for_links() {
+    fn json_encodes_text_and_postcard_encodes_bytes() {
         let sets = ["", "7", "0-62,64-999999", "1-999999/2", "3,9-12,77"].map(set);
         for set in sets {
             let text = serde_json::to_string(&set).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_is_an_error() {
+    fn malformed_set_is_refused() {
         for text in ["\"3-1\"", "\"1 2\"", "7", "null"] {
             assert!(serde_json::from_str::<IdSet>(text).is_err(), "{text}");
         }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sets_of_a_value_own_is_bounded() {
+    fn memory_of_all_sets_in_a_value_is_bounded() {
         let wide = vec![set("0-99998/2"); 4];
         let bytes = postcard::to_stdvec(&wide).unwrap();
         assert!(bytes.len() < 60, "{} bytes", bytes.len());

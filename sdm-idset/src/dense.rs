@@ -132,7 +132,7 @@ mod tests {
     use crate::{IdSet, TaskId};
 
     #[test]
-    fn strides_of_any_step_and_place() {
+    fn strides_of_any_step_become_bitmaps() {
         for step in 1..=40 {
             for first in (0..=17).chain([65_530, 1 << 20, u32::MAX - 299 * step]) {
                 for count in [1, 2, 3, 9, 300] {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_read() {
+    fn bits_are_read_as_ids() {
         for text in ["0", "7-9", "8,10-30,33", "65535-65537,65600-66000/3"] {
             let set: IdSet = text.parse().unwrap();
             let (first, last) = (set.first().unwrap().0, set.last().unwrap().0);

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn strides_know_their_ids() {
+    fn strides_contain_their_ids() {
         let new = |first, end, step| Stride::new(TaskId(first), TaskId(end), step);
         let stride = new(12, 21, 2).unwrap();
         assert_eq!(stride.last(), TaskId(20));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_come_from_both_ends() {
+    fn iterator_yields_ids_from_both_ends() {
         let set: IdSet = "1,3,5-7".parse().unwrap();
         let back: Vec<u32> = set.iter().rev().map(|id| id.0).collect();
         assert_eq!(back, [7, 6, 5, 3, 1]);

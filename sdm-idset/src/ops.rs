@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_are_the_named_operations() {
+    fn operators_equal_the_named_methods() {
         let (a, b) = (set("0-9,20-40/2"), set("5-24"));
         assert_eq!(&a | &b, set("0-24,26-40/2"));
         assert_eq!(&a & &b, set("5-9,20-24/2"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_empty_owns_nothing() {
+    fn emptied_set_owns_no_memory() {
         let mut a = set("0-9,20-40/2");
         a.intersect_with(&set("100-200"));
         assert_eq!(a.memory_bytes(), 0);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_join_to_a_small_whole() {
+    fn union_of_halves_is_compact() {
         let (even, odd) = (set("0-999998/2"), set("1-999999/2"));
         assert!(even.memory_bytes() > 100_000);
         assert!(even.is_disjoint(&odd));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layout_with_every_layout() {
+    fn operations_work_for_every_pair_of_layouts() {
         let mask = |set: &IdSet| set.iter().fold(0_u32, |mask, id| mask | 1 << id.0);
         let sets = all_small();
         for a in &sets {

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_are_sets() {
+    fn valid_set_texts_are_parsed() {
         let check = |text: &str, expect: &str| {
             let set: IdSet = text.parse().unwrap_or_else(|e| panic!("{text:?}: {e}"));
             assert_eq!(set.to_string(), expect, "{text:?}");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_sets() {
+    fn malformed_set_texts_are_refused() {
         let check = |text: &str, column: usize, what: &str| {
             let error = text
                 .parse::<IdSet>()
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_and_where() {
+    fn errors_name_the_fault_and_column() {
         let error = "0-3,x".parse::<IdSet>().unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_folded() {
+    fn arithmetic_steps_fold_to_strides() {
         let even: IdSet = (0..1_000_000).step_by(2).map(TaskId).collect();
         assert_eq!(even.to_string(), "0-999998/2");
         assert_eq!(IdSet::all_below(1_000_000).to_string(), "0-999999");

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn session_names_are_checked() {
         for good in ["a", "halo-4711", "x.y_z"] {
             assert_eq!(Name::new(good).unwrap().as_str(), good);
         }

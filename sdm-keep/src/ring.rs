@@ -77,7 +77,7 @@ mod tests {
     const RING_BYTES_MAX: usize = 1 << 20;
 
     #[test]
-    fn nothing_is_shown_twice_but_the_line_that_was_begun() {
+    fn only_the_unfinished_line_is_shown_twice() {
         let mut ring = Ring::new(RING_BYTES_MAX);
         ring.push(b"one\n(sdm) ");
         assert_eq!(ring.resume(), (0, 0));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_out_is_counted() {
+    fn dropped_bytes_are_counted() {
         let mut ring = Ring::new(RING_BYTES_MAX);
         ring.push(b"12345");
         ring.set_shown(3);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_no_more_memory_than_its_bound() {
+    fn ring_memory_is_bounded() {
         let mut ring = Ring::new(RING_BYTES_MAX);
         for length in (1..).map(|n| 77 * n % 32_768).take(1000) {
             ring.push(&vec![b'x'; length]);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_begins_where_the_last_one_left_off() {
+    fn next_terminal_continues_after_the_last_output() {
         let mut lease = TerminalLease::new(100);
         lease.print(b"one\n");
         let first = lease.open();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_has_the_program_types() {
+    fn only_the_current_terminal_sends_input() {
         let mut lease = TerminalLease::new(100);
         let first = lease.open();
         let typed = |text: &str| Frame::Input(text.into());
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_after_all_output() {
+    fn exit_is_sent_after_all_output() {
         let mut lease = TerminalLease::new(100);
         lease.print(b"bye\n");
         lease.exit(3);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_told_also_to_one_that_lags() {
+    fn dropped_output_is_reported_to_a_slow_terminal() {
         let mut lease = TerminalLease::new(4);
         let only = lease.open();
         assert_eq!(lease.poll_frame(only), begin(0, 0));

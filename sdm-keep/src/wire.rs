@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_back_as_they_went() {
+    fn frames_decode_unchanged() {
         let size = Size {
             rows: 40,
             columns: 200,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_an_error() {
+    fn malformed_frame_is_refused() {
         let bad: [&[u8]; 6] = [
             &[1, 0],
             &[2, 255, 255, 255, 255],
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_read_without_a_panic() {
+    fn frame_decoder_accepts_any_bytes() {
         // A small random number generator, which reaches every length and kind.
         let mut state = 1_u64;
         let mut byte = || {

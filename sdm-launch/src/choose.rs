@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_of_another_mpi_is_a_misfit() {
+    fn launcher_of_another_mpi_is_reported() {
         let (open, hydra) = (
             OpenMpi::new("/b/mpirun", "Open MPI 4.1.4"),
             Hydra::new("/b/mpiexec", "Hydra 4.0.2"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_id_is_that_of_a_program() {
+    fn build_id_is_read_from_a_program() {
         let shell = find_program(OsStr::new("sh")).unwrap();
         assert_eq!(build_id(Path::new("/etc/passwd")), None);
         if let Some(id) = build_id(&shell) {

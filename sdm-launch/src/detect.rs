@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_texts() {
+    fn launcher_version_texts_are_parsed() {
         let check = |text: &str, expect: Option<(Kind, &str)>| {
             let found = Kind::from_version(text);
             let found = found.as_ref().map(|(kind, name)| (*kind, name.as_str()));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_is_known_by_what_it_belongs_to() {
+    fn launcher_alias_maps_to_its_common_name() {
         let nowhere = OsStr::new("/nosuch");
         for (name, common) in [
             ("slurm", "srun"),
@@ -333,7 +333,7 @@ mod tests {
     const HYDRA: &str = "HYDRA build details:";
 
     #[test]
-    fn a_name_finds_its_kind_first_and_any_kind_then() {
+    fn named_launcher_kind_is_preferred() {
         let _one = ONE_AT_A_TIME.lock();
         let both = [
             ("mpirun", HYDRA),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folders_of_path_come_in_their_order() {
+    fn path_folders_are_searched_in_order() {
         let _one = ONE_AT_A_TIME.lock();
         let own = Programs::new("own", &[("mpirun", "mpirun (Open MPI) 5.0.11")]);
         let system = Programs::new("system", &[("mpirun.openmpi", OPEN)]);
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_launcher_is_named() {
         let _one = ONE_AT_A_TIME.lock();
         let programs = Programs::new("none", &[("mpirun", "bash")]);
         let error = programs.find("mpirun").unwrap_err();

@@ -135,7 +135,7 @@ mod tests {
     use crate::HostShare;
 
     #[test]
-    fn what_is_said() {
+    fn external_launcher_receives_the_launch_description() {
         let launcher = External::new("x", "/bin/true");
         let mut spec = LaunchSpec::new(2, "/opt/sdm-server");
         spec.server_args = vec!["--bind".into(), "two words".into()];

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_spread() {
+    fn servers_are_spread_over_hosts() {
         let check = |hosts: &str, count, expect: &[u32]| {
             let hosts = HostShare::list(hosts).unwrap();
             assert_eq!(spread("ssh", &hosts, count).unwrap(), expect);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_name_hosts() {
+    fn host_naming_options_are_recognized() {
         let names = |option: &str| {
             let mut spec = LaunchSpec::new(1, "/bin/true");
             spec.launcher_options = vec![option.into()];

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_nobody_and_says_nothing_is_ended() {
+    fn silent_launcher_without_children_is_ended() {
         let begun = Instant::now();
         let mut lingering = Lingering::new(1, begun);
         assert_eq!(looks(&mut lingering, begun, true, 100), []);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_nobody_looked_does_not_count() {
+    fn time_between_checks_does_not_count() {
         let begun = Instant::now();
         let mut lingering = Lingering::new(1, begun);
         let late = begun + Duration::from_secs(1000);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_seen_and_nobody_elses() {
+    fn only_own_children_are_recognized() {
         let own = std::process::id().cast_signed();
         let mut lingering = Lingering::new(own, Instant::now());
         let mut child = std::process::Command::new("sleep")

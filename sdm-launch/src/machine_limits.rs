@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_much_is_refused_with_what_would_be_needed() {
+    fn excess_demand_is_refused_with_the_needed_amount() {
         let error = check_processes(1 << 40).unwrap_err().to_string();
         assert!(error.contains("1099511627776 processes"), "{error}");
         assert!(error.contains("would be needed"), "{error}");

@@ -150,7 +150,7 @@ mod tests {
     use crate::LaunchEvent;
 
     #[test]
-    fn commands_are_said_and_places_known() {
+    fn manual_launch_prints_commands_and_knows_addresses() {
         let mut spec = LaunchSpec::new(3, "/opt/s d/sdm-server");
         spec.handover = Some("/run/key".into());
         spec.front_end = "tcp://10.0.0.1:4000".to_owned();

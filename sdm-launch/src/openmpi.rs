@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_options_end_our_own_choices() {
+    fn user_options_override_default_options() {
         let check = |options: &[&str], expect: &str| assert_eq!(arguments(options, false), expect);
         check(&[], "--oversubscribe -x SDM_KEY");
         check(
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_their_shares() {
+    fn hosts_are_passed_with_their_slots() {
         let host = |name: &str, slots| crate::HostShare {
             host: name.to_owned(),
             slots,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn several_programs_are_told_apart() {
+    fn several_programs_become_app_contexts() {
         let mut spec = LaunchSpec::new(5, "/bin/sdm-server");
         let part = |count, options: &[&str]| Part {
             count,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_fight_are_refused() {
+    fn conflicting_options_are_refused() {
         let launcher = OpenMpi::new("/no/such/mpirun", "");
         for option in ["-n", "-np", "--np", ":"] {
             let mut spec = LaunchSpec::new(1, "server");

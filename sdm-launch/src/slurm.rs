@@ -155,7 +155,7 @@ mod tests {
     use crate::Part;
 
     #[test]
-    fn the_users_options_come_unchanged() {
+    fn user_options_are_passed_to_srun_unchanged() {
         let arguments = |options: &[&str]| {
             let mut spec = LaunchSpec::new(4, "/bin/sdm-server");
             spec.launcher_options = options.iter().map(Into::into).collect();

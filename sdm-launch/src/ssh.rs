@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn words_come_through_a_shell_unchanged() {
+    fn arguments_pass_a_remote_shell_unchanged() {
         let mut spec = LaunchSpec::new(2, "/bin/echo");
         spec.server_args = ["a b", "it's", "$HOME", "`x`", "!"].map(Into::into).into();
         spec.environment = vec![("SDM_KEY".into(), "x y".into())];
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_cannot_start_others_says_whose_servers_are_missing() {
+    fn host_with_failed_ssh_names_the_missing_servers() {
         let mut spec = LaunchSpec::new(3, "/bin/true");
         // An option that no ssh knows.
         spec.launcher_options = vec!["-oNoSuchOption=1".into()];
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_start_others_evenly() {
+    fn hosts_share_ssh_logins_evenly() {
         let hosts: Vec<String> = (0..100).map(|it| format!("h{it}")).collect();
         let places: Vec<Place<'_>> = hosts
             .iter()
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn known_last_words_have_advice() {
+    fn known_ssh_errors_have_advice() {
         let words = |text: &str| [text.to_owned()];
         let advice_to = |text: &str| advice("ssh h2", &words(text)).unwrap_or_default();
         assert!(advice_to("root@h2: Permission denied (publickey,password).").contains("key"));

@@ -215,7 +215,7 @@ fn hydra_servers_announce_themselves() {
 }
 
 #[test]
-fn a_failed_local_server_is_named_with_its_last_words() {
+fn failed_local_server_is_named_with_its_stderr() {
     let script = Script::new("fails", FAILS);
     let mut launch = find("local").unwrap().launch(&spec(&script, 2)).unwrap();
     let events = watch(&mut launch, ended_count_is(2));
@@ -265,17 +265,17 @@ fn a_bad_option_is_said_by_the_launcher(launcher: &str) {
 }
 
 #[test]
-fn a_bad_option_is_said_by_open_mpi() {
+fn bad_option_is_reported_by_open_mpi() {
     a_bad_option_is_said_by_the_launcher("mpirun");
 }
 
 #[test]
-fn a_bad_option_is_said_by_hydra() {
+fn bad_option_is_reported_by_hydra() {
     a_bad_option_is_said_by_the_launcher("mpiexec");
 }
 
 #[test]
-fn what_cannot_be_started_is_named_and_leaves_nothing() {
+fn failed_launch_names_the_program_and_leaves_nothing() {
     let local = find("local").unwrap();
     let check = |spec: &LaunchSpec, expect: &str| {
         let error = local.launch(spec).err().unwrap().to_string();
@@ -296,7 +296,7 @@ fn what_cannot_be_started_is_named_and_leaves_nothing() {
 
 /// Many lines arrive whole and in order, and the remaining output of an ended process still arrives.
 #[test]
-fn no_text_is_lost() {
+fn launcher_output_is_complete() {
     let text = "i=0; while [ $i -lt 20000 ]; do echo \"line $i\"; i=$((i + 1)); done\n";
     let script = Script::new("lines", text);
     let mut launch = find("local").unwrap().launch(&spec(&script, 1)).unwrap();

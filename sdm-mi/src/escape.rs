@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes() {
+    fn c_string_escapes_are_decoded() {
         check(r#""""#, b"");
         check(r#""a\tb\n""#, b"a\tb\n");
         check(r#""\"\\\e""#, b"\"\\\x1b");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_kept() {
+    fn non_utf8_bytes_are_preserved() {
         assert_eq!(text_of(vec![b'a', 0xff, 0xc3, b'b']), "a\\377\\303b");
         assert_eq!(quote(b"a\"b\\c\n\xff"), r#""a\"b\\c\012\377""#);
     }

@@ -51,7 +51,7 @@ mod tests {
     use crate::parse_line;
 
     #[test]
-    fn an_answer_inside_of_a_line_is_that_lines() {
+    fn answer_inside_a_line_is_joined_to_it() {
         let check = |inside: &str, outside: &str, expect: &str| {
             let mut inner = InnerAnswer::default();
             assert_eq!(inner.join(parse_line(inside.as_bytes())), None);

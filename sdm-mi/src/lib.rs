@@ -43,17 +43,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_at_any_cut(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn parser_accepts_any_bytes_at_any_chunk_size(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             fuzz_mi(&bytes);
         }
 
         #[test]
-        fn mi_like_bytes(text in "[0-9]{0,3}[\\^*=~@&+]?[a-z-]{0,8}(,[a-z]{1,3}=[\\[{\"]{0,3}[a-z\\\\0-9\"]{0,9}[\\]}\"]{0,3}){0,4}\n") {
+        fn parser_accepts_mi_like_bytes(text in "[0-9]{0,3}[\\^*=~@&+]?[a-z-]{0,8}(,[a-z]{1,3}=[\\[{\"]{0,3}[a-z\\\\0-9\"]{0,9}[\\]}\"]{0,3}){0,4}\n") {
             fuzz_mi(text.as_bytes());
         }
 
         #[test]
-        fn quoted_text_comes_back(text in any::<String>()) {
+        fn quoted_text_is_parsed_back(text in any::<String>()) {
             let line = format!("1^done,value={}", quote(text.as_bytes()));
             let Record::Result { results, .. } = parse_line(line.as_bytes()) else {
                 panic!("no result: {line}");
@@ -64,7 +64,7 @@ mod tests {
         }
 
         #[test]
-        fn cuts_do_not_matter(cuts in proptest::collection::vec(1usize..40, 1..60)) {
+        fn records_do_not_depend_on_chunk_size(cuts in proptest::collection::vec(1usize..40, 1..60)) {
             let told = include_str!("../../sdm-gdb/tests/golden/gdb13/segfault_with_its_stack_and_end.mi");
             let said: String = told
                 .lines()

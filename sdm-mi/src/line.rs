@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_from_pieces() {
+    fn lines_are_assembled_from_pieces() {
         let mut reader = LineReader::default();
         reader.push(b"one\ntw");
         assert_eq!(reader.next_line(), Some(Line::Whole(b"one".to_vec())));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_too_long_keeps_its_token_and_nothing_else() {
+    fn overlong_line_keeps_only_its_token() {
         let mut reader = LineReader::default();
         reader.push(b"17^done,value=\"");
         let piece = vec![b'x'; 1 << 20];

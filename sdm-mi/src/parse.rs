@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_every_kind() {
+    fn records_of_every_kind_are_parsed() {
         check("12^done", "Some(12) Done ");
         check("^running", "None Running ");
         check(
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_values() {
+    fn nested_values_are_parsed() {
         check(
             "1^done,a=[{b=\"1\",c=[]},{b={}}],d=[f={l=\"0\"},f={l=\"1\"}],e=[\"x\",\"y\"]",
             "Some(1) Done a=[{b=\"1\",c=[]},{b={}}],d=[f={l=\"0\"},f={l=\"1\"}],e=[\"x\",\"y\"]",
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mi_is_kept_as_it_is() {
+    fn line_that_is_not_mi_is_kept_unchanged() {
         for line in [
             "",
             "12",
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_too_large_is_none() {
+    fn oversized_token_is_ignored() {
         check("99999999999999999999999^done", "None Done ");
     }
 }

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_those_of_the_function_in_any_binding() {
+    fn argument_roles_are_known_in_any_binding() {
         use ArgumentRole as R;
         let places = |function| {
             let roles = roles(function).iter();

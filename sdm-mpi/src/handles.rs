@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants_have_their_names_in_both_libraries() {
+    fn constants_have_names_in_both_libraries() {
         use ArgumentRole as R;
         let roots = [-4, -3, -2, -1, 0].map(|number| constant(R::Root, number));
         let (root, nobody) = (Some("MPI_ROOT"), Some("MPI_PROC_NULL"));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_communicator_of_all_is_known_in_both_libraries() {
+    fn mpi_comm_world_is_recognized_in_both_libraries() {
         for world in [
             "MPI_COMM_WORLD",
             "1140850688",

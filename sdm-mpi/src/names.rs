@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_has_one_name_in_all_bindings() {
+    fn function_has_one_name_in_all_bindings() {
         assert_eq!(mpi_name("ompi_mpi_finalize").as_deref(), Some("finalize"));
         let torch = "torch.distributed.all_reduce";
         assert_eq!(mpi_name(torch).as_deref(), Some("allreduce"));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_whole_and_apart() {
+    fn stdout_and_stderr_are_read_completely() {
         let said = sh("cat; echo b >&2; printf c; exit 3", b"a\n", 60).unwrap();
         assert_eq!(
             (said.lines, said.complaints),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_too_long_or_says_too_much_is_ended() {
+    fn slow_or_verbose_command_is_killed() {
         let error = sh("exec sleep 1000", b"", 0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let error = sh("while :; do echo; done", b"", 60).unwrap_err();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_spared_goes_on_by_itself() {
+    fn spared_command_keeps_running() {
         let bounds = Bounds {
             wait: Duration::from_secs(1),
             lines_max: 1000,

@@ -244,7 +244,7 @@ mod tests {
 
     /// Environment variables as the launchers of the recipes set them, one case per launcher.
     #[test]
-    fn every_runtime() {
+    fn identity_is_read_for_every_launcher() {
         let check = |variables, server, size, local_index, source| {
             let expect = Identity {
                 server,
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_wins_over_all() {
+    fn argument_overrides_all_variables() {
         let found = identity("OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4", Some(9)).unwrap();
         assert_eq!(
             (found.server, found.size, found.source),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_identity_variable_is_named() {
         let check = |variables, argument, expect: &str| {
             let error = identity(variables, argument).unwrap_err().to_string();
             assert!(error.contains(expect), "{variables}: {error}");

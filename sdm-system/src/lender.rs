@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lent_is_opened_by_path_and_not_kept() {
+    fn lent_descriptors_are_opened_by_path_and_closed() {
         let (theirs, mut ours) = io::pipe().unwrap();
         let (mut errors, their_errors) = io::pipe().unwrap();
         let lender = Lender::start(Some(theirs.into()), Some(their_errors.into())).unwrap();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_has_nothing_to_read() {
+    fn absent_descriptor_reads_as_empty() {
         let lender = Lender::start(None, None).unwrap();
         assert_eq!(std::fs::read(lender.first()).unwrap(), b"");
     }

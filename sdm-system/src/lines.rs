@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn table() {
+    fn lines_are_split_as_in_the_table() {
         let check = |input: &[&[u8]], expect: &[&str]| assert_eq!(lines(input), expect);
         check(&[], &[]);
         check(&[b"a\nb\n"], &["a", "b"]);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_comes_in_pieces() {
+    fn long_line_is_split_into_pieces() {
         let long = vec![b'x'; 2 * LINE_BYTES_MAX + 1];
         let sizes: Vec<usize> = lines(&[&long]).iter().map(String::len).collect();
         assert_eq!(sizes, [LINE_BYTES_MAX, LINE_BYTES_MAX, 1]);
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_change_nothing(text in "[a-z\n]{0,64}", cut in 0usize..64) {
+        fn lines_do_not_depend_on_chunk_size(text in "[a-z\n]{0,64}", cut in 0usize..64) {
             let cut = cut.min(text.len());
             let (a, b) = text.as_bytes().split_at(cut);
             let expect: Vec<&str> = text.lines().collect();

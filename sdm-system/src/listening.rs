@@ -153,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_loopback_is_listened_at() {
+    fn only_the_loopback_address_is_listened_on() {
         let address = "0.0.0.0:0".parse().unwrap();
         let error = listen_at_loopback(address);
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
-    fn clients_of_this_users_are_taken() {
+    fn clients_of_this_user_are_accepted() {
         let listener = listen_at_loopback("127.0.0.1:0".parse().unwrap()).unwrap();
         for _ in 0..2 {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_name_is_not_searched_for() {
+    fn bare_program_name_is_not_searched_for() {
         assert_eq!(at("cat").get_program(), "./cat");
         assert_eq!(at("/bin/cat").get_program(), "/bin/cat");
         assert_eq!(at("bin/cat").get_program(), "bin/cat");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_line_has_the_tools_of_the_system() {
+    fn remote_command_uses_system_tools() {
         let line = remote_line("printf '%s\\n' \"$PATH\" \"$1\"", &["a b"]);
         let said = user_shell(&line).env("PATH", "/nowhere").output().unwrap();
         let expect = "/usr/local/bin:/usr/bin:/bin\na b\n";

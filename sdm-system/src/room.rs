@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_that_bound_processes() {
+    fn cgroup_path_is_read_from_proc() {
         let check = |line, expect: Option<&str>| {
             assert_eq!(
                 group_of(line, "pids").as_deref(),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_always_a_bound_of_processes() {
+    fn process_limit_is_always_known() {
         let bounds = of_processes();
         assert!(
             bounds.iter().any(|it| it.by == "kernel.pid_max"),

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn search_takes_trusted_folders_only() {
+    fn search_uses_only_trusted_folders() {
         let place = place(
             "search",
             &[("open", 0o777), ("sticky", 0o1777), ("own", 0o755)],
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_a_whole_name_is_the_usual_one() {
+    fn path_without_absolute_folder_becomes_the_default() {
         for path in ["", ".", ":", "::", "bin:./x", "/no/such/folder"] {
             assert_eq!(trusted_path(path.as_ref()), USUAL_PATH, "{path:?}");
         }

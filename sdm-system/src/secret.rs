@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_this_users_alone_and_goes() {
+    fn secret_file_is_private_and_removed() {
         let folder = folder("drop");
         let mut secret = SecretFile::in_new_folder(&folder, "-key").unwrap();
         secret.write(b"xyz").unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_goes_with_its_process_and_not_before() {
+    fn secret_file_is_removed_when_its_process_ends() {
         let folder = folder("end");
         fs::create_dir(&folder).unwrap();
         let secret = SecretFile {

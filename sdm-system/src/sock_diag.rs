@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_connection_is_known_among_all() {
+    fn owner_of_a_connection_is_found() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(host) else {
                 continue;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_end_of_a_socket_of_this_machines_own_is_known() {
+    fn peer_of_a_local_socket_is_found() {
         use std::os::unix::net::UnixStream;
         let number = |stream: &UnixStream| {
             let descriptor = u64::try_from(stream.as_raw_fd()).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_names_nobody() {
+    fn malformed_sock_diag_answer_names_no_user() {
         let (one, two) = (
             "127.0.0.1:1".parse().unwrap(),
             "127.0.0.1:2".parse().unwrap(),

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_to_this_process_is_this_users() {
+    fn connection_from_this_user_is_accepted() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(host) else {
                 continue;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_gone_is_not_looked_for() {
+    fn closed_connection_is_not_checked() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (ours, _) = listener.accept().unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_as_the_kernel_writes_them() {
+    fn kernel_socket_addresses_are_parsed() {
         let [a, b, c, d] = 0x0100_007F_u32.to_ne_bytes();
         assert_eq!(address("0100007F:1F90"), Some(([a, b, c, d].into(), 8080)));
         assert_eq!(address("0100007F"), None);

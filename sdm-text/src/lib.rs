@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_reaches_the_terminal_that_could_steer_it() {
+    fn control_characters_are_escaped() {
         for (bytes, expect) in [
             (&b"plain\ttext"[..], "plain\ttext"),
             (b"\x1b[2Jgone", "\\x1b[2Jgone"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_those_of_a_terminal() {
+    fn text_width_is_that_of_a_terminal() {
         for (text, expect) in [
             ("", 0),
             ("rank", 4),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_means_the_same() {
+    fn json_record_keeps_its_meaning() {
         let text = "a\u{9b}b \u{202e}c \u{1f600} \u{e0041}";
         let json = serde_json::to_string_pretty(&[text]).unwrap();
         let record = record(&json);

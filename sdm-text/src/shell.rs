@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_takes_a_word_for_what_it_is() {
+    fn shell_words_are_quoted() {
         for (word, expect) in [
             ("", "''"),
             ("/opt/a-b_c.1,d:e+f@g%h=i", "/opt/a-b_c.1,d:e+f@g%h=i"),

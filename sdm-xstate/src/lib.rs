@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_laid_over_the_whole_of_any_size() {
+    fn partial_register_state_overlays_the_whole_state() {
         for bytes in [11008, ROOM_BYTES - 1, ROOM_BYTES, ROOM_BYTES + 1, 300_000] {
             let mut processor = Processor::new(bytes);
             let before = processor.bytes.clone();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_is_not_written() {
+    fn invalid_partial_register_state_is_not_written() {
         for (registers, part) in [
             (2696, 2696),
             (832, 2696),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_stays_refused() {
+    fn register_write_refused_by_the_kernel_fails() {
         struct Gone;
         impl Registers for Gone {
             fn read(&mut self, _: &mut [u8]) -> Option<usize> {

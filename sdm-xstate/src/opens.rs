@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_could_keep_is_not_read() {
+    fn files_of_other_users_are_not_read() {
         let file = Kind::of(0o100_644);
         for (kind, owner, readable) in [
             (file, 0, true),

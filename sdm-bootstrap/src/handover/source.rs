@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_ours_alone_is_refused() {
+    fn key_file_accessible_to_others_is_refused() {
         let folder = Folder::new("file");
         let path = folder.0.join("key");
         fs::write(&path, handed().1.as_bytes()).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_handover_is_refused() {
+    fn malformed_handover_is_refused() {
         let folder = Folder::new("text");
         let path = folder.0.join("key");
         fs::write(&path, "SDM_SESSION=x\n\nSDM_KEY=behind the end").unwrap();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_says_it() {
+    fn key_is_read_from_a_socket() {
         let folder = Folder::new("socket");
         let path = folder.0.join("key");
         let source = PathBuf::from(format!("{SOCKET_SCHEME}{}", path.display()));

@@ -11,7 +11,7 @@ fn varint(value: u64) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_have_one_spelling() {
+fn varint_has_one_encoding() {
     #[track_caller]
     fn check(bytes: &[u8], expect: Result<u64, &str>) {
         let buf = Bytes::copy_from_slice(bytes);
@@ -30,7 +30,7 @@ fn numbers_have_one_spelling() {
 }
 
 #[test]
-fn lengths_are_looked_at_before_anything_is_taken() {
+fn lengths_are_checked_before_bytes_are_read() {
     let mut bytes = varint(5);
     bytes.extend_from_slice(b"abcd");
     let buf = Bytes::from(bytes);
@@ -48,7 +48,7 @@ fn lengths_are_looked_at_before_anything_is_taken() {
 }
 
 #[test]
-fn what_all_sets_of_a_message_own_is_bounded() {
+fn memory_of_all_sets_in_a_message_is_bounded() {
     // Every other id: a few bytes that encode many ids.
     let wide: IdSet = "0-99998/2".parse().unwrap();
     let mut bytes = Vec::new();
@@ -72,7 +72,7 @@ fn what_all_sets_of_a_message_own_is_bounded() {
 }
 
 #[test]
-fn a_value_above_its_bound_is_not_written() {
+fn value_above_its_bound_is_not_encoded() {
     let mut out = Vec::new();
     let mut w = Writer::new(&mut out);
     w.bytes("name", b"12345", 4);
@@ -82,7 +82,7 @@ fn a_value_above_its_bound_is_not_written() {
 }
 
 #[test]
-fn prose_is_cut_between_characters() {
+fn long_text_is_cut_between_characters() {
     let mut out = Vec::new();
     Writer::new(&mut out).prose("aäb", 2);
     assert_eq!(out, b"\x01a");
@@ -90,7 +90,7 @@ fn prose_is_cut_between_characters() {
 
 proptest! {
     #[test]
-    fn numbers_survive(value: u64) {
+    fn numbers_decode_to_their_encoded_value(value: u64) {
         let buf = Bytes::from(varint(value));
         let mut r = Reader::new(&buf);
         prop_assert_eq!(r.u64("n"), Ok(value));

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_ranges() {
+    fn addresses_and_port_ranges_are_parsed() {
         for text in [
             "tcp://10.0.0.7:41903",
             "tcp://10.0.0.7:7000-7255",

@@ -57,7 +57,7 @@ fn ports(
 }
 
 #[test]
-fn a_late_child_is_looked_for_where_it_should_be() {
+fn dialer_retries_the_first_port_for_a_late_child() {
     let tried = ports(&["tcp://10.0.0.1:7000-7255"], 11, |_| refused());
     assert_eq!(tried, "7000 - 7000 7001 - 7000 7001 7002 7003 - 7000");
     let tried = ports(&["tcp://10.0.0.1:7000"], 5, |_| refused());
@@ -65,7 +65,7 @@ fn a_late_child_is_looked_for_where_it_should_be() {
 }
 
 #[test]
-fn ports_of_others_are_passed() {
+fn ports_of_other_sessions_are_skipped() {
     let world = |at: &ConnectionString| {
         if at.port() < 7003 {
             wrong_peer()
@@ -81,7 +81,7 @@ fn ports_of_others_are_passed() {
 }
 
 #[test]
-fn a_gap_of_free_ports_is_passed_up_to_a_bound() {
+fn gap_of_free_ports_is_skipped_up_to_a_bound() {
     let tried = ports(&["tcp://10.0.0.1:7000-7255"], 200, |_| refused());
     assert!(
         tried.contains("7015 - 7000") && !tried.contains("7016"),
@@ -90,7 +90,7 @@ fn a_gap_of_free_ports_is_passed_up_to_a_bound() {
 }
 
 #[test]
-fn strangers_without_the_key_end_nothing_in_a_moment() {
+fn strangers_without_the_key_do_not_end_dialing() {
     let start = Instant::now();
     for forged in [
         LinkError::Refused("it did not say why"),
@@ -118,7 +118,7 @@ fn strangers_without_the_key_end_nothing_in_a_moment() {
 }
 
 #[test]
-fn a_stranger_who_is_silent_holds_up_no_search() {
+fn silent_stranger_does_not_delay_dialing() {
     let mut now = Instant::now();
     let mut dialer = dialer(now, &["tcp://10.0.0.1:7000-7255"]);
     let (mut tried, mut pauses) = (Vec::new(), Vec::new());
@@ -177,7 +177,7 @@ fn every_address_is_tried() {
 }
 
 #[test]
-fn who_is_refused_everywhere_is_gone() {
+fn peer_refused_at_all_addresses_is_gone() {
     let now = Instant::now();
     let addresses = ["tcp://10.0.0.1:1", "tcp://10.0.0.2:2"];
     let unreachable = || DialFailure::NotReached("no route to host".to_owned());
@@ -227,7 +227,7 @@ fn pauses_grow_and_are_bounded() {
 }
 
 #[test]
-fn a_host_that_drops_packets_does_not_hold_up_its_other_addresses() {
+fn unreachable_address_does_not_delay_other_addresses() {
     let start = Instant::now();
     let addresses = ["tcp://10.0.0.1:7000", "tcp://10.0.0.2:7000"];
     let mut dialer = dialer(start, &addresses);
@@ -248,7 +248,7 @@ fn a_host_that_drops_packets_does_not_hold_up_its_other_addresses() {
 }
 
 #[test]
-fn somebody_who_stands_still_is_told_from_nobody() {
+fn stopped_peer_is_distinguished_from_absent_peer() {
     let start = Instant::now();
     let mut still = dialer(start, &["tcp://10.0.0.1:7000"]);
     let mut gone = dialer(start, &["tcp://10.0.0.1:7000"]);
@@ -270,7 +270,7 @@ fn somebody_who_stands_still_is_told_from_nobody() {
 }
 
 #[test]
-fn whoever_gives_up_says_why() {
+fn failed_dialing_names_its_reason() {
     #[track_caller]
     fn check(mut dialer: Dialer, start: Instant, failures: &[DialFailure], expect: &str) {
         let mut now = start;

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_sent_when_its_bytes_are_taken() {
+    fn command_counts_as_sent_when_its_bytes_are_taken() {
         let now = Instant::now();
         let config = LinkConfig::new(SessionKey::draw().unwrap(), draw_session_id().unwrap());
         let config = Arc::new(config);

@@ -95,7 +95,7 @@ mod tests {
     use crate::secure::{SessionKey, draw_session_id};
 
     #[test]
-    fn a_cause_is_said_once_in_a_while() {
+    fn repeated_refusals_are_logged_at_intervals() {
         let start = Instant::now();
         let mut refusals = Refusals::default();
         let mut at = |seconds, why: &str| {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_stranger_gets_in_and_the_oldest_goes() {
+    fn new_stranger_replaces_the_oldest_one() {
         let now = Instant::now();
         let key = SessionKey::draw().unwrap();
         let config = LinkConfig::new(key, draw_session_id().unwrap());

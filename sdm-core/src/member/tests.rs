@@ -144,7 +144,7 @@ fn answer(messages: Vec<Message>) -> Answer {
 }
 
 #[test]
-fn an_answer_at_once_is_that_of_the_long_way() {
+fn immediate_answer_equals_deferred_answer() {
     let mut quick = Leaf::new(Some(Repeaters::default()));
     let mut slow = Leaf::new(None);
     for (id, tasks) in [(1, "0-2"), (2, "1"), (3, "0,2")] {
@@ -164,7 +164,7 @@ fn an_answer_at_once_is_that_of_the_long_way() {
 }
 
 #[test]
-fn a_command_asked_again_is_answered_from_memory() {
+fn repeated_command_is_answered_from_memory() {
     let mut leaf = Leaf::new(Some(Repeaters::default()));
     let (_, first) = leaf.told(&[command(1, 1, "0-2")]);
     let (outputs, again) = leaf.told(&[command(1, 2, "0-1")]);
@@ -189,7 +189,7 @@ fn a_command_asked_again_is_answered_from_memory() {
 }
 
 #[test]
-fn who_does_not_answer_at_once_answers_later() {
+fn deferred_answer_is_delivered_later() {
     let mut leaf = Leaf::new(Some(Repeaters {
         answer_later: true,
         ..Repeaters::default()
@@ -210,7 +210,7 @@ fn who_does_not_answer_at_once_answers_later() {
 }
 
 #[test]
-fn what_was_there_before_comes_first() {
+fn earlier_commands_and_events_precede_immediate_answers() {
     let mut leaf = Leaf::new(Some(Repeaters::default()));
     // Two in one record: in their order, through the owner.
     let (outputs, _) = leaf.told(&[command(1, 1, "0-2"), command(2, 2, "0-2")]);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_becomes_what_is_left_of_it() {
+    fn slice_is_reduced_to_surviving_servers() {
         check("0-7", "", "0:8 1:1 2:2 3:1 4:4 5:1 6:2 7:1");
         check("0-3,5-7", "", "0:7 1:1 2:2 3:1 5:1 6:2 7:1");
         check("0-7", "4", "0:8 1:1 2:2 3:1 4:1 5:1 6:2 7:1");

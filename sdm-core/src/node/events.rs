@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_events_are_one_where_no_task_overtakes_itself() {
+    fn equal_events_merge_without_reordering_a_task() {
         check(
             &[("0", "a"), ("0", "b"), ("1", "a"), ("1", "b")],
             &[("0-1", "a"), ("0-1", "b")],
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn many_kinds_of_events_each_keep_their_tasks() {
+    fn distinct_events_each_keep_their_tasks() {
         // As many kinds as need an index, each reported by a hundred tasks, twice.
         let kinds: Vec<String> = (0..50).map(|kind| format!("event {kind}")).collect();
         let tasks: Vec<String> = (0..5000).map(|task| task.to_string()).collect();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_many_events_is_full() {
+    fn event_window_fills_up() {
         let now = Instant::now();
         let mut window = Window::default();
         for number in 0..limits::BLOCKS_MAX {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_long_goes_in_messages_that_a_link_can_carry() {
+    fn queued_events_are_split_into_messages_of_link_size() {
         let now = Instant::now();
         let mut window = Window::default();
         let count = 3 * limits::BLOCKS_MAX;

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_reasons_are_one() {
+    fn equal_reasons_are_merged() {
         let mut missing = Missing::default();
         for (id, why) in [(1, "a"), (2, "b"), (3, "a")] {
             missing.add(IdSet::single(TaskId(id)), why.to_owned());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_above_the_bound_are_one_that_names_everyone() {
+    fn reasons_above_the_bound_are_merged_with_all_tasks() {
         let mut missing = Missing::default();
         let count = 5000;
         for id in 0..count {

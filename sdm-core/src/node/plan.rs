@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_comes_in_parts_and_is_one() {
+    fn plan_is_assembled_from_its_parts() {
         let now = Instant::now();
         let plan = plan(60);
         let messages = messages(&plan);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_former_parent_are_void() {
+    fn plan_parts_of_a_former_parent_are_discarded() {
         let now = Instant::now();
         let plan = plan(60);
         let messages = messages(&plan);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_begins_anew_takes_the_place_of_the_one_before() {
+    fn restarted_plan_replaces_the_previous_one() {
         let now = Instant::now();
         let (first, second) = (messages(&plan(60)), messages(&plan(30)));
         let mut node = member(now);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_was_announced_is_refused() {
+    fn plan_parts_beyond_the_announced_count_are_refused() {
         let now = Instant::now();
         let plan = plan(60);
         let mut node = member(now);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_is_too_large_is_an_error() {
+    fn oversized_plan_is_an_error() {
         assert_eq!(check(&plan(60)), Ok(()));
         let entry = plan(0)[0].clone();
         let entries = vec![entry; 2 + PLAN_TEXT_BYTES_MAX / text_bytes(&plan(0)[0])];

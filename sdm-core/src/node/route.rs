@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_adopted_has_another_parent_and_its_old_route_is_gone() {
+    fn adopted_server_has_a_new_parent_and_route() {
         let mut net = Net::new(8, Topology::Binomial, 4);
         net.init();
         net.kill(ServerId(3));

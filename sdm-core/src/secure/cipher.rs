@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_opens_once_and_in_its_turn() {
+    fn record_is_opened_once_and_in_order() {
         let [from, to] = handshake().map(Ciphers::of);
         let (mut from, mut to) = (from, to);
         let [first, second] = [b"first", b"other"].map(|text| sealed(&mut from, text));

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_a_text_form_and_do_not_print() {
+    fn session_key_has_text_form_and_is_not_printed() {
         let key = SessionKey::draw().unwrap();
         assert_eq!(
             format!(" {}\n", *key.to_hex()).parse::<SessionKey>(),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn hellos_survive_and_cut_ones_do_not() {
+    fn hello_decodes_and_truncated_hello_fails() {
         let hello = Hello {
             role: Role::Child,
             id: ServerId(70_000),

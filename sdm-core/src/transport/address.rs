@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn texts() {
+    fn addresses_are_parsed() {
         check("tcp://127.0.0.1:7000", Ok(("127.0.0.1", 7000)));
         check("tcp://node-1.cluster_x:0", Ok(("node-1.cluster_x", 0)));
         check("tcp://[::1]:65535", Ok(("::1", 65535)));
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_none() {
+    fn malformed_addresses_are_refused() {
         let expected = "expected tcp://host:port, unix:///path or ssh://host:port";
         check("", Err(expected));
         check("127.0.0.1:7000", Err(expected));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_addresses() {
+    fn socket_addresses_are_converted() {
         let at = |text: &str| text.parse::<ConnectionString>().unwrap().socket_addr();
         assert_eq!(at("tcp://[::1]:5"), Some("[::1]:5".parse().unwrap()));
         assert_eq!(
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_place() {
+    fn next_address_increments_port_or_path() {
         let next = |text: &str, count| {
             let at = text.parse::<ConnectionString>().unwrap();
             at.stepped(count).map(|at| at.to_string())

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_interfaces() {
+    fn interface_settings_are_parsed() {
         for (text, shown) in [
             ("ib0", "ib0"),
             ("10.1.0.0/16", "10.1.0.0/16"),

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn which_addresses_are_said() {
+    fn announced_addresses_follow_the_interface_setting() {
         let check = |interface: Option<&str>, expect: &[&str]| {
             let interface = interface.map(|it| it.parse::<Interface>().unwrap());
             let found = chosen(&host(), interface.as_ref()).unwrap();

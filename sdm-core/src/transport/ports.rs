@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_and_ranges() {
+    fn ports_and_port_ranges_are_parsed() {
         let range = |text: &str| text.parse::<PortRange>().unwrap();
         assert!(range("0").is_any());
         assert_eq!(range("0").search(7), (0, 1));

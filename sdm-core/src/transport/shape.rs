@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_is_read_as_it_is_written() {
+    fn link_shape_text_is_parsed_back() {
         for text in [
             "latency_us=0",
             "latency_us=500",
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_after_those_before_them_and_the_latency() {
+    fn bytes_arrive_in_order_after_the_latency() {
         let began = Instant::now();
         let mut line = Line::new(began, shape("latency_us=2000,bandwidth=1000000"));
         line.push(began, &[1; 1000]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_takes_what_it_can_send_soon() {
+    fn line_buffers_a_bounded_send_time() {
         let began = Instant::now();
         let mut line = Line::new(began, shape("latency_us=0,bandwidth=1000000"));
         assert_eq!(line.room(began), 100_000);

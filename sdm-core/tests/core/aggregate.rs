@@ -161,7 +161,7 @@ fn cases() -> impl Strategy<Value = Case> {
 proptest! {
     /// Associative and commutative, caps included: the tree and the order do not matter.
     #[test]
-    fn any_tree_gives_what_one_node_gives(case in cases()) {
+    fn any_tree_yields_the_aggregate_of_one_node(case in cases()) {
         let flat = case.gather(case.blocks());
         case.check_account(&flat)?;
         prop_assert_eq!(&case.gather(case.blocks().into_iter().rev()), &flat);
@@ -171,7 +171,7 @@ proptest! {
     /// Aggregates taken in parts, as for late answers: no part repeats an earlier one, and merged
     /// again they are the whole.
     #[test]
-    fn parts_are_the_whole_and_nothing_twice(case in cases()) {
+    fn partial_aggregates_merge_to_the_whole_once(case in cases()) {
         let mut aggregate = Aggregate::default();
         let mut parts: Vec<Block> = Vec::new();
         let mut dice = case.dice.iter().cycle();

@@ -37,7 +37,7 @@ fn frames(parts: &[&[u8]]) -> Result<Vec<Frame>, DecodeError> {
 
 proptest! {
     #[test]
-    fn messages_survive_at_any_cut(messages in vec(message(), 1..4), cut: prop::sample::Index) {
+    fn messages_decode_at_any_chunk_size(messages in vec(message(), 1..4), cut: prop::sample::Index) {
         let mut stream = Vec::new();
         for message in &messages {
             stream.extend(encoded(message));
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn a_member_lives_with_any_messages(steps in vec((any::<[u8; 2]>(), message()), 1..12)) {
+    fn member_accepts_any_messages_without_panic(steps in vec((any::<[u8; 2]>(), message()), 1..12)) {
         let mut life = Vec::new();
         for (step, message) in &steps {
             let body = body(message);
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(bytes in vec(any::<u8>(), 0..400)) {
+    fn decoders_accept_arbitrary_bytes(bytes in vec(any::<u8>(), 0..400)) {
         frame::fuzz_frame(&bytes);
         frame::fuzz_message(&bytes);
         node::fuzz_slice(&bytes);
@@ -83,14 +83,14 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bodies_do_no_harm(kind in 0..9_u8, bytes in vec(0..8_u8, 0..200)) {
+    fn message_decoder_accepts_arbitrary_bodies(kind in 0..9_u8, bytes in vec(0..8_u8, 0..200)) {
         let mut body = vec![kind];
         body.extend(bytes);
         frame::fuzz_message(&body);
     }
 
     #[test]
-    fn changed_messages_do_no_harm(
+    fn decoders_accept_changed_messages(
         message in message(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
@@ -105,7 +105,7 @@ proptest! {
 }
 
 #[test]
-fn link_frames_survive() {
+fn link_frames_decode_to_the_encoded_frame() {
     for frame in [
         Frame::Ping { nonce: 0 },
         Frame::Pong { nonce: u64::MAX },
@@ -118,7 +118,7 @@ fn link_frames_survive() {
 }
 
 #[test]
-fn lengths_no_frame_can_have() {
+fn impossible_frame_lengths_are_refused() {
     let error = frames(&[&0_u32.to_le_bytes()]).unwrap_err();
     assert_eq!(error.to_string(), "empty frame at byte 0 makes no sense");
     let large = u32::try_from(FRAME_BYTES_MAX).unwrap() + 1;
@@ -127,7 +127,7 @@ fn lengths_no_frame_can_have() {
 }
 
 #[test]
-fn a_length_alone_costs_little() {
+fn frame_length_alone_allocates_little() {
     let mut deframer = Deframer::default();
     let header = u32::try_from(FRAME_BYTES_MAX).unwrap().to_le_bytes();
     assert_eq!(deframer.poll_frame(&mut &header[..]), Ok(None));
@@ -151,7 +151,7 @@ fn large_payloads_are_not_copied() {
 }
 
 #[test]
-fn what_is_above_a_bound_is_not_sent() {
+fn message_above_a_bound_is_not_encoded() {
     #[track_caller]
     fn check(message: &Message, expect: &str) {
         let mut out = b"before".to_vec();
@@ -192,7 +192,7 @@ fn what_is_above_a_bound_is_not_sent() {
 }
 
 #[test]
-fn long_prose_is_cut_and_still_readable() {
+fn long_text_is_cut_and_decodes() {
     let change = ReachChange {
         tasks: IdSet::single(TaskId(3)),
         health: Health::Lost,

@@ -70,7 +70,7 @@ fn receive(side: &mut Shaped, other: &mut Shaped, conn: ConnId, count: usize) ->
 }
 
 #[test]
-fn both_ways_take_the_latency_and_what_was_sent_last_still_arrives() {
+fn both_directions_have_latency_and_deliver_the_last_bytes() {
     let (mut a, mut b) = (transport("latency_us=30000"), transport(""));
     let (conn, peer) = connect(&mut a, &mut b, "tcp://127.0.0.1:0");
     let latency = Duration::from_millis(30);
@@ -97,7 +97,7 @@ fn both_ways_take_the_latency_and_what_was_sent_last_still_arrives() {
 }
 
 #[test]
-fn bytes_keep_their_order_and_come_no_quicker_than_the_bandwidth() {
+fn bytes_arrive_in_order_within_the_bandwidth() {
     let shape = "latency_us=1000,bandwidth=1000000";
     for towards_a in [false, true] {
         let (mut a, mut b) = (transport(shape), transport(""));
@@ -127,7 +127,7 @@ fn bytes_keep_their_order_and_come_no_quicker_than_the_bandwidth() {
 }
 
 #[test]
-fn within_a_host_nothing_is_held_back() {
+fn traffic_within_a_host_is_not_delayed() {
     let shape = "latency_us=10000,between_hosts";
     for (place, holds) in [("tcp://127.0.0.1:0", false), ("tcp://127.0.0.2:0", true)] {
         let (mut a, mut b) = (transport(shape), transport(""));

@@ -18,7 +18,7 @@ fn body(message: &Message) -> Bytes {
 }
 
 #[test]
-fn sizes_on_the_wire() {
+fn messages_have_bounded_wire_size() {
     let million = IdSet::all_below(1_000_000);
     let payload = b"print x".to_vec();
     let uniform = encoded(&plain_command(70_000, million.clone(), payload.clone()));

@@ -79,7 +79,7 @@ fn no_socket_is_inherited() {
 }
 
 #[test]
-fn names_are_resolved_before_they_are_used() {
+fn host_names_must_be_resolved_before_connect() {
     let mut transport = TcpTransport::new().unwrap();
     let name = ConnectionString::tcp("no-such-host.invalid", 7000).unwrap();
     let conn = transport.connect(&name);
@@ -103,7 +103,7 @@ fn names_are_resolved_before_they_are_used() {
 }
 
 #[test]
-fn both_families_listen() {
+fn both_address_families_are_listened_on() {
     let mut transport = TcpTransport::new().unwrap();
     let any = |host| ConnectionString::tcp(host, 0).unwrap();
     let bound = transport.listen(&any("0.0.0.0"), 1).unwrap();
@@ -121,11 +121,11 @@ fn both_families_listen() {
 
 /// Runs in a process of its own: the limit would hold for all tests of this one.
 #[test]
-fn out_of_descriptors_is_waited_out() {
+fn accept_resumes_after_descriptor_shortage() {
     if std::env::var_os("SDM_TEST_FEW_DESCRIPTORS").is_none() {
         let exe = std::env::current_exe().unwrap();
         let run = format!(
-            "ulimit -n 40 && exec '{}' --exact out_of_descriptors_is_waited_out",
+            "ulimit -n 40 && exec '{}' --exact accept_resumes_after_descriptor_shortage",
             exe.display()
         );
         let status = std::process::Command::new("sh")

@@ -19,7 +19,7 @@ fn fresh(name: &str) -> (PathBuf, ConnectionString) {
 }
 
 #[test]
-fn the_file_is_the_users_alone_and_goes_with_the_listener() {
+fn socket_file_is_private_and_removed_with_its_listener() {
     let (path, address) = fresh("mode");
     let mut transport = TcpTransport::new().expect("an event loop");
     assert_eq!(transport.listen(&address, 1).expect("listen"), address);
@@ -30,7 +30,7 @@ fn the_file_is_the_users_alone_and_goes_with_the_listener() {
 }
 
 #[test]
-fn what_a_dead_listener_left_is_replaced_and_nothing_else() {
+fn only_a_stale_socket_file_is_replaced() {
     let (path, address) = fresh("dead");
     drop(UnixListener::bind(&path).expect("bind"));
     assert!(path.exists(), "nobody has tidied up");

@@ -37,7 +37,7 @@ impl Drop for Root {
 }
 
 #[test]
-fn versions_are_read_whoever_has_built_it() {
+fn gdb_versions_of_all_distributors_are_parsed() {
     let check = |line: &str, text: &str, old: bool| {
         let printed = format!("SIGUSR1 No Yes\n{line}\nCopyright (C) Free Software Foundation\n");
         let version = Version::printed(&printed).unwrap();
@@ -66,7 +66,7 @@ fn versions_are_read_whoever_has_built_it() {
 }
 
 #[test]
-fn other_gdbs_are_found_where_centres_put_them() {
+fn other_gdbs_are_found_in_usual_places() {
     let root = Root::new("candidates");
     let old = root.plant_gdb("usr/bin/gdb", "8.2");
     root.plant_gdb("opt/rh/gcc-toolset-13/root/usr/bin/gdb", "12.1");
@@ -99,7 +99,7 @@ fn other_gdbs_are_found_where_centres_put_them() {
 }
 
 #[test]
-fn a_gdb_is_tried_on_a_process_of_our_own() {
+fn gdb_is_tested_on_an_own_process() {
     let Some(path) = files::search("gdb") else {
         println!("SKIP: no gdb");
         return;
@@ -118,7 +118,7 @@ fn a_gdb_is_tried_on_a_process_of_our_own() {
 }
 
 #[test]
-fn what_a_gdb_cannot_do_is_told() {
+fn missing_gdb_abilities_are_reported() {
     let trial = |said: &str, path: &Path| Trial {
         path: path.to_owned(),
         said: said.to_owned(),
@@ -149,7 +149,7 @@ fn what_a_gdb_cannot_do_is_told() {
 }
 
 #[test]
-fn a_gdb_that_will_not_do_is_told_with_those_that_will() {
+fn unusable_gdb_is_reported_with_usable_ones() {
     let root = Root::new("old");
     let old = root.plant_gdb("old/gdb", "7.6");
     let strange = root.plant_gdb("strange/gdb", "of nobody");

@@ -213,7 +213,7 @@ fn moves() -> Vec<(Command, &'static str)> {
 }
 
 #[test]
-fn probes_tell_what_has_changed_since_the_one_before() {
+fn probe_reports_changes_since_the_last_probe() {
     let scenario = "stack = main m.c:9 > halo h.c:60 > MPI_Recv h.c:60\nlocal i = 3\nvalue source = {rank}\n\
                     continue = never\n";
     let mut bench = Bench::started(scenario, "0-1");
@@ -250,7 +250,7 @@ fn probes_tell_what_has_changed_since_the_one_before() {
 }
 
 #[test]
-fn every_question_has_an_answer() {
+fn every_query_has_an_answer() {
     let mut bench = Bench::started(SCENARIO, "0-1");
     for (command, part) in points().into_iter().chain(looks()).chain(moves()) {
         let answer = both(&mut bench, command.clone());

@@ -17,7 +17,7 @@ fn merged(number: u16, answers: &[(IdSet, Bytes)]) -> (IdSet, Bytes) {
 }
 
 #[test]
-fn answers_merge() {
+fn emulated_answers_merge() {
     let script = "stack = main m.c:9 > a a.c:1\nstack = main m.c:9 > b b.c:2\nhelpers = 3";
     let scenario = Arc::new(Scenario::parse(script).unwrap());
     let tasks = IdSet::all_below(10);

@@ -63,7 +63,7 @@ fn commands() -> Vec<Command> {
 }
 
 #[test]
-fn every_command_has_a_name_that_scenarios_know() {
+fn scenarios_know_every_command_name() {
     for command in commands() {
         Scenario::parse(&format!("mute = {}", command.name())).unwrap();
     }
@@ -125,7 +125,7 @@ fn story(steps: &[(usize, u8, u64)]) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn each_command_is_answered_once_and_the_same_story_is_told_twice(
+    fn each_command_is_answered_once_and_runs_are_repeatable(
         steps in proptest::collection::vec((0usize..64, 0u8..32, 0u64..6), 0..40)
     ) {
         prop_assert_eq!(story(&steps), story(&steps));

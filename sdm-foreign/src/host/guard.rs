@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_later_is_heard_though_nobody_comes_any_more() {
+    fn late_client_is_served_without_new_connections() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();

@@ -140,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_they_are_where_they_are_started() {
+    fn processes_default_to_the_starting_node() {
         assert_eq!(on(4, &[], None), "2x4");
         assert_eq!(on(0, &[], None), "");
     }
 
     #[test]
-    fn hosts_are_filled_in_their_order_and_evenly_beyond_their_places() {
+    fn hosts_fill_in_order_and_oversubscribe_evenly() {
         assert_eq!(on(2, &["a", "b"], None), "0x1 1x1");
         assert_eq!(on(3, &["b.site:2", "a:2"], None), "1x2 0x1");
         assert_eq!(on(7, &["a", "c:2"], None), "0x3 2x4");
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn so_many_on_each() {
+    fn count_per_host_is_placed_on_each_host() {
         assert_eq!(on(0, &[], Some(1)), "0x1 1x1");
         assert_eq!(on(9, &["c", "c", "a"], Some(2)), "0x2 2x2");
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn unknown_host_is_refused() {
         let nobody = "\"d\" is none of the job's hosts: a, b.site, c";
         assert_eq!(on(1, &["a", "d"], None), nobody);
         let none = "\"a:many\" is no host with a number of places (HOST or HOST:COUNT)";

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_a_job_are_told_from_tools() {
+    fn job_processes_are_distinguished_from_tools() {
         assert!(is_of_a_job(&first(0)));
         for who in 1..8 {
             assert!(!is_of_a_job(&first(who)));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_both_ways_and_an_end_is_told() {
+    fn relay_forwards_bytes_and_end_of_file() {
         let (mut tool, mut library) = tool();
         let mut found = [0; 5];
         for (text, back) in [(b"first", b"reply"), (b"again", b"other")] {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_to_who_has_gone_too_early_are_taken() {
+    fn replies_to_a_disconnected_tool_are_discarded() {
         let (mut tool, mut library) = tool();
         tool.write_all(b"first").expect("it is there");
         let mut found = [0; 5];

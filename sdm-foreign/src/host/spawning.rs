@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_node_numbers_its_processes_one_behind_the_other() {
+    fn each_node_numbers_its_processes_consecutively() {
         let placed = |program, node, count| Placed {
             program,
             node,

@@ -429,7 +429,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_nodes_give_a_group_the_same_number_and_all_that_was_said() {
+    fn all_nodes_agree_on_group_number_and_endpoints() {
         let part = |first, count, endpoints: &[u8]| Part {
             first,
             count,

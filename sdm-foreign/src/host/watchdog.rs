@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_a_minute_goes_on_to() {
+    fn waiting_main_loop_is_not_stuck() {
         let (turns, mut watch) = (Turns::default(), Watch::default());
         let mut looks = |turns: &Turns| (0..1000).any(|_| watch.look(turns.now()));
         assert!(looks(&turns), "it works at first");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_turn_that_works_for_a_minute_is_too_long() {
+    fn only_a_turn_that_works_for_a_minute_is_stuck() {
         let mut watch = Watch::default();
         let mut looks = |turn, count| (0..count).filter(|_| watch.look(turn)).count();
         assert_eq!(looks(4, 1000), 0, "it waits");

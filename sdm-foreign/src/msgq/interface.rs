@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_ints_and_texts_end_where_they_have_room() {
+    fn integers_are_converted_and_texts_bounded() {
         assert_eq!(rank(5), Some(5));
         assert_eq!(rank(0xffff_ffff), None);
         assert_eq!(rank(-1), None);

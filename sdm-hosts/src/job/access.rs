@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_goes_on_without_its_main_thread() {
+    fn process_without_main_thread_is_alive() {
         assert_eq!(end(Some('Z'), Some(2)), Some(Obstacle::Headless));
         assert_eq!(end(Some('Z'), Some(1)), Some(Obstacle::Gone));
         assert_eq!(end(None, None), Some(Obstacle::Gone));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_let_itself_be_looked_at_is_told() {
+    fn undumpable_process_is_reported() {
         if geteuid().is_root() {
             println!("SKIP: root may look at everything");
             return;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_be_attached_to() {
+    fn ptrace_permission_is_determined() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let pid = child.id().cast_signed();
         assert_eq!(obstacle(pid, true, 0), None);

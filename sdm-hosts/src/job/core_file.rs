@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rank_is_found_among_other_things() {
+    fn rank_is_found_in_core_environment() {
         let stack =
             b"\x7f\xffgarbage\0./halo\0=x\0OMPI_COMM_WORLD_RANK=3\0OMPI_COMM_WORLD_SIZE=4\0A=b\0";
         assert_eq!(rank_in(stack), Some(3));
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_core_file_is_refused() {
+    fn file_that_is_no_core_file_is_refused() {
         for path in ["/etc/passwd", "/bin/sh", "/no/such/file"] {
             assert!(read(Path::new(path)).is_err(), "{path}");
         }
     }
 
     #[test]
-    fn a_compressed_core_file_is_named_with_what_unpacks_it() {
+    fn compressed_core_file_error_names_the_unpacker() {
         for (bytes, command) in [
             (&b"\x28\xb5\x2f\xfd\x04\0"[..], Some("`zstd -d`")),
             (b"\xfd7zXZ\0\0\x04", Some("`xz -d`")),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_are_too_short_say_nothing() {
+    fn short_core_notes_are_ignored() {
         assert_eq!(pid_in(&[1; 27], Endianness::Little), None);
         assert_eq!(pid_in(&[0; 28], Endianness::Little), Some(0));
         assert_eq!(path_address(&[31; 15], Endianness::Little), None);

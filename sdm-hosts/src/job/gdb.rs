@@ -115,7 +115,7 @@ int main(void) { puts("ready"); fflush(stdout); return getchar(); }
 "#;
 
     #[test]
-    fn both_ways_read_the_same_table() {
+    fn gdb_and_memory_read_the_same_proctable() {
         let name = format!("sdm-starter-{}", std::process::id());
         let program = std::env::temp_dir().join(name);
         let source = program.with_extension("c");

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_whole_with_a_process_for_each_rank() {
+    fn job_is_complete_with_a_process_per_rank() {
         let job = |pids: &[i32]| pmix::Namespace {
             name: "p@1".to_owned(),
             processes: (0..)

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_this_machine() {
+    fn local_host_names_are_recognized() {
         let own = nix::unistd::gethostname().unwrap();
         let own = own.to_string_lossy();
         for name in ["", "localhost", "127.0.0.1", "127.3.2.1", "::1", &*own] {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_one_host() {
+    fn host_names_are_compared_by_short_form() {
         for (a, b, expect) in [
             ("n1", "n1", true),
             ("n1", "N1.cluster", true),

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logins_are_known_by_what_they_start() {
+    fn remote_logins_are_recognized_by_their_proxy() {
         let proc = Proc::new("hydra");
         let rest = "--control-port node0:36121 --rmk user --proxy-id 1";
         proc.add(10, 1, "mpiexec.hydra -n 4 ./halo", "");

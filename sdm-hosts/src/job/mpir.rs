@@ -356,7 +356,7 @@ mod tests {
     const PROGRAM: &CStr = c"/opt/solver";
 
     #[test]
-    fn a_table_is_read_out_of_memory() {
+    fn proctable_is_read_from_memory() {
         let entry = |pid| Entry {
             host: HOST.as_ptr(),
             program: PROGRAM.as_ptr(),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_a_table_have_a_bound_in_all() {
+    fn total_length_of_proctable_names_is_bounded() {
         let memory = Memory {
             pid: Pid::this(),
             word: 8,
@@ -428,14 +428,14 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_no_starter() {
+    fn process_without_mpir_symbols_is_no_starter() {
         let own = std::process::id().cast_signed();
         assert!(read(own).unwrap().is_none());
         assert!(matches!(read(-1), Err(JobError::Memory { .. })));
     }
 
     #[test]
-    fn files_that_begin_in_memory() {
+    fn first_mapping_of_each_file_is_found() {
         let maps = "\
 55e0-55e1 r--p 00000000 08:01 11 /usr/bin/my run
 55e1-55e2 r-xp 00001000 08:01 11 /usr/bin/my run

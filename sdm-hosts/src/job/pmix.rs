@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_helper_says_is_a_job() {
+    fn helper_output_is_parsed_as_a_job() {
         let found = helper(
             "printf 'chatter of the library\\nnamespace\\tp@1\\nprocess\\tp@1\\t1\\t8\\th2\\t/x/halo\\n\
              process\\tp@1\\t0\\t7\\th1\\t/x/halo\\nnamespace\\tp@2\\nprocess\\tp@2\\t0\\t9\\th1\\t/x/sdm-pmix\\nend\\n'",
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_that_crashes_hangs_or_refuses_is_a_sentence() {
+    fn failing_helper_yields_an_error_message() {
         let crash = helper("kill -SEGV $$").unwrap_err().to_string();
         assert!(crash.contains("signal: 11"), "{crash}");
         let refused = helper("echo 'sdm-pmix: connect: UNREACH' >&2; exit 1").unwrap_err();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_whose_server_is_starting_is_waited_for_no_longer() {
+    fn helper_of_a_starting_server_times_out() {
         let is_told = |seconds| {
             let mut command = Command::new("/bin/sh");
             let script = command.args(["-c", "echo starting; exec sleep 20"]);

@@ -247,7 +247,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn names_that_are_no_text_hide_nobody() {
+    fn non_utf8_names_hide_no_process() {
         let proc = Proc::new("names");
         proc.add(10, 1, "/opt/halo", "");
         let folder = proc.0.join("10");
@@ -261,7 +261,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn whose_a_process_is() {
+    fn owner_of_a_process_is_determined() {
         let proc = Proc::new("owner");
         let own = geteuid().as_raw();
         let other = own + 1;
@@ -290,7 +290,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_moment_of_proc() {
+    fn process_table_is_read_from_proc() {
         let proc = Proc::new("moment");
         proc.add(10, 1, "bash -c x", "A=1 B= C=x=y");
         proc.add(11, 10, "/bin/sdm stacks", "");

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_of_programs_are_read_and_no_others() {
+    fn only_program_steps_of_slurm_are_read() {
         let step = Step::read("2_3.0|4|n[1-2]|1000|ha|lo").unwrap();
         assert_eq!((step.number, step.tasks, step.uid), (0, 4, 1000));
         assert_eq!(step.shown(), "slurm:2_3.0 (ha|lo, 4 tasks)");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_rank_the_program_is_meant() {
+    fn program_process_of_each_rank_is_selected() {
         let lines = [
             "1\t20\t7\tn2\t1\t9\t./halo",
             "0\t10\t7\tn1\t0\t3\t/opt/wrap",

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets() {
+    fn attach_targets_are_parsed() {
         let check = |text: &str, expect: Target| {
             assert_eq!(text.parse::<Target>().unwrap(), expect, "{text}");
         };

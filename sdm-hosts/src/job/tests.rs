@@ -15,7 +15,7 @@ fn ranks(job: &Job) -> Vec<(u32, i32)> {
 const BASE: i32 = 1 << 23;
 
 #[test]
-fn hydra_is_known_by_its_tree() {
+fn hydra_job_is_found_by_its_process_tree() {
     let proc = Proc::new("hydra");
     let [starter, proxy] = [BASE, BASE + 1];
     proc.add(
@@ -55,7 +55,7 @@ fn hydra_is_known_by_its_tree() {
 }
 
 #[test]
-fn ranks_that_run_elsewhere_are_missed() {
+fn ranks_on_other_hosts_are_reported_missing() {
     let proc = Proc::new("elsewhere");
     proc.add(BASE, 1, "mpiexec.hydra -hosts a,b ./halo", "");
     proc.add(BASE + 1, BASE, "hydra_pmi_proxy", "");
@@ -78,7 +78,7 @@ fn ranks_that_run_elsewhere_are_missed() {
 }
 
 #[test]
-fn a_shell_around_a_rank_is_looked_through() {
+fn shell_wrapper_of_a_rank_is_skipped() {
     let proc = Proc::new("shell");
     proc.add(BASE, 1, "prterun -n 1 sh -c ./halo", "");
     proc.add(BASE + 1, BASE, "sh -c ./halo", "OMPI_COMM_WORLD_RANK=0");
@@ -88,7 +88,7 @@ fn a_shell_around_a_rank_is_looked_through() {
 }
 
 #[test]
-fn jobs_that_nobody_debugs_can_be_picked() {
+fn jobs_without_a_debugger_are_listed() {
     let proc = Proc::new("picked");
     proc.add(BASE, 1, "mpirun -n 2 ./halo 100", "");
     proc.add(BASE + 1, BASE, "./halo 100", "PMIX_RANK=0");
@@ -110,7 +110,7 @@ fn jobs_that_nobody_debugs_can_be_picked() {
 }
 
 #[test]
-fn names_mean_programs_and_starters() {
+fn name_selects_programs_and_starters() {
     let proc = Proc::new("names");
     let own = i32::try_from(std::process::id()).unwrap();
     proc.add(BASE, 1, "bash -c sdm stacks halo", "");
@@ -194,7 +194,7 @@ fn processes_by_pid_have_their_ranks_in_the_job() {
 }
 
 #[test]
-fn two_jobs_of_one_program_are_never_one() {
+fn two_jobs_of_one_program_are_kept_apart() {
     for (first, second) in [("PMIX_NAMESPACE=1@1", "PMIX_NAMESPACE=2@1"), ("", "")] {
         let proc = Proc::new("jobs");
         for (starter, job) in [(BASE, first), (BASE + 10, second)] {
@@ -225,7 +225,7 @@ fn two_jobs_of_one_program_are_never_one() {
 
 /// Processes started by `MPI_Comm_spawn` have ranks of their own, below the same launcher.
 #[test]
-fn spawned_processes_are_told_and_no_ranks_of_the_job() {
+fn spawned_processes_are_reported_apart_from_the_job() {
     for starter in ["mpiexec.hydra -n 2 ./halo", "prterun -n 2 ./halo"] {
         let proc = Proc::new("spawned");
         proc.add(BASE, 1, starter, "");
@@ -271,7 +271,7 @@ fn describe(proc: &Proc, pid: i32, library: Option<&str>, ticks: u64) {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
-fn a_program_is_found_behind_what_wraps_it() {
+fn program_is_found_behind_its_wrappers() {
     const MPI: Option<&str> = Some("libmpi.so.40.30.4");
     const MPICH: Option<&str> = Some("libmpich.so.12.2.2");
     type Shape<'a> = &'a [(i32, i32, &'a str, Option<&'a str>, u64)];
@@ -356,7 +356,7 @@ fn a_program_is_found_behind_what_wraps_it() {
 
 /// A process below a rank that has another rank belongs to another job.
 #[test]
-fn a_job_inside_of_a_rank_is_not_the_rank() {
+fn job_inside_a_rank_is_not_the_rank() {
     let proc = Proc::new("inner");
     proc.add(BASE, 1, "prterun -n 1 x", "");
     proc.add(BASE + 1, BASE, "./steer", "PMIX_RANK=0 PMIX_NAMESPACE=a@1");
@@ -380,7 +380,7 @@ fn a_job_inside_of_a_rank_is_not_the_rank() {
 }
 
 #[test]
-fn two_jobs_below_one_process_are_told_apart_by_the_user() {
+fn two_jobs_below_one_process_are_ambiguous() {
     let proc = Proc::new("two");
     proc.add(BASE, 1, "bash run.sh", "");
     proc.add(BASE + 1, BASE, "halo", "PMI_RANK=0");
@@ -399,7 +399,7 @@ fn two_jobs_below_one_process_are_told_apart_by_the_user() {
 }
 
 #[test]
-fn what_a_table_calls_a_host_and_is_none_is_refused_with_job_and_rank() {
+fn malformed_host_name_is_refused_with_job_and_rank() {
     let entry = |(rank, host): (u32, &str)| JobProcess {
         rank,
         host: host.to_owned(),

@@ -87,7 +87,7 @@ const MPICH: &str = "int MPI_Init; int PMPI_Init;";
 /// Each way by which the loader finds a library, alone and against the others.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
-fn libraries_are_those_of_the_loader() {
+fn libraries_are_found_as_by_the_loader() {
     let folder = Folder::new("ways");
     let deep = "int deep; ";
     for place in ["a", "b", "c"] {
@@ -171,7 +171,7 @@ fn libraries_are_those_of_the_loader() {
 }
 
 #[test]
-fn an_mpi_is_found_behind_other_libraries() {
+fn mpi_is_found_through_other_libraries() {
     let folder = Folder::new("behind");
     let path = format!("-Wl,-rpath,{}/lib", folder.0.display());
     let all = [
@@ -245,7 +245,7 @@ fn an_mpi_is_found_behind_other_libraries() {
 }
 
 #[test]
-fn a_program_without_a_loader_has_its_mpi_in_itself() {
+fn mpi_is_found_in_a_static_program() {
     let folder = Folder::new("static");
     let text = format!("{MPI} int main(void) {{ return 0; }}");
     let program = folder.build("static", &text, &["-static"]);
@@ -266,7 +266,7 @@ fn a_program_without_a_loader_has_its_mpi_in_itself() {
 
 /// Libraries that need each other, and more libraries than any real program has.
 #[test]
-fn a_tree_ends() {
+fn library_search_ends() {
     let folder = Folder::new("circle");
     let path = format!("-Wl,-rpath,{}", folder.0.display());
     let all = [
@@ -288,7 +288,7 @@ fn a_tree_ends() {
 }
 
 #[test]
-fn an_index_that_is_cut_off_or_lies_is_none() {
+fn damaged_loader_cache_is_refused() {
     let whole = fs::read(CACHE).unwrap_or_default();
     if let Some(known) = cache::parse(&whole) {
         assert!(known.contains_key("libc.so.6"));

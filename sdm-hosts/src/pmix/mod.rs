@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_comes_first_and_one_of_several_must_be_named() {
+    fn system_server_is_preferred_and_ambiguity_is_an_error() {
         let choose = |wanted: &Wanted, all: &[Rendezvous]| {
             choose_of(wanted, all.to_vec(), Vec::new()).map(|it| it.pid)
         };

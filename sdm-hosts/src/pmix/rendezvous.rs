@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_writes_is_read_and_else_nothing() {
+    fn only_wellformed_rendezvous_files_are_read() {
         let server = parse(&text(7)).unwrap();
         assert_eq!((server.pid, &*server.namespace), (7, "prterun-h-7@0"));
         assert_eq!(server.version, "5.0.11rc1");
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_listen_at_the_address_is_not_its_server() {
+    fn process_not_listening_at_the_address_is_no_server() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let own = proc::own();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_dead_servers_and_of_processes_that_are_none_are_left_out_and_said() {
+    fn stale_rendezvous_files_are_skipped_and_reported() {
         let root = std::env::temp_dir().join(format!("sdm-rendezvous-{}", std::process::id()));
         let folder = root.join("prtrn.1/0");
         std::fs::create_dir_all(&folder).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn empty_sets_own_nothing() {
+fn empty_sets_own_no_memory() {
     let mut set = IdSet::all_below(1_000_000);
     assert_eq!(IdSet::new().memory_bytes(), 0);
     set.clear();
@@ -15,7 +15,7 @@ fn empty_sets_own_nothing() {
 }
 
 #[test]
-fn a_million_neighbours_are_small_however_they_came() {
+fn contiguous_million_is_small_for_any_insertion_order() {
     let small = 2048;
     assert!(IdSet::all_below(1_000_000).memory_bytes() < small);
 
@@ -48,7 +48,7 @@ fn a_million_neighbours_are_small_however_they_came() {
 }
 
 #[test]
-fn a_set_emptied_one_by_one_never_costs_more_than_bits() {
+fn shrinking_set_never_exceeds_bitmap_size() {
     let mut set = IdSet::all_below(1_000_000);
     let mut most = 0;
     for index in 0..1_000_000_u64 {
@@ -75,7 +75,7 @@ fn nth_and_index_of_are_inverse() {
 }
 
 #[test]
-fn the_ends_of_u32_are_ids() {
+fn zero_and_u32_max_are_valid_ids() {
     let mut set = IdSet::from_range(u32::MAX - 1..=u32::MAX);
     assert!(set.insert(TaskId(0)));
     assert!(!set.insert(TaskId(u32::MAX)));
@@ -99,7 +99,7 @@ fn reversed_ranges_are_empty() {
 }
 
 #[test]
-fn debug_is_short() {
+fn debug_text_is_short() {
     assert_eq!(format!("{:?}", IdSet::new()), "{}");
     let few: IdSet = "0-3,7".parse().unwrap();
     assert_eq!(format!("{few:?}"), "{0-3,7}");

@@ -28,7 +28,7 @@ fn random_half() -> IdSet {
 }
 
 #[test]
-fn sets_and_their_bytes() {
+fn sets_encode_to_fixed_bytes() {
     let check = |text: &str, base: u32, bytes: &[u8]| {
         let set = set(text);
         assert_eq!(encoded(&set, base), bytes, "{text} from {base}");
@@ -69,7 +69,7 @@ fn sets_and_their_bytes() {
 }
 
 #[test]
-fn uniform_sets_are_a_few_bytes() {
+fn uniform_sets_encode_in_few_bytes() {
     assert!(encoded(&IdSet::all_below(1_000_000), 0).len() <= 4);
     assert!(encoded(&IdSet::all_below(1_000_000), 77).len() <= 8);
     assert!(encoded(&set("0-999998/2"), 0).len() <= 12);
@@ -81,7 +81,7 @@ fn uniform_sets_are_a_few_bytes() {
 }
 
 #[test]
-fn every_coding_is_used_and_comes_back() {
+fn every_encoding_is_used_and_decodes() {
     let mut portable = IdSet::new();
     // Two scattered groups far apart: neither few ranges nor one dense range.
     let half = random_half();
@@ -120,7 +120,7 @@ fn every_coding_is_used_and_comes_back() {
 }
 
 #[test]
-fn the_longest_form_fits() {
+fn longest_encoding_fits_the_bound() {
     // Random bits without long runs: a bitmap is the shortest form.
     let mut state = 1_u32;
     let mut next = || {
@@ -138,7 +138,7 @@ fn the_longest_form_fits() {
 }
 
 #[test]
-fn forms_that_are_not_ours_but_right() {
+fn valid_foreign_encodings_are_decoded() {
     let check = |base: u32, bytes: &[u8], text: &str| {
         assert_eq!(
             IdSet::decode(base, bytes),
@@ -162,7 +162,7 @@ fn forms_that_are_not_ours_but_right() {
 }
 
 #[test]
-fn bytes_that_are_no_sets() {
+fn malformed_bytes_are_refused() {
     let check = |base: u32, bytes: &[u8], what: &str, offset: usize| {
         let error = DecodeError {
             what: match IdSet::decode(base, bytes) {
@@ -227,7 +227,7 @@ fn bytes_that_are_no_sets() {
 }
 
 #[test]
-fn bitmaps_that_are_no_sets() {
+fn malformed_bitmaps_are_refused() {
     let check = |body: &[u8], what: &'static str| {
         let error = DecodeError { what, offset: 0 };
         assert_eq!(IdSet::decode(0, body), Err(error), "{body:?}");

@@ -39,14 +39,14 @@ fn feed(base: u32, wire: &[u8]) {
 
 proptest! {
     #[test]
-    fn text_comes_back((_, set) in any_set()) {
+    fn set_text_is_parsed_back((_, set) in any_set()) {
         let text = set.to_string();
         prop_assert_eq!(text.parse(), Ok(set), "{}", text);
         fuzz_set_text(text.as_bytes());
     }
 
     #[test]
-    fn wire_comes_back((_, set) in any_set(), base in base(), tail in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn set_bytes_decode_to_the_set((_, set) in any_set(), base in base(), tail in prop::collection::vec(any::<u8>(), 0..20)) {
         let mut wire = encoded(&set, base);
         let used = wire.len();
         prop_assert_eq!(set.encoded_len(base), used as u64);
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn strides_with_and_without_a_flaw_come_back(
+    fn strides_with_exceptions_decode_to_the_set(
         first in 0..200_000_u32,
         step in prop_oneof![1..40_u32, 1..70_000_u32],
         count in prop_oneof![1..300_u32, 1..40_000_u32],
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn the_form_is_appended((_, set) in any_set(), base in base(), head in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn encoding_is_appended((_, set) in any_set(), base in base(), head in prop::collection::vec(any::<u8>(), 0..20)) {
         let mut out = head.clone();
         set.encode(base, &mut out);
         prop_assert_eq!(&out[..head.len()], &head[..]);
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn every_cut_is_refused((_, set) in any_set(), base in base(), at in any::<prop::sample::Index>()) {
+    fn truncated_encoding_is_refused((_, set) in any_set(), base in base(), at in any::<prop::sample::Index>()) {
         let wire = encoded(&set, base);
         // A prefix of a self-delimiting form is none itself.
         let cut = &wire[..at.index(wire.len())];
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn bent_forms_are_refused_or_sets(
+    fn changed_encoding_is_refused_or_a_set(
         (_, set) in any_set(),
         base in base(),
         bends in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
@@ -150,13 +150,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_no_trouble_as_text(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn text_parser_accepts_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         fuzz_set_text(&bytes);
     }
 }
 
 #[test]
-fn small_forms_of_large_sets_stay_bounded() {
+fn small_encoding_of_a_large_set_is_bounded() {
     let check = |wire: &[u8], ids: u64, bytes_max: u64| {
         let (set, used) = IdSet::decode(0, wire).unwrap();
         assert_eq!((set.len(), used), (ids, wire.len()), "{wire:?}");

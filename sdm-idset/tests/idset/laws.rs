@@ -8,7 +8,7 @@ use sdm_idset::{IdSet, Stride, TaskId};
 
 proptest! {
     #[test]
-    fn questions((model, set) in any_set(), probes in prop::collection::vec(any::<u32>(), 8)) {
+    fn queries_agree_with_the_model((model, set) in any_set(), probes in prop::collection::vec(any::<u32>(), 8)) {
         prop_assert_eq!(ids_of(&set), model.clone());
         prop_assert_eq!(set.len(), model.len() as u64);
         prop_assert_eq!(set.is_empty(), model.is_empty());
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn two_sets((model_a, a) in any_set(), (model_b, b) in any_set()) {
+    fn operations_on_two_sets_agree_with_the_model((model_a, a) in any_set(), (model_b, b) in any_set()) {
         let union: BTreeSet<u32> = model_a.union(&model_b).copied().collect();
         let both: BTreeSet<u32> = model_a.intersection(&model_b).copied().collect();
         let rest: BTreeSet<u32> = model_a.difference(&model_b).copied().collect();
@@ -53,7 +53,7 @@ proptest! {
     }
 
     #[test]
-    fn algebra((_, a) in any_set(), (_, b) in any_set(), (_, c) in any_set()) {
+    fn sets_obey_set_algebra((_, a) in any_set(), (_, b) in any_set(), (_, c) in any_set()) {
         prop_assert_eq!(&a | &b, &b | &a);
         prop_assert_eq!(&a & &b, &b & &a);
         prop_assert_eq!(&(&a | &b) | &c, &a | &(&b | &c));
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn single_changes((mut model, mut set) in any_set(), changes in prop::collection::vec((0..300_u32, any::<bool>()), 0..200)) {
+    fn single_changes_agree_with_the_model((mut model, mut set) in any_set(), changes in prop::collection::vec((0..300_u32, any::<bool>()), 0..200)) {
         for (id, insert) in changes {
             if insert {
                 prop_assert_eq!(set.insert(TaskId(id)), model.insert(id));
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_whatever_the_layout((model, set) in any_set()) {
+    fn equality_does_not_depend_on_layout((model, set) in any_set()) {
         let mut compact = set.clone();
         compact.compact();
         prop_assert_eq!(&compact, &set);
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn ranges_are_maximal_and_whole((model, set) in any_set()) {
+    fn ranges_are_maximal_and_complete((model, set) in any_set()) {
         let mut before = None;
         let mut ids = Vec::new();
         for range in set.ranges() {
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn strides_are_the_set((model, set) in any_set()) {
+    fn strides_cover_exactly_the_set((model, set) in any_set()) {
         let ids = set.strides().flat_map(Stride::ids).map(|id| id.0);
         prop_assert!(ids.eq(model.iter().copied()));
         let mut back = IdSet::new();
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn long_strides_meet_every_offset(first in 0..70_000_u32, step in 1..40_u32, count in 1..20_000_u32, high in any::<bool>()) {
+    fn long_strides_cover_every_offset(first in 0..70_000_u32, step in 1..40_u32, count in 1..20_000_u32, high in any::<bool>()) {
         // At the upper end the last id is the last u32.
         let first = if high { u32::MAX - (count - 1) * step } else { first };
         let last = first + (count - 1) * step;

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_trip_takes_what_its_members_and_links_do() {
+    fn round_trip_time_sums_members_and_links() {
         let micros = Duration::from_micros;
         let check = |tasks, topology, [own, child, hop]: [u64; 3], expect| {
             let (own, child, hop) = (micros(own), micros(child), micros(hop));

@@ -11,7 +11,7 @@ use sdm_idset::IdSet;
 use super::{Crowd, Meters};
 
 #[test]
-fn five_thousand_silent_servers_below_one_are_all_named() {
+fn five_thousand_silent_children_are_all_named() {
     let meters = Meters {
         heap: || 0,
         clock: || Duration::ZERO,

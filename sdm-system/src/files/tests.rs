@@ -35,7 +35,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn plain_files_are_read_and_nothing_else_is_opened() {
+fn only_regular_files_are_opened() {
     let folder = Folder::new("open");
     let file = folder.0.join("file");
     fs::write(&file, "text").unwrap();
@@ -72,7 +72,7 @@ fn plain_files_are_read_and_nothing_else_is_opened() {
 }
 
 #[test]
-fn texts_have_a_bound() {
+fn text_files_have_a_size_limit() {
     let folder = Folder::new("bound");
     let file = folder.0.join("file");
     fs::write(&file, b"12345").unwrap();
@@ -83,7 +83,7 @@ fn texts_have_a_bound() {
 }
 
 #[test]
-fn a_file_that_others_may_write_is_not_ones_own() {
+fn file_writable_by_others_is_not_trusted() {
     let folder = Folder::new("own");
     let file = folder.0.join("file");
     fs::write(&file, "").unwrap();
@@ -98,7 +98,7 @@ fn a_file_that_others_may_write_is_not_ones_own() {
 }
 
 #[test]
-fn what_is_written_is_this_users_alone_and_follows_no_link() {
+fn written_file_is_private_and_follows_no_link() {
     let folder = Folder::new("replace");
     let file = folder.0.join("report");
     replace(&file, b"one").unwrap();
@@ -136,7 +136,7 @@ fn what_is_written_is_this_users_alone_and_follows_no_link() {
 }
 
 #[test]
-fn an_open_file_is_written_where_no_link_of_others_leads_there() {
+fn opened_file_is_not_reached_by_a_foreign_link() {
     let folder = Folder::new("write");
     fs::set_permissions(&folder.0, Permissions::from_mode(0o755)).unwrap();
     let [file, link, second] = ["log", "link", "second"].map(|name| folder.0.join(name));
@@ -163,7 +163,7 @@ fn an_open_file_is_written_where_no_link_of_others_leads_there() {
 }
 
 #[test]
-fn a_folder_of_ones_own_is_one() {
+fn private_folder_is_created_and_checked() {
     let folder = Folder::new("private");
     let own = folder.0.join("own");
     for _ in 0..2 {
@@ -181,7 +181,7 @@ fn a_folder_of_ones_own_is_one() {
 }
 
 #[test]
-fn folders_without_a_whole_name_do_not_count() {
+fn relative_folders_are_ignored() {
     let check = |given: &str, expect: &str| {
         assert_eq!(
             whole_names(OsStr::new(given)),

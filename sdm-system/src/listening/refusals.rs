@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crowd_is_told_of_once_in_a_while() {
+    fn many_refusals_are_logged_at_intervals() {
         let start = Instant::now();
         let mut refusals = Refusals::default();
         let mut at = |seconds, why: &str| {

@@ -32,7 +32,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_name_may_hold_whatever_stands_behind_it() {
+fn process_name_may_contain_stat_fields() {
     let stat = "7 (a b) R 9) t 1 7 8 0 -1 64 1 0 0 0 12 3 9 9 20 0 2 0 354214";
     let stat = Stat::parse(stat).unwrap();
     assert_eq!(stat.name, "a b) R 9");
@@ -53,7 +53,7 @@ fn a_name_may_hold_whatever_stands_behind_it() {
 }
 
 #[test]
-fn what_is_no_text_hides_nobody() {
+fn non_utf8_proc_files_hide_no_process() {
     let folder = Folder::new("names")
         .with("stat", b"10 (\xff\xfe\n) S 1 0 0\n")
         .with("comm", b"\xff\xfe\n\n")
@@ -103,7 +103,7 @@ fn fields_are_found_by_their_whole_names() {
 }
 
 #[test]
-fn mappings_of_files_and_of_none() {
+fn file_and_anonymous_mappings_are_parsed() {
     let lines = b"\
 555555554000-555555555000 r-xp 00001000 08:01 11      /tmp/my prog (deleted)
 555555556000-555555557000 rw-s 00000000 00:00 0 
@@ -129,7 +129,7 @@ zz-5557000 r-xp 00001000 08:01 11 /tmp/prog
 }
 
 #[test]
-fn nothing_is_read_beyond_its_bound() {
+fn proc_files_are_read_up_to_a_bound() {
     let many = vec![b'x'; usize::try_from(COMMAND_BYTES_MAX).unwrap() + 1];
     let folder = Folder::new("bound").with("cmdline", &many);
     let words = folder.process().words().unwrap();
@@ -178,7 +178,7 @@ fn this_process_is_read_whole() {
 }
 
 #[test]
-fn who_is_not_there_has_nothing() {
+fn missing_process_has_no_values() {
     let nobody = of(-1);
     assert_eq!(nobody.state(), None);
     assert!(nobody.status().is_err() && nobody.maps().is_err() && nobody.name().is_err());

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn both_ends_learn_who_the_other_is() {
+fn both_ends_learn_the_peer_identity() {
     let mut pair = Pair::new();
     pair.drive().unwrap();
     let [LinkEvent::Up(child)] = &events(&mut pair.parent)[..] else {
@@ -50,7 +50,7 @@ fn a_responder_counts_the_link_from_the_first_record_on() {
 }
 
 #[test]
-fn who_does_not_belong_here_is_told_so() {
+fn foreign_peer_is_refused_with_a_reason() {
     #[track_caller]
     fn check(caller: &LinkConfig, from: Hello, to: Hello, expect: (&str, &str)) {
         let mut pair = Pair::of(caller, from, &config(), to);
@@ -101,7 +101,7 @@ fn who_does_not_belong_here_is_told_so() {
 }
 
 #[test]
-fn strangers_are_known_by_their_first_bytes() {
+fn strangers_are_detected_by_their_first_bytes() {
     #[track_caller]
     fn check(bytes: &[u8], expect: LinkError, answer_bytes: usize) {
         let now = Instant::now();
@@ -138,7 +138,7 @@ fn strangers_are_known_by_their_first_bytes() {
 }
 
 #[test]
-fn a_caller_knows_a_stranger_too() {
+fn caller_detects_a_stranger() {
     let now = Instant::now();
     let mut link = Link::initiate(now, &config(), hello(Role::Parent, 9, None));
     let error = link
@@ -149,7 +149,7 @@ fn a_caller_knows_a_stranger_too() {
 }
 
 #[test]
-fn a_handshake_has_its_time() {
+fn handshake_times_out() {
     let mut pair = Pair::new();
     let until = pair.child.poll_timeout().unwrap();
     assert_eq!(until - pair.now, HANDSHAKE_WAIT);
@@ -161,7 +161,7 @@ fn a_handshake_has_its_time() {
 }
 
 #[test]
-fn a_handshake_works_at_any_cut() {
+fn handshake_succeeds_at_any_chunk_size() {
     for step in [1, 2, 7] {
         let mut pair = Pair::new();
         pair.parent.send(&control(1)).unwrap();

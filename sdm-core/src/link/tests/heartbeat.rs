@@ -30,7 +30,7 @@ fn quiet_peers_are_pinged_and_found_silent() {
 }
 
 #[test]
-fn a_silent_peer_can_come_back() {
+fn silent_peer_recovers_when_it_answers() {
     let mut pair = Pair::up();
     let mut wire = Vec::new();
     while !pair.parent.is_silent() {
@@ -51,7 +51,7 @@ fn a_silent_peer_can_come_back() {
 }
 
 #[test]
-fn who_was_stopped_asks_before_it_judges() {
+fn resumed_process_pings_before_reporting_silence() {
     let mut pair = Pair::up();
     pair.now += Duration::from_secs(3600);
     pair.parent.handle_timeout(pair.now).unwrap();

@@ -9,7 +9,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn arbitrary_bytes_end_a_link_and_nothing_else(
+    fn arbitrary_bytes_only_end_the_link(
         bytes in proptest::collection::vec(any::<u8>(), 1..300),
         begun: bool,
     ) {
@@ -26,7 +26,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_noticed(at: prop::sample::Index, flip in 1..=255_u8) {
+    fn changed_byte_is_detected(at: prop::sample::Index, flip in 1..=255_u8) {
         let mut pair = Pair::up();
         pair.parent.send(&output(500)).unwrap();
         let mut out = Vec::new();
@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_handshake_never_comes_up(at: prop::sample::Index, flip in 1..=255_u8, first: bool) {
+    fn changed_handshake_never_establishes_the_link(at: prop::sample::Index, flip in 1..=255_u8, first: bool) {
         let mut pair = Pair::new();
         let mut wire = Vec::new();
         pair.parent.poll_transmit(&mut wire);

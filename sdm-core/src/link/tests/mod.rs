@@ -123,7 +123,7 @@ fn messages(link: &mut Link) -> Vec<Message> {
 }
 
 #[test]
-fn small_traffic_is_one_record_a_flush() {
+fn small_messages_share_one_record_per_flush() {
     let mut pair = Pair::up();
     for id in 0..100 {
         pair.parent.send(&control(id)).unwrap();
@@ -222,7 +222,7 @@ fn control_overtakes_bulk() {
 }
 
 #[test]
-fn a_frame_larger_than_the_credit_left_does_not_get_stuck() {
+fn frame_larger_than_remaining_credit_is_sent() {
     let mut pair = Pair::up();
     pair.parent.set_bulk_window(1000);
     for bytes in [
@@ -247,7 +247,7 @@ fn a_frame_larger_than_the_credit_left_does_not_get_stuck() {
 }
 
 #[test]
-fn a_window_can_change() {
+fn credit_window_can_be_resized() {
     let mut pair = Pair::up();
     pair.parent.set_bulk_window(32 * (32 << 10));
     for _ in 0..100 {
@@ -273,7 +273,7 @@ fn bulk_without_credit_ends_the_link() {
 }
 
 #[test]
-fn queues_have_their_bounds() {
+fn link_queues_are_bounded() {
     let mut pair = Pair::up();
     let error = loop {
         if let Err(error) = pair.child.send(&output(BULK_FRAME_BYTES_MAX - 64)) {
@@ -306,7 +306,7 @@ fn queues_have_their_bounds() {
 }
 
 #[test]
-fn a_record_whose_length_was_changed_ends_the_link() {
+fn record_with_changed_length_ends_the_link() {
     let mut pair = Pair::up();
     let mut wire = Vec::new();
     let mut ended = None;

@@ -53,7 +53,7 @@ fn assert_forgotten(net: &mut Net) {
 }
 
 #[test]
-fn all_get_what_all_have_given() {
+fn every_task_receives_all_contributions() {
     for (count, topology) in [
         (1, Topology::Flat),
         (9, Topology::Binomial),
@@ -84,7 +84,7 @@ fn all_get_what_all_have_given() {
 }
 
 #[test]
-fn only_who_takes_part_is_waited_for_and_told() {
+fn exchange_waits_for_and_answers_only_participants() {
     let mut net = Net::new(12, Topology::Binomial, 2);
     net.init();
     let (some, others) = (id("1,5,11", 0), id("2-4", 0));
@@ -106,7 +106,7 @@ fn only_who_takes_part_is_waited_for_and_told() {
 }
 
 #[test]
-fn who_is_adopted_meanwhile_takes_part_all_the_same() {
+fn server_adopted_during_an_exchange_still_takes_part() {
     // Server 8 leads others; it is stopped at each of many moments, and continues.
     for moment in (0..400).step_by(23) {
         let mut net = Net::new(16, Topology::Binomial, moment + 1);
@@ -137,7 +137,7 @@ fn who_is_adopted_meanwhile_takes_part_all_the_same() {
 }
 
 #[test]
-fn an_exchange_that_cannot_be_is_told_to_all_early_and_late() {
+fn failed_exchange_is_reported_to_early_and_late_tasks() {
     let mut net = Net::new(10, Topology::Binomial, 3);
     net.init();
     let all = id("0-9", 0);
@@ -162,7 +162,7 @@ fn an_exchange_that_cannot_be_is_told_to_all_early_and_late() {
 }
 
 #[test]
-fn a_letter_comes_to_its_task_or_back() {
+fn letter_is_delivered_or_returned() {
     let mut net = Net::new(12, Topology::Binomial, 7);
     net.init();
     let mut post = |from: u32, to: u32| {
@@ -192,7 +192,7 @@ fn a_letter_comes_to_its_task_or_back() {
 }
 
 #[test]
-fn a_letter_to_many_comes_to_each_once() {
+fn letter_to_many_tasks_reaches_each_once() {
     let mut net = Net::new(20, Topology::Kary(3), 4);
     net.init();
     let to: IdSet = "0-30".parse().expect("tasks");

@@ -55,7 +55,7 @@ fn every_size_starts_answers_and_ends() {
 }
 
 #[test]
-fn who_does_not_answer_is_named_and_may_answer_late() {
+fn silent_task_is_named_and_may_answer_late() {
     let mut net = Net::new(16, Topology::Binomial, 5);
     net.init();
     net.answer = |payload, task| (task != 11).then(|| answer_all(payload, task)).flatten();
@@ -78,7 +78,7 @@ fn who_does_not_answer_is_named_and_may_answer_late() {
 }
 
 #[test]
-fn tasks_beyond_the_tree_are_lost_at_once() {
+fn tasks_outside_the_tree_are_lost_at_once() {
     let mut net = Net::new(4, Topology::Binomial, 1);
     net.init();
     let tally = net.run_command("2-9", QUERY, "x");
@@ -127,7 +127,7 @@ fn a_dead_server_costs_its_own_task_only() {
 }
 
 #[test]
-fn a_parent_and_its_child_that_stand_still_both_come_back() {
+fn stopped_parent_and_child_both_rejoin() {
     let mut net = Net::new(16, Topology::Binomial, 11);
     net.init();
     // Of the tree below server 7, which has servers 8 to 14 below it.

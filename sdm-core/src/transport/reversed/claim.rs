@@ -74,7 +74,7 @@ mod tests {
     use crate::secure::draw_session_id;
 
     #[test]
-    fn only_holders_of_the_key_are_believed() {
+    fn claim_without_the_session_key_is_refused() {
         let config = |byte| {
             let key = SessionKey::from_bytes([byte; 32]);
             LinkConfig::new(key, draw_session_id().unwrap())
@@ -95,7 +95,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes: Vec<u8>) {
+        fn claim_parser_accepts_any_bytes(bytes: Vec<u8>) {
             fuzz_claim(&bytes);
         }
     }
