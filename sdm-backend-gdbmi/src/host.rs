@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_what_can_be_written() {
+    fn writable_mappings_are_listed_as_variables() {
         const MAPS: &str = "\
 555555554000-555555555000 r-xp 00000000 08:01 11 /tmp/my prog
 555555556000-555555557000 rw-p 00001000 08:01 11 /tmp/my prog
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn places_in_maps() {
+    fn addresses_are_located_in_mappings() {
         check(0x5555_5555_5010, Some(("/tmp/my prog", 0x1010)));
         check(0x5555_5555_6010, None);
         check(0x7fff_f7e0_0000, Some(("/lib/libc.so.6", 0x2c000)));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_seen() {
+    fn host_information_of_own_process_is_read() {
         let host = LocalHost::default();
         let pid = std::process::id().cast_signed();
         assert!(host.process_state(pid).is_some());

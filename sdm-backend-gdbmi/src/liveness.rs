@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_dead_when_nobody_has_asked_for_its_end_too() {
+    fn zombie_process_counts_as_dead() {
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()

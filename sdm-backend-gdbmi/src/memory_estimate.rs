@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_the_least_of_host_and_groups() {
+    fn free_memory_is_minimum_of_host_and_cgroups() {
         let host = (20_000_000 << 10, MemoryLimit::Host);
         check("host", &[HOST], host);
         check("nothing", &[], (u64::MAX, MemoryLimit::Host));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn this_program_needs_more_than_none() {
+    fn estimate_grows_with_program_size() {
         let own = std::env::current_exe().unwrap();
         let (small, large) = (estimate(Path::new("/nosuch"), false), estimate(&own, true));
         assert_eq!(small.gdb_bytes, GDB_BYTES);

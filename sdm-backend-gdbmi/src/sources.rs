@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_source() {
+    fn source_lines_are_read_by_number() {
         let sources = Sources::default();
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs");
         let first = sources.line(path, 1).unwrap();

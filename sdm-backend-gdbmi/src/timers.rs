@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_called_at_the_time_that_it_said_last() {
+    fn timer_fires_at_its_last_set_time() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let mut timers = Timers::default();

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_becomes_one_line() {
+    fn python_code_becomes_one_gdb_command() {
         let code = "# why\nif a:\n    b = \"\\n\"\n\n    # too\n    c\n";
         let expect = r#"python exec("if a:\n b = \"\\n\"\n c\n", {"__name__": "sdm"})"#;
         assert_eq!(command_of(code), expect);

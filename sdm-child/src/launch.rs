@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wrapper_restores_what_was_touched() {
+    fn wrapper_restores_environment_and_signals() {
         let spec = StartSpec {
             args: vec![b"a b".to_vec(), Vec::new()],
             environment: vec![

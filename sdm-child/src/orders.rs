@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_read_as_they_were_written() {
+    fn written_orders_are_parsed_back() {
         let orders = Orders {
             streams: [
                 Some(Source::Pipe(7)),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_order_is_refused() {
+    fn malformed_order_is_refused() {
         for words in [
             &[][..],
             &["-0"],

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_when_to_load() {
+    fn completion_setting_selects_preloading() {
         assert_eq!("auto".parse(), Ok(Completion::Auto));
         assert_eq!("always".parse(), Ok(Completion::Always));
         assert_eq!("never".parse(), Ok(Completion::Never));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_value_is_set_again_by_gdb_or_behind_it() {
+    fn user_ld_preload_is_restored() {
         let check = |user: Option<&str>, expect: &str| {
             assert_eq!(restoring(user.map(OsStr::new)), expect, "{user:?}");
         };
@@ -190,7 +190,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn a_program_loads_it_and_what_it_starts_does_not_inherit_it() {
+    fn preloaded_library_is_not_inherited_by_children() {
         let preload = Completion::Always.preload(false).unwrap();
         let run = |shell: &str| {
             let mut command = Command::new("/bin/sh");

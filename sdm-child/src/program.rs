@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_can_and_cannot_be_run() {
+    fn program_lookup_finds_executables_or_names_the_error() {
         check("env", "/bin/env");
         check("/usr/bin/env", "/usr/bin/env");
         check("usr/bin/env", "/usr/bin/env");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_gdb_is_said_with_a_hint() {
+    fn missing_gdb_is_reported_with_a_hint() {
         let failure = find_gdb(Some(b"/nosuch/gdb")).unwrap_err();
         assert_eq!(failure.code, FailureCode::NoGdb);
         assert!(failure.hint.contains("install gdb"), "{failure}");

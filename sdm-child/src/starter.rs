@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipes_name_is_neither_of_its_ends() {
+    fn pipe_path_differs_from_both_ends() {
         let (mut reader, writer) = io::pipe().unwrap();
         let name = name_of_pipe(&writer).unwrap();
         let source = Source::Pipe(name.as_raw_fd());

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_has_its_number_among_those_of_each_set() {
+    fn variable_numbers_tasks_within_each_set() {
         let set = |text: &str| text.parse::<IdSet>().unwrap();
         let variables = Variables {
             same: vec![("GONE".into(), None)],

@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns() {
+    fn wildcard_patterns_match() {
         let check = |pattern, text, expect| assert_eq!(matches(pattern, text), expect, "{pattern}");
         check("MPI_*", "MPI_Recv", true);
         check("MPI_*", "PMPI_Recv", false);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn names_a_person_knows() {
+    fn internal_names_map_to_familiar_names() {
         let check = |name, expect| assert_eq!(plain_name(name), expect);
         check("PMPI_Recv", "MPI_Recv");
         check("pmpi_recv_", "mpi_recv_");

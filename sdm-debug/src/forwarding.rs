@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_pass_as_they_are_without_handlers_and_through_them_with() {
+    fn streams_pass_through_handlers_or_unchanged() {
         let mut backend = Forwarding::new(Echo::default());
         let text = "one\n".to_owned();
         let (out, err) = (Stream::Stdout, Stream::Stderr);

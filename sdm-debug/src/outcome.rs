@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_codes_have_their_numbers() {
+    fn failure_codes_have_fixed_numbers() {
         let bytes = Failure::new(FailureCode::NotRunning, "no").encode();
         assert_eq!(&bytes[..], b"\x12\0\x02\0\0\0no\0\0\0\0");
         let known = (0..40).map(FailureCode::from_number);
@@ -179,14 +179,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_failure_comes_back(number in 0u16..40, text in ".{0,200}", hint in ".{0,50}") {
+        fn failure_decodes_to_the_encoded_failure(number in 0u16..40, text in ".{0,200}", hint in ".{0,50}") {
             let code = FailureCode::from_number(number);
             let failure = Failure::new(code, text).with_hint(hint);
             prop_assert_eq!(Failure::decode(&failure.encode()), failure);
         }
 
         #[test]
-        fn any_bytes_are_taken(payload in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn failure_decoder_accepts_any_bytes(payload in proptest::collection::vec(any::<u8>(), 0..200)) {
             fuzz_failure(&payload);
         }
     }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_hide_what_is_in_them() {
+    fn quoted_text_is_skipped() {
         let seen = |text| outside_quotes(text).map(|(_, c)| c).collect::<String>();
         assert_eq!(seen(r#"a"b'\"c"d'"'e"#), "ade");
         assert_eq!(seen(r"a\b"), r"a\b");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_behind_types_and_addresses() {
+    fn type_and_address_prefixes_are_removed() {
         let check = |printed, expect| assert_eq!(bare(printed), expect, "{printed}");
         check("(Cell &) @0x7ffe: {id = 1}", "{id = 1}");
         check("(int (&)[3]) @0x7f5c: {1, 2, 3}", "{1, 2, 3}");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_of_a_value_is_seen() {
+    fn truncated_values_are_recognized() {
         for whole in ["1", "{1, 2}", "\"...\"", "'.'", "{a = \"x...\"}"] {
             assert!(!is_left_out(whole), "{whole}");
         }

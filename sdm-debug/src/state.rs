@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_moves() {
+    fn state_transitions_match_the_table() {
         // One row per state in the order above: 1 if it may become the state of the column.
         let table = [
             "01000001", "10111111", "10111111", "10111111", "01000001", "01000001", "01001101",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_be_asked_and_what_the_others_are_told() {
+    fn commands_are_allowed_or_refused_by_task_state() {
         let told = all().map(|state| match state.need_stopped() {
             Ok(()) => "ok".to_owned(),
             Err(failure) => format!("{}: {failure}", failure.code.name()),

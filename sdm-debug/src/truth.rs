@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_true_in_any_language() {
+    fn true_and_false_of_all_languages_are_recognized() {
         for no in [
             "",
             "0",

@@ -68,7 +68,7 @@ mod tests {
     use crate::reply::Value;
 
     #[test]
-    fn a_payload_is_read_whole_or_not_at_all() {
+    fn payload_is_decoded_completely_or_refused() {
         let value = Value {
             text: "42".to_owned(),
             cut: Some((9, 7)),
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_beyond_its_bound_is_none() {
+    fn payload_beyond_its_bound_is_refused() {
         let text = "x".repeat(PAYLOAD_BYTES_MAX);
         assert!(decode::<Reply>(&encode(&Reply::Text(text))).is_err());
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_taken(
+        fn payload_decoder_accepts_any_bytes(
             kind in 0u8..64,
             rest in proptest::collection::vec(prop_oneof![0u8..4, any::<u8>()], 0..60),
         ) {

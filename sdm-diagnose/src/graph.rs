@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_blocked_and_a_chain_to_somebody_live_is_not() {
+    fn ring_is_blocked_but_chain_to_a_live_rank_is_not() {
         let mut graph = WaitGraph {
             ones: (0..9).map(|task| (task, (task + 1) % 9)).collect(),
             ..WaitGraph::default()
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_set_are_needed_and_one_is_enough_of_another() {
+    fn set_needs_all_or_one_of_its_ranks() {
         // 3 waits for 0, which needs all that are not in its operation.
         let mut graph = WaitGraph {
             ones: vec![(3, 0)],
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_knot_is_blocked_only_where_no_way_leads_out() {
+    fn knot_is_blocked_only_without_an_exit() {
         let mut graph = WaitGraph {
             either: vec![(0, [1, 2]), (1, [0, 2]), (2, [0, 1])],
             ..WaitGraph::default()
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_nobody_knows_whom_is_blocked_with_all_others_only() {
+    fn wait_for_unknown_rank_is_blocked_only_if_all_are() {
         let guess = |who: &str, peers: &str| SetNeed {
             guessed: true,
             ..need(who, peers, false)

@@ -142,7 +142,7 @@ fn check(observed: &Observed, step: Step, named: &str, part: &str) {
 const WAITING: &str = "main:80 solve:20 total:90 MPI_Allreduce:90";
 
 #[test]
-fn a_receive_that_nobody_serves_is_the_odd_one() {
+fn unmatched_receive_is_named_in_the_deadlock() {
     let look: Look<'_> = &[
         ("0-2,4-7", WAITING, "x", "step=60"),
         (
@@ -178,7 +178,7 @@ fn a_receive_that_nobody_serves_is_the_odd_one() {
 }
 
 #[test]
-fn operations_that_do_not_fit_together() {
+fn mismatched_collective_operations_are_named() {
     use ArgumentRole as R;
     let barrier = "main:80 solve:30 MPI_Barrier:30";
     let look: Look<'_> = &[("0-2", WAITING, "", ""), ("3", barrier, "", "")];
@@ -231,7 +231,7 @@ fn operations_that_do_not_fit_together() {
 }
 
 #[test]
-fn tags_that_do_not_fit_and_messages_that_should_pass() {
+fn mismatched_tags_are_named_and_matching_ones_pass() {
     use ArgumentRole as R;
     let look: Look<'_> = &[
         ("0", "main:80 MPI_Ssend:5", "", ""),
@@ -253,7 +253,7 @@ fn tags_that_do_not_fit_and_messages_that_should_pass() {
 }
 
 #[test]
-fn who_computes_is_waited_for_and_not_accused() {
+fn computing_rank_is_awaited_but_not_blamed() {
     let looks: [Look<'_>; 2] = [
         &[
             ("0-2", WAITING, "", "s=1"),
@@ -303,7 +303,7 @@ fn who_computes_is_waited_for_and_not_accused() {
 }
 
 #[test]
-fn who_polls_is_told_from_those_who_wait() {
+fn polling_rank_is_distinguished_from_waiting_ranks() {
     let looks: [Look<'_>; 2] = [
         &[
             ("0-4", "main:8 MPI_Recv:8", "", ""),
@@ -325,7 +325,7 @@ fn who_polls_is_told_from_those_who_wait() {
 }
 
 #[test]
-fn a_circle_of_messages_has_no_culprit() {
+fn cycle_of_messages_has_no_culprit() {
     let recv = "main:80 ring:5 MPI_Recv:5";
     let ranks: Vec<String> = (0..20).map(|rank| rank.to_string()).collect();
     let look: Vec<_> = ranks.iter().map(|rank| (&**rank, recv, "", "")).collect();
@@ -346,7 +346,7 @@ fn a_circle_of_messages_has_no_culprit() {
 }
 
 #[test]
-fn who_is_gone_or_stopped_is_blamed_only_where_others_wait() {
+fn ended_or_stopped_rank_is_blamed_only_if_awaited() {
     let look: Look<'_> = &[("0-2", WAITING, "", "")];
     let with = |look: &[Look<'_>]| {
         let mut seen = observed(look);
@@ -374,7 +374,7 @@ fn who_is_gone_or_stopped_is_blamed_only_where_others_wait() {
 }
 
 #[test]
-fn calls_of_every_kind_are_known() {
+fn every_mpi_call_kind_is_known() {
     for (stack, kind) in [
         ("main:1 MPI_Bcast:1", WaitKind::Collective),
         ("main:1 mpi_barrier_:1", WaitKind::Collective),
@@ -396,7 +396,7 @@ fn calls_of_every_kind_are_known() {
 }
 
 #[test]
-fn who_spends_processor_time_in_its_own_code_goes_on() {
+fn rank_using_cpu_time_in_user_code_progresses() {
     let seen = |stack| {
         let first: Look<'_> = &[
             ("0-2", "main:80 work:30", "", "step=1"),
@@ -418,7 +418,7 @@ fn who_spends_processor_time_in_its_own_code_goes_on() {
 }
 
 #[test]
-fn processor_time_is_summed_over_the_samples_and_told_of_a_group() {
+fn cpu_time_is_summed_over_samples_and_shown_per_group() {
     let look: Look<'_> = &[("0-3", WAITING, "", "")];
     let mut seen = observed(&[look, look, look]);
     seen.ran = Duration::from_secs(1);
@@ -436,7 +436,7 @@ fn processor_time_is_summed_over_the_samples_and_told_of_a_group() {
 }
 
 #[test]
-fn where_calls_could_not_be_told_apart_that_is_said() {
+fn indistinguishable_calls_are_reported_as_such() {
     let look: Look<'_> = &[("0-3", WAITING, "", "")];
     let mut seen = observed(&[look, look]);
     assert!(judge(&seen).findings[0].evidence.is_empty());
@@ -450,7 +450,7 @@ fn where_calls_could_not_be_told_apart_that_is_said() {
 
 /// One of two waiting tasks goes on before it stops. Each is reported once.
 #[test]
-fn who_goes_on_and_stops_is_told_once() {
+fn rank_that_progresses_and_stops_is_reported_once() {
     let one: Look<'_> = &[
         ("0-1", "main:80 exchange:60 MPI_Recv:60", "", ""),
         ("2-3", "main:80 work:31", "", "x"),
@@ -469,7 +469,7 @@ fn who_goes_on_and_stops_is_told_once() {
 }
 
 #[test]
-fn who_could_not_be_stopped_is_told_with_the_kernels_word() {
+fn unstoppable_rank_is_reported_with_kernel_state() {
     let look: Look<'_> = &[("0-2", WAITING, "", "")];
     let mut seen = observed(&[look, look]);
     seen.unseen

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_ends_with_its_time_or_its_bytes() {
+    fn query_budget_ends_by_time_or_bytes() {
         let now = Instant::now();
         let budget = Budget::new(now);
         assert_eq!(budget.wait(now), Ok(LOOK_WAIT));

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks() {
+    fn commands_are_classified_by_their_effect() {
         let check = |line: &str, expect: Kind| assert_eq!(kind_of(line), expect, "{line}");
         check("-stack-list-frames --thread 1 0 9\n", Kind::Question);
         check("-data-evaluate-expression \"f(1)\"", Kind::Question);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn gdb_has_short_numbers_and_the_drivers_have_their_own() {
+    fn gate_maps_driver_tokens_to_short_gdb_tokens() {
         let mut gate = gate(&["70001-data-x\n", "70002-data-y\n"]);
         assert_eq!(gate.poll_line().as_deref(), Some("1-data-x\n"));
         assert_eq!(gate.poll_line().as_deref(), Some("2-data-y\n"));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn no_deed_is_under_way_behind_a_question() {
+    fn command_with_effect_waits_for_open_queries() {
         let mut gate = gate(&[
             "1-exec-continue",
             "2-break-list",
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_an_interrupt_nothing_is_written_until_gdb_has_dealt_with_it() {
+    fn nothing_is_written_until_gdb_handled_the_interrupt() {
         let mut gate = gate(&["1-stack-info-frame", "2-data-x", "3-target-detach"]);
         assert_eq!(written(&mut gate), [1, 2]);
         assert!(!gate.poll_interrupt(), "nobody wants it");
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deed_is_never_interrupted() {
+    fn command_with_effect_is_never_interrupted() {
         for deed in ["1-add-inferior", "1-target-detach", "1-exec-continue"] {
             let mut gate = gate(&[deed, "2-stack-info-frame"]);
             assert_eq!(written(&mut gate), [1, 2]);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attach_is_over_when_everybody_stands_still_and_gdb_knows() {
+    fn attach_ends_when_all_tasks_are_stopped_in_gdb() {
         let mut gate = gate(&["1-target-attach 7"]);
         assert_eq!(written(&mut gate), [1]);
         assert!(gate.answered(1));
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_to_be_attached_to_is_left_out() {
+    fn queued_attach_is_withdrawn_by_cancel() {
         let mut gate = gate(&["1-target-attach 7", "2-target-attach 8", "3-exec-continue"]);
         assert_eq!(written(&mut gate), [1]);
         assert_eq!(gate.break_off(2), BrokenOff::Withdrawn);

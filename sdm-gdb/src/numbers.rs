@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_has_one_digit_and_is_known_a_while_longer() {
+    fn sequential_tokens_have_one_digit_and_stay_known() {
         let mut numbers = Numbers::default();
         for token in 1000..1100 {
             let number = numbers.take(token);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_have_the_same() {
+    fn tokens_are_unique() {
         let mut numbers = Numbers::default();
         let mut taken: Vec<(u64, u64)> =
             (0..300).map(|token| (numbers.take(token), token)).collect();

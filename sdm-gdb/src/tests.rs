@@ -164,7 +164,7 @@ impl Scene {
 }
 
 #[test]
-fn a_program_that_cannot_be_stopped_says_what_it_waits_in() {
+fn unstoppable_program_is_reported_with_its_wait_channel() {
     let mut scene = Scene::at_main(FakeHost::default());
     scene.command(1, Command::Continue);
     scene.reply("^running");
@@ -201,7 +201,7 @@ fn a_program_that_cannot_be_stopped_says_what_it_waits_in() {
 }
 
 #[test]
-fn a_signal_of_ours_that_came_late_is_swallowed_once() {
+fn late_interrupt_signal_is_swallowed_once() {
     let mut scene = Scene::at_main(FakeHost::default());
     let step = Command::Step {
         kind: StepKind::Over,
@@ -227,7 +227,7 @@ fn a_signal_of_ours_that_came_late_is_swallowed_once() {
 }
 
 #[test]
-fn a_run_that_gdb_takes_back_fails() {
+fn run_aborted_by_gdb_fails() {
     let held = FakeHost {
         held: true,
         ..FakeHost::default()
@@ -246,7 +246,7 @@ fn a_run_that_gdb_takes_back_fails() {
 }
 
 #[test]
-fn a_run_that_goes_on_though_gdb_failed_ends_as_the_program_does() {
+fn run_continues_after_gdb_error_until_program_exit() {
     let mut scene = Scene::at_main(FakeHost::default());
     scene.command(1, Command::Continue);
     let token = scene.sent[0].0;
@@ -263,7 +263,7 @@ fn a_run_that_goes_on_though_gdb_failed_ends_as_the_program_does() {
 }
 
 #[test]
-fn only_the_last_reason_of_a_stop_counts() {
+fn only_the_last_stop_reason_counts() {
     let mut scene = Scene::at_main(FakeHost::default());
     scene.command(1, Command::Continue);
     scene.reply("^running");
@@ -288,7 +288,7 @@ fn only_the_last_reason_of_a_stop_counts() {
 }
 
 #[test]
-fn a_slow_answer_is_interrupted_and_then_given_up() {
+fn slow_query_is_interrupted_and_then_times_out() {
     let mut scene = Scene::at_main(FakeHost::default());
     scene.command(1, Command::Locals);
     scene.command(2, Command::Threads);
@@ -317,7 +317,7 @@ fn a_start_can_be_interrupted() {
 }
 
 #[test]
-fn a_cancelled_start_leaves_nothing_open() {
+fn cancelled_start_closes_gdb() {
     let mut scene = Scene::new(FakeHost::default());
     scene.start(0);
     scene.driver.handle_cancel(scene.now, CommandId(0));
@@ -471,7 +471,7 @@ proptest! {
 
 /// gdb reports the process as running, and inserts its breakpoints on library loads after that.
 #[test]
-fn a_process_that_is_looked_at_is_cleared_when_gdb_has_done_all() {
+fn breakpoints_are_removed_after_gdb_has_attached() {
     let mut scene = Scene::new(FakeHost::default());
     let (read_only, spec) = (true, AttachSpec::default());
     let process = AttachTarget::new(77, &AttachSpec { read_only, ..spec });

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_values_are_cut_and_never_equal_by_what_is_left() {
+    fn cut_values_compare_by_their_whole_text() {
         assert_eq!(value("12").cut, None);
         let one = "\u{fc}".repeat(VALUE_BYTES_MAX);
         let other = format!("{one}!");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_ends_its_command() {
+    fn path_cannot_end_its_command() {
         let check = |path: &[u8], expect: &str| assert_eq!(with_path("-x", "file", path), expect);
         check(b"/a b/\xc3\xbc'", "-x /a\\ b/\u{fc}\\'");
         check(

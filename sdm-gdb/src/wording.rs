@@ -106,7 +106,7 @@ mod tests {
     use crate::state::signals::passed_at_first;
 
     #[test]
-    fn conditions_that_cannot_be_evaluated_are_known() {
+    fn condition_evaluation_errors_are_recognized() {
         assert!(is_untested("Error in testing breakpoint condition 1:\n"));
         assert!(is_untested(
             "Error in testing condition for breakpoint 1:\n"
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_are_known() {
+    fn known_gdb_errors_are_classified() {
         let check = |text, expect| assert_eq!(wording(text), expect, "{text}");
         check("Command aborted.", Some(Wording::Aborted));
         let text = "Couldn't write extended state status: Bad address.";
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_that_pass_are_told_from_those_that_stop() {
+    fn passed_signals_are_distinguished_from_stops() {
         let passed = passed_at_first();
         let check = |text, expect| assert_eq!(passed_signal(&passed, text), expect, "{text}");
         check(" received signal SIGUSR1, User defined.\n", Some("SIGUSR1"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gdb_says_of_forks_and_execs() {
+    fn fork_and_exec_messages_are_translated() {
         let check = |text: &str, expect: Option<&str>| {
             assert_eq!(remark(text).as_deref(), expect, "{text}");
         };

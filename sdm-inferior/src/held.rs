@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_that_is_on_its_way_is_seen() {
+    fn pending_stop_is_recognized() {
         let mut child = Command::new("sleep");
         child
             .arg("1000")

@@ -75,7 +75,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_process_is_stopped_at_the_end_of_another_while_it_is_tied() {
+    fn tied_process_is_stopped_when_the_other_ends() {
         let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         for (tied, dropped) in [(true, false), (true, true), (false, false)] {
             let (mut dies, mut stops) = (Command::new("cat"), cat());

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_known_until_it_is_gone() {
+    fn process_identity_is_alive_until_exit() {
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_of_a_terminal_stays_and_sigstop_is_taken_back() {
+    fn sigstop_is_undone_but_terminal_stop_remains() {
         for signal in [Signal::SIGSTOP, Signal::SIGTTIN] {
             let mut child = stopped_by(signal);
             let pid = child.id().cast_signed();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_traced_is_left_to_its_tracer() {
+    fn traced_process_is_not_rescued() {
         let mut child = stopped_by(Signal::SIGSTOP);
         let pid = child.id().cast_signed();
         ptrace::seize(Pid::from_raw(pid), ptrace::Options::empty()).unwrap();

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_among_mappings() {
+    fn code_mappings_are_selected() {
         let read_code = |line: &str| {
             let maps = proc::mappings(line.as_bytes());
             maps.first().and_then(code_of)
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn traps_that_the_file_does_not_have() {
+    fn traps_missing_in_the_file_are_found() {
         for trap in TRAPS {
             let now: Vec<u8> = [&trap.repeat(2)[..], &[1; 4]].concat();
             let mut before = now.clone();
@@ -253,7 +253,7 @@ mod tests {
 
     /// Only root may open the file by its mapping.
     #[test]
-    fn a_program_whose_file_is_gone_is_restored_too() {
+    fn deleted_program_is_restored_too() {
         let name = format!("sdm-restore-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         // A copy by another process is never open for writing in this one, where a concurrent test could inherit it.
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_breakpoints_is_left_as_it_is() {
+    fn process_without_breakpoints_is_unchanged() {
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()

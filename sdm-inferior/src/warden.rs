@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_started_holds_up_the_end_for_ten_seconds() {
+    fn started_program_delays_shutdown_under_ten_seconds() {
         for (has_attached, bound) in [(false, 10), (true, 40)] {
             let mut spent = Duration::ZERO;
             let mut stops = 0;
@@ -363,7 +363,7 @@ mod tests {
 
     /// Checks that a gdb with a long patience can end by itself after one with a short patience was killed.
     #[test]
-    fn one_gdb_does_not_wait_for_the_end_of_another() {
+    fn each_gdb_ends_independently() {
         let (reader, writer) = io::pipe().unwrap();
         let mut first = run("cat", "-", reader.into(), Stdio::null());
         let mut second = run("sleep", "1000", Stdio::null(), writer.into());

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_arrival_is_noted() {
+    fn first_arrival_is_recorded() {
         let thread = nix::unistd::gettid().as_raw();
         let address = is_come_to as *const () as u64;
         let Some(noted) = Noted::at(thread, address) else {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_written_as_by_gdb() {
+    fn instructions_are_formatted_as_by_gdb() {
         let code: &[u8] = &[
             0xf3, 0x0f, 0x1e, 0xfa, // endbr64
             0x41, 0x57, // push

@@ -102,13 +102,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_is_known_of_who_is_there() {
+    fn cpu_time_is_read_for_existing_processes() {
         assert!(cpu_ms(std::process::id().cast_signed()).is_some());
         assert_eq!(cpu_ms(-1), None);
     }
 
     #[test]
-    fn a_thread_that_reads_is_in_that_system_call() {
+    fn reading_thread_is_in_the_read_system_call() {
         // This thread queries its own state, and so is in a read of the answer.
         let (pid, thread) = (nix::unistd::getpid(), nix::unistd::gettid());
         let number = proc::of(pid.as_raw()).thread(thread.as_raw()).system_call();

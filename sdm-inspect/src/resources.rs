@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holders_of_a_lock_are_told_from_those_who_wait_for_it() {
+    fn lock_holders_are_distinguished_from_waiters() {
         let table = "1: FLOCK  ADVISORY  WRITE 4711 08:01:77 0 EOF\n\
                      1: -> FLOCK  ADVISORY  WRITE 4712 08:01:77 0 EOF\n\
                      2: POSIX  ADVISORY  READ  4713 08:01:77 0 99\n\
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_that_nobody_else_opens_is_told_by_its_path() {
+    fn fifo_without_another_end_is_named_by_path() {
         let own = i32::try_from(std::process::id()).unwrap();
         let folder = std::env::temp_dir().join(format!("sdm-fifo-{own}"));
         fs::create_dir(&folder).unwrap();

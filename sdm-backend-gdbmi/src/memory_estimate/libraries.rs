@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_has_mapped_is_what_it_runs() {
+    fn mapped_executables_are_listed_as_libraries() {
         let maps = "5555-6666 r-xp 00000000 fe:00 1   /tmp/a.out\n\
                     7000-8000 r--p 00000000 fe:00 2   /tmp/data\n\
                     8000-9000 r-xp 00000000 fe:00 3   /tmp/with blank.so\n\
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_needs_is_found_where_it_says() {
+    fn needed_libraries_are_found_by_runpath() {
         let folder = std::env::temp_dir().join(format!("sdm-libraries-{}", std::process::id()));
         let cc = |arguments: &[&str]| {
             let status = Command::new("cc")

@@ -83,7 +83,7 @@ fn attach(running: &Running, read_only: bool) -> Command {
 }
 
 #[test]
-fn attach_look_and_detach() {
+fn process_is_attached_inspected_and_detached() {
     let mut harness = Harness::new();
     let mut running = Running::new(&harness, &["threads"]);
     let stop = stopped(harness.ask(attach(&running, true)));
@@ -125,7 +125,7 @@ fn attach_look_and_detach() {
 }
 
 #[test]
-fn what_cannot_be_attached_to_is_said_clearly() {
+fn failed_attach_names_its_reason() {
     let mut harness = Harness::new();
     let none = AttachSpec {
         pids: vec![(1, 1)],
@@ -150,7 +150,7 @@ fn what_cannot_be_attached_to_is_said_clearly() {
 }
 
 #[test]
-fn a_pending_signal_of_ours_does_not_stay_behind() {
+fn detach_leaves_no_pending_signal() {
     let mut harness = Harness::new();
     let mut running = Running::new(&harness, &[]);
     stopped(harness.ask(attach(&running, false)));
@@ -173,7 +173,7 @@ fn a_pending_signal_of_ours_does_not_stay_behind() {
 }
 
 #[test]
-fn a_gdb_that_is_killed_leaves_no_breakpoint_behind() {
+fn killed_gdb_leaves_no_breakpoint_in_the_process() {
     let mut harness = Harness::new();
     let mut running = Running::new(&harness, &["threads"]);
     // gdb is killed while the process is stopped at a breakpoint. The process continues.

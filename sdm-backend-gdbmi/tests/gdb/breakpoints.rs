@@ -17,7 +17,7 @@ fn insert(number: u32, location: &str) -> BreakSpec {
 
 /// MI reports a missing location by text only; the texts are those of every gdb that runs these tests.
 #[test]
-fn a_place_that_is_not_there_is_told_from_other_errors() {
+fn missing_location_is_distinguished_from_other_errors() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
@@ -44,7 +44,7 @@ fn a_place_that_is_not_there_is_told_from_other_errors() {
 }
 
 #[test]
-fn by_line_function_condition_count_and_address() {
+fn breakpoints_take_line_function_condition_and_address() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
@@ -104,7 +104,7 @@ fn by_line_function_condition_count_and_address() {
 }
 
 #[test]
-fn a_place_that_does_not_exist_is_refused_or_waits() {
+fn missing_location_is_refused_or_left_pending() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
@@ -123,7 +123,7 @@ fn a_place_that_does_not_exist_is_refused_or_waits() {
 }
 
 #[test]
-fn inserted_while_the_program_runs() {
+fn breakpoint_is_inserted_while_the_program_runs() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
@@ -147,7 +147,7 @@ fn inserted_while_the_program_runs() {
 }
 
 #[test]
-fn a_program_that_is_about_to_abort_is_held() {
+fn abort_stops_the_program_first() {
     let mut harness = Harness::new();
     let program = harness.compile("crash", &[]);
     harness.start(&program, &["abort"]);
@@ -163,7 +163,7 @@ fn a_program_that_is_about_to_abort_is_held() {
 }
 
 #[test]
-fn a_program_that_leaves_before_mpi_finalize_is_held() {
+fn exit_before_mpi_finalize_stops_the_program() {
     let mut harness = Harness::new();
     let program = harness.compile("fake_mpi", &[]);
     harness.start(&program, &["leave"]);

@@ -75,7 +75,7 @@ fn makers() -> Vec<Command> {
 }
 
 #[test]
-fn what_a_cancelled_command_was_to_make_is_not_in_gdb() {
+fn cancelled_command_leaves_no_object_in_gdb() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
@@ -120,7 +120,7 @@ fn what_a_cancelled_command_was_to_make_is_not_in_gdb() {
 }
 
 #[test]
-fn a_cancelled_interrupt_swallows_no_signal_of_somebody_elses() {
+fn cancelled_interrupt_swallows_no_foreign_signal() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);

@@ -11,7 +11,7 @@ fn at(location: &str) -> String {
 }
 
 #[test]
-fn runs_to_places_and_what_they_return() {
+fn until_advance_and_finish_stop_at_their_location() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);
@@ -44,7 +44,7 @@ fn runs_to_places_and_what_they_return() {
 }
 
 #[test]
-fn functions_are_jumped_into_called_and_left() {
+fn jump_call_and_return_change_the_frame() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);
@@ -145,7 +145,7 @@ fn memory_is_read_and_written() {
 }
 
 #[test]
-fn registers_and_instructions() {
+fn registers_and_instructions_are_read() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);
@@ -188,7 +188,7 @@ fn registers_and_instructions() {
 }
 
 #[test]
-fn source_types_and_libraries() {
+fn source_types_and_libraries_are_listed() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);
@@ -236,7 +236,7 @@ fn source_types_and_libraries() {
 }
 
 #[test]
-fn signals_are_handled_as_asked() {
+fn handle_changes_stop_print_and_pass_of_signals() {
     let mut harness = Harness::new();
     let program = harness.compile("crash", &[]);
     harness.start(&program, &["usr1"]);
@@ -286,7 +286,7 @@ fn signals_are_handled_as_asked() {
 }
 
 #[test]
-fn a_run_that_gdb_records_goes_backward() {
+fn recorded_run_is_executed_in_reverse() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);
@@ -314,7 +314,7 @@ fn a_run_that_gdb_records_goes_backward() {
 }
 
 #[test]
-fn a_core_file_is_looked_at() {
+fn core_file_is_opened_and_inspected() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);
@@ -357,7 +357,7 @@ fn a_core_file_is_looked_at() {
 }
 
 #[test]
-fn variables_that_the_compiler_left_out_are_listed() {
+fn optimized_out_variables_are_listed() {
     let mut harness = Harness::new();
     let program = harness.compile("optimizer", &["-O2"]);
     harness.start(&program, &[]);

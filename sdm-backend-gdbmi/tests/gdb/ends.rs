@@ -34,7 +34,7 @@ fn a_segfault_stops_and_then_ends() {
 }
 
 #[test]
-fn signals_that_pass_are_told() {
+fn passed_signals_are_reported() {
     let mut harness = Harness::new();
     let program = harness.compile("crash", &[]);
     harness.start(&program, &["usr1"]);
@@ -59,7 +59,7 @@ fn signals_that_pass_are_told() {
 }
 
 #[test]
-fn a_kill_ends_what_runs_and_what_stands() {
+fn kill_ends_running_and_stopped_programs() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &["block"]);
@@ -79,7 +79,7 @@ fn a_kill_ends_what_runs_and_what_stands() {
 }
 
 #[test]
-fn a_signal_that_comes_before_the_program_does_is_not_lost() {
+fn signal_sent_during_start_is_not_lost() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     let signal = "SIGTERM".to_owned();
@@ -106,7 +106,7 @@ fn a_signal_that_comes_before_the_program_does_is_not_lost() {
 }
 
 #[test]
-fn a_started_program_that_is_detached_runs_on_to_its_end() {
+fn detached_program_runs_to_its_end() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &["7"]);
@@ -141,7 +141,7 @@ pub(crate) fn gdb_of(harness: &Harness) -> Pid {
 }
 
 #[test]
-fn a_gdb_that_is_killed_is_told_and_takes_the_program_with_it() {
+fn killed_gdb_is_reported_and_ends_its_program() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
@@ -165,7 +165,7 @@ fn a_gdb_that_is_killed_is_told_and_takes_the_program_with_it() {
 }
 
 #[test]
-fn a_gdb_that_is_killed_while_it_starts_fails_the_start() {
+fn gdb_killed_during_start_fails_the_start() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     let start = harness.send(Command::Start(crate::harness::spec(&program, &[])));
@@ -177,7 +177,7 @@ fn a_gdb_that_is_killed_while_it_starts_fails_the_start() {
 }
 
 #[test]
-fn a_gdb_that_hangs_does_not_hold_up_the_end() {
+fn hanging_gdb_does_not_delay_shutdown() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
@@ -188,7 +188,7 @@ fn a_gdb_that_hangs_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn many_tasks_at_once() {
+fn four_tasks_start_and_exit_together() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     let all = sdm_idset::IdSet::all_below(4);

@@ -41,7 +41,7 @@ fn signals(lines: &[String]) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn environment_signals_limits_and_descriptors_are_those_of_a_run_without_gdb() {
+fn program_inherits_the_same_state_as_without_gdb() {
     let mut harness = Harness::starting(StartConfig {
         signals: SignalState::capture(),
         ..StartConfig::default()
@@ -149,7 +149,7 @@ fn arguments_and_changes_of_the_environment_arrive_byte_by_byte() {
 }
 
 #[test]
-fn blocked_and_ignored_signals_are_as_told() {
+fn program_starts_with_given_blocked_and_ignored_signals() {
     let mut harness = Harness::starting(StartConfig {
         signals: SignalState {
             blocked: vec![12, 14],
@@ -183,7 +183,7 @@ fn blocked_and_ignored_signals_are_as_told() {
 }
 
 #[test]
-fn a_program_is_found_on_the_path_that_it_would_see() {
+fn program_is_looked_up_on_its_own_path() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     let mut start = spec(&program, &["2"]);

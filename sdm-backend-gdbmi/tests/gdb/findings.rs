@@ -61,7 +61,7 @@ fn found(stop: &Stop) -> (&str, &str, Option<(bool, u64)>) {
 }
 
 #[test]
-fn address_sanitizer() {
+fn address_sanitizer_error_stops_the_program() {
     let mut harness = Harness::new();
     for program in compiled(&harness, "address") {
         let mut check = |argument, kind, access, at, inside: Option<&str>| {
@@ -87,7 +87,7 @@ fn address_sanitizer() {
 
 /// LeakSanitizer, alone or as part of AddressSanitizer, checks at the end of a program that gdb traces.
 #[test]
-fn leak_sanitizer() {
+fn leak_sanitizer_report_stops_the_program() {
     let mut harness = Harness::new();
     for (sanitizer, tool, code) in [
         ("leak", "LeakSanitizer", 23),
@@ -115,7 +115,7 @@ fn leak_sanitizer() {
 }
 
 #[test]
-fn undefined_behavior_sanitizer() {
+fn undefined_behavior_sanitizer_error_stops_the_program() {
     let mut harness = Harness::new();
     for program in compiled(&harness, "undefined") {
         harness.start(&program, &["add"]);
@@ -131,7 +131,7 @@ fn undefined_behavior_sanitizer() {
 }
 
 #[test]
-fn thread_sanitizer() {
+fn thread_sanitizer_race_stops_the_program() {
     let mut harness = Harness::new();
     for program in compiled(&harness, "thread") {
         harness.start(&program, &["race"]);
@@ -149,7 +149,7 @@ fn thread_sanitizer() {
 }
 
 #[test]
-fn a_sanitizer_that_finds_nothing_stops_nothing() {
+fn sanitizer_without_error_causes_no_stop() {
     let mut harness = Harness::new();
     for program in compiled(&harness, "undefined") {
         harness.start(&program, &[]);
@@ -160,7 +160,7 @@ fn a_sanitizer_that_finds_nothing_stops_nothing() {
 
 /// Other sanitizers report their findings in the same way.
 #[test]
-fn memory_sanitizer_of_clang() {
+fn memory_sanitizer_error_stops_the_program() {
     let mut harness = Harness::new();
     for program in compiled_by(&["clang"], &harness, "memory") {
         harness.start(&program, &["unset"]);

@@ -14,7 +14,7 @@ use crate::ends::gdb_of;
 use crate::harness::{Harness, place, stopped};
 
 #[test]
-fn a_running_program_is_stopped_and_goes_on() {
+fn running_program_is_interrupted_and_continued() {
     for args in [&[][..], &["block"]] {
         let mut harness = Harness::new();
         let program = harness.compile("spin", &[]);
@@ -52,7 +52,7 @@ fn a_running_program_is_stopped_and_goes_on() {
 
 /// These commands go to gdb's command line, which would wait for the stop.
 #[test]
-fn however_a_program_was_let_run_it_can_be_interrupted() {
+fn interrupt_works_after_every_resuming_command() {
     let location = || "wait_for_ever".to_owned();
     let runs = [
         Command::ContinueSignal {
@@ -82,7 +82,7 @@ fn however_a_program_was_let_run_it_can_be_interrupted() {
 }
 
 #[test]
-fn a_stop_in_a_helper_thread_is_shown_where_the_main_thread_is() {
+fn stop_in_helper_thread_is_shown_at_main_thread() {
     for helper in ["elsewhere", "unknown"] {
         let mut harness = Harness::new();
         let program = harness.compile("spin", &[]);
@@ -104,7 +104,7 @@ fn a_stop_in_a_helper_thread_is_shown_where_the_main_thread_is() {
 }
 
 #[test]
-fn an_interrupt_that_races_with_a_breakpoint_leaves_no_second_stop() {
+fn interrupt_racing_a_breakpoint_causes_one_stop() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
@@ -135,7 +135,7 @@ fn an_interrupt_that_races_with_a_breakpoint_leaves_no_second_stop() {
 }
 
 #[test]
-fn a_cancelled_run_goes_on_and_its_stop_is_an_event() {
+fn cancelled_run_continues_and_reports_its_stop_as_event() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
@@ -161,7 +161,7 @@ fn hang_and_cancel(harness: &mut Harness) {
 }
 
 #[test]
-fn a_query_that_hangs_is_given_up() {
+fn hanging_query_times_out() {
     let config = GdbConfig {
         command_wait: Duration::from_secs(10),
         ..GdbConfig::default()
@@ -177,7 +177,7 @@ fn a_query_that_hangs_is_given_up() {
 
 /// A gdb that is interrupted before it has read the question begins with the question afterwards.
 #[test]
-fn a_gdb_that_was_interrupted_too_early_is_interrupted_again() {
+fn gdb_interrupted_too_early_is_interrupted_again() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);

@@ -65,7 +65,7 @@ fn variable_objects_are_opened_step_by_step() {
 }
 
 #[test]
-fn variable_objects_say_what_has_changed() {
+fn variable_objects_report_changes() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);

@@ -42,7 +42,7 @@ fn start_under(script: &str) -> (FailureCode, String) {
 }
 
 #[test]
-fn one_that_dies_says_its_last_words() {
+fn exiting_gdb_is_reported_with_its_stderr() {
     let (code, text) = start_under("echo 'libpython is missing' >&2; exit 127");
     assert_eq!(code, FailureCode::GdbDead);
     assert!(
@@ -52,13 +52,13 @@ fn one_that_dies_says_its_last_words() {
 }
 
 #[test]
-fn one_that_never_answers_is_given_up() {
+fn silent_gdb_times_out() {
     let (code, _) = start_under("trap '' INT; while read -r line; do :; done");
     assert_eq!(code, FailureCode::TimedOut);
 }
 
 #[test]
-fn one_that_speaks_no_mi_is_not_understood() {
+fn output_that_is_not_mi_is_ignored() {
     // Megabytes without a line end, invalid UTF-8, unknown records, answers without a question, and an exit.
     let (code, text) = start_under(
         "head -c 20000000 /dev/zero | tr '\\0' 'x'; printf '\\n\\377\\376\\n*odd,a=[{\\n\
@@ -69,7 +69,7 @@ fn one_that_speaks_no_mi_is_not_understood() {
 }
 
 #[test]
-fn one_that_refuses_everything_is_quoted() {
+fn error_text_of_gdb_is_quoted() {
     let script = "while read -r line; do n=${line%%-*}; echo \"$n^error,msg=\\\"no $n\\\"\"; done";
     let (code, text) = start_under(script);
     assert!(

@@ -33,7 +33,7 @@ fn script(folder: &Path, commands: &str) -> PathBuf {
 
 /// An old gdb attaches incompletely to a further process; each task has a gdb of its own then.
 #[test]
-fn each_has_a_gdb_of_its_own() {
+fn each_task_has_its_own_old_gdb() {
     let folder = Harness::new();
     let mut harness = Harness::starting(StartConfig {
         gdb: Some(script(&folder.directory, "")),
@@ -58,7 +58,7 @@ fn each_has_a_gdb_of_its_own() {
 }
 
 #[test]
-fn programs_are_held_and_conditions_hold() {
+fn old_gdb_stops_programs_and_evaluates_conditions() {
     let folder = Harness::new();
     let old = || StartConfig {
         gdb: Some(old(&folder.directory)),

@@ -55,7 +55,7 @@ impl Harness {
 
 /// A processor can watch few addresses. gdb finds out when the program is to run, and prints `Command aborted.`
 #[test]
-fn more_watchpoints_than_the_processor_has_are_said() {
+fn excess_hardware_watchpoints_are_reported() {
     let mut harness = Harness::new();
     let program = harness.compile("points", &[]);
     harness.start(&program, &[]);
@@ -82,7 +82,7 @@ fn more_watchpoints_than_the_processor_has_are_said() {
 }
 
 #[test]
-fn what_is_watched_is_seen_to_change_and_to_go() {
+fn watchpoint_reports_change_and_end_of_scope() {
     let mut harness = Harness::new();
     let program = harness.compile("points", &[]);
     harness.start(&program, &[]);
@@ -138,7 +138,7 @@ fn what_is_watched_is_seen_to_change_and_to_go() {
 }
 
 #[test]
-fn events_of_the_system_are_caught() {
+fn catchpoints_stop_at_system_events() {
     let mut harness = Harness::new();
     let program = harness.compile("points", &[]);
     harness.start(&program, &["/bin/true"]);
@@ -177,7 +177,7 @@ fn events_of_the_system_are_caught() {
 }
 
 #[test]
-fn exceptions_templates_and_regular_expressions() {
+fn breakpoints_take_exceptions_templates_and_regexes() {
     let mut harness = Harness::new();
     let program = harness.compile_cxx("containers");
     harness.start(&program, &[]);
@@ -285,7 +285,7 @@ fn breakpoints_are_changed_counted_and_listed() {
 }
 
 #[test]
-fn a_breakpoint_carries_out_its_commands() {
+fn breakpoint_executes_its_commands() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
@@ -324,7 +324,7 @@ fn a_breakpoint_carries_out_its_commands() {
 }
 
 #[test]
-fn what_comes_with_a_start_is_there_before_the_program_runs() {
+fn points_of_a_start_are_set_before_the_program_runs() {
     let mut harness = Harness::new();
     let program = harness.compile("points", &[]);
     let written = |number, expression: &str| {

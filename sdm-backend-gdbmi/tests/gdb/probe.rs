@@ -17,7 +17,7 @@ impl Harness {
 }
 
 #[test]
-fn a_call_is_told_with_its_arguments_and_changes_since_the_probe_before() {
+fn probe_reports_call_arguments_and_changes() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = spec(&program, &["cat"]);
@@ -66,7 +66,7 @@ fn a_call_is_told_with_its_arguments_and_changes_since_the_probe_before() {
 }
 
 #[test]
-fn threads_are_told_by_the_system_call_they_wait_in_and_none_is_selected() {
+fn probe_names_system_calls_and_selects_no_thread() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &["threads"]);

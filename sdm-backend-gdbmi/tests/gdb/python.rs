@@ -70,7 +70,7 @@ fn trace_of_selected(harness: &mut Harness) -> Vec<Frame> {
 }
 
 #[test]
-fn functions_of_python_stand_where_the_interpreter_does() {
+fn python_frames_replace_interpreter_frames() {
     for python in interpreters() {
         let mut harness = Harness::new();
         started(&mut harness, &python, &[]);
@@ -112,7 +112,7 @@ fn functions_of_python_stand_where_the_interpreter_does() {
 }
 
 #[test]
-fn who_computes_is_stopped_in_its_function() {
+fn computing_python_program_stops_in_its_function() {
     for python in interpreters() {
         let mut harness = Harness::new();
         let directory = harness.directory.clone();

@@ -51,7 +51,7 @@ fn mi_commands_are_passed_through() {
 }
 
 #[test]
-fn mi_while_it_runs_and_a_run_by_the_console() {
+fn mi_fails_while_running_and_console_resumes() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);

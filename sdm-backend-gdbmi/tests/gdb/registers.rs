@@ -80,7 +80,7 @@ fn text(harness: &mut Harness, expression: &str) -> String {
 }
 
 #[test]
-fn a_gdb_that_does_not_know_all_registers_writes_them() {
+fn preload_lets_limited_gdb_write_all_registers() {
     with_crippled("completed", &[], Completion::Always, |mut harness| {
         let program = harness.compile("vectors", &[]);
         harness.start(&program, &[]);
@@ -170,12 +170,12 @@ fn refuse_and_go_on(mut harness: Harness) {
 }
 
 #[test]
-fn what_needs_registers_that_gdb_does_not_know_is_refused_before_it_begins() {
+fn command_that_needs_unknown_registers_is_refused() {
     with_crippled("deaf", &["--deaf"], Completion::Always, refuse_and_go_on);
 }
 
 #[test]
-fn attached_tasks_are_refused_it_alike_whether_they_share_a_gdb() {
+fn attached_tasks_are_refused_with_shared_and_own_gdb() {
     for arrangement in [Arrangement::Shared, Arrangement::PerTask] {
         let options = ["--deaf"];
         with_crippled("attached", &options, Completion::Always, |mut harness| {
@@ -206,7 +206,7 @@ fn attached_tasks_are_refused_it_alike_whether_they_share_a_gdb() {
 }
 
 #[test]
-fn a_condition_that_calls_a_function_is_told_of() {
+fn condition_that_calls_a_function_is_reported() {
     with_crippled(
         "condition",
         &["--deaf"],
@@ -241,7 +241,7 @@ fn shown(output: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn programs_do_not_see_what_their_gdb_has_loaded() {
+fn program_does_not_inherit_the_preloaded_library() {
     for wrapper in [&[][..], &["nice", "-n", "0"]] {
         for value in [None, Some("/lib/x86_64-linux-gnu/libm.so.6")] {
             with_crippled("seen", &[], Completion::Always, |mut harness| {

@@ -8,7 +8,7 @@ use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use crate::harness::{Harness, place, spec, stopped};
 
 #[test]
-fn a_program_is_held_at_main_and_exits_with_its_code() {
+fn program_stops_at_main_and_exits_with_its_code() {
     for code in [0, 8, 10, 255] {
         let mut harness = Harness::new();
         let program = harness.compile("steps", &[]);
@@ -43,7 +43,7 @@ fn a_program_is_held_at_main_and_exits_with_its_code() {
 }
 
 #[test]
-fn steps_and_finish() {
+fn step_next_and_finish_stop_at_their_lines() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
@@ -117,7 +117,7 @@ fn values_are_read_and_set() {
 }
 
 #[test]
-fn a_value_cut_by_the_limit_says_so() {
+fn value_cut_by_the_limit_is_marked() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     harness.start(&program, &[]);
@@ -158,7 +158,7 @@ fn a_value_cut_by_the_limit_says_so() {
 }
 
 #[test]
-fn a_program_that_is_held_nowhere_answers_with_its_end() {
+fn start_without_stop_is_answered_at_exit() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     let mut spec = spec(&program, &["9"]);
@@ -171,7 +171,7 @@ fn a_program_that_is_held_nowhere_answers_with_its_end() {
 }
 
 #[test]
-fn a_stripped_program_is_held_at_its_entry_point() {
+fn stripped_program_stops_at_its_entry_point() {
     for options in [
         &["-s", "-pie", "-fPIE"][..],
         &["-s", "-no-pie"],
@@ -192,7 +192,7 @@ fn a_stripped_program_is_held_at_its_entry_point() {
 }
 
 #[test]
-fn what_cannot_be_started_is_said_clearly() {
+fn failed_start_names_its_reason() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     let check = |harness: &mut Harness, spec, code, text: &str| {

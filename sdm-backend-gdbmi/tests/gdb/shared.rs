@@ -91,7 +91,7 @@ fn print_apart(harness: &mut Harness) {
 }
 
 #[test]
-fn tasks_of_one_gdb_are_looked_at_and_move_apart() {
+fn tasks_sharing_a_gdb_run_separately() {
     let mut harness = Harness::new();
     let mut running: Vec<Running> = (0..3)
         .map(|_| Running::new(&harness, &["threads"]))
@@ -168,7 +168,7 @@ fn tasks_of_one_gdb_are_looked_at_and_move_apart() {
 }
 
 #[test]
-fn who_cannot_be_attached_to_costs_only_itself() {
+fn failed_attach_leaves_other_tasks_attached() {
     let mut harness = Harness::new();
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
@@ -221,7 +221,7 @@ fn said_why(event: &Event) -> bool {
 }
 
 #[test]
-fn conditions_are_of_the_process_that_has_met_them() {
+fn condition_is_evaluated_in_the_process_that_stopped() {
     let mut harness = Harness::new();
     let running: Vec<Running> = (0..3).map(|_| Running::new(&harness, &[])).collect();
     let all = IdSet::all_below(3);
@@ -296,7 +296,7 @@ fn a_false_condition_hides_no_other_breakpoint() {
 }
 
 #[test]
-fn a_condition_that_cannot_be_evaluated_stops_nobody() {
+fn unevaluable_condition_stops_no_task() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);

@@ -245,7 +245,7 @@ fn watched_and_returned(harness: &mut Harness) {
 }
 
 #[test]
-fn a_value_that_is_cut_is_known_by_all_of_it() {
+fn cut_value_is_compared_by_its_whole_text() {
     let mut harness = Harness::new();
     let program = harness.compile_cxx("sorts");
     harness.start(&program, &[]);
@@ -267,7 +267,7 @@ fn a_value_that_is_cut_is_known_by_all_of_it() {
 }
 
 #[test]
-fn values_of_fortran_are_read_as_they_are() {
+fn fortran_values_are_read_unchanged() {
     let mut harness = Harness::new();
     let Some(program) = harness.compile_fortran("sorts") else {
         return;

@@ -30,7 +30,7 @@ fn view(answer: Answer) -> FrameView {
 }
 
 #[test]
-fn backtraces_with_arguments_and_limits() {
+fn backtraces_have_arguments_and_limits() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
@@ -138,7 +138,7 @@ fn the_users_frame_is_selected_where_a_program_waits_in_libc() {
 }
 
 #[test]
-fn a_step_from_inside_libc_steps_the_line_that_was_shown() {
+fn step_inside_libc_steps_the_displayed_line() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = crate::harness::spec(&program, &["cat"]);
@@ -204,7 +204,7 @@ fn written(harness: &Harness) -> u64 {
 }
 
 #[test]
-fn a_frame_costs_no_more_than_is_shown_of_it() {
+fn only_displayed_parts_of_frames_are_read() {
     const FRAMES: u64 = 4;
     const FRAME_BYTES_MAX: u64 = 3 << 9;
     let mut harness = Harness::new();
@@ -254,7 +254,7 @@ fn a_frame_costs_no_more_than_is_shown_of_it() {
 }
 
 #[test]
-fn a_stack_that_is_lost_on_the_way_says_so() {
+fn corrupt_stack_ends_with_the_reason() {
     let mut harness = Harness::new();
     let program = harness.compile("stray_write", &["-fno-omit-frame-pointer"]);
     harness.start(&program, &[]);

@@ -27,7 +27,7 @@ fn said(output: &Output) -> (Option<i32>, &str) {
 }
 
 #[test]
-fn streams_of_any_kind_have_their_numbers_back_and_their_copies_are_closed() {
+fn starter_restores_streams_and_closes_their_copies() {
     for lowest in [3, 40] {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let copies = [0, 1, 2].map(|_| fcntl(&theirs, FcntlArg::F_DUPFD(lowest)).unwrap());
@@ -54,7 +54,7 @@ fn streams_of_any_kind_have_their_numbers_back_and_their_copies_are_closed() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said_as_a_shell_says_it() {
+fn exec_failure_is_reported_as_by_a_shell() {
     let output = starter(&[], &["/nosuch"]).output().unwrap();
     let text = "sdm-starter: /nosuch: No such file or directory\n";
     assert_eq!(said(&output), (Some(127), text));
@@ -74,7 +74,7 @@ fn what_cannot_be_run_is_said_as_a_shell_says_it() {
 }
 
 #[test]
-fn a_program_whose_interpreter_is_missing_fails_with_its_name() {
+fn missing_loader_fails_with_the_program_name() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &["-Wl,--dynamic-linker=/nosuch/ld.so"]);
     let mut start = spec(&program, &[]);
@@ -88,7 +88,7 @@ fn a_program_whose_interpreter_is_missing_fails_with_its_name() {
 }
 
 #[test]
-fn a_script_that_calls_gdb_may_use_low_descriptors() {
+fn gdb_wrapper_script_may_use_low_descriptors() {
     let mut harness = Harness::new();
     let gdb = std::env::var("SDM_GDB").unwrap_or_else(|_| "gdb".to_owned());
     let script = harness.directory.join("gdb");

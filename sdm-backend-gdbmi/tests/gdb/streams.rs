@@ -66,7 +66,7 @@ fn ten_megabytes_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn input_of_any_bytes_enters_once_and_ends() {
+fn input_bytes_are_delivered_once_with_end_of_file() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = spec(&program, &["cat"]);
@@ -102,7 +102,7 @@ fn input_of_any_bytes_enters_once_and_ends() {
 }
 
 #[test]
-fn a_task_without_input_reads_an_empty_one() {
+fn task_without_input_reads_end_of_file() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     harness.start(&program, &["cat"]);
@@ -124,7 +124,7 @@ fn a_task_without_input_reads_an_empty_one() {
 }
 
 #[test]
-fn who_sends_more_than_the_program_reads_is_answered_when_it_reads() {
+fn excess_input_is_acknowledged_when_the_program_reads() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = spec(&program, &["cat"]);
@@ -174,7 +174,7 @@ fn an_unfinished_line_is_shown_while_the_program_waits() {
 }
 
 #[test]
-fn output_ends_although_a_grandchild_holds_it() {
+fn output_ends_while_a_grandchild_keeps_it_open() {
     let mut harness = Harness::new();
     let shell = std::path::Path::new("/bin/sh");
     let mut start = spec(shell, &["-c", "sleep 3600 & echo $!"]);
@@ -200,7 +200,7 @@ fn complete_at(harness: &Harness, run: CommandId) -> Option<usize> {
 }
 
 #[test]
-fn all_that_was_printed_before_a_stop_is_told_before_it_is_said_to_be() {
+fn output_before_a_stop_is_delivered_before_the_stop() {
     for paused in [false, true] {
         let mut harness = Harness::new();
         let program = harness.compile("stream", &[]);

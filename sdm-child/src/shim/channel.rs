@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_stay_apart_and_descriptors_come_with_them() {
+    fn messages_keep_their_bounds_and_descriptors() {
         let (mut one, mut other) = pair();
         let (mut reader, writer) = io::pipe().unwrap();
         one.send(b"first".to_vec(), vec![writer.into()]).unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_is_waited_for_within_bounds() {
+    fn unread_messages_are_queued_up_to_a_bound() {
         let (mut one, mut other) = pair();
         assert!(
             one.send(vec![0; MESSAGE_BYTES_MAX + 1], Vec::new())

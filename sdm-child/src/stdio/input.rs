@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_enter_once() {
+    fn repeated_input_bytes_are_written_once() {
         let (theirs, ours) = nix::unistd::pipe().unwrap();
         let mut input = InputStream::new(ours);
         assert_eq!(input.take(1, b"x", false), Err(StdinError::Gap { at: 0 }));

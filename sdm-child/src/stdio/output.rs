@@ -135,7 +135,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn chunks_end_at_lines_where_they_can() {
+    fn chunks_end_at_line_ends_if_possible() {
         assert_eq!(next_chunk(b""), None);
         assert_eq!(next_chunk(b"abc"), None);
         assert_eq!(next_chunk(b"abc\nde"), Some(4));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_line_waits_and_then_goes() {
+    fn unfinished_line_is_flushed_after_a_delay() {
         let (ours, theirs) = nix::unistd::pipe().unwrap();
         crate::stdio::set_nonblocking(ours.as_fd()).unwrap();
         let mut stream = OutputStream::new(Stream::Stderr, ours);

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_is_found_from_each_of_its_lines() {
+    fn fortran_statement_is_found_from_any_of_its_lines() {
         let free = "x = 1\ncall MPI_SSEND(MESHES(NM)%OMESH(NOM)%IMIN, 1, & ! it's one\n  ! a comment\n\n     MPI_INTEGER, \
                     PROCESS(NOM), &\n#ifdef X\n  & 100 + NM, MPI_COMM_WORLD, IERR)\ncall MPI_RECV(b)\n";
         let expect = "call MPI_SSEND(MESHES(NM)%OMESH(NOM)%IMIN, 1, MPI_INTEGER, PROCESS(NOM), 100 + NM, MPI_COMM_WORLD, IERR)";
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_arrays_are_told_from_calls() {
+    fn array_elements_are_distinguished_from_calls() {
         let check = |text, expect: Option<&[&str]>| {
             assert_eq!(array_names(text).as_deref(), expect, "{text}")
         };

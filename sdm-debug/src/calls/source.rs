@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_change_the_program_is_not_evaluated() {
+    fn expression_with_side_effects_is_not_evaluated() {
         for harmless in [
             "left",
             "(rank + 1) % size",
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_calls_on_one_line_neither_is_taken_for_the_one() {
+    fn ambiguous_calls_on_one_line_are_not_chosen() {
         let two = "if (rank % 2) MPI_Recv(a, 1, t, left, 1, c, s); else MPI_Recv(a, 1, t, right, 1, c, s);";
         assert_eq!(call_arguments(two, "MPI_Recv"), None);
         let alike = two.replace("right", "left");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_call_is_none() {
+    fn incomplete_call_is_not_parsed() {
         for text in [
             "",
             "MPI_Recv",

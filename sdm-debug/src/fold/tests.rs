@@ -114,7 +114,7 @@ fn ompi_rank_0() -> Vec<RawThread> {
 }
 
 #[test]
-fn open_mpi_task_is_one_short_stack_and_two_helpers() {
+fn open_mpi_task_folds_to_one_stack_and_two_helpers() {
     let stacks = fold_task(&ompi_rank_0(), &FoldRules::default(), false);
     assert_eq!(stacks.helpers, 2);
     assert_eq!(stacks.threads.len(), 1);
@@ -127,7 +127,7 @@ fn open_mpi_task_is_one_short_stack_and_two_helpers() {
 }
 
 #[test]
-fn full_unfolds_every_thread() {
+fn full_option_shows_every_thread() {
     let stacks = fold_task(&ompi_rank_0(), &FoldRules::default(), true);
     assert_eq!((stacks.threads.len(), stacks.helpers), (3, 0));
     assert_eq!(stacks.threads[0].frames.len(), 14);
@@ -139,7 +139,7 @@ fn full_unfolds_every_thread() {
 }
 
 #[test]
-fn a_component_of_open_mpi_is_not_the_users() {
+fn open_mpi_component_is_not_a_user_frame() {
     check(
         &[
             ("__GI_sched_yield@syscall-template.S:120", LIBC),
@@ -154,7 +154,7 @@ fn a_component_of_open_mpi_is_not_the_users() {
 }
 
 #[test]
-fn mpich_with_ucx_below() {
+fn mpich_frames_over_ucx_are_folded() {
     check(
         &[
             ("??", "libuct.so.0"),
@@ -183,7 +183,7 @@ fn mpich_with_ucx_below() {
 }
 
 #[test]
-fn fortran_enters_through_its_own_names() {
+fn fortran_mpi_names_are_folded() {
     check(
         &[
             ("__GI___poll@poll.c:29", LIBC),
@@ -199,7 +199,7 @@ fn fortran_enters_through_its_own_names() {
 }
 
 #[test]
-fn a_subroutine_of_the_programs_own_may_be_called_mpi() {
+fn user_subroutine_named_mpi_is_not_folded() {
     check(
         &[("mpi_setup_@a.f90:4", ""), ("main@a.f90:9", "")],
         "main a.f90:9 > mpi_setup_ a.f90:4",
@@ -234,7 +234,7 @@ fn libc_calls_are_shown_by_the_name_the_user_wrote() {
 }
 
 #[test]
-fn callbacks_from_a_runtime_are_the_users() {
+fn callbacks_from_a_runtime_are_user_frames() {
     check(
         &[
             ("my_op@op.c:7", ""),
@@ -258,7 +258,7 @@ fn callbacks_from_a_runtime_are_the_users() {
 }
 
 #[test]
-fn a_runtime_linked_into_the_program() {
+fn statically_linked_runtime_is_folded() {
     check(
         &[
             ("MPIDI_progress@ch4.c:12", ""),
@@ -285,7 +285,7 @@ fn a_profiling_wrapper_counts_as_the_entry() {
 }
 
 #[test]
-fn the_vdso_is_not_the_users() {
+fn vdso_is_not_a_user_frame() {
     // gdb has no module for the vDSO. An inspection without gdb has its name from the process's mappings.
     for (libc, vdso) in [(true, ""), (true, "[vdso]"), (false, "[vdso]")] {
         let mut frames = vec![("clock_gettime", vdso)];
@@ -305,7 +305,7 @@ fn the_vdso_is_not_the_users() {
 }
 
 #[test]
-fn a_signal_handler_is_told_from_what_it_interrupted() {
+fn signal_handler_frame_separates_the_interrupted_code() {
     check(
         &[
             ("on_usr1@s.c:3", ""),
@@ -331,7 +331,7 @@ fn a_signal_handler_is_told_from_what_it_interrupted() {
 }
 
 #[test]
-fn stops_outside_of_main_still_show_something() {
+fn stop_outside_main_shows_a_frame() {
     check(&[("_start", "ld-linux-x86-64.so.2")], "_start", None);
     check(
         &[
@@ -346,7 +346,7 @@ fn stops_outside_of_main_still_show_something() {
 }
 
 #[test]
-fn frames_without_names() {
+fn frames_without_names_are_shown_by_module_offset() {
     check(
         &[("??", ""), ("??", "libuser.so"), ("main@s.c:9", "")],
         "main s.c:9 > libuser.so+0x1724 > a.out+0x1724",
@@ -360,7 +360,7 @@ fn frames_without_names() {
 }
 
 #[test]
-fn what_starts_a_stripped_program_is_not_shown() {
+fn start_code_of_a_stripped_program_is_hidden() {
     let start = [("??", LIBC), ("__libc_start_main_impl", LIBC), ("??", "")];
     let main = [("MPI_Recv", OMPI), ("??", "")];
     let of = |inner: &[(&'static str, &'static str)]| [inner, &start].concat();
@@ -379,7 +379,7 @@ fn what_starts_a_stripped_program_is_not_shown() {
 }
 
 #[test]
-fn threads_in_one_place_are_joined_and_the_order_of_threads_says_nothing() {
+fn equal_threads_merge_in_any_order() {
     let omp = thread(
         false,
         &[
@@ -427,7 +427,7 @@ fn threads_in_one_place_are_joined_and_the_order_of_threads_says_nothing() {
 }
 
 #[test]
-fn recursion_is_counted_only_where_the_line_is_the_same() {
+fn recursion_is_counted_only_at_the_same_line() {
     check(
         &[
             ("rec@r.c:2", ""),
@@ -459,7 +459,7 @@ fn deep_stacks_and_long_names_are_bounded() {
 }
 
 #[test]
-fn sanitizers_of_clang_are_linked_into_the_program_and_not_the_users() {
+fn statically_linked_clang_sanitizers_are_folded() {
     check(
         &[
             ("__sanitizer_report_error_summary", ""),

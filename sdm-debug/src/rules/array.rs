@@ -152,7 +152,7 @@ mod tests {
     use crate::rules::Number;
 
     #[test]
-    fn arrays_of_all_languages_are_read() {
+    fn arrays_of_all_languages_are_parsed() {
         let check = |text: &str, shape: &[usize], expect: &[i128]| {
             let array = NumberArray::parse(text).unwrap_or_else(|| panic!("{text}"));
             let numbers = expect.iter().map(|it| Parsed::Finite(Number::Int(*it)));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_of_numbers_is_refused() {
+    fn text_that_is_no_number_array_is_refused() {
         let deep = "{".repeat(10_000) + "1" + &"}".repeat(10_000);
         for text in [
             "",

@@ -266,7 +266,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_order_of_merging_keeps_the_same(
+        fn any_merge_order_keeps_the_same_entries(
             things in proptest::collection::vec((0u64..24, 0u8..20), 1..60),
             picks in proptest::collection::vec((any::<u16>(), any::<u16>()), 60),
         ) {

@@ -96,7 +96,7 @@ mod tests {
     use crate::wire;
 
     #[test]
-    fn a_merged_answer_is_read_by_its_own_rule() {
+    fn merged_answer_is_decoded_by_its_rule() {
         let usage = Reply::Usage(Usage {
             resident_bytes: 7,
             peak_bytes: 9,

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_as_gdb_prints_them() {
+    fn numbers_printed_by_gdb_are_parsed() {
         let check = |text, expect: Option<Parsed>| assert_eq!(parse(text), expect, "{text}");
         let int = |int| Some(Parsed::Finite(Number::Int(int)));
         let float = |float| Some(Parsed::Finite(Number::Float(float)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_exact() {
+    fn integers_and_floats_compare_exactly() {
         let int = Number::Int;
         let float = Number::Float;
         let check = |a: Number, b: Number, expect| {

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_and_a_star_of_many_ranks_are_a_few_bytes() {
+    fn ring_and_star_of_many_ranks_encode_in_few_bytes() {
         const COUNT: u32 = 100_000;
         let all = IdSet::all_below(COUNT);
         let ring = of((0..COUNT).map(|task| (task, i64::from((task + 1) % COUNT))));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_does_not_depend_on_the_order_of_merging() {
+    fn classes_do_not_depend_on_merge_order() {
         let points = [(0, 5), (1, 5), (2, 5), (3, 4), (4, 5), (6, 7), (9, -1)];
         let whole = of(points.into_iter());
         for cut in 0..points.len() {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_give_a_task_two_numbers_are_refused() {
+    fn payload_with_two_numbers_for_a_task_is_refused() {
         let sources = "0-9".parse().unwrap();
         let mut writer = Writer::new(RULE_PROBE);
         writer.size(2);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_comes_back() {
+    fn zigzag_decodes_to_the_encoded_number() {
         for number in [0, 1, -1, i64::MAX, i64::MIN, 42] {
             assert_eq!(unzigzag(zigzag(number)), number);
         }

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_one_kind_keep_their_peers_apart() {
+    fn messages_of_one_kind_keep_separate_peers() {
         let both = vec![receive(0, 1), receive(2, 1), receive(2, 5)];
         let (sources, payload) = merged(&[(set("1"), queues(both))], 1 << 20);
         let found = MergedQueues::decode(&sources, &payload).unwrap();
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_ranks_take_few_bytes_and_the_bound_holds() {
+    fn queues_of_many_ranks_take_few_bytes_within_the_bound() {
         let all: Vec<_> = (0..2000)
             .map(|task| {
                 let peer = i64::from(task + 1);
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_no_queues_is_refused() {
+    fn malformed_queues_payload_is_refused() {
         let sources = set("0-3");
         let answer = (sources.clone(), queues(vec![receive(1, 2)]));
         let (_, payload) = merged(&[answer], 1 << 20);

@@ -108,7 +108,7 @@ fn show(tree: &StackTree) -> Vec<String> {
 }
 
 #[test]
-fn a_tree_of_stacks() {
+fn stacks_merge_into_a_tree() {
     let payloads = [
         stacks(&[(1, "main:9 solve:3 MPI_Allreduce:3")], 2),
         stacks(&[(1, "main:9 solve:3 MPI_Allreduce:3")], 2),
@@ -131,7 +131,7 @@ fn a_tree_of_stacks() {
 }
 
 #[test]
-fn the_front_end_builds_the_tree_from_answers_however_merged() {
+fn front_end_builds_stack_tree_from_any_merge() {
     let payloads = [
         stacks(&[(1, "main:9 solve:3")], 1),
         stacks(&[(1, "main:9 halo:44")], 1),
@@ -155,7 +155,7 @@ fn the_front_end_builds_the_tree_from_answers_however_merged() {
 }
 
 #[test]
-fn a_million_tasks_in_few_places_take_few_bytes() {
+fn stack_tree_of_a_million_tasks_takes_few_bytes() {
     let rule = rule(RULE_STACK_TREE, &[]).unwrap();
     let mut acc = rule.start();
     let waiting = stacks(&[(1, "main:9 solve:3 MPI_Allreduce:3")], 2);
@@ -172,7 +172,7 @@ fn a_million_tasks_in_few_places_take_few_bytes() {
 }
 
 #[test]
-fn lines_with_who_said_them() {
+fn lines_merge_with_their_tasks() {
     let payloads = [text("a\nb\nb\n"), text("a\nc"), value("a"), text("")];
     let (sources, merged) = merge_flat(RULE_LINES, &[], &payloads);
     let lines = Lines::decode(&sources, &merged).unwrap();
@@ -186,7 +186,7 @@ fn lines_with_who_said_them() {
 }
 
 #[test]
-fn statistics_of_what_gdb_prints() {
+fn statistics_are_computed_from_gdb_values() {
     let texts = [
         "3",
         "-1",
@@ -226,7 +226,7 @@ fn statistics_of_what_gdb_prints() {
 }
 
 #[test]
-fn what_a_rule_cannot_merge_is_rejected_and_changes_nothing() {
+fn unmergeable_payload_is_rejected_without_effect() {
     let check = |number, params: &[u8], payload: &[u8], why: &str| {
         let rule = rule(number, params).unwrap();
         let mut acc = rule.start();
@@ -262,7 +262,7 @@ fn what_a_rule_cannot_merge_is_rejected_and_changes_nothing() {
 }
 
 #[test]
-fn rules_by_number() {
+fn rules_are_selected_by_number() {
     let known = |number, params: &[u8]| rule(number, params).is_some();
     assert!(!known(RULE_HASH, &[]));
     assert!(!known(99, &[]));
@@ -331,7 +331,7 @@ fn close(a: f64, b: f64) -> bool {
 
 proptest! {
     #[test]
-    fn stacks_merge_alike_in_any_tree(
+    fn stacks_merge_equally_in_any_tree(
         tasks in proptest::collection::vec(
             (proptest::collection::vec((1u32..4, "([abc]:[12] ){0,5}"), 0..4), 0u32..3), 1..30),
         order in picks(),
@@ -353,7 +353,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_merge_alike_in_any_tree(
+    fn lines_merge_equally_in_any_tree(
         texts in proptest::collection::vec("([ab]{0,2}\n){0,5}", 1..30),
         order in picks(),
     ) {
@@ -367,7 +367,7 @@ proptest! {
     }
 
     #[test]
-    fn samples_merge_alike_in_any_tree(
+    fn samples_merge_equally_in_any_tree(
         tasks in proptest::collection::vec(
             (proptest::collection::vec("([abc]:[12] ){0,4}", 0..6), any::<bool>()), 1..30),
         order in picks(),
@@ -403,7 +403,7 @@ proptest! {
     }
 
     #[test]
-    fn memory_adds_up_alike_in_any_tree(
+    fn memory_sums_equally_in_any_tree(
         sizes in proptest::collection::vec(0..9_u64, 1..30),
         order in picks(),
     ) {
@@ -425,7 +425,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_merge_alike_in_any_tree(
+    fn numbers_merge_equally_in_any_tree(
         numbers in proptest::collection::vec(prop_oneof![
             any::<i64>().prop_map(|n| n.to_string()),
             (-1e6..1e6f64).prop_map(|n| n.to_string()),
@@ -452,7 +452,7 @@ proptest! {
     }
 
     #[test]
-    fn two_payloads_merge_alike_in_either_order_to_the_last_bit(a in any::<f64>(), b in any::<f64>()) {
+    fn two_payloads_merge_bitwise_equally_in_either_order(a in any::<f64>(), b in any::<f64>()) {
         let payloads = [value(&a.to_string()), value(&b.to_string())];
         let rule = rule(RULE_STATS, &[]).unwrap();
         let both = |first: usize, second: usize| {
@@ -464,12 +464,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken(payload in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn rules_accept_any_bytes(payload in proptest::collection::vec(any::<u8>(), 0..300)) {
         fuzz_rules(&payload);
     }
 
     #[test]
-    fn merged_payloads_with_a_wrong_byte_or_cut_short_are_taken(
+    fn rules_accept_damaged_merged_payloads(
         at in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>(),
     ) {
         let rows: Vec<_> = (0..20).map(|n| text(&format!("{}\nx", n % 7))).collect();

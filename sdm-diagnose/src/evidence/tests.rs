@@ -24,7 +24,7 @@ fn waits(holders: &[(u32, u32)]) -> TaskWaits {
 }
 
 #[test]
-fn a_circle_of_owners_is_found_and_a_chain_is_none() {
+fn cycle_of_lock_owners_is_found_but_no_chain() {
     let words = circle(&waits(&[(1, 2), (2, 3), (3, 2)])).unwrap();
     assert_eq!(
         words,
@@ -75,7 +75,7 @@ fn received(from: &[i64], communicator: (&str, Option<i64>)) -> Vec<String> {
 
 /// A tag that depends on the rank is shown as a number, not as a rank.
 #[test]
-fn a_tag_is_told_as_a_number() {
+fn tag_is_shown_as_a_number() {
     let lines = |by: i64| {
         let mut probes = Probes::default();
         for rank in 0..4 {
@@ -116,7 +116,7 @@ fn facts(source: i64, communicator: (&str, Option<i64>)) -> String {
 }
 
 #[test]
-fn a_few_values_are_told_with_their_ranks() {
+fn few_values_are_shown_with_their_ranks() {
     let facts = |from: &[i64]| received(from, ("MPI_COMM_WORLD", None))[1].clone();
     let ring = facts(&[1, 2, 3, 0]);
     assert_eq!(
@@ -133,7 +133,7 @@ fn a_few_values_are_told_with_their_ranks() {
 
 /// Between two groups, the root is not one of the ranks.
 #[test]
-fn a_root_that_is_no_rank_has_its_name() {
+fn root_constant_is_shown_by_name() {
     let mut probes = Probes::default();
     let call = Call {
         function: "MPI_Bcast".to_owned(),
@@ -161,7 +161,7 @@ fn a_root_that_is_no_rank_has_its_name() {
 }
 
 #[test]
-fn what_a_message_is_told_by() {
+fn message_is_described_by_source_tag_and_communicator() {
     let plain = facts(2, ("MPI_COMM_WORLD", None));
     assert_eq!(plain, "from 2 (left), tag MPI_ANY_TAG");
     assert_eq!(facts(2, ("comm", Some(1_140_850_688))), plain);

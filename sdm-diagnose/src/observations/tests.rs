@@ -243,7 +243,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn written_observations_are_read_as_they_were(observed in observed()) {
+    fn written_observations_are_parsed_back(observed in observed()) {
         let kept = Observations { observed, verdict: json!({ "step": "held_up" }) };
         let text = kept.encode();
         let read = Observations::decode(&text).unwrap();
@@ -276,7 +276,7 @@ fn with(field: &str, value: Value) -> Value {
 }
 
 #[test]
-fn errors_name_place_and_field() {
+fn errors_name_the_position_and_field() {
     let frame = json!({ "function": "main" });
     let wait = |what: Value| json!([{ "waits": [{ "tasks": "0", "threads": [what] }] }]);
     for (file, expect) in [
@@ -349,7 +349,7 @@ fn errors_name_place_and_field() {
 
 /// A short file cannot cause a large allocation.
 #[test]
-fn a_short_file_holds_few_numbers() {
+fn rank_sets_of_a_short_file_are_bounded() {
     let role = json!([{ "tasks": "0-4194303", "number": 1 }]);
     let roles: BTreeMap<_, _> = ROLES
         .iter()
@@ -364,7 +364,7 @@ fn a_short_file_holds_few_numbers() {
 }
 
 #[test]
-fn short_values_stand_on_one_line() {
+fn short_values_are_written_on_one_line() {
     let value = json!({ "b": [1, 2], "a": "x".repeat(140), "c": {} });
     let expect = format!(
         "{{\n \"a\": \"{}\",\n \"b\": [1, 2],\n \"c\": {{}}\n}}\n",
@@ -396,7 +396,7 @@ fn document_names_every_field() {
 
 /// All enum variants are in the tables. A new variant does not compile until it is added here.
 #[test]
-fn every_role_has_a_word() {
+fn every_argument_role_has_a_name() {
     use sdm_debug::probe::ArgumentRole as R;
     for (role, _) in ROLES {
         match role {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn locks_and_files() {
+fn cycles_of_locks_and_files_are_deadlocks() {
     let lock = "main:13 pthread_mutex_lock:13";
     let look: Look<'_> = &[("0-3", lock, "", "")];
     let mut seen = observed(&[look, look]);
@@ -28,7 +28,7 @@ fn locks_and_files() {
 
 /// Rank 1 has the lock of a file, and waits in a barrier for rank 0, which waits for the lock.
 #[test]
-fn a_circle_can_go_through_the_lock_of_a_file() {
+fn cycle_may_include_a_file_lock() {
     let look: Look<'_> = &[
         ("0", "main:9 flock:9", "", ""),
         ("1-3", "main:12 MPI_Barrier:12", "", ""),
@@ -64,7 +64,7 @@ fn a_circle_can_go_through_the_lock_of_a_file() {
 }
 
 #[test]
-fn nothing_is_claimed_of_what_was_not_seen() {
+fn unobserved_ranks_yield_no_verdict() {
     check(
         &Observed::default(),
         Step::CannotTell,
@@ -143,7 +143,7 @@ fn real_input_and_output_is_no_deadlock() {
 
 /// Rank 3 is in an operation of one communicator, the others in that of another one.
 #[test]
-fn communicators_of_the_same_ranks_are_told_apart() {
+fn communicators_of_equal_ranks_are_distinguished() {
     let look: Look<'_> = &[
         ("0-2", "main:80 MPI_Allreduce:80", "", ""),
         ("3", "main:90 MPI_Allreduce:90", "", ""),
@@ -187,7 +187,7 @@ fn communicators_of_the_same_ranks_are_told_apart() {
 
 /// Ranks 1 and 3 wait for rank 2, which is in the operation of the others.
 #[test]
-fn for_whom_several_wait_is_named() {
+fn rank_awaited_by_several_is_named() {
     let look: Look<'_> = &[
         ("0,2,4", WAITING, "", ""),
         ("1,3", "main:80 MPI_Recv:80", "", ""),
@@ -205,7 +205,7 @@ fn for_whom_several_wait_is_named() {
 
 /// Rank 0 waits for a process of another job, or of a communicator of which no ranks are known.
 #[test]
-fn nothing_is_proved_by_waits_for_another_job() {
+fn wait_for_another_job_proves_no_deadlock() {
     let look: Look<'_> = &[
         ("0", "main:80 MPI_Recv:80", "", ""),
         ("1-3", "main:12 MPI_Barrier:12", "", ""),
@@ -230,7 +230,7 @@ fn nothing_is_proved_by_waits_for_another_job() {
 
 /// With process ids as names, 0 and 1 are indices in a list and not the ranks in the calls.
 #[test]
-fn nothing_is_proved_by_numbers_that_are_no_ranks() {
+fn pids_as_ranks_prove_no_deadlock() {
     let look: Look<'_> = &[("0-1", "main:80 MPI_Recv:80", "", "")];
     let mut seen = observed(&[look, look]);
     receive(&mut seen, "0", "1");
@@ -274,7 +274,7 @@ fn with_a_thread(frames: &str, what: Option<WaitFor>) -> Observed {
 }
 
 #[test]
-fn without_lines_a_function_of_the_program_is_no_runtime() {
+fn user_function_without_lines_is_no_runtime_frame() {
     let frame = |function: &str| StackFrame::own(function, "", 0);
     let wait = |functions: [&'static str; 2]| Wait::of_frames(&functions.map(frame)).unwrap();
     let found = wait(["main", "iterate"]);
@@ -290,7 +290,7 @@ fn without_lines_a_function_of_the_program_is_no_runtime() {
 }
 
 #[test]
-fn whose_other_thread_can_go_on_is_in_no_deadlock() {
+fn rank_with_runnable_thread_is_in_no_deadlock() {
     let system_call = |name: &str| Some(WaitFor::SystemCall(name.to_owned()));
     for (frames, what) in [
         ("work:5 step:9", None),
@@ -318,7 +318,7 @@ fn whose_other_thread_can_go_on_is_in_no_deadlock() {
 
 /// Rank 1's main thread waits for its threads, which are in MPI.
 #[test]
-fn who_waits_for_threads_waits_for_what_these_wait_for() {
+fn joining_thread_waits_for_what_its_threads_await() {
     let seen = |frames, join: &str| {
         let look: Look<'_> = &[("0", "main:80 MPI_Recv:80", "", ""), ("1", join, "", "")];
         let mut seen = observed(&[look, look]);
@@ -362,7 +362,7 @@ fn who_waits_for_threads_waits_for_what_these_wait_for() {
 
 /// Ranks 0 and 2 are in an operation of the even ones; 4 computes, or waits in a receive for 5.
 #[test]
-fn who_is_missing_in_a_communicator_of_some_is_known_by_its_ranks() {
+fn missing_rank_is_found_by_the_communicators_ranks() {
     let seen = |four: &str, kind| {
         let look: Look<'_> = &[
             ("0,2", "main:12 MPI_Barrier:12", "", ""),
@@ -404,7 +404,7 @@ fn who_is_missing_in_a_communicator_of_some_is_known_by_its_ranks() {
 }
 
 #[test]
-fn where_everybody_asks_that_is_no_progress() {
+fn polling_by_all_ranks_is_no_progress() {
     let seen = |three| {
         let look = |inner| {
             [
@@ -440,7 +440,7 @@ fn where_everybody_asks_that_is_no_progress() {
 
 /// A rank that polls now and then, and works in between, is not polling all the time.
 #[test]
-fn who_asks_between_steps_goes_on() {
+fn rank_polling_between_steps_progresses() {
     let look = |frames, inner| [("0-3", frames, inner, "")];
     let (work, ask) = ("main:80 work:31", "main:80 MPI_Testall:81");
     let found = observed(&[&look(work, "x"), &look(ask, "y"), &look(work, "z")]);
@@ -452,7 +452,7 @@ fn who_asks_between_steps_goes_on() {
 /// Samples can hit a polling rank mostly between two polls. It counts as polling if it has not left its
 /// function and nothing has changed there.
 #[test]
-fn who_stays_where_it_asks_is_asking() {
+fn rank_staying_in_its_polling_function_is_polling() {
     let look = |three, inner| {
         [
             ("0-2", "main:80 ask:60 MPI_Iprobe:60", inner, ""),
@@ -479,7 +479,7 @@ fn who_stays_where_it_asks_is_asking() {
 }
 
 #[test]
-fn who_sleeps_again_and_again_does_not_compute() {
+fn repeatedly_sleeping_rank_does_not_compute() {
     let look = |three, inner| [("0-2", WAITING, "", ""), ("3", three, inner, "")];
     let naps = "main:80 retry:18 usleep:18";
     let mut seen = observed(&[&look(naps, "x"), &look(naps, "y")]);

@@ -47,7 +47,7 @@ fn strings(list: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_member_at_the_end_has_left_its_operation_out() {
+fn rank_at_finalize_skipped_the_operation() {
     let mut seen = standing(&[("2", ALLREDUCE, "", ""), ("0-1,3", AT_END, "", "")]);
     within(&mut seen, "2", "MPI_Allreduce", "2-3");
     call(&mut seen, "0-1,3", "MPI_Finalize", &[]);
@@ -61,7 +61,7 @@ fn a_member_at_the_end_has_left_its_operation_out() {
 }
 
 #[test]
-fn a_message_that_never_comes_names_both_sides() {
+fn missing_message_names_both_ranks() {
     let mut seen = standing(&[("0", AT_END, "", ""), ("1", "main:4 MPI_Recv:4", "", "")]);
     call(&mut seen, "0", "MPI_Finalize", &[]);
     receive(&mut seen, "1", "0");
@@ -73,7 +73,7 @@ fn a_message_that_never_comes_names_both_sides() {
 }
 
 #[test]
-fn one_operation_in_two_communicators_is_told() {
+fn operation_in_two_communicators_is_reported() {
     // In the same one but for one of them, by the ranks that these have.
     let mut seen = standing(&[
         ("0,2", ALLREDUCE, "", ""),
@@ -121,7 +121,7 @@ fn within_of_last(seen: &mut Observed, ranks: &str) {
 }
 
 #[test]
-fn a_collective_operation_that_does_not_block_is_one() {
+fn nonblocking_collective_is_a_collective_operation() {
     // A rank in `MPI_Finalize` has not begun the operation, or not waited for it.
     let mut seen = standing(&[("0-1", WAIT, "", ""), ("2", AT_END, "", "")]);
     call(&mut seen, "0-1", "MPI_Wait", &[WORLD]);
@@ -142,7 +142,7 @@ fn a_collective_operation_that_does_not_block_is_one() {
 }
 
 #[test]
-fn a_receive_where_nobody_else_is_waits_for_nobody() {
+fn receive_in_single_rank_communicator_is_blamed() {
     let mut seen = standing(&[("0", BARRIER, "", ""), ("1", "main:4 MPI_Recv:4", "", "")]);
     call(&mut seen, "0", "MPI_Barrier", &[WORLD]);
     let own = [(R::Source, sdm_mpi::ANY_SOURCE), (R::Communicator, "own")];
@@ -152,7 +152,7 @@ fn a_receive_where_nobody_else_is_waits_for_nobody() {
 }
 
 #[test]
-fn who_waits_for_the_lock_of_a_window_is_not_to_blame_alone() {
+fn rank_waiting_for_a_window_lock_is_not_sole_culprit() {
     let mut seen = standing(&[
         ("0,2", BARRIER, "", ""),
         ("1", "main:6 MPI_Win_lock:6", "", ""),
@@ -199,7 +199,7 @@ fn hold_lock(seen: &mut Observed, tasks: &str, target: Option<u32>) {
 }
 
 #[test]
-fn who_has_the_lock_of_a_window_is_named() {
+fn holder_of_a_window_lock_is_named() {
     let look: Look<'_> = &[
         ("0,2-3", BARRIER, "", ""),
         ("1", "main:6 MPI_Win_lock:6", "", ""),
@@ -227,7 +227,7 @@ fn who_has_the_lock_of_a_window_is_named() {
 }
 
 #[test]
-fn who_computes_and_has_a_lock_keeps_those_who_want_it() {
+fn computing_lock_holder_delays_waiting_ranks() {
     let look: Look<'_> = &[
         ("0-1", "main:6 MPI_Win_lock:6", "", ""),
         ("2", "main:9 work:9", "", ""),
@@ -242,7 +242,7 @@ fn who_computes_and_has_a_lock_keeps_those_who_want_it() {
 }
 
 #[test]
-fn locks_of_windows_in_a_circle_are_told() {
+fn cycle_of_window_locks_is_reported() {
     let mut seen = standing(&[("0-1", "main:6 MPI_Win_lock:6", "", "")]);
     for (task, other, own) in [("0", "1", 0), ("1", "0", 1)] {
         lock_window(&mut seen, task, "MPI_Win_lock", other);
@@ -259,7 +259,7 @@ fn locks_of_windows_in_a_circle_are_told() {
 
 /// An unexpected message with another tag than the expected one is reported.
 #[test]
-fn a_message_that_has_come_under_another_tag_is_told() {
+fn unexpected_message_with_another_tag_is_reported() {
     let mut seen = standing(&[("0", AT_END, "", ""), ("1", "main:4 MPI_Recv:4", "", "")]);
     call(&mut seen, "0", "MPI_Finalize", &[]);
     receive(&mut seen, "1", "0");
@@ -284,7 +284,7 @@ fn a_message_that_has_come_under_another_tag_is_told() {
 }
 
 #[test]
-fn who_aborts_is_named_whatever_the_others_wait_in() {
+fn aborting_rank_is_named_for_any_wait() {
     let mut seen = standing(&[("0,2", BARRIER, "", ""), ("1", "main:5 quit:7", "", "")]);
     call(&mut seen, "0,2", "MPI_Barrier", &[WORLD]);
     let what = "about to call MPI_Abort in quit () at a.c:7".to_owned();
@@ -296,7 +296,7 @@ fn who_aborts_is_named_whatever_the_others_wait_in() {
 }
 
 #[test]
-fn a_job_that_has_ended_is_told_as_that() {
+fn ended_job_is_reported_as_ended() {
     let look: Look<'_> = &[("0-3", BARRIER, "", "")];
     let mut seen = observed(&[look]);
     seen.gone
@@ -313,7 +313,7 @@ fn a_job_that_has_ended_is_told_as_that() {
 }
 
 #[test]
-fn one_thread_that_waits_for_another_one_waits_for_nobody() {
+fn thread_waiting_for_missing_thread_is_blamed() {
     let mut seen = standing(&[
         ("0", "main:5 waitpid:5", "", ""),
         ("1", "main:6 work:9 pthread_mutex_lock:9", "", ""),
@@ -332,7 +332,7 @@ fn one_thread_that_waits_for_another_one_waits_for_nobody() {
 }
 
 #[test]
-fn a_root_that_has_left_its_gather_is_none() {
+fn differing_gather_roots_are_reported() {
     let gather = "main:6 MPI_Gather:6";
     let mut seen = standing(&[
         ("0", gather, "", ""),
@@ -347,7 +347,7 @@ fn a_root_that_has_left_its_gather_is_none() {
 }
 
 #[test]
-fn who_leaves_a_fence_of_its_own_window_out_is_named() {
+fn rank_that_skips_a_window_fence_is_named() {
     let mut seen = standing(&[
         ("2", "main:6 MPI_Win_fence:6", "", ""),
         ("0-1,3", BARRIER, "", ""),
@@ -369,7 +369,7 @@ fn who_leaves_a_fence_of_its_own_window_out_is_named() {
 }
 
 #[test]
-fn who_has_left_an_operation_of_neighbours_is_not_named() {
+fn rank_outside_a_neighborhood_collective_is_not_named() {
     let neighbours = "main:6 MPI_Neighbor_allgather:6";
     let mut seen = standing(&[("0,2", neighbours, "", ""), ("1,3", BARRIER, "", "")]);
     within(&mut seen, "0,2", "MPI_Neighbor_allgather", "0-3");
@@ -382,7 +382,7 @@ fn who_has_left_an_operation_of_neighbours_is_not_named() {
 }
 
 #[test]
-fn of_alternatives_none_has_come_whose_ranks_are_at_the_end() {
+fn waitany_on_ended_ranks_is_reported() {
     let any = "main:6 MPI_Waitany:6";
     let seen = |peers: &str| {
         let mut seen = standing(&[("0", any, "", ""), ("1-3", AT_END, "", "")]);
@@ -412,7 +412,7 @@ fn of_alternatives_none_has_come_whose_ranks_are_at_the_end() {
 }
 
 #[test]
-fn an_operation_of_windows_is_told_as_that() {
+fn window_operation_is_reported_as_rma() {
     let mut seen = standing(&[
         ("0,2", "main:6 MPI_Win_fence:6", "", ""),
         ("1", BARRIER, "", ""),
@@ -422,7 +422,7 @@ fn an_operation_of_windows_is_told_as_that() {
 }
 
 #[test]
-fn the_thread_that_is_in_mpi_is_judged_where_the_main_one_waits_for_it() {
+fn mpi_thread_is_judged_if_main_thread_joins_it() {
     let mut seen = standing(&[
         ("0", "main:6 pthread_join:6", "", ""),
         ("1", AT_END, "", ""),

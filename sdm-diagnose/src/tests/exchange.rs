@@ -4,7 +4,7 @@ use super::*;
 
 /// A wait without end looks the same as a transfer of much data.
 #[test]
-fn nothing_is_proved_of_ranks_that_exchange_data() {
+fn ranks_exchanging_data_prove_no_deadlock() {
     const RECEIVING: &str = "main:80 exchange:60 MPI_Recv:60";
     let look: Look<'_> = &[("0-2,4-7", WAITING, "", ""), ("3", RECEIVING, "", "")];
     let mut seen = observed(&[look, look, look]);
@@ -38,7 +38,7 @@ fn nothing_is_proved_of_ranks_that_exchange_data() {
 
 /// A change in shared memory can come from running ranks. A sample while only the others run tells.
 #[test]
-fn who_is_quiet_alone_is_stuck() {
+fn rank_without_traffic_while_alone_is_stuck() {
     let look = |inner| {
         [
             ("0-1", "main:80 work:31", "", inner),

@@ -46,7 +46,7 @@ fn of_ranks(seen: &mut Observed, ranks: &str) {
 
 /// A rank in a send-receive call may have sent long ago, to a rank that waits for its next message.
 #[test]
-fn what_is_short_is_not_on_its_way_any_more() {
+fn short_message_is_not_in_transit_any_more() {
     let seen = ring("8", 3);
     check(&seen, Step::Deadlock, "", "in a circle");
     let found = judge(&seen);
@@ -62,7 +62,7 @@ fn what_is_short_is_not_on_its_way_any_more() {
 
 /// A tag proves nothing if its message may have been received long ago.
 #[test]
-fn a_tag_for_each_turn_is_no_other_tag() {
+fn tag_that_counts_iterations_is_no_mismatch() {
     let seen = ring_with("8", 3, |rank| (rank + 3) % 8);
     check(&seen, Step::Deadlock, "", "in a circle");
 }
@@ -83,7 +83,7 @@ fn a_minority_in_a_reduction_may_be_right() {
 
 /// Two ranks that wait for others in unknown states are not to blame alone.
 #[test]
-fn of_several_odd_ones_it_is_said_what_is_not_known() {
+fn several_outliers_are_not_blamed_with_certainty() {
     let look: Look<'_> = &[
         ("3", "main:80 MPI_Recv:80", "", ""),
         ("4", "main:80 MPI_Recv:80", "", ""),
@@ -98,7 +98,7 @@ fn of_several_odd_ones_it_is_said_what_is_not_known() {
 }
 
 #[test]
-fn for_whom_the_odd_one_waits_may_have_left_that_out() {
+fn rank_awaited_by_outlier_may_have_skipped_its_send() {
     let look: Look<'_> = &[
         ("0", "main:80 MPI_Recv:80", "", ""),
         ("1-3", "main:12 MPI_Barrier:12", "", ""),
@@ -111,7 +111,7 @@ fn for_whom_the_odd_one_waits_may_have_left_that_out() {
 
 /// A communicator with all ranks of the job is treated like `MPI_COMM_WORLD`, whatever its name.
 #[test]
-fn operations_of_a_duplicate_do_not_fit_together_either() {
+fn mismatch_in_duplicated_communicator_is_found() {
     let seen = |text: &str| {
         let look: Look<'_> = &[
             ("0-1,3", WAITING, "", ""),
@@ -150,7 +150,7 @@ fn counts_in_two_communicators_are_not_compared() {
 
 /// An argument that is unknown on some ranks is not reported as different.
 #[test]
-fn a_count_that_is_not_known_is_no_other_one() {
+fn unknown_count_is_no_mismatch() {
     let look: Look<'_> = &[
         ("0-3", WAITING, "", ""),
         ("4", "main:9 MPI_Barrier:9", "", ""),

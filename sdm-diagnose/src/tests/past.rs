@@ -7,7 +7,7 @@ use super::*;
 /// One rank expects one message more than its neighbour sends. A reduction and the end of the program wait
 /// for that rank.
 #[test]
-fn who_is_past_a_reduction_is_not_to_blame() {
+fn rank_past_a_reduction_is_not_blamed() {
     let at_end = "main:80 MPI_Finalize:32";
     let reducing = "main:80 MPI_Reduce:30";
     let exchanging = "main:80 halo:17 MPI_Sendrecv:17";
@@ -55,7 +55,7 @@ fn who_is_past_a_reduction_is_not_to_blame() {
 /// A root waits for one rank that computes. The others have sent their parts, and wait for the root's next
 /// call.
 #[test]
-fn who_is_past_a_reduction_does_not_keep_its_root() {
+fn rank_past_a_reduction_does_not_delay_its_root() {
     let look: Look<'_> = &[
         ("0", "main:80 reduce:1 MPI_Reduce:1", "", ""),
         ("1,3", "main:80 bcast:2 MPI_Bcast:2", "", ""),
@@ -72,7 +72,7 @@ fn who_is_past_a_reduction_does_not_keep_its_root() {
 /// A root is past its broadcast and waits for ranks in it. One of them is delayed by the rank in between,
 /// which computes.
 #[test]
-fn a_root_that_is_past_its_broadcast_does_not_keep_those_in_it() {
+fn root_past_its_broadcast_does_not_delay_ranks_in_it() {
     let look: Look<'_> = &[
         ("0", "main:80 collect:1 MPI_Recv:1", "", ""),
         ("1,3", "main:80 bcast:2 MPI_Bcast:2", "", ""),

@@ -21,7 +21,7 @@ fn pair(place: &str, look: Look<'_>) -> Observed {
 
 /// The message of a request can be in transit unnoticed.
 #[test]
-fn who_waits_for_requests_is_looked_at_for_longer() {
+fn ranks_waiting_for_requests_are_observed_longer() {
     let receiving = "main:80 MPI_Recv:80";
     let waiting: Look<'_> = &[("2-3", "main:12 MPI_Barrier:12", "", "")];
     for (place, others, longer) in [
@@ -43,7 +43,7 @@ fn who_waits_for_requests_is_looked_at_for_longer() {
 }
 
 #[test]
-fn who_waits_for_another_one_that_goes_on_changes_nothing_of_that() {
+fn rank_waiting_for_a_running_rank_keeps_the_deadlock() {
     let look: Look<'_> = &[("2", "main:80 MPI_Recv:80", "", "")];
     let mut seen = pair(WAIT, look);
     call(&mut seen, "2", "MPI_Recv", &[(R::Source, "3"), WORLD]);
@@ -57,7 +57,7 @@ fn who_waits_for_another_one_that_goes_on_changes_nothing_of_that() {
 
 /// A message that is sent to a rank with a matching request should pass.
 #[test]
-fn what_is_sent_to_a_request_is_under_way() {
+fn message_matching_a_request_is_in_transit() {
     let passes = (Step::CannotTell, "should pass");
     let never = (
         Step::CannotGoOn,
@@ -81,7 +81,7 @@ fn what_is_sent_to_a_request_is_under_way() {
 
 /// All ranks are in one operation. On one of them its communicator could not be read.
 #[test]
-fn who_may_be_in_the_same_operation_is_not_missing() {
+fn rank_possibly_in_the_operation_is_not_missing() {
     let look: Look<'_> = &[("0-3", "main:12 MPI_Barrier:12", "", "")];
     for without in [&[R::Context][..], &[R::Context, R::Communicator]] {
         let mut seen = observed(&[look, look]);

@@ -386,7 +386,7 @@ fn cancel_at_every_step(command: &Command, runs: bool, refuses: bool, left: impl
 }
 
 #[test]
-fn what_was_to_be_made_is_not_there() {
+fn cancelled_creation_leaves_nothing() {
     for command in makers() {
         for runs in [false, true] {
             let before = Scene::new(true);
@@ -404,7 +404,7 @@ fn what_was_to_be_made_is_not_there() {
 }
 
 #[test]
-fn what_was_to_be_changed_is_as_the_books_say() {
+fn cancelled_change_agrees_with_recorded_state() {
     for command in changes() {
         cancel_at_every_step(&command, false, false, |_, _| {});
         cancel_at_every_step(&command, true, false, |_, _| {});
@@ -412,7 +412,7 @@ fn what_was_to_be_changed_is_as_the_books_say() {
 }
 
 #[test]
-fn nothing_else_leaves_anything_either() {
+fn other_cancelled_commands_leave_nothing() {
     for command in others() {
         for (runs, refuses) in [(false, false), (false, true), (true, false)] {
             cancel_at_every_step(&command, runs, refuses, |scene, at| {
@@ -428,7 +428,7 @@ proptest! {
 
     /// Runs several commands, including interrupts, any of which is cancelled at any time.
     #[test]
-    fn any_commands_cancelled_at_any_time_leave_the_books_right(
+    fn any_cancellation_leaves_recorded_state_consistent(
         chosen in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..6, any::<bool>(), 0usize..12), 1..8),
         in_time in any::<bool>(),
     ) {

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_where_mpi_was_entered() {
+    fn call_is_the_frame_that_entered_mpi() {
         type Frames<'a> = &'a [(u32, &'a str, &'a str)];
         let check = |function: &str, frames: Frames<'_>, expect: (Option<usize>, bool, u32)| {
             let found = CallFrames::of(&thread(frames), function, frames.len() - 1);

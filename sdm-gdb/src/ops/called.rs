@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whom_an_instruction_calls() {
+    fn called_function_is_read_from_an_instruction() {
         let check = |instruction, expect| assert_eq!(called(instruction), expect, "{instruction}");
         check("call   0x56324231b070 <sem_wait@plt>", Some("sem_wait"));
         check("callq  0x401030 <pthread_join@plt>", Some("pthread_join"));

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn summaries() {
+    fn sanitizer_summaries_are_parsed() {
         let check = |text, tool, kind| assert_eq!(summary(text), (tool, kind), "{text}");
         let asan = ADDRESS;
         check(
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses() {
+    fn sanitizer_accesses_are_parsed() {
         let check = |name, expect: Option<(bool, u64)>| {
             let access = access_of(name).map(|access| (access.is_write, access.size_bytes));
             assert_eq!(access, expect, "{name}");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_has_called() {
+    fn function_called_by_the_user_is_found() {
         let check = |inside: &str, expect| {
             assert_eq!(called_by_user(inside.to_owned()).as_deref(), expect);
         };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_left_out_and_types_are_not() {
+    fn finding_keeps_types_without_values() {
         let check = |text, expect| assert_eq!(without_values(text), expect);
         check(
             "signed integer overflow: 2147483645 + 7 cannot be represented in type 'int'",
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_as_gdb_prints_them() {
+    fn strings_printed_by_gdb_are_unquoted() {
         assert_eq!(
             quoted(r#"0x7f00 "a \"b\" c""#).as_deref(),
             Some("a \"b\" c")

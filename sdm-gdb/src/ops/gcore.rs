@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_write_a_core_file() {
+    fn gcore_commands_are_recognized() {
         for (line, file) in [
             ("gcore", Some("")),
             (" gcore  /tmp/a b ", Some("/tmp/a b")),

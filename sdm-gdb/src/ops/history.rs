@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tasks_own_values_are_put_into_numbers_of_gdb() {
+    fn task_history_maps_to_gdb_value_numbers() {
         let check = |text: &str, expect: &str| {
             let found = in_numbers(text, &[3, 7, 12]);
             assert_eq!(
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_from_what_was_printed() {
+    fn value_number_is_split_from_printed_text() {
         let check = |text, expect| assert_eq!(numbered(text), expect, "{text}");
         check("$3 = {1, 2}\n", Some((3, "{1, 2}\n")));
         check("$12", Some((12, "")));

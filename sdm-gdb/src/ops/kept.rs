@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_found_up_to_the_first_jump() {
+    fn argument_copies_are_found_up_to_the_first_jump() {
         let text = [
             "endbr64",
             "push   %r15",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_frame_pointer() {
+    fn argument_copies_are_found_with_a_frame_pointer() {
         let text = [
             "push   %rbp",
             "mov    %rsp,%rbp",
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_register_that_is_used_anew_is_not_trusted() {
+    fn reused_register_is_no_argument_copy() {
         let text = [
             "mov    %ecx,%r14d",
             "call   0x99",

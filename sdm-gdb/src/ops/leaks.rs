@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_attaches_and_waits_for_it_is_told_that_it_has() {
+    fn leak_check_ptrace_attach_and_wait_are_faked() {
         let (done, allowed, refused) = (0x0005_0000, 0x7fff_0000, 0x0005_0001);
         let status = 0x7ffc_0000;
         for (number, arguments, expect, what) in [

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_is_told_at_once() {
+    fn echo_with_trailing_backslash_is_completed() {
         assert_eq!(at_once(r"echo cell = \"), r"echo cell =\040");
         for same in [r"echo \n", "echo a", r"output a \", r"echo a\"] {
             assert_eq!(at_once(same), same);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_become_steps() {
+    fn command_blocks_become_steps() {
         let line = |text: &str| Step::Do(text.to_owned());
         let unless = |text: &str, to| Step::Unless(text.to_owned(), to);
         check(

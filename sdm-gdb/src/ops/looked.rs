@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_ends_with_main_but_for_fortran() {
+    fn displayed_stack_ends_at_main_except_in_fortran() {
         let check = |file: &str, expect: usize| {
             let start = ["solve", "main", "__libc_start_call_main", "_start"];
             let frames = start.map(|name| frame(name, file)).to_vec();

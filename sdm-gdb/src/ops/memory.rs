@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_from_hexadecimal() {
+    fn hexadecimal_memory_is_decoded() {
         assert_eq!(from_hex("00ff1A"), Some(vec![0, 0xff, 0x1a]));
         assert_eq!(from_hex(""), Some(vec![]));
         assert_eq!(from_hex("0"), None);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_in_both_forms() {
+    fn registers_have_value_and_raw_form() {
         for (raw, natural, expect) in [
             ("0x1c", "28", "0x1c  28"),
             ("0x0", "0", "0x0  0"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_by_name() {
+    fn registers_are_selected_by_name() {
         let known = ["rax", "", "rip", "st0", "xmm0"];
         let named = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_gdbs_own_list_has_is_added() {
+    fn variables_only_in_gdb_console_list_are_added() {
         let known = ["row", "n", "n@entry", "odd name", "n"];
         let known = known.map(|name| named(name, "known")).to_vec();
         let printed =
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_records_are_their_text() {
+    fn mi_stream_records_are_unquoted() {
         let printed = "#1  0x1 in work (n=1)\n~\"n = 1\\n\"\n~\"s = \\\"a\\\"\\n\"\nm = 2\n";
         let expect = "#1  0x1 in work (n=1)\nn = 1\ns = \"a\"\nm = 2\n";
         assert_eq!(unquoted(printed), expect);
     }
 
     #[test]
-    fn bounds_and_question_are_one_line() {
+    fn print_limits_and_query_form_one_command() {
         let expect = r#"-interpreter-exec console "with print elements 200 -- with print max-depth 0 -- interpreter-exec mi3 \"-stack-list-arguments 1 0 2\"""#;
         assert_eq!(line(SCALARS, "-stack-list-arguments 1 0 2"), expect);
         let expect =

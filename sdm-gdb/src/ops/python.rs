@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn pythons_frames_stand_where_the_interpreter_carries_them_out() {
+    fn python_frames_replace_their_interpreter_frames() {
         let library = "libpython3.11.so.1.0";
         let frames = [
             ("poll", "libc.so.6"),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interpreter_in_the_program_leaves_what_is_the_users() {
+    fn embedded_interpreter_keeps_user_frames() {
         let frames = [(EVALUATES, ""), ("Py_RunMain", ""), ("main", "")];
         let groups: [&[&str]; 1] = [&["<module>"]];
         assert_eq!(woven(&frames, &groups, "python3.12"), "0 <module>");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_a_function_is() {
+    fn python_function_is_assigned_to_its_module() {
         let check = |path, expect| assert_eq!(module_of(&python("f", path)), expect, "{path}");
         check("/home/me/solve.py", "");
         check("/home/me/python3/solve.py", "");

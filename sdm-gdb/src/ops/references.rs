@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_within_values_are_seen() {
+    fn references_within_values_are_found() {
         for within in [
             "{cell = @0x7ffe, tag = 7}",
             "(Holder &) @0x7ffe: {cell = @0x7ff0}",

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_go_backward() {
+    fn reverse_execution_commands_are_recognized() {
         for line in [
             "record",
             "record full",

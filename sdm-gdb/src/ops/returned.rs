@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_from_casts() {
+    fn calls_are_distinguished_from_casts() {
         for call in ["f()", "f (1)", "o.f(g(1))", "(*f)(1)", "std::get<0>(t)"] {
             assert!(is_call(call), "{call}");
         }

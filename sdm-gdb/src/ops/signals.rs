@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_the_table() {
+    fn signal_table_rows_are_parsed() {
         let row = read_row("SIGALRM       No\tNo\tYes\t\tAlarm clock").unwrap();
         let expect = SignalView {
             name: "SIGALRM".to_owned(),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn words_behind_handle_name_signals() {
+    fn handle_arguments_name_signals() {
         let check = |word: &str, expect: &[&str]| assert_eq!(named(word), expect, "{word}");
         check("SIGSEGV", &["SIGSEGV"]);
         check("11", &["SIGSEGV"]);

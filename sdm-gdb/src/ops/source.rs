@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_list() {
+    fn list_output_lines_are_parsed() {
         assert_eq!(listed("12\tint x;"), Some((12, "int x;")));
         assert_eq!(listed("12\t"), Some((12, "")));
         assert_eq!(listed("file: \"a.c\", line number: 3"), None);

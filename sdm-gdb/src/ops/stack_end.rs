@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reason_stands_below_the_frames() {
+    fn unwinding_error_is_found_below_the_frames() {
         let check =
             |text: &str, expect: Option<&str>| assert_eq!(said(text).as_deref(), expect, "{text}");
         let frame = "#1  0x0000000000401f2b in __cp_end ()\n";

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_stand_before_brackets() {
+    fn array_names_are_found_before_brackets() {
         let check = |expression: &str, expect: &[&str]| {
             assert_eq!(arrays(expression), expect, "{expression}");
         };

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_number_of_a_thread() {
+    fn kernel_thread_id_is_parsed() {
         let check = |text, expect| assert_eq!(kernel_id(text), expect, "{text}");
         check("Thread 0x7ffff7dd1740 (LWP 4711)", Some(4711));
         check("LWP 4711", Some(4711));

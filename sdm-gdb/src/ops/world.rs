@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_fits_what_its_launcher_has_said() {
+    fn rank_is_checked_against_its_launcher() {
         for (world, launched, expect) in [
             ((3, 4), Some((3, Some(4))), true),
             ((3, 4), Some((3, None)), true),

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_open_from_its_command_to_its_end() {
+    fn run_stays_open_from_command_to_end() {
         let mut activity = Activity::Stopped;
         activity.open_run(run(1));
         assert!(activity.is_running() && !activity.is_executing());
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_task_that_gdb_lets_run_runs_for_nobody() {
+    fn task_resumed_by_gdb_belongs_to_no_run() {
         let mut activity = Activity::Stopped;
         activity.begin_executing();
         assert!(activity.is_running() && activity.is_executing());

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn places() {
+    fn breakpoint_locations_are_parsed() {
         check(
             r#"1^done,bkpt={number="1",addr="0x1",func="f",file="src/a.c",fullname="/x/src/a.c",line="3"}"#,
             "false f@a.c:3",

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_is_told_apart_by_all_of_it() {
+    fn cut_output_is_compared_by_its_whole_text() {
         let print = |parts: &[&str]| {
             let mut printed = Printed::default();
             parts.iter().for_each(|part| printed.push(part));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_left_is_the_innermost_function_that_is_still_the_same_call() {
+    fn unreturned_function_is_the_innermost_unchanged_call() {
         check("main:1 f:2:x", "main:1 f:2:x", (false, false), None);
         check(
             "main:1 f:2:x",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_beside_that_goes_on_is_a_change() {
+    fn progress_of_another_thread_is_a_change() {
         let with = |text| Probed {
             beside: vec![(Some(8), probed(text).frames)],
             ..probed("main:1 f:2:x")
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_the_same_is_another_call_where_that_one_has_returned() {
+    fn equal_stack_after_a_return_is_another_call() {
         let after = |text, main| {
             let beside = Vec::new();
             let found = probed(text).since(&probed(text), &Followed { main, beside });
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_a_function_was_left_is_known_of_those_that_are_followed() {
+    fn returns_are_known_only_for_followed_functions() {
         let noted = |address: u64, now| {
             let main = Returns {
                 frames: vec![(address, Rc::new(NotYet) as Rc<dyn Arrival>)],
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_is_no_comparison() {
+    fn stacks_of_different_threads_are_not_compared() {
         let mut now = probed("main:1");
         now.thread = Some(7);
         let found = now.since(&probed("main:1"), &Followed::default());

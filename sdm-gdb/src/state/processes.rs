@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_come_and_go_beside_the_own_one() {
+    fn other_processes_start_and_end_beside_the_task() {
         let mut processes = Processes::default();
         processes.started("i1", Some(10));
         assert_eq!(processes.pid(), Some(10));

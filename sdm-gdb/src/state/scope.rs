@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_a_task_stop_as_one() {
+    fn threads_of_a_task_stop_together() {
         let mut scope = scope();
         let asked = "signal-name=\"0\",";
         let hit = "reason=\"breakpoint-hit\",";
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_name_their_task() {
+    fn commands_carry_their_thread_group() {
         let mut scope = scope();
         let check = |scope: &mut Scope, line: &str, expect: Option<&str>| {
             assert_eq!(scope.line(line).as_deref(), expect, "{line}");

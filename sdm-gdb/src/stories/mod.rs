@@ -49,7 +49,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn what_real_gdbs_said_is_answered_as_it_was() {
+fn recorded_gdb_sessions_replay_unchanged() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         record_all();
     }

@@ -33,7 +33,7 @@ fn say_next(scene: &mut Scene, attached: &mut u32) -> bool {
 /// gdb is closed as soon as it has finished its commands, without a delay. A process that gdb was told to attach to
 /// is detached first.
 #[test]
-fn an_attach_that_is_given_up_is_over_when_gdb_has_done_what_it_was_told() {
+fn cancelled_attach_ends_when_gdb_finished_its_commands() {
     for who in [Who::Cancel, Who::End] {
         let mut steps = 0;
         while given_up_after(who, steps) {
@@ -78,7 +78,7 @@ fn given_up_after(who: Who, steps: u32) -> bool {
 
 /// gdb reads symbols between the stop and its report: a process that is stopped by then is waited for.
 #[test]
-fn a_process_that_is_held_is_waited_for_while_gdb_reads_its_symbols() {
+fn stopped_process_is_awaited_while_gdb_reads_symbols() {
     for held in [true, false] {
         let mut scene = Scene::new(FakeHost {
             held,
@@ -105,7 +105,7 @@ fn a_process_that_is_held_is_waited_for_while_gdb_reads_its_symbols() {
 
 /// The kernel has stopped the process, and gdb gets no processor to report it.
 #[test]
-fn a_program_that_is_held_is_waited_for_while_gdb_does_not_say_that_it_has_stopped() {
+fn stopped_process_is_awaited_until_gdb_reports_the_stop() {
     for held in [true, false] {
         let mut scene = Scene::at_main(FakeHost {
             held,

@@ -4,7 +4,7 @@ use super::*;
 
 /// gdb fails at a process that dies as a signal is passed to it, and reports nothing more of it.
 #[test]
-fn the_end_of_a_process_that_gdb_has_lost_sight_of_is_told() {
+fn end_of_process_lost_by_gdb_is_reported() {
     for error in [
         "Couldn't get registers: No such process.",
         "Cannot find user-level thread for LWP 79: generic error",

@@ -55,7 +55,7 @@ fn frames() -> Vec<String> {
 
 /// gdb shows the caller of Fortran's main program at one time, and not at another.
 #[test]
-fn a_main_program_of_fortran_is_in_one_place() {
+fn fortran_main_program_has_one_location() {
     let mut scene = Scene::at_main(FakeHost::default());
     let frame = |function: &str, file: &str| {
         format!("frame={{level=\"0\",addr=\"0x100\",func=\"{function}\",{file}}}")
@@ -89,7 +89,7 @@ fn spec(look: u64) -> ProbeSpec {
 
 /// A call that takes long because much data is in transit looks like one that waits.
 #[test]
-fn data_that_is_exchanged_within_a_call_is_told() {
+fn data_exchanged_within_a_call_is_reported() {
     for registers in [0, 4] {
         let host = FakeHost {
             registers: (registers, Rc::new(())),
@@ -108,7 +108,7 @@ fn data_that_is_exchanged_within_a_call_is_told() {
 
 /// A processor has four debug registers, and each probe needs all of them again.
 #[test]
-fn each_look_follows_the_calls_anew() {
+fn each_probe_sets_debug_registers_again() {
     let host = FakeHost {
         registers: (4, Rc::new(())),
         ..FakeHost::default()

@@ -59,7 +59,7 @@ fn every_interrupt_of_a_task_is_sent() {
 }
 
 #[test]
-fn a_task_that_stood_still_at_the_end_is_left_at_once() {
+fn stopped_task_is_detached_immediately_at_shutdown() {
     let mut scene = running();
     scene.command(2, Command::Interrupt);
     scene.reply("^done");
@@ -74,7 +74,7 @@ fn a_task_that_stood_still_at_the_end_is_left_at_once() {
 }
 
 #[test]
-fn a_stop_that_nobody_waits_for_any_more_is_nobodys() {
+fn stop_of_cancelled_interrupt_is_continued() {
     let mut scene = running();
     scene.command(2, Command::Interrupt);
     scene.driver.handle_cancel(scene.now, CommandId(2));
@@ -88,7 +88,7 @@ fn a_stop_that_nobody_waits_for_any_more_is_nobodys() {
 
 /// A gdb that is told to resume a process after its detach resumes the others.
 #[test]
-fn a_task_that_is_being_left_is_told_nothing_more() {
+fn detaching_task_receives_no_further_command() {
     let mut scene = running();
     scene.command(2, Command::Interrupt);
     scene.driver.shut_down(scene.now, false);
@@ -103,7 +103,7 @@ fn a_task_that_is_being_left_is_told_nothing_more() {
 }
 
 #[test]
-fn what_is_asked_of_a_task_that_is_being_left_waits_until_it_is() {
+fn command_to_a_detaching_task_waits_for_the_detach() {
     let mut scene = running();
     scene.command(2, Command::Detach);
     scene.command(3, Command::Continue);

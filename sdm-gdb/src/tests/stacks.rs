@@ -34,7 +34,7 @@ impl Scene {
 }
 
 #[test]
-fn stacks_and_frames_ask_no_more_than_they_show() {
+fn stacks_and_frames_send_minimal_queries() {
     let mut scene = Scene::at_main(FakeHost::default());
     let stack = |args| {
         Command::Backtrace(BacktraceSpec {

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_on_a_connection_are_seen() {
+    fn traffic_on_a_connection_is_detected() {
         use std::os::fd::AsRawFd;
         use std::os::unix::net::UnixStream;
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();

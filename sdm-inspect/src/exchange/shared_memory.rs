@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_from_devices_and_from_what_is_a_process_s_own() {
+    fn shared_memory_mappings_are_recognized() {
         check("7f00-8f00 rw-s 00000000 00:01 11 /dev/shm/vader.1", true);
         check(
             "7f00-8f00 rw-s 00000000 00:01 11 /SYSV00000000 (deleted)",
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_into_shared_memory_is_seen() {
+    fn writes_to_shared_memory_are_detected() {
         const PROGRAM: &str = "\
 import mmap, sys
 shared = mmap.mmap(-1, 1 << 20)

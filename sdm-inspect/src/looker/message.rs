@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_in_pieces() {
+    fn messages_are_decoded_from_pieces() {
         let ask = |number| Ask {
             number,
             pids: vec![1, -1],

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions() {
+    fn python_versions_are_decoded() {
         assert_eq!(version(0x030b_02f0), (3, 11));
         assert_eq!(version(0xffff_ffff_030d_00f0), (3, 13));
     }

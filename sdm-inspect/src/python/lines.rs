@@ -101,7 +101,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_table_of_a_real_interpreter() {
+    fn recorded_line_table_is_decoded() {
         for (at, line) in LINES.iter().enumerate() {
             let expect = Some(*line).filter(|line| *line > 0);
             assert_eq!(line_of(TABLE, FIRST, 2 * at as u64), expect, "unit {at}");
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_beyond_all_numbers_are_none() {
+    fn overflowing_line_numbers_are_refused() {
         let entry = [&[0xe8, 0x7e][..], &[0x7f; 8], &[0x3f]].concat();
         assert_eq!(line_of(&entry.repeat(17), FIRST, 1000), None);
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(table: Vec<u8>, first: i32, at: u16) {
+        fn line_table_decoder_accepts_any_bytes(table: Vec<u8>, first: i32, at: u16) {
             let _ = line_of(&table, i64::from(first), u64::from(at));
         }
     }

@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_of_pytorch_are_called_by_their_package() {
+    fn pytorch_operations_have_their_package_name() {
         let own = "/usr/lib/python3/dist-packages/torch/distributed/";
         let at = |file: &str| {
             let frame = PythonFrame {
@@ -320,7 +320,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_memory_is_read_to_an_end(seed: u64, runtime in 0_u64..1 << 50, version: u64) {
+        fn frame_reader_accepts_any_memory(seed: u64, runtime in 0_u64..1 << 50, version: u64) {
             let memory = Noise(Cell::new(seed));
             let _ = threads(&memory, runtime, Some(version));
             let mut reader = Reader {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_that_never_end_are_ended() {
+    fn cyclic_frame_chain_is_bounded() {
         let reader = Reader {
             memory: &Ring,
             layout: Layout::of(&Ring, 1 << 20, Some(8)).unwrap(),

@@ -126,7 +126,7 @@ impl Process {
 }
 
 #[test]
-fn a_process_that_fits_is_believed() {
+fn matching_layout_is_accepted() {
     assert_eq!(Process::new().check(), Ok(()));
 }
 
@@ -153,7 +153,7 @@ fn another_size_or_name_of_any_class_is_refused() {
 }
 
 #[test]
-fn fields_at_other_places_are_refused_though_the_sizes_are_the_same() {
+fn moved_fields_are_refused_despite_equal_sizes() {
     let mut process = Process::new();
     let of = process.at("ompi_mpi_comm_world");
     process.number(of + 224, 3);
@@ -178,7 +178,7 @@ fn fields_at_other_places_are_refused_though_the_sizes_are_the_same() {
 }
 
 #[test]
-fn other_ways_to_send_and_a_process_before_its_start_are_told_apart() {
+fn other_pml_and_missing_mpi_init_are_distinguished() {
     let mut process = Process::new();
     process.word(process.at(RECEIVES) + 144, 0);
     assert_eq!(
@@ -193,7 +193,7 @@ fn other_ways_to_send_and_a_process_before_its_start_are_told_apart() {
 }
 
 #[test]
-fn a_field_that_debug_information_has_elsewhere_is_held_against_the_process() {
+fn field_offset_of_debug_info_is_checked_in_the_process() {
     let mut process = Process::new();
     let mut of = process.types.iter_mut();
     let of = of.find(|it| it.name == "ompi_communicator_t").unwrap();

@@ -190,7 +190,7 @@ mod tests {
     const WHO: &str = "sdm-pmix with the MPI library's debug library in it: ";
 
     #[test]
-    fn an_answer_comes_from_a_helper_that_lives_on_and_a_reason_as_it_is() {
+    fn queues_helper_returns_its_answer_or_reason() {
         let queues = ProcessQueues::default();
         let bytes = frame(&QueuesAnswer::Known(queues.clone())).unwrap();
         assert_eq!(answer(helper("exec sleep 300", &bytes)), Ok(queues));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_that_dies_or_says_nothing_that_is_an_answer_is_a_sentence() {
+    fn failing_queues_helper_yields_an_error_message() {
         let dead = answer(helper("kill -SEGV $$", b"")).unwrap_err().text;
         assert_eq!(dead, format!("{WHO}killed by SIGSEGV before it answered"));
         let code = answer(helper("exit 3", b"\x05\0\0")).unwrap_err().text;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_that_nobody_waits_for_is_gone() {
+    fn dropped_queues_helper_is_killed() {
         let helper = helper("exec sleep 300", b"");
         let pid = helper.child.id().cast_signed();
         drop(helper);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_has_the_words_of_its_windows() {
+    fn thread_snapshot_has_its_memory_windows() {
         let window = |start, words: &[u64]| Window {
             start,
             bytes: words.iter().flat_map(|word| word.to_ne_bytes()).collect(),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_have_their_numbers_of_dwarf() {
+    fn registers_have_dwarf_numbers() {
         let mut words = [0; REGISTER_WORDS];
         // rbp, rbx, rip, rsp in `struct user_regs_struct`.
         (words[4], words[5], words[16], words[19]) = (6, 3, 16, 7);

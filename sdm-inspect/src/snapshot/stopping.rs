@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_what_has_become_of_a_thread() {
+    fn wait_status_is_decoded() {
         let check = |status, expect| assert_eq!(Change::of(status), expect, "{status:#x}");
         check(0, Change::Ended);
         check(9, Change::Ended);

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_read_up_to_where_there_is_none() {
+    fn memory_is_read_up_to_an_unmapped_page() {
         let own = std::process::id().cast_signed();
         let bytes: Vec<u8> = (0..300_000_u32).map(|at| at.to_le_bytes()[0]).collect();
         let mut to = vec![0; bytes.len()];

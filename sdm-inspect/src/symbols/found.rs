@@ -87,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_a_path() {
+    fn build_id_becomes_a_path() {
         let path = numbered(&[0xab, 0xc0, 1]).unwrap();
         assert_eq!(path, Path::new("/usr/lib/debug/.build-id/ab/c001.debug"));
         assert_eq!(numbered(&[]), None);
     }
 
     #[test]
-    fn the_checksum_is_that_of_zip() {
+    fn debuglink_checksum_is_zip_crc32() {
         assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
     }
 }

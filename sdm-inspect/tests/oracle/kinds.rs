@@ -14,7 +14,7 @@ use crate::safety::{Counting, assert_at_large, looker};
 use crate::{look, look_with};
 
 #[test]
-fn a_zombie_has_ended() {
+fn zombie_is_reported_as_ended() {
     let mut child = Command::new("true").spawn().unwrap();
     let pid = child.id().cast_signed();
     let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
@@ -25,7 +25,7 @@ fn a_zombie_has_ended() {
 }
 
 #[test]
-fn a_thousand_threads_are_looked_at() {
+fn stacks_of_a_thousand_threads_are_read() {
     let program = Program::new(THREADS, "O0");
     let counting = Counting::start(&program, &[]);
     let stacks = look(&[counting.pid()]).remove(0).unwrap();
@@ -42,7 +42,7 @@ fn a_thousand_threads_are_looked_at() {
 }
 
 #[test]
-fn a_process_that_begins_programs_goes_on() {
+fn process_that_executes_programs_is_unharmed() {
     let program = Program::new(AGAIN, "O0");
     let counting = Counting::start(&program, &[]);
     let mut looker = looker();
@@ -61,7 +61,7 @@ fn a_process_that_begins_programs_goes_on() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_process_of_32_bits_is_refused() {
+fn process_with_32_bits_is_refused() {
     let program = Program::new(NARROW, "");
     let running = program.run().unwrap();
     assert_eq!(look(&[running.pid()]), [Err(Refusal::Architecture)]);
@@ -69,7 +69,7 @@ fn a_process_of_32_bits_is_refused() {
 }
 
 #[test]
-fn a_kernel_that_forbids_tracing_is_told() {
+fn forbidden_ptrace_is_reported() {
     let program = Program::new(C, "O0");
     let running = program.run().unwrap();
     let script = program.folder().join("forbidden");

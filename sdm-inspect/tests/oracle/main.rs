@@ -114,7 +114,7 @@ fn some(language: programs::Language, variants: &[&str]) -> Vec<Program> {
 }
 
 #[test]
-fn stacks_of_c_are_as_gdb_has_them() {
+fn stacks_of_c_equal_those_of_gdb() {
     check(&some(
         C,
         &["O0", "O2", "static", "split", "stripped", "debuglink"],
@@ -123,27 +123,27 @@ fn stacks_of_c_are_as_gdb_has_them() {
 }
 
 #[test]
-fn stacks_of_cplusplus_are_as_gdb_has_them() {
+fn stacks_of_cplusplus_equal_those_of_gdb() {
     check(&some(CXX, &["O0", "O2", "lto", "types"]));
     check(&some(CLANG, &["O2", "dwarf-4"]));
 }
 
 #[test]
-fn stacks_of_fortran_and_rust_are_as_gdb_has_them() {
+fn stacks_of_fortran_and_rust_equal_those_of_gdb() {
     check(&some(FORTRAN, &["O0", "O2", "lto", "gz"]));
     check(&some(RUST, &["O0", "O2"]));
 }
 
 /// All languages with all compiler variants.
 #[test]
-fn every_variant_is_as_gdb_has_it() {
+fn every_variant_has_the_stacks_of_gdb() {
     for language in [C, CXX, CLANG, FORTRAN] {
         check(&some(language, VARIANTS));
     }
 }
 
 #[test]
-fn who_has_ended_is_said_to_have() {
+fn ended_process_is_reported_as_ended() {
     let pid = {
         let program = Program::new(C, "O0");
         let running = program.run().unwrap();

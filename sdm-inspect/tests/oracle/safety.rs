@@ -46,7 +46,7 @@ pub(crate) fn assert_at_large(pid: i32) {
 }
 
 #[test]
-fn nobody_stands_after_a_looker_was_killed() {
+fn killed_looker_leaves_no_process_stopped() {
     let program = Program::new(C, "O0");
     let running = [program.run().unwrap(), program.run().unwrap()];
     let pids: Vec<i32> = running.iter().map(|it| it.pid()).collect();
@@ -79,7 +79,7 @@ fn a_stopped_process_stays_stopped() {
 }
 
 #[test]
-fn who_is_traced_is_left_alone() {
+fn traced_process_is_refused() {
     let program = Program::new(C, "O0");
     let running = program.run().unwrap();
     let pid = Pid::from_raw(running.pid());
@@ -123,7 +123,7 @@ impl Counting {
 }
 
 #[test]
-fn signals_come_through_looks() {
+fn signals_are_delivered_during_snapshots() {
     let program = Program::new(BUSY, "O0");
     let counting = Counting::start(&program, &[]);
     let pid = counting.pid();
@@ -170,12 +170,12 @@ fn look_at_one_that_begins(others: &str) {
 }
 
 #[test]
-fn threads_come_and_go_during_looks() {
+fn threads_may_start_and_end_during_snapshots() {
     look_at_one_that_begins("threads");
 }
 
 #[test]
-fn processes_that_begin_during_looks_are_not_its_threads() {
+fn processes_started_during_snapshots_are_no_threads() {
     look_at_one_that_begins("processes");
 }
 
@@ -213,7 +213,7 @@ fn calls_of_a_look() -> Vec<String> {
 }
 
 #[test]
-fn a_look_stops_each_thread_once() {
+fn snapshot_stops_each_thread_once() {
     let is_here = Command::new("strace").arg("-V").output().is_ok();
     if !is_here {
         println!("SKIP: no strace");
@@ -249,7 +249,7 @@ fn a_look_stops_each_thread_once() {
 }
 
 #[test]
-fn what_is_no_answer_ends_a_looker() {
+fn malformed_request_ends_the_looker() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_sdm-looker"))
         .arg("--look")
         .stdin(Stdio::piped())

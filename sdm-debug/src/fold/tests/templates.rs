@@ -3,7 +3,7 @@
 use super::{LIBC, check};
 
 #[test]
-fn templates_of_the_standard_library_are_not_the_users() {
+fn standard_library_templates_are_not_user_frames() {
     let wait = "std::condition_variable::wait<main()::{lambda()#1}>@condition_variable:103";
     check(
         &[

@@ -36,7 +36,7 @@ fn merged(answers: &[(&str, TaskProbe)], bytes_max: usize) -> (IdSet, Bytes) {
 }
 
 #[test]
-fn tasks_that_differ_in_one_part_are_together_in_the_others() {
+fn tasks_differing_in_one_field_share_the_others() {
     let mut answers = vec![
         ("0-2,4-7", probe(9, 500, false)),
         ("3", probe(9, 0, true)),
@@ -60,14 +60,14 @@ fn tasks_that_differ_in_one_part_are_together_in_the_others() {
 }
 
 #[test]
-fn a_million_tasks_take_few_bytes() {
+fn probe_of_a_million_tasks_takes_few_bytes() {
     let all = format!("0-{}", (1 << 20) - 1);
     let (_, payload) = merged(&[(&all, probe(9, 500, false))], 4 << 20);
     assert!(payload.len() < 100, "{} bytes", payload.len());
 }
 
 #[test]
-fn stacks_that_there_is_no_room_for_are_cut_and_their_tasks_named() {
+fn stacks_beyond_the_bound_are_cut_and_tasks_named() {
     let rule = Plain::<Parts>::rule();
     let mut acc = rule.start();
     let mut all = IdSet::new();
@@ -86,7 +86,7 @@ fn stacks_that_there_is_no_room_for_are_cut_and_their_tasks_named() {
 }
 
 #[test]
-fn who_does_not_fit_is_thought_to_have_changed() {
+fn tasks_beyond_the_bound_count_as_changed() {
     let scattered: IdSet = (0..90_000_u32)
         .filter(|id| id.wrapping_mul(0x9e37_79b9) >> 30 == 0)
         .map(sdm_idset::TaskId)
@@ -105,7 +105,7 @@ fn who_does_not_fit_is_thought_to_have_changed() {
 }
 
 #[test]
-fn what_is_no_probe_is_refused() {
+fn malformed_probe_is_refused() {
     let sources = set("0-3");
     let (_, payload) = merged(&[("0-3", probe(9, 500, true))], 1 << 20);
     for end in 0..payload.len() {

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_smuggle_anything_in() {
+    fn catch_names_cannot_inject_commands() {
         let syscall = |name: &str| words(&CatchEvent::Syscall(vec![name.to_owned()]));
         assert_eq!(syscall("open").unwrap(), "syscall open");
         for bad in ["", "a b", "open\nshell ls", "if 1"] {

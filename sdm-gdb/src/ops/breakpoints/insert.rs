@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_for_gdb() {
+    fn break_insert_line_has_all_options() {
         let spec = BreakSpec {
             number: 1,
             location: "a b.c:3".to_owned(),

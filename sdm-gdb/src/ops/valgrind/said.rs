@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaks_of_the_users_are_added_up() {
+    fn user_leaks_are_summed() {
         let text = "16 bytes in 1 blocks are definitely lost in loss record 1 of 3\n   at malloc (in /l/vgpreload_memcheck-amd64-linux.so)\n   \
                     by lose (a.c:3)\n   by main (a.c:9)\n\n\
                     1,016 (136 direct, 880 indirect) bytes in 12 blocks are definitely lost in loss record 2 of 3\n   \
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn pids_are_left_out() {
+    fn pids_are_removed_from_valgrind_output() {
         assert_eq!(
             without_pid("==25018== Invalid read of size 4"),
             "Invalid read of size 4"
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_do_the_same_say_the_same() {
+    fn equal_errors_have_equal_valgrind_text() {
         let text = "==25018== Thread 2:\n==25018== Invalid read of size 4\n==25018==    at 0x109209: f (a.c:17)\n\
                     ==25018==    by 0x4E6BD94: ??? (in /usr/lib/libevent.so)\n\
                     ==25018==  Address 0x7850f10 is 0 bytes after a block of size 512 alloc'd\n==25018== \n";

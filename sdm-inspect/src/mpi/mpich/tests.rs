@@ -88,7 +88,7 @@ fn check(table: Table<'_>, rank: i32, expect: Option<&[u32]>) {
 }
 
 #[test]
-fn ranks_are_told_in_several_ways() {
+fn rank_tables_of_all_kinds_are_decoded() {
     check(&[1, 0, 8], 5, Some(&[0, 1, 2, 3, 4, 5, 6, 7]));
     check(&[3, 0, 4, 4], 1, Some(&[4, 5, 6, 7]));
     check(&[5, 0, 4, 1, 2, 1], 2, Some(&[1, 3, 5, 7]));
@@ -97,7 +97,7 @@ fn ranks_are_told_in_several_ways() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_believed() {
+fn inconsistent_rank_table_is_refused() {
     // The process's own rank does not fit the table.
     check(&[3, 0, 4, 4], 2, None);
     // Ranks beyond the job, a duplicate rank, an unknown kind of mapping, a block of size 0.
@@ -123,7 +123,7 @@ fn what_does_not_fit_is_not_believed() {
 }
 
 #[test]
-fn those_in_blocks_and_between_groups_are_found() {
+fn indirect_and_intercommunicators_are_found() {
     let mut memory = memory();
     let handle = INDIRECT + 3;
     let tables: (Table<'_>, Table<'_>) = (&[1, 0, 4], &[3, 0, 4, 4]);
@@ -140,7 +140,7 @@ fn those_in_blocks_and_between_groups_are_found() {
 }
 
 #[test]
-fn without_the_two_that_are_known_nothing_is_learned() {
+fn layout_is_refused_without_world_and_self() {
     let mut memory = memory();
     memory.set(OF_ALL, 0x40 + SIZE + NAME, b"MPI_COMM_NULL\0");
     assert!(learn(&memory).is_none());
@@ -210,7 +210,7 @@ fn message_of(memory: &MemoryPieces, request: u32) -> Option<Message> {
 }
 
 #[test]
-fn a_receive_waits_for_the_rank_that_it_names() {
+fn receive_request_names_its_source_rank() {
     let message = |peer, tag| Some(received(peer, tag));
     for (request, expect) in [
         ((2, 1, (0x0000_0003_0000_0063, OF_ONE)), message(3, 99)),
@@ -233,7 +233,7 @@ fn a_receive_waits_for_the_rank_that_it_names() {
 }
 
 #[test]
-fn messages_that_have_come_are_found_with_their_tags() {
+fn unexpected_messages_are_found_with_their_tags() {
     const WORKER: u64 = 0xa0_0000;
     const LINKS: [u64; 3] = [0xb0_0020, 0xb1_0020, 0xb2_0020];
     let mut memory = with_request(2, 1, (0x01e0_0002_0000_0001, OF_ONE));
@@ -272,7 +272,7 @@ fn messages_that_have_come_are_found_with_their_tags() {
 }
 
 #[test]
-fn a_receive_that_was_started_again_is_that_of_its_last_start() {
+fn restarted_receive_uses_its_last_start() {
     let mut memory = with_request(2, 1, (0x0000_0003_0000_0063, OF_ONE));
     let started = REQUESTS_AT + REQUEST_BYTES as u64;
     let head = [(REQUEST + 1).cast_signed(), 1, 4];
@@ -284,7 +284,7 @@ fn a_receive_that_was_started_again_is_that_of_its_last_start() {
 }
 
 #[test]
-fn a_receive_of_which_ucx_knows_nothing_names_nobody() {
+fn receive_unknown_to_ucx_names_no_source() {
     let has = (0x0000_0003_0000_0063, OF_ONE);
     let mut memory = with_request(2, 1, has);
     memory.set(OF_UCX, 0x100, &0x1234_u64.to_ne_bytes());
@@ -296,7 +296,7 @@ fn a_receive_of_which_ucx_knows_nothing_names_nobody() {
 }
 
 #[test]
-fn without_a_communicator_of_its_own_a_job_has_its_requests() {
+fn requests_are_read_without_user_communicators() {
     let has = (0x0000_0003_0000_0063, OF_ONE);
     let mut memory = with_request(2, 1, has);
     memory.numbers(FIRST, 0, &[0]);
@@ -308,7 +308,7 @@ fn without_a_communicator_of_its_own_a_job_has_its_requests() {
 }
 
 #[test]
-fn a_rank_of_which_not_all_bits_are_kept_is_not_told() {
+fn truncated_source_rank_is_not_reported() {
     let mut memory = with_request(2, 1, (0x0000_0003_0000_0063, OF_ONE));
     let many = 100_000;
     memory.numbers(OF_ALL, 0x40 + COUNT, &[many, RANK]);
@@ -319,7 +319,7 @@ fn a_rank_of_which_not_all_bits_are_kept_is_not_told() {
 
 /// The first of two ranks: `MPI_COMM_WORLD` has as many references as there are ranks.
 #[test]
-fn how_many_own_it_is_not_how_many_are_in_it() {
+fn reference_count_is_not_the_communicator_size() {
     let mut memory = memory();
     let all = (WORLD.cast_unsigned(), 0, 0);
     memory.mpich((OF_ALL, 0x40), all, (&[1, 0, 2], ONE));
@@ -365,7 +365,7 @@ fn with_window(parts: [[i32; 3]; 2]) -> MemoryPieces {
 }
 
 #[test]
-fn locks_of_windows_that_are_there_are_found() {
+fn locks_of_existing_windows_are_found() {
     for (parts, expect) in [
         ([[1, 1, 1], [3, 1, 1]], &[5, 7][..]),
         // A lock not granted yet, an epoch without a lock, a rank that does not exist.
@@ -438,7 +438,7 @@ fn any_memory_is_read_to_its_end() {
 }
 
 #[test]
-fn a_collective_operation_that_does_not_block_has_a_communicator() {
+fn nonblocking_collective_has_a_communicator() {
     const COLLECTIVE: i32 = 10;
     let of = |kind, to_come, communicator: u64| {
         let mut memory = with_request(kind, to_come, (0, 0));

@@ -49,7 +49,7 @@ fn memory() -> MemoryPieces {
 }
 
 #[test]
-fn the_ranks_of_a_communicator_are_those_of_the_job() {
+fn communicator_ranks_are_job_ranks() {
     let mut memory = memory();
     // An intercommunicator.
     memory.communicator(0x500_0000, &[1, 2]);
@@ -64,7 +64,7 @@ fn the_ranks_of_a_communicator_are_those_of_the_job() {
 }
 
 #[test]
-fn communicators_of_the_same_ranks_are_told_apart_by_the_librarys_names() {
+fn communicators_of_equal_ranks_differ_by_library_name() {
     const NAME: usize = 80;
     const NAMES: u64 = 0x700_0000;
     for is_pointer in [false, true] {
@@ -89,7 +89,7 @@ fn communicators_of_the_same_ranks_are_told_apart_by_the_librarys_names() {
 }
 
 #[test]
-fn processes_of_another_job_have_no_rank_in_this_one() {
+fn process_of_another_job_has_no_rank() {
     let mut memory = memory();
     memory.set(process(20), 40, &78_u32.to_ne_bytes());
     memory.set(process(20), 44, &1_u32.to_ne_bytes());
@@ -104,7 +104,7 @@ fn processes_of_another_job_have_no_rank_in_this_one() {
 }
 
 #[test]
-fn a_message_is_believed_where_all_of_it_fits() {
+fn message_is_accepted_only_if_consistent() {
     let mut memory = memory();
     memory.set(REQUEST, 176, &HALF.to_ne_bytes());
     memory.set(REQUEST, 472, &1_i32.to_ne_bytes());
@@ -134,7 +134,7 @@ fn a_message_is_believed_where_all_of_it_fits() {
 }
 
 #[test]
-fn without_a_list_of_all_nothing_is_learned() {
+fn layout_is_refused_without_the_process_list() {
     let mut memory = memory();
     memory.set(process(3), 44, &4_u32.to_ne_bytes());
     assert!(OpenMpi::learn(&memory, OBJECTS).is_none());
@@ -161,7 +161,7 @@ fn few(size: u32, own: u32) -> MemoryPieces {
 }
 
 #[test]
-fn few_ranks_are_told_by_their_processes() {
+fn few_ranks_are_found_by_their_processes() {
     for (size, own) in [(1, 0), (2, 0), (2, 1), (3, 2)] {
         let mut memory = few(size, own);
         assert_eq!(OpenMpi::world(&memory, OBJECTS), Some((own, size)));
@@ -184,7 +184,7 @@ fn few_ranks_are_told_by_their_processes() {
 }
 
 #[test]
-fn a_rank_before_mpi_init_has_no_place() {
+fn rank_before_mpi_init_is_unknown() {
     let mut memory = few(2, 1);
     memory.set(WORLD, 248, &[0; 16]);
     assert_eq!(OpenMpi::world(&memory, OBJECTS), None);
@@ -197,7 +197,7 @@ fn a_rank_before_mpi_init_has_no_place() {
 }
 
 #[test]
-fn a_collective_operation_that_does_not_block_has_a_communicator() {
+fn nonblocking_collective_has_a_communicator() {
     let mut memory = memory();
     memory.set(REQUEST, 0, &0x900_0000_u64.to_ne_bytes());
     memory.set(REQUEST, 176, &HALF.to_ne_bytes());
@@ -224,7 +224,7 @@ impl MemoryPieces {
 }
 
 #[test]
-fn messages_that_have_come_are_found_with_their_tags() {
+fn unexpected_messages_are_found_with_their_tags() {
     const OF_COMMUNICATOR: u64 = 0xa10_0000;
     const RANKS: u64 = 0xa20_0000;
     const OF_RANK: u64 = 0xa30_0000;
@@ -305,7 +305,7 @@ fn held(memory: &MemoryPieces) -> Vec<Option<u32>> {
 }
 
 #[test]
-fn locks_that_are_kept_as_objects_are_found() {
+fn locks_stored_as_objects_are_found() {
     let of_pt2pt = (0xc60_0000_u64, &b"ompi_osc_pt2pt_sync_t\0"[..]);
     let of_rdma = (0xc60_0000_u64, &b"ompi_osc_rdma_sync_t\0"[..]);
     let lock = |memory: &mut MemoryPieces, at: u64, class, numbers: [i32; 2]| {
