@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_is_what_the_command_says() {
+    fn submission_has_the_fields_of_the_command() {
         let job = Submission::of(&pairs(
             "jobSubId=J1 execPath=/opt/ execName=app progArgs=-a progArgs=2 env=A=b jobNumProcs=8 workingDir=/tmp",
         ));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_submitted_is_named() {
+    fn invalid_submission_names_the_attribute() {
         for (said, word) in [
             ("jobSubId=J1", "execName"),
             ("execName=a jobNumProcs=0", "jobNumProcs"),

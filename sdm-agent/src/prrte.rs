@@ -445,7 +445,7 @@ mod tests {
         {"namespace":"p@1","rank":1,"host":"away","program":"/bin/sh","pid":9,"exit_code":4,"state":"undefined"}]}"#;
 
     #[test]
-    fn servers_are_queues_and_their_jobs_are_jobs() {
+    fn prrte_servers_become_queues_with_jobs() {
         let (mut all, there) = (prrte(), servers(JOB));
         all.take(&there, &[], 100);
         let snapshot = all.snapshot(&there);
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_gone_has_ended_unless_its_server_does_not_answer() {
+    fn vanished_job_has_ended_unless_its_server_is_silent() {
         let mut all = prrte();
         all.take(&servers(JOB), &[], 100);
         let state = |all: &Prrte| all.jobs["p@1"].attributes["jobState"].clone();

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_called_as_its_program_as_far_as_batch_systems_take_that() {
+    fn job_name_is_program_name_in_allowed_characters() {
         for (program, name) in [
             ("a.out", "a.out"),
             ("9lives", "_9lives"),

@@ -83,7 +83,7 @@ fn wait_gone(pids: &[i32]) {
 }
 
 #[test]
-fn a_job_runs_without_its_agent_and_is_found_again() {
+fn job_survives_its_agent_and_is_found_again() {
     let place = Place::new("runs");
     let number = place.submit(
         "read -r line < go; echo $SDM_JOB_INDEX $WORD $line; exit $SDM_JOB_INDEX",
@@ -123,7 +123,7 @@ fn a_job_runs_without_its_agent_and_is_found_again() {
 }
 
 #[test]
-fn a_job_that_is_cancelled_ends_with_all_that_it_started() {
+fn cancelled_job_ends_with_all_its_processes() {
     let place = Place::new("ends");
     let number = place.submit("sleep 1000 & sleep 1000", 2);
     let running = place.wait(&number, "RUNNING");
@@ -139,7 +139,7 @@ fn a_job_that_is_cancelled_ends_with_all_that_it_started() {
 }
 
 #[test]
-fn a_runner_that_is_killed_takes_its_processes_with_it_and_is_told_as_gone() {
+fn killed_runner_ends_its_processes_and_is_reported() {
     let place = Place::new("gone");
     let number = place.submit("exec sleep 1000", 3);
     place.wait(&number, "RUNNING");
@@ -156,7 +156,7 @@ fn a_runner_that_is_killed_takes_its_processes_with_it_and_is_told_as_gone() {
 }
 
 #[test]
-fn what_cannot_be_started_is_an_error_with_its_reason() {
+fn failed_start_is_an_error_with_its_reason() {
     let place = Place::new("cannot");
     let job = Submission {
         processes: 1,

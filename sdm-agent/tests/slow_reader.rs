@@ -106,7 +106,7 @@ fn look(service: &mut Service, looks: &mut usize, now: Instant) {
 }
 
 #[test]
-fn a_million_changes_for_who_does_not_read_wait_within_sixteen_mebibytes() {
+fn queue_for_slow_reader_stays_within_16_mebibytes() {
     let mut now = Instant::now();
     let mut service = Service::new();
     let mut client = Client::new(Dialect::Document, "1000").unwrap();
@@ -178,7 +178,7 @@ impl Manager for Scripted {
 }
 
 #[test]
-fn who_does_not_read_is_heard() {
+fn commands_of_a_slow_reader_are_executed() {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     theirs.set_nonblocking(true).unwrap();
     let (ended, is_ended) = channel();

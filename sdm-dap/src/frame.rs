@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_at_any_cut() {
+    fn messages_are_parsed_at_any_chunk_size() {
         let bytes = b"Content-Length: 2\r\n\r\n{}content-LENGTH:4\r\nContent-Type: x\r\n\r\n[12]";
         let expect = [body("{}"), body("[12]")];
         assert_eq!(read(&[bytes]), expect);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_passed_over() {
+    fn malformed_message_is_skipped() {
         let good = framed(b"{}");
         let bad = b"Content-Length: -3\r\n\r\n";
         let expect = [Framed::Bad(FrameError::NoLength), body("{}")];

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_with_the_tasks() {
+    fn thread_ids_follow_their_tasks() {
         let mut rows = Rows::new(false);
         assert_eq!(regroup(&mut rows, &[("0-7", 10)]), "1=0-7");
         // The thread splits, and the part with the lowest task keeps the id.
@@ -322,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn ranks_have_numbers_of_their_own() {
+    fn each_rank_keeps_its_thread_id() {
         let mut rows = Rows::new(true);
         assert_eq!(regroup(&mut rows, &[("0-2", 10)]), "1=0 2=1 3=2");
         assert_eq!(regroup(&mut rows, &[("0", 0), ("2", 10)]), "1=0 3=2");
     }
 
     #[test]
-    fn there_are_never_more_than_a_client_can_show() {
+    fn number_of_threads_is_bounded() {
         let mut rows = Rows::new(false);
         let sets: Vec<String> = (0..1000).map(|task| task.to_string()).collect();
         let places: Vec<_> = sets.iter().map(String::as_str).zip(1..).collect();

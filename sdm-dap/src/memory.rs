@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_are_found_in_what_gdb_prints() {
+    fn pointers_are_parsed_from_gdb_values() {
         for (text, expect) in [
             ("0x5555 <main+4>", Some("0x5555")),
             ("(int *) 0x7ffe0", Some("0x7ffe0")),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_of_a_program_is_invalid() {
+    fn unknown_instructions_are_marked_invalid() {
         let known: Vec<Instruction> = [16, 18]
             .map(|address| Instruction {
                 address,
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_ends_what_was_read() {
+    fn memory_read_ends_at_an_unreadable_range() {
         let blocks = [
             MemoryBlock {
                 start: 16,

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_hears_of_each_once() {
+    fn each_thread_start_and_exit_is_sent_once() {
         let mut threads = OsThreads::default();
         assert_eq!(threads.stand(vec![thread(1), thread(2)]), (vec![], vec![2]));
         assert_eq!(threads.current(), Some(2));

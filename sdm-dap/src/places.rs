@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn places_have_numbers() {
+    fn locations_have_numeric_references() {
         let mut places = Places::default();
         assert_eq!(places.add("a".to_owned()), 1);
         for _ in 0..PLACES_MAX {

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_is_done() {
+    fn only_changed_breakpoints_are_updated() {
         let mut points = Points::default();
         let plan = points.plan("a.c", vec![at("a.c:1", None), at("a.c:2", None)]);
         let numbers =

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_do_is_what_each_does() {
+    fn bulk_state_change_equals_single_changes() {
         let changes = [
             ("0-3", Condition::Running),
             ("2", Condition::Ended(1)),

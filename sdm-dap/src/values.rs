@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_one_and_others_have_their_tasks() {
+    fn equal_values_merge_and_others_name_their_tasks() {
         let mut variables = Variables::default();
         variables.add("x", 0, value("0-1", "5"));
         variables.add("y", 0, value("0-3", "6"));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_guessed_from_what_gdb_prints() {
+    fn expandable_values_are_recognized_by_gdb_text() {
         for (text, expect) in [
             ("5", false),
             ("{a = 1}", true),

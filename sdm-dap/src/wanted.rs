@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn log_points_print_and_go_on() {
+    fn log_point_prints_and_continues() {
         let expect = ["echo x\\040is\\040", "output x + 1", "echo \\n", "continue"];
         assert_eq!(log_lines("x is {x + 1}"), expect);
         assert_eq!(log_lines("{")[0], "echo \\173");

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_an_expression_where_one_names_it() {
+    fn member_expression_is_built_from_its_parent() {
         use WholeKind::{Fortran, Made, Plain, Pointer};
         for (whole, kind, part, type_name, expect) in [
             ("f", Plain, "data", "std::vector<int>", Some("f.data")),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_whole_is_seen_in_its_text_and_type() {
+    fn kind_of_value_is_derived_from_text_and_type() {
         let of = WholeKind::of_text;
         assert_eq!(of("{a = 1}"), WholeKind::Plain);
         assert_eq!(

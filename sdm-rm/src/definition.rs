@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_defined_is_found_again() {
+    fn defined_clusters_are_read_back() {
         in_a_folder(|path| {
             let mut clusters = Clusters::of(path.clone()).unwrap();
             let mut far = Definition::new("far", "slurm");
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_named_with_its_line_and_stays() {
+    fn broken_cluster_file_is_named_with_line_and_kept() {
         in_a_folder(|path| {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             for (text, part) in [
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_cluster_definition_is_refused() {
         for name in ["", ".", "-a", "a b", "a/b", &"x".repeat(65)] {
             assert!(Definition::new(name, "local").check().is_err(), "{name}");
             assert!(Definition::new("a", name).check().is_err(), "{name}");

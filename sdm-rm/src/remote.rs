@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn another_hosts_shell_reads_the_words_as_they_are() {
+    fn remote_shell_receives_the_words_unchanged() {
         let mut definition = Definition::new("far", "slurm");
         definition.host = Some("me@login".to_owned());
         definition.ssh_options = vec!["-p2222".to_owned()];
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_others_may_change_is_not_run() {
+    fn agent_writable_by_others_is_not_run() {
         let mut definition = Definition::new("a", "odd");
         let missing = command(&definition).unwrap_err().to_string();
         assert!(missing.contains("sdm-rm-odd"), "{missing}");

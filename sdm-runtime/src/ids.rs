@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_as_the_document_writes_them() {
+    fn id_ranges_follow_the_ptp_document() {
         let set: Ids = "1-7,34-38,41,55-57".parse().unwrap();
         assert_eq!(
             (set.len(), set.to_string()),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_ids_and_broken_ranges_are_not() {
+    fn string_ids_are_accepted_and_broken_ranges_refused() {
         assert_eq!("1000_node".parse(), Ok(Ids::Text("1000_node".to_owned())));
         assert_eq!(Ids::one("17").to_string(), "17");
         assert_eq!("7-3".parse::<Ids>(), Err(RangeError::Backwards(7, 3)));

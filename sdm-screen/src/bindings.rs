@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_do_what_others_do() {
+    fn key_bindings_map_keys_to_keys() {
         let bindings = Bindings::parse(["F8=n", "x=none", "^T=t", "==G", "c=x"]).unwrap();
         let f8 = KeyEvent::from(KeyCode::F(8));
         assert_eq!(bindings.meant(f8), Some(typed('n')));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_said() {
+    fn malformed_key_binding_is_refused() {
         for (text, error) in [
             ("n", BindingError::NoPair("n".to_owned())),
             ("F13=n", BindingError::NoKey("F13".to_owned())),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_keys_tells_what_is_bound_and_takes_clicks() {
+    fn footer_shows_bindings_and_takes_clicks() {
         const LINE: &str = "c n  b breakpoint  Enter do it  1-4 views  ? help";
         let bindings = Bindings::parse(["c=none", "n=c", "F8=n", "b=none"]).unwrap();
         let line = bindings.footer(LINE);

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_what_the_fields_say() {
+    fn submit_form_becomes_a_command_line() {
         let mut form = Form::submit(
             texts(&["here", "there"]),
             "here",
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_needs_no_program() {
+    fn form_with_profile_needs_no_program() {
         let mut form = Form::submit(Vec::new(), "", Vec::new(), texts(&["halo"]));
         form.at = form.place("profile");
         form.key(KeyCode::Left);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_cluster_what_is_changed_is_said() {
+    fn cluster_form_sends_only_changed_fields() {
         let mut form = Form::add();
         assert_eq!(form.words().unwrap_err().1, "name: is needed");
         typed(&mut form, "name", "phys");

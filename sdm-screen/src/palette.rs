@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_colour_can_be_read_on_its_background() {
+    fn every_colour_has_contrast_to_its_background() {
         for (palette, background) in [
             (Palette::Dark, 0.0),
             (Palette::Blind, 0.0),
@@ -190,7 +190,7 @@ mod tests {
 
     /// A distance of 10 is clearly visible as a different colour.
     #[test]
-    fn colours_for_the_colour_blind_are_told_apart_by_every_eye() {
+    fn colour_blind_palettes_are_distinct_for_every_eye() {
         for palette in [Palette::Blind, Palette::BlindLight] {
             for eye in &EYES {
                 for (at, a) in TONES.iter().enumerate() {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_palette_is_named_as_in_settings() {
+    fn palette_has_its_settings_name() {
         for palette in Palette::ALL {
             assert_eq!(Palette::named(palette.word()), Some(palette));
         }

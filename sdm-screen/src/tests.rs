@@ -158,7 +158,7 @@ fn check(name: &str, top: &mut Top) {
 }
 
 #[test]
-fn every_view_is_as_it_was() {
+fn every_view_matches_its_snapshot() {
     for (name, typed) in [
         ("managers", "1"),
         ("machines", "2"),
@@ -186,7 +186,7 @@ fn every_view_is_as_it_was() {
 }
 
 #[test]
-fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
+fn ascii_style_draws_only_ascii() {
     let style = Style {
         color: false,
         ascii: true,
@@ -207,7 +207,7 @@ fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
 /// Without colour, every combination of a node's state and use has a distinct pair of signs. So has every
 /// state of one kind of element.
 #[test]
-fn signs_tell_all_states_apart() {
+fn signs_distinguish_all_states() {
     let mut seen = std::collections::BTreeSet::new();
     for state in NODE.words {
         for used in NODE_EXTRA.words {
@@ -238,7 +238,7 @@ fn signs_tell_all_states_apart() {
 }
 
 #[test]
-fn nothing_is_drawn_in_colour_without_colours() {
+fn plain_style_draws_no_colour() {
     let mut top = top(PLAIN);
     for view in ["1", "2", "3", "4"] {
         keys(&mut top, view);
@@ -251,7 +251,7 @@ fn nothing_is_drawn_in_colour_without_colours() {
 }
 
 #[test]
-fn a_job_is_ended_once_that_is_confirmed_and_the_log_says_how_it_went() {
+fn cancel_is_confirmed_and_its_result_is_logged() {
     let words = ["cancel", "here:1"].map(str::to_owned).to_vec();
     let mut top = top(PLAIN);
     keys(&mut top, "cn");
@@ -272,7 +272,7 @@ fn a_job_is_ended_once_that_is_confirmed_and_the_log_says_how_it_went() {
 }
 
 #[test]
-fn commands_menus_and_views_are_reached_by_keys() {
+fn keys_reach_commands_menus_and_views() {
     let mut top = top(PLAIN);
     keys(&mut top, ":submit -- sh -c 'echo a b'\n");
     let words = ["submit", "--", "sh", "-c", "echo a b"].map(str::to_owned);
@@ -289,7 +289,7 @@ fn commands_menus_and_views_are_reached_by_keys() {
 }
 
 #[test]
-fn the_selection_stays_on_its_job_and_what_is_the_same_draws_nothing() {
+fn selection_follows_its_job_and_equal_state_is_not_drawn() {
     let mut top = top(PLAIN);
     keys(&mut top, "↓↓");
     let chosen = top.wants().job;
@@ -317,7 +317,7 @@ fn the_selection_stays_on_its_job_and_what_is_the_same_draws_nothing() {
 
 /// Process data can arrive after the selection has moved.
 #[test]
-fn processes_are_never_shown_below_another_job() {
+fn processes_are_shown_only_below_their_job() {
     let mut top = top(PLAIN);
     keys(&mut top, "↓↓");
     assert!(frame(&mut top, 80, 24).contains("EXITED_SIGNALLED"));
@@ -328,7 +328,7 @@ fn processes_are_never_shown_below_another_job() {
 }
 
 #[test]
-fn any_size_and_a_hundred_thousand_nodes_and_a_million_processes_are_drawn() {
+fn any_terminal_size_shows_a_million_processes() {
     let mut facts = facts();
     facts
         .items

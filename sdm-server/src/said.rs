@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_the_same_is_one_answer() {
+    fn equal_answers_of_tasks_are_merged() {
         let text = |text: &str| Ok(Reply::Text(text.to_owned()));
         let failed = || Err(Failure::new(FailureCode::Gdb, "no symbol"));
         let got = said(vec![
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_overtakes_what_its_task_has_said_before() {
+    fn answer_does_not_overtake_earlier_events_of_its_task() {
         let exited = |task| BackendOutput::Event {
             task: TaskId(task),
             event: Event::Exited { code: 0 },

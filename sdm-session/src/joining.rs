@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_is_there_once_its_server_is() {
+    fn rank_has_joined_when_its_server_has() {
         let joined = |rank, server| Joined {
             rank,
             server,

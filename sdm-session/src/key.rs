@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_read_back() {
+    fn key_handover_settings_are_parsed_back() {
         for text in ["auto", "env", "file", "file:/shared/me", "socket"] {
             assert_eq!(text.parse::<KeyHandover>().unwrap().to_string(), text);
         }
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_this_users_alone_and_goes() {
+    fn key_file_is_private_and_removed() {
         let (session, key) = drawn();
         let way = KeyHandover::File(Some(std::env::temp_dir()));
         let offer = Offer::open(&way, true, session, &key).unwrap().unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_says_it_to_as_many_as_ask_and_goes() {
+    fn key_socket_serves_many_clients_and_is_removed() {
         let (session, key) = drawn();
         let offer = Offer::open(&KeyHandover::Socket, false, session, &key);
         let offer = offer.unwrap().unwrap();
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_goes_by_where_the_servers_are() {
+    fn automatic_handover_depends_on_server_hosts() {
         let (session, key) = drawn();
         let offer = Offer::open(&KeyHandover::Auto, false, session, &key).unwrap();
         let place = offer.expect("one machine").place();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn file_systems_of_a_network_are_known() {
+    fn network_file_systems_are_recognized() {
         assert!(is_network(statfs::NFS_SUPER_MAGIC));
         assert!(is_network(statfs::AFS_SUPER_MAGIC));
         for local in [

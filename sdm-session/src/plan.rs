@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_its_parent_on_its_own_host_has_a_local_place() {
+    fn server_with_parent_on_its_host_has_a_local_address() {
         let entry = |server, host: &str| PlanEntry {
             server,
             subtree_count: 1,

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_have_as_many_tasks_as_are_wanted() {
+    fn servers_have_the_requested_number_of_tasks() {
         let local = sdm_launch::find("local").unwrap();
         let of = |config: &SessionConfig| {
             let shared = shared(config, &*local).unwrap();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_one_program_are_not_dropped() {
+    fn options_of_each_program_are_kept() {
         let part = |option: &str| Part {
             count: 2,
             options: vec![option.into()],

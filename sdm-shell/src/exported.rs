@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn numpy_can_read_it() {
+    fn exported_array_has_numpy_format() {
         let exported = Exported {
             ranks: vec![0, 2],
             shape: vec![2],
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_a_line_for_each_rank() {
+    fn exported_table_has_a_line_per_rank() {
         let mut exported = Exported {
             ranks: vec![0, 7],
             shape: vec![1, 2],

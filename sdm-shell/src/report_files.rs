@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_beside_a_page_has_a_name_of_its_own() {
+    fn files_of_a_report_have_distinct_names() {
         let names = |page: &str| {
             let files = ReportFiles::of_page(page.into(), None);
             [files.text, files.json].map(|path| path.display().to_string())

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_told_from_other_numbers() {
+    fn addresses_are_distinguished_from_other_numbers() {
         let check = |text: &str, expect: &str| assert_eq!(key(text), expect, "{text}");
         check("(int *) 0x7ffe12345678", "(int *) 0x*");
         check(
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_is_one_class_with_an_example() {
+    fn similar_values_form_one_class_with_an_example() {
         let value = |text: &str| {
             Reply::Value(Value {
                 text: text.to_owned(),

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_all_are_merged_by_name() {
+    fn variables_of_all_tasks_merge_by_name() {
         let gathered = Gathered {
             ok: vec![
                 (set("3"), variables(&[("i", "7"), ("n", "9"), ("i", "1")])),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_whether_it_is_an_argument_or_a_local_variable() {
+    fn arguments_and_locals_of_a_name_merge() {
         let of = |ok: Vec<(IdSet, Reply)>| Gathered {
             ok,
             ..Gathered::default()
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_counted_in_equal_parts() {
+    fn histogram_has_equal_bins() {
         let named = |values: &[(&str, &str)]| Named {
             name: "x".to_owned(),
             values: values

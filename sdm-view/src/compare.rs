@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::too_many_lines, reason = "one table")]
-    fn the_first_element_that_differs_is_named() {
+    fn first_differing_element_is_named() {
         check("3", "4", (1, "", "3", "4"));
         check("{1, 2, 3}", "{1, 5, 6}", (2, "[1]", "2", "5"));
         check(
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_printed_is_not_called_equal() {
+    fn cut_values_are_not_reported_as_equal() {
         let classes = vec![
             ("0-1".parse().unwrap(), "{1, 2...}".to_owned()),
             ("2".parse().unwrap(), "{1, 3...}".to_owned()),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_things_join_unless_a_task_would_be_overtaken() {
+    fn equal_items_merge_without_reordering_a_task() {
         check(&[("0", 'a'), ("1", 'a')], "0-1:a");
         check(&[("0", 'a'), ("0", 'b'), ("1", 'a')], "0-1:a 0:b");
         check(&[("0", 'a'), ("0", 'b'), ("0", 'a')], "0:a 0:b 0:a");

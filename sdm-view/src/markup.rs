@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_text() {
+    fn markup_in_text_is_escaped() {
         for (text, expect) in [
             ("a < b && c", "a &lt; b &amp;&amp; c"),
             (

@@ -267,7 +267,7 @@ mod tests {
     use QueueName::{Receives, Sends};
 
     #[test]
-    fn a_ring_is_two_rows_and_who_has_nothing_is_apart() {
+    fn ring_of_messages_is_shown_in_two_rows() {
         let ring = (0..8).map(|task| {
             let before = Some((i64::from(task) + 7) % 8);
             (task, vec![message(Receives, before, before)])
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_messages_are_counted_and_other_ranks_in_the_communicator_named() {
+    fn equal_messages_are_counted_with_communicator_ranks() {
         let five = || message(Sends, Some(2), Some(5));
         let any = message(Receives, None, None);
         let three = vec![five(), five(), five(), any];
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_that_differ_and_ranks_of_another_group_are_said_as_they_are() {
+    fn remote_group_ranks_are_shown_without_differing_buffers() {
         let mut other = message(Receives, Some(3), None);
         other.kind.is_remote = true;
         other.kind.tag = None;

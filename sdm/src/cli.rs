@@ -261,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_holds_together() {
+    fn command_line_definition_is_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn commands_keep_their_order() {
+    fn command_options_keep_their_order() {
         let line = "sdm run -n 4 -c bt -x a.sdm -c continue --launcher mpirun -- ./app -n 3";
         let (cli, commands) = read(line).unwrap();
         let expect = [
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_command_line_is_refused_with_2() {
+    fn invalid_command_line_exits_with_2() {
         for (line, part) in [
             ("sdm run -n 0 -- ./app", "0 is not in 1..="),
             ("sdm run -n 4", "<PROGRAM [ARGS]>"),

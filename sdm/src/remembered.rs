@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_account_has_a_folder_made_and_nobody_elses_is_used() {
+    fn state_folder_is_created_and_foreign_ones_are_refused() {
         let home = std::env::temp_dir().join(format!("sdm-remembered-{}", std::process::id()));
         std::fs::create_dir(&home).unwrap();
         let folder = made(&home, ".local/state/sdm").unwrap();

@@ -114,7 +114,7 @@ fn jobs_are_read_with_their_states_members_and_places() {
 }
 
 #[test]
-fn hosts_that_do_not_report_are_down_and_a_queue_is_open_where_one_host_has_it_open() {
+fn silent_host_is_down_and_queue_is_open_if_open_on_one_host() {
     let (nodes, queues) = xml::places(PLACES).unwrap();
     let node = |name: &str, id: &str| nodes[name].get(id).map(String::as_str);
     assert_eq!(nodes.len(), 2);
@@ -131,7 +131,7 @@ fn hosts_that_do_not_report_are_down_and_a_queue_is_open_where_one_host_has_it_o
 }
 
 #[test]
-fn a_master_that_is_one_of_the_slots_stays() {
+fn master_task_that_fills_a_slot_is_counted() {
     // `job_is_first_task TRUE`: the master's row is one of the granted slots.
     let text = JOBS.replace(">2</granted_pe>", ">3</granted_pe>");
     let jobs = xml::jobs(&text).unwrap();
@@ -139,7 +139,7 @@ fn a_master_that_is_one_of_the_slots_stays() {
 }
 
 #[test]
-fn the_accounting_says_how_a_job_has_ended() {
+fn accounting_record_gives_job_exit_status() {
     let text = "==============================================================\n\
         qname        all.q               \n\
         owner        ann                 \n\
@@ -181,7 +181,7 @@ fn the_accounting_says_how_a_job_has_ended() {
 }
 
 #[test]
-fn details_are_those_of_each_of_the_jobs_that_were_asked_for() {
+fn job_details_are_read_for_each_job() {
     let text = "<detailed_job_info><djob_info>
       <element>
         <JB_job_number>3</JB_job_number>
@@ -213,7 +213,7 @@ fn details_are_those_of_each_of_the_jobs_that_were_asked_for() {
 }
 
 #[test]
-fn what_is_no_xml_is_an_error_and_no_dtd_is_read() {
+fn invalid_xml_is_an_error_and_dtd_is_refused() {
     let error = xml::jobs("error: no qmaster").unwrap_err().to_string();
     assert!(error.starts_with("qstat: "), "{error}");
     let dtd = "<!DOCTYPE a [<!ENTITY b \"c\">]><job_info>&b;</job_info>";

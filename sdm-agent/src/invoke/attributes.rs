@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_there_is_named() {
+    fn missing_mandatory_attribute_is_named() {
         for missing in MANDATORY {
             let mut all = attributes("");
             all.retain(|(name, _)| name != missing);
@@ -277,7 +277,7 @@ mod tests {
 
     /// The table of the document: each attribute and its effect.
     #[test]
-    fn each_attribute_does_what_the_table_says() {
+    fn each_attribute_has_its_documented_effect() {
         let request = JobRequest::read(&attributes(
             "jobmanager jobmanager-slurm\nqueue_name short\nargument --connectbackAddress=ng_tcp://127.0.0.1:5/\nargument \
              --title=two words\nenvironment A=1 2\nenvironment B\nwork_directory /w\ntmp_dir /t\nredirect_enable \
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_name() {
+    fn invalid_attribute_value_is_refused_by_name() {
         for (more, text) in [
             ("count 0\n", "count is `0`: 1 or more is needed"),
             ("count x\n", "count is `x`: a number is needed"),

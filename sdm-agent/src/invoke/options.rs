@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_what_a_managers_own_command_takes_or_are_said_to_be_ignored() {
+    fn limits_become_manager_options_or_are_reported_as_ignored() {
         let request = JobRequest {
             limits: vec![
                 (Limit::Time, "90".to_owned()),

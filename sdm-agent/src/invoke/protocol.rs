@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_read_however_they_come() {
+    fn requests_are_parsed_at_any_chunk_size() {
         let text = b"QUERY_FEATURES\r\n\r\nJOB_CREATE 1\r\nhostname h\r\nflag\r\nargument --a=b  c \r\nJOB_CREATE_END\r\n\
             JOB_STATUS J1\nJOB_DESTROY J1\r\nJOB_DESTROY\r\nEXIT\r\nNONSENSE x\r\n";
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_refused_once_and_what_follows_is_read() {
+    fn oversized_request_is_refused_once_and_next_is_read() {
         let long = "x".repeat(3 * LINE_BYTES_MAX);
         let text = format!("{long}\r\nEXIT\r\n");
         let expected = [

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_type_goes_before_the_job_and_that_before_the_host() {
+    fn server_type_precedes_jobmanager_which_precedes_host() {
         let request = |jobmanager: &str, hostname: &str| JobRequest {
             jobmanager: jobmanager.to_owned(),
             hostname: hostname.to_owned(),

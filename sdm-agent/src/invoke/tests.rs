@@ -68,7 +68,7 @@ fn said(replies: &str, notifies: &str) -> (String, String) {
 }
 
 #[test]
-fn a_job_that_ends_by_itself_is_told_of_once() {
+fn job_end_is_notified_once() {
     let mut story = Story::new();
     let features = "SM|protocol_version 2.0|request JOB_CREATE|request JOB_STATUS|request JOB_DESTROY|request EXIT|REPLY_END|";
     assert_eq!(story.ask("QUERY_FEATURES\r\n"), said(features, ""));
@@ -96,7 +96,7 @@ fn a_job_that_ends_by_itself_is_told_of_once() {
 }
 
 #[test]
-fn a_job_that_is_destroyed_has_ended_before_that_is_answered() {
+fn destroy_is_answered_after_the_job_has_ended() {
     let mut story = Story::new();
     story.ask(JOB);
     story.actions();
@@ -120,7 +120,7 @@ fn a_job_that_is_destroyed_has_ended_before_that_is_answered() {
 }
 
 #[test]
-fn behind_exit_nothing_is_told() {
+fn nothing_is_sent_after_exit() {
     let mut story = Story::new();
     story.ask(JOB);
     story.pass(LONG);
@@ -137,7 +137,7 @@ fn behind_exit_nothing_is_told() {
 }
 
 #[test]
-fn a_client_that_is_gone_ends_its_jobs_at_once() {
+fn disconnected_client_ends_its_jobs_at_once() {
     let mut story = Story::new();
     story.ask(JOB);
     story.actions();
@@ -149,7 +149,7 @@ fn a_client_that_is_gone_ends_its_jobs_at_once() {
 }
 
 #[test]
-fn what_cannot_be_a_job_is_refused_in_the_reply() {
+fn invalid_job_is_refused_in_the_reply() {
     let mut story = Story::new();
     let bad = JOB.replace("count 1", "count 0");
     assert_eq!(
@@ -211,7 +211,7 @@ fn time_passes(story: &mut Story) {
 /// Compares sessions with a client of Ninf-G 5 and of Ninf-G 4 with their golden files; `UPDATE_GOLDEN=1` rewrites
 /// these.
 #[test]
-fn sessions_are_what_they_were() {
+fn sessions_match_golden_transcripts() {
     let mut it = Transcript {
         story: Story::new(),
         text: String::new(),

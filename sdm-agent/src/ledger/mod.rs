@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_told() {
+    fn ledger_reports_only_changes() {
         let mut ledger = Ledger::new(100);
         let nodes = [
             ("n1", "nodeState=UP"),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_is_told_once_and_a_value_that_is_gone_is_its_default() {
+    fn submission_is_reported_once_and_removed_value_is_reset() {
         let mut ledger = Ledger::new(0);
         ledger.update(snapshot(&[], &[]));
         ledger.submitted("9".to_owned(), "JOB_1".to_owned());

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_of_this_hosts_that_ended_long_ago_is_forgotten() {
+    fn old_ended_job_of_this_host_is_pruned() {
         let folder = std::env::temp_dir().join(format!("sdm-prune-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
         let records = Records::below(&folder.join("sdm"), "local").unwrap();

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_job_that_has_ended() {
+    fn sacct_line_becomes_an_ended_job() {
         let line = "13|12_3|CANCELLED by 1000|0:15|ann|phys|normal|debug||n[1-2]|1795410400|1795410403|1795410500|1-00:00:00|my | job";
         let of = |line: &str| line.replacen('|', &PART.to_string(), 14);
         let runs = "14|14|RUNNING|0:0|ann|phys|normal|debug|4|n1|1795410400|1795410403|Unknown|UNLIMITED|other";

@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_and_heterogeneous_jobs_have_the_names_that_slurm_gives_them() {
+    fn array_and_heterogeneous_jobs_have_slurm_names() {
         let said = |job: &str| {
             let all = format!(r#"{{"jobs": [{job}]}}"#);
             let (_, job) = jobs(&all).unwrap().pop_first().unwrap();

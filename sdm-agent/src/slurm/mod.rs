@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_run_is_quoted() {
+    fn script_quotes_program_and_arguments() {
         let job = Submission {
             program: "/opt/my app".to_owned(),
             arguments: vec!["it's".to_owned(), "$HOME".to_owned(), String::new()],

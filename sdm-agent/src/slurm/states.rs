@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_slurm_have_a_state_of_the_model() {
+    fn slurm_states_map_to_model_states() {
         for (said, state) in [
             ("PENDING", "PENDING"),
             ("RUNNING COMPLETING", "RUNNING"),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_where_their_step_has_them() {
+    fn ranks_are_placed_by_step_distribution() {
         let said = "StepId=1.batch UserId=0 NodeList=n1 Nodes=1 CPUs=0 Tasks=1 Name=batch\n\
             StepId=1.1 NodeList=n1 Tasks=1 Dist=Block\n\
             StepId=1.0 UserId=0 State=RUNNING NodeList=n[1-2] Nodes=2 CPUs=5 Tasks=5 Name=my app Dist=Block,Pack\n\

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_job() {
+    fn squeue_line_becomes_a_job() {
         let line = "12|(null)|12_3|RUNNING|None|ann|(null)|normal|debug|4|n[1-2]|1795410403|N/A|1795410400|1-02:03:00|/home/ann|my | job";
         let line = line.replacen('|', &PART.to_string(), 16);
         let jobs = jobs(&[line, "cut".to_owned()]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_two_partitions_is_one() {
+    fn node_in_two_partitions_is_listed_once() {
         let lines = [
             "n1|idle|16|1|(null)|none",
             "n1|idle|16|1|(null)|none",

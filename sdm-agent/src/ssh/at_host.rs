@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_one_line() {
+    fn host_request_is_encoded_in_one_line() {
         let job = Submission {
             program: "/bin/a\nb".to_owned(),
             ..Submission::default()

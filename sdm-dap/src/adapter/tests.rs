@@ -191,7 +191,7 @@ fn stops(messages: &[Value]) -> Vec<(i64, bool)> {
 }
 
 #[test]
-fn a_stop_waits_a_moment_for_those_that_stop_too() {
+fn stop_event_waits_briefly_for_other_ranks() {
     let mut scene = Scene::new(&json!({"program": "a", "ranks": 4, "threads": "classes"}));
     let run = scene.of("continue");
     let at_breakpoint = |line| stop(line, StopReason::Breakpoint { number: 1 });
@@ -216,7 +216,7 @@ fn a_stop_waits_a_moment_for_those_that_stop_too() {
 
 /// While a task's stack is unknown the client would take all for stopped, and show that task elsewhere.
 #[test]
-fn all_stand_only_once_the_last_one_is_told() {
+fn all_threads_stopped_is_sent_after_the_last_stop() {
     let mut scene = Scene::new(&json!({"program": "a", "ranks": 4, "threads": "classes"}));
     let run = scene.of("continue");
     let at_breakpoint = |line| stop(line, StopReason::Breakpoint { number: 1 });
@@ -246,7 +246,7 @@ fn stops_of_ranks(client: &str) -> [Vec<(i64, bool)>; 2] {
 }
 
 #[test]
-fn ranks_that_stop_together_are_one_stop() {
+fn ranks_that_stop_together_send_one_stop_event() {
     // nvim-dap resumes a thread that stops while another one is stopped.
     for client in ["neovim", "vimspector", ""] {
         let told = stops_of_ranks(client);
@@ -268,7 +268,7 @@ fn answer_to(messages: &[Value], seq: i64) -> Option<&Value> {
 }
 
 #[test]
-fn initialized_comes_before_the_ranks_are_at_main() {
+fn initialized_event_precedes_the_stop_at_main() {
     let (mut scene, said) = Scene::starting("", &json!({"program": "a"}));
     assert!(
         said.iter().any(|it| it["event"] == "initialized"),
@@ -309,7 +309,7 @@ fn initialized_comes_before_the_ranks_are_at_main() {
 }
 
 #[test]
-fn what_waits_for_ranks_is_carried_out_when_they_have_come() {
+fn deferred_requests_execute_when_ranks_reach_main() {
     let (mut scene, _) = Scene::starting("", &json!({"program": "a"}));
     scene.ask("setBreakpoints", &breakpoint_at(7));
     let asked = scene.seq;
@@ -323,7 +323,7 @@ fn what_waits_for_ranks_is_carried_out_when_they_have_come() {
 }
 
 #[test]
-fn a_step_says_after_a_second_who_has_not_arrived() {
+fn step_names_missing_ranks_after_one_second() {
     let launch = json!({"program": "a", "threads": "classes", "stopAtEntry": true});
     let mut scene = Scene::new(&launch);
     assert_eq!(stops(&scene.stand("0-3")), [(1, true)]);
@@ -338,7 +338,7 @@ fn a_step_says_after_a_second_who_has_not_arrived() {
 }
 
 #[test]
-fn a_step_of_one_class_says_whom_it_has_not_moved() {
+fn step_of_one_class_names_the_ranks_not_moved() {
     let launch = json!({"program": "a", "threads": "classes", "stopAtEntry": true});
     let mut scene = Scene::new(&launch);
     scene.stand("0-3");
@@ -357,7 +357,7 @@ fn a_step_of_one_class_says_whom_it_has_not_moved() {
 }
 
 #[test]
-fn a_pause_that_overtook_a_continue_is_asked_again() {
+fn pause_that_overtook_a_continue_is_repeated() {
     let mut scene = Scene::new(&json!({"program": "a", "threads": "classes"}));
     let run = scene.of("continue");
     scene.ask("pause", &json!({"threadId": 1}));
@@ -376,7 +376,7 @@ fn a_pause_that_overtook_a_continue_is_asked_again() {
 }
 
 #[test]
-fn a_call_stack_is_answered_although_it_is_cancelled() {
+fn cancelled_stack_trace_request_is_still_answered() {
     let launch = json!({"program": "a", "threads": "classes", "stopAtEntry": true});
     let mut scene = Scene::new(&launch);
     scene.stand("0-3");

@@ -115,7 +115,7 @@ impl Story {
 }
 
 #[test]
-fn it_is_started_once_all_is_told_and_stops_when_it_is_asked() {
+fn manager_starts_after_initial_events_and_stops_on_request() {
     let mut story = Story::new();
     assert_eq!(story.controller.state(), ManagerState::Starting);
     story.turn(true);
@@ -135,7 +135,7 @@ fn it_is_started_once_all_is_told_and_stops_when_it_is_asked() {
 }
 
 #[test]
-fn an_agent_that_is_silent_is_asked_and_then_given_up() {
+fn silent_agent_is_pinged_and_then_fails() {
     let mut story = Story::started();
     // The agent has no news, but answers.
     story.pass(SILENCE);
@@ -156,7 +156,7 @@ fn an_agent_that_is_silent_is_asked_and_then_given_up() {
 }
 
 #[test]
-fn what_an_agent_cannot_say_is_an_error_or_a_complaint() {
+fn invalid_agent_message_is_an_error_or_a_warning() {
     let mut story = Story::started();
     story.controller.receive(story.now, b"this is no message");
     assert!(story.reason().starts_with("its agent talks nonsense: "));
@@ -185,7 +185,7 @@ fn what_an_agent_cannot_say_is_an_error_or_a_complaint() {
 }
 
 #[test]
-fn what_a_manager_complains_of_is_told_until_its_machine_is_up_again() {
+fn manager_warning_is_shown_until_its_machine_is_up() {
     let mut story = Story::started();
     let failure = Failure {
         code: "0".to_owned(),
@@ -204,7 +204,7 @@ fn what_a_manager_complains_of_is_told_until_its_machine_is_up_again() {
 }
 
 #[test]
-fn commands_are_answered_once_however_they_end() {
+fn commands_are_answered_exactly_once() {
     let mut story = Story::started();
     let cancel = |job: &str| Question::Cancel {
         job: job.to_owned(),

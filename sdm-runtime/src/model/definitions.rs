@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn all_seven_types_are_announced_with_default_and_display_flag() {
+    fn attribute_definitions_of_all_types_are_parsed() {
         for (kind, default, extra) in [
             ("ARRAY", "", ""),
             ("BOOLEAN", "false", ""),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_definitions_are_refused() {
+    fn malformed_definitions_are_refused() {
         for (kind, default, extra) in [
             ("BLOB", "", ""),
             ("DATE", "", "SHORT SHORT"),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_texts_up_to_a_number_of_them() {
+    fn unknown_keys_become_bounded_string_attributes() {
         let mut definitions = Definitions::default();
         let at = definitions.index_of("fakeStr").expect("there is room");
         assert_eq!(definitions.at(at).kind, AttributeType::String);

@@ -262,7 +262,7 @@ mod tests {
 
     /// Every pair of states of every attribute, compared with the rules in words here.
     #[test]
-    fn every_pair_of_states_is_allowed_or_forbidden() {
+    fn every_state_transition_is_allowed_or_forbidden() {
         let expect = |attribute: &str, from: &str, to: &str| -> bool {
             if from == to {
                 return true;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_internal_states_are_where_they_are_said_to_be() {
+    fn internal_states_have_their_index() {
         assert_eq!(NODE_EXTRA.words[RUNNING_PROCESS], "RUNNING_PROCESS");
         assert_eq!(NODE_EXTRA.words[EXITED_PROCESS], "EXITED_PROCESS");
         assert_eq!(Process::read("COMPLETED"), Some(Process::Exited));

@@ -387,7 +387,7 @@ mod tests {
     use crate::wire::groups::Group;
 
     #[test]
-    fn texts_that_nobody_has_any_more_are_forgotten() {
+    fn unused_texts_are_dropped() {
         let (mut store, mut listeners) = (Store::new(1), Listeners::default());
         let manager = ManagerId(1);
         let event = |new: bool, at: u32| {

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_and_written_by_type() {
+    fn values_are_parsed_and_formatted_by_type() {
         let words = AttributeType::Enumerated(vec!["A".to_owned(), "B".to_owned()]);
         let date = |styles| AttributeType::Date(DateBounds::new(styles));
         let us = date(Some(["MEDIUM", "SHORT", "US"]));

@@ -5,7 +5,7 @@ use sdm_runtime::model::listeners::NOTICES_MAX;
 use sdm_runtime::wire::event::Failure;
 
 #[test]
-fn listeners_hear_of_their_element_or_its_children() {
+fn listeners_receive_events_of_their_element_or_children() {
     let (mut model, manager) = cluster();
     let mut listen = |interest| model.listen(interest).expect("there is room");
     let of_job = listen(Interest::Children(manager, Kind::Job, 200));
@@ -79,7 +79,7 @@ fn listeners_hear_of_their_element_or_its_children() {
 }
 
 #[test]
-fn listeners_come_and_go_while_there_is_something_to_hear() {
+fn listeners_may_be_added_and_removed_during_delivery() {
     let (mut model, manager) = cluster();
     let first = model.listen(Interest::All).expect("there is room");
     let second = model.listen(Interest::All).expect("there is room");
@@ -112,7 +112,7 @@ fn listeners_come_and_go_while_there_is_something_to_hear() {
 }
 
 #[test]
-fn a_manager_starts_and_stops_as_the_table_of_states_says() {
+fn manager_state_follows_the_transition_table() {
     let (mut model, manager) = cluster();
     let listener = model.listen(Interest::Element(manager, Kind::ResourceManager, BASE));
     let listener = listener.expect("there is room");
@@ -170,7 +170,7 @@ fn a_manager_starts_and_stops_as_the_table_of_states_says() {
 }
 
 #[test]
-fn what_waits_for_a_listener_is_bounded_in_bytes_too() {
+fn listener_queue_is_bounded_in_bytes() {
     let (mut model, manager) = cluster();
     let listener = model.listen(Interest::All).expect("there is room");
     for _ in 0..100 {

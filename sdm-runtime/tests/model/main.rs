@@ -103,7 +103,7 @@ fn held(model: &Model, manager: ManagerId, kind: Kind, attribute: &str) -> Strin
 }
 
 #[test]
-fn an_agents_cluster_is_what_it_tells() {
+fn model_reflects_the_events_of_an_agent() {
     let (model, manager) = cluster();
     assert_eq!(
         held(&model, manager, Kind::Process, "processState"),
@@ -130,7 +130,7 @@ fn an_agents_cluster_is_what_it_tells() {
 }
 
 #[test]
-fn processes_make_the_extended_state_of_their_nodes() {
+fn processes_determine_the_extended_node_state() {
     let (mut model, manager) = cluster();
     let is = |model: &Model, expected: &str| {
         assert_eq!(held(model, manager, Kind::Node, "nodeExtraState"), expected);
@@ -156,7 +156,7 @@ fn processes_make_the_extended_state_of_their_nodes() {
 }
 
 #[test]
-fn a_state_that_may_not_follow_is_an_error_and_changes_nothing() {
+fn forbidden_state_transition_is_an_error_without_effect() {
     let (mut model, manager) = cluster();
     model.apply(
         manager,
@@ -248,7 +248,7 @@ fn wrong() -> Vec<(Event, usize, &'static str)> {
 }
 
 #[test]
-fn what_is_wrong_is_an_error_and_the_rest_counts() {
+fn invalid_part_is_an_error_and_the_rest_is_applied() {
     for (said, errors, what) in wrong() {
         let (mut model, manager) = cluster();
         let listener = model.listen(Interest::Managers).expect("there is room");
@@ -262,7 +262,7 @@ fn what_is_wrong_is_an_error_and_the_rest_counts() {
 }
 
 #[test]
-fn errors_of_one_event_are_told_up_to_a_number() {
+fn reported_errors_of_one_event_are_bounded() {
     let (mut model, manager) = cluster();
     model.apply(manager, &new(Kind::Node, "101", "110-121 nodeState=UP"));
     assert_eq!(model.elements(manager, Kind::Node), Some(&set("110-121")));
@@ -281,7 +281,7 @@ fn errors_of_one_event_are_told_up_to_a_number() {
 }
 
 #[test]
-fn string_ids_are_ids_as_numbers_are() {
+fn string_ids_work_like_numeric_ids() {
     let mut model = Model::default();
     let manager = model.add_manager(BASE, "here").expect("there is room");
     for event in [
@@ -313,7 +313,7 @@ fn string_ids_are_ids_as_numbers_are() {
 }
 
 #[test]
-fn definitions_that_an_agent_announces_hold_for_its_elements() {
+fn announced_definitions_apply_to_elements() {
     let (mut model, manager) = cluster();
     let definition = |id: &str, kind: &str, default: &str, extra: &[&str]| Definition {
         id: id.to_owned(),
@@ -412,7 +412,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     /// The fuzz entry's laws hold for any choices.
     #[test]
-    fn any_agent_leaves_a_tree(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_events_leave_a_consistent_tree(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         sdm_runtime::model::fuzz::fuzz_model(&bytes);
     }
 }
@@ -422,7 +422,7 @@ proptest! {
     /// For any events, the model agrees with one that keeps a map for each element, and listeners get a notice of each
     /// difference.
     #[test]
-    fn the_model_holds_what_a_map_for_each_element_would(events in prop::collection::vec(naive::event(), 0..40)) {
+    fn model_agrees_with_a_map_per_element(events in prop::collection::vec(naive::event(), 0..40)) {
         let mut model = Model::default();
         let manager = model.add_manager(naive::BASE, "it").expect("there is room");
         let mut naive = naive::Naive::default();

@@ -64,7 +64,7 @@ fn done(report: Option<&Report>) -> Result<(), &str> {
 }
 
 #[test]
-fn an_init_that_cannot_be_followed_is_an_error() {
+fn unsupported_init_is_an_error() {
     for (version, base, why) in [
         ("2.0", "host_a", "`host_a` is no base id"),
         ("2.0", "", "`` is no base id"),
@@ -104,7 +104,7 @@ fn an_init_that_cannot_be_followed_is_an_error() {
 }
 
 #[test]
-fn a_binary_client_is_refused_in_words() {
+fn binary_client_is_refused_with_a_message() {
     let mut agent = Agent::new(vec![]);
     agent.receive(&[0, 0, 0, 42, 0, 1]);
     let error = agent.poll().unwrap_err().to_string();
@@ -173,7 +173,7 @@ fn the_document_has_no_big_integers() {
 }
 
 #[test]
-fn attributes_are_told_on_demand() {
+fn attributes_are_sent_on_request() {
     let (mut agent, mut client) = agent(Dialect::Ptp);
     let mut defined = |command| {
         let reports = ask(&mut agent, &mut client, command);
@@ -194,7 +194,7 @@ fn attributes_are_told_on_demand() {
 }
 
 #[test]
-fn elements_can_be_left_out_with_those_below() {
+fn filtered_elements_are_omitted_with_their_children() {
     let (mut agent, mut client) = agent(Dialect::Ptp);
     let group = |ids: &str| Group {
         ids: ids.parse().unwrap(),

@@ -22,7 +22,7 @@ fn event(text: &str) -> Event {
 }
 
 #[test]
-fn the_agent_tells_what_the_real_one_told() {
+fn agent_output_matches_the_ptp_agent() {
     let mut agent = Agent::new(vec![event(DEFINED)]);
     for byte in INIT.bytes() {
         agent.receive(&[byte]);
@@ -36,7 +36,7 @@ fn the_agent_tells_what_the_real_one_told() {
 }
 
 #[test]
-fn the_client_asks_what_the_real_one_asked() {
+fn client_output_matches_the_ptp_client() {
     let mut client = Client::new(Dialect::Ptp, "1000").unwrap();
     client.receive([OK, DEFINED, OK, NODES].concat().as_bytes());
     while client.poll().unwrap().is_some() {}
@@ -46,7 +46,7 @@ fn the_client_asks_what_the_real_one_asked() {
 }
 
 #[test]
-fn phases_are_as_in_the_documents_example() {
+fn phases_follow_the_example_of_the_document() {
     let mut agent = Agent::new(vec![Event::AttrDef(vec![]), Event::AttrDef(vec![])]);
     let mut client = Client::new(Dialect::Document, "1000").unwrap();
     let mut told = Vec::new();
@@ -101,7 +101,7 @@ fn phases_are_as_in_the_documents_example() {
 
 proptest! {
     #[test]
-    fn no_bytes_panic(at in 0..INIT.len() + 140, byte in any::<u8>(), any in proptest::collection::vec(any::<u8>(), 0..80)) {
+    fn decoders_accept_any_bytes(at in 0..INIT.len() + 140, byte in any::<u8>(), any in proptest::collection::vec(any::<u8>(), 0..80)) {
         fuzz::fuzz_messages(&any);
         let mut bytes = [INIT, NODES, DEFINED].concat().into_bytes();
         bytes[at] = byte;
@@ -152,7 +152,7 @@ fn commands(dialect: Dialect) -> Vec<Command> {
 }
 
 #[test]
-fn commands_come_back_the_same() {
+fn commands_decode_unchanged() {
     for dialect in [Dialect::Document, Dialect::Ptp] {
         for command in commands(dialect) {
             let message = command.encode(dialect, 7).unwrap();
@@ -162,7 +162,7 @@ fn commands_come_back_the_same() {
 }
 
 #[test]
-fn phases_allow_what_they_should() {
+fn each_phase_allows_its_commands() {
     use sdm_runtime::wire::agent::is_legal;
     // ModelDef, Start, Stop, Submit, Terminate, SetFilters, Quit, Move, Change, List.
     for (phase, row) in [
@@ -184,7 +184,7 @@ fn phases_allow_what_they_should() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_told_of() {
+fn output_for_unread_client_is_bounded() {
     let mut agent = Agent::new(vec![]);
     agent.receive(INIT.as_bytes());
     agent.receive(b"00000017 0002:00000000:0000000000000017 0003:00000000:00000000");
@@ -198,7 +198,7 @@ fn a_client_that_does_not_read_is_told_of() {
 
 #[test]
 #[ignore = "a measurement, for --release"]
-fn a_million_processes() {
+fn million_processes_are_sent() {
     use sdm_runtime::wire::groups::by_value;
     let start = std::time::Instant::now();
     let groups = by_value(
@@ -225,7 +225,7 @@ fn a_million_processes() {
 
 proptest! {
     #[test]
-    fn cuts_do_not_matter(cuts in proptest::collection::vec(1..9_usize, 1..40), is_ptp in any::<bool>()) {
+    fn messages_do_not_depend_on_chunk_size(cuts in proptest::collection::vec(1..9_usize, 1..40), is_ptp in any::<bool>()) {
         let dialect = if is_ptp { Dialect::Ptp } else { Dialect::Document };
         let (mut agent, mut client) = (Agent::new(vec![]), Client::new(dialect, "1000").unwrap());
         let (mut to_agent, mut to_client) = (Vec::new(), Vec::new());

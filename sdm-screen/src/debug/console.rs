@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_answer_is_shown_from_its_beginning() {
+    fn long_answer_is_shown_from_its_beginning() {
         let mut console = Console::default();
         console.say("before");
         console.echo("(sdm) ", "diagnose");

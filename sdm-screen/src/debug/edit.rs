@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_edited_as_at_a_prompt() {
+    fn line_is_edited_as_at_a_prompt() {
         let mut edit = LineEdit::default();
         typed(&mut edit, "print \u{e4}x");
         edit.key(KeyEvent::from(KeyCode::Left));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn words_complete_what_was_typed_as_far_as_they_agree() {
+    fn completion_inserts_the_common_prefix() {
         let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
         let mut edit = LineEdit::default();
         typed(&mut edit, "break so");

@@ -157,7 +157,7 @@ fn line(text: &str) -> Vec<Deed> {
 }
 
 #[test]
-fn every_state_is_as_it_was() {
+fn every_state_matches_its_snapshot() {
     for (name, typed) in [
         ("debug", ""),
         ("debug_help", "?"),
@@ -190,7 +190,7 @@ fn every_state_is_as_it_was() {
 /// A key that is pressed while a line is carried out takes effect after it, unless the line asks a question
 /// or is interrupted.
 #[test]
-fn a_key_waits_for_the_line_before() {
+fn key_waits_for_the_previous_command() {
     let prompt = Some(("(sdm) ".to_owned(), false));
     let question = Some(("delete all? (y/n) ".to_owned(), true));
     let up = Deed::Line("up".to_owned());
@@ -215,7 +215,7 @@ fn a_key_waits_for_the_line_before() {
 }
 
 #[test]
-fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
+fn ascii_style_draws_only_ascii() {
     let style = Style {
         color: false,
         ascii: true,
@@ -234,7 +234,7 @@ fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
 }
 
 #[test]
-fn whatever_a_key_does_is_a_line_of_the_shell() {
+fn each_key_sends_a_shell_command() {
     for (typed, said) in [
         ("c", "continue &"),
         ("n", "next &"),
@@ -260,7 +260,7 @@ fn whatever_a_key_does_is_a_line_of_the_shell() {
 }
 
 #[test]
-fn a_key_that_can_do_nothing_says_why() {
+fn key_without_effect_shows_the_reason() {
     let mut running = board();
     running.running = set("0-62");
     running.ranks[0].state = TaskState::Running;
@@ -277,7 +277,7 @@ fn a_key_that_can_do_nothing_says_why() {
 }
 
 #[test]
-fn one_line_is_typed_and_the_keys_are_back_where_they_were() {
+fn prompt_line_returns_the_keys_to_their_panel() {
     let mut debugger = debugger(PLAIN, board());
     assert_eq!(keys(&mut debugger, "2:info source\n"), line("info source"));
     assert_eq!(debugger.panel, super::Panel::Stacks);
@@ -293,7 +293,7 @@ fn one_line_is_typed_and_the_keys_are_back_where_they_were() {
 }
 
 #[test]
-fn of_many_selections_the_last_one_is_told() {
+fn only_the_last_of_many_selections_is_sent() {
     let mut debugger = debugger(PLAIN, board());
     assert_eq!(keys(&mut debugger, "2↓"), line("focus 0-61"));
     assert_eq!(keys(&mut debugger, "↓"), []);
@@ -302,7 +302,7 @@ fn of_many_selections_the_last_one_is_told() {
 }
 
 #[test]
-fn nothing_is_drawn_anew_where_nothing_changes() {
+fn unchanged_state_is_not_redrawn() {
     let mut debugger = debugger(PLAIN, board());
     assert!(debugger.take_changed());
     debugger.handle_board(board());

@@ -10,7 +10,7 @@ fn run(text: &str) -> Option<Request> {
 }
 
 #[test]
-fn a_job_is_submitted_by_a_form_and_by_a_profile() {
+fn form_and_profile_submit_a_job() {
     let mut known = facts();
     known.profiles = vec!["halo".to_owned()];
     let mut top = Top::new(PLAIN, super::NOW);
@@ -39,7 +39,7 @@ fn a_job_is_submitted_by_a_form_and_by_a_profile() {
 }
 
 #[test]
-fn a_cluster_is_added_and_edited_by_a_form() {
+fn form_adds_and_edits_a_cluster() {
     let mut top = top(PLAIN);
     keys(&mut top, "1aphys\t");
     top.handle_key(KeyEvent::from(KeyCode::Right));
@@ -53,7 +53,7 @@ fn a_cluster_is_added_and_edited_by_a_form() {
 }
 
 #[test]
-fn keys_are_bound_but_where_something_is_typed() {
+fn key_bindings_do_not_apply_in_text_fields() {
     let mut top = top(PLAIN);
     top.bind(Bindings::parse(["x=c", "c=none", "F2=n"]).unwrap());
     keys(&mut top, "c");
@@ -69,7 +69,7 @@ fn keys_are_bound_but_where_something_is_typed() {
 }
 
 #[test]
-fn how_it_was_looked_at_is_remembered() {
+fn view_settings_are_saved_and_restored() {
     let mut top = top(PLAIN);
     keys(&mut top, "ooOm2P");
     let text = top.remembered();
@@ -83,7 +83,7 @@ fn how_it_was_looked_at_is_remembered() {
 }
 
 #[test]
-fn what_is_selected_is_copied() {
+fn copy_key_copies_the_selection() {
     let mut top = top(PLAIN);
     keys(&mut top, "y");
     assert_eq!(top.poll_request(), Some(Request::Copy("here:1".to_owned())));
@@ -92,7 +92,7 @@ fn what_is_selected_is_copied() {
 }
 
 #[test]
-fn output_is_followed_until_one_looks_further_up() {
+fn output_follows_until_it_is_scrolled_up() {
     let mut many = facts();
     let output = many.output.as_mut().unwrap();
     output.lines = (1..=100).map(|line| format!("step {line}")).collect();
@@ -118,7 +118,7 @@ fn output_is_followed_until_one_looks_further_up() {
 }
 
 #[test]
-fn pictures_of_the_guide_are_what_is_drawn() {
+fn guide_pictures_match_the_screen() {
     let mut known = facts();
     known.clusters.retain(|it| it.name == "here");
     known

@@ -18,7 +18,7 @@ fn linear() -> Top {
 }
 
 #[test]
-fn views_are_lines_of_words_one_part_at_a_time() {
+fn linear_style_shows_one_part_as_text_lines() {
     for (name, typed) in [
         ("linear_managers", "1"),
         ("linear_machines", "2"),
@@ -40,7 +40,7 @@ fn views_are_lines_of_words_one_part_at_a_time() {
 
 /// The cursor is on the selected line, which is the one that screen readers read.
 #[test]
-fn the_cursor_is_where_the_selection_is() {
+fn cursor_is_at_the_selection() {
     for (typed, wanted) in [
         ("1↓", "here"),
         ("3↓↓", "RUNNING"),
@@ -60,7 +60,7 @@ fn the_cursor_is_where_the_selection_is() {
 }
 
 #[test]
-fn seconds_are_not_told() {
+fn linear_style_shows_no_seconds() {
     let mut top = linear();
     assert!(top.take_changed());
     top.handle_time(NOW + 30);

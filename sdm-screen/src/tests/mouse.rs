@@ -26,7 +26,7 @@ fn click(top: &mut Top, wanted: &str) {
 }
 
 #[test]
-fn rows_parts_and_keys_are_clicked() {
+fn rows_parts_and_keys_take_clicks() {
     let mut top = top(PLAIN);
     click(&mut top, "RUNNING");
     assert_eq!(top.wants().job.unwrap().1, "203");
@@ -56,7 +56,7 @@ fn rows_parts_and_keys_are_clicked() {
 }
 
 #[test]
-fn the_wheel_moves_in_what_is_below_it() {
+fn wheel_scrolls_the_part_under_the_pointer() {
     let mut top = top(PLAIN);
     let _ = frame(&mut top, 80, 24);
     used(&mut top, MouseEventKind::ScrollDown, 10, 3);
@@ -71,7 +71,7 @@ fn the_wheel_moves_in_what_is_below_it() {
 }
 
 #[test]
-fn anything_is_clicked_anywhere() {
+fn clicks_anywhere_cause_no_panic() {
     for typed in ["1", "2", "3", "3↓↓\t\n", "?", "↓\n", "c", "n", "1a"] {
         for (width, height) in [(1, 1), (80, 24)] {
             let mut top = top(PLAIN);

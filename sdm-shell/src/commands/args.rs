@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_condition_begins_at_a_word_of_its_own() {
+    fn condition_begins_at_a_separate_if_word() {
         for (text, expect) in [
             ("main", ("main", None)),
             ("a.c:3 if x == 1", ("a.c:3", Some("x == 1"))),

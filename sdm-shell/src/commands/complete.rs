@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_completed_where_they_stand() {
+    fn words_are_completed_by_their_position() {
         let named = ["workers".to_owned()];
         for (typed, from, expect) in [
             ("cont", 0, "continue"),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn gdb_and_the_files_complete_the_rest() {
+    fn gdb_and_file_names_complete_other_words() {
         for (typed, expect) in [
             ("print ro", Wanted::Program(6, "print ro".to_owned())),
             ("[0-3] b ex", Wanted::Program(8, "break ex".to_owned())),

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_has_a_line_of_its_own() {
+    fn every_command_has_its_help_line() {
         let text = help(Some("all")).unwrap();
         for spec in table::commands() {
             assert!(spec.usage.len() <= 33, "{}", spec.name);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn help_of_one_command_shows_how() {
+    fn help_of_one_command_shows_its_usage() {
         let text = help(Some("foc")).unwrap();
         assert!(text.starts_with("focus [SET]\n"), "{text}");
         assert!(help(Some("sets")).unwrap().contains("@stopped"));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_gdbs_screen_name_the_full_screen() {
+    fn gdb_tui_commands_refer_to_the_full_screen() {
         for word in GDB_SCREEN {
             let error = find(word, 0).unwrap_err().to_string();
             assert!(error.contains("\"tui enable\""), "{error}");

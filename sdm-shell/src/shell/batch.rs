@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_are_told_as_a_shell_does() {
+    fn signals_have_shell_exit_codes() {
         assert_eq!(code_of("SIGSEGV"), 139);
         assert_eq!(code_of("SIGKILL"), 137);
         assert_eq!(code_of("SIGSTKFLT"), 144);

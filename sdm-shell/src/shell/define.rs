@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_take_their_places() {
+    fn arguments_replace_their_placeholders() {
         let line = with_arguments("print $arg0 + $arg1 * $argc, $arg2 ($argv)", "x y->z");
         assert_eq!(line, "print x + y->z * 2, $arg2 (x y->z)");
     }

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_said_to_be_left_who_may_not_be() {
+    fn unsure_tasks_are_not_reported_as_left() {
         let told = |code, policy, closed, unsure: &str| {
             let mut ending = Ending {
                 code,

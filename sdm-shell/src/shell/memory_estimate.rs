@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_lack_memory_are_said() {
+    fn hosts_that_lack_memory_are_named() {
         let check = |loads: Vec<(&str, Load)>, expect: Option<&str>| {
             let loads = loads
                 .into_iter()

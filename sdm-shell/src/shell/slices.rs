@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_become_what_gdb_can_evaluate() {
+    fn slices_become_gdb_expressions() {
         for (expression, questions, outer) in [
             ("x + 1", &["x + 1"][..], &[][..]),
             ("cell[0:63]", &["cell[0]@64"], &[]),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_slice_is_refused_and_all_is_bounded() {
+    fn malformed_or_oversized_slice_is_refused() {
         for (expression, part) in [
             ("a[i:3]", "expected numbers"),
             ("a[3:1]", "before its first"),

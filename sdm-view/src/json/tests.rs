@@ -49,7 +49,7 @@ fn answers_have_classes_with_sets_and_typed_values() {
 }
 
 #[test]
-fn events_have_kinds_of_their_own() {
+fn events_have_distinct_kinds() {
     let tasks = IdSet::all_below(2);
     let happened = |what| Item::Happened {
         tasks: tasks.clone(),
@@ -93,7 +93,7 @@ fn events_have_kinds_of_their_own() {
 }
 
 #[test]
-fn output_that_is_no_text_keeps_its_bytes() {
+fn non_utf8_output_keeps_its_bytes() {
     let item = |line: &[u8]| Item::Output {
         tasks: IdSet::all_below(1),
         stream: Stream::Stderr,

@@ -57,7 +57,7 @@ pub(crate) fn four() -> Profile {
 }
 
 #[test]
-fn a_tree_has_functions_with_all_their_lines() {
+fn call_tree_merges_lines_of_a_function() {
     let profile = four();
     let mut found = Vec::new();
     ProfileNode::walk(&profile.tree(&profile.tasks), &mut |depth, node| {
@@ -82,7 +82,7 @@ fn a_tree_has_functions_with_all_their_lines() {
 }
 
 #[test]
-fn classes_are_told_by_where_tasks_are_most_and_whether_they_move() {
+fn classes_depend_on_main_location_and_progress() {
     let profile = four();
     let classes = profile.classes();
     let found = classes.iter().map(|class| {
@@ -110,7 +110,7 @@ fn classes_are_told_by_where_tasks_are_most_and_whether_they_move() {
 }
 
 #[test]
-fn small_classes_are_one() {
+fn small_classes_are_merged() {
     let mut profile = Profile::default();
     for task in 0..40 {
         let own = samples(3, 1, &[(3, &format!("main:80 f{task}:1"))]);
@@ -125,7 +125,7 @@ fn small_classes_are_one() {
 }
 
 #[test]
-fn what_is_beyond_the_bound_is_counted() {
+fn stacks_beyond_the_bound_are_counted() {
     let mut profile = Profile::default();
     let tasks = IdSet::single(TaskId(7));
     let lines = u64::try_from(STACKS_MAX).unwrap() + 5;
@@ -138,7 +138,7 @@ fn what_is_beyond_the_bound_is_counted() {
 }
 
 #[test]
-fn a_flame_graph_is_whole_by_itself() {
+fn flame_graph_is_self_contained() {
     let svg = flame(&four(), &Names::ranks());
     let document = roxmltree::Document::parse(&svg).unwrap();
     for node in document.descendants().filter(roxmltree::Node::is_element) {
@@ -164,7 +164,7 @@ fn a_flame_graph_is_whole_by_itself() {
 }
 
 #[test]
-fn speedscope_has_all_and_each_class() {
+fn speedscope_file_has_all_classes() {
     let file = speedscope(&four(), &Names::ranks());
     let file: serde_json::Value = serde_json::from_str(&file).unwrap();
     let profiles = file["profiles"].as_array().unwrap();

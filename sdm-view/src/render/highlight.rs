@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn words_strings_and_comments_are_told_apart() {
+    fn keywords_strings_and_comments_are_highlighted() {
         for (file, text, expect) in [
             (
                 "halo.c",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_its_function_and_file() {
+    fn location_highlights_function_and_file() {
         let text = || "#0  solve (n=3) at halo.c:44".to_owned();
         assert_eq!(
             place(&COLOUR, "solve", "halo.c", text()),

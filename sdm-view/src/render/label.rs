@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_says_who_and_how_many() {
+    fn label_names_ranks_and_their_count() {
         let names = Names::ranks();
         assert_eq!(names.label(&IdSet::single(TaskId(3)), 40), "rank 3");
         assert_eq!(names.label(&IdSet::all_below(8), 40), "ranks 0-7 (8)");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn attached_tasks_are_called_by_their_pid() {
+    fn attached_tasks_are_labelled_by_pid() {
         let names = Names::pids(vec![(TaskId(0), 4711), (TaskId(1), 4712), (TaskId(2), 9)]);
         assert_eq!(names.label(&IdSet::all_below(2), 40), "pids 4711-4712 (2)");
         assert_eq!(names.label(&IdSet::single(TaskId(2)), 40), "pid 9");

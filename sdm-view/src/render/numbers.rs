@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
+    fn statistics_are_shown_in_short_form() {
         for (value, expect) in [
             (0.0, "0"),
             (59.875, "59.875"),

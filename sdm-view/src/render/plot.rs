@@ -84,7 +84,7 @@ mod tests {
     use crate::render::style::Style;
 
     #[test]
-    fn numbers_are_a_line_of_one_scale() {
+    fn numbers_are_plotted_on_one_scale() {
         let plot = Plot {
             expression: "cell[0:7]".to_owned(),
             over_ranks: false,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_odd_lines_fit() {
+    fn long_and_constant_plots_fit_the_width() {
         let many: Vec<f64> = (0..1000).map(f64::from).collect();
         let drawn = line(&many, (0.0, 999.0), 16);
         assert!(drawn.chars().count() <= 16 && drawn.starts_with('▁') && drawn.ends_with('█'));

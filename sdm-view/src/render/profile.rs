@@ -160,7 +160,7 @@ mod tests {
     use crate::render::{Names, Style};
 
     #[test]
-    fn a_profile_says_where_and_who_moves() {
+    fn profile_shows_locations_and_progress() {
         let names = Names::ranks();
         let page = Page {
             names: &names,

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rank_that_differs_stands_out() {
+    fn single_differing_rank_is_marked() {
         let common = [("main", 80), ("exchange", 44), ("MPI_Recv", 0)];
         let other = [("main", 80), ("exchange", 51), ("report", 12)];
         check(
@@ -285,7 +285,7 @@ ranks 0-7 (8): main () at halo.c:80
     }
 
     #[test]
-    fn a_common_prefix_is_said_once() {
+    fn common_stack_prefix_is_shown_once() {
         let (a, b) = (
             [("main", 80), ("run", 3), ("f", 1)],
             [("main", 80), ("run", 3), ("g", 2)],
@@ -301,7 +301,7 @@ ranks 0-3 (4): main () at halo.c:80
     }
 
     #[test]
-    fn who_stands_in_a_frame_that_others_left_is_said() {
+    fn rank_in_a_frame_without_callee_is_shown() {
         let (a, b) = ([("main", 80), ("f", 1)], [("main", 80)]);
         check(
             &[("0-2", stacks(&a)), ("3", stacks(&b))],
@@ -313,7 +313,7 @@ ranks 0-3 (4): main () at halo.c:80
     }
 
     #[test]
-    fn threads_are_counted() {
+    fn threads_per_frame_are_counted() {
         let mut one = stacks(&[("main", 80)]);
         one.threads.push(ThreadStack {
             count: 3,

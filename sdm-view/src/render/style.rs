@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_by_what_a_terminal_shows_of_them() {
+    fn lines_wrap_by_terminal_width() {
         let style = Style {
             width: Some(20),
             ..Style::PLAIN
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_block_keeps_its_beginning_and_its_end() {
+    fn long_block_keeps_beginning_and_end() {
         let style = Style {
             width: Some(80),
             rows: 24,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_broken_at_blanks_and_nothing_is_lost() {
+    fn long_lines_wrap_at_blanks_without_loss() {
         let style = Style {
             colour: false,
             width: Some(20),

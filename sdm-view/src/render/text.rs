@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_keeps_what_can_be_done() {
+    fn status_line_keeps_its_key_hints() {
         let hint = "^C stops them, ^Z gives the prompt back";
         let run = |what: &str, ranks: &str| {
             format!("{what}: 0/4 stopped, running: {ranks} (3 s); {hint}")
@@ -442,7 +442,7 @@ expected `]` after the set
     }
 
     #[test]
-    fn a_launcher_that_ended_is_one_event() {
+    fn launcher_end_is_shown_once() {
         check(
             Item::LauncherEnded {
                 status: "exited with code 1".to_owned(),

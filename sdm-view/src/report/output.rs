@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_printed_the_same_are_one_class() {
+    fn ranks_with_equal_output_form_one_class() {
         let lines = [("0-7", "a", true), ("3", "b", true), ("0-7", "c", true)];
         assert_eq!(said(&log(&lines)), "0-2,4-7: a|c; 3: a|b|c");
         let lines = [("0-3", "a", true), ("2-5", "b", true)];
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_came_in_parts_is_one() {
+    fn line_received_in_parts_is_joined() {
         let lines = [
             ("0-1", "be", false),
             ("2", "other", true),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn beginning_and_end_are_kept_and_the_rest_is_counted() {
+    fn output_keeps_beginning_and_end_and_counts_the_rest() {
         let mut log = OutputLog::default();
         let all = IdSet::all_below(4);
         for number in 0..20_000 {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_classes_are_one_with_names_on_its_lines() {
+    fn excess_output_classes_merge_with_rank_labels() {
         let mut log = OutputLog::default();
         for task in 0..100 {
             log.push(

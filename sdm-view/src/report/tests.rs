@@ -120,7 +120,7 @@ fn hostile() -> Report {
 }
 
 #[test]
-fn frames_have_the_numbers_of_bt() {
+fn frames_have_the_numbers_of_backtrace() {
     let report = hostile();
     let text = text(&report);
     assert!(text.contains("\n  #2  "), "{text}");
@@ -159,7 +159,7 @@ fn text_of(document: &Document<'_>, name: &str) -> String {
 }
 
 #[test]
-fn hostile_text_is_text_on_the_page() {
+fn hostile_text_is_escaped_in_html() {
     let page = html(&hostile());
     let document = parsed(&page);
     let allowed = [
@@ -201,7 +201,7 @@ fn hostile_text_is_text_on_the_page() {
 }
 
 #[test]
-fn the_evidence_comes_in_its_order() {
+fn report_sections_have_their_order() {
     let page = html(&hostile());
     let document = parsed(&page);
     let ids = document
@@ -215,7 +215,7 @@ fn the_evidence_comes_in_its_order() {
 }
 
 #[test]
-fn one_screen_is_one_screen() {
+fn text_report_fits_one_screen() {
     for report in [hostile(), spread(10_000, 500), spread(1, 1)] {
         let screen = text(&report);
         let lines: Vec<_> = screen.lines().collect();
@@ -234,7 +234,7 @@ fn one_screen_is_one_screen() {
 }
 
 #[test]
-fn the_picture_stays_in_its_frame_however_many_places_there_are() {
+fn stack_picture_stays_in_its_frame_for_any_size() {
     for (count, places) in [(1, 1), (10_000, 3), (10_000, 500), (8, 8)] {
         let page = html(&spread(count, places));
         let document = parsed(&page);
@@ -269,7 +269,7 @@ fn the_picture_stays_in_its_frame_however_many_places_there_are() {
 }
 
 #[test]
-fn json_has_its_version_and_all_that_is_known() {
+fn json_report_has_version_and_all_fields() {
     let value: Value = serde_json::from_str(&json(&hostile())).unwrap();
     assert_eq!(
         (&value["schema"], &value["v"]),
@@ -288,7 +288,7 @@ fn json_has_its_version_and_all_that_is_known() {
 }
 
 #[test]
-fn what_has_not_ended_says_so() {
+fn running_session_is_reported_as_not_ended() {
     let report = spread(4, 2);
     assert_eq!(report.outcome(), "not ended yet when this was written");
     assert!(html(&report).contains("class=\"open\""));
@@ -298,7 +298,7 @@ fn what_has_not_ended_says_so() {
 }
 
 #[test]
-fn a_job_that_is_started_anew_has_evidence_of_its_own() {
+fn restarted_job_has_its_own_report() {
     let mut recorder = Recorder::new(Vec::new(), Names::ranks());
     let at = Duration::from_secs(1);
     let start = Item::Start {
@@ -332,7 +332,7 @@ fn a_job_that_is_started_anew_has_evidence_of_its_own() {
 }
 
 #[test]
-fn a_late_look_does_not_replace_what_was_seen() {
+fn late_snapshot_does_not_replace_an_earlier_one() {
     let look = |task: u32, frames: usize| Look {
         task: TaskId(task),
         tasks: IdSet::single(TaskId(task)),

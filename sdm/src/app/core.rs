@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn core_files_are_called_by_what_tells_them_apart() {
+    fn core_files_are_named_by_rank_or_pid() {
         let both = [process(Some(3), Some(9)), process(Some(1), Some(9))];
         assert_eq!(numbers(&both), (vec![3, 1], Names::ranks()));
         let pids = [process(None, Some(9)), process(Some(1), Some(7))];

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_names_its_check() {
+    fn each_error_code_names_its_check() {
         let check = |error: AppError, expect: &str| {
             let said = named(&error);
             assert!(said.ends_with(expect), "{said}");

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kept_command_line_has_no_keep_and_keeps_the_programs_own() {
+    fn keep_option_is_removed_except_from_program_arguments() {
         let args = "sdm run --keep=x -n 4 --keep -- ./a --keep".split(' ');
         let args: Vec<OsString> = args.map(OsString::from).collect();
         let expect: Vec<OsString> = ["run", "-n", "4", "--", "./a", "--keep"]

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_for_a_shell() {
+    fn command_words_are_quoted_for_a_shell() {
         for (word, expect) in [
             ("--batch", "--batch"),
             ("break f if x > 3", "'break f if x > 3'"),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_known() {
+    fn local_machine_is_described() {
         let facts = of_machine();
         let of = |name| facts.iter().find(|fact| fact.name == name);
         for name in ["command line", "directory", "machine", "SDM"] {

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_mean_what_they_mean_to_gdb() {
+    fn pager_keys_are_those_of_gdb() {
         assert_eq!(meant(b'\n'), Some(Answer::Next));
         assert_eq!(meant(b'c'), Some(Answer::Rest));
         assert_eq!(meant(0x03), Some(Answer::Nothing));

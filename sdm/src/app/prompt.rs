@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prompt_that_changes_keeps_its_width() {
+    fn changed_prompt_keeps_its_width() {
         let before = "[all 3: 3 stopped] (sdm) ";
         for (now, shown) in [
             (before, before),

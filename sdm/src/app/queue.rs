@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_drawn_anew_with_what_is_printed_or_else_by_nothing() {
+    fn prompt_is_redrawn_only_with_printed_text() {
         let queue = Queue::new(
             Arc::default(),
             Full::new(&crate::cli::LookArgs::default()).unwrap(),

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_typed_as_at_a_terminal() {
+    fn typed_lines_are_edited_as_at_a_terminal() {
         let typed = |keys: &str| {
             let mut line = LineBuffer::default();
             let keys = keys.bytes();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_is_beside_what_goes_on() {
+    fn typeahead_is_shown_after_the_status() {
         let status =
             "continue: 0/4 stopped, running: 0-3 (3 s); ^C stops them, ^Z gives the prompt back";
         let hint = "continue: 0/4 stopped (3 s); ^C stops them, ^Z gives the prompt back";

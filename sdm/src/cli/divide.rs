@@ -134,7 +134,7 @@ mod tests {
     use crate::cli::Cli;
 
     #[test]
-    fn the_program_is_the_first_word_that_is_no_option() {
+    fn program_is_the_first_word_that_is_no_option() {
         for (line, expect) in [
             (
                 "sdm run -n 4 ./prog -x --flag",

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_links() {
+    fn link_options_are_parsed() {
         assert_eq!(latency("50us").unwrap(), Duration::from_micros(50));
         for (text, part) in [("2s", "1 s"), ("x", "number"), ("5", "unit")] {
             let error = latency(text).unwrap_err().to_string();

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_the_wait_is_heeded_whatever_it_is() {
+    fn start_wait_option_overrides_launcher_default() {
         let said = |start_wait| TreeArgs {
             start_wait,
             ..TreeArgs::default()

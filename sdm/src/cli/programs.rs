@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_apart() {
+    fn colon_separates_programs() {
         for (line, expect) in [
             ("./a x", "2||./a x"),
             ("./a x : -n 3 ./b y", "2||./a x ; 3||./b y"),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_part_of_a_program_is_named() {
         for (line, part) in [
             ("./a : -n", "expected a number"),
             ("./a : -n x ./b", "`: -n x`"),

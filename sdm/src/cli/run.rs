@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standard_input_goes_to_ranks_that_there_are() {
+    fn standard_input_goes_only_to_existing_ranks() {
         let set = |text| stdin_set(text).unwrap();
         assert_eq!(set("all").among(4).unwrap().to_string(), "0-3");
         assert_eq!(set("1-2").among(4).unwrap().to_string(), "1-2");

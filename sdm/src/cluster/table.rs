@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_they_must_be_and_empty_ones_are_not_shown() {
+    fn columns_have_minimal_width_and_empty_ones_are_hidden() {
         let expected = "\x20JOB  NAME                        STATE
    7  a-name-that-is-rather-long  RUNNING
 4711  b\\x1b[2J                    PENDING
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_is_cut() {
+    fn table_is_cut_to_the_terminal_width() {
         let text = table().render(Some(29));
         let lines: Vec<&str> = text.lines().take(2).collect();
         assert_eq!(

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_as_slurm_writes_them() {
+    fn durations_have_slurm_format() {
         for (seconds, text) in [
             (7, "0:07"),
             (187, "3:07"),

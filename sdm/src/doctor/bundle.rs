@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_variables_are_told_where_they_are_no_secrets() {
+    fn bundle_shows_only_variables_that_are_no_secrets() {
         let of = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let variables = [
             of("PATH", "/usr/bin"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_settings_are_settings() {
+    fn hidden_setting_names_exist() {
         let command = Cli::command();
         let known = Settings::default().rows(&command, None);
         for key in HIDDEN {

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_a_host_tells_nothing() {
+    fn failed_host_check_names_its_reason() {
         let server = Path::new("/opt/sdm/bin/sdm-server");
         let check = |code, words: &[&str], expect: &[(Check, Verdict, &str)]| {
             let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn another_wire_version_is_told() {
+    fn other_wire_version_is_reported() {
         assert_eq!(of_version("0.1.0", WIRE_VERSION).verdict, Verdict::Good);
         let other = of_version("9.0.0", WIRE_VERSION + 1);
         assert_eq!(other.verdict, Verdict::Bad);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_comes_through() {
+    fn connection_test_reports_reached_and_refused() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let open = listener.local_addr().unwrap();
         assert_eq!(reached(&[open]).verdict, Verdict::Good);

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_say_what_to_do() {
+    fn findings_are_shown_with_their_remedy() {
         let findings = vec![
             Finding::good(Check::Gdb, "gdb 13.1 is /usr/bin/gdb"),
             Finding::bad(

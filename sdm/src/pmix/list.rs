@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_told_from_a_job() {
+    fn tools_are_distinguished_from_jobs() {
         let line = |key: &str, value| Line {
             depth: 0,
             key: key.to_owned(),

@@ -111,7 +111,7 @@ mod tests {
     use sdm_foreign::names::RANK_ALL;
 
     #[test]
-    fn jobs_ranks_and_signals_are_read() {
+    fn jobs_ranks_and_signals_are_parsed() {
         let of = |text| among(text).map(|it| (it.namespace, it.rank)).ok();
         assert_eq!(of("a@1"), Some(("a@1".to_owned(), RANK_ALL)));
         assert_eq!(of("a@1:3"), Some(("a@1".to_owned(), 3)));

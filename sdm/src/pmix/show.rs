@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_text_and_a_document() {
+    fn pmix_rows_are_shown_as_text_and_json() {
         let process = Datum::ProcessInfo {
             of: JobPart {
                 namespace: "a@1".to_owned(),

@@ -124,7 +124,7 @@ mod tests {
 
     /// Changes, removes or truncates the text at each byte. Errors name a line of the text.
     #[test]
-    fn settings_that_are_almost_right_are_read_or_refused() {
+    fn damaged_settings_are_parsed_or_refused_by_line() {
         let whole = TEXT.as_bytes();
         assert_eq!(parse(TEXT).map(|settings| settings.len()), Ok(4));
         let mut read = 0;

@@ -36,7 +36,7 @@ fn parsed(settings: &Settings, line: &str) -> Cli {
 }
 
 #[test]
-fn the_stronger_goes_before_the_weaker() {
+fn settings_follow_their_precedence() {
     let text = "timeout = 40\nlauncher = \"mpirun\"\n[run]\ntimeout = 50\npartial = true\nhang-timeout = 9\n\
                 launcher-option = [\"--host\", \"a:4\"]\n[attach]\ngdb = \"/x/gdb\"\n";
     let run = |settings: &Settings, line: &str| match parsed(settings, line).command {
@@ -81,7 +81,7 @@ fn the_stronger_goes_before_the_weaker() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn invalid_setting_is_named_with_file_and_line() {
     for (text, environment, expect) in [
         (
             "\ntimeout = \"x\"\n",
@@ -141,7 +141,7 @@ fn what_is_wrong_is_named_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_none_unless_it_was_asked_for() {
+fn missing_settings_file_is_an_error_only_if_requested() {
     let absent = Settings::load(&Cli::command(), |name| {
         (name == "HOME").then(|| "/no/such/home".into())
     });
@@ -162,7 +162,7 @@ fn a_file_that_is_not_there_is_none_unless_it_was_asked_for() {
 }
 
 #[test]
-fn every_value_says_where_it_comes_from() {
+fn every_value_has_its_origin() {
     let settings = settings("[run]\ngdb = \"/x/gdb\"\n", &[("SDM_TIMEOUT", "60")]).unwrap();
     let rows = settings.rows(&Cli::command(), Some("run"));
     let row = |key: &str| {
@@ -183,7 +183,7 @@ const PROFILES: &str = "[run]\ntimeout = 50\n[profile.big]\nprocesses = 8\ntimeo
     [profile.small]\nprocesses = 2\n";
 
 #[test]
-fn a_profile_holds_where_it_is_asked_for() {
+fn profile_applies_only_if_requested() {
     let settings = settings(PROFILES, &[("SDM_TIMEOUT", "60")]).unwrap();
     assert_eq!(settings.profiles(), ["big", "small"]);
     let words = |line: &str| line.split_whitespace().map(OsString::from).collect();
@@ -215,7 +215,7 @@ fn a_profile_holds_where_it_is_asked_for() {
 }
 
 #[test]
-fn sdm_profile_has_settings_beside_profiles() {
+fn profile_command_settings_and_profiles_coexist() {
     let text = format!("{PROFILES}[profile]\nrate = 20\n");
     let settings = settings(&text, &[]).unwrap();
     assert_eq!(settings.profiles(), ["big", "small"]);
@@ -228,7 +228,7 @@ fn sdm_profile_has_settings_beside_profiles() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused() {
+fn unknown_or_invalid_profile_is_refused() {
     let known = settings(PROFILES, &[]).unwrap();
     let error = known.apply(Cli::command(), Some("none")).unwrap_err();
     assert_eq!(error.what, "profile 'none': there are: big, small");
@@ -250,7 +250,7 @@ fn what_is_no_profile_is_refused() {
 }
 
 #[test]
-fn the_sites_file_is_below_the_persons_own() {
+fn user_settings_override_site_settings() {
     let folder = std::env::temp_dir().join(format!("sdm-site-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let [site, own] = ["site.toml", "own.toml"].map(|name| folder.join(name));

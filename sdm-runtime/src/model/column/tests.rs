@@ -13,7 +13,7 @@ fn held(column: &Column) -> BTreeMap<u32, i64> {
 proptest! {
     /// After any sequence of writes and erasures, a column has at most one number for each id.
     #[test]
-    fn a_column_holds_what_a_map_would(
+    fn column_agrees_with_a_map(
         changes in prop::collection::vec(
             (0_u32..300, 0_u32..40, prop::option::weighted(0.85, prop_oneof![
                 4 => 0_i64..4, 2 => -9_000_000_000_i64..9_000_000_000, 1 => Just(i64::MIN), 1 => Just(i64::MAX)
@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn what_rises_evenly_is_one_segment() {
+fn evenly_rising_values_form_one_segment() {
     let mut column = Column::default();
     for id in 0..10_000_u32 {
         column.write(id, id, i64::from(id) + 7);
@@ -72,7 +72,7 @@ fn what_rises_evenly_is_one_segment() {
 }
 
 #[test]
-fn what_differs_is_packed() {
+fn irregular_values_are_packed() {
     let mut column = Column::default();
     let pid = |id: u32| i64::from(id.wrapping_mul(2_654_435_761) >> 10);
     for id in 0..100_000_u32 {

@@ -37,7 +37,7 @@ fn click(debugger: &mut Debugger, wanted: &str, before: usize) -> Vec<Deed> {
 }
 
 #[test]
-fn lines_frames_ranks_and_keys_are_clicked() {
+fn lines_frames_ranks_and_keys_take_clicks() {
     let check = |wanted: &str, before: usize, expect: &str| {
         let mut debugger = debugger(PLAIN, board());
         assert_eq!(
@@ -62,7 +62,7 @@ fn lines_frames_ranks_and_keys_are_clicked() {
 }
 
 #[test]
-fn the_wheel_moves_in_what_is_below_it() {
+fn wheel_scrolls_the_panel_under_the_pointer() {
     let mut debugger = debugger(PLAIN, board());
     let _ = snapshot::drawn(|frame| debugger.draw(frame), 80, 24);
     assert_eq!(used(&mut debugger, MouseEventKind::ScrollDown, 5, 5), []);
@@ -72,7 +72,7 @@ fn the_wheel_moves_in_what_is_below_it() {
 }
 
 #[test]
-fn anything_is_clicked_anywhere() {
+fn clicks_anywhere_cause_no_panic() {
     for (typed, style) in [
         ("", PLAIN),
         ("3", PLAIN),
@@ -95,7 +95,7 @@ fn anything_is_clicked_anywhere() {
 }
 
 #[test]
-fn keys_are_bound_but_at_the_prompt() {
+fn key_bindings_do_not_apply_at_the_prompt() {
     let mut debugger = debugger(PLAIN, board());
     debugger.bind(Bindings::parse(["v=n", "n=none"]).unwrap());
     let text = snapshot::drawn(|frame| debugger.draw(frame), 80, 24);
@@ -106,7 +106,7 @@ fn keys_are_bound_but_at_the_prompt() {
 }
 
 #[test]
-fn it_is_lines_of_words_one_panel_at_a_time() {
+fn linear_style_shows_one_panel_as_text_lines() {
     for (name, typed, wanted) in [
         ("debug_linear_source", "1", "line_44"),
         ("debug_linear_stacks", "2↓↓", "rank 62"),
@@ -129,7 +129,7 @@ fn it_is_lines_of_words_one_panel_at_a_time() {
 }
 
 #[test]
-fn how_old_it_is_is_said_while_tasks_move() {
+fn age_of_the_view_is_shown_while_tasks_run() {
     let mut debugger = debugger(PLAIN, board());
     let _ = debugger.take_changed();
     debugger.handle_age(10);
@@ -148,7 +148,7 @@ fn how_old_it_is_is_said_while_tasks_move() {
 }
 
 #[test]
-fn how_it_was_looked_at_is_remembered() {
+fn view_settings_are_saved_and_restored() {
     let mut debugger = debugger(PLAIN, board());
     keys(&mut debugger, "zPP");
     let mut again = Debugger::new(PLAIN, sdm_view::render::Names::ranks());
@@ -158,7 +158,7 @@ fn how_it_was_looked_at_is_remembered() {
 }
 
 #[test]
-fn pictures_of_the_guide_are_what_is_drawn() {
+fn guide_pictures_match_the_screen() {
     let mut plain = board();
     let source = [
         "static void exchange(struct rod *rod)",

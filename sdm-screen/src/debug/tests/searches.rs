@@ -7,7 +7,7 @@ fn drawn(debugger: &mut Debugger) -> String {
 }
 
 #[test]
-fn a_text_is_found_in_the_panel_that_has_the_keys() {
+fn search_finds_text_in_the_focused_panel() {
     let mut debugger = debugger(PLAIN, board());
     let deeds = keys(&mut debugger, "/LINE_7");
     assert!(drawn(&mut debugger).contains("\n/LINE_7  (Enter looks for it"));
@@ -37,7 +37,7 @@ fn a_text_is_found_in_the_panel_that_has_the_keys() {
 }
 
 #[test]
-fn what_was_printed_is_scrolled_and_stays_where_it_is_read() {
+fn output_scrolls_and_keeps_its_position() {
     let mut debugger = debugger(PLAIN, board());
     let print = |debugger: &mut Debugger, number: u32| {
         debugger.handle_printed(Printed {

@@ -45,7 +45,7 @@ fn gdb(line: &str) -> UserCommand {
 }
 
 #[test]
-fn gdbs_words_and_abbreviations_are_taken() {
+fn gdb_words_and_abbreviations_are_parsed() {
     for line in ["continue", "c", "cont", "  c  "] {
         check(line, run(Command::Continue, false));
     }
@@ -68,7 +68,7 @@ fn gdbs_words_and_abbreviations_are_taken() {
 }
 
 #[test]
-fn breakpoints_have_places_and_conditions() {
+fn breakpoints_have_locations_and_conditions() {
     let expect = |location: &str, condition: Option<&str>, temporary| {
         C::Point(Point::Break(BreakSpec {
             location: location.to_owned(),
@@ -100,7 +100,7 @@ fn breakpoints_have_places_and_conditions() {
 }
 
 #[test]
-fn looking_is_parsed() {
+fn inspection_commands_are_parsed() {
     let print = |format: &str, expression: &str| {
         C::Ask(Command::Print {
             format: format.to_owned(),
@@ -146,7 +146,7 @@ fn looking_is_parsed() {
 }
 
 #[test]
-fn what_has_a_typed_form_is_asked_so() {
+fn commands_with_a_typed_form_use_it() {
     let type_of = |expression: &str, full| {
         C::Ask(Command::TypeOf {
             expression: expression.to_owned(),
@@ -166,7 +166,7 @@ fn what_has_a_typed_form_is_asked_so() {
 }
 
 #[test]
-fn the_rest_of_gdb_is_passed_on() {
+fn other_gdb_commands_are_passed_through() {
     for (line, expect) in [
         ("gdb info line 3", "info line 3"),
         ("info registers float", "info registers float"),
@@ -184,7 +184,7 @@ fn the_rest_of_gdb_is_passed_on() {
 }
 
 #[test]
-fn the_new_words_are_parsed() {
+fn sdm_commands_are_parsed() {
     let set = |text: &str, at| SetExpr::parse(text, at).unwrap();
     check("focus 0-3", C::Focus(Some(set("0-3", 6))));
     check("focus", C::Focus(None));
@@ -222,7 +222,7 @@ fn the_new_words_are_parsed() {
 }
 
 #[test]
-fn errors_say_what_and_where() {
+fn errors_name_the_fault_and_position() {
     check_error("[0-3 print x", Some(5), "expected `,`");
     check_error("[0-3", Some(4), "expected `]`");
     check_error("defset stopped 0-3", Some(7), "a meaning of its own");
@@ -250,7 +250,7 @@ fn errors_say_what_and_where() {
 }
 
 #[test]
-fn a_command_is_spelled_out_for_the_line_that_tells_what_goes_on() {
+fn command_is_spelled_out_for_the_status_line() {
     for (line, expect) in [
         ("c", "continue"),
         (" [0-3] c & ", "continue &"),
@@ -263,7 +263,7 @@ fn a_command_is_spelled_out_for_the_line_that_tells_what_goes_on() {
 }
 
 #[test]
-fn points_are_written_as_they_were_read() {
+fn points_are_formatted_as_parsed() {
     for line in [
         "break halo.c:40",
         "break exchange if rank == 3",
@@ -312,7 +312,7 @@ fn points_are_written_as_they_were_read() {
 }
 
 #[test]
-fn running_has_all_of_gdbs_ways() {
+fn all_resuming_commands_of_gdb_are_parsed() {
     let place = "halo.c:40".to_owned();
     check("until", run(Command::Until { location: None }, false));
     let location = Some(place.clone());
@@ -335,7 +335,7 @@ fn running_has_all_of_gdbs_ways() {
 }
 
 #[test]
-fn a_trace_prints_and_goes_on() {
+fn trace_prints_and_continues() {
     let Ok(Line {
         command: C::Point(Point::Break(spec)),
         ..
@@ -357,7 +357,7 @@ fn a_trace_prints_and_goes_on() {
 }
 
 #[test]
-fn jobs_are_started_anew_with_other_arguments() {
+fn run_command_takes_new_arguments() {
     let again = |arguments: Option<&[&str]>, to_main, background| {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         C::Job(JobCommand::Run {
@@ -387,7 +387,7 @@ fn jobs_are_started_anew_with_other_arguments() {
 }
 
 #[test]
-fn gdbs_everyday_words_are_taken() {
+fn everyday_gdb_commands_are_parsed() {
     let displayed = |format: &str, expression: &str| {
         C::Display(Some(Displayed {
             format: format.to_owned(),

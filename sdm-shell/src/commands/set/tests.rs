@@ -37,7 +37,7 @@ fn session() -> Session {
 }
 
 #[test]
-fn a_set_is_taken_in_all_its_forms() {
+fn every_form_of_set_is_resolved() {
     for (text, expect) in [
         ("all", "0-7"),
         ("ALL", "0-7"),
@@ -69,7 +69,7 @@ fn a_set_is_taken_in_all_its_forms() {
 }
 
 #[test]
-fn a_thread_stands_behind_a_dot() {
+fn thread_number_follows_a_dot() {
     for (text, thread) in [
         ("3", None),
         ("3.2", Some(2)),
@@ -133,7 +133,7 @@ fn errors_point_at_the_character() {
 }
 
 #[test]
-fn names_that_mean_nothing_are_pointed_at() {
+fn unknown_set_names_are_marked() {
     for (text, at, message) in [
         ("0-3,7-9", 4, "no such ranks: 8-9 (this session has 0-7)"),
         (
@@ -150,7 +150,7 @@ fn names_that_mean_nothing_are_pointed_at() {
 }
 
 #[test]
-fn a_set_ends_where_its_place_says() {
+fn set_ends_at_its_delimiter() {
     let check = |text: &str, until, rest: &str| {
         let mut cursor = Cursor::new(text);
         SetExpr::take(&mut cursor, until).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -164,7 +164,7 @@ fn a_set_ends_where_its_place_says() {
 }
 
 #[test]
-fn hostile_sets_are_bounded() {
+fn hostile_set_expressions_are_bounded() {
     let deep = "(".repeat(100_000);
     assert!(SetExpr::parse(&deep, 0).is_err());
     let not = format!("{}3", "!".repeat(60_000));
@@ -177,12 +177,12 @@ fn hostile_sets_are_bounded() {
 
 proptest! {
     #[test]
-    fn any_text_is_a_set_or_an_error_within_it(text in "[0-9a-z@:.,!&^()\\[\\]/ *'\"\\\\-]{0,40}|.{0,40}") {
+    fn set_parser_accepts_any_text(text in "[0-9a-z@:.,!&^()\\[\\]/ *'\"\\\\-]{0,40}|.{0,40}") {
         fuzz_set_expr(text.as_bytes());
     }
 
     #[test]
-    fn operators_are_those_of_sets(a in 0_u32..256, b in 0_u32..256) {
+    fn operators_follow_set_algebra(a in 0_u32..256, b in 0_u32..256) {
         let ids = |bits: u32| (0..8).filter(|id| bits >> id & 1 == 1).collect::<Vec<u32>>();
         let text = |bits: u32| {
             let ids: Vec<_> = ids(bits).iter().map(u32::to_string).collect();

@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_told_from_assignments() {
+    fn settings_are_distinguished_from_assignments() {
         for (line, expect) in [
             ("set print pretty on", true),
             ("set $i = 3", true),

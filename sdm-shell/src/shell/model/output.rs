@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_put_together_per_task() {
+    fn lines_are_assembled_per_task() {
         check(
             &[("0", "he"), ("1", "wo"), ("0", "llo\n"), ("1", "rld\n")],
             &["0:hello", "1:world"],
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_lines_join_and_no_line_of_a_task_is_overtaken() {
+    fn equal_lines_merge_without_reordering_a_task() {
         check(
             &[("0", "a\nb\n"), ("1", "a\nb\n"), ("2", "b\na\n")],
             &["0-1:a", "0-2:b", "2:a"],
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_every_task_is_shown_at_any_cut() {
+    fn every_output_byte_is_shown_at_any_chunk_size() {
         let text = "one\ntwo two\n\nthree";
         for cut in 1..text.len() {
             let mut pushed = Vec::new();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_both_streams_is_the_end() {
+    fn output_ends_with_both_streams() {
         let mut output = Output::new();
         let all = IdSet::all_below(2);
         output.end(&all, Stream::Stdout);

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_had_ended_is_not_lost_with_its_server() {
+    fn ended_task_is_not_lost_with_its_server() {
         let all = IdSet::all_below(4);
         let mut table = TaskTable::new(&all);
         table.set(&all, TaskState::Running, None);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_is_in_one_row() {
+    fn every_task_is_in_exactly_one_row() {
         let all = IdSet::all_below(8);
         let mut table = TaskTable::new(&all);
         table.set(&all, TaskState::Stopped, None);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_run_leaves_tasks_where_they_were() {
+    fn refused_run_restores_the_task_state() {
         let all = IdSet::all_below(4);
         let mut table = TaskTable::new(&all);
         let last = Some(Happening::Notice("here".to_owned()));

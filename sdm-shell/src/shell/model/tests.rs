@@ -63,7 +63,7 @@ fn standing(model: &mut Model, now: Instant) {
 }
 
 #[test]
-fn a_run_is_reached_when_it_is_complete_and_its_stops_are_held_back_first() {
+fn run_is_reached_when_complete_and_delays_its_stops() {
     let (now, mut model) = model();
     standing(&mut model, now);
     let id = run(&mut model, 1, "0-3");
@@ -82,7 +82,7 @@ fn a_run_is_reached_when_it_is_complete_and_its_stops_are_held_back_first() {
 }
 
 #[test]
-fn hidden_ends_of_runs_change_states_and_show_nothing() {
+fn hidden_run_end_changes_states_and_shows_nothing() {
     let (now, mut model) = model();
     standing(&mut model, now);
     let id = run(&mut model, 1, "0-3");
@@ -93,7 +93,7 @@ fn hidden_ends_of_runs_change_states_and_show_nothing() {
 }
 
 #[test]
-fn of_tasks_that_are_looked_at_only_the_interrupt_is_hidden() {
+fn only_the_interrupt_of_sampled_tasks_is_hidden() {
     let (now, mut model) = model();
     standing(&mut model, now);
     let id = run(&mut model, 1, "0-3");
@@ -114,7 +114,7 @@ fn of_tasks_that_are_looked_at_only_the_interrupt_is_hidden() {
 }
 
 #[test]
-fn a_refused_run_leaves_its_tasks_where_they_were() {
+fn refused_run_leaves_tasks_stopped() {
     let (now, mut model) = model();
     standing(&mut model, now);
     let id = run(&mut model, 1, "0-3");
@@ -125,7 +125,7 @@ fn a_refused_run_leaves_its_tasks_where_they_were() {
 }
 
 #[test]
-fn a_late_answer_is_an_effect_and_names_the_command() {
+fn late_answer_names_its_command() {
     let (now, mut model) = model();
     let id = CommandId(5);
     model
@@ -147,7 +147,7 @@ fn a_late_answer_is_an_effect_and_names_the_command() {
 }
 
 #[test]
-fn a_disturbing_command_touches_the_job_and_a_question_does_not() {
+fn only_disturbing_commands_mark_the_job_as_touched() {
     let (now, mut model) = model();
     standing(&mut model, now);
     model.job.stage = Stage::Untouched;
@@ -158,7 +158,7 @@ fn a_disturbing_command_touches_the_job_and_a_question_does_not() {
 }
 
 #[test]
-fn a_job_that_has_come_to_its_end_is_not_lost_with_its_servers() {
+fn ended_job_is_not_lost_with_its_servers() {
     let (now, mut model) = model();
     let gone = || SessionEvent::Ended("server 1 on n2 is gone".to_owned());
     let launcher_ended = SessionEvent::LauncherEnded {
@@ -184,7 +184,7 @@ fn a_job_that_has_come_to_its_end_is_not_lost_with_its_servers() {
 }
 
 #[test]
-fn only_a_person_whose_job_can_be_started_anew_outlives_its_session() {
+fn only_interactive_restartable_job_survives_its_session() {
     let (now, mut model) = model();
     model.job.can_rerun = true;
     let ended = || SessionEvent::Ended("the master is gone".to_owned());
@@ -200,7 +200,7 @@ fn only_a_person_whose_job_can_be_started_anew_outlives_its_session() {
 }
 
 #[test]
-fn input_is_held_while_there_is_no_job() {
+fn input_is_queued_while_no_job_runs() {
     let (_, mut model) = model();
     model.input.own = Some(OwnInput::default());
     model.handle_control(Control::Input(b"one".to_vec()));
@@ -216,7 +216,7 @@ fn input_is_held_while_there_is_no_job() {
 }
 
 #[test]
-fn what_a_person_presses_waits_until_somebody_takes_it() {
+fn key_presses_are_queued_until_taken() {
     let (_, mut model) = model();
     for control in [Control::Suspend, Control::Warned, Control::Terminate(15)] {
         model.handle_control(control);
@@ -231,7 +231,7 @@ fn what_a_person_presses_waits_until_somebody_takes_it() {
 }
 
 #[test]
-fn another_job_keeps_what_is_the_persons() {
+fn next_job_keeps_focus_and_named_sets() {
     let (now, mut model) = model();
     model.sets.focus = set("2-3");
     model.sets.named.insert("few".to_owned(), set("3"));
@@ -246,7 +246,7 @@ fn another_job_keeps_what_is_the_persons() {
 
 /// A Ctrl-C that ended the previous wait does not interrupt the line that is typed afterwards.
 #[test]
-fn what_is_pressed_before_a_line_is_not_for_it() {
+fn ctrl_c_before_a_line_is_ignored() {
     let mut requests = Requests::default();
     requests.add_break(Break::Interrupt);
     requests.add_line(Control::Eof);

@@ -109,7 +109,7 @@ fn session() -> Responder {
 }
 
 #[test]
-fn a_diagnosis_sends_as_many_commands_to_many_tasks_as_to_few() {
+fn number_of_diagnosis_commands_is_independent_of_tasks() {
     for count in [4, 5000] {
         let lines = ["continue &", "diagnose"];
         let done = run((count, 100), Options::default(), &lines, session());
@@ -147,7 +147,7 @@ fn a_diagnosis_sends_as_many_commands_to_many_tasks_as_to_few() {
 
 /// Task 3 does not answer the second sample in this number of rounds.
 #[test]
-fn who_was_not_seen_at_each_look_is_looked_at_again_and_not_judged() {
+fn task_missing_in_a_sample_is_sampled_again_or_not_judged() {
     for (rounds, looks) in [(1, 6), (9, 9)] {
         let mut probes = 0;
         let mut answers = session();
@@ -196,7 +196,7 @@ fn with_stop(reason: StopReason, function: &'static str) -> Run {
 }
 
 #[test]
-fn who_stops_by_itself_while_it_is_looked_at_stays_there_and_is_shown() {
+fn task_stopping_during_a_diagnosis_stays_stopped() {
     let done = with_stop(StopReason::Breakpoint { number: 1 }, "exchange");
     let continued = done
         .sent
@@ -219,7 +219,7 @@ fn who_stops_by_itself_while_it_is_looked_at_stays_there_and_is_shown() {
 }
 
 #[test]
-fn an_abort_while_it_is_looked_at_is_the_verdict() {
+fn abort_during_a_diagnosis_is_the_verdict() {
     let what = "MPI_Abort".to_owned();
     let done = with_stop(StopReason::Internal { what }, "quit");
     let verdict = "rank 2: about to call MPI_Abort";

@@ -115,7 +115,7 @@ fn hang() -> Responder {
 }
 
 #[test]
-fn a_hang_on_eight_ranks() {
+fn session_with_a_hang_matches_its_golden_file() {
     check(
         "hang",
         8,
@@ -235,7 +235,7 @@ fn looks() -> Responder {
 }
 
 #[test]
-fn breakpoints_and_looks() {
+fn session_with_breakpoints_matches_its_golden_file() {
     check(
         "looks",
         8,
@@ -257,7 +257,7 @@ fn breakpoints_and_looks() {
 }
 
 #[test]
-fn a_line_that_is_no_command_ends_a_script() {
+fn invalid_line_ends_a_script() {
     check("broken", 4, &["[0-3,9] print x"], looks);
 }
 

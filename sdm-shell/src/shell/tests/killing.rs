@@ -65,7 +65,7 @@ fn said_killed(screen: &str) -> Vec<u32> {
 
 /// Rank 1's gdb has not begun to let it run when the `kill` arrives, and then refuses the run.
 #[test]
-fn a_run_that_a_kill_has_overtaken_is_no_news() {
+fn run_overtaken_by_a_kill_is_not_reported() {
     for order in orders(5) {
         let mut run_id = None;
         let shown = order.clone();
@@ -106,7 +106,7 @@ fn a_run_that_a_kill_has_overtaken_is_no_news() {
 /// A launcher ends the job and its servers when the first rank has ended. The others end before the `kill`
 /// reaches them, or their servers are lost before they answer it.
 #[test]
-fn who_has_ended_before_a_kill_could_end_it_is_told_as_ended() {
+fn task_ending_before_its_kill_is_reported_as_ended() {
     for (order, answers) in orders(3)
         .into_iter()
         .flat_map(|order| [true, false].map(|answers| (order.clone(), answers)))
@@ -158,7 +158,7 @@ fn lost(id: CommandId) -> Said {
 
 /// A task that had ended before reports why it cannot be killed.
 #[test]
-fn who_had_ended_before_a_kill_is_no_success() {
+fn kill_of_an_ended_task_fails() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Continue => {

@@ -6,7 +6,7 @@ use super::waiting::{one_runs_on, prompt};
 use crate::shell::Options;
 
 #[test]
-fn only_a_person_repeats_by_an_empty_line_and_quit_asks_once() {
+fn empty_line_repeats_and_quit_asks_only_at_the_prompt() {
     let respond = || one_runs_on(Vec::new());
     let lines = ["print x", "", "quit", "n", "quit", "detach", "never"];
     let asked = run((2, 80), prompt(), &lines, respond());
@@ -24,7 +24,7 @@ fn only_a_person_repeats_by_an_empty_line_and_quit_asks_once() {
 }
 
 #[test]
-fn a_refused_run_leaves_the_states_alone() {
+fn refused_run_keeps_the_task_states() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         _ => all(
@@ -46,7 +46,7 @@ fn a_refused_run_leaves_the_states_alone() {
 }
 
 #[test]
-fn a_breakpoint_belongs_to_its_set() {
+fn breakpoint_applies_to_its_set() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::BreakInsert(spec) if spec.location == "nowhere" => all(
@@ -102,7 +102,7 @@ fn echoes() -> Responder {
 }
 
 #[test]
-fn commands_of_ones_own_are_carried_out_for_whom_they_are_called() {
+fn user_defined_commands_run_for_their_set() {
     let lines = [
         "define both",
         "print $arg0 + $argc",

@@ -139,7 +139,7 @@ fn no_answer_is_longer_than_a_screen() {
 }
 
 #[test]
-fn what_failed_differently_everywhere_fits_too() {
+fn many_distinct_failures_fit_a_screen() {
     let run = run(
         (RANKS, 80),
         Options::default(),
@@ -151,7 +151,7 @@ fn what_failed_differently_everywhere_fits_too() {
 }
 
 #[test]
-fn more_shows_all_of_it() {
+fn more_shows_the_whole_answer() {
     let lines = ["stacks", "more", "ranks", "more"];
     let run = run((RANKS, 200), Options::default(), &lines, in_classes(500));
     let said: Vec<_> = run.screen.split("(sdm) ").collect();
@@ -174,7 +174,7 @@ fn more_shows_all_of_it() {
 
 /// The stack tree of five hundred places on a screen.
 #[test]
-fn five_hundred_places_look_like_this() {
+fn stack_tree_of_500_locations_matches_golden_file() {
     super::golden::check(
         "scale",
         RANKS,

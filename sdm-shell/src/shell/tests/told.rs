@@ -75,7 +75,7 @@ fn backtrace(shell: &mut Shell<Fake>, controls: Sender<Control>) -> Ending {
 type Deed = fn(&mut Shell<Fake>, Sender<Control>) -> Ending;
 
 #[test]
-fn a_signal_gives_its_own_code_wherever_it_comes() {
+fn termination_signal_sets_the_exit_code_in_any_wait() {
     let is_attach: fn(&Command) -> bool = |command| matches!(command, Command::Attach(_));
     let is_stacks: fn(&Command) -> bool = |command| matches!(command, Command::Stacks { .. });
     let is_backtrace: fn(&Command) -> bool = |command| matches!(command, Command::Backtrace { .. });
@@ -141,7 +141,7 @@ fn watched() -> Responder {
 }
 
 #[test]
-fn ctrl_c_is_the_end_of_an_attach_and_of_a_watch() {
+fn ctrl_c_ends_an_attach_and_a_watch() {
     let respond: Responder = Box::new(|_, _, _| vec![(10, Said::Control(Control::Interrupt))]);
     let run = act((2, 80), Options::default(), respond, |shell, _| {
         attach(shell)
@@ -164,7 +164,7 @@ fn ctrl_c_is_the_end_of_an_attach_and_of_a_watch() {
 
 /// The session ends, and detaches from the tasks that were attached before the interrupt.
 #[test]
-fn ctrl_c_is_the_end_of_an_attach_that_has_attached_to_some() {
+fn ctrl_c_ends_a_partial_attach() {
     for attached in ["1", "0-1"] {
         let respond: Responder = Box::new(|id, _, _| {
             vec![
@@ -188,7 +188,7 @@ fn ctrl_c_is_the_end_of_an_attach_that_has_attached_to_some() {
 }
 
 #[test]
-fn who_has_seen_nobody_says_nothing_of_progress() {
+fn diagnosis_without_samples_claims_no_progress() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Attach(_) => all(id, stopped(to, StopReason::Attached)),
         _ => {

@@ -49,7 +49,7 @@ pub(super) fn one_runs_on(controls: Vec<(u64, Control)>) -> Responder {
 }
 
 #[test]
-fn what_goes_on_is_shown_and_ctrl_c_stops_who_still_runs() {
+fn status_line_shows_progress_and_ctrl_c_stops_running_tasks() {
     let controls = vec![(2500, Control::Interrupt)];
     let run = run(
         (4, 100),
@@ -101,7 +101,7 @@ fn one_crashes() -> Responder {
 }
 
 #[test]
-fn a_crash_gives_a_person_the_prompt_back() {
+fn crash_returns_the_prompt() {
     let lines = ["continue", "interrupt", "quit", "y"];
     let run = run((4, 100), prompt(), &lines, one_crashes());
     assert_eq!(run.sent, ["0-3 start", "0-3 continue", "2 interrupt"]);
@@ -113,7 +113,7 @@ fn a_crash_gives_a_person_the_prompt_back() {
 }
 
 #[test]
-fn ctrl_z_gives_the_prompt_back_and_the_run_goes_on() {
+fn ctrl_z_returns_the_prompt_and_tasks_keep_running() {
     let controls = vec![(1500, Control::Suspend)];
     let lines = ["continue", "ranks", "interrupt", "quit", "y"];
     let run = run((4, 100), prompt(), &lines, one_runs_on(controls));
@@ -127,7 +127,7 @@ fn ctrl_z_gives_the_prompt_back_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_second_ctrl_c_gives_the_prompt_back() {
+fn second_ctrl_c_returns_the_prompt() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Continue => vec![
@@ -146,7 +146,7 @@ fn a_second_ctrl_c_gives_the_prompt_back() {
 }
 
 #[test]
-fn ctrl_c_during_a_question_cancels_it_and_stops_nobody() {
+fn ctrl_c_during_a_query_cancels_it_and_stops_no_task() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         _ => vec![
@@ -159,7 +159,7 @@ fn ctrl_c_during_a_question_cancels_it_and_stops_nobody() {
 }
 
 #[test]
-fn who_does_not_answer_is_named_and_a_late_answer_is_shown() {
+fn silent_task_is_named_and_its_late_answer_shown() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Evaluate { .. } | Command::Print { .. } => {
@@ -238,7 +238,7 @@ fn begun_without(lost: &str, partial: bool) -> Run {
 }
 
 #[test]
-fn a_partial_start_goes_on_without_those_who_are_lost() {
+fn partial_start_continues_without_lost_tasks() {
     let run = begun_without("0,2", true);
     assert_eq!(run.ending.code, 0, "{}", run.screen);
     assert_eq!(run.sent, ["0-2 start", "1 set_variable"]);
@@ -252,7 +252,7 @@ fn a_partial_start_goes_on_without_those_who_are_lost() {
 }
 
 #[test]
-fn a_launcher_that_ends_is_one_event() {
+fn launcher_end_is_reported_once() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Continue => {
@@ -311,7 +311,7 @@ fn a_launcher_that_ends_is_one_event() {
 
 /// A launcher may end the servers as soon as the job is over, as `srun` does.
 #[test]
-fn servers_that_end_with_a_job_that_has_ended_are_no_news() {
+fn servers_ending_with_their_job_are_not_reported() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Continue => {
@@ -344,7 +344,7 @@ fn servers_that_end_with_a_job_that_has_ended_are_no_news() {
 }
 
 #[test]
-fn a_run_is_over_when_the_output_of_who_ended_has_come() {
+fn run_ends_after_the_output_of_ended_tasks() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Continue => {
@@ -379,7 +379,7 @@ fn a_run_is_over_when_the_output_of_who_ended_has_come() {
 }
 
 #[test]
-fn a_stop_is_shown_behind_the_output_before_it_however_late_that_is() {
+fn stop_is_shown_after_its_earlier_output() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),
         Command::Continue => {
@@ -404,7 +404,7 @@ fn a_stop_is_shown_behind_the_output_before_it_however_late_that_is() {
 }
 
 #[test]
-fn a_slow_start_shows_how_far_it_is_and_who_is_slowest() {
+fn slow_start_shows_progress_and_the_slowest_task() {
     let respond: Responder = Box::new(|id, to, _| {
         let progress = |tasks: &str, phase| {
             let event = (set(tasks), Event::Progress(phase));

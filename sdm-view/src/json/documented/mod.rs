@@ -101,7 +101,7 @@ fn is_reference(word: &str) -> bool {
 }
 
 #[test]
-fn every_kind_and_each_of_its_fields_is_documented_and_written() {
+fn every_json_kind_and_field_is_documented_and_written() {
     let records = records();
     let rows = rows(chapter("Kinds"));
     let documented: BTreeSet<&str> = rows.iter().flat_map(|(names, _)| names).copied().collect();
@@ -118,7 +118,7 @@ fn every_kind_and_each_of_its_fields_is_documented_and_written() {
 }
 
 #[test]
-fn every_reason_of_a_stop_is_documented_and_written() {
+fn every_stop_reason_is_documented_and_written() {
     let text = chapter("Kinds");
     let at = text.find("`reason` of a stop").expect("a paragraph");
     let stops = &records()["stop"];
@@ -166,7 +166,7 @@ fn every_answer_is_documented_and_written() {
 }
 
 #[test]
-fn every_field_of_a_report_is_documented_and_written() {
+fn every_report_field_is_documented_and_written() {
     let report = Report::of_no_session(Vec::new(), 124, "given up".to_owned());
     let written: Value = serde_json::from_str(&crate::report::json(&report)).expect("JSON");
     let documented = rows(chapter("`report.json`"));

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_a_client_that_does_not_read() {
+    fn output_for_unread_client_is_buffered_up_to_a_bound() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (to, told) = channel();
         let outlet = Outlet::new(ours, move || to.send(()).unwrap()).unwrap();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_who_is_gone() {
+    fn output_for_disconnected_client_is_discarded() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         let outlet = Outlet::new(ours, || {}).unwrap();

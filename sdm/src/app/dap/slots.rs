@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sender_waits_for_what_it_has_said() {
+    fn sender_blocks_when_all_slots_are_taken() {
         let slots = Slots::default();
         let mut held: Vec<Slot> = (0..PIECES_MAX).map(|_| slots.take()).collect();
         let (to, taken) = channel();

@@ -4,13 +4,13 @@
 use super::*;
 
 #[test]
-fn colours_are_taken_out_of_text() {
+fn colour_sequences_are_removed() {
     assert_eq!(uncoloured("\x1b[1mrank 3\x1b[0m: x\n"), "rank 3: x\n");
     assert_eq!(uncoloured("a\x1b[3"), "a");
 }
 
 #[test]
-fn of_what_was_missed_the_last_lines_are_kept() {
+fn last_lines_printed_behind_the_screen_are_kept() {
     let full = Full::new(&LookArgs::default()).unwrap();
     assert!(!full.say("before\n"));
     full.lock().on = true;
@@ -24,7 +24,7 @@ fn of_what_was_missed_the_last_lines_are_kept() {
 }
 
 #[test]
-fn a_line_is_asked_for_where_the_terminal_is() {
+fn line_is_read_by_the_screen_or_the_prompt() {
     let full = Full::new(&LookArgs::default()).unwrap();
     let asked = ("(sdm) ".to_owned(), false);
     assert_eq!(full.ask(asked.clone()), Some(asked.clone()));

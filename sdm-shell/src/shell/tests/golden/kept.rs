@@ -91,7 +91,7 @@ session ended: `display nothing` failed (-c 19)
 ";
 
 #[test]
-fn source_displays_and_what_is_kept() {
+fn source_displays_and_saved_commands_match_golden_file() {
     let file = std::env::temp_dir().join(format!("sdm-save-{}", std::process::id()));
     let (save, load) = (
         format!("save {}", file.display()),

@@ -83,7 +83,7 @@ fn values() -> Responder {
 }
 
 #[test]
-fn sets_and_values() {
+fn sets_and_values_match_their_golden_file() {
     check(
         "values",
         8,
