@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_taken_out() {
+    fn only_variable_text_is_normalised() {
         let place = Place::new();
         let path = place.path().display();
         let text = format!("{path}/a 0x55554321 0x1f (12 s) (4) pid 77, 3 s");

@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_seen() {
+    fn differing_output_is_detected() {
         assert!(is_like("a\n...\nd\n", "a\nb\nc\nd\n"));
         assert!(!is_like("a\n...\nd\n", "a\nb\n"));
         assert!(is_like("rank 3 (0x55ab, 1.5 s)\n", "rank 3 (0x77, 22 s)\n"));

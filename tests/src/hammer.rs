@@ -193,7 +193,7 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
-    fn the_seeds_are_what_they_stand_for() {
+    fn fuzz_seeds_decode_to_their_messages() {
         for message in messages() {
             let bytes = framed(&message);
             let read = frame::decode(&Bytes::from(bytes).slice(HEADER_BYTES..));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_law_is_found() {
+    fn broken_law_is_detected() {
         let target = Target {
             name: "planted",
             run: |bytes| assert!(!bytes.starts_with(b"\x01\x80")),

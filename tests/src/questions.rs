@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_asked_once() {
+    fn repeated_query_is_refused() {
         assert!(is_refused(&["stacks", "print x", "stacks"]));
         assert!(is_refused(&["[1] bt", "wait 0-3 20", "# waited", "[1] bt"]));
         let pair = ["continue &", "interrupt"];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_asks_each_question_once() {
+    fn repeated_query_on_a_command_line_is_refused() {
         let refused = |words: &[&str]| {
             let mut command = Command::new("sdm");
             command.args(words);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_lets_it_be_asked_again() {
+    fn query_is_allowed_again_after_a_change() {
         assert!(!is_refused(&[
             "continue &",
             "print x",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_lets_it_be_asked_once_more() {
+    fn query_is_allowed_once_more_with_a_reason() {
         let mut questions = Questions::default();
         questions.enter("stacks");
         questions.ask_again("a test of this file");

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_lacks_something_is_found() {
+    fn incomplete_dap_message_is_detected() {
         let mut schema = Schema::read();
         let event =
             json!({"seq": 1, "type": "event", "event": "stopped", "body": {"reason": "step"}});

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_late_joins_what_came_before() {
+    fn late_answers_join_earlier_ones() {
         check(
             "(sdm) detach\n[1] going\nrank 1: exited with code 5\n[2] going\nrank 2: exited with code 5\n",
             "(sdm) detach\n[1-2] going\nranks 1-2 (2): exited with code 5\n",
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_task_is_overtaken() {
+    fn lines_of_a_task_keep_their_order() {
         check("[0] a\n[0] a\n[1] a\n[1] a\n", "[0-1] a\n[0-1] a\n");
         check("[0] a\n[1] b\n[1] a\n", "[0] a\n[1] b\n[1] a\n");
         check(
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_line_are_one() {
+    fn parts_of_a_line_are_joined() {
         let mut begun = String::new();
         let lines = ["a", "b\\", "c\\", "d", "e"];
         let lines: Vec<_> = lines
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_apart_is_known_of_all() {
+    fn separate_messages_cover_all_ranks() {
         let screen = "ranks 0,2 (2): exited normally\n[1] exited\nrank 1: running on\n";
         let ended = |screen: &str| all_told(screen, "exited").to_string();
         assert_eq!(ended(screen), "0,2");
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_has_printed_is_whole() {
+    fn output_of_a_task_is_complete() {
         let screen = "[0-1] a\n[1] b\\\n[0] c\n[1 err] d\nrank 1: e\n[1] f\n";
         assert_eq!(printed_by(screen, TaskId(1)), ["a", "bf"]);
         assert_eq!(printed_by(screen, TaskId(0)), ["a", "c"]);
     }
 
     #[test]
-    fn answers_are_whole_as_they_are() {
+    fn complete_answers_are_unchanged() {
         let apart = "(sdm) print 1\nrank 0: 1\nrank 1: 1\n";
         check(apart, apart);
         let apart = "(sdm) continue\nrank 0: finished\nValue returned: 1\nrank 1: finished\nValue returned: 2\n";

@@ -235,7 +235,7 @@ fn imports(folder: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn crates_import_only_what_they_may() {
+fn crates_import_only_allowed_crates() {
     for (name, allowed) in ARROWS {
         for import in imports(name) {
             assert!(
@@ -248,7 +248,7 @@ fn crates_import_only_what_they_may() {
 
 /// Crates that are programs are not imported; tests and benches start them.
 #[test]
-fn nobody_imports_a_program() {
+fn no_crate_imports_a_program() {
     const PROGRAMS: &[&str] = &["sdm", "sdm-master", "sdm-server"];
     for name in ARROWS.iter().map(|(name, _)| name).chain(LEAVES) {
         for program in PROGRAMS {
@@ -278,7 +278,7 @@ fn every_member_is_in_the_table() {
 }
 
 #[test]
-fn the_table_can_fail() {
+fn import_check_detects_violations() {
     assert!(imports("sdm-server").contains("sdm-backend-gdbmi"));
     assert!(!imports("sdm-core").contains("sdm-debug"));
 }

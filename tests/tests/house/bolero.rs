@@ -23,7 +23,7 @@ macro_rules! targets {
         })*
 
         #[test]
-        fn every_decoder_is_one() {
+        fn every_decoder_has_a_bolero_target() {
             let mut here = vec![$($name),*];
             let mut there: Vec<_> = targets().iter().map(|target| target.name).collect();
             here.sort_unstable();

@@ -427,7 +427,7 @@ fn all() -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn circles_of_modules_are_known() {
+fn module_cycles_are_listed() {
     let found = all();
     let known = CIRCLES.iter();
     let known: BTreeSet<(String, String)> = known
@@ -446,7 +446,7 @@ fn circles_of_modules_are_known() {
 }
 
 #[test]
-fn a_circle_is_seen() {
+fn module_cycle_is_detected() {
     let module = |name: &str| -> Module { split(name).collect() };
     let texts = [
         ("", "mod a;\nmod b;\nmod c;\npub use a::A;\nuse b::B;\n"),

@@ -149,7 +149,7 @@ fn module_tests(cited: &str, sources: &[PathBuf]) -> Option<bool> {
 }
 
 #[test]
-fn documents_cite_what_is_there() {
+fn documents_cite_existing_files_and_tests() {
     let sources = sources();
     let mut cited = 0;
     let mut wrongs = Vec::new();
@@ -166,7 +166,7 @@ fn documents_cite_what_is_there() {
 
 /// Every invariant names something that proves it.
 #[test]
-fn every_invariant_has_its_proof() {
+fn every_invariant_cites_a_test() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");
     let invariants = text.split("## Invariants").nth(1).expect("a chapter");
     let invariants = invariants.split("\n## ").next().expect("its end");
@@ -189,7 +189,7 @@ fn every_invariant_has_its_proof() {
 }
 
 #[test]
-fn what_is_not_there_is_found() {
+fn missing_citation_is_detected() {
     let sources = sources();
     for cited in [
         "sdm-core/src/no_such.rs",

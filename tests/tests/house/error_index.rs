@@ -10,7 +10,7 @@ const OTHERS: [&str; 4] = ["tests", "benches", "sdm-sim", "sdm-xstate"];
 const ATTRIBUTE: &str = "#[error(";
 
 #[test]
-fn every_text_has_a_cause_and_a_remedy() {
+fn every_error_text_has_a_cause_and_a_remedy() {
     let page = sources::root().join("docs/errors.md");
     let page = std::fs::read_to_string(page).expect("it is there");
     let mut listed = BTreeSet::new();
@@ -93,7 +93,7 @@ fn words_of(text: &str) -> String {
 }
 
 #[test]
-fn texts_are_read_as_the_compiler_reads_them() {
+fn error_texts_are_parsed_as_by_the_compiler() {
     let source = "#[error(\"a {b} cannot\")]\n#[error(\n \"it \\\n   says \\\"no\\\"\", x)]\n#[error(transparent)]\n#[error(\"{0}: {1}\")]";
     assert_eq!(texts(source), ["a {b} cannot", "it says \"no\""]);
 }

@@ -6,7 +6,7 @@ use crate::sources;
 const TEXT: &str = ", String>";
 
 #[test]
-fn no_error_is_a_text() {
+fn no_error_type_is_a_string() {
     let mut found = Vec::new();
     let all = sources::all();
     // The shared code of tests may report errors as text.
@@ -33,7 +33,7 @@ fn ends_so(arguments: &str, text: &str) -> bool {
 }
 
 #[test]
-fn texts_are_told_from_types() {
+fn string_errors_are_distinguished_from_types() {
     for (line, expect) in [
         ("Vec<u8>, String> {", true),
         ("(A, B), String>", true),

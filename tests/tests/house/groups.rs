@@ -121,7 +121,7 @@ fn configured() -> Vec<(Vec<Term>, Option<String>)> {
 }
 
 #[test]
-fn files_declare_the_group_in_which_they_run() {
+fn files_declare_their_test_group() {
     let configured = configured();
     let mut wrong = BTreeSet::new();
     for (module, declared) in declared() {
@@ -155,7 +155,7 @@ fn filters_name_modules_that_exist() {
 }
 
 #[test]
-fn a_filter_is_read_as_the_runner_reads_it() {
+fn filter_is_parsed_as_by_nextest() {
     let terms = Term::all("binary(a) | (binary(b) & test(/^(c|d_[a-z]+)::/))");
     let module = |program: &str, name: &str| (program.to_owned(), name.to_owned());
     let holds = |program, name| {

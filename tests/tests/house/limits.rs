@@ -174,7 +174,7 @@ fn large(sizes: &BTreeMap<(&str, &str), Size>) -> Vec<(String, String)> {
 }
 
 #[test]
-fn files_and_types_are_small_or_say_why_not() {
+fn large_files_and_types_give_a_reason() {
     let sources = sources::all();
     let is_long = |source: &&Source| source.text.lines().count() > LINES_MAX;
     let long: Vec<&Source> = sources.iter().filter(is_long).collect();
@@ -217,7 +217,7 @@ fn lines_of_code(sources: &[Source]) -> BTreeMap<&str, usize> {
 }
 
 #[test]
-fn no_crate_has_more_than_a_tenth_of_the_code() {
+fn no_crate_exceeds_a_tenth_of_the_code() {
     let sources = sources::all();
     let lines = lines_of_code(&sources);
     let all: usize = lines.values().sum();
@@ -232,7 +232,7 @@ fn no_crate_has_more_than_a_tenth_of_the_code() {
 }
 
 #[test]
-fn a_crate_has_one_type_of_a_name() {
+fn type_names_are_unique_in_a_crate() {
     let sources = sources::all();
     let mut places: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for source in sources.iter().filter(|source| !source.is_test) {
@@ -252,7 +252,7 @@ fn a_crate_has_one_type_of_a_name() {
 }
 
 #[test]
-fn what_is_large_is_seen() {
+fn large_items_are_detected() {
     let source = |text: String| Source {
         member: "it".to_owned(),
         path: "it/src/lib.rs".to_owned(),

@@ -60,7 +60,7 @@ impl Drop for Machine {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "it is one table")]
-fn a_newcomer_is_told_what_to_install() {
+fn missing_packages_are_named_to_a_newcomer() {
     let rust = [
         ("cargo", ""),
         ("rustc", "echo 'rustc 1.95.0 (abc 2026-01-01)'"),

@@ -40,7 +40,7 @@ fn fault(text: &str, expect: ways::Expect) -> Option<String> {
 }
 
 #[test]
-fn kept_observations_have_their_verdicts() {
+fn recorded_observations_have_their_verdicts() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut faults = Vec::new();
     let mut count = 0;
@@ -91,7 +91,7 @@ fn kept_observations_have_their_verdicts() {
 /// `sdm diagnose --replay` shows the recorded verdict, with the exit code of its step, and names the fault of a
 /// malformed file.
 #[test]
-fn replay_shows_the_kept_verdict() {
+fn replay_shows_the_recorded_verdict() {
     let place = Place::new();
     let replay = |path: &Path| {
         Sdm::new(&place, "diagnose")

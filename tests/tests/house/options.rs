@@ -107,7 +107,7 @@ fn verbs(text: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn documents_show_options_and_commands_that_exist() {
+fn documents_show_existing_options_and_commands() {
     let place = Place::new();
     let _done = Sdm::new(&place, "man").args(["pages"]).finish().code(0);
     let mut pages = String::new();
@@ -147,7 +147,7 @@ fn documents_show_options_and_commands_that_exist() {
 }
 
 #[test]
-fn options_and_commands_are_found() {
+fn options_and_commands_are_extracted_from_text() {
     let text =
         "a--b `--hang-timeout 5`, --pmix=on; -- ./a --\n    sdm run -n 4\n$ sdm ps\n`sdm --help`";
     assert_eq!(

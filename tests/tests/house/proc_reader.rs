@@ -41,7 +41,7 @@ const PATHS: [&str; 4] = [
 ];
 
 #[test]
-fn nobody_else_reads_files_of_proc() {
+fn only_listed_modules_read_proc_files() {
     let mut found = Vec::new();
     let mut used = vec![false; EXCEPTIONS.len()];
     let all = sources::all();

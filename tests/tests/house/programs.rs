@@ -50,7 +50,7 @@ const SCRIPTS: [&str; 3] = [
 ];
 
 #[test]
-fn nobody_else_starts_a_program() {
+fn only_listed_modules_start_programs() {
     let mut found = Vec::new();
     let mut used = vec![false; EXCEPTIONS.len()];
     let all = sources::all();
@@ -84,7 +84,7 @@ fn nobody_else_starts_a_program() {
 }
 
 #[test]
-fn scripts_of_ours_set_path_before_they_use_a_tool() {
+fn scripts_set_path_before_using_tools() {
     const TOOLS: [&str; 12] = [
         "cat", "chmod", "find", "grep", "head", "hostname", "mkfifo", "mktemp", "rm", "sed",
         "tail", "tr",

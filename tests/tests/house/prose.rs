@@ -196,7 +196,7 @@ fn paragraphs_and_sentences_are_short() {
 }
 
 #[test]
-fn documents_have_their_bounds() {
+fn documents_are_within_their_length() {
     let count = words(&read("ARCHITECTURE.md"));
     assert!(
         count <= ARCHITECTURE_WORDS_MAX,
@@ -220,7 +220,7 @@ fn documents_have_their_bounds() {
 
 /// Every decision is short, has the four headings, and is in both indexes by its title.
 #[test]
-fn decisions_have_one_form() {
+fn decisions_have_a_common_form() {
     let index = read("docs/adr/README.md");
     let summary = read("docs/SUMMARY.md");
     let decisions = decisions();
@@ -325,7 +325,7 @@ fn links_lead_to_files_and_headings() {
 }
 
 #[test]
-fn long_prose_is_seen() {
+fn long_prose_is_detected() {
     let text = "# Head\n\nOne two\nthree. Four: five; six `a b c` [seven](x/y.md) eight.\n\n    code that is long\n\
                 ```\nmore. code\n```\n- a point\n  of two lines\n12. a number\n| a cell | b. c |\n";
     let found = paragraphs(text);

@@ -47,7 +47,7 @@ fn listed() -> Vec<(String, String)> {
 }
 
 #[test]
-fn questions_asked_again_are_listed_and_become_fewer() {
+fn repeated_queries_are_listed_and_limited() {
     assert_eq!(called(), listed(), "the code, and tests/ask-again.md");
     assert!(
         listed().len() <= AGAIN_MAX,

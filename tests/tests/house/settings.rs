@@ -8,7 +8,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
 #[test]
-fn settings_reach_a_session_and_say_where_they_come_from() {
+fn settings_reach_a_session_and_show_their_origin() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let file = place.path().join("config.toml");
@@ -53,7 +53,7 @@ fn settings_reach_a_session_and_say_where_they_come_from() {
 }
 
 #[test]
-fn completions_and_manual_pages_come_from_the_definition() {
+fn completions_and_manual_pages_match_the_definition() {
     let place = Place::new();
     let done = Sdm::new(&place, "completions")
         .args(["bash"])

@@ -110,7 +110,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn what_a_panic_says_is_escaped() {
+fn panic_messages_are_escaped() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for program in ["sdm", "sdm-server", "sdm-master"] {
         let main = root.join(program).join("src/main.rs");
@@ -122,14 +122,14 @@ fn what_a_panic_says_is_escaped() {
 }
 
 #[test]
-fn nothing_goes_around_the_sink() {
+fn all_output_passes_the_escaping_sink() {
     let line = "fn a() {\n    eprintln!(\"x\");\n}\n";
     assert_eq!(lines_with(line, &WAYS_AROUND).len(), 1);
     hold(&WAYS_AROUND, &ALLOWED);
 }
 
 #[test]
-fn no_name_is_shown_as_it_is() {
+fn names_are_shown_only_escaped() {
     hold(&RAW_NAMES, &ALLOWED_RAW);
 }
 

@@ -25,7 +25,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn a_test_of_launchers_sees_only_its_own() {
+fn launcher_test_sees_only_its_own_files() {
     let place = Place::new();
     let shared = Path::new("/dev/shm").join(place.mark());
     std::fs::write(&shared, "").expect("a file in shared memory");
@@ -57,7 +57,7 @@ fn a_test_of_launchers_sees_only_its_own() {
 }
 
 #[test]
-fn a_process_that_a_test_leaves_fails_it_by_name() {
+fn leftover_process_fails_its_test_by_name() {
     let check = |name: &str| {
         let place = Place::new();
         let output = supervised(

@@ -139,7 +139,7 @@ fn glossary_is_made_from_the_vocabulary() {
 }
 
 #[test]
-fn fewer_files_are_called_by_vague_words() {
+fn vague_file_names_do_not_increase() {
     let all = sources::all();
     let vague: Vec<&str> = all
         .iter()

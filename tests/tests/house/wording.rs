@@ -110,7 +110,7 @@ fn wording_becomes_no_worse() {
 }
 
 #[test]
-fn wording_is_seen() {
+fn wording_faults_are_detected() {
     let text = "//! What is here.\n//! Where it is.\n\n/// A thing.\n/// Who made it.\nfn a() {}\n    /// Whom it is for.\n";
     let begun: Vec<&str> = openings(text).collect();
     assert_eq!(begun, ["What is here.", "A thing.", "Whom it is for."]);

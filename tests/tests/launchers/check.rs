@@ -102,7 +102,7 @@ fn errors(place: &Place, done: &Done) -> Vec<(String, String)> {
 }
 
 #[test]
-fn each_error_is_told_at_its_line() {
+fn each_mpi_error_is_reported_at_its_line() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let program = place.compile("mpi_errors", compiler);
@@ -143,7 +143,7 @@ fn each_error_is_told_at_its_line() {
 }
 
 #[test]
-fn collective_calls_that_differ_are_told_with_both_sets() {
+fn mismatched_collectives_are_reported_with_both_sets() {
     let names = [
         "wrong_root",
         "wrong_operator",
@@ -237,7 +237,7 @@ fn collective_calls_that_differ_are_told_with_both_sets() {
 }
 
 #[test]
-fn right_programs_are_left_alone() {
+fn correct_programs_cause_no_report() {
     let names = [
         "right_requests",
         "right_columns",
@@ -259,7 +259,7 @@ fn right_programs_are_left_alone() {
 }
 
 #[test]
-fn an_error_stops_its_ranks_and_they_go_on() {
+fn mpi_error_stops_its_ranks_and_they_continue() {
     let place = Place::new();
     let program = place.compile("mpi_errors", Compiler::OpenMpi);
     let done = checked(&place, "mpirun", 2, &["--check"])
@@ -281,7 +281,7 @@ fn an_error_stops_its_ranks_and_they_go_on() {
 }
 
 #[test]
-fn a_deadlock_behind_buffers_shows_where_sends_are_strict() {
+fn strict_sends_reveal_a_deadlock_hidden_by_buffering() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let program = place.compile("mpi_errors", compiler);
@@ -304,7 +304,7 @@ fn a_deadlock_behind_buffers_shows_where_sends_are_strict() {
 }
 
 #[test]
-fn what_is_suppressed_is_not_told() {
+fn suppressed_errors_are_not_reported() {
     let place = Place::new();
     let program = place.compile("mpi_errors", Compiler::Mpich);
     let rules = format!(
@@ -359,7 +359,7 @@ fn fortran_is_checked_by_both_modules() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_said() {
+fn unsupported_check_is_refused_with_a_reason() {
     let place = Place::new();
     let program = place.compile("loop", Compiler::C);
     let refused = |how: &[&str]| {

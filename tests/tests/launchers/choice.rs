@@ -22,7 +22,7 @@ fn run(place: &Place, launcher: &[&str], program: &Path, args: &[&str]) -> Done 
 }
 
 #[test]
-fn a_fortran_program_is_started_by_its_own_mpi() {
+fn fortran_program_is_started_by_its_own_mpi() {
     for (compiler, launcher, by) in [
         (
             Compiler::FortranOpenMpi,
@@ -51,7 +51,7 @@ fn a_fortran_program_is_started_by_its_own_mpi() {
 }
 
 #[test]
-fn a_launcher_of_another_mpi_is_warned_of() {
+fn launcher_of_another_mpi_causes_a_warning() {
     for (compiler, launcher, fits) in [
         (Compiler::FortranOpenMpi, "mpiexec", "mpirun"),
         (Compiler::FortranMpich, "mpirun", "mpiexec"),
@@ -75,7 +75,7 @@ fn a_launcher_of_another_mpi_is_warned_of() {
 
 /// No file shows that a Python script calls MPI.
 #[test]
-fn ranks_that_are_each_alone_are_an_error_by_name() {
+fn isolated_ranks_are_reported_as_an_error() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_alone.py");
     let script = script.to_str().expect("a path of text");
     let python = Path::new("/usr/bin/python3");

@@ -9,7 +9,7 @@ use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
 #[test]
-fn a_hanging_job_is_two_threads_and_a_step_says_who_does_not_arrive() {
+fn hanging_job_is_two_threads_and_step_names_missing_ranks() {
     let place = Place::new();
     for (launcher, compiler, options) in [
         ("mpirun", Compiler::OpenMpi, &["--oversubscribe"][..]),
@@ -140,7 +140,7 @@ fn mpi_abort_is_an_exception_that_can_be_switched_off() {
 }
 
 #[test]
-fn programs_that_a_program_starts_become_threads() {
+fn spawned_programs_become_threads() {
     let place = Place::new();
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     let mut editor = Editor::new(&place);
@@ -175,7 +175,7 @@ fn programs_that_a_program_starts_become_threads() {
 }
 
 #[test]
-fn a_job_of_mpirun_is_attached_to_by_its_pid_and_runs_on() {
+fn job_is_attached_by_mpirun_pid_and_continues() {
     let place = Place::new();
     let folder = Folder::new("editor");
     let program = folder.compile(Compiler::OpenMpi, "mpi_held");
@@ -216,7 +216,7 @@ fn a_job_of_mpirun_is_attached_to_by_its_pid_and_runs_on() {
 
 /// A step of one class into a sum over all ranks waits for the ranks that do not run, and reports them.
 #[test]
-fn a_step_of_one_class_says_whom_it_waits_for() {
+fn step_of_one_class_names_the_ranks_it_waits_for() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let mut editor = Editor::new(&place);

@@ -9,7 +9,7 @@ const LAUNCHERS: [(&str, Compiler); 2] =
     [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)];
 
 #[test]
-fn what_address_sanitizer_finds_is_one_stop_of_all_that_do_it() {
+fn address_sanitizer_error_is_one_stop_of_its_ranks() {
     let line = Place::line("mpi_memory.c", "sum += cells[i]");
     let said = format!(
         "AddressSanitizer: heap-buffer-overflow, read of 8 bytes, add_up () at mpi_memory.c:{line}"
@@ -37,7 +37,7 @@ fn what_address_sanitizer_finds_is_one_stop_of_all_that_do_it() {
 }
 
 #[test]
-fn a_batch_ends_at_what_is_found_and_reports_it() {
+fn batch_ends_at_a_finding_and_reports_it() {
     let place = Place::new();
     let options = ["-g", "-fsanitize=undefined"];
     let program = place.compile_with("mpi_memory", Compiler::OpenMpi, &options);
@@ -69,7 +69,7 @@ fn a_batch_ends_at_what_is_found_and_reports_it() {
 /// LeakSanitizer checks at the process's end, when launchers believe that it has ended; MPI's own leaks are the
 /// same in all ranks.
 #[test]
-fn leaks_are_one_stop_of_those_who_lose_the_same() {
+fn equal_leaks_are_one_stop_of_their_ranks() {
     let place = Place::new();
     let options = ["-g", "-fsanitize=leak"];
     let program = place.compile_with("mpi_memory", Compiler::Mpich, &options);
@@ -92,7 +92,7 @@ fn leaks_are_one_stop_of_those_who_lose_the_same() {
 }
 
 #[test]
-fn races_are_one_stop_of_all_that_have_them() {
+fn races_are_one_stop_of_their_ranks() {
     let place = Place::new();
     let options = ["-g", "-pthread", "-fsanitize=thread"];
     let program = place.compile_with("mpi_memory", Compiler::OpenMpi, &options);
@@ -115,7 +115,7 @@ fn races_are_one_stop_of_all_that_have_them() {
 }
 
 #[test]
-fn programs_read_it_in_records() {
+fn json_records_contain_the_finding() {
     let place = Place::new();
     let options = ["-g", "-fsanitize=address"];
     let program = place.compile_with("mpi_memory", Compiler::OpenMpi, &options);
@@ -140,7 +140,7 @@ fn programs_read_it_in_records() {
 
 /// Valgrind runs ranks that were not built for it; errors in MPI's own libraries stop no rank.
 #[test]
-fn what_memcheck_finds_is_one_stop_of_all_that_do_it() {
+fn memcheck_error_is_one_stop_of_its_ranks() {
     let line = Place::line("mpi_memory.c", "sum += cells[i]");
     let said = format!("Memcheck: Invalid read of size 8, add_up () at mpi_memory.c:{line}");
     for (launcher, compiler) in LAUNCHERS {
@@ -162,7 +162,7 @@ fn what_memcheck_finds_is_one_stop_of_all_that_do_it() {
 }
 
 #[test]
-fn what_ranks_lose_under_memcheck_is_in_the_report() {
+fn memcheck_leaks_are_in_the_report() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let program = place.compile("mpi_memory", compiler);
@@ -190,7 +190,7 @@ fn what_ranks_lose_under_memcheck_is_in_the_report() {
 
 /// A crash handler of MPI's or of Fortran's reports a crash and continues. The stop must come before the report.
 #[test]
-fn a_crash_is_shown_before_a_runtime_tells_of_it() {
+fn crash_is_shown_before_the_runtime_reports_it() {
     for (name, compiler, launcher, count) in [
         ("mpi_crash", Compiler::OpenMpi, "mpirun", 2),
         ("crash", Compiler::Fortran, "local", 1),

@@ -13,7 +13,7 @@ const LAUNCHERS: [(&str, Compiler); 2] =
     [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)];
 
 #[test]
-fn four_ranks_add_up_while_they_are_debugged() {
+fn four_ranks_are_debugged_while_they_add_up() {
     let line = |text| Place::line("mpi_sum.c", text);
     let (begins, sums) = (line("int sum = 0"), line("MPI_Allreduce"));
     let (calls, prints) = (line("sum = add_up"), line("printf"));
@@ -84,7 +84,7 @@ fn start<'a>(place: &'a Place, how: &str, (launcher, compiler): (&str, Compiler)
 }
 
 #[test]
-fn a_rank_that_leaves_before_finalize_is_held_and_said() {
+fn exit_before_finalize_stops_the_rank_and_is_reported() {
     for launcher in LAUNCHERS {
         let place = Place::new();
         let mut sdm = start(&place, "exit", launcher);
@@ -104,7 +104,7 @@ fn a_rank_that_leaves_before_finalize_is_held_and_said() {
 }
 
 #[test]
-fn a_rank_that_crashes_is_held_while_the_others_wait() {
+fn crashed_rank_is_stopped_while_the_others_wait() {
     let place = Place::new();
     let mut sdm = start(&place, "segv", LAUNCHERS[0]);
     let line = Place::line("mpi_ends.c", "*(volatile int *)0");
@@ -129,7 +129,7 @@ fn a_rank_that_crashes_is_held_while_the_others_wait() {
 }
 
 #[test]
-fn an_abort_is_held_and_then_ends_the_job() {
+fn mpi_abort_stops_its_rank_and_then_ends_the_job() {
     for launcher in LAUNCHERS {
         let place = Place::new();
         let mut sdm = start(&place, "abort", launcher);
@@ -172,7 +172,7 @@ fn an_abort_is_held_and_then_ends_the_job() {
 /// The launcher itself forwards the ranks' output and input: nothing is merged, and the launcher's options set the
 /// format.
 #[test]
-fn the_launcher_carries_what_ranks_print_and_read() {
+fn launcher_forwards_output_and_input_of_ranks() {
     let place = Place::new();
     let work = place.compile("work", Compiler::OpenMpi);
     let input = place.path().join("input");
@@ -225,7 +225,7 @@ fn the_launcher_carries_what_ranks_print_and_read() {
 
 /// One gdb for all; Open MPI 4 holds them in `MPI_Init`.
 #[test]
-fn mpirun_holds_its_ranks_until_they_are_attached_to() {
+fn mpirun_holds_its_ranks_until_attach() {
     let place = Place::new();
     let sdm = |count| Sdm::run(&place, count).args(["--launcher", "mpirun", "--control", "mpir"]);
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
@@ -250,7 +250,7 @@ fn mpirun_holds_its_ranks_until_they_are_attached_to() {
 
 /// A shell that becomes an MPI program has no MPI before: its MPI calls are not counted from the beginning.
 #[test]
-fn a_shell_that_has_become_an_mpi_program_does_not_leave_before_its_end() {
+fn shell_that_executes_an_mpi_program_ends_normally() {
     let place = Place::new();
     let held = place.compile("mpi_held", Compiler::Mpich);
     let go = place.path().join("go");

@@ -53,7 +53,7 @@ fn four_ranks_are_launched() {
 
 /// One gdb for all, before their first instruction.
 #[test]
-fn prterun_holds_its_ranks_until_they_are_attached_to() {
+fn prterun_holds_its_ranks_until_attach() {
     let Some(folder) = parts::openmpi5() else {
         return;
     };
@@ -120,7 +120,7 @@ fn held_job(mpi: &Path, folder: &Folder, program: &Path) -> HeldJob {
 }
 
 #[test]
-fn a_hung_job_is_attached_to_and_left_as_it_was() {
+fn hung_job_is_attached_and_left_unchanged() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -206,7 +206,7 @@ exec sleep 1000
 "#;
 
 #[test]
-fn a_launcher_that_outlives_its_job_is_ended() {
+fn launcher_that_outlives_its_job_is_ended() {
     let place = Place::new();
     let mpirun = place.path().join("mpirun");
     std::fs::write(&mpirun, NEVER_ENDS).expect("a file");
@@ -224,7 +224,7 @@ fn a_launcher_that_outlives_its_job_is_ended() {
 
 /// `prterun` does not survive a tool that hangs up before it has all replies to its connection message.
 #[test]
-fn a_job_survives_a_helper_that_is_killed_while_it_connects() {
+fn job_survives_a_helper_killed_while_connecting() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };

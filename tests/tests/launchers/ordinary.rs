@@ -34,7 +34,7 @@ fn a_program_runs_reads_and_prints_under_every_launcher() {
 }
 
 #[test]
-fn what_started_it_carries_what_it_reads_and_prints() {
+fn launcher_forwards_input_and_output() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let streams = place.compile("streams", compiler);
@@ -54,7 +54,7 @@ fn what_started_it_carries_what_it_reads_and_prints() {
 }
 
 #[test]
-fn a_job_that_its_launcher_holds_is_debugged() {
+fn job_held_by_its_launcher_is_debugged() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let options = ["--launcher", "mpirun", "--control", "mpir"];

@@ -59,7 +59,7 @@ pub(super) fn assert_no_folder(place: &Place) {
 
 /// The output is the same as under mpirun.
 #[test]
-fn ranks_are_one_job_without_mpirun() {
+fn ranks_form_one_job_without_mpirun() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     for count in [1, 4, 16] {
@@ -130,7 +130,7 @@ fn ranks_meet(place: &Place, compiler: Compiler) {
 
 /// The linked library shows the program's MPI, also where the program uses no symbol but `MPI_Init`.
 #[test]
-fn a_program_without_handles_is_open_mpis_too() {
+fn program_without_mpi_handles_runs_under_open_mpi() {
     let place = Place::new();
     let bare = place.compile("mpi_bare", Compiler::OpenMpi);
     let done = local(&place, 2)
@@ -147,12 +147,12 @@ fn a_program_without_handles_is_open_mpis_too() {
 
 /// Names are published and found, and two that were not together connect.
 #[test]
-fn ranks_find_one_another_by_a_published_name() {
+fn ranks_connect_by_a_published_name() {
     ranks_meet(&Place::new(), Compiler::OpenMpi);
 }
 
 #[test]
-fn programs_of_open_mpi_5_are_one_job_too() {
+fn programs_of_open_mpi_5_form_one_job() {
     if parts::openmpi5().is_none() {
         return;
     }
@@ -164,7 +164,7 @@ fn programs_of_open_mpi_5_are_one_job_too() {
 
 /// `MPI_Abort` ends all, and its status is the job's.
 #[test]
-fn who_aborts_ends_the_job_with_its_status() {
+fn aborting_rank_ends_the_job_with_its_status() {
     let place = Place::new();
     let ends = place.compile("mpi_ends", Compiler::OpenMpi);
     for each in ["1", "32"] {
@@ -189,7 +189,7 @@ fn who_aborts_ends_the_job_with_its_status() {
 
 /// Variables of a shell inside another job do not reach the ranks.
 #[test]
-fn the_variables_of_an_outer_job_mean_nothing() {
+fn variables_of_an_outer_job_are_ignored() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let outer = [
@@ -220,7 +220,7 @@ fn the_variables_of_an_outer_job_mean_nothing() {
 }
 
 #[test]
-fn a_pmix_server_that_is_not_wanted_or_cannot_be() {
+fn pmix_server_is_disabled_or_its_failure_reported() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let batch = ["--batch", "--no-report"];
@@ -256,7 +256,7 @@ const AT_ADD_UP: &str = "stopped at breakpoint 1, add_up ()";
 
 /// The death of the PMIx server is reported, and harms neither the session nor ranks stopped in gdb.
 #[test]
-fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
+fn killed_pmix_server_is_reported_and_session_continues() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let mut sdm = local(&place, 4)
@@ -336,7 +336,7 @@ fn detached_ranks_end_well() {
 
 /// The death of a rank is reported; the others can be inspected.
 #[test]
-fn a_rank_that_is_killed_is_told_and_the_others_stay() {
+fn killed_rank_is_reported_and_the_others_stay() {
     let place = Place::new();
     let held = place.compile("mpi_held", Compiler::OpenMpi);
     let mut sdm = local(&place, 3)
@@ -364,7 +364,7 @@ fn a_rank_that_is_killed_is_told_and_the_others_stay() {
 
 /// Started by anything but a server of the session, the program only reports an error.
 #[test]
-fn the_program_is_no_use_to_who_starts_it_otherwise() {
+fn pmix_program_started_by_hand_reports_an_error() {
     let program = sdm_tests::binaries::folder().join("sdm-pmix");
     let said = Command::new(program)
         .arg("host")
@@ -407,7 +407,7 @@ fn python_programs_put_and_get() {
 
 /// Foreign tools see the job; many tools, and killed ones, do no harm.
 #[test]
-fn tools_see_the_job_and_harm_nobody() {
+fn foreign_tools_see_the_job_and_do_no_harm() {
     let place = Place::new();
     let late = place.compile("mpi_late", Compiler::OpenMpi);
     let go = place.path().join("go");

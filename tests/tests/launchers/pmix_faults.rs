@@ -7,7 +7,7 @@ use super::pmix::{assert_no_folder, lines_of, local};
 /// A rank that ends without `MPI_Init` ends the job, as under mpirun. (mpirun waits for ever where such a rank ends
 /// with 0.)
 #[test]
-fn who_ends_before_mpi_init_ends_the_job() {
+fn rank_ending_before_mpi_init_ends_the_job() {
     let place = Place::new();
     let absent = place.compile("mpi_absent", Compiler::OpenMpi);
     for (own, code) in [("7", 7), ("0", 1)] {
@@ -27,7 +27,7 @@ fn who_ends_before_mpi_init_ends_the_job() {
 
 /// A library that crashes or hangs costs its own process, whose end is reported.
 #[test]
-fn a_library_that_fails_is_told_and_costs_no_session() {
+fn failing_pmix_library_is_reported_and_session_continues() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let run = |fault: &str| {

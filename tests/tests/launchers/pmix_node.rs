@@ -40,7 +40,7 @@ fn file(tmp: &Path) -> PathBuf {
 
 /// A stale file is removed, that of a live server is left, and the server's own goes with it.
 #[test]
-fn a_server_is_its_nodes_own_where_that_has_none() {
+fn pmix_server_becomes_node_server_if_there_is_none() {
     let place = Place::new();
     let held = place.compile("mpi_held", Compiler::OpenMpi);
     let [first, second] = ["first", "second"].map(|it| place.path().join(it));
@@ -93,7 +93,7 @@ fn a_server_is_its_nodes_own_where_that_has_none() {
 
 /// A file of another owner under that name is neither followed nor overwritten, and a killed server's file is stale.
 #[test]
-fn a_name_that_is_taken_is_left() {
+fn foreign_rendezvous_file_is_left_unchanged() {
     let place = Place::new();
     let held = place.compile("mpi_held", Compiler::OpenMpi);
     let [first, second] = ["first", "second"].map(|it| place.path().join(it));

@@ -32,7 +32,7 @@ fn batch(place: &Place, count: u32, program: &Path, args: &[&str]) -> Done {
 
 /// The output is the same as under mpirun.
 #[test]
-fn started_programs_say_what_they_say_under_mpirun() {
+fn started_programs_print_the_same_as_under_mpirun() {
     let place = Place::new();
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     for (count, args) in [(1, &["2"][..]), (3, &["1", "3"])] {
@@ -81,7 +81,7 @@ fn they_are_debugged(place: &Place, spawn: &Path, options: &[&str]) {
 }
 
 #[test]
-fn started_programs_are_debugged_like_the_others() {
+fn started_programs_are_debugged() {
     let place = Place::new();
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     for options in [&[][..], &["--tasks-per-server", "1"]] {
@@ -90,7 +90,7 @@ fn started_programs_are_debugged_like_the_others() {
 }
 
 #[test]
-fn programs_of_open_mpi_5_start_others_too() {
+fn programs_of_open_mpi_5_start_programs() {
     if parts::openmpi5().is_none() {
         return;
     }
@@ -101,7 +101,7 @@ fn programs_of_open_mpi_5_start_others_too() {
 
 /// A missing program fails the call, and no tasks are reported for it.
 #[test]
-fn a_program_that_is_not_there_is_told_to_who_wants_it() {
+fn missing_program_fails_its_spawn_call() {
     let place = Place::new();
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     let done = batch(&place, 1, &spawn, &["nothing"]).code(5);

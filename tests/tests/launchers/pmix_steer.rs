@@ -117,7 +117,7 @@ impl<'a> Job<'a> {
 /// Programs started by a tool are a job of their own, and their tasks are tasks of the session. The tool has their
 /// input, output and exit code.
 #[test]
-fn a_tool_starts_programs_and_has_their_streams_and_code() {
+fn a_tool_starts_programs_and_gets_streams_and_exit_code() {
     let place = Place::new();
     let job = Job::begin(&place, 2);
     let mut cat = job.pmix(&["spawn", "-n", "2", "--", "/bin/cat"]);
@@ -151,7 +151,7 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
 /// Signals reach the named processes, ends are reported with their status, and text logged by a tool is shown as
 /// the tool's.
 #[test]
-fn a_tool_sends_signals_and_hears_of_ends() {
+fn a_tool_sends_signals_and_receives_end_events() {
     let place = Place::new();
     let job = Job::that_waits_for_tools(&place, 2);
     for channel in ["stdout", "stderr"] {
@@ -204,7 +204,7 @@ fn a_tool_sends_signals_and_hears_of_ends() {
 /// A debugger that uses only PMIx holds the ranks that it starts in `PMIx_Init`, starts daemons next to them, and
 /// releases the ranks. All the while they are tasks of the session.
 #[test]
-fn a_debugger_holds_ranks_and_has_its_daemons_beside_them() {
+fn pmix_debugger_holds_ranks_and_starts_daemons() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let job = Job::begin(&place, 1);
@@ -230,7 +230,7 @@ fn a_debugger_holds_ranks_and_has_its_daemons_beside_them() {
 
 /// Whatever data arrives at its port, the server serves its job and its tools.
 #[test]
-fn garbage_and_crowds_at_its_port_cost_nothing() {
+fn garbage_and_many_connections_do_no_harm() {
     let place = Place::new();
     let job = Job::begin(&place, 1);
     let servers = job.listed();
@@ -259,7 +259,7 @@ fn garbage_and_crowds_at_its_port_cost_nothing() {
 
 /// Creation of communicators from groups, an MPI 4 function, needs a server with a library of the same generation.
 #[test]
-fn ranks_make_communicators_of_groups() {
+fn ranks_create_communicators_from_groups() {
     let Some(mpi) = parts::openmpi5() else { return };
     let place = Place::new();
     let group = place.compile("mpi_group", Compiler::OpenMpi5);

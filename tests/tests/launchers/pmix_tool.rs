@@ -102,7 +102,7 @@ fn assert_answers(tool: Child) {
 }
 
 #[test]
-fn a_job_outlives_many_tools_and_ends_with_its_own_code() {
+fn job_outlives_many_tools_and_keeps_its_exit_code() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -121,7 +121,7 @@ fn a_job_outlives_many_tools_and_ends_with_its_own_code() {
 
 /// A server that is tried again and again while it forgets the tool before may refuse all that come later.
 #[test]
-fn the_next_tool_is_taken_at_its_first_try() {
+fn next_tool_is_accepted_at_its_first_try() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -137,7 +137,7 @@ fn the_next_tool_is_taken_at_its_first_try() {
 }
 
 #[test]
-fn a_job_outlives_killed_tools() {
+fn job_outlives_killed_tools() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -165,7 +165,7 @@ exec sh -c "$*"
 
 /// A `prterun` that has no job yet, since it waits for its daemons, ends a second after a tool has left it.
 #[test]
-fn who_comes_while_daemons_are_started_stays_until_there_is_a_job() {
+fn tool_connecting_before_the_job_waits_for_it() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };

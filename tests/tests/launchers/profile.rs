@@ -24,7 +24,7 @@ fn number(row: &Value, field: &str) -> u64 {
 }
 
 #[test]
-fn shares_are_those_of_the_functions_that_ranks_are_in() {
+fn profile_shares_match_the_functions_of_ranks() {
     for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
         let folder = Folder::new("shares");
         let program = folder.compile(compiler, "mpi_shares");

@@ -122,7 +122,7 @@ impl Watched {
 
 /// Each verb of `sdm pmix` at a foreign server; earlier tools are not listed as jobs.
 #[test]
-fn every_verb_works_at_a_prte() {
+fn every_job_command_works_with_prte() {
     let Some(prte) = Prte::start() else { return };
     let shell = &prte.shell;
     assert_eq!(prte.listed(), Vec::<Value>::new());
@@ -196,7 +196,7 @@ fn every_verb_works_at_a_prte() {
 
 /// PRRTE would signal all ranks, and would never end where that ends them.
 #[test]
-fn a_signal_reaches_one_rank_and_prterun_ends_with_it() {
+fn signal_reaches_one_rank_and_ends_prterun() {
     let Some(mpi) = parts::openmpi5() else { return };
     let shell = Shell::new();
     let mut job = shell.program(&mpi.join("bin/prterun"), &[]);
@@ -227,7 +227,7 @@ fn a_signal_reaches_one_rank_and_prterun_ends_with_it() {
 
 /// Jobs of a PRRTE, started by any process, are jobs of a cluster: listed, attached to, submitted and cancelled.
 #[test]
-fn its_jobs_are_those_of_a_cluster() {
+fn prte_jobs_are_jobs_of_a_cluster() {
     let Some(mut prte) = Prte::start() else {
         return;
     };

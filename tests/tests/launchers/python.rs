@@ -33,7 +33,7 @@ fn has(package: &str) -> bool {
 }
 
 #[test]
-fn stacks_and_bt_are_those_of_python() {
+fn stacks_and_backtraces_show_python_functions() {
     if !has_mpi4py() {
         return;
     }
@@ -119,7 +119,7 @@ fn hangs(place: &Place, way: &str) -> bool {
 
 /// Between a rank's own function and MPI's are functions of mpi4py, whose arguments differ.
 #[test]
-fn arguments_of_a_call_are_those_that_mpi_was_given() {
+fn call_arguments_are_those_passed_to_mpi() {
     if !has_mpi4py() {
         return;
     }
@@ -145,7 +145,7 @@ fn arguments_of_a_call_are_those_that_mpi_was_given() {
 
 /// A hang in a Python rank is explained in Python's terms: its lock (the GIL), and its worker processes.
 #[test]
-fn hangs_of_python_are_told() {
+fn hangs_of_python_are_diagnosed() {
     if !has_mpi4py() {
         return;
     }
@@ -237,7 +237,7 @@ impl Drop for Torchrun {
 
 /// Ranks of PyTorch's wait for each other by sockets that threads of a library's look after.
 #[test]
-fn ranks_of_torchrun_are_told_by_their_operations() {
+fn ranks_of_torchrun_are_diagnosed_by_operation() {
     if !has("torch") {
         return;
     }
@@ -270,7 +270,7 @@ fn ranks_of_torchrun_are_told_by_their_operations() {
 
 /// Python loads mpi4py and is not linked with an MPI: the launcher shows the implementation.
 #[test]
-fn what_a_python_program_leaves_is_told() {
+fn leaks_of_a_python_program_are_reported() {
     if !has_mpi4py() {
         return;
     }

@@ -71,7 +71,7 @@ fn end(mut sdm: Running<'_>) {
 }
 
 #[test]
-fn receives_and_sends_are_those_of_the_program() {
+fn receives_and_sends_match_the_program() {
     for (way, wanted) in [
         (
             "request",
@@ -122,7 +122,7 @@ fn receives_and_sends_are_those_of_the_program() {
 }
 
 #[test]
-fn who_has_no_such_library_says_so() {
+fn missing_queues_library_is_reported() {
     let place = Place::new();
     let mut sdm = hanging(&place, &["--launcher", "mpiexec"], Compiler::Mpich, "ring");
     // The library is loaded once the rank reports that it is ready.
@@ -147,7 +147,7 @@ fn helper(place: &Place) -> Option<u32> {
 }
 
 #[test]
-fn a_helper_that_is_killed_costs_its_answer_only() {
+fn killed_helper_loses_only_its_answer() {
     let place = Place::new();
     let mut sdm = open_mpi(&place, "ring");
     wait_within_mpi(&mut sdm);
@@ -211,7 +211,7 @@ fn asked(library: &Path) -> QueuesAnswer {
 }
 
 #[test]
-fn a_library_that_others_can_write_is_not_loaded() {
+fn library_writable_by_others_is_not_loaded() {
     let place = Place::new();
     let copy = place.path().join("libmsgq.so");
     fs::copy(library(), &copy).expect("there is room");

@@ -15,7 +15,7 @@ fn quit(mut terminal: Terminal<'_>) {
 }
 
 #[test]
-fn ranks_are_told_apart_by_their_values_and_stepped_alone() {
+fn screen_shows_values_per_rank_and_steps_one_rank() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
         let place = Place::new();
         let _program = place.compile("mpi_sum", compiler);
@@ -53,7 +53,7 @@ fn ranks_are_told_apart_by_their_values_and_stepped_alone() {
 }
 
 #[test]
-fn a_job_that_hangs_is_looked_at_by_keys_and_runs_on() {
+fn hanging_job_is_inspected_by_keys_and_continues() {
     let place = Place::new();
     let folder = Folder::new("screen");
     let program = folder.compile(sdm_tests::fixture::Compiler::OpenMpi, "mpi_held");

@@ -27,7 +27,7 @@ fn batch(place: &Place, launcher: &str, gdb: &str, program: &str, how: &[&str]) 
 }
 
 #[test]
-fn ranks_that_end_well_need_no_gdb() {
+fn ranks_that_exit_normally_need_no_gdb() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let _program = place.compile("mpi_sum", compiler);
@@ -36,7 +36,7 @@ fn ranks_that_end_well_need_no_gdb() {
 }
 
 #[test]
-fn a_rank_that_ends_early_is_held_at_its_call() {
+fn rank_ending_early_stops_at_its_call() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let gdb = CountedGdb::new(&place);

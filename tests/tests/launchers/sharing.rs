@@ -52,7 +52,7 @@ fn below(pid: u32) -> Vec<u32> {
 }
 
 #[test]
-fn a_killed_server_costs_its_ranks_only_and_the_job_goes_on() {
+fn killed_server_loses_only_its_ranks() {
     for launcher in ["mpirun", "mpiexec"] {
         let place = Place::new();
         let mut sdm = start(&place, launcher);
@@ -87,7 +87,7 @@ fn a_killed_server_costs_its_ranks_only_and_the_job_goes_on() {
 }
 
 #[test]
-fn a_stopped_server_holds_nobody_whose_process_is_killed() {
+fn stopped_server_does_not_keep_killed_processes() {
     let place = Place::new();
     let sdm = start(&place, "mpirun");
     let (servers, shims) = (processes::servers(place.mark()), shims(&place));
@@ -105,7 +105,7 @@ fn a_stopped_server_holds_nobody_whose_process_is_killed() {
 
 /// The input may have ended before a shim has started the gdb of its rank.
 #[test]
-fn input_that_ends_at_once_comes_to_the_rank_that_reads_it() {
+fn short_input_reaches_the_reading_rank() {
     for launcher in ["mpirun", "mpiexec"] {
         for (text, printed) in [("one\ntwo\n", "[0] 2\n"), ("", "[0-1] 0\n")] {
             let place = Place::new();

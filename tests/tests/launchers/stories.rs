@@ -54,7 +54,7 @@ fn fixtures() -> PathBuf {
 }
 
 #[test]
-fn the_client_of_vs_code_debugs_one_four_and_sixty_four_ranks() {
+fn the_client_of_vs_code_debugs_1_4_and_64_ranks() {
     let Some(installed) = parts::editors() else {
         return;
     };
@@ -80,7 +80,7 @@ fn the_client_of_vs_code_debugs_one_four_and_sixty_four_ranks() {
 }
 
 #[test]
-fn the_extension_of_vs_code_shows_and_asks_what_its_manifest_says() {
+fn vs_code_extension_follows_its_manifest() {
     if Command::new("node").arg("--version").output().is_err() {
         println!("SKIP: no node: the extension of VS Code is not tried");
         return;
@@ -99,7 +99,7 @@ fn the_extension_of_vs_code_shows_and_asks_what_its_manifest_says() {
 }
 
 #[test]
-fn emacs_debugs_a_session() {
+fn emacs_client_debugs_a_session() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     if !Path::new("/usr/share/emacs/site-lisp/elpa-src")

@@ -44,7 +44,7 @@ fn as_manager(words: &[&str]) {
 }
 
 #[test]
-fn jobs_of_grid_engine_are_submitted_held_ended_and_looked_up_in_its_accounting() {
+fn grid_engine_jobs_are_submitted_held_ended_and_accounted() {
     let Some(_gridengine) = Part::gridengine() else {
         return;
     };
@@ -99,7 +99,7 @@ fn jobs_of_grid_engine_are_submitted_held_ended_and_looked_up_in_its_accounting(
 }
 
 #[test]
-fn what_jobs_of_grid_engine_print_is_found_and_known_again_after_its_master_was_away() {
+fn grid_engine_job_output_is_found_after_a_master_restart() {
     // It takes the master away.
     let Some(_gridengine) = Part::gridengine().map(Part::to_be_harmed) else {
         return;
@@ -150,7 +150,7 @@ fn what_jobs_of_grid_engine_print_is_found_and_known_again_after_its_master_was_
 }
 
 #[test]
-fn jobs_of_several_slots_in_error_and_held_by_sdm_are_told() {
+fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     let Some(_gridengine) = Part::gridengine() else {
         return;
     };

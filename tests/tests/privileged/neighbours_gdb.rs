@@ -34,7 +34,7 @@ fn flat(text: &str) -> String {
 }
 
 #[test]
-fn a_neighbours_scripts_are_not_executed() {
+fn gdb_scripts_of_another_user_are_not_executed() {
     let Some(users) = Neighbour::new() else {
         return;
     };
@@ -67,7 +67,7 @@ fn a_neighbours_scripts_are_not_executed() {
 }
 
 #[test]
-fn ones_own_scripts_are_executed() {
+fn own_gdb_scripts_are_executed() {
     let Some(users) = Neighbour::new() else {
         return;
     };
@@ -97,7 +97,7 @@ fn ones_own_scripts_are_executed() {
 }
 
 #[test]
-fn a_librarys_own_printers_are_used_where_nobody_else_can_write() {
+fn library_printers_are_used_if_not_writable_by_others() {
     let Some(users) = Neighbour::new() else {
         return;
     };
@@ -136,7 +136,7 @@ fn a_librarys_own_printers_are_used_where_nobody_else_can_write() {
 }
 
 #[test]
-fn a_line_end_in_a_path_is_no_second_command() {
+fn line_end_in_a_path_is_no_second_gdb_command() {
     let Some(users) = Neighbour::new() else {
         return;
     };

@@ -45,7 +45,7 @@ fn reaching_hosts(mpi: &Path) -> Vec<String> {
 
 /// Ranks that `prterun`'s daemons hold on other hosts are attached to there, before their first instruction.
 #[test]
-fn ranks_are_held_on_all_hosts_until_they_are_attached_to() {
+fn ranks_are_held_on_all_hosts_until_attach() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -84,7 +84,7 @@ fn ranks_are_held_on_all_hosts_until_they_are_attached_to() {
 }
 
 #[test]
-fn a_job_on_several_hosts_is_found_through_its_pmix_server() {
+fn multi_host_job_is_found_through_its_pmix_server() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };

@@ -52,7 +52,7 @@ fn tools_of_others_are_not_heard(place: &Place) {
 }
 
 #[test]
-fn who_is_another_user_is_not_heard_and_garbage_costs_nothing() {
+fn pmix_server_refuses_other_users_and_garbage() {
     if !geteuid().is_root() {
         println!("SKIP: only root can be a user and a neighbour of that user: this is not root");
         return;

@@ -52,7 +52,7 @@ fn start(run: &mut Run) {
 }
 
 #[test]
-fn no_process_shows_the_key() {
+fn no_process_shows_the_session_key() {
     let town = town();
     let config = SessionConfig {
         backend: BackendSettings::Gdb,
@@ -79,7 +79,7 @@ fn no_process_shows_the_key() {
 }
 
 #[test]
-fn under_a_launcher_only_the_launcher_has_it() {
+fn only_the_launcher_has_the_key_in_its_environment() {
     let town = town();
     let config = SessionConfig {
         launcher: "mpirun".to_owned(),
@@ -98,7 +98,7 @@ fn under_a_launcher_only_the_launcher_has_it() {
 }
 
 #[test]
-fn a_server_that_crashes_leaves_no_core_file() {
+fn crashing_server_leaves_no_core_file() {
     const CORES: &str = "cd ${0%/*}; ulimit -c unlimited";
     let town = Disturbed::new(CORES);
     let mut run = Run::start(&town.config(3, BOUND));

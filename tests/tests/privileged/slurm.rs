@@ -155,7 +155,7 @@ fn assert_queue_is_empty() {
 }
 
 #[test]
-fn sessions_in_an_allocation_and_with_one_of_their_own() {
+fn slurm_sessions_run_in_existing_and_own_allocations() {
     let Some(_slurm) = Part::slurm() else { return };
     ranks_add_up(
         "--mpi=pmi2",
@@ -304,7 +304,7 @@ fn slurm_starts_several_programs_and_holds_a_job() {
 
 /// A test leaves no job in Slurm; each test finds a Slurm that counts jobs from 1.
 #[test]
-fn a_job_that_a_test_leaves_in_slurm_is_named() {
+fn leftover_slurm_job_is_named() {
     for _ in 0..2 {
         let Some(slurm) = Part::slurm() else { return };
         assert!(slurm.left().is_empty(), "{:?}", slurm.left());

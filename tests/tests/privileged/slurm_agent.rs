@@ -34,7 +34,7 @@ fn wait_state(talk: &mut Talk, job: u32, state: &str) {
 }
 
 #[test]
-fn what_slurm_has_is_told_and_jobs_are_submitted_held_suspended_and_ended() {
+fn slurm_state_is_listed_and_jobs_are_controlled() {
     let Some(_slurm) = Part::slurm() else { return };
     let place = Place::new();
     ordinary::give(place.path());
@@ -115,7 +115,7 @@ fn the_ranks_are_where_they_are_said_to_be(talk: &mut Talk) {
 }
 
 #[test]
-fn an_array_has_the_names_and_the_files_that_slurm_gives_it() {
+fn job_array_has_slurm_names_and_output_files() {
     let Some(_slurm) = Part::slurm() else { return };
     let place = Place::new();
     ordinary::give(place.path());

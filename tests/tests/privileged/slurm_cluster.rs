@@ -57,7 +57,7 @@ fn elsewhere(shell: &Shell, words: &[&str]) -> String {
 }
 
 #[test]
-fn an_mpi_job_is_submitted_seen_in_all_its_states_and_looked_into() {
+fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
     let Some(_slurm) = Part::slurm() else { return };
     let shell = shell();
     listed(&shell, "nodes", "n[1-4]");
@@ -128,7 +128,7 @@ fn an_mpi_job_is_submitted_seen_in_all_its_states_and_looked_into() {
 }
 
 #[test]
-fn the_sessions_of_the_page_on_clusters_are_what_happens() {
+fn sessions_of_the_clusters_page_are_reproduced() {
     let Some(_slurm) = Part::slurm() else { return };
     let shell = Shell::new().with("SLURM_CONF", CONFIG);
     let mut variables = shell.environment();
@@ -140,7 +140,7 @@ fn the_sessions_of_the_page_on_clusters_are_what_happens() {
 }
 
 #[test]
-fn a_job_of_slurm_is_held_until_somebody_comes() {
+fn slurm_job_is_held_until_attach() {
     let Some(_slurm) = Part::slurm() else { return };
     let shell = shell();
     let program = shell.place.compile("work", Compiler::C);
@@ -179,7 +179,7 @@ fn a_job_of_slurm_is_held_until_somebody_comes() {
 }
 
 #[test]
-fn parts_of_a_job_are_told_one_by_one_and_all_is_known_again_after_the_controller_was_away() {
+fn parts_of_a_job_are_listed_and_survive_controller_restart() {
     // It takes the controller away.
     let Some(_slurm) = Part::slurm().map(Part::to_be_harmed) else {
         return;

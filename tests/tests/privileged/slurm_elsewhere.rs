@@ -48,7 +48,7 @@ fn submit(folder: &Folder, options: &[&str], script: &str, steps: usize) {
 }
 
 #[test]
-fn a_job_is_found_where_its_srun_does_not_run() {
+fn job_is_found_on_a_host_without_its_srun() {
     let Some(_slurm) = Part::slurm() else { return };
     let folder = Folder::new("slurm-elsewhere");
     let program = folder.compile(Compiler::Mpich, "mpi_held");

@@ -54,7 +54,7 @@ fn wait_gone(pids: &[i32]) {
 }
 
 #[test]
-fn hosts_run_jobs_that_stay_without_their_agent() {
+fn remote_jobs_survive_their_agent() {
     let Some(_hosts) = Part::hosts() else { return };
     let place = Place::new();
     ordinary::give(place.path());
@@ -111,7 +111,7 @@ fn hosts_run_jobs_that_stay_without_their_agent() {
 }
 
 #[test]
-fn nobody_elses_client_is_spoken_to() {
+fn client_of_another_user_is_refused() {
     if !nix::unistd::geteuid().is_root() {
         println!("SKIP: somebody else's client: this is not root");
         return;
@@ -151,7 +151,7 @@ fn nobody_elses_client_is_spoken_to() {
 
 /// After a test the hosts have neither a firewall nor a process of their own.
 #[test]
-fn what_a_test_leaves_on_a_host_is_named() {
+fn leftovers_of_a_test_on_a_host_are_named() {
     let Some(hosts) = Part::hosts() else { return };
     assert!(hosts.left().is_empty(), "{:?}", hosts.left());
     hosts_script(&["only-ssh", "3"]);

@@ -78,7 +78,7 @@ fn output_is_followed(shell: &Shell, folder: &str) {
 }
 
 #[test]
-fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
+fn jobs_on_a_remote_host_are_submitted_inspected_and_ended() {
     let Some(_hosts) = Part::hosts() else { return };
     let shell = Shell::new();
     let place = shell.place.path().display();

@@ -131,7 +131,7 @@ fn read_to_end(transport: &mut TcpTransport, conn: ConnId) -> (Vec<u8>, Option<S
 }
 
 #[test]
-fn a_tunnel_carries_bytes_and_says_why_it_cannot() {
+fn tunnel_forwards_bytes_and_reports_its_failure() {
     let server = Server::start();
     server.put_on_path();
     let path = std::env::var("PATH").unwrap_or_default();

@@ -84,7 +84,7 @@ fn a_job_is_submitted_watched_and_ended_in_both_dialects() {
 }
 
 #[test]
-fn jobs_go_on_without_their_agent_and_another_one_ends_them() {
+fn jobs_survive_their_agent_and_another_agent_ends_them() {
     let place = Place::new();
     let mut talk = start(&place, Dialect::Document);
     talk.wait("machineState", "UP");
@@ -114,7 +114,7 @@ fn at_socket(place: &Place, path: &Path) -> Process {
 }
 
 #[test]
-fn a_unix_socket_is_in_a_folder_of_the_users_alone_and_for_one_client() {
+fn agent_socket_is_private_and_serves_one_client() {
     let place = Place::new();
     let folder = place.path().join("private");
     let path = folder.join("agent");
@@ -160,7 +160,7 @@ fn over_tcp(place: &Place, host: &str, port: u16) -> Process {
 }
 
 #[test]
-fn ptps_own_bytes_are_understood_over_a_connection_to_the_client() {
+fn agent_understands_ptp_bytes_over_tcp() {
     let place = Place::new();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
@@ -193,7 +193,7 @@ fn ptps_own_bytes_are_understood_over_a_connection_to_the_client() {
 }
 
 #[test]
-fn a_manager_of_a_sites_own_speaks_for_itself() {
+fn site_specific_manager_is_used() {
     let place = Place::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sdm-rm-example");
     let own = place.path().join("sdm-rm-example");
@@ -241,7 +241,7 @@ fn a_manager_of_a_sites_own_speaks_for_itself() {
 }
 
 #[test]
-fn a_job_for_the_debugger_is_held_in_a_session_that_can_be_resumed() {
+fn debug_job_is_held_in_a_resumable_session() {
     let place = Place::new();
     let runtime = place.runtime();
     let mut talk = Talk::start("local", Dialect::Document, |command| {

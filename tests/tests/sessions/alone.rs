@@ -28,7 +28,7 @@ fn waits_for_a_thread(find: impl Fn() -> Option<u32>) -> u32 {
 }
 
 #[test]
-fn a_thread_that_waits_for_nobody_is_told() {
+fn self_deadlocked_thread_is_diagnosed() {
     let elsewhere = Place::new();
     let program = elsewhere.compile("alone", Compiler::Cxx);
     for (way, code, said, place) in [

@@ -6,7 +6,7 @@ use sdm_tests::processes;
 use sdm_tests::terminal::Terminal;
 
 #[test]
-fn those_below_a_server_that_stands_still_are_not_held_up() {
+fn servers_below_a_stopped_server_still_answer() {
     let place = Place::new();
     let _work = place.compile("work", Compiler::C);
     let options = ["-n", "8", "--topology", "binomial", "--timeout", "10"];

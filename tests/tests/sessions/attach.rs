@@ -109,7 +109,7 @@ fn looks(ranks: &[u32]) -> Vec<Look> {
 }
 
 #[test]
-fn an_open_mpi_job_is_attached_to_and_left_as_it_was() {
+fn open_mpi_job_is_attached_and_left_unchanged() {
     let folder = Folder::new("attach");
     let program = folder.compile(Compiler::OpenMpi, "mpi_held");
     let job = HeldJob::start(mpirun(4), &folder, &program, 4);
@@ -232,7 +232,7 @@ fn whatever_dies_the_job_runs_on(starter: &str, ranks: &[u32], before: &[Look]) 
 }
 
 #[test]
-fn sixteen_ranks_of_mpich_hang() {
+fn sixteen_ranks_of_mpich_are_diagnosed_as_hanging() {
     let folder = Folder::new("hang");
     let program = folder.compile(Compiler::Mpich, "mpi_held");
     let mut mpiexec = Command::new("mpiexec.hydra");
@@ -263,7 +263,7 @@ fn sixteen_ranks_of_mpich_hang() {
 }
 
 #[test]
-fn who_cannot_be_attached_to_is_told_why() {
+fn failed_attach_names_its_reason() {
     let folder = Folder::new("refused");
     check(
         &["stacks", "2147483647"],

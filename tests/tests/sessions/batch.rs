@@ -14,7 +14,7 @@ fn batch(place: &Place, options: &[&str], lines: &[&str], what: &str) -> Done {
 }
 
 #[test]
-fn the_exit_code_says_what_came_of_it() {
+fn batch_exit_code_reflects_the_outcome() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let _done = batch(&place, &[], &[], "steps").code(0);
@@ -37,7 +37,7 @@ fn the_exit_code_says_what_came_of_it() {
 
 /// The notify command runs once the report exists, and its outcome does not change the exit code.
 #[test]
-fn somebody_is_notified_where_the_report_is() {
+fn notify_command_runs_with_the_report_path() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let notify = "test -s \"$SDM_REPORT\" && echo $SDM_EXIT_CODE > told && echo 'to stderr' && cp";
@@ -57,7 +57,7 @@ fn somebody_is_notified_where_the_report_is() {
 }
 
 #[test]
-fn a_hang_and_a_long_run_are_ended_and_looked_at() {
+fn batch_ends_and_inspects_hanging_and_long_runs() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let done = batch(&place, &["--time-limit", "2"], &[], "spin").code(120);

@@ -47,7 +47,7 @@ fn check(sdm: &Running<'_>, work: &Path, is_right: impl Fn(&[String]) -> bool, a
 }
 
 #[test]
-fn the_program_keeps_its_binding_and_its_debugger_has_none() {
+fn program_keeps_its_cpu_binding_and_gdb_has_none() {
     let all = allowed(std::process::id()).expect("its own");
     if all == "0" || !all.starts_with("0-") {
         println!("SKIP: binding: this machine lets us use the processors {all} only");

@@ -87,7 +87,7 @@ fn ends_well(sdm: Running, typed: Vec<Typed>) {
 }
 
 #[test]
-fn who_is_above_may_be_there_long_before_those_below() {
+fn parent_servers_may_start_long_before_children() {
     let place = Place::new();
     let (sdm, commands) = shown_with(&place, ports(0), &["--topology", "binomial"]);
     // The way to the front-end may be a name.
@@ -104,7 +104,7 @@ fn who_is_above_may_be_there_long_before_those_below() {
 }
 
 #[test]
-fn who_is_below_may_be_there_long_before_those_above() {
+fn child_servers_may_start_long_before_parents() {
     let place = Place::new();
     let (sdm, commands) = shown(&place, ports(1));
     let mut typed = Vec::new();
@@ -118,7 +118,7 @@ fn who_is_below_may_be_there_long_before_those_above() {
 }
 
 #[test]
-fn a_partial_start_goes_on_without_those_who_are_not_typed() {
+fn partial_start_continues_without_missing_servers() {
     let place = Place::new();
     let options = ["--start-wait", "15", "--partial"];
     let (sdm, commands) = shown_with(&place, ports(5), &options);
@@ -134,7 +134,7 @@ fn a_partial_start_goes_on_without_those_who_are_not_typed() {
 }
 
 #[test]
-fn ports_that_strangers_have_are_passed_by() {
+fn ports_used_by_strangers_are_skipped() {
     let place = Place::new();
     let port = ports(2);
     let (sdm, commands) = shown(&place, port);
@@ -165,7 +165,7 @@ fn shown_key(commands: &[String]) -> PathBuf {
 
 /// A kill of `sdm` leaves neither the key nor the members started by hand; half of the members had been started.
 #[test]
-fn no_key_stays_where_sdm_is_killed() {
+fn killed_sdm_leaves_no_key_file() {
     let place = Place::new();
     let (sdm, commands) = shown(&place, ports(4));
     let key = shown_key(&commands);
@@ -182,7 +182,7 @@ fn no_key_stays_where_sdm_is_killed() {
 }
 
 #[test]
-fn no_key_stays_where_the_start_is_ended_by_a_signal() {
+fn start_ended_by_a_signal_leaves_no_key_file() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let place = Place::new();
         let (sdm, commands) = shown(&place, ports(3));
@@ -209,7 +209,7 @@ fn key_file(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn a_master_without_a_front_end_says_so() {
+fn master_without_a_front_end_reports_it() {
     let place = Place::new();
     let key = key_file(&place);
     // A port without a listener for certain: a port that was just freed could be given to another test.
@@ -234,7 +234,7 @@ fn a_master_without_a_front_end_says_so() {
 
 /// A master whose parent process is gone ends without a message.
 #[test]
-fn a_master_whose_starter_is_gone_ends_without_a_word() {
+fn master_without_its_starter_ends_silently() {
     let place = Place::new();
     let key = key_file(&place);
     let front_end = TcpListener::bind("127.0.0.1:0").expect("a port");

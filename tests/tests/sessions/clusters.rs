@@ -29,7 +29,7 @@ fn looked_into(shell: &Shell, runs: &str) {
 }
 
 #[test]
-fn a_job_is_submitted_watched_looked_at_and_ended() {
+fn job_is_submitted_watched_inspected_and_ended() {
     let shell = Shell::new();
     shell
         .sdm("jobs")
@@ -99,7 +99,7 @@ fn a_job_is_submitted_watched_looked_at_and_ended() {
 }
 
 #[test]
-fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason() {
+fn failing_agent_is_an_error_with_its_reason() {
     let shell = Shell::new();
     let _done = shell.sdm("cluster add here local").done();
     let job = shell
@@ -173,7 +173,7 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
 }
 
 #[test]
-fn what_is_defined_survives_and_what_is_broken_is_named() {
+fn cluster_definitions_persist_and_broken_ones_are_named() {
     let shell = Shell::new();
     let _done = shell
         .sdm("cluster add far slurm --host me@login --ssh-option=-p2222 --no-start")
@@ -256,7 +256,7 @@ fn an_mpi_job_is_known_by_its_ranks(
 }
 
 #[test]
-fn jobs_of_open_mpi_and_hydra_are_known_by_their_ranks() {
+fn jobs_of_open_mpi_and_hydra_list_their_ranks() {
     let root = |shell: Shell| {
         let shell = shell.with("OMPI_ALLOW_RUN_AS_ROOT", "1");
         shell.with("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")

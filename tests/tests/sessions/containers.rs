@@ -73,7 +73,7 @@ fn container(program: &Path) -> (Child, Vec<u32>) {
 }
 
 #[test]
-fn processes_in_a_container_are_attached_to_from_outside() {
+fn container_processes_are_attached_from_outside() {
     if !can_be_had() {
         return;
     }
@@ -97,7 +97,7 @@ fn processes_in_a_container_are_attached_to_from_outside() {
 }
 
 #[test]
-fn a_session_inside_a_container_is_one_as_elsewhere() {
+fn session_runs_inside_a_container() {
     if !can_be_had() {
         return;
     }

@@ -15,7 +15,7 @@ fn core(place: &Place, options: &[&str], program: &str, cores: &[&str]) -> Done 
 }
 
 #[test]
-fn core_files_are_merged_called_by_rank_and_debugged() {
+fn core_files_are_merged_by_rank_and_debugged() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let crash = ["run"];
@@ -64,7 +64,7 @@ fn core_files_are_merged_called_by_rank_and_debugged() {
 }
 
 #[test]
-fn core_files_without_ranks_are_called_by_pid_and_what_is_none_is_said() {
+fn core_files_without_ranks_are_named_by_pid() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let one = leave_core(&place, None, "segv", &["run"]);

@@ -16,7 +16,7 @@ const FILLED: [&str; 6] = [
 ];
 
 #[test]
-fn slices_are_over_elements_and_ranks() {
+fn statistics_cover_elements_and_ranks_of_a_slice() {
     let place = Place::new();
     let cells = place.compile("cells", Compiler::Cxx);
     let done = Sdm::run(&place, 4)
@@ -37,7 +37,7 @@ fn slices_are_over_elements_and_ranks() {
 }
 
 #[test]
-fn an_array_without_a_slice_is_told_how() {
+fn array_without_a_slice_is_refused_with_an_example() {
     let place = Place::new();
     let cells = place.compile("cells", Compiler::Cxx);
     let heat = place.compile("heat", Compiler::Fortran);
@@ -63,7 +63,7 @@ fn an_array_without_a_slice_is_told_how() {
 }
 
 #[test]
-fn values_are_exported_with_the_ranks_as_first_axis() {
+fn exported_values_have_ranks_as_first_axis() {
     let place = Place::new();
     let cells = place.compile("cells", Compiler::Cxx);
     let done = Sdm::run(&place, 4)
@@ -94,7 +94,7 @@ fn values_are_exported_with_the_ranks_as_first_axis() {
 }
 
 #[test]
-fn numbers_are_lines_in_characters() {
+fn plot_draws_numbers_with_characters() {
     let place = Place::new();
     let cells = place.compile("cells", Compiler::Cxx);
     let done = Sdm::run(&place, 4)
@@ -120,7 +120,7 @@ const REFERRED: [&str; 4] = [
 ];
 
 #[test]
-fn references_are_values_in_every_command() {
+fn references_are_shown_as_values_in_every_command() {
     let place = Place::new();
     let program = place.compile("references", Compiler::Cxx);
     let done = Sdm::run(&place, 3)
@@ -155,7 +155,7 @@ fn references_are_values_in_every_command() {
 }
 
 #[test]
-fn values_cut_at_one_place_differ_behind_it() {
+fn cut_values_differ_beyond_the_cut() {
     let place = Place::new();
     let program = place.compile("references", Compiler::Cxx);
     let done = Sdm::run(&place, 3)
@@ -169,7 +169,7 @@ fn values_cut_at_one_place_differ_behind_it() {
 }
 
 #[test]
-fn sections_of_fortran_are_read_whole_or_refused() {
+fn fortran_sections_are_read_completely_or_refused() {
     let place = Place::new();
     let sections = place.compile("sections", Compiler::Fortran);
     let run = |lines: &[&str], code| {
@@ -197,7 +197,7 @@ fn sections_of_fortran_are_read_whole_or_refused() {
 }
 
 #[test]
-fn ranks_with_equal_values_by_reference_are_one_class() {
+fn ranks_with_equal_references_form_one_class() {
     let place = Place::new();
     let program = place.compile("references", Compiler::Cxx);
     let done = Sdm::run(&place, 3)

@@ -33,7 +33,7 @@ fn text(found: &Value) -> String {
 }
 
 #[test]
-fn hangs_are_told_by_what_was_seen() {
+fn hangs_are_diagnosed_from_samples() {
     let place = Place::new();
     let _program = place.compile("stuck", Compiler::Mpich);
     for (way, step, named, parts) in [
@@ -97,7 +97,7 @@ fn hangs_are_told_by_what_was_seen() {
 }
 
 #[test]
-fn who_goes_on_is_not_accused() {
+fn progressing_rank_is_not_blamed() {
     let place = Place::new();
     let _program = place.compile("stuck", Compiler::Mpich);
     for way in ["balanced", "slow", "farm"] {
@@ -109,7 +109,7 @@ fn who_goes_on_is_not_accused() {
 
 /// The same of a job that runs already, and runs on afterwards.
 #[test]
-fn a_job_that_runs_is_left_as_it_was() {
+fn diagnosed_running_job_is_left_unchanged() {
     let place = Place::new();
     // Not in the place of the session, whose processes are all to be gone.
     let other = Place::new();

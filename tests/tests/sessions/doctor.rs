@@ -35,7 +35,7 @@ fn gdb(place: &Place, version: &str) -> PathBuf {
 }
 
 #[test]
-fn a_machine_where_all_is_well() {
+fn healthy_machine_passes_every_check() {
     let place = Place::new();
     let done = Sdm::new(&place, "doctor").args(["--json"]).finish();
     let report = report(&done);
@@ -76,7 +76,7 @@ type Fault<'a> = (
 );
 
 #[test]
-fn each_fault_is_bad_and_says_what_to_do() {
+fn each_fault_is_reported_with_its_remedy() {
     let place = Place::new();
     let old = gdb(&place, "8.2");
     let bare = place.path().join("nothing");
@@ -142,7 +142,7 @@ fn each_fault_is_bad_and_says_what_to_do() {
 }
 
 #[test]
-fn a_slurm_that_does_not_answer() {
+fn unanswering_slurm_is_reported() {
     let place = Place::new();
     script(place.path(), "srun", "exit 1");
     script(
@@ -168,7 +168,7 @@ fn a_slurm_that_does_not_answer() {
 }
 
 #[test]
-fn a_process_that_does_not_let_itself_be_looked_at() {
+fn undumpable_process_is_reported() {
     let place = Place::new();
     let folder = Folder::new("undumpable");
     let program = folder.compile(Compiler::C, "undumpable");
@@ -210,7 +210,7 @@ fn a_process_that_does_not_let_itself_be_looked_at() {
 }
 
 #[test]
-fn a_gdb_that_is_too_old_is_refused_with_those_that_are_installed() {
+fn too_old_gdb_is_refused_with_the_installed_ones() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     // A script around the real gdb that reports version 8.2.
@@ -232,7 +232,7 @@ fn a_gdb_that_is_too_old_is_refused_with_those_that_are_installed() {
 }
 
 #[test]
-fn a_host_is_asked_and_reached() {
+fn remote_host_is_checked() {
     let place = Place::new();
     // This machine's own name: no ssh is needed, all else is as with any host.
     let done = Sdm::new(&place, "doctor")
@@ -274,7 +274,7 @@ fn a_host_is_asked_and_reached() {
 }
 
 #[test]
-fn a_bundle_has_no_secrets_and_is_written_once() {
+fn support_bundle_has_no_secrets_and_is_written_once() {
     let place = Place::new();
     let file = place.path().join("config.toml");
     fs::write(&file, "[run]\nenv = [\"TOKEN=geheim\"]\ntimeout = 77\n").expect("there is room");

@@ -54,7 +54,7 @@ fn in_namespaces(place: &Place, more: &[&str], planting: &str) -> Option<Done> {
 }
 
 #[test]
-fn what_the_kernel_forbids_is_found() {
+fn kernel_restrictions_are_found() {
     let place = Place::new();
     let scope = |value: u32| {
         format!(
@@ -101,7 +101,7 @@ fn too_little_memory_is_found() {
 }
 
 #[test]
-fn a_firewall_before_ones_own_address_is_found() {
+fn firewall_of_the_own_address_is_found() {
     let place = Place::new();
     let planting = "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; ip link add d0 type veth peer name d1; \
                     ip address add 10.9.9.9/24 dev d0; ip link set d0 up; ip link set d1 up; nft add table inet t; \
@@ -114,7 +114,7 @@ fn a_firewall_before_ones_own_address_is_found() {
 }
 
 #[test]
-fn ports_that_are_all_taken_are_found() {
+fn occupied_port_range_is_found() {
     let place = Place::new();
     let taken = TcpListener::bind("0.0.0.0:0").expect("a port");
     let port = taken.local_addr().expect("it is bound").port();
@@ -154,7 +154,7 @@ fn too_few_processes_are_found() {
 }
 
 #[test]
-fn what_a_gdb_lacks_is_found() {
+fn missing_gdb_features_are_found() {
     let place = Place::new();
     let done = |gdb: &Path, path: &str| {
         let sdm = Sdm::new(&place, "doctor")
@@ -190,7 +190,7 @@ fn what_a_gdb_lacks_is_found() {
 
 /// An installation with a program of another version, and with some that are absent.
 #[test]
-fn programs_that_do_not_belong_together_are_found() {
+fn mismatched_sdm_programs_are_found() {
     let place = Place::new();
     let folder = place.path().join("bin");
     fs::create_dir(&folder).expect("there is room");
@@ -245,7 +245,7 @@ fn programs_that_do_not_belong_together_are_found() {
 }
 
 #[test]
-fn an_ssh_that_does_not_work_is_found() {
+fn failing_ssh_is_found() {
     let place = Place::new();
     let path = std::env::var("PATH").expect("a path");
     let doctor = || {
@@ -300,7 +300,7 @@ fn an_ssh_that_does_not_work_is_found() {
 }
 
 #[test]
-fn a_cluster_and_a_slurm_that_are_not_there_are_found() {
+fn missing_cluster_and_slurm_are_found() {
     let place = Place::new();
     let path = std::env::var("PATH").expect("a path");
     script(place.path(), "srun", "exit 1");
@@ -363,7 +363,7 @@ fn another_debugger_is_found() {
 
 /// The error of a failed start or attach names the check that explains it.
 #[test]
-fn what_fails_names_its_check() {
+fn failed_start_and_attach_name_their_check() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let bare = place.path().join("nothing");
@@ -423,7 +423,7 @@ fn what_fails_names_its_check() {
 
 /// The page names every check, and the tests that plant its faults.
 #[test]
-fn the_page_has_every_check() {
+fn doctor_page_lists_every_check() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect("it is there");
     let page = read("../docs/doctor.md");

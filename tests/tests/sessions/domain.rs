@@ -23,7 +23,7 @@ fn written(gdbs: &[u32]) -> u64 {
 }
 
 #[test]
-fn large_objects_cost_no_more_than_is_shown() {
+fn only_displayed_parts_of_large_objects_are_read() {
     let place = Place::new();
     let program = place.compile("domain", Compiler::Cxx);
     let mut sdm = Sdm::run(&place, RANKS)
@@ -63,7 +63,7 @@ fn large_objects_cost_no_more_than_is_shown() {
 }
 
 #[test]
-fn a_report_keeps_the_stack_with_large_objects() {
+fn report_keeps_the_stack_with_large_objects() {
     let place = Place::new();
     let program = place.compile("domain", Compiler::Cxx);
     let page = place.path().join("end.html");

@@ -100,6 +100,6 @@ fn a_signal_ends_each_command_and_its_session() {
 
 /// A command inherits blocked signals from a thread that blocks them.
 #[test]
-fn a_signal_that_was_blocked_ends_a_command_too() {
+fn initially_blocked_signal_ends_a_command() {
     are_ended(&ENDS[..1], &["/usr/bin/env", "--block-signal=TERM"]);
 }

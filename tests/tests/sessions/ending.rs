@@ -49,7 +49,7 @@ fn children_of(place: &Place, parent: u32, part: &str) -> Vec<u32> {
 }
 
 #[test]
-fn nothing_is_left_of_a_killed_front_end() {
+fn killed_front_end_leaves_nothing() {
     for launcher in ["local", "mpirun"] {
         let place = Place::new();
         let sdm = start(&place, launcher);
@@ -83,7 +83,7 @@ fn strike_start<'a>(place: &'a Place, launcher: &str, signal: Signal) -> Running
 }
 
 #[test]
-fn nothing_is_left_of_a_start_that_is_given_up() {
+fn cancelled_start_leaves_nothing() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let place = Place::new();
         let sdm = strike_start(&place, DEAF_LAUNCHER, signal);
@@ -93,7 +93,7 @@ fn nothing_is_left_of_a_start_that_is_given_up() {
 }
 
 #[test]
-fn nothing_is_left_of_a_launcher_that_does_not_give_its_version() {
+fn cancelled_launcher_version_query_leaves_nothing() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let place = Place::new();
         let _sdm = strike_start(&place, "exec sleep 100000", signal);
@@ -101,7 +101,7 @@ fn nothing_is_left_of_a_launcher_that_does_not_give_its_version() {
 }
 
 #[test]
-fn nothing_is_left_of_a_killed_master() {
+fn killed_master_leaves_nothing() {
     for launcher in ["local", "mpirun"] {
         let place = Place::new();
         let sdm = start(&place, launcher);
@@ -117,7 +117,7 @@ fn nothing_is_left_of_a_killed_master() {
 }
 
 #[test]
-fn of_a_killed_server_nothing_is_left_and_the_others_go_on() {
+fn killed_server_leaves_nothing_and_the_others_continue() {
     let place = Place::new();
     let mut sdm = start(&place, "local");
     for number in [1, 3] {
@@ -143,7 +143,7 @@ fn of_a_killed_server_nothing_is_left_and_the_others_go_on() {
 }
 
 #[test]
-fn a_killed_server_of_several_tasks_costs_all_of_them_and_no_others() {
+fn killed_server_loses_exactly_its_tasks() {
     let place = Place::new();
     let mut sdm = start_sharing(&place, "local", 2);
     let servers = processes::servers(place.mark());
@@ -163,7 +163,7 @@ fn a_killed_server_of_several_tasks_costs_all_of_them_and_no_others() {
 }
 
 #[test]
-fn a_server_killed_under_mpirun_ends_the_session_and_nothing_is_left() {
+fn server_killed_under_mpirun_ends_the_session_cleanly() {
     let place = Place::new();
     let sdm = start(&place, "mpirun");
     let mut servers = leftovers::holding(place.mark());
@@ -176,7 +176,7 @@ fn a_server_killed_under_mpirun_ends_the_session_and_nothing_is_left() {
 }
 
 #[test]
-fn of_a_killed_gdb_only_its_task_is_gone() {
+fn killed_gdb_loses_only_its_task() {
     let place = Place::new();
     let mut sdm = start(&place, "local");
     for number in [1, 3] {

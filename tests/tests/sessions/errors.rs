@@ -102,7 +102,7 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
 ];
 
 #[test]
-fn what_cannot_be_started_is_said() {
+fn failed_start_names_its_reason() {
     let place = Place::new();
     let _work = place.compile("work", Compiler::C);
     let script = place.path().join("script");
@@ -127,7 +127,7 @@ fn what_cannot_be_started_is_said() {
 
 /// A name of several lines is shown on one line, so that no part of it can pass for a message of SDM.
 #[test]
-fn a_line_end_in_a_name_forges_no_line() {
+fn line_end_in_a_name_is_escaped() {
     const FORGED: &str = "x\nrank 7: all fine";
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
@@ -175,7 +175,7 @@ fn a_line_end_in_a_name_forges_no_line() {
 }
 
 #[test]
-fn without_gdb_or_a_launcher_sdm_says_what_is_missing() {
+fn missing_gdb_or_launcher_is_named() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let run = |launcher| {
@@ -198,7 +198,7 @@ fn without_gdb_or_a_launcher_sdm_says_what_is_missing() {
 }
 
 #[test]
-fn a_program_without_main_is_held_at_its_entry_point() {
+fn program_without_main_stops_at_its_entry_point() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let strip = Command::new("strip").arg(&work).status();
@@ -251,7 +251,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn commands_that_cannot_be_carried_out_end_a_script_and_no_prompt() {
+fn failed_commands_end_a_script_but_not_the_prompt() {
     let place = Place::new();
     let _work = place.compile("work", Compiler::C);
     for (line, words) in &REFUSED[..2] {
@@ -282,7 +282,7 @@ fn commands_that_cannot_be_carried_out_end_a_script_and_no_prompt() {
 }
 
 #[test]
-fn a_prompt_lives_on_where_what_is_wrong_can_be_mended() {
+fn prompt_stays_after_a_repairable_failed_start() {
     let place = Place::new();
     let _work = place.compile("work", Compiler::C);
     let gdb = place.path().join("mygdb");
@@ -301,7 +301,7 @@ fn a_prompt_lives_on_where_what_is_wrong_can_be_mended() {
 }
 
 #[test]
-fn there_is_no_prompt_where_there_is_no_program() {
+fn missing_program_ends_sdm_without_a_prompt() {
     let place = Place::new();
     fs::write(place.path().join("text"), "text").expect("a file");
     for (program, words, expect) in [
@@ -322,7 +322,7 @@ fn there_is_no_prompt_where_there_is_no_program() {
 }
 
 #[test]
-fn what_breaks_the_python_of_gdb_is_named() {
+fn variable_that_breaks_gdb_python_is_named() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let folder = place.path().join("modules");
@@ -348,7 +348,7 @@ fn what_breaks_the_python_of_gdb_is_named() {
 }
 
 #[test]
-fn what_is_typed_on_a_command_line_steers_no_terminal() {
+fn command_line_arguments_are_escaped_in_messages() {
     let place = Place::new();
     for binary in ["sdm", "sdm-server", "sdm-master"] {
         let program = binaries::folder().join(binary);

@@ -19,7 +19,7 @@ fn postmortem(place: &Place, what: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_front_end_of_its_own_shows_where_a_crash_happened() {
+fn example_front_end_shows_the_crash_location() {
     let place = Place::new();
     let (code, said) = postmortem(&place, "segv");
     assert_eq!(code, Some(1), "{said}");

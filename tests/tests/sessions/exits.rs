@@ -37,7 +37,7 @@ fn every_signal_has_its_exit_code() {
 }
 
 #[test]
-fn lost_output_is_said() {
+fn failed_output_is_reported() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let said = "sdm: write standard output: ";
@@ -63,7 +63,7 @@ fn lost_output_is_said() {
 }
 
 #[test]
-fn who_is_not_read_any_more_ends_as_by_sigpipe() {
+fn sdm_with_closed_output_exits_as_by_sigpipe() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     for verb in [

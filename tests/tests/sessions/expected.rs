@@ -6,7 +6,7 @@ use sdm_tests::terminal::Terminal;
 
 /// As with launchers, the first word that is no option is the program.
 #[test]
-fn a_program_needs_no_dashes_in_front() {
+fn program_may_follow_options_without_dashes() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let done = Sdm::run(&place, 2)
@@ -20,7 +20,7 @@ fn a_program_needs_no_dashes_in_front() {
 }
 
 #[test]
-fn stacks_that_differ_in_arguments_only_are_one() {
+fn stacks_differing_only_in_arguments_merge() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let done = Sdm::run(&place, 4)
@@ -59,7 +59,7 @@ fn breakpoints_are_listed_with_their_lines_and_hits() {
 }
 
 #[test]
-fn an_empty_line_after_list_goes_on() {
+fn empty_line_after_list_continues_the_listing() {
     let place = Place::new();
     let _work = place.compile("work", Compiler::C);
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "./work"], 100);
@@ -78,7 +78,7 @@ fn an_empty_line_after_list_goes_on() {
 }
 
 #[test]
-fn a_thread_is_named_and_a_misspelt_command_is_understood() {
+fn thread_command_shows_the_thread_and_typo_gets_a_hint() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let done = Sdm::run(&place, 2)
@@ -93,7 +93,7 @@ fn a_thread_is_named_and_a_misspelt_command_is_understood() {
 }
 
 #[test]
-fn a_breakpoint_that_only_some_can_reach_says_so() {
+fn breakpoint_in_some_programs_names_its_ranks() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let _loop = place.compile("loop", Compiler::C);
@@ -108,7 +108,7 @@ fn a_breakpoint_that_only_some_can_reach_says_so() {
 }
 
 #[test]
-fn a_session_without_a_program_has_something_to_see() {
+fn default_emulation_shows_an_example_job() {
     let place = Place::new();
     let done = Sdm::new(&place, "emulate")
         .args(["-n", "8"])

@@ -25,7 +25,7 @@ fn wait_asleep(pid: u32, threads: usize) {
 }
 
 #[test]
-fn stacks_that_were_not_read_to_their_end_say_so() {
+fn incomplete_stacks_are_marked() {
     let (place, elsewhere) = (Place::new(), Place::new());
     for (compiler, options) in [
         (Compiler::Musl, &["-g", "-static"][..]),

@@ -34,7 +34,7 @@ fn quit(mut terminal: Terminal<'_>) {
 }
 
 #[test]
-fn a_program_is_stepped_through_by_keys_and_its_values_differ() {
+fn keys_step_a_program_and_show_differing_values() {
     let place = Place::new();
     let mut terminal = start(&place, "steps");
     terminal.keys(":[1] set var rank = 5\r");
@@ -70,7 +70,7 @@ fn a_program_is_stepped_through_by_keys_and_its_values_differ() {
 }
 
 #[test]
-fn the_screen_and_the_prompt_alone_are_one_session() {
+fn screen_and_prompt_share_one_session() {
     let place = Place::new();
     let mut terminal = start(&place, "spin");
     terminal.keys(&format!(":print 40{CTRL_X}a"));
@@ -97,7 +97,7 @@ fn the_screen_and_the_prompt_alone_are_one_session() {
 
 /// Suspending, resizing and stopping work as in any full-screen program.
 #[test]
-fn it_is_suspended_resized_and_stopped() {
+fn screen_is_suspended_resized_and_stopped() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let mut terminal = Terminal::run(&place, "/bin/bash".as_ref(), &["--norc", "-i"], 120);
@@ -131,7 +131,7 @@ fn it_is_suspended_resized_and_stopped() {
 
 /// The session ends with its terminal, as at the prompt.
 #[test]
-fn nothing_is_left_where_the_terminal_hangs_up_or_sdm_is_killed() {
+fn hangup_or_killed_sdm_leaves_nothing() {
     let place = Place::new();
     for signal in [Signal::SIGHUP, Signal::SIGTERM, Signal::SIGKILL] {
         let terminal = start(&place, "spin");
@@ -142,7 +142,7 @@ fn nothing_is_left_where_the_terminal_hangs_up_or_sdm_is_killed() {
 }
 
 #[test]
-fn cores_processes_and_emulated_tasks_are_seen_so_too() {
+fn screen_shows_cores_processes_and_emulated_tasks() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let core = leave_core(&place, Some(0), "segv", &["run"]);
@@ -162,7 +162,7 @@ fn cores_processes_and_emulated_tasks_are_seen_so_too() {
 }
 
 #[test]
-fn who_has_no_such_terminal_is_told() {
+fn unsuitable_terminal_is_reported() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let words = ["TERM=dumb", "sdm", "run", "--tui", "./work"];

@@ -8,7 +8,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
 #[test]
-fn a_wrapper_and_settings_reach_every_gdb() {
+fn wrapper_and_settings_reach_every_gdb() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let done = Sdm::run(&place, 2)
@@ -39,7 +39,7 @@ gdb.pretty_printers.append(look_up)
 "#;
 
 #[test]
-fn printers_that_the_settings_name_are_loaded() {
+fn printers_named_in_settings_are_loaded() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let printer = place.path().join("printers.py");
@@ -88,7 +88,7 @@ fn blow_up(program: &Path) {
 }
 
 #[test]
-fn more_gdbs_than_memory_are_not_started_but_by_force() {
+fn gdbs_beyond_memory_start_only_with_force() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     blow_up(&work);

@@ -7,18 +7,18 @@ use sdm_tests::guide::check;
 use sdm_tests::place::Place;
 
 #[test]
-fn the_sessions_of_the_guide_are_what_happens() {
+fn sessions_of_the_guide_are_reproduced() {
     check("guide.md", &Place::new(), |_| {});
 }
 
 #[test]
-fn the_sessions_of_the_tutorial_are_what_happens() {
+fn sessions_of_the_tutorial_are_reproduced() {
     check("tutorial.md", &Place::new(), |_| {});
 }
 
 /// Every page is in the book, and every page of the book exists.
 #[test]
-fn the_book_has_all_pages() {
+fn book_contains_every_page() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).expect("there is a summary");
     let named: Vec<&str> = summary

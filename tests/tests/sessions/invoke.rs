@@ -14,7 +14,7 @@ fn wait_gone(shell: &Shell, part: &str) {
 }
 
 #[test]
-fn jobs_are_started_told_of_once_and_destroyed() {
+fn jobs_are_started_notified_once_and_destroyed() {
     let shell = Shell::new();
     let mut client = Client::start(&shell, "SDM");
     client.write(&["QUERY_FEATURES".to_owned()]);
@@ -73,7 +73,7 @@ fn jobs_are_started_told_of_once_and_destroyed() {
 }
 
 #[test]
-fn a_job_of_the_invoke_server_is_a_job_like_others() {
+fn invoke_server_job_is_a_cluster_job() {
     let shell = Shell::new();
     let _done = shell.sdm("cluster add here local").done();
     let mut client = Client::start(&shell, "SDMlocal");
@@ -105,7 +105,7 @@ fn a_job_of_the_invoke_server_is_a_job_like_others() {
 }
 
 #[test]
-fn an_mpi_program_runs_under_the_launcher_that_its_mpi_wants() {
+fn mpi_program_runs_under_the_launcher_of_its_mpi() {
     let shell = Shell::new().with("OMPI_ALLOW_RUN_AS_ROOT", "1");
     let shell = shell.with("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     let mut client = Client::start(&shell, "SDM");
@@ -136,7 +136,7 @@ fn an_mpi_program_runs_under_the_launcher_that_its_mpi_wants() {
 }
 
 #[test]
-fn nothing_is_left_by_a_client_or_a_server_that_is_gone() {
+fn ended_client_or_server_leaves_nothing() {
     let shell = Shell::new();
     // EXIT with jobs that run is an ordinary case.
     let mut client = Client::start(&shell, "SDM");
@@ -185,7 +185,7 @@ fn size_of(pid: u32) -> (usize, u64) {
 }
 
 #[test]
-fn a_server_that_is_a_file_of_its_own_and_no_link_is_one_too() {
+fn copied_invoke_server_program_works() {
     let shell = Shell::new();
     let own = shell.place.path().join("ng_invoke_server.SDMlocal");
     fs::copy(binaries::folder().join("sdm-agent"), own).expect("a copy");
@@ -200,7 +200,7 @@ fn a_server_that_is_a_file_of_its_own_and_no_link_is_one_too() {
 
 /// Kills each process of the invoke server after each step of a job's life.
 #[test]
-fn whoever_is_killed_at_whatever_step_nothing_is_left() {
+fn process_killed_at_any_step_leaves_nothing() {
     let shell = Shell::new();
     let usual = "hostname localhost\nport 0\nclient_name c\nexecutable_path /bin/sleep\nargument 1000\nbackend NORMAL\ncount 2";
     let begin: Vec<String> = format!("JOB_CREATE 1\n{usual}")
@@ -272,7 +272,7 @@ fn jobs_in_a_row() -> usize {
 }
 
 #[test]
-fn many_jobs_at_once_and_one_after_the_other() {
+fn many_jobs_run_together_and_in_sequence() {
     let shell = Shell::new();
     let mut client = Client::start(&shell, "SDM");
     let jobs: Vec<String> = (0..64)

@@ -124,7 +124,7 @@ fn a_killed_keeper_leaves_nothing() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_told_why() {
+fn invalid_kept_session_is_refused_with_a_reason() {
     let place = Place::new();
     for (words, part) in [
         (&["resume", "../x"][..], "session '../x': a name has"),
@@ -145,7 +145,7 @@ fn what_cannot_be_kept_is_told_why() {
 }
 
 #[test]
-fn a_keeper_whose_starter_is_gone_keeps_nothing() {
+fn keeper_without_its_starter_starts_nothing() {
     let place = Place::new();
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);

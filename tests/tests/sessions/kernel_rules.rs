@@ -49,7 +49,7 @@ fn assert_unharmed(done: &Done) {
 }
 
 #[test]
-fn looks_name_the_scope_that_forbids_them() {
+fn forbidden_inspection_names_ptrace_scope() {
     for scope in 1..=3 {
         let place = Place::new();
         let _ = place.compile("work", Compiler::C);
@@ -65,7 +65,7 @@ fn looks_name_the_scope_that_forbids_them() {
 }
 
 #[test]
-fn a_program_runs_under_gdb_where_others_are_not_traced() {
+fn started_program_is_traced_despite_ptrace_scope() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let restricted = place.compile("restricted", Compiler::C);
@@ -83,7 +83,7 @@ fn a_program_runs_under_gdb_where_others_are_not_traced() {
 }
 
 #[test]
-fn a_hidden_process_is_told_of() {
+fn hidden_process_is_reported() {
     let place = Place::new();
     let _ = place.compile("work", Compiler::C);
     let hidden = "mount -t proc -o hidepid=2 proc /proc";

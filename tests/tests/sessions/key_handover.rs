@@ -28,17 +28,17 @@ fn check(launcher: &str, way: KeyHandover, scheme: &str) {
 }
 
 #[test]
-fn one_machine_under_mpirun_has_a_socket() {
+fn mpirun_on_one_machine_passes_the_key_by_socket() {
     check("mpirun", KeyHandover::Auto, "unix:///");
 }
 
 #[test]
-fn one_machine_under_mpiexec_has_a_socket() {
+fn mpiexec_on_one_machine_passes_the_key_by_socket() {
     check("mpiexec", KeyHandover::Auto, "unix:///");
 }
 
 #[test]
-fn a_file_in_a_folder_that_all_see() {
+fn key_is_passed_by_a_file_in_a_shared_folder() {
     for launcher in ["mpirun", "mpiexec"] {
         let folder = std::env::temp_dir();
         let scheme = folder.display().to_string();
@@ -47,7 +47,7 @@ fn a_file_in_a_folder_that_all_see() {
 }
 
 #[test]
-fn a_host_that_does_not_see_the_file_says_so() {
+fn host_without_the_key_file_reports_it() {
     // The file is removed before the server reads it.
     let town = Disturbed::new(
         r#"for word in "$@"; do [ "$before" = --handover ] && rm "$word"; before=$word; done"#,
@@ -69,7 +69,7 @@ fn a_host_that_does_not_see_the_file_says_so() {
 }
 
 #[test]
-fn who_forks_servers_has_no_key() {
+fn forking_server_has_no_session_key() {
     let town = Disturbed::new("umask 077; echo $SDM_KEY >$0.key");
     let config = SessionConfig {
         forks: true,

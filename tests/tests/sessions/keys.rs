@@ -24,7 +24,7 @@ fn start<'a>(place: &'a Place, program: &str) -> Terminal<'a> {
 }
 
 #[test]
-fn ctrl_c_stops_every_task_and_kills_none() {
+fn ctrl_c_stops_every_task_without_killing() {
     let place = Place::new();
     let _halo = place.compile("halo", Compiler::OpenMpi);
     // It computes for ever.
@@ -67,7 +67,7 @@ fn quit(mut terminal: Terminal<'_>, place: &Place, program: &str) {
 }
 
 #[test]
-fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
+fn a_second_ctrl_c_and_ctrl_z_return_the_prompt() {
     let place = Place::new();
     let program = place.compile("hangs", Compiler::OpenMpi);
     // Rank 3 is in an uninterruptible system call until its child has ended.
@@ -111,7 +111,7 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
 /// While a command waits, the status line shows the possible keys, and typed text is shown after it until the prompt
 /// takes it.
 #[test]
-fn what_is_typed_meanwhile_stays_and_the_line_says_what_can_be_done() {
+fn typeahead_is_kept_and_status_line_shows_keys() {
     let place = Place::new();
     let _program = place.compile("loop", Compiler::C);
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "./loop"], 80);

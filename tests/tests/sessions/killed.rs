@@ -19,7 +19,7 @@ fn named(place: &Place, name: &str) -> Vec<u32> {
 }
 
 #[test]
-fn who_is_killed_while_it_stands_still_has_ended() {
+fn process_killed_while_stopped_has_ended() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(&place, 2).talk().program(&work, &["spin"]).spawn();
@@ -33,7 +33,7 @@ fn who_is_killed_while_it_stands_still_has_ended() {
 }
 
 #[test]
-fn who_is_killed_while_it_is_attached_to_has_ended() {
+fn process_killed_during_attach_has_ended() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let work = elsewhere.compile("work", Compiler::C);
     let start = || {
@@ -65,7 +65,7 @@ fn who_is_killed_while_it_is_attached_to_has_ended() {
 }
 
 #[test]
-fn a_killed_gdb_is_no_exit_code_of_the_program() {
+fn killed_gdb_is_not_the_exit_code_of_the_program() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let running = Sdm::run(&place, 1)
@@ -87,7 +87,7 @@ fn a_killed_gdb_is_no_exit_code_of_the_program() {
 }
 
 #[test]
-fn who_had_ended_is_not_lost_with_the_master() {
+fn ended_task_is_not_lost_with_the_master() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(&place, 3).talk().program(&work, &["spin"]).spawn();

@@ -155,7 +155,7 @@ fn carry_out(seed: u64) -> bool {
 }
 
 #[test]
-fn who_is_attached_to_outlives_whoever_is_killed() {
+fn attached_process_survives_any_killed_sdm_processes() {
     let first = std::env::var("SDM_TEST_SEED").map_or(1, |text| text.parse().expect("a number"));
     let count = if is_full() { 400 } else { 6 };
     let stopped = (first..first + count)
@@ -166,7 +166,7 @@ fn who_is_attached_to_outlives_whoever_is_killed() {
 
 /// The doctor names the remedy, which takes out the breakpoint; a stop of a terminal's is not taken back.
 #[test]
-fn a_process_with_a_foreign_breakpoint_is_rescued() {
+fn process_with_a_foreign_breakpoint_is_rescued() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let mut process = waiting(&elsewhere);
     let pid = process.id();

@@ -7,7 +7,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
 #[test]
-fn a_script_that_detaches_ends_with_its_program() {
+fn detaching_script_ends_with_its_program() {
     let place = Place::new();
     let program = place.compile("outlive", Compiler::C);
     let running = Sdm::run(&place, 3)
@@ -24,7 +24,7 @@ fn a_script_that_detaches_ends_with_its_program() {
 }
 
 #[test]
-fn a_program_left_running_outlives_sdm_and_a_second_thought_kills_it() {
+fn detached_program_outlives_sdm_or_is_killed_by_ctrl_c() {
     let place = Place::new();
     let program = place.compile("outlive", Compiler::C);
     let run = |talk: &str| {
@@ -57,7 +57,7 @@ fn a_program_left_running_outlives_sdm_and_a_second_thought_kills_it() {
 }
 
 #[test]
-fn a_job_left_running_by_mpirun_comes_to_its_right_end() {
+fn detached_mpirun_job_ends_normally() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
         let place = Place::new();
         let program = place.compile("mpi_sum", compiler);

@@ -13,7 +13,7 @@ fn line(text: &str) -> usize {
 }
 
 #[test]
-fn one_four_and_sixteen_processes_step_alike() {
+fn one_four_and_sixteen_processes_step_equally() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let what = line("what = argc");
@@ -70,7 +70,7 @@ fn one_four_and_sixteen_processes_step_alike() {
 }
 
 #[test]
-fn some_of_four_stop_and_are_stepped() {
+fn stopped_subset_of_ranks_is_stepped() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let (doubles, returns) = (line("int result"), line("return result"));
@@ -162,7 +162,7 @@ fn ranks_run_crash_and_exit_side_by_side() {
 }
 
 #[test]
-fn input_reaches_those_it_was_sent_to_and_ends() {
+fn sent_input_reaches_only_its_ranks_and_ends() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let long = "x".repeat(6000);
@@ -190,7 +190,7 @@ fn input_reaches_those_it_was_sent_to_and_ends() {
 }
 
 #[test]
-fn ten_megabytes_of_each_rank_come_whole_and_in_order() {
+fn ten_megabytes_of_each_rank_arrive_complete_and_in_order() {
     const BYTES: usize = 10 << 20;
     let place = Place::new();
     let work = place.compile("work", Compiler::C);

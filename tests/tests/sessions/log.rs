@@ -34,7 +34,7 @@ fn pids(run: &Running<'_>) -> BTreeMap<u32, u32> {
 }
 
 #[test]
-fn a_session_with_a_killed_server_is_told() {
+fn killed_server_is_logged() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     // A chain of servers, so that one is adopted.
@@ -97,7 +97,7 @@ fn session_of(field: &str) -> Option<&str> {
 }
 
 #[test]
-fn nothing_is_logged_unless_it_is_asked_for() {
+fn nothing_is_logged_by_default() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let done = Sdm::run(&place, 2)

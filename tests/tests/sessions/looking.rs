@@ -36,7 +36,7 @@ fn stacks(args: &[&str]) -> Done {
 }
 
 #[test]
-fn a_look_needs_no_gdb_and_shows_what_gdb_does() {
+fn snapshot_without_gdb_shows_the_same_as_gdb() {
     let elsewhere = Place::new();
     let program = elsewhere.compile("work", Compiler::C);
     let start = || Waiting::start(Command::new(&program).arg("echo"));
@@ -55,7 +55,7 @@ fn a_look_needs_no_gdb_and_shows_what_gdb_does() {
 }
 
 #[test]
-fn functions_of_python_are_shown_without_gdb() {
+fn python_functions_are_shown_without_gdb() {
     let text = "import sys\ndef waits(depth):\n    if depth:\n        return waits(depth - 1)\n    sys.stdin.read()\nwaits(2)\n";
     let python = Waiting::start(Command::new("/usr/bin/python3").args(["-c", text]));
     let without = stacks(&["--pids", &python.pid(), "--gdb", "/no/gdb"]).code(0);
@@ -67,7 +67,7 @@ fn functions_of_python_are_shown_without_gdb() {
 }
 
 #[test]
-fn what_takes_gdb_is_looked_at_by_it_and_said_to_be() {
+fn process_that_needs_gdb_is_inspected_by_gdb() {
     let elsewhere = Place::new();
     let program = elsewhere.compile("work", Compiler::C);
     let own = Waiting::start(Command::new(&program).arg("echo"));
@@ -98,7 +98,7 @@ fn what_takes_gdb_is_looked_at_by_it_and_said_to_be() {
 }
 
 #[test]
-fn a_prompt_attaches_to_whom_a_command_needs_it_for() {
+fn prompt_attaches_only_ranks_that_a_command_needs() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let program = elsewhere.compile("work", Compiler::C);
     let start = || Waiting::start(Command::new(&program).arg("echo"));

@@ -10,7 +10,7 @@ use sdm_tests::place::{Compiler, MARK_VARIABLE, Place};
 use sdm_tests::sdm::Sdm;
 
 #[test]
-fn commands_that_are_shown_start_a_session() {
+fn printed_commands_start_a_session() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let sdm = Sdm::run(&place, 3)
@@ -58,7 +58,7 @@ fn commands_that_are_shown_start_a_session() {
 
 /// No server is started: the missing ones are named, with the time waited.
 #[test]
-fn who_is_not_started_in_time_is_named() {
+fn missing_servers_are_named_after_the_wait() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let done = Sdm::run(&place, 2)
@@ -72,7 +72,7 @@ fn who_is_not_started_in_time_is_named() {
 }
 
 #[test]
-fn a_launcher_of_the_sites_own_starts_a_session() {
+fn site_specific_launcher_starts_a_session() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sdm-launch-example");
@@ -112,7 +112,7 @@ fn a_launcher_of_the_sites_own_starts_a_session() {
 }
 
 #[test]
-fn the_launcher_follows_from_what_the_program_is_linked_with() {
+fn launcher_follows_from_the_linked_mpi() {
     for (compiler, said) in [
         (Compiler::OpenMpi, "[launcher] mpirun, since "),
         (Compiler::Mpich, "[launcher] mpiexec, since "),

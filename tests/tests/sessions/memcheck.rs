@@ -15,7 +15,7 @@ fn memcheck(place: &Place) -> Sdm<'_> {
 }
 
 #[test]
-fn an_error_is_a_stop_at_its_line_and_a_leak_is_one_at_the_end() {
+fn memcheck_error_stops_at_its_line_and_leak_at_exit() {
     let place = Place::new();
     let program = place.compile("memcheck", Compiler::C);
     let line = Place::line("memcheck.c", "sink = cells[2]");
@@ -46,7 +46,7 @@ fn an_error_is_a_stop_at_its_line_and_a_leak_is_one_at_the_end() {
 }
 
 #[test]
-fn a_batch_ends_at_what_is_found_and_a_signal_is_one() {
+fn batch_ends_at_a_memcheck_error_or_signal() {
     let place = Place::new();
     let program = place.compile("memcheck", Compiler::C);
     let done = memcheck(&place)
@@ -66,7 +66,7 @@ fn a_batch_ends_at_what_is_found_and_a_signal_is_one() {
 }
 
 #[test]
-fn it_is_interrupted_and_goes_on_and_stops_at_breakpoints() {
+fn program_under_valgrind_is_interrupted_and_stopped() {
     let place = Place::new();
     let program = place.compile("memcheck", Compiler::C);
     for way in ["spin", "deaf"] {
@@ -101,7 +101,7 @@ fn it_is_interrupted_and_goes_on_and_stops_at_breakpoints() {
 
 /// After a kill of any process of the session no process stays, and its temporary files are gone.
 #[test]
-fn nothing_is_left_whoever_is_killed() {
+fn nothing_is_left_after_killing_any_process() {
     let place = Place::new();
     let program = place.compile("memcheck", Compiler::C);
     let temporary = place.path().join("temporary");
@@ -140,7 +140,7 @@ fn nothing_is_left_whoever_is_killed() {
 }
 
 #[test]
-fn a_host_without_valgrind_says_so() {
+fn missing_valgrind_is_reported() {
     let place = Place::new();
     let program = place.compile("memcheck", Compiler::C);
     // All but Valgrind that a session finds by its path.

@@ -8,7 +8,7 @@ const QUESTION: &str = "Make breakpoint pending on future shared library load? (
 const NOT_DEFINED: &str = "Function \"later\" not defined.";
 
 #[test]
-fn the_prompt_asks_whether_a_breakpoint_waits() {
+fn prompt_asks_about_a_pending_breakpoint() {
     let place = Place::new();
     let _program = place.compile("loop", Compiler::C);
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop"], 100);
@@ -35,7 +35,7 @@ fn the_prompt_asks_whether_a_breakpoint_waits() {
 }
 
 #[test]
-fn without_a_prompt_it_is_an_error() {
+fn unknown_location_in_a_script_is_an_error() {
     let place = Place::new();
     let program = place.compile("loop", Compiler::C);
     let done = Sdm::run(&place, 2)

@@ -293,17 +293,17 @@ fn check(case: &Case) {
 }
 
 #[test]
-fn what_the_system_does_with_programs() {
+fn operating_system_events_are_handled() {
     SYSTEM.iter().for_each(check);
 }
 
 #[test]
-fn what_languages_and_libraries_do() {
+fn language_and_library_events_are_handled() {
     LANGUAGES.iter().for_each(check);
 }
 
 #[test]
-fn a_daemon_goes_its_own_way_and_that_is_said() {
+fn forked_daemon_runs_undebugged_and_is_reported() {
     let place = Place::new();
     let program = place.compile("daemonise", Compiler::C);
     let mut sdm = Sdm::run(&place, 1).talk().program(&program, &[]).spawn();
@@ -318,7 +318,7 @@ fn a_daemon_goes_its_own_way_and_that_is_said() {
 }
 
 #[test]
-fn a_hundred_megabytes_come_whole_and_in_order() {
+fn a_hundred_megabytes_arrive_complete_and_in_order() {
     const BYTES: usize = 100_000_000;
     let place = Place::new();
     let work = place.compile("work", Compiler::C);

@@ -92,7 +92,7 @@ fn check(launcher: &str, direct: &[&str], rank: u32, parent: &str, expect: &[&st
 }
 
 #[test]
-fn under_the_local_launcher_only_what_the_guide_lists_differs() {
+fn local_launcher_changes_only_what_the_guide_lists() {
     let own = fs::read_to_string("/proc/self/comm").expect("the test's own name");
     let seen = check(
         "local",
@@ -118,7 +118,7 @@ fn under_the_local_launcher_only_what_the_guide_lists_differs() {
 }
 
 #[test]
-fn under_mpirun_only_what_the_guide_lists_differs() {
+fn mpirun_changes_only_what_the_guide_lists() {
     let direct = ["mpirun.openmpi", "--oversubscribe", "-n", "2"];
     let mut expect = vec!["env OMPI_COMMAND: sees -> sdm-server"];
     if nix::unistd::geteuid().is_root() {
@@ -131,7 +131,7 @@ fn under_mpirun_only_what_the_guide_lists_differs() {
 }
 
 #[test]
-fn under_mpiexec_only_what_the_guide_lists_differs() {
+fn mpiexec_changes_only_what_the_guide_lists() {
     let _seen = check(
         "mpiexec",
         &["mpiexec.hydra", "-n", "2"],

@@ -20,7 +20,7 @@ fn two(place: &Place, compiler: Compiler) -> PathBuf {
 /// Ranks in the order of the programs, which the runtime knows; a breakpoint whose location only one program
 /// has, also in a later job; and the program of each rank.
 #[test]
-fn two_programs_are_one_job() {
+fn two_programs_form_one_job() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
         let place = Place::new();
         let ocean = two(&place, compiler);
@@ -58,7 +58,7 @@ fn two_programs_are_one_job() {
 /// Both programs run to their end, the runtime knows which is which, and a second run has another argument for one
 /// of them.
 #[test]
-fn a_runtime_knows_its_programs() {
+fn a_runtime_knows_the_program_of_each_rank() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
         let place = Place::new();
         let ocean = two(&place, compiler);
@@ -82,7 +82,7 @@ fn a_runtime_knows_its_programs() {
 
 /// Several programs without a runtime; errors are reported before anything starts.
 #[test]
-fn programs_without_mpi_and_what_is_wrong() {
+fn several_programs_run_without_mpi_and_errors_are_early() {
     let place = Place::new();
     let first = place.compile("loop", Compiler::C);
     let _second = place.compile("work", Compiler::C);

@@ -6,7 +6,7 @@ use sdm_tests::terminal::Terminal;
 
 /// Lines are executed in the order of typing: pasted at once, and typed while tasks run.
 #[test]
-fn what_is_typed_ahead_is_done_in_order() {
+fn typeahead_lines_execute_in_order() {
     let place = Place::new();
     let _program = place.compile("loop", Compiler::C);
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop"], 100);
@@ -38,7 +38,7 @@ fn what_is_typed_ahead_is_done_in_order() {
 
 /// Ctrl-C discards a multi-line input that was begun at the prompt, and Ctrl-D ends it.
 #[test]
-fn what_is_begun_at_the_prompt_is_taken_back_or_ended() {
+fn multi_line_input_is_discarded_or_ended_by_keys() {
     let place = Place::new();
     let _program = place.compile("loop", Compiler::C);
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop"], 100);
@@ -69,7 +69,7 @@ fn what_is_begun_at_the_prompt_is_taken_back_or_ended() {
 
 /// A pager as gdb's: Enter, `c` and `q`; `set pagination off` has none, and so has a script.
 #[test]
-fn what_is_longer_than_the_screen_is_shown_in_pages() {
+fn long_output_is_paged() {
     const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";
     let place = Place::new();
     let program = place.compile("loop", Compiler::C);

@@ -329,7 +329,7 @@ fn carry_out(seed: u64) -> (Fault, Told) {
 }
 
 #[test]
-fn random_faults_harm_nobody() {
+fn random_faults_harm_no_process() {
     prctl::set_child_subreaper(true).expect("the kernel can");
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let count = number("SDM_FAULTS").unwrap_or(FAULTS);

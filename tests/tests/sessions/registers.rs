@@ -10,7 +10,7 @@ use sdm_tests::place::{Compiler, Place};
 const LIBM: &str = "/lib/x86_64-linux-gnu/libm.so.6";
 
 #[test]
-fn nobody_notices_that_gdb_does_not_know_all_registers() {
+fn preload_hides_registers_unknown_to_gdb() {
     let place = Place::new();
     let Some(gdb) = parts::crippled_gdb(&place, &[]) else {
         return;
@@ -50,7 +50,7 @@ fn nobody_notices_that_gdb_does_not_know_all_registers() {
 }
 
 #[test]
-fn what_gdb_cannot_write_is_refused_where_it_loads_nothing() {
+fn register_writes_are_refused_without_the_preload() {
     let place = Place::new();
     let Some(gdb) = parts::crippled_gdb(&place, &["--deaf"]) else {
         return;
@@ -97,7 +97,7 @@ fn what_gdb_cannot_write_is_refused_where_it_loads_nothing() {
 }
 
 #[test]
-fn a_setting_that_is_none_is_named() {
+fn invalid_xstate_setting_is_named() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let done = ordinary::run(&place, 1)

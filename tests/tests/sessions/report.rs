@@ -54,7 +54,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_crash_with_hostile_output_leaves_a_page_of_plain_text() {
+fn report_of_a_crash_escapes_hostile_output() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let done = batch(&place, &["--junit", "report.xml"], "hostile")
@@ -119,7 +119,7 @@ fn a_crash_with_hostile_output_leaves_a_page_of_plain_text() {
 }
 
 #[test]
-fn a_signal_that_wants_the_end_finds_the_report_written_first() {
+fn termination_signal_writes_the_report_first() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     for (number, code, said) in [
@@ -143,7 +143,7 @@ fn a_signal_that_wants_the_end_finds_the_report_written_first() {
 }
 
 #[test]
-fn what_was_known_last_is_kept_where_everything_is_killed() {
+fn last_written_report_survives_sigkill() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let running = batch(&place, &["--report", "deep.html"], "spin").spawn();
@@ -172,7 +172,7 @@ fn what_was_known_last_is_kept_where_everything_is_killed() {
 }
 
 #[test]
-fn where_nothing_can_be_written_or_started_that_is_said() {
+fn unwritable_report_and_failed_start_are_reported() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let done = batch(&place, &["--report", "none/r.html"], "steps")

@@ -21,7 +21,7 @@ fn sleeps_in_loop(pid: u32) -> bool {
 /// A user changes a breakpoint and runs the job again. `sdm` asks first. The user's settings are kept, the temporary
 /// breakpoint that was hit is not, and no process of the first job is left.
 #[test]
-fn a_person_runs_the_job_again() {
+fn prompt_restarts_the_job() {
     let place = Place::new();
     let _program = place.compile("loop", Compiler::C);
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop", "one"], 100);
@@ -94,7 +94,7 @@ fn a_person_runs_the_job_again() {
 /// A job that has ended, and one that is stopped in the middle, under each MPI; a script is not asked for a
 /// confirmation.
 #[test]
-fn a_script_runs_an_mpi_job_again() {
+fn a_script_runs_an_mpi_job_twice() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
         let place = Place::new();
         let sum = place.compile("mpi_sum", compiler);
@@ -125,7 +125,7 @@ fn a_script_runs_an_mpi_job_again() {
 
 /// Read and access watchpoints exist again before the program runs.
 #[test]
-fn what_is_watched_is_watched_again() {
+fn watchpoints_are_set_again_after_a_restart() {
     let place = Place::new();
     let tour = place.compile("tour", Compiler::C);
     let done = Sdm::run(&place, 2)
@@ -144,7 +144,7 @@ fn what_is_watched_is_watched_again() {
 
 /// The prompt stays and can try again after a next job that cannot be started.
 #[test]
-fn a_job_that_cannot_be_started_again_leaves_the_prompt() {
+fn failed_restart_keeps_the_prompt() {
     let place = Place::new();
     let _program = place.compile("mpi_sum", Compiler::OpenMpi);
     let mpirun = place.path().join("mpirun");
@@ -204,7 +204,7 @@ fn a_job_that_cannot_be_started_again_leaves_the_prompt() {
 
 /// `run` does not restart a program that was attached to.
 #[test]
-fn what_was_not_started_here_is_not_started_anew() {
+fn attached_program_is_not_restarted() {
     let place = Place::new();
     let program = place.compile("loop", Compiler::C);
     let mut held = sdm_tests::sdm::command(&place, &program).spawn().unwrap();

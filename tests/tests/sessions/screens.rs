@@ -91,7 +91,7 @@ fn typed(place: &Place, terminal: &mut Terminal<'_>, lines: &[&str]) -> String {
 }
 
 #[test]
-fn everyday_commands_look_the_same_at_the_prompt_and_in_a_script() {
+fn everyday_commands_print_the_same_at_prompt_and_in_script() {
     let place = Place::new();
     let program = place.compile("halo", Compiler::OpenMpi);
     let line = [
@@ -130,7 +130,7 @@ fn everyday_commands_look_the_same_at_the_prompt_and_in_a_script() {
 }
 
 #[test]
-fn what_is_wrong_is_said_on_narrow_and_wide_terminals() {
+fn errors_are_shown_on_narrow_and_wide_terminals() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     for width in WIDTHS {

@@ -24,7 +24,7 @@ fn work(place: &Place) -> Vec<u32> {
 }
 
 #[test]
-fn programs_that_end_well_need_no_gdb() {
+fn programs_that_exit_normally_need_no_gdb() {
     let place = Place::new();
     let run = |name: &str, words: &[&str], printed: &str| {
         let program = place.compile_with(name, Compiler::C, &["-g", "-pthread"]);
@@ -42,7 +42,7 @@ fn programs_that_end_well_need_no_gdb() {
 }
 
 #[test]
-fn a_program_keeps_its_exit_code_without_gdb() {
+fn program_keeps_its_exit_code_without_gdb() {
     let place = Place::new();
     let program = place.compile("execs", Compiler::C);
     let link = place.path().join("nowhere");
@@ -53,7 +53,7 @@ fn a_program_keeps_its_exit_code_without_gdb() {
 }
 
 #[test]
-fn a_crash_brings_a_gdb_for_each_that_crashes() {
+fn each_crashing_rank_gets_one_gdb() {
     let place = Place::new();
     let gdb = CountedGdb::new(&place);
     let program = place.compile("work", Compiler::C);
@@ -73,7 +73,7 @@ fn a_crash_brings_a_gdb_for_each_that_crashes() {
 
 /// A crash while no gdb is available is reported, and no process is left.
 #[test]
-fn a_crash_without_any_gdb_loses_its_rank() {
+fn crash_without_a_gdb_loses_its_rank() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let done = batch(&place, "/nosuch/gdb", &program, &["segv"]).code(122);
@@ -85,7 +85,7 @@ fn a_crash_without_any_gdb_loses_its_rank() {
 }
 
 #[test]
-fn a_hang_is_looked_at_without_gdb() {
+fn hang_is_diagnosed_without_gdb() {
     let place = Place::new();
     let program = place.compile_with("work", Compiler::C, &["-g", "-pthread"]);
     let done = Sdm::run(&place, 2)
@@ -123,7 +123,7 @@ fn with_patient_gdb<'a>(place: &'a Place, options: &[&str]) -> (Running<'a>, [u3
 }
 
 #[test]
-fn a_crash_holds_the_other_ranks_while_gdb_reads() {
+fn crash_stops_the_other_ranks_while_gdb_reads() {
     let place = Place::new();
     let (running, [crashes, _]) = with_patient_gdb(&place, &[]);
     signal(crashes, Signal::SIGSEGV);
@@ -134,7 +134,7 @@ fn a_crash_holds_the_other_ranks_while_gdb_reads() {
 }
 
 #[test]
-fn the_other_ranks_go_on_with_a_rank_that_goes_on() {
+fn other_ranks_continue_with_the_continued_rank() {
     let place = Place::new();
     let (running, ranks) = with_patient_gdb(&place, &["--on-crash", "[@crashed] continue"]);
     signal(ranks[0], Signal::SIGINT);
@@ -149,7 +149,7 @@ fn the_other_ranks_go_on_with_a_rank_that_goes_on() {
 }
 
 #[test]
-fn a_program_stopped_by_its_user_stays_so_until_it_is_continued() {
+fn program_stopped_by_its_user_stays_stopped_until_sigcont() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let running = Sdm::run(&place, 1)
@@ -170,7 +170,7 @@ fn a_program_stopped_by_its_user_stays_so_until_it_is_continued() {
 }
 
 #[test]
-fn a_program_ends_with_its_killed_server() {
+fn program_ends_with_its_killed_server() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let running = Sdm::run(&place, 2)

@@ -34,7 +34,7 @@ fn start(place: &Place) -> Run {
 }
 
 #[test]
-fn equal_answers_of_one_servers_tasks_are_one() {
+fn equal_answers_of_one_server_are_merged() {
     let place = Place::new();
     let mut run = start(&place);
     let all = run.all();
@@ -60,7 +60,7 @@ fn equal_answers_of_one_servers_tasks_are_one() {
 }
 
 #[test]
-fn of_a_killed_server_no_gdb_and_no_program_is_left() {
+fn killed_server_leaves_no_gdb_and_no_program() {
     let place = Place::new();
     let mut run = start(&place);
     let [first, second] = TASKS.map(IdSet::from_range);

@@ -16,7 +16,7 @@ fn batch(place: &Place, settings: &[&str], what: &str) -> Done {
 }
 
 #[test]
-fn a_batch_leaves_handled_signals_to_the_program() {
+fn batch_passes_handled_signals_to_the_program() {
     let place = Place::new();
     let done = batch(&place, &[], "live").code(0);
     assert!(done.united().contains("5 faults, 1 probes\n"), "{done}");
@@ -24,7 +24,7 @@ fn a_batch_leaves_handled_signals_to_the_program() {
 }
 
 #[test]
-fn a_batch_holds_a_signal_that_a_handler_gives_up() {
+fn batch_stops_at_a_signal_that_a_handler_reraises() {
     let place = Place::new();
     let done = batch(&place, &[], "die").code(139);
     assert!(done.united().contains("5 faults, 1 probes\n"), "{done}");
@@ -36,7 +36,7 @@ fn a_batch_holds_a_signal_that_a_handler_gives_up() {
 }
 
 #[test]
-fn handle_has_effect_from_every_source() {
+fn handle_command_works_from_every_source() {
     const STOPS: &str = "handle SIGSEGV stop print pass";
     const PASSES: &str = "handle 11 nostop noprint pass";
     let first = "received signal SIGSEGV, Segmentation fault, main () at handlers.c:";
@@ -74,7 +74,7 @@ fn handle_has_effect_from_every_source() {
 }
 
 #[test]
-fn handle_of_a_signal_of_the_debugger_is_refused_by_name() {
+fn handle_refuses_signals_of_the_debugger_by_name() {
     let place = Place::new();
     let line = "handle SIGTRAP nostop";
     let done = batch(&place, &[line, "handle 5-6 nostop"], "live").code(0);

@@ -12,7 +12,7 @@ const OWN: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
 const PLANT: &str = "mount -t tmpfs none /etc; mkdir /etc/sdm; cp \"$SITE\" /etc/sdm/config.toml";
 
 #[test]
-fn the_sites_file_is_below_the_persons_own_and_each_origin_is_said() {
+fn user_settings_override_site_settings_and_show_origin() {
     let place = Place::new();
     let site = place.path().join("site.toml");
     let own = place.path().join("own.toml");

@@ -38,7 +38,7 @@ fn compile(place: &Place) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn an_editor_shows_what_references_refer_to() {
+fn editor_shows_the_target_of_references() {
     let place = Place::new();
     let (program, _) = compile(&place);
     let mut editor = Editor::new(&place);
@@ -93,7 +93,7 @@ fn an_editor_shows_what_references_refer_to() {
 }
 
 #[test]
-fn a_trace_prints_what_references_refer_to() {
+fn trace_prints_the_target_of_references() {
     let place = Place::new();
     let (program, source) = compile(&place);
     let line = "number = 6;";

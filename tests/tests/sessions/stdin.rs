@@ -9,7 +9,7 @@ use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
 
 #[test]
-fn it_is_that_of_rank_0_or_of_those_that_were_chosen_with_its_end() {
+fn stdin_and_its_end_reach_rank_0_or_the_chosen_ranks() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let words = place.path().join("words");
@@ -44,7 +44,7 @@ fn it_is_that_of_rank_0_or_of_those_that_were_chosen_with_its_end() {
 }
 
 #[test]
-fn much_of_any_bytes_enters_and_nobody_waits_for_those_who_have_ended() {
+fn large_binary_input_is_delivered_despite_ended_ranks() {
     const BYTES: u64 = 12 << 20;
     let place = Place::new();
     let file = place.path().join("bytes");
@@ -69,7 +69,7 @@ fn much_of_any_bytes_enters_and_nobody_waits_for_those_who_have_ended() {
 }
 
 #[test]
-fn a_script_that_sends_something_feeds_them_itself() {
+fn script_with_send_replaces_standard_input() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let words = place.path().join("words");
@@ -91,7 +91,7 @@ fn a_script_that_sends_something_feeds_them_itself() {
 }
 
 #[test]
-fn a_terminal_is_read_in_its_foreground_only() {
+fn terminal_is_read_only_in_the_foreground() {
     let place = Place::new();
     let go = place.path().join("go");
     let shell = ["--norc", "--noprofile", "-i"];

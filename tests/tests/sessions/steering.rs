@@ -83,7 +83,7 @@ fn check(what: &str, text: &str) {
 }
 
 #[test]
-fn names_in_a_program_and_of_a_process_are_shown_escaped() {
+fn program_and_process_names_are_shown_escaped() {
     let place = Place::new();
     let program = build(&place);
     let named = place.path().join(format!("named{STEERING}"));
@@ -180,7 +180,7 @@ fn on_the_command_line(place: &Place, program: &str) {
 }
 
 #[test]
-fn what_is_typed_and_what_a_program_prints_is_shown_escaped() {
+fn typed_and_printed_text_is_shown_escaped() {
     let place = Place::new();
     let program = build(&place);
     let program = program.to_str().expect("a path of text");

@@ -147,28 +147,28 @@ fn ends(launcher: &str, who: &str, how: Ending) {
 }
 
 #[test]
-fn nothing_is_left_behind_a_quit() {
+fn quit_leaves_no_stopped_process() {
     for who in VICTIMS {
         ends("local", who, Ending::Quit);
     }
 }
 
 #[test]
-fn nothing_is_left_of_a_killed_front_end() {
+fn killed_front_end_leaves_no_stopped_process() {
     for who in VICTIMS {
         ends("local", who, Ending::KillSdm);
     }
 }
 
 #[test]
-fn nothing_is_left_of_a_killed_master() {
+fn killed_master_leaves_no_stopped_process() {
     for who in VICTIMS {
         ends("local", who, Ending::KillMaster);
     }
 }
 
 #[test]
-fn nothing_is_left_under_runtimes() {
+fn ended_session_under_mpirun_leaves_no_stopped_process() {
     for how in [Ending::Quit, Ending::KillSdm, Ending::KillMaster] {
         ends("mpirun", "all of them", how);
     }
@@ -257,7 +257,7 @@ fn gdb_of(place: &Place) -> Option<u32> {
 }
 
 #[test]
-fn the_first_ctrl_c_reaches_a_gdb_that_is_stopped() {
+fn first_ctrl_c_reaches_a_stopped_gdb() {
     let elsewhere = Place::new();
     for count in [1, 3] {
         let mut processes = waiting(&elsewhere, count);
@@ -274,7 +274,7 @@ fn the_first_ctrl_c_reaches_a_gdb_that_is_stopped() {
 
 /// After the end of its server only the warden does the remaining work.
 #[test]
-fn a_warden_that_is_stopped_behind_its_servers_end_ends() {
+fn warden_stopped_after_its_server_ended_still_ends() {
     let place = Place::new();
     let mut sdm = start(&place, "local");
     let server = processes::servers(place.mark())[&2];

@@ -283,7 +283,7 @@ fn check_conditions(done: &Done, conditions: &[&str]) {
 }
 
 #[test]
-fn each_sort_of_value_is_right_in_each_command() {
+fn each_kind_of_value_is_right_in_each_command() {
     let place = Place::new();
     let program = place.compile("sorts", Compiler::Cxx);
     // gdb 13 cannot read a member by reference after `&&`: `Cannot access memory at address 0x0`.
@@ -336,7 +336,7 @@ fn each_sort_of_value_is_right_in_each_command() {
 }
 
 #[test]
-fn each_sort_of_fortrans_values_is_right_in_each_command() {
+fn each_kind_of_fortran_value_is_right_in_each_command() {
     let place = Place::new();
     let program = place.compile("sorts", Compiler::Fortran);
     let questions = questions(&FORTRAN, &FORTRAN_NUMBERS, &FORTRAN_CONDITIONS);
@@ -361,7 +361,7 @@ fn each_sort_of_fortrans_values_is_right_in_each_command() {
 }
 
 #[test]
-fn an_editor_shows_each_sort_of_value() {
+fn editor_shows_each_kind_of_value() {
     let place = Place::new();
     for (compiler, rows) in [(Compiler::Cxx, &CXX[..]), (Compiler::Fortran, &FORTRAN[..])] {
         let program = place.compile("sorts", compiler);

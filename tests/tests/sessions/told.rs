@@ -7,7 +7,7 @@ use sdm_tests::terminal::Terminal;
 
 /// A job that has ended is not shown as stopped, and a line that was begun can still be completed.
 #[test]
-fn the_prompt_shows_lost_ranks_as_lost() {
+fn prompt_shows_lost_ranks_as_lost() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let args = ["run", "-n", "3", "--", "./work", "spin"];
@@ -35,7 +35,7 @@ fn the_prompt_shows_lost_ranks_as_lost() {
 
 /// Ranks that have ended meanwhile are not shown as running; a prompt wider than the earlier one leaves out the ranks.
 #[test]
-fn the_prompt_shows_ranks_that_end_by_themselves() {
+fn prompt_shows_ranks_that_ended() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let args = ["run", "-n", "2", "--", "./work", "spin"];

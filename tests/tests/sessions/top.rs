@@ -4,7 +4,7 @@ use sdm_tests::clusters::Shell;
 use sdm_tests::terminal::Terminal;
 
 #[test]
-fn a_job_is_seen_submitted_and_ended_by_keys() {
+fn keys_list_submit_and_end_a_job() {
     let shell = Shell::new();
     let _done = shell.sdm("cluster add here local").done();
     let first = shell.submit(&["--name", "sleeps", "--", "sleep", "1000"]);
@@ -39,7 +39,7 @@ fn a_job_is_seen_submitted_and_ended_by_keys() {
 }
 
 #[test]
-fn a_terminal_that_can_show_no_screen_is_told_what_can_be_had() {
+fn unsuitable_terminal_is_refused_with_an_alternative() {
     let shell = Shell::new();
     shell
         .sdm("top")
@@ -61,7 +61,7 @@ fn top<'a>(shell: &'a Shell, options: &[&str]) -> Terminal<'a> {
 }
 
 #[test]
-fn a_cluster_is_added_and_edited_and_a_job_submitted_by_forms_and_a_profile() {
+fn forms_add_a_cluster_and_submit_a_job() {
     let shell = Shell::new();
     let config = shell.place.path().join("config/sdm");
     std::fs::create_dir_all(&config).unwrap();
@@ -121,7 +121,7 @@ fn a_cluster_is_added_and_edited_and_a_job_submitted_by_forms_and_a_profile() {
 }
 
 #[test]
-fn it_is_used_by_mouse_with_keys_of_ones_own_and_remembers_how() {
+fn top_takes_mouse_and_bound_keys_and_saves_its_view() {
     let shell = Shell::new();
     let _done = shell.sdm("cluster add here local").done();
     let job = shell.submit(&["--name", "sleeps", "--", "sleep", "1000"]);
@@ -171,7 +171,7 @@ fn it_is_used_by_mouse_with_keys_of_ones_own_and_remembers_how() {
 
 /// As any program that has the whole screen.
 #[test]
-fn it_is_suspended_resized_and_hung_up() {
+fn top_is_suspended_resized_and_hung_up() {
     let shell = Shell::new();
     let mut bash = shell.lowered(&[]);
     bash.pop();
@@ -207,7 +207,7 @@ fn it_is_suspended_resized_and_hung_up() {
 
 /// The screen writes at most thirty frames a second, and of each frame only the changes.
 #[test]
-fn little_is_written() {
+fn top_writes_little_to_the_terminal() {
     let shell = Shell::new();
     let _done = shell.sdm("cluster add here local").done();
     for number in 1..=5 {
@@ -236,7 +236,7 @@ fn little_is_written() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_before_it_says_anything() {
+fn panic_restores_the_terminal_before_its_message() {
     let place = sdm_tests::place::Place::new();
     let program = env!("CARGO_BIN_EXE_panics");
     let terminal = Terminal::run(&place, program.as_ref(), &[], 80);

@@ -269,7 +269,7 @@ fn looked<'a>(
 }
 
 #[test]
-fn a_job_lives_on_however_a_look_at_it_is_given_up() {
+fn job_survives_a_cancelled_inspection() {
     with_job("given-up", |target, pids| {
         let blow = Blow::Interrupt;
         looked("stacks", BY_GDB, target, pids).disturbed_by(blow, &MOMENTS);
@@ -279,7 +279,7 @@ fn a_job_lives_on_however_a_look_at_it_is_given_up() {
 }
 
 #[test]
-fn a_job_lives_on_whenever_the_gdb_of_a_look_is_killed() {
+fn job_survives_the_killed_gdb_of_an_inspection() {
     with_job("gdb-killed", |target, pids| {
         let blow = Blow::KillGdb;
         looked("stacks", BY_GDB, target, pids).disturbed_by(blow, &EARLY);
@@ -303,7 +303,7 @@ fn waiting(place: &Place, count: usize) -> Vec<Child> {
 }
 
 #[test]
-fn processes_live_on_however_a_look_at_them_ends() {
+fn processes_survive_any_end_of_an_inspection() {
     let elsewhere = Place::new();
     // One has a gdb of its own, several share one.
     for count in [1, 3] {
@@ -333,7 +333,7 @@ fn is_stopped(pid: u32) -> bool {
 }
 
 #[test]
-fn a_process_that_was_stopped_stays_so() {
+fn stopped_process_stays_stopped() {
     let elsewhere = Place::new();
     let mut processes = waiting(&elsewhere, 1);
     let pid = processes[0].id();
@@ -379,7 +379,7 @@ fn spinning(place: &Place, count: usize) -> Vec<Child> {
 }
 
 #[test]
-fn who_stands_at_a_breakpoint_outlives_gdb() {
+fn process_at_a_breakpoint_survives_a_killed_gdb() {
     let elsewhere = Place::new();
     for count in [1, 3] {
         let mut processes = spinning(&elsewhere, count);
@@ -413,7 +413,7 @@ fn who_stands_at_a_breakpoint_outlives_gdb() {
 /// A program whose gdb is killed while it hits a breakpoint over and over can be lost: the kernel has reported a
 /// trap to gdb that is never handled. All other processes must live, and none may stay stopped.
 #[test]
-fn only_who_runs_into_a_breakpoint_just_then_can_die() {
+fn only_a_process_hitting_a_breakpoint_can_die_with_gdb() {
     let (mut lived, mut died) = (0, 0);
     for _ in 0..5 * rounds() {
         let (here, there) = (Place::new(), Place::new());

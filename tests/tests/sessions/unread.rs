@@ -39,7 +39,7 @@ fn stuck(place: &Place, program: &Path) -> (Child, PipeReader) {
 }
 
 #[test]
-fn signals_that_end_it_do_so() {
+fn termination_signals_end_sdm_with_unread_output() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     for (signal, times) in [(Signal::SIGTERM, 1), (Signal::SIGHUP, 2)] {

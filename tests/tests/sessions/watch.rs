@@ -24,7 +24,7 @@ fn waiting(place: &Place) -> Child {
 }
 
 #[test]
-fn what_does_not_change_is_shown_once_and_the_end_is_told() {
+fn watch_shows_changes_only_and_reports_the_end() {
     // Only a tracer gets a process's exit status.
     for (way, told) in [("snapshot", "gone: "), ("gdb", "exited")] {
         let (place, elsewhere) = (Place::new(), Place::new());
@@ -46,7 +46,7 @@ fn what_does_not_change_is_shown_once_and_the_end_is_told() {
 }
 
 #[test]
-fn ctrl_c_and_other_signals_leave_everything_running() {
+fn ctrl_c_and_signals_leave_watched_processes_running() {
     let elsewhere = Place::new();
     let mut process = waiting(&elsewhere);
     let pid = process.id().to_string();
@@ -70,7 +70,7 @@ fn ctrl_c_and_other_signals_leave_everything_running() {
 }
 
 #[test]
-fn a_killed_gdb_is_no_end_in_one_place() {
+fn killed_gdb_is_not_reported_as_process_end() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let mut process = waiting(&elsewhere);
     let pid = process.id().to_string();
@@ -95,7 +95,7 @@ fn sleeps(pid: u32) -> u64 {
 }
 
 #[test]
-fn ctrl_c_shows_what_a_profile_has_by_then() {
+fn ctrl_c_shows_the_partial_profile() {
     let elsewhere = Place::new();
     let mut process = waiting(&elsewhere);
     let (pid, slept) = (process.id(), sleeps(process.id()));

@@ -31,7 +31,7 @@ print number
 ";
 
 #[test]
-fn blocks_in_the_commands_of_a_breakpoint() {
+fn breakpoint_commands_may_contain_blocks() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     fs::write(place.path().join("script"), COMMANDS).expect("a file");
@@ -58,7 +58,7 @@ fn blocks_in_the_commands_of_a_breakpoint() {
 }
 
 #[test]
-fn sdms_own_directory() {
+fn pwd_and_cd_change_the_directory_of_sdm() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     fs::create_dir(place.path().join("below")).expect("a folder");
@@ -113,7 +113,7 @@ fn libraries_signals_and_source_are_merged() {
 }
 
 #[test]
-fn types_and_registers_are_answers_of_their_own() {
+fn types_and_registers_are_shown() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let lines = ["whatis (char)1", "ptype 1 + 1", "info registers pc", "i r"];

@@ -67,7 +67,7 @@ fn a_session_of_any_size_answers_and_ends() {
 }
 
 #[test]
-fn a_scenario_says_what_the_tasks_do() {
+fn scenario_defines_the_behaviour_of_tasks() {
     let mark = folder("scenario");
     let scenario = "[all]\nstack = main m.c:9 > solve s.c:3\ncontinue = 1ms breakpoint\n\
                     [tasks 5]\nstack = main m.c:9 > report r.c:7\n";
@@ -86,7 +86,7 @@ fn a_scenario_says_what_the_tasks_do() {
 
 /// Each task is at a different location: a list too long for the screen is shortened, and shown in full on request.
 #[test]
-fn as_many_places_as_ranks_fit_a_screen() {
+fn stacks_at_distinct_lines_fit_a_screen() {
     let file = std::env::temp_dir().join(format!("sdm-places-{}.scenario", std::process::id()));
     let stack = |n| {
         format!(
@@ -116,7 +116,7 @@ fn as_many_places_as_ranks_fit_a_screen() {
 
 /// A diagnosis of many tasks, whose probes are merged on their way up a real tree.
 #[test]
-fn the_one_that_waits_elsewhere_is_named_among_many() {
+fn single_mismatched_rank_is_named_among_many() {
     let file = std::env::temp_dir().join(format!("sdm-diagnose-{}.scenario", std::process::id()));
     let scenario = "[all]\ncontinue = never\nstack = main a.c:9 > total a.c:30 > MPI_Allreduce a.c:30\nlocal r = {rank}\n\
                     value communicator = MPI_COMM_WORLD\n\
@@ -141,7 +141,7 @@ fn the_one_that_waits_elsewhere_is_named_among_many() {
 }
 
 #[test]
-fn round_trips_are_one_line() {
+fn round_trip_times_are_printed_in_one_line() {
     let args = "-n 32 --roundtrips 20 --bytes 64 --topology kary:4";
     let output = emulate("rounds", &args.split(' ').collect::<Vec<_>>());
     let (out, err) = text(&output);
@@ -177,7 +177,7 @@ fn quickest(options: &str) -> u64 {
 /// Eight members are three links deep. A latency far above all other costs shows that no link delays less than
 /// configured.
 #[test]
-fn slow_links_hold_back_each_hop() {
+fn slow_links_delay_each_hop() {
     let latency_us = 20_000;
     assert!(quickest("-n 7 --latency 20ms --topology binomial") >= 3 * 2 * latency_us);
     assert!(quickest("-n 7 --latency 20ms --topology flat") >= 2 * latency_us);
@@ -190,7 +190,7 @@ fn slow_links_hold_back_each_hop() {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_refused_before_it_starts() {
+fn excess_emulation_is_refused_before_start() {
     let check = |args: &str, parts: &[&str]| {
         let output = emulate("refused", &args.split(' ').collect::<Vec<_>>());
         let (out, err) = text(&output);
@@ -230,7 +230,7 @@ fn may_raise_limits() -> bool {
 
 /// Forked servers, each a process of which one can be killed alone; the message names it.
 #[test]
-fn a_killed_server_is_named_and_the_others_answer() {
+fn killed_server_is_named_and_the_others_answer() {
     let mark = folder("killed");
     let value = mark.display().to_string();
     let mut command = Command::new(binaries::folder().join("sdm"));
@@ -261,7 +261,7 @@ fn a_killed_server_is_named_and_the_others_answer() {
 }
 
 #[test]
-fn wrong_scenarios_are_named() {
+fn invalid_scenarios_are_refused_by_name() {
     let output = emulate("missing", &["--scenario", "none.scenario", "-c", "quit"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).1.contains("read none.scenario"), "{output:?}");
@@ -277,7 +277,7 @@ fn wrong_scenarios_are_named() {
 }
 
 #[test]
-fn servers_are_spread_over_the_names_of_hosts() {
+fn servers_are_spread_over_host_names() {
     let args = ["-n", "12", "--hosts", "10", "--topology", "by-host"];
     let commands = ["info nodes", "[@host:n[02-03]] print rank", "info tree"];
     let commands = commands.iter().flat_map(|command| ["-c", command]);

@@ -93,7 +93,7 @@ fn killed_servers_are_lost_during_commands() {
 }
 
 #[test]
-fn stopped_servers_are_silent_and_come_back_during_commands() {
+fn stopped_servers_are_silent_and_recover_during_commands() {
     let mut run = Run::start(&binomial(SLOW));
     run.start_tasks();
     let all = run.all();
@@ -158,7 +158,7 @@ fn killed_servers_are_lost_during_output() {
 }
 
 #[test]
-fn stopped_servers_are_silent_and_come_back_during_output() {
+fn stopped_servers_are_silent_and_recover_during_output() {
     let mut run = Run::start(&binomial(NOISY));
     run.start_tasks();
     let all = run.all();

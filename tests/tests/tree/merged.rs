@@ -62,7 +62,7 @@ fn bytes_at_the_front_end(count: u32) -> usize {
 }
 
 #[test]
-fn a_uniform_answer_is_one_payload_however_many_gave_it() {
+fn uniform_answer_is_one_payload_for_any_task_count() {
     let payload = own_answer().len();
     for count in [1, 2, 64, 1000, 20_000] {
         let bytes = bytes_at_the_front_end(count);
@@ -75,7 +75,7 @@ fn a_uniform_answer_is_one_payload_however_many_gave_it() {
 }
 
 #[test]
-fn stacks_come_merged_to_the_front_end() {
+fn stacks_arrive_merged_at_the_front_end() {
     let scenario = "[all]\nstack = main m.c:9 > solve s.c:3\n[tasks 5]\nstack = main m.c:9\n";
     let mut run = Run::start(&fake(16, scenario));
     run.start_tasks();

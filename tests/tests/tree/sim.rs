@@ -71,7 +71,7 @@ fn check(seed: u64, what: &str) -> Report {
 }
 
 #[test]
-fn the_laws_hold_under_every_fault() {
+fn simulator_laws_hold_under_every_fault() {
     let large: &[_] = if is_full() { &LARGE } else { &[] };
     let seeds: Vec<_> = large.iter().chain(&SEEDS).collect();
     let next = AtomicUsize::new(0);
@@ -97,7 +97,7 @@ fn the_same_seed_gives_the_same_run() {
 
 /// The patches of `scripts/sim-mutants` still apply.
 #[test]
-fn every_mutant_can_be_made() {
+fn every_mutant_patch_applies() {
     let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut patches = 0;
     for entry in std::fs::read_dir(top.join("sdm-sim/mutants")).expect("the mutants") {

@@ -328,7 +328,7 @@ fn session(seed: u64, time: Duration) {
 
 #[test]
 #[ignore = "minutes or hours long: scripts/soak runs it"]
-fn sessions_stay_true_and_flat() {
+fn long_sessions_stay_correct_with_flat_memory() {
     let number = |name: &str, otherwise| match std::env::var(name) {
         Ok(text) => text
             .parse()

@@ -109,7 +109,7 @@ fn peaks(run: &Run) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn memory_is_bounded_an_interrupt_arrives_and_nothing_is_lost() {
+fn stalled_reader_bounds_memory_and_loses_nothing() {
     const { assert!(GROWTH_MAX < LINK_BULK_BYTES_MAX as u64 && BULK_WINDOW_BYTES <= 256 << 10) };
     let mut config = fake(TASKS, NOISY);
     // A stop for a while must not count as silence, even on a busy machine.

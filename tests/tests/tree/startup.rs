@@ -36,7 +36,7 @@ fn says(error: &SessionError, parts: &[&str]) {
 }
 
 #[test]
-fn a_start_that_fails_names_the_server() {
+fn failed_start_names_the_server() {
     let error = refused("[ $id = 3 ] && { echo no licence here >&2; exit 9; }", LONG);
     says(&error, &["server 3 exited with code 9", "no licence here"]);
     let error = refused("[ $id = 3 ] && export SDM_SERVER_ID=4", LONG);
@@ -69,7 +69,7 @@ fn elsewhere(port: u16) -> String {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_is_named_with_where_and_why() {
+fn unreachable_server_is_named_with_address_and_reason() {
     let error = refused(NOT_THERE, SHORT);
     says(
         &error,
@@ -103,7 +103,7 @@ fn refused_beside(lines: &str, other: &mut Run) -> SessionError {
 }
 
 #[test]
-fn a_partial_start_goes_on_with_those_who_came() {
+fn partial_start_continues_with_the_present_servers() {
     let lines = format!("[ $id = 2 ] && exit 3; [ $id = 5 ] && exec sleep 1000; {NOT_THERE}");
     let disturbed = Disturbed::new(&lines);
     let mut config = disturbed.config(8, SHORT);
@@ -131,7 +131,7 @@ fn a_partial_start_goes_on_with_those_who_came() {
 }
 
 #[test]
-fn two_sessions_share_one_range_of_ports() {
+fn two_sessions_share_one_port_range() {
     // Below the ephemeral range; both try the same ports at the same time.
     let base = 21_000 + u16::try_from(std::process::id() % 100).expect("below 100") * 64;
     let config = |value: &str| {

@@ -249,7 +249,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 #[test]
-fn the_right_parent_gets_in_through_a_crowd() {
+fn parent_connects_despite_many_strangers() {
     let mut town = Town::new();
     let all = town.run.all();
     // Its parent is to die: position 12 is a child of position 8.

@@ -37,7 +37,7 @@ fn server_of(version: u8) -> u16 {
 }
 
 #[test]
-fn a_session_with_a_server_of_another_version_is_refused_and_says_both() {
+fn server_of_another_version_is_refused_with_both_versions() {
     for theirs in [WIRE_VERSION - 1, WIRE_VERSION + 1] {
         let port = server_of(theirs);
         let lines = format!(
@@ -59,7 +59,7 @@ fn a_session_with_a_server_of_another_version_is_refused_and_says_both() {
 }
 
 #[test]
-fn a_server_refuses_a_caller_of_another_version_and_the_session_goes_on() {
+fn caller_of_another_version_is_refused_by_a_server() {
     let mut run = Run::start(&fake(2, ""));
     for theirs in [WIRE_VERSION - 1, WIRE_VERSION + 1] {
         let mut stream = TcpStream::connect(("127.0.0.1", run.port(0))).expect("it listens");

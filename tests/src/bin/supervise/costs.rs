@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_five_fields_and_comes_in_one_write() {
+    fn cost_line_has_five_fields_and_one_write() {
         let (wall, used) = (Duration::from_millis(12_345), Duration::from_micros(6_789));
         let line = line("launchers", "pmix::one", wall, used, 101);
         assert_eq!(line, "launchers\tpmix::one\t12.345\t0.007\t101\n");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_named_without_its_hash() {
+    fn test_program_is_named_without_its_hash() {
         let name = |path: &str| name_of(Path::new(path));
         assert_eq!(name("/t/deps/launchers-0011aabb"), "launchers");
         assert_eq!(name("/t/deps/sdm_rm-0011aabb"), "sdm_rm");

@@ -170,7 +170,7 @@ fn read(text: &str) -> (u8, Vec<Entry>) {
 }
 
 #[test]
-fn what_was_kept_changes_with_the_version_only() {
+fn recorded_bytes_change_only_with_the_version() {
     let entry = |name: &str, bytes: &[u8]| Entry {
         name: name.to_owned(),
         bytes: bytes.to_vec(),
@@ -206,7 +206,7 @@ fn what_was_kept_changes_with_the_version_only() {
 }
 
 #[test]
-fn the_files_of_kept_bytes_are_those_that_are_named() {
+fn recorded_byte_files_are_exactly_the_listed_ones() {
     let mut found: Vec<String> = fs::read_dir(folder())
         .expect("the folder")
         .map(|entry| entry.expect("an entry").file_name())

@@ -60,7 +60,7 @@ fn set(text: &str) -> IdSet {
 }
 
 #[test]
-fn the_bytes_of_sets_are_kept() {
+fn encoded_sets_match_recorded_bytes() {
     let of = |ids: &mut dyn Iterator<Item = u32>| ids.map(sdm_idset::TaskId).collect();
     let sets = [
         ("set: empty", IdSet::new()),
@@ -94,21 +94,21 @@ fn the_bytes_of_sets_are_kept() {
 }
 
 #[test]
-fn the_bytes_of_messages_are_kept() {
+fn encoded_messages_match_recorded_bytes() {
     check("messages", &messages::entries());
 }
 
 #[test]
-fn the_bytes_of_commands_are_kept() {
+fn encoded_commands_match_recorded_bytes() {
     check("commands", &commands::entries());
 }
 
 #[test]
-fn the_bytes_of_replies_are_kept() {
+fn encoded_replies_match_recorded_bytes() {
     check("replies", &replies::entries());
 }
 
 #[test]
-fn the_bytes_of_merged_answers_are_kept() {
+fn encoded_merged_answers_match_recorded_bytes() {
     check("merged", &merged::entries());
 }

@@ -69,17 +69,17 @@ fn check_all(compiler: Compiler, options: &[&str]) {
 }
 
 #[test]
-fn both_ways_observe_the_same_under_open_mpi() {
+fn gdb_and_looker_observe_the_same_under_open_mpi() {
     check_all(Compiler::OpenMpi, &["-g"]);
 }
 
 #[test]
-fn both_ways_observe_the_same_under_mpich() {
+fn gdb_and_looker_observe_the_same_under_mpich() {
     check_all(Compiler::Mpich, &["-g"]);
 }
 
 #[test]
-fn both_ways_observe_the_same_of_optimised_code() {
+fn gdb_and_looker_observe_the_same_of_optimised_code() {
     let folder = Folder::new("hangs-both-optimised");
     let program = folder.0.join("hangs");
     sdm_tests::fixture::compile(Compiler::OpenMpi, "hangs", &["-g", "-O2"], &program);

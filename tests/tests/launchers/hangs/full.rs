@@ -98,7 +98,7 @@ fn under_open_mpi_5_with_many_ranks() {
 
 /// Without source and debug information only the state of frames shows the ranks that wait.
 #[test]
-fn a_program_without_debug_information_is_told_too() {
+fn program_without_debug_information_is_diagnosed() {
     let folder = Folder::new("hangs-bare");
     let program = folder.0.join("hangs");
     fixture::compile(Compiler::Mpich, "hangs", &["-O2"], &program);
@@ -118,7 +118,7 @@ fn a_program_without_debug_information_is_told_too() {
 
 /// Communicators and requests are read from the memory of MPI libraries, whose layout is learned.
 #[test]
-fn ranks_of_communicators_and_requests_are_those_of_the_job() {
+fn communicator_and_request_ranks_are_job_ranks() {
     for (number, compiler) in installed().into_iter().enumerate() {
         let folder = Folder::new(&format!("hangs-ranks-{number}"));
         let from = "from 0 (its request), tag 99";
@@ -139,7 +139,7 @@ fn ranks_of_communicators_and_requests_are_those_of_the_job() {
 }
 
 #[test]
-fn a_rank_that_was_killed_is_what_the_others_wait_for() {
+fn killed_rank_is_named_as_awaited() {
     let folder = Folder::new("hangs-killed");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
     // Otherwise the launcher would end the other ranks.
@@ -159,7 +159,7 @@ fn a_rank_that_was_killed_is_what_the_others_wait_for() {
 
 /// A rank in state D stays so where sdm has started the job: signals do not stop it.
 #[test]
-fn a_started_rank_that_nobody_can_stop_is_told_with_the_others() {
+fn unstoppable_started_rank_is_diagnosed_with_the_others() {
     let folder = Folder::new("hangs-started");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
     let file = folder.0.join("file");
@@ -202,7 +202,7 @@ fn a_started_rank_that_nobody_can_stop_is_told_with_the_others() {
 /// Inspected ranks count as waiting for each other only as far as observed: a rank outside the inspection may let
 /// them go on.
 #[test]
-fn who_is_not_looked_at_may_do_anything() {
+fn uninspected_rank_leaves_the_verdict_open() {
     let folder = Folder::new("hangs-part");
     let program = folder.compile(Compiler::Mpich, "hangs");
     for (way, ranks) in [("receive", "0-3"), ("ring", "2-6"), ("any_source", "3")] {
@@ -225,7 +225,7 @@ fn who_is_not_looked_at_may_do_anything() {
 /// A rank that repeats a call is seen in the same call each time, and does not count as waiting. Where the kernel
 /// does not allow counting, that is unknown, but no rank is reported to wait for ever.
 #[test]
-fn who_calls_the_same_again_does_not_stand() {
+fn rank_repeating_a_call_is_not_reported_as_waiting() {
     /// Number of starts of each.
     const TIMES: usize = 5;
     if !may_count() {
@@ -266,7 +266,7 @@ fn who_calls_the_same_again_does_not_stand() {
 
 /// Frames are read while a runtime works, where gdb sometimes cannot unwind; an incomplete stack is no progress.
 #[test]
-fn who_waits_is_never_said_to_go_on() {
+fn waiting_rank_is_never_reported_as_running() {
     /// Number of diagnoses of the job.
     const TIMES: usize = 25;
     for (number, compiler) in [(0, Compiler::OpenMpi), (1, Compiler::Mpich)] {

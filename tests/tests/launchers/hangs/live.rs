@@ -26,7 +26,7 @@ fn check_way(compiler: Compiler, way: &str) {
 
 /// The observations are written, and give the same verdict without the job.
 #[test]
-fn deadlock_is_told_and_replayed() {
+fn deadlock_is_diagnosed_and_replayed() {
     let folder = Folder::new("hangs-live-receive");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
     let expect = expectation("receive");
@@ -46,12 +46,12 @@ fn deadlock_is_told_and_replayed() {
 }
 
 #[test]
-fn mismatch_cannot_go_on() {
+fn mismatched_collective_cannot_go_on() {
     check_way(Compiler::Mpich, "collective");
 }
 
 #[test]
-fn computing_rank_holds_others_up() {
+fn computing_rank_delays_the_others() {
     let newest = installed().into_iter().next_back();
     check_way(newest.expect("there are two"), "loop");
 }
@@ -62,13 +62,13 @@ fn progress_is_no_hang() {
 }
 
 #[test]
-fn rank_in_the_kernel_leaves_it_open() {
+fn rank_in_the_kernel_leaves_the_verdict_open() {
     check_way(Compiler::Mpich, "in_kernel");
 }
 
 /// `SDM_TEST_COMMIT` is the commit, or any other text; without it the choice is always the same one.
 #[test]
-fn ways_of_this_commit_are_told() {
+fn ways_of_this_commit_are_diagnosed() {
     let commit = std::env::var("SDM_TEST_COMMIT").unwrap_or_else(|_| "none".to_owned());
     println!("chosen by SDM_TEST_COMMIT; the same ones again:");
     println!(

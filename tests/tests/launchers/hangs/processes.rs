@@ -29,7 +29,7 @@ fn pid_of(program: &Path, rank: u32) -> u32 {
 
 /// Their places in the list of pids are 0 and 1, of which each is named by the other one.
 #[test]
-fn pids_are_judged_by_their_ranks() {
+fn pids_are_diagnosed_by_their_ranks() {
     for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
         let folder = Folder::new("cross");
         let program = folder.compile(compiler, "mpi_cross");
@@ -57,7 +57,7 @@ fn pids_are_judged_by_their_ranks() {
 }
 
 #[test]
-fn parents_that_wait_for_spawned_ranks_are_no_deadlock() {
+fn parents_waiting_for_spawned_ranks_are_no_deadlock() {
     // With this version of MPICH, ranks do not return from MPI_Comm_spawn here.
     let compiler = Compiler::OpenMpi;
     for (ranks, way) in [
@@ -96,7 +96,7 @@ fn parents_that_wait_for_spawned_ranks_are_no_deadlock() {
 
 /// A script, a container-like one in a user namespace of its own, and one that ends its program after a while.
 #[test]
-fn a_rank_is_its_program_and_not_its_wrapper() {
+fn rank_is_its_program_and_not_its_wrapper() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/wrap.py");
     let script = script.to_str().expect("a path of text");
     for (compiler, wrapper) in [

@@ -31,7 +31,7 @@ fn report(neighbour: &Neighbour, path: &Path) -> Outcome {
 }
 
 #[test]
-fn a_report_follows_no_link_and_is_the_users_alone() {
+fn report_follows_no_link_and_is_private() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -61,7 +61,7 @@ fn a_report_follows_no_link_and_is_the_users_alone() {
 }
 
 #[test]
-fn a_report_is_not_written_over_what_is_anothers() {
+fn report_does_not_overwrite_a_foreign_file() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -117,7 +117,7 @@ fn check_trap((victim, link): &(PathBuf, PathBuf), begins: &[u8]) {
 }
 
 #[test]
-fn diagnose_writes_its_graph_through_no_link() {
+fn diagnose_graph_follows_no_link() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -134,7 +134,7 @@ fn diagnose_writes_its_graph_through_no_link() {
 }
 
 #[test]
-fn gcore_writes_through_no_link_for_the_user_alone() {
+fn gcore_follows_no_link_and_writes_a_private_file() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -178,7 +178,7 @@ fn gcore_writes_through_no_link_for_the_user_alone() {
 
 /// Opening a FIFO waits for a writer: the open must not block.
 #[test]
-fn a_fifo_in_the_place_of_a_file_keeps_nobody() {
+fn fifo_instead_of_a_file_does_not_block() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -222,7 +222,7 @@ fn a_fifo_in_the_place_of_a_file_keeps_nobody() {
 }
 
 #[test]
-fn a_key_of_another_users_is_none() {
+fn key_file_of_another_user_is_refused() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };

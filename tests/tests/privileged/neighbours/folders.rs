@@ -34,7 +34,7 @@ fn there(neighbour: &Neighbour, folder: &Path, args: &[&str]) -> Command {
 }
 
 #[test]
-fn a_path_that_begins_here_finds_no_tool_here() {
+fn tools_in_the_current_folder_are_not_run() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -101,7 +101,7 @@ fn one_rank<'a>(options: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn an_untrusted_folder_of_path_runs_no_helper() {
+fn helpers_in_untrusted_path_folders_are_not_run() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -143,7 +143,7 @@ fn an_untrusted_folder_of_path_runs_no_helper() {
 }
 
 #[test]
-fn sdm_names_a_program_that_it_passes_over() {
+fn skipped_untrusted_program_is_named() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -180,7 +180,7 @@ fn sdm_names_a_program_that_it_passes_over() {
 
 /// gdb has a Python of its own, which imports this one when it begins.
 #[test]
-fn python_imports_nothing_from_here_and_the_program_has_its_own() {
+fn gdb_python_imports_nothing_from_the_current_folder() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -222,7 +222,7 @@ fn python_imports_nothing_from_here_and_the_program_has_its_own() {
 
 /// After su and sudo the variables name folders of the previous user.
 #[test]
-fn folders_of_whoever_was_there_before_are_not_taken_for_ones_own() {
+fn folders_of_the_previous_user_are_refused_after_su() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -250,7 +250,7 @@ fn folders_of_whoever_was_there_before_are_not_taken_for_ones_own() {
 
 /// Another user can only occupy a name below `/tmp`.
 #[test]
-fn a_folder_that_is_taken_is_another_one() {
+fn occupied_temporary_folder_is_replaced_by_another() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };

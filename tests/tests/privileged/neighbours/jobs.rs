@@ -79,7 +79,7 @@ fn start(neighbour: &Neighbour, who: Who, program: &Path, words: &[&str]) -> Chi
 
 /// A process that poses as the login of an `mpiexec` has the path of another program, which is not executed.
 #[test]
-fn a_login_that_calls_itself_so_is_not_executed() {
+fn fake_login_of_a_job_is_not_executed() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -122,7 +122,7 @@ fn a_login_that_calls_itself_so_is_not_executed() {
 
 /// A process of the user's own has a login's command line, but its program is no `ssh`: SDM does not run it.
 #[test]
-fn a_login_is_made_by_ssh_only() {
+fn remote_login_uses_only_ssh() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -148,7 +148,7 @@ fn a_login_is_made_by_ssh_only() {
 
 /// Root inspects the processes of the job's owner, and nothing else that the job's table names.
 #[test]
-fn a_table_leads_root_to_nobody_elses_processes() {
+fn proctable_leads_root_only_to_processes_of_the_owner() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -187,7 +187,7 @@ fn a_table_leads_root_to_nobody_elses_processes() {
 
 /// A server's library runs with the rights of the server's owner only, and only the named server's library is used.
 #[test]
-fn another_users_library_has_nothing_of_root() {
+fn foreign_library_runs_without_root_rights() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -260,7 +260,7 @@ fn wait_until_hidden(pid: u32) {
 
 /// A process whose name is not valid UTF-8 is treated as any other.
 #[test]
-fn a_name_that_is_no_text_hides_nothing() {
+fn non_utf8_process_name_hides_nothing() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let Some(neighbour) = Neighbour::new() else {

@@ -22,7 +22,7 @@ fn compile(neighbour: &Neighbour, who: Who, name: &str, text: &str, options: &[&
 }
 
 #[test]
-fn who_is_who() {
+fn each_test_user_can_run_scripts() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };

@@ -33,7 +33,7 @@ fn intrude(neighbour: &Neighbour) -> Vec<UnixStream> {
 }
 
 #[test]
-fn whoever_is_somebody_else_is_sent_away_at_once() {
+fn other_user_is_refused_at_once() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };
@@ -72,7 +72,7 @@ fn whoever_is_somebody_else_is_sent_away_at_once() {
 
 /// Many connections of another user are reported once, and the owner is served as if there were none.
 #[test]
-fn a_crowd_of_strangers_at_an_adapter_is_told_of_once() {
+fn foreign_connections_to_an_adapter_are_reported_once() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };

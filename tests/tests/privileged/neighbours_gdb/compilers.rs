@@ -48,7 +48,7 @@ fn compiler_elsewhere(users: &Neighbour, who: Who, marker: &Marker) -> Option<Pa
 }
 
 #[test]
-fn printers_of_a_compiler_elsewhere_are_used_where_they_are_trusted() {
+fn printers_of_another_compiler_are_used_if_trusted() {
     const SOURCE: &str = "#include <vector>\n#include <cstdio>\n\
                           int main() {\n  std::vector<int> many{1, 2, 3};\n  std::puts(\"ready\");\n  return 0;\n}\n";
     let Some(users) = Neighbour::new() else {
@@ -96,7 +96,7 @@ fn printers_of_a_compiler_elsewhere_are_used_where_they_are_trusted() {
 
 /// The system's script looks for its modules from where the program has found the library.
 #[test]
-fn a_link_to_the_systems_library_does_not_lead_the_systems_script_astray() {
+fn link_to_libstdcxx_loads_no_foreign_printer_modules() {
     let Some(users) = Neighbour::new() else {
         return;
     };

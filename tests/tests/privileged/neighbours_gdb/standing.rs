@@ -80,7 +80,7 @@ fn attach(users: &Neighbour, running: &Running, gdb: &Path) -> String {
 }
 
 #[test]
-fn a_neighbour_keeps_no_process_standing() {
+fn other_user_cannot_keep_a_process_stopped() {
     let Some(users) = Neighbour::new() else {
         return;
     };

@@ -47,7 +47,7 @@ fn expected(count: u32, what: &str) -> Vec<String> {
 }
 
 #[test]
-fn mpi_ranks_of_several_hosts_are_one_job_without_mpirun() {
+fn mpi_ranks_of_several_hosts_form_one_job_without_mpirun() {
     let Some(_hosts) = Part::hosts() else { return };
     let place = Place::new();
     put_program(&place);

@@ -10,7 +10,7 @@ use super::{
 };
 
 #[test]
-fn a_rank_is_debugged_beside_the_others() {
+fn focused_rank_is_debugged_in_its_own_session() {
     let place = Place::new();
     let mut editor = at_entry(&place, &["steps"], 20);
     editor.event("stopped");
@@ -61,7 +61,7 @@ fn a_rank_is_debugged_beside_the_others() {
 }
 
 #[test]
-fn a_rank_beside_the_others_moves_with_them_and_ends_with_their_session() {
+fn focused_rank_runs_and_ends_with_the_main_session() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -111,7 +111,7 @@ fn a_rank_beside_the_others_moves_with_them_and_ends_with_their_session() {
 }
 
 #[test]
-fn who_does_not_know_the_word_is_not_let_in() {
+fn attach_without_the_session_secret_is_refused() {
     let place = Place::new();
     let mut editor = Editor::new(&place);
     editor.ask("initialize", &json!({"adapterID": "sdm"}));
@@ -125,7 +125,7 @@ fn who_does_not_know_the_word_is_not_let_in() {
 }
 
 #[test]
-fn a_rank_is_debugged_by_a_second_connection_to_the_same_adapter() {
+fn focused_rank_uses_a_second_connection_to_the_adapter() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     for over in [Editor::over_tcp, Editor::over_unix] {

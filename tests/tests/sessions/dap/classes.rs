@@ -27,7 +27,7 @@ fn line(editor: &mut Editor<'_>, line: &str) -> String {
 }
 
 #[test]
-fn ranks_that_stand_alike_are_one_thread_and_keep_its_number() {
+fn ranks_with_equal_stacks_share_one_thread_id() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -192,7 +192,7 @@ fn sixty_four_ranks_are_a_few_threads() {
 }
 
 #[test]
-fn ten_thousand_ranks_in_a_hundred_places_are_at_most_sixty_four_threads() {
+fn many_distinct_ranks_are_at_most_sixty_four_threads() {
     let place = Place::new();
     let scenario = place.path().join("scenario");
     let stacks = (0..100).map(|line| format!("stack = main m.c:9 > solve s.c:{}\n", line + 1));

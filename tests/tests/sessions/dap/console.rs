@@ -35,7 +35,7 @@ fn begin<'a>(place: &'a Place, point: usize) -> Editor<'a> {
 }
 
 #[test]
-fn breakpoints_of_the_console_are_the_editors_too() {
+fn console_breakpoints_are_sent_to_the_editor() {
     let place = Place::new();
     let back = Place::line("work.c", "return result;");
     let mut editor = begin(&place, back);
@@ -71,7 +71,7 @@ fn breakpoints_of_the_console_are_the_editors_too() {
 }
 
 #[test]
-fn sets_displays_and_commands_of_ones_own_are_there() {
+fn console_has_sets_displays_and_defined_commands() {
     let place = Place::new();
     let back = Place::line("work.c", "return result;");
     let mut editor = begin(&place, back);
@@ -120,7 +120,7 @@ fn sets_displays_and_commands_of_ones_own_are_there() {
 }
 
 #[test]
-fn a_line_that_waits_is_cancelled_and_run_begins_anew() {
+fn waiting_console_line_is_cancelled_and_run_restarts() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -156,7 +156,7 @@ fn a_line_that_waits_is_cancelled_and_run_begins_anew() {
 }
 
 #[test]
-fn breakpoints_of_the_console_are_there_after_a_new_start() {
+fn console_breakpoints_survive_a_restart() {
     let place = Place::new();
     let back = Place::line("work.c", "return result;");
     let mut editor = begin(&place, back);

@@ -44,7 +44,7 @@ fn runs_on(place: &Place, mut child: Child) {
 }
 
 #[test]
-fn an_editor_that_dies_leaves_running_what_it_has_attached_to() {
+fn dying_editor_leaves_attached_processes_running() {
     let place = Place::new();
     let (child, mut editor) = attached(&place);
     editor.hang_up();
@@ -52,7 +52,7 @@ fn an_editor_that_dies_leaves_running_what_it_has_attached_to() {
 }
 
 #[test]
-fn an_editor_that_dies_while_ranks_stand_leaves_none_of_them() {
+fn dying_editor_leaves_no_launched_ranks() {
     let place = Place::new();
     let mut editor = at_entry(&place, &["spin"], 3);
     all_stopped(&mut editor);
@@ -60,7 +60,7 @@ fn an_editor_that_dies_while_ranks_stand_leaves_none_of_them() {
 }
 
 #[test]
-fn an_adapter_that_is_killed_leaves_nothing_behind() {
+fn killed_adapter_leaves_nothing() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -77,7 +77,7 @@ fn an_adapter_that_is_killed_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_adapter_that_is_killed_lets_go_of_what_it_has_attached_to() {
+fn killed_adapter_detaches_attached_processes() {
     let place = Place::new();
     let (child, editor) = attached(&place);
     editor.kill();
@@ -85,7 +85,7 @@ fn an_adapter_that_is_killed_lets_go_of_what_it_has_attached_to() {
 }
 
 #[test]
-fn a_rank_of_its_own_dies_and_the_session_goes_on() {
+fn session_continues_when_a_focused_adapter_dies() {
     let place = Place::new();
     let mut editor = at_entry(&place, &["steps"], 2);
     all_stopped(&mut editor);

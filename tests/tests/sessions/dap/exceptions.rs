@@ -32,7 +32,7 @@ fn functions(editor: &mut Editor<'_>, thread: &Value) -> Vec<String> {
 }
 
 #[test]
-fn exceptions_of_cxx_stop_where_they_are_thrown_and_caught() {
+fn cxx_exceptions_stop_at_throw_and_catch() {
     let place = Place::new();
     let throws = place.compile("throws", Compiler::Cxx);
     let filters = json!({"filters": ["throw", "abort"]});
@@ -72,7 +72,7 @@ fn exceptions_of_cxx_stop_where_they_are_thrown_and_caught() {
 }
 
 #[test]
-fn signals_forks_and_execs_stop_where_a_person_wants_it() {
+fn exception_filters_stop_at_signals_forks_and_execs() {
     let place = Place::new();
     let raises = place.compile("raises", Compiler::C);
     let forks = place.compile("forks", Compiler::C);
@@ -109,7 +109,7 @@ fn signals_forks_and_execs_stop_where_a_person_wants_it() {
 }
 
 #[test]
-fn data_is_watched_for_reads_and_from_some_access_on() {
+fn data_breakpoints_take_access_type_and_hit_count() {
     let place = Place::new();
     let mut editor = at_entry(&place, &["steps"], 1);
     let stopped = editor.event("stopped");
@@ -141,7 +141,7 @@ fn data_is_watched_for_reads_and_from_some_access_on() {
 }
 
 #[test]
-fn a_fortran_program_is_looked_at_and_changed() {
+fn fortran_variables_are_read_and_set() {
     let place = Place::new();
     let heat = place.compile("heat", Compiler::Fortran);
     let mut editor = Editor::new(&place);

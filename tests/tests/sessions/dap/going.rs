@@ -9,7 +9,7 @@ use super::{
 };
 
 #[test]
-fn a_job_is_started_again_with_its_breakpoints() {
+fn job_is_restarted_with_its_breakpoints() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -43,7 +43,7 @@ fn a_job_is_started_again_with_its_breakpoints() {
 }
 
 #[test]
-fn a_rank_goes_to_another_line_without_running_there() {
+fn goto_moves_a_rank_without_running() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -80,7 +80,7 @@ fn a_rank_goes_to_another_line_without_running_there() {
 }
 
 #[test]
-fn sources_instructions_and_threads_of_a_process_are_there() {
+fn sources_instructions_and_threads_are_listed() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{all_stopped, configuration, go, set, source, wait_for_output};
 
 #[test]
-fn a_profile_of_the_settings_says_what_launch_json_leaves_out() {
+fn settings_profile_completes_launch_json() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let settings = place.path().join("settings.toml");
@@ -31,7 +31,7 @@ fn a_profile_of_the_settings_says_what_launch_json_leaves_out() {
 }
 
 #[test]
-fn variables_the_folder_and_whom_steps_move_are_as_written() {
+fn launch_json_sets_environment_folder_and_step_scope() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let folder = place.path().join("elsewhere");
@@ -73,7 +73,7 @@ fn variables_the_folder_and_whom_steps_move_are_as_written() {
 }
 
 #[test]
-fn a_program_runs_without_breakpoints_where_it_is_not_to_be_debugged() {
+fn no_debug_launch_runs_without_breakpoints() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -89,7 +89,7 @@ fn a_program_runs_without_breakpoints_where_it_is_not_to_be_debugged() {
 }
 
 #[test]
-fn what_changes_beside_a_stop_is_told_and_sources_of_other_hosts_are_not_given() {
+fn breakpoint_events_are_sent_and_remote_sources_are_refused() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);

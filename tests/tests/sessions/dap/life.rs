@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{all_stopped, configuration, go, set, set_none, source, wait_for_output};
 
 #[test]
-fn one_rank_is_debugged_from_its_launch_to_its_end() {
+fn one_rank_is_debugged_from_launch_to_exit() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let line = Place::line("work.c", "int result = number * 2;");
@@ -69,7 +69,7 @@ fn one_rank_is_debugged_from_its_launch_to_its_end() {
 }
 
 #[test]
-fn ranks_are_paused_take_breakpoints_while_they_run_and_are_ended() {
+fn running_ranks_are_paused_take_breakpoints_and_are_ended() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -109,7 +109,7 @@ fn ranks_are_paused_take_breakpoints_while_they_run_and_are_ended() {
 }
 
 #[test]
-fn what_was_attached_to_runs_on() {
+fn attached_process_continues_after_the_session() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut command = sdm_tests::sdm::command(&place, &work);
@@ -130,7 +130,7 @@ fn what_was_attached_to_runs_on() {
 }
 
 #[test]
-fn an_editor_that_dies_takes_what_it_has_launched_with_it() {
+fn dying_editor_ends_launched_ranks() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -141,7 +141,7 @@ fn an_editor_that_dies_takes_what_it_has_launched_with_it() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_words_and_harms_nothing() {
+fn malformed_messages_are_refused_with_a_reason() {
     let place = Place::new();
     let mut editor = Editor::new(&place);
     editor.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -194,7 +194,7 @@ fn complaint(editor: &mut Editor<'_>) -> String {
 }
 
 #[test]
-fn an_editor_comes_over_a_socket_too() {
+fn editor_connects_over_a_socket() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     for over in [Editor::over_tcp, Editor::over_unix] {
@@ -207,7 +207,7 @@ fn an_editor_comes_over_a_socket_too() {
 }
 
 #[test]
-fn a_start_that_takes_its_time_is_given_up() {
+fn slow_start_is_cancelled_by_disconnect() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -226,7 +226,7 @@ fn a_start_that_takes_its_time_is_given_up() {
 }
 
 #[test]
-fn a_start_is_cancelled_by_its_progress() {
+fn slow_start_is_cancelled_by_its_progress() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     for by_progress in [true, false] {
@@ -253,7 +253,7 @@ fn a_start_is_cancelled_by_its_progress() {
 }
 
 #[test]
-fn what_was_launched_is_left_running_where_the_editor_says_so() {
+fn launched_ranks_keep_running_if_the_editor_detaches() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{at_entry, configuration, go, set, set_none, source};
 
 #[test]
-fn conditions_hit_counts_and_log_points_are_gdbs() {
+fn conditions_hit_counts_and_log_points_are_set_in_gdb() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
@@ -69,7 +69,7 @@ fn opened(editor: &mut Editor<'_>, variables: Vec<Value>, way: &[&str]) -> Value
 }
 
 #[test]
-fn members_are_opened_to_their_ends() {
+fn members_are_expanded_to_their_leaves() {
     let place = Place::new();
     let program = place.compile_with("opened", Compiler::Cxx, &["-g", "-std=c++17"]);
     let mut editor = Editor::new(&place);
@@ -110,7 +110,7 @@ fn members_are_opened_to_their_ends() {
 }
 
 #[test]
-fn a_source_built_elsewhere_is_found_by_a_map() {
+fn source_map_finds_a_moved_source() {
     let place = Place::new();
     let fixtures = source().replace("/work.c", "");
     let moved = format!("-fdebug-prefix-map={fixtures}=/built/elsewhere");
@@ -301,7 +301,7 @@ fn a_crash_is_an_exception_with_its_signal() {
 }
 
 #[test]
-fn the_debug_console_takes_the_words_of_the_prompt() {
+fn debug_console_takes_prompt_commands() {
     let place = Place::new();
     let mut editor = at_entry(&place, &["steps"], 2);
     editor.event("stopped");

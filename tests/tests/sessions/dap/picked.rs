@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::all_stopped;
 
 #[test]
-fn a_job_of_a_cluster_is_picked_and_attached_to() {
+fn cluster_job_is_picked_and_attached() {
     let shell = Shell::new();
     let work = shell.place.compile("work", Compiler::C);
     let _done = shell.sdm("cluster add here local").done();

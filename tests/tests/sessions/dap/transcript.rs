@@ -32,7 +32,7 @@ fn kept(place: &Place, transcript: &[Value]) -> String {
 }
 
 #[test]
-fn one_rank_from_its_launch_to_its_end() {
+fn session_of_one_rank_matches_its_transcript() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let line = Place::line("work.c", "int result = number * 2;");
@@ -65,7 +65,7 @@ fn one_rank_from_its_launch_to_its_end() {
 }
 
 #[test]
-fn emulated_ranks_in_three_places() {
+fn session_of_emulated_ranks_matches_its_transcript() {
     let place = Place::new();
     let scenario = place.path().join("scenario");
     let stacks = (1..4).map(|line| format!("stack = main m.c:9 > solve s.c:{line}\n"));

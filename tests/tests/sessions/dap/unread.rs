@@ -188,7 +188,7 @@ fn say_unread(adapter: u32, stream: &UnixStream) {
 }
 
 #[test]
-fn a_signal_ends_an_adapter_whose_editor_does_not_read() {
+fn signal_ends_an_adapter_with_unread_output() {
     for way in [Way::Stdio, Way::Tcp, Way::Unix] {
         println!("{way:?}");
         let place = Place::new();
@@ -199,7 +199,7 @@ fn a_signal_ends_an_adapter_whose_editor_does_not_read() {
 }
 
 #[test]
-fn requests_of_an_editor_that_does_not_read_are_bounded() {
+fn requests_of_a_nonreading_editor_are_bounded() {
     let place = Place::new();
     let mut editor = Reader::new(&place, Way::Unix);
     editor.run_unread(&place);
@@ -211,7 +211,7 @@ fn requests_of_an_editor_that_does_not_read_are_bounded() {
 }
 
 #[test]
-fn a_client_that_does_not_read_keeps_nobody_waiting() {
+fn nonreading_client_does_not_block_the_editor() {
     let place = Place::new();
     let mut editor = Editor::over_unix(&place);
     editor.launch(&json!({"emulate": 3, "stopAtEntry": true}));

@@ -45,7 +45,7 @@ fn slow_gdb(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn who_runs_between_two_looks_has_no_breakpoint_in_it() {
+fn process_between_two_samples_has_no_breakpoint() {
     let elsewhere = Place::new();
     for (count, slow) in [(1, false), (3, false), (1, true), (3, true)] {
         let mut processes = spinning(&elsewhere, count);
