@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_has_memory_and_time() {
+    fn memory_and_cpu_time_of_own_process_are_read() {
         let own = [std::process::id()];
         let memory = memory(&own);
         assert!(memory.rss > 0 && memory.pss > 0 && memory.pss <= memory.rss);

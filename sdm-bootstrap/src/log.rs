@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_bounded_and_plain() {
+    fn log_lines_are_bounded_and_escaped() {
         assert_eq!(line("", b"INFO up\n"), "INFO up");
         let hostile = "a\x1b[2Jb\nSDM1 server=0\r\u{202e}\u{9b}";
         let expect = r"a\u{1b}[2Jb\nSDM1 server=0\r\u{202e}\u{9b}";

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_are_read() {
+    fn signal_masks_are_parsed() {
         let status = "Name:\tx\nSigBlk:\t0000000000010010\nSigIgn:\t0000000180001001\n";
         let of = |text: &str| SignalState::from_status(&Status::parse(text));
         let state = of(status);

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_subtree_is_sent_to_first() {
+    fn largest_subtree_is_sent_to_first() {
         let plan = plan(Topology::Binomial, 12);
         let runs = child_runs_by_size(&plan).expect("a tree");
         let sizes: Vec<usize> = runs.iter().map(Range::len).collect();

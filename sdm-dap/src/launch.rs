@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn launch_json_is_a_command_line() {
+    fn launch_json_becomes_a_command_line() {
         let line = launch(
             r#"{"program": "./app", "args": ["-x", "3"], "ranks": 4, "cwd": "/tmp", "launcher": "mpirun",
                 "launcherOptions": ["--bind-to"], "hosts": ["a", "b:2"], "env": {"A": "1", "B": null},
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attach_names_a_job() {
+    fn attach_target_becomes_a_command_line() {
         for (json, expect) in [
             (r#"{"target": 4711}"#, Some("attach 4711")),
             (r#"{"target": "slurm:7"}"#, Some("attach slurm:7")),

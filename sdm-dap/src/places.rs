@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_record_are_read() {
+    fn fields_of_a_gdb_record_are_parsed() {
         let record = r#"^done,files=[{file="a.c",fullname="/x/a.c"},{fullname="/\303\251\"\\.c"}]"#;
         let found: Vec<String> = fields(record, "fullname").collect();
         assert_eq!(found, ["/x/a.c", "/é\"\\.c"]);

@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::too_many_lines, reason = "it is one table")]
-    fn each_fault_is_found() {
+    fn each_machine_fault_is_found() {
         let ordinary = "Name:\tsdm\nCapEff:\t0000000000000000\n";
         let able = "Name:\tsdm\nCapEff:\t0000000000080000\n";
         let scope = "proc/sys/kernel/yama/ptrace_scope";

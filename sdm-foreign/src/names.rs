@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_has_a_name() {
+    fn pmix_numbers_are_shown_by_name() {
         assert_eq!(status(0), "PMIX_SUCCESS");
         assert_eq!(status(-47), "PMIX_ERR_NOT_SUPPORTED");
         assert_eq!(status(-4711), "status -4711");

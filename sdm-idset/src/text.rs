@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_messages_are_the_limits() {
+    fn error_messages_contain_the_limits() {
         assert_eq!(ID_MAX, 16_777_215);
         assert_eq!(IDS_NAMED_MAX, 33_554_432);
         assert_eq!(TEXT_BYTES_MAX, 1_048_576);

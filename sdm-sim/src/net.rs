@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lead_to_their_servers() {
+    fn server_is_found_by_its_address() {
         for id in [0, 1, 255, 256, 65_535] {
             assert_eq!(server_at(&address_of(ServerId(id))), Some(ServerId(id)));
         }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_within_their_bounds() {
+    fn random_numbers_stay_within_their_bounds() {
         let mut rng = Rng::new(7);
         for _ in 0..1000 {
             assert!(rng.below(3) < 3);

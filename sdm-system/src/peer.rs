@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_other_end_of_a_pair_is_this_process() {
+    fn peer_of_a_socket_pair_is_the_own_process() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of(&ours).unwrap();
         assert_eq!(peer.pid, i32::try_from(std::process::id()).unwrap());

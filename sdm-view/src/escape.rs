@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_styles_pass() {
+    fn only_own_style_sequences_are_not_escaped() {
         for (text, expect) in [
             ("a\tb\nc", "a\tb\nc"),
             ("\x1b[31mbad\x1b[0m", "\x1b[31mbad\x1b[0m"),

@@ -91,7 +91,7 @@ const PLACES: &str = "<?xml version='1.0'?>
 </qhost>";
 
 #[test]
-fn jobs_are_read_with_their_states_members_and_places() {
+fn grid_engine_jobs_have_states_tasks_and_hosts() {
     let jobs = xml::jobs(JOBS).unwrap();
     let keys: Vec<&str> = jobs.keys().map(String::as_str).collect();
     assert_eq!(keys, ["2", "3.1", "4"]);

@@ -14,7 +14,7 @@ use sdm_debug::{
 use crate::harness::{Harness, place, processes_of, stopped, task};
 
 #[test]
-fn a_segfault_stops_and_then_ends() {
+fn segfault_stops_the_program_and_then_ends_it() {
     let mut harness = Harness::new();
     let program = harness.compile("crash", &[]);
     harness.start(&program, &["segv"]);

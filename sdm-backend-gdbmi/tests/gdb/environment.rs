@@ -81,7 +81,7 @@ fn program_inherits_the_same_state_as_without_gdb() {
 }
 
 #[test]
-fn arguments_and_changes_of_the_environment_arrive_byte_by_byte() {
+fn arguments_and_environment_changes_are_passed_bytewise() {
     let mut harness = Harness::new();
     let program = harness.compile("show", &[]);
     // gdb and its shell must also accept a path with blanks, quotes and `=`.
@@ -201,7 +201,7 @@ fn program_is_looked_up_on_its_own_path() {
 }
 
 #[test]
-fn a_wrapper_runs_the_program_in_any_number_of_execs() {
+fn wrapper_may_exec_several_times_before_the_program() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     let script = harness.directory.join("bind it.sh");

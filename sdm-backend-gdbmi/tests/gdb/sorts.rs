@@ -80,7 +80,7 @@ const VARIABLES: [(&str, &str); 12] = [
 ];
 
 #[test]
-fn values_by_reference_are_values_in_every_command() {
+fn references_are_shown_as_values_in_every_command() {
     let mut harness = Harness::new();
     let program = harness.compile_cxx("sorts");
     harness.start(&program, &[]);

@@ -95,7 +95,7 @@ fn backtraces_have_arguments_and_limits() {
 }
 
 #[test]
-fn the_users_frame_is_selected_where_a_program_waits_in_libc() {
+fn user_frame_is_selected_if_the_program_waits_in_libc() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = crate::harness::spec(&program, &["cat"]);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_buffer_is_bounded() {
+    fn input_buffer_is_bounded() {
         let (_theirs, ours) = nix::unistd::pipe().unwrap();
         let mut input = InputStream::new(ours);
         let bytes = vec![0; STDIN_BUFFER_BYTES_MAX];

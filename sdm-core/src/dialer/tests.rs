@@ -145,7 +145,7 @@ fn silent_stranger_does_not_delay_dialing() {
 }
 
 #[test]
-fn the_search_is_bounded() {
+fn port_search_is_bounded() {
     let tried = ports(&["tcp://10.0.0.1:7000-7255"], 300, |_| wrong_peer());
     assert!(
         tried.contains("7255 - 7000") && !tried.contains("7256"),

@@ -67,7 +67,7 @@ mod tests {
     use crate::secure::SessionKey;
 
     #[test]
-    fn names_are_of_a_key_a_session_and_a_member() {
+    fn local_socket_name_depends_on_key_session_and_member() {
         let name = |key, session, member| {
             let key = SessionKey::from_bytes([key; 32]);
             let config = LinkConfig::new(key, SessionId([session; 8]));

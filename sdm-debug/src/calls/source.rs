@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_read_over_lines_and_comments() {
+    fn call_arguments_are_parsed_over_lines_and_comments() {
         let text = "    rc = MPI_Recv(&cells[f(1, 2)], 1, MPI_DOUBLE, left, /* not, this */\n\
                     \t\ttag + 1, // nor, this\n\t\tcomm, &status);\n";
         let expect = [

@@ -109,7 +109,7 @@ fn unobserved_ranks_yield_no_verdict() {
 }
 
 #[test]
-fn real_input_and_output_is_no_deadlock() {
+fn rank_in_file_input_or_output_is_in_no_deadlock() {
     let look: Look<'_> = &[
         ("0-1", "main:3 MPI_File_write_all:3", "", ""),
         ("2-3", "main:9 MPI_Barrier:9", "", ""),

@@ -168,7 +168,7 @@ fn unknown_count_is_no_mismatch() {
 }
 
 #[test]
-fn the_graph_is_drawn_by_groups() {
+fn wait_graph_is_drawn_by_groups() {
     let look: Look<'_> = &[
         ("0-2,4-99", WAITING, "x", ""),
         ("3", "main:80 exchange:60 MPI_Recv:60", "", ""),

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_of_several_clusters_have_their_names() {
+    fn queues_of_several_clusters_have_distinct_names() {
         let queue = |cluster: &str, name: &str| {
             serde_json::json!({
                 "cluster": cluster, "id": "1", "attributes": {"name": name, "queueState": "NORMAL"}

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_end_before_their_parameters() {
+    fn function_names_end_before_their_parameters() {
         let check = |name: &str, expect: &str| {
             assert_eq!(without_parameters(name.to_owned()), expect, "{name}");
         };

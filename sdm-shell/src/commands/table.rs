@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_names_one_command() {
+    fn every_command_word_is_unique() {
         let mut seen = BTreeSet::new();
         for spec in commands() {
             for word in spec.short.iter().chain([&spec.name]) {

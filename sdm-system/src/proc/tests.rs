@@ -87,7 +87,7 @@ fn non_utf8_proc_files_hide_no_process() {
 }
 
 #[test]
-fn fields_are_found_by_their_whole_names() {
+fn status_fields_are_found_by_their_full_names() {
     let text =
         "SigQ:\t1/2\nUid:\t1\t2\t3\t4\nVmRSS:\t  12 kB\nSigBlk:\t8000000000000005\nGid:\tx\n";
     let status = Status(text.to_owned());
@@ -137,7 +137,7 @@ fn proc_files_are_read_up_to_a_bound() {
 }
 
 #[test]
-fn this_process_is_read_whole() {
+fn proc_files_of_the_own_process_are_read() {
     const AT_PAGESZ: u64 = 6;
     let pid = std::process::id().cast_signed();
     let process = of(pid);
@@ -158,7 +158,7 @@ fn this_process_is_read_whole() {
     let maps = process.maps().unwrap();
     let own_code = |it: &&Mapping| it.file() == Some(&program) && it.is_executable();
     let code = maps.iter().find(own_code).unwrap();
-    assert!(code.holds(this_process_is_read_whole as *const () as usize as u64));
+    assert!(code.holds(proc_files_of_the_own_process_are_read as *const () as usize as u64));
     let variables = process.environment().unwrap();
     assert!(variables.iter().any(|(name, _)| name == "PATH"));
     assert!(!process.words().unwrap().is_empty());

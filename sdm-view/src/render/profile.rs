@@ -184,7 +184,7 @@ a look held a task for 0.20 ms (longest 0.9 ms), none for more than 0.20 % of it
     }
 
     #[test]
-    fn shares_are_rounded() {
+    fn profile_shares_are_rounded() {
         let check = |part, whole, expect: &str| assert_eq!(share(part, whole), expect);
         check(0, 0, "0.0 %");
         check(1, 3, "33.3 %");

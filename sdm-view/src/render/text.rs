@@ -430,7 +430,7 @@ expected `]` after the set
     }
 
     #[test]
-    fn output_is_labelled_and_cannot_steer_the_terminal() {
+    fn output_is_labelled_and_escaped() {
         let item = |stream, complete| Item::Output {
             tasks: IdSet::all_below(4),
             stream,

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_is_a_scenario() {
+    fn example_scenario_is_valid() {
         assert!(Scenario::parse(EXAMPLE).is_ok());
     }
 }

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_divided_into_screens() {
+    fn text_is_split_into_pages() {
         assert_eq!(pages("a\nb\n", (80, 24)), ["a\nb\n"]);
         assert_eq!(pages("a\nb\nc\nd\ne", (80, 3)), ["a\nb\n", "c\nd\n", "e"]);
         // One line needs two screen lines, and the styles of another need no columns.

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printers_are_folders_scripts_of_libraries_or_scripts() {
+    fn printers_option_takes_folders_and_scripts() {
         for (path, expect) in [
             ("/sw/gcc", "add-auto-load-safe-path /sw/gcc"),
             (

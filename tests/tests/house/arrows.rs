@@ -261,7 +261,7 @@ fn no_crate_imports_a_program() {
 }
 
 #[test]
-fn every_member_is_in_the_table() {
+fn every_crate_is_in_the_import_table() {
     let text = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace's file");
     let members = text
         .split("members = [")

@@ -86,7 +86,7 @@ fn table(counts: &BTreeMap<String, (usize, usize)>) -> String {
 }
 
 #[test]
-fn wording_becomes_no_worse() {
+fn wording_faults_do_not_increase() {
     let mut counts = listed();
     let mut wrong = String::new();
     for (name, all) in found(&sources::all()) {

@@ -20,7 +20,7 @@ use sdm_tests::sdm::Sdm;
 const QUICK: [&str; 6] = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"];
 
 #[test]
-fn four_ranks_are_launched() {
+fn four_ranks_of_open_mpi_5_are_launched() {
     let Some(folder) = parts::openmpi5() else {
         return;
     };

@@ -319,7 +319,7 @@ fn the_pmix_server_outlives_each_server_of_the_session() {
 
 /// Ranks that run on without gdb end as ever: the PMIx server stays as long as they do.
 #[test]
-fn detached_ranks_end_well() {
+fn detached_ranks_end_normally() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let done = local(&place, 4)
@@ -386,7 +386,7 @@ fn script(place: &Place, name: &str) -> PathBuf {
 
 /// A foreign client of PMIx, which uses no MPI.
 #[test]
-fn python_programs_put_and_get() {
+fn python_programs_exchange_data_by_pmix() {
     let place = Place::new();
     let put = script(&place, "pmix_put.py");
     for length in ["10", "3000000"] {

@@ -130,7 +130,7 @@ fn foreign_rendezvous_file_is_left_unchanged() {
 /// Tools get the queues of the runtime model: from the PMIx server of a session, and also where a server knows no
 /// queues.
 #[test]
-fn tools_know_the_queues_of_the_clusters() {
+fn tools_list_the_queues_of_the_clusters() {
     let shell = Shell::new();
     let held = shell.place.compile("mpi_held", Compiler::OpenMpi);
     let go = shell.place.path().join("go");

@@ -210,7 +210,7 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
 }
 
 #[test]
-fn a_grid_rpc_client_has_its_jobs_in_grid_engine() {
+fn grid_rpc_client_runs_its_jobs_in_grid_engine() {
     let Some(_gridengine) = Part::gridengine() else {
         return;
     };

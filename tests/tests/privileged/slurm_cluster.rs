@@ -220,7 +220,7 @@ fn parts_of_a_job_are_listed_and_survive_controller_restart() {
 }
 
 #[test]
-fn a_grid_rpc_client_has_its_jobs_in_slurm() {
+fn grid_rpc_client_runs_its_jobs_in_slurm() {
     let Some(_slurm) = Part::slurm() else { return };
     let shell = Shell::new().with("SLURM_CONF", CONFIG);
     let mut client = Client::start(&shell, "SDMslurm");

@@ -148,7 +148,7 @@ fn jobs_on_a_remote_host_are_submitted_inspected_and_ended() {
 }
 
 #[test]
-fn a_grid_rpc_client_has_its_jobs_on_a_host() {
+fn grid_rpc_client_runs_its_jobs_on_a_remote_host() {
     let Some(_hosts) = Part::hosts() else { return };
     let shell = Shell::new();
     let place = shell.place.path().display();

@@ -39,7 +39,7 @@ fn line_numbers(text: &str) -> Vec<u32> {
 /// program prints. Then it is attached again after a kill of the terminal's process. No output is lost or shown
 /// twice, and the terminal that is attached at the end gets the exit code.
 #[test]
-fn a_session_outlives_its_terminals() {
+fn kept_session_outlives_its_terminals() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let line = [

@@ -334,7 +334,7 @@ fn record_with_changed_length_ends_the_link() {
 }
 
 #[test]
-fn an_idle_link_is_small() {
+fn idle_link_uses_little_memory() {
     assert!(size_of::<Link>() <= 640, "{}", size_of::<Link>());
     let mut pair = Pair::up();
     for _ in 0..50 {

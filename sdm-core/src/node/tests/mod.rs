@@ -16,7 +16,7 @@ use net::answer_all;
 const QUERY: SyncPolicy = SyncPolicy::TimeOut { ms: 30_000 };
 
 #[test]
-fn every_size_starts_answers_and_ends() {
+fn tree_of_every_size_starts_answers_and_ends() {
     for count in 1..=64 {
         for topology in [Topology::Binomial, Topology::Kary(3), Topology::Flat] {
             let mut net = Net::new(count, topology, u64::from(count));

@@ -57,7 +57,7 @@ fn computing_rank_delays_the_others() {
 }
 
 #[test]
-fn progress_is_no_hang() {
+fn progressing_job_is_not_diagnosed_as_hanging() {
     check_way(Compiler::OpenMpi, "iterates");
 }
 

@@ -139,7 +139,7 @@ fn source_map_finds_a_moved_source() {
 }
 
 #[test]
-fn values_and_memory_are_read_and_changed() {
+fn values_and_memory_are_read_and_written() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);
