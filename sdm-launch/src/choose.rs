@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 use object::{Object, ReadCache};
 use sdm_hosts::mpi::{Linked, Mpi};
 use sdm_system::files;
+use sdm_text::printable_name;
 
-use crate::Launcher;
+use crate::{Launcher, named_programs};
 
 /// Options that make srun a PMIx server, and a PMI-2 server for MPICH.
 const SRUN_PMIX: &str = "--mpi=pmix";
 const SRUN_PMI2: &str = "--mpi=pmi2";
+
+/// The beginning of the evidence for a program in the arguments of another.
+const IN_ARGUMENTS: &str = "in its arguments ";
 
 /// A launcher that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,12 +36,25 @@ impl Choice {
     }
 }
 
-/// The MPI with which a program is linked, by the program's name. `lookup` returns the value of an environment
-/// variable.
+/// The MPI with which a program is linked, by the words of its command line; for a program without MPI that of a
+/// program in its arguments. `lookup` returns the value of an environment variable.
 #[must_use]
-pub fn linked(program: &OsStr, lookup: &dyn Fn(&str) -> Option<OsString>) -> Linked {
+pub fn linked(words: &[OsString], lookup: &dyn Fn(&str) -> Option<OsString>) -> Linked {
+    let Some((program, arguments)) = words.split_first() else {
+        return Linked::default();
+    };
     let path = find_program(program);
-    path.map_or_else(Linked::default, |path| Linked::of(&path, lookup))
+    let own = path.map_or_else(Linked::default, |path| Linked::of(&path, lookup));
+    if own.mpi.is_some() {
+        return own;
+    }
+    match named_programs::find(arguments, lookup) {
+        Some((named, linked)) => Linked {
+            by: format!("{IN_ARGUMENTS}{}: {}", printable_name(&named), linked.by),
+            ..linked
+        },
+        None => own,
+    }
 }
 
 /// Chooses by the libraries that a program is linked with, and by whether this process runs in a job of Slurm.
@@ -50,6 +67,9 @@ pub fn choose(program: &OsStr, linked: &Linked) -> Choice {
 fn chosen(linked: &Linked, program: &str, slurm_job: Option<&str>) -> Choice {
     let mpi = linked.mpi;
     let with = match mpi {
+        Some(mpi) if linked.by.starts_with(IN_ARGUMENTS) => {
+            format!("called with a program of {mpi}")
+        }
         Some(mpi) => format!("linked with {mpi}"),
         None => "not linked with MPI".to_owned(),
     };

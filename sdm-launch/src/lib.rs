@@ -44,6 +44,7 @@ mod local;
 mod loopback;
 mod machine_limits;
 mod manual;
+mod named_programs;
 mod openmpi;
 mod slurm;
 mod spec;

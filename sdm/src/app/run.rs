@@ -186,9 +186,9 @@ fn linked(args: &RunArgs, parts: &[ProgramPart]) -> Vec<Linked> {
             None => std::env::var_os(name),
         }
     };
-    let programs = parts.iter().map(|part| &part.words[0]);
+    let programs = parts.iter();
     programs
-        .map(|program| sdm_launch::linked(program, &lookup))
+        .map(|part| sdm_launch::linked(&part.words, &lookup))
         .collect()
 }
 

@@ -93,3 +93,20 @@ fn isolated_ranks_are_reported_as_an_error() {
     );
     assert!(!done.out.contains("error:"), "{done}");
 }
+
+#[test]
+fn a_script_is_started_by_the_mpi_of_its_program() {
+    let place = Place::new();
+    let program = ring(&place, Compiler::FortranMpich);
+    let program = program.to_str().expect("a path of text");
+    let script = place.path().join("job.sh");
+    std::fs::write(&script, format!("set -e\n\"{program}\" && true\n")).expect("there is room");
+    let script = script.to_str().expect("a path of text");
+    for args in [&[script][..], &["-c", &format!("{program}; true")]] {
+        let done = run(&place, &[], Path::new("/bin/sh"), args);
+        let ranks = ["rank 0 of 2", "rank 1 of 2"];
+        assert_eq!(lines_of(&done.out), ranks, "{done}");
+        let chosen = "[launcher] mpiexec, since /bin/sh is called with a program of MPICH or its kin (in its arguments ";
+        assert!(done.err.contains(chosen), "{done}");
+    }
+}
