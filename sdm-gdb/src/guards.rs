@@ -1,6 +1,7 @@
 //! Guards: when an operation is dropped they undo its counters and delete the objects that it made in gdb.
 
 use super::gdb::Gdb;
+use super::state::objects::Object;
 
 /// Breakpoints in gdb that are not in the driver's state yet. Drop deletes them in gdb.
 pub(super) struct Made {
@@ -64,10 +65,10 @@ impl MadeObject {
         }
     }
 
-    /// Releases it to the front-end.
-    pub(super) fn keep(mut self) {
+    /// Releases it into the driver's state.
+    pub(super) fn keep(mut self, object: Object) {
         let name = std::mem::take(&mut self.name);
-        self.gdb.edit().objects.insert(name);
+        self.gdb.edit().objects.insert(name, object);
     }
 }
 

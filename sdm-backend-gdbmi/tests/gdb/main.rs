@@ -24,3 +24,4 @@ mod sorts;
 mod stacks;
 mod starter;
 mod streams;
+mod strides;

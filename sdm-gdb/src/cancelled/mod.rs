@@ -190,7 +190,7 @@ impl Scene {
             }
         }
         let objects: Vec<&String> = self.gdb.objects.keys().collect();
-        let known: Vec<&String> = state.objects.iter().collect();
+        let known: Vec<&String> = state.objects.keys().collect();
         assert_eq!(objects, known, "{at}: variable objects");
         for (name, [stop, print, pass]) in &self.gdb.signals {
             if name == "SIGINT" {

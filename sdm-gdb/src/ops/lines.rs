@@ -9,7 +9,7 @@ use sdm_debug::quoted::referred;
 use sdm_debug::{Failure, FailureCode};
 
 use super::values::{evaluated, in_value};
-use super::{history, references};
+use super::{history, references, strides};
 use crate::gdb::Gdb;
 use crate::state::printed::PRINTED_BYTES_MAX;
 use crate::text::console_line;
@@ -183,6 +183,9 @@ pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
 /// Carries out a line: the result, and gdb's output. A value is shown without its number, and with the objects of
 /// references.
 async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
+    if let Err(failure) = strides::refuse(gdb, "", line).await {
+        return (Err(failure), String::new());
+    }
     let told = console_line(&at_once(line));
     let (result, printed) = gdb.send(told).capture().printed().await;
     history::note(gdb, &printed);

@@ -26,6 +26,7 @@ mod locks;
 pub(super) mod looked;
 mod memory;
 mod narrow;
+mod object_arrays;
 mod objects;
 mod other_jobs;
 mod output;

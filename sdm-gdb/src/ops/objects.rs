@@ -4,11 +4,12 @@ use sdm_debug::command::ValueFormat;
 use sdm_debug::reply::{VarChange, VarObject};
 use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::object_arrays::{self, Wanted, delete_all, make, object_of};
 use super::values::evaluated;
 use crate::gdb::Gdb;
-use crate::guards::MadeObject;
+use crate::state::objects::{FortranObject, Layout};
 use crate::text::value;
-use sdm_mi::{Results, quote};
+use sdm_mi::quote;
 
 /// Maximum number of variable objects of one task, without their children.
 const OBJECTS_MAX: usize = 1024;
@@ -28,7 +29,7 @@ pub(crate) async fn create(
     }
     {
         let state = gdb.get();
-        if state.objects.contains(name) {
+        if state.objects.contains_key(name) {
             let text = format!("there is a variable object {name} already");
             return Err(Failure::new(FailureCode::BadCommand, text));
         }
@@ -37,22 +38,16 @@ pub(crate) async fn create(
             return Err(Failure::new(FailureCode::Limit, text));
         }
     }
-    let frame = if floating { '@' } else { '*' };
-    let quoted = quote(expression.as_bytes());
-    let line = format!("-var-create {name} {frame} {quoted}");
-    let (maker, own_name) = (gdb.clone(), name.to_owned());
-    let made = gdb.finish(async move {
-        let results = maker.mi(line).await?;
-        Ok((results, MadeObject::new(&maker, &own_name)))
-    });
-    let (results, made) = match made.await {
-        Ok(made) => made,
-        Err(failure) => return Err(why_not(gdb, expression, failure).await),
+    let wanted = Wanted {
+        name,
+        expression,
+        place: None,
+        frame: if floating { '@' } else { '*' },
     };
-    made.keep();
-    let mut object = object(&results);
-    object.expression = expression.to_owned();
-    Ok(Reply::VarObject(object))
+    match make(gdb, wanted).await {
+        Ok(object) => Ok(Reply::VarObject(object)),
+        Err(failure) => Err(why_not(gdb, expression, failure).await),
+    }
 }
 
 /// The reason why gdb cannot make a variable object: gdb does not tell, but evaluating does.
@@ -63,25 +58,13 @@ async fn why_not(gdb: &Gdb, expression: &str, failure: Failure) -> Failure {
         .unwrap_or(failure)
 }
 
-fn object(results: &Results) -> VarObject {
-    VarObject {
-        name: results.text("name").unwrap_or_default().to_owned(),
-        expression: results.text("exp").unwrap_or_default().to_owned(),
-        type_name: results.text("type").unwrap_or_default().to_owned(),
-        value: value(results.text("value").unwrap_or_default()),
-        children: results.number("numchild").unwrap_or(0),
-        more: results.text("has_more").is_some_and(|more| more != "0"),
-        pretty: results.text("dynamic") == Some("1"),
-    }
-}
-
 /// The object's name for MI.
 ///
 /// # Errors
 /// Its root is not the front-end's.
 fn known(gdb: &Gdb, name: &str) -> Result<String, Failure> {
     let root = name.split('.').next().unwrap_or_default();
-    if gdb.get().objects.contains(root) {
+    if gdb.get().objects.contains_key(root) {
         return Ok(quote(name.as_bytes()));
     }
     let text = format!("no variable object {name}");
@@ -94,9 +77,19 @@ pub(crate) async fn children(
     from: u32,
     count: u32,
 ) -> Result<Reply, Failure> {
-    let name = known(gdb, name)?;
+    let (name, of) = (known(gdb, name)?, (name, fortran(gdb, name)));
     let to = from.saturating_add(count.min(CHILDREN_MAX));
-    let (children, more) = listed(gdb, &name, from, to).await?;
+    if let (root, Some(array)) = &of
+        && !root.contains('.')
+        && matches!(array.layout, Layout::Single { .. } | Layout::Refused)
+    {
+        let (children, more) = object_arrays::elements(gdb, root, array, (from, to)).await?;
+        return Ok(Reply::VarChildren { more, children });
+    }
+    let (mut children, more) = listed(gdb, &name, from, to).await?;
+    if let Some(fortran) = &of.1 {
+        object_arrays::put_right(gdb, fortran, &mut children).await;
+    }
     // The members of a class are below its access sections (`public` and so on), of which there are few.
     if children.iter().any(is_access) || (children.is_empty() && from > 0) {
         return members(gdb, &name, from, to).await;
@@ -110,6 +103,12 @@ pub(crate) async fn children(
     })
 }
 
+/// The Fortran value to which an object belongs; `None` in other languages.
+fn fortran(gdb: &Gdb, name: &str) -> Option<FortranObject> {
+    let root = name.split('.').next().unwrap_or_default();
+    gdb.get().objects.get(root)?.fortran.clone()
+}
+
 /// The children of an object in an index range, and whether there are more.
 async fn listed(
     gdb: &Gdb,
@@ -119,7 +118,7 @@ async fn listed(
 ) -> Result<(Vec<VarObject>, bool), Failure> {
     let line = format!("-var-list-children --all-values {name} {from} {to}");
     let results = gdb.mi(line).await?;
-    let children = results.tuples("children").map(object).collect();
+    let children = results.tuples("children").map(object_of).collect();
     let more = results.text("has_more").is_some_and(|more| more != "0");
     Ok((children, more))
 }
@@ -159,8 +158,11 @@ async fn count_of(gdb: &Gdb, name: &str) -> Option<u32> {
 }
 
 pub(crate) async fn update(gdb: &Gdb, name: &str) -> Result<Reply, Failure> {
-    let name = known(gdb, name)?;
-    let line = format!("-var-update --all-values {name}");
+    let (name, fortran) = (known(gdb, name)?, fortran(gdb, name));
+    let mut line = format!("-var-update --all-values {name}");
+    if fortran.is_some_and(|it| matches!(it.layout, Layout::Copied { .. })) {
+        line = object_arrays::repacked(&line);
+    }
     let results = gdb.mi(line).await?;
     let changes = results.tuples("changelist").map(|change| VarChange {
         name: change.text("name").unwrap_or_default().to_owned(),
@@ -202,12 +204,7 @@ pub(crate) async fn set_format(
 }
 
 pub(crate) async fn delete(gdb: &Gdb, name: &str) -> Result<Reply, Failure> {
-    let quoted = known(gdb, name)?;
-    let (asked, name) = (gdb.clone(), name.to_owned());
-    gdb.finish(async move {
-        asked.mi(format!("-var-delete {quoted}")).await?;
-        asked.edit().objects.remove(&name);
-        Ok(Reply::Done)
-    })
-    .await
+    known(gdb, name)?;
+    delete_all(gdb, name).await?;
+    Ok(Reply::Done)
 }

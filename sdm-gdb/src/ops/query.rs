@@ -2,11 +2,14 @@
 
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 
-use super::{breakpoints, console, memory, objects, probe, queues, signals, source, stack, values};
+use super::{
+    breakpoints, console, memory, objects, probe, queues, signals, source, stack, strides, values,
+};
 use crate::gdb::Gdb;
 
 /// Carries out a command whose reply is gdb's answer.
 pub(crate) async fn query(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
+    strides::refuse_in(gdb, command).await?;
     match command {
         Command::Backtrace(_)
         | Command::Stacks { .. }

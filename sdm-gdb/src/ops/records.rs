@@ -140,7 +140,7 @@ fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
             if let Some(scope) = state.origin.scope_mut() {
                 scope.thread_running(results.number("thread-id"));
             }
-            state.breakpoints.forget_met();
+            state.forget_stop();
         }
         "stopped" => {
             gdb.edit().processes.regain_sight();

@@ -161,9 +161,6 @@ async fn print_numbered(
     expression: &str,
 ) -> Result<(Option<u64>, String), Failure> {
     let expression = history::own(gdb, expression)?;
-    if word != "call" {
-        strides::refuse(gdb, "", &expression).await?;
-    }
     returned::refuse_call(gdb, "", &expression).await?;
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;

@@ -3,6 +3,7 @@
 pub(super) mod activity;
 pub(super) mod commands;
 pub(super) mod internal;
+pub(super) mod objects;
 pub(super) mod origin;
 pub(super) mod points;
 pub(super) mod printed;
@@ -12,7 +13,7 @@ pub(super) mod returns;
 pub(super) mod scope;
 pub(super) mod signals;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -23,6 +24,7 @@ use super::action::Action;
 use super::config::DriverConfig;
 use activity::Activity;
 use commands::{Commands, GdbLife};
+use objects::Object;
 use origin::Origin;
 use points::{Breakpoints, Owner};
 use probed::Probed;
@@ -60,8 +62,8 @@ pub(super) struct State {
     pub(super) lacks: GdbLacks,
     pub(super) handling: Handling,
     pub(super) interrupts: Interrupts,
-    /// The names of the variable objects made by the front-end.
-    pub(super) objects: BTreeSet<String>,
+    /// The variable objects by name: those made by the front-end, and those that stand for parts of them.
+    pub(super) objects: BTreeMap<String, Object>,
     /// The program's file name without directories, for frames without a name.
     pub(super) program_name: String,
     /// The last probe; `None` before the first.
@@ -107,7 +109,7 @@ impl State {
             lacks: GdbLacks::default(),
             handling: Handling::default(),
             interrupts: Interrupts::default(),
-            objects: BTreeSet::new(),
+            objects: BTreeMap::new(),
             program_name: String::new(),
             probed: None,
             shown_level: 0,
@@ -121,6 +123,15 @@ impl State {
     /// The pid of the task's process; `None` if there is none.
     pub(super) fn pid(&self) -> Option<i32> {
         self.processes.pid()
+    }
+
+    /// Forgets everything that holds only until the program runs.
+    pub(super) fn forget_stop(&mut self) {
+        self.breakpoints.forget_met();
+        let objects = self.objects.values_mut();
+        for fortran in objects.filter_map(|object| object.fortran.as_mut()) {
+            fortran.place = None;
+        }
     }
 
     /// Answers a command, unless it is answered already: a run's end, a cancel and gdb's end can coincide.

@@ -69,6 +69,8 @@ pub(crate) struct Judged {
     pub(crate) hits: u64,
     /// Number of further hits with a true condition to ignore.
     pub(crate) ignore: u64,
+    /// True if gdb has a weaker condition, so that the driver evaluates the user's.
+    pub(crate) is_guarded: bool,
     /// The last reported reason why its condition could not be evaluated.
     pub(crate) complaint: String,
 }

@@ -187,11 +187,17 @@ fn fortran_sections_are_read_completely_or_refused() {
     done.expect_part("compare row(1:40)", "the same on ranks 0-1 (2)");
     let table = fs::read_to_string(place.path().join("grid.csv")).expect("it was written");
     assert!(table.ends_with(",7,7,8\n"), "{table}");
-    for line in ["stats back(1:3)", "export back(1:3) back.csv"] {
-        run(&[line], 123).expect_part(
-            line,
-            "gdb reads parts of `back` wrong, as it has a negative stride",
-        );
+    for (line, array) in [
+        ("stats back(1:3)", "back"),
+        ("export back(1:3) back.csv", "back"),
+        ("export own%view(1:2) back.csv", "own%view"),
+        ("compare own%view(2)", "own%view"),
+        ("call back(1)", "back"),
+        ("set var own%view(1) = 1", "own%view"),
+        ("watch own%view(1)", "own%view"),
+    ] {
+        let refusal = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
+        run(&[line], 123).expect_part(line, &refusal);
     }
     assert!(!place.path().join("back.csv").exists());
 }

@@ -1,9 +1,9 @@
-//! Changes to existing breakpoints: deletion, enabling, condition, ignore count, commands.
+//! Changes to existing breakpoints: deletion, enabling, ignore count, commands.
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::{hit, make};
+use super::hit;
 use crate::gdb::Gdb;
 use crate::guards::list;
 use crate::ops::lines::check;
@@ -12,7 +12,7 @@ use crate::state::points::Owner;
 /// Maximum number of command lines of one breakpoint.
 const COMMANDS_MAX: usize = 256;
 
-fn numbers(gdb: &Gdb, number: u32) -> Result<Vec<u32>, Failure> {
+pub(super) fn numbers(gdb: &Gdb, number: u32) -> Result<Vec<u32>, Failure> {
     let mut state = gdb.edit();
     Ok(state.breakpoints.find(number)?.numbers.clone())
 }
@@ -46,42 +46,6 @@ pub(crate) async fn enable(gdb: &Gdb, number: u32, enabled: bool) -> Result<Repl
         Ok(Reply::Done)
     })
     .await
-}
-
-pub(crate) async fn condition(
-    gdb: &Gdb,
-    number: u32,
-    condition: Option<String>,
-) -> Result<Reply, Failure> {
-    let asked = gdb.clone();
-    gdb.finish(async move { change_condition(&asked, number, condition).await })
-        .await
-}
-
-async fn change_condition(
-    gdb: &Gdb,
-    number: u32,
-    condition: Option<String>,
-) -> Result<Reply, Failure> {
-    for known in numbers(gdb, number)? {
-        let condition = match gdb.get().origin.scope() {
-            Some(scope) => Some(scope.restrict(condition.as_deref())),
-            None => condition.clone(),
-        };
-        // gdb takes an empty condition for none.
-        make::set_condition(gdb, known, condition.as_deref().unwrap_or_default()).await?;
-        if gdb.get().origin.scope().is_some() {
-            hit::set_owner(gdb, known).await?;
-        }
-    }
-    if let Ok(point) = gdb.edit().breakpoints.find(number) {
-        match &mut point.kept.spec {
-            PointSpec::Break(spec) => spec.condition = condition,
-            PointSpec::Watch(spec) => spec.condition = condition,
-            PointSpec::Catch(spec) => spec.condition = condition,
-        }
-    }
-    Ok(Reply::Done)
 }
 
 pub(crate) async fn ignore(gdb: &Gdb, number: u32, count: u32) -> Result<Reply, Failure> {

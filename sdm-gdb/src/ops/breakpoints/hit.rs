@@ -4,6 +4,8 @@
 //! that do not meet it (gdb 13: the variables of a position-independent program). So such a gdb only receives the
 //! breakpoint and its inferior. The driver evaluates the condition, in the process that hit the breakpoint. Where a
 //! condition cannot be evaluated any gdb stops the program; the driver resumes it and reports the failure.
+//!
+//! A condition with elements of a Fortran array is evaluated twice: gdb receives a weaker one (see `strides`).
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Event, Failure, FailureCode, is_true};
@@ -38,11 +40,24 @@ pub(super) async fn set_owner(gdb: &Gdb, number: u32) -> Result<(), Failure> {
 /// Sets the ignore count of a breakpoint whose hits the driver counts; `None` if gdb counts them.
 pub(super) fn pass_by(gdb: &Gdb, number: u32, count: u64) -> Option<()> {
     condition_of(gdb, number).filter(|(_, is_breakpoint)| *is_breakpoint)?;
+    if !is_judged_here(gdb, number) {
+        return None;
+    }
     let mut state = gdb.edit();
-    state.origin.scope()?;
     let point = state.breakpoints.find(number).ok()?;
     point.judged.ignore = count;
     Some(())
+}
+
+/// True if the driver evaluates the condition of a breakpoint, should it have one: each one in a gdb of several
+/// tasks, else one with elements of a Fortran array.
+fn is_judged_here(gdb: &Gdb, number: u32) -> bool {
+    let mut state = gdb.edit();
+    let is_guarded = match state.breakpoints.find(number) {
+        Ok(point) => point.judged.is_guarded,
+        Err(_) => false,
+    };
+    is_guarded || state.origin.scope().is_some()
 }
 
 /// The condition of a breakpoint of the front-end, and whether it is a breakpoint: watchpoints and catchpoints belong
@@ -74,7 +89,7 @@ async fn counts(gdb: &Gdb, number: u32) -> bool {
     let Some((condition, is_breakpoint)) = condition_of(gdb, number) else {
         return true;
     };
-    let is_judged_here = is_breakpoint && gdb.get().origin.scope().is_some();
+    let is_judged_here = is_breakpoint && is_judged_here(gdb, number);
     let held = match untested {
         Some(why) if !is_judged_here => Err(why),
         _ if !is_judged_here => return true,

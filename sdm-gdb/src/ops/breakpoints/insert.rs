@@ -9,6 +9,7 @@ use super::make::{made_in, refusal};
 use crate::gdb::Gdb;
 use crate::guards::Made;
 use crate::ops::lines::check;
+use crate::ops::strides;
 use crate::state::points::place_of;
 use crate::wording::about_a_place;
 use sdm_mi::{Results, quote};
@@ -29,7 +30,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
             return Err(Failure::new(FailureCode::NoSuchThing, text));
         }
     }
-    let (place, made) = if spec.regex {
+    let (place, made, is_guarded) = if spec.regex {
         insert_matching(gdb, &spec).await?
     } else {
         let location = quote(spec.location.as_bytes());
@@ -42,21 +43,48 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
     state
         .breakpoints
         .add(PointSpec::Break(spec), numbers, pending);
+    if let Some(point) = state.breakpoints.user.last_mut() {
+        point.judged.is_guarded = is_guarded;
+    }
+    drop(state);
     Ok(Reply::Breakpoint(place))
 }
 
-async fn insert_one(
-    gdb: &Gdb,
-    asked: &BreakSpec,
-    location: &str,
-) -> Result<(BreakpointPlace, Made), Failure> {
+/// The place of a new breakpoint, its guard, and true if gdb has a weaker condition than the user's.
+type Inserted = (BreakpointPlace, Made, bool);
+
+async fn insert_one(gdb: &Gdb, asked: &BreakSpec, location: &str) -> Result<Inserted, Failure> {
+    let guarded = asked.condition.as_deref().and_then(strides::guarded);
+    if let Some(guarded) = guarded.filter(|_| gdb.get().origin.scope().is_none()) {
+        // gdb has no location yet for a pending one, and so no language in which it would read the condition.
+        let weaker = BreakSpec {
+            condition: Some(guarded),
+            pending: false,
+            ignore: 0,
+            temporary: false,
+            ..asked.clone()
+        };
+        // In another language than Fortran gdb refuses the condition.
+        let line = insert_line(&weaker, location);
+        if let Ok((made, results)) = made_in(gdb, line, number_in_answer).await {
+            return Ok((
+                place_of(asked.number, in_answer(&results), None),
+                made,
+                true,
+            ));
+        }
+    }
     let mut spec = asked.clone();
     restrict(gdb, &mut spec);
     let line = insert_line(&spec, location);
-    let (made, results) = made_in(gdb, line, |results| in_answer(results).number("number")).await?;
+    let (made, results) = made_in(gdb, line, number_in_answer).await?;
     judge_here(gdb, &made, asked.condition.as_deref()).await?;
     let place = place_of(spec.number, in_answer(&results), gdb.get().origin.scope());
-    Ok((place, made))
+    Ok((place, made, false))
+}
+
+fn number_in_answer(results: &Results) -> Option<u32> {
+    in_answer(results).number("number")
 }
 
 fn in_answer(results: &Results) -> &Results {
@@ -78,7 +106,7 @@ fn restrict(gdb: &Gdb, spec: &mut BreakSpec) {
 }
 
 /// Inserts a breakpoint in each function with debug information whose name matches.
-async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<(BreakpointPlace, Made), Failure> {
+async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<Inserted, Failure> {
     let (file, pattern) = match spec.location.rsplit_once(':') {
         Some((file, pattern)) if !file.ends_with(':') => (Some(file), pattern),
         _ => (None, spec.location.as_str()),
@@ -108,20 +136,21 @@ async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<(BreakpointPlace
         pending: false,
         places: Vec::new(),
     };
-    let mut made = Made::new(gdb, []);
+    let (mut made, mut is_guarded) = (Made::new(gdb, []), false);
     for location in locations {
         // A function without a breakable location (inlined everywhere) is left out, and the others are kept.
-        let Ok((place, more)) = insert_one(gdb, spec, &location).await else {
+        let Ok((place, more, guarded)) = insert_one(gdb, spec, &location).await else {
             continue;
         };
         made.join(more);
+        is_guarded |= guarded;
         whole.places.extend(place.places);
     }
     if made.first().is_none() {
         let text = format!("no place for any function that matches {}", spec.location);
         return Err(Failure::new(FailureCode::Gdb, text));
     }
-    Ok((whole, made))
+    Ok((whole, made, is_guarded))
 }
 
 /// The locations of functions in an answer to `-symbol-info-functions`.

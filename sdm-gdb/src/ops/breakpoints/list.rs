@@ -59,7 +59,8 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
         view.temporary |= row.text("disp") == Some("del");
         view.hits += row.number::<u64>("times").unwrap_or(0);
         view.ignore = view.ignore.max(row.number("ignore").unwrap_or(0));
-        if scope.is_some() && view.condition.is_some() {
+        let is_judged = scope.is_some() || point.judged.is_guarded;
+        if is_judged && view.condition.is_some() {
             view.hits = point.judged.hits;
             view.ignore = u32::try_from(point.judged.ignore).unwrap_or(u32::MAX);
             view.temporary |= is_temporary(&point.kept.spec);

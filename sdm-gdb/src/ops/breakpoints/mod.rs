@@ -2,6 +2,7 @@
 
 mod catch;
 mod change;
+mod condition;
 mod hit;
 mod insert;
 mod list;
@@ -10,7 +11,8 @@ mod reinsert;
 mod watch;
 
 pub(crate) use catch::{hit as caught, insert as insert_catch};
-pub(crate) use change::{commands, condition, delete, enable, ignore, pass_by};
+pub(crate) use change::{commands, delete, enable, ignore, pass_by};
+pub(crate) use condition::condition;
 pub(crate) use hit::stopping_at;
 pub(crate) use insert::insert;
 pub(crate) use list::list;

@@ -196,3 +196,38 @@ fn fortran_variables_are_read_and_set() {
     assert!(sums, "{output}");
     editor.disconnect();
 }
+
+#[test]
+fn strided_arrays_have_their_elements_in_an_editor() {
+    let place = Place::new();
+    let sections = place.compile("sections", Compiler::Fortran);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&sections, &[], 1));
+    let source = super::source().replace("work.c", "sections.f90");
+    let line = Place::line("sections.f90", "print *, row(1), grid(1, 1)");
+    // gdb reads 20 for this element, whose value is 100.
+    let points = json!({"source": {"path": source}, "breakpoints": [
+        {"line": line, "condition": "back(1) == 20"},
+        {"line": line, "condition": "every(2) == 60"},
+    ]});
+    editor.ask("setBreakpoints", &points);
+    editor.ask("configurationDone", &Value::Null);
+    all_stopped(&mut editor);
+    let frames = editor.frames(&json!(1));
+    let arguments = editor.scope(&frames[0], "Arguments");
+    let mut parts_of = |names: &[&str]| {
+        let mut all = arguments.clone();
+        for name in names {
+            let found = all.iter().find(|it| it["name"] == *name).cloned();
+            all = editor.below(&found.unwrap_or_else(|| panic!("{name}: {all:?}")));
+        }
+        let values = all
+            .iter()
+            .map(|part| part["value"].as_str().map(str::to_owned));
+        values.map(Option::unwrap_or_default).collect::<Vec<_>>()
+    };
+    assert_eq!(parts_of(&["back"]), ["100", "80", "60", "40", "20"]);
+    assert_eq!(parts_of(&["every"]), ["20", "60", "100"]);
+    assert_eq!(parts_of(&["own", "view"]), ["80", "20"]);
+    editor.disconnect();
+}

@@ -1,0 +1,265 @@
+//! Fortran arrays whose elements are no neighbours in memory: gdb reads parts of them from wrong addresses.
+
+use sdm_debug::command::{BreakSpec, WatchKind, WatchSpec};
+use sdm_debug::reply::{StopReason, VarObject};
+use sdm_debug::{Command, Event, FailureCode, Reply};
+
+use crate::harness::{Harness, stopped};
+
+/// The line of `strides.f90` in its loop, and that in `look`.
+const LOOP: &str = "strides.f90:43";
+const LOOK: &str = "strides.f90:16";
+
+impl Harness {
+    /// A program of `strides.f90` that has stopped at a breakpoint at `line`; `None` without a Fortran compiler.
+    fn strided(line: &str) -> Option<Self> {
+        let mut harness = Self::new();
+        let program = harness.compile_fortran("strides")?;
+        harness.start(&program, &[]);
+        harness.break_at(1, line).unwrap();
+        stopped(harness.run_on());
+        Some(harness)
+    }
+
+    /// Checks that a command is refused because of a negative stride of `array`.
+    fn refuses(&mut self, array: &str, command: Command) {
+        let text = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
+        let failure = self.ask(command.clone()).expect_err(&text);
+        assert_eq!(
+            (failure.code, failure.text),
+            (FailureCode::Unsupported, text),
+            "{command:?}"
+        );
+    }
+
+    /// The labels and values of an object's parts, and of theirs, after the number of its own.
+    fn counted(&mut self, name: &str) -> (usize, Vec<String>) {
+        let list = Command::VarChildren {
+            name: name.to_owned(),
+            from: 0,
+            count: 100,
+        };
+        let Ok(Reply::VarChildren { children, more }) = self.ask(list) else {
+            panic!("{name}");
+        };
+        assert!(!more, "{name}");
+        let (count, mut all) = (children.len(), Vec::new());
+        for child in children {
+            let VarObject {
+                name,
+                expression,
+                value,
+                ..
+            } = child;
+            if child.children == 0 {
+                all.push(format!("{expression}={}", value.text));
+                continue;
+            }
+            let (count, below) = self.counted(&name);
+            assert_eq!(count, child.children as usize, "{name}");
+            all.extend(below.iter().map(|part| format!("{expression}.{part}")));
+        }
+        (count, all)
+    }
+
+    fn parts(&mut self, name: &str) -> Vec<String> {
+        self.counted(name).1
+    }
+
+    /// Makes an object, and checks its parts.
+    fn opens(&mut self, name: &str, expression: &str, expect: &[&str]) {
+        let create = Command::VarCreate {
+            name: name.to_owned(),
+            expression: expression.to_owned(),
+            floating: false,
+        };
+        self.ask(create).expect(expression);
+        assert_eq!(self.parts(name), expect, "{expression}");
+    }
+}
+
+fn console(line: &str) -> Command {
+    let line = line.to_owned();
+    Command::Console { line }
+}
+
+fn set(expression: &str) -> Command {
+    let expression = expression.to_owned();
+    Command::SetVariable { expression }
+}
+
+#[test]
+fn elements_of_backward_arrays_are_never_read() {
+    let Some(mut harness) = Harness::strided(LOOP) else {
+        return;
+    };
+    for (array, element) in [
+        ("down", "down(1)"),
+        ("one%seen", "one%seen(2)"),
+        ("one % seen", "2 * one % seen (1)"),
+        ("(*one)%seen", "(*one)%seen(1)"),
+        ("parts(2)%seen", "parts(2)%seen(1:2)"),
+        ("all%inner%seen", "all%inner%seen(3)"),
+        ("all%plane", "all%plane(1,2)"),
+        ("turned", "turned(1)%id"),
+        ("turned", "turned(2)%seen"),
+    ] {
+        let expression = element.to_owned();
+        harness.refuses(array, Command::Evaluate { expression });
+        let (format, expression) = (String::new(), element.to_owned());
+        harness.refuses(array, Command::Print { format, expression });
+        let expression = element.to_owned();
+        harness.refuses(array, Command::Call { expression });
+        harness.refuses(array, set(&format!("i = {element}")));
+        harness.refuses(array, console(&format!("output {element}")));
+        let line = format!("-data-evaluate-expression \"{element}\"");
+        harness.refuses(array, Command::Mi { line });
+    }
+    harness.refuses("down", console("printf \"%d\\n\", down(2)"));
+    harness.refuses("down", console("set $t = down(1)"));
+    harness.refuses("one%seen", console("x/1dw &one%seen(1)"));
+    harness.refuses("down", set("down(1) = 1"));
+    harness.refuses("one%seen", set("one%seen(1) = 1"));
+    let watch = |expression: &str| {
+        Command::WatchInsert(WatchSpec {
+            number: 2,
+            expression: expression.to_owned(),
+            kind: WatchKind::Write,
+            location: false,
+            condition: None,
+            ignore: 0,
+        })
+    };
+    harness.refuses("down", watch("down(1)"));
+    harness.refuses("one%seen", watch("one%seen(1)"));
+    let line = "(3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45, 48, 52, 54, 57, 60, 63, 66, 69, 72)";
+    for (expression, expect) in [
+        ("line", line),
+        ("down", "(52, 30, 9)"),
+        ("every(2)", "33"),
+        ("odd(2)%id", "104"),
+        ("parts(3)%id", "103"),
+    ] {
+        assert_eq!(harness.evaluate(expression).unwrap().text, expect);
+    }
+}
+
+#[test]
+fn parts_of_strided_arrays_are_their_elements() {
+    let Some(mut harness) = Harness::strided(LOOP) else {
+        return;
+    };
+    harness.opens("d", "down", &["1=52", "2=30", "3=9"]);
+    harness.opens("e", "every", &["1=15", "2=33", "3=52", "4=69"]);
+    let planes = ["1.1=51", "1.2=21", "2.1=54", "2.2=24", "3.1=57", "3.2=27"];
+    let inner = ["id=103", "seen.1=36", "seen.2=27", "seen.3=18", "seen.4=9"];
+    let planes = planes.iter().map(|it| format!("plane.{it}"));
+    let all = planes.chain(inner.iter().map(|it| format!("inner.{it}")));
+    let all: Vec<String> = all.collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    harness.opens("a", "all", &all);
+    let odd = [
+        "1.id=102",
+        "1.seen.1=24",
+        "1.seen.2=15",
+        "1.seen.3=6",
+        "2.id=104",
+        "2.seen.1=48",
+        "2.seen.2=39",
+        "2.seen.3=30",
+        "2.seen.4=21",
+        "2.seen.5=12",
+        "3.id=106",
+    ];
+    let create = Command::VarCreate {
+        name: "o".to_owned(),
+        expression: "odd".to_owned(),
+        floating: false,
+    };
+    harness.ask(create).unwrap();
+    assert_eq!(harness.parts("o")[..odd.len()], odd);
+    // Once more: the objects of the parts are there already.
+    assert_eq!(harness.parts("o")[..odd.len()], odd);
+    let name = "o".to_owned();
+    harness.ask(Command::VarDelete { name }).unwrap();
+    let create = Command::VarCreate {
+        name: "t".to_owned(),
+        expression: "turned".to_owned(),
+        floating: false,
+    };
+    harness.ask(create).unwrap();
+    let list = Command::VarChildren {
+        name: "t".to_owned(),
+        from: 0,
+        count: 9,
+    };
+    harness.refuses("turned", list);
+    harness.opens("l", "table(2:2,3:4)", &["1.1=23", "2.1=24"]);
+}
+
+#[test]
+fn parts_of_arguments_keep_their_lower_bounds() {
+    let Some(mut harness) = Harness::strided(LOOK) else {
+        return;
+    };
+    harness.opens("w", "wide", &["1=6", "2=21", "3=36", "4=51"]);
+    let low = ["-3=63", "-2=51", "-1=39", "0=27", "1=15", "2=3"];
+    harness.opens("l", "low", &low);
+    let assign = Command::VarAssign {
+        name: "l.1".to_owned(),
+        value: "1".to_owned(),
+    };
+    harness.ask(assign).unwrap_err();
+    assert_eq!(
+        harness.evaluate("low").unwrap().text,
+        "(63, 51, 39, 27, 15, 3)"
+    );
+}
+
+#[test]
+fn conditions_on_backward_arrays_do_not_stop_a_task() {
+    let Some(mut harness) = Harness::strided("work") else {
+        return;
+    };
+    let at = |number, condition: &str, temporary, ignore| {
+        Command::BreakInsert(BreakSpec {
+            number,
+            location: LOOP.to_owned(),
+            condition: Some(condition.to_owned()),
+            temporary,
+            ignore,
+            ..BreakSpec::default()
+        })
+    };
+    // gdb reads 9, that of `down(3)`.
+    harness.ask(at(2, "down(1) == 9", false, 0)).unwrap();
+    harness.ask(at(3, "one%seen(1) == 12", true, 0)).unwrap();
+    harness.ask(at(4, "every(2) == 33", false, 1)).unwrap();
+    let stop = stopped(harness.run_on());
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 4 });
+    assert_eq!(harness.evaluate("i").unwrap().text, "2");
+    for (number, array) in [(2, "down"), (3, "one%seen")] {
+        let begin = format!("breakpoint {number} does not stop: ");
+        let end = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
+        harness.wait_event(|event| match event {
+            Event::Notice { text } => text.starts_with(&begin) && text.ends_with(&end),
+            _ => false,
+        });
+    }
+    let condition = |number, condition: &str| Command::BreakCondition {
+        number,
+        condition: Some(condition.to_owned()),
+    };
+    harness.ask(condition(4, "down(2) == 30")).unwrap();
+    harness.ask(condition(2, "line(3) == 10")).unwrap();
+    let lines = vec!["output down(1)".to_owned()];
+    let commands = Command::BreakCommands { number: 2, lines };
+    harness.ask(commands).unwrap();
+    let stop = stopped(harness.run_on());
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 2 });
+    assert_eq!(harness.evaluate("i").unwrap().text, "3");
+    harness.wait_event(|event| match event {
+        Event::Printed { text, .. } => text.starts_with("gdb reads parts of `down` wrong"),
+        _ => false,
+    });
+}

@@ -1,0 +1,71 @@
+//! Changes the condition of a breakpoint.
+
+use sdm_debug::command::PointSpec;
+use sdm_debug::{Failure, Reply};
+
+use super::change::{delete, numbers};
+use super::reinsert::insert_again;
+use super::{hit, make};
+use crate::gdb::Gdb;
+use crate::ops::strides;
+
+/// Sets the condition of a breakpoint; `None` removes it.
+pub(crate) async fn condition(
+    gdb: &Gdb,
+    number: u32,
+    condition: Option<String>,
+) -> Result<Reply, Failure> {
+    let asked = gdb.clone();
+    gdb.finish(async move { change_condition(&asked, number, condition).await })
+        .await
+}
+
+async fn change_condition(
+    gdb: &Gdb,
+    number: u32,
+    condition: Option<String>,
+) -> Result<Reply, Failure> {
+    for known in numbers(gdb, number)? {
+        let condition = match gdb.get().origin.scope() {
+            Some(scope) => Some(scope.restrict(condition.as_deref())),
+            None => condition.clone(),
+        };
+        // gdb takes an empty condition for none.
+        make::set_condition(gdb, known, condition.as_deref().unwrap_or_default()).await?;
+        if gdb.get().origin.scope().is_some() {
+            hit::set_owner(gdb, known).await?;
+        }
+    }
+    let again = {
+        let mut state = gdb.edit();
+        let is_alone = state.origin.scope().is_none();
+        let point = state.breakpoints.find(number)?;
+        let weaker = condition.as_deref().and_then(strides::guarded);
+        let is_guarded = point.judged.is_guarded || weaker.is_some();
+        let counts = (point.judged.hits, point.judged.ignore);
+        match &mut point.kept.spec {
+            PointSpec::Break(spec) => {
+                spec.condition = condition;
+                (is_alone && is_guarded).then(|| (point.kept.clone(), counts))
+            }
+            PointSpec::Watch(spec) => {
+                spec.condition = condition;
+                None
+            }
+            PointSpec::Catch(spec) => {
+                spec.condition = condition;
+                None
+            }
+        }
+    };
+    // gdb has accepted the condition. Whether it or the driver counts the hits and deletes a temporary breakpoint is
+    // decided at the insertion.
+    if let Some((kept, (hits, ignore))) = again {
+        delete(gdb, number).await?;
+        insert_again(gdb, kept).await?;
+        let mut state = gdb.edit();
+        let judged = &mut state.breakpoints.find(number)?.judged;
+        (judged.hits, judged.ignore) = (hits, ignore);
+    }
+    Ok(Reply::Done)
+}

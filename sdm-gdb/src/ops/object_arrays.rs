@@ -1,0 +1,302 @@
+//! Lists the elements of Fortran arrays as variable objects.
+//!
+//! gdb 13 to 18 take the elements of every array for neighbours in memory. Of an array with another stride, as a
+//! pointer to `v(1:9:2)`, they list wrong elements and too many. The elements of a contiguous copy are right, and so
+//! is one element by itself if no stride is negative.
+
+use std::fmt::Write;
+
+use sdm_debug::Failure;
+use sdm_debug::reply::VarObject;
+
+use super::{output, strides};
+use crate::gdb::Gdb;
+use crate::guards::MadeObject;
+use crate::state::objects::{FortranObject, Layout, Object};
+use crate::text::{console_line, value};
+use sdm_mi::{Results, quote};
+
+/// A variable object to be made.
+pub(super) struct Wanted<'a> {
+    pub(super) name: &'a str,
+    pub(super) expression: &'a str,
+    /// MI's options for thread and frame; `None` for the selected ones.
+    pub(super) place: Option<&'a str>,
+    /// gdb's sign of the frame: `*` for this one, `@` for the one selected at each update.
+    pub(super) frame: char,
+}
+
+impl Wanted<'_> {
+    fn line(&self, expression: &str) -> String {
+        let (place, name, frame) = (self.place.unwrap_or_default(), self.name, self.frame);
+        let expression = quote(expression.as_bytes());
+        format!("-var-create {place}{name} {frame} {expression}")
+    }
+}
+
+/// Makes a variable object; of an array with strides one that lists its elements as they are.
+pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Failure> {
+    let line = wanted.line(wanted.expression);
+    let (maker, name) = (gdb.clone(), wanted.name.to_owned());
+    let made = gdb.finish(async move {
+        let results = maker.mi(line).await?;
+        Ok::<_, Failure>((results, MadeObject::new(&maker, &name)))
+    });
+    let (results, made) = made.await?;
+    let mut object = object_of(&results);
+    let fortran = match may_be_fortran(&object) {
+        true => fortran(gdb, &wanted, &object).await,
+        false => None,
+    };
+    match fortran.as_ref().map(|it| &it.layout) {
+        Some(Layout::Copied { lows }) => {
+            let whole = vec![":"; lows.len()].join(",");
+            let copy = wanted.line(&format!("{}({whole})", wanted.expression));
+            let (maker, name) = (gdb.clone(), wanted.name.to_owned());
+            let made = gdb.finish(async move {
+                maker.mi(format!("-var-delete {name}")).await?;
+                maker.mi(repacked(&copy)).await
+            });
+            object = object_of(&made.await?);
+        }
+        Some(Layout::Single { lows, highs }) => object.children = count(lows, highs),
+        _ => {}
+    }
+    made.keep(Object { fortran });
+    object.expression = wanted.expression.to_owned();
+    Ok(object)
+}
+
+/// The variable object in a record of gdb's.
+pub(super) fn object_of(results: &Results) -> VarObject {
+    VarObject {
+        name: results.text("name").unwrap_or_default().to_owned(),
+        expression: results.text("exp").unwrap_or_default().to_owned(),
+        type_name: results.text("type").unwrap_or_default().to_owned(),
+        value: value(results.text("value").unwrap_or_default()),
+        children: results.number("numchild").unwrap_or(0),
+        more: results.text("has_more").is_some_and(|more| more != "0"),
+        pretty: results.text("dynamic") == Some("1"),
+    }
+}
+
+/// Deletes an object, and those that stand for parts of it.
+pub(super) async fn delete_all(gdb: &Gdb, name: &str) -> Result<(), Failure> {
+    let part = format!("{name}-");
+    let is_one = |it: &&String| *it == name || it.starts_with(&part);
+    let names: Vec<String> = gdb.get().objects.keys().filter(is_one).cloned().collect();
+    let asked = gdb.clone();
+    gdb.finish(async move {
+        for name in names {
+            asked
+                .mi(format!("-var-delete {}", quote(name.as_bytes())))
+                .await?;
+            asked.edit().objects.remove(&name);
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// An MI line for an object that may be a copy of an array.
+pub(super) fn repacked(line: &str) -> String {
+    let line = quote(line.as_bytes());
+    console_line(&format!(
+        "with fortran repack-array-slices on -- interpreter-exec mi3 {line}"
+    ))
+}
+
+/// True if the type of a value may be one of Fortran's with parts. C and C++ write only functions so.
+fn may_be_fortran(object: &VarObject) -> bool {
+    let name = &object.type_name;
+    name.ends_with(')') || name.starts_with("Type ")
+}
+
+async fn fortran(gdb: &Gdb, wanted: &Wanted<'_>, object: &VarObject) -> Option<FortranObject> {
+    let place = match wanted.place {
+        Some(place) => place.to_owned(),
+        None => here(gdb).await?,
+    };
+    if !strides::is_fortran(gdb, &place).await {
+        return None;
+    }
+    let layout = layout(gdb, &place, wanted.expression, object).await;
+    Some(FortranObject {
+        expression: wanted.expression.to_owned(),
+        place: Some(place),
+        layout,
+    })
+}
+
+/// MI's options for the selected thread and frame.
+async fn here(gdb: &Gdb) -> Option<String> {
+    let frame = gdb.mi("-stack-info-frame").await.ok()?;
+    let level: u32 = frame.tuple("frame")?.number("level")?;
+    let thread = output::unchecked(gdb, "", "$_gthread").await.ok()?;
+    let thread: u32 = thread.trim().parse().ok()?;
+    Some(format!("--thread {thread} --frame {level} "))
+}
+
+async fn layout(gdb: &Gdb, place: &str, expression: &str, object: &VarObject) -> Layout {
+    if !is_array(object) {
+        return Layout::Plain;
+    }
+    let Some(strided) = strides::strided(gdb, place, expression).await else {
+        return Layout::Plain;
+    };
+    let (lows, highs) = (strided.lows, strided.highs);
+    let is_structure = object.type_name.starts_with("Type ");
+    match (is_structure, strided.is_backwards) {
+        (false, _) => Layout::Copied { lows },
+        (true, false) => Layout::Single { lows, highs },
+        (true, true) => Layout::Refused,
+    }
+}
+
+/// True for an array of Fortran's: gdb shows the number of its elements as its value.
+fn is_array(object: &VarObject) -> bool {
+    object.value.text.starts_with('[') && object.type_name.ends_with(')')
+}
+
+/// Number of elements of an array, as far as it can be listed.
+fn count(lows: &[i64], highs: &[i64]) -> u32 {
+    strides::count(lows, highs).map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// The elements of an array of structures in an index range.
+pub(super) async fn elements(
+    gdb: &Gdb,
+    root: &str,
+    array: &FortranObject,
+    (from, to): (u32, u32),
+) -> Result<(Vec<VarObject>, bool), Failure> {
+    let Layout::Single { lows, highs } = &array.layout else {
+        return Err(strides::refusal(&array.expression));
+    };
+    let all = count(lows, highs);
+    let mut elements = Vec::new();
+    for at in from..to.min(all) {
+        let (mut rest, mut label) = (i64::from(at), String::new());
+        for (low, high) in lows.iter().zip(highs) {
+            let size = high - low + 1;
+            let comma = if label.is_empty() { "" } else { "," };
+            let _ = write!(label, "{comma}{}", low + rest % size);
+            rest /= size;
+        }
+        let expression = format!("{}({label})", array.expression);
+        let name = format!("{root}-{at}");
+        let place = array.place.as_deref();
+        let mut element = below(gdb, &name, &expression, place).await?;
+        element.expression = label;
+        elements.push(element);
+    }
+    Ok((elements, to < all))
+}
+
+/// The object for a part of another object, made anew if it is there.
+async fn below(
+    gdb: &Gdb,
+    name: &str,
+    expression: &str,
+    place: Option<&str>,
+) -> Result<VarObject, Failure> {
+    if place.is_none() {
+        return Err(strides::refusal(expression));
+    }
+    if gdb.get().objects.contains_key(name) {
+        delete_all(gdb, name).await?;
+    }
+    let wanted = Wanted {
+        name,
+        expression,
+        place,
+        frame: '*',
+    };
+    make(gdb, wanted).await
+}
+
+/// Puts the children right that gdb has listed for an object.
+pub(super) async fn put_right(gdb: &Gdb, of: &FortranObject, children: &mut [VarObject]) {
+    for child in children {
+        let Some((root, path)) = child.name.split_once('.') else {
+            continue;
+        };
+        let (root, path) = (root.to_owned(), path.to_owned());
+        if let Layout::Copied { lows } = &of.layout {
+            let depth = path.split('.').count();
+            let low = lows.len().checked_sub(depth).and_then(|at| lows.get(at));
+            let index = child.expression.parse::<i64>();
+            if let (Some(low), Ok(index)) = (low, index) {
+                child.expression = (index + low - 1).to_string();
+            }
+            continue;
+        }
+        // A row of an array lies within it as gdb takes it to.
+        if !is_array(child) || child.expression.parse::<i64>().is_ok() {
+            continue;
+        }
+        let expression = designator(&of.expression, &path);
+        let place = of.place.as_deref();
+        let layout = match place {
+            Some(place) => layout(gdb, place, &expression, child).await,
+            None => Layout::Refused,
+        };
+        let right = match layout {
+            Layout::Plain => continue,
+            Layout::Refused => Err(strides::refusal(&expression)),
+            Layout::Copied { .. } | Layout::Single { .. } => {
+                let name = format!("{root}-{}", path.replace('.', "-"));
+                below(gdb, &name, &expression, place).await
+            }
+        };
+        match right {
+            Ok(right) => {
+                let label = std::mem::take(&mut child.expression);
+                *child = right;
+                child.expression = label;
+            }
+            Err(failure) => {
+                child.value = value(&format!("<{}>", failure.text));
+                child.children = 0;
+            }
+        }
+    }
+}
+
+/// The designator of a part by gdb's path below an object: `a(2)%v` for `2.v` of `a`. gdb counts the last subscript
+/// first.
+fn designator(expression: &str, path: &str) -> String {
+    let mut all = expression.to_owned();
+    let mut subscripts: Vec<&str> = Vec::new();
+    for part in path.split('.').chain([""]) {
+        if part.parse::<i64>().is_ok() {
+            subscripts.insert(0, part);
+            continue;
+        }
+        if !subscripts.is_empty() {
+            let _ = write!(all, "({})", subscripts.join(","));
+            subscripts.clear();
+        }
+        if !part.is_empty() {
+            let _ = write!(all, "%{part}");
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_designators() {
+        for (path, expect) in [
+            ("v", "a%v"),
+            ("2.v", "a(2)%v"),
+            ("3.1.c.v", "a(1,3)%c%v"),
+            ("c.-1", "a%c(-1)"),
+        ] {
+            assert_eq!(designator("a", path), expect, "{path}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Finds the arrays of an expression of which gdb is to read a part.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::quoted::outside_quotes;
+
+/// Most arrays of one expression that are examined.
+const ARRAYS_MAX: usize = 32;
+
+/// An array in an expression, or a function, which looks the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Array<'a> {
+    /// The designator in front of the subscripts: `c%w` in `c%w(1:3)`, `boxes(2)%v` in `boxes(2)%v(1)`.
+    pub(super) name: &'a str,
+    /// Number of subscripts.
+    pub(super) rank: usize,
+}
+
+/// The arrays with subscripts in an expression. A function call looks the same.
+pub(super) fn arrays<'a>(expression: &'a str) -> Vec<Array<'a>> {
+    let brackets = Brackets::of(expression);
+    let mut found: Vec<Array> = Vec::new();
+    let mut add = |name: &'a str, rank: usize| {
+        let is_name = name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$' | '('));
+        if is_name && found.len() < ARRAYS_MAX && found.iter().all(|it| it.name != name) {
+            found.push(Array { name, rank });
+        }
+    };
+    for (open, commas) in &brackets.opened {
+        let before = &expression[..*open];
+        add(brackets.designator(before, false), commas + 1);
+        // `output (*p)%v(1)` is a command and a designator.
+        add(brackets.designator(before, true), commas + 1);
+    }
+    found
+}
+
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '%' | '$')
+}
+
+/// The round brackets of an expression.
+#[derive(Default)]
+struct Brackets {
+    /// The offset of each opening bracket, and the number of commas directly within it.
+    opened: BTreeMap<usize, usize>,
+    /// The offset of the opening bracket for that of each closing one.
+    closed: BTreeMap<usize, usize>,
+}
+
+impl Brackets {
+    fn of(expression: &str) -> Self {
+        let mut all = Self::default();
+        let mut open = Vec::new();
+        for (at, c) in outside_quotes(expression) {
+            match c {
+                '(' => {
+                    open.push(at);
+                    all.opened.insert(at, 0);
+                }
+                ')' => {
+                    if let Some(from) = open.pop() {
+                        all.closed.insert(at, from);
+                    }
+                }
+                ',' => {
+                    let within = open.last().and_then(|from| all.opened.get_mut(from));
+                    if let Some(commas) = within {
+                        *commas += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// The designator that ends where `before` ends: `a%b(i)%c` of `2 * a%b(i)%c`. Empty if there is none. If `apart`,
+    /// a name and a bracket with a blank between them are two things.
+    fn designator<'a>(&self, before: &'a str, apart: bool) -> &'a str {
+        let before = before.trim_end();
+        let mut begin = before.len();
+        loop {
+            let mut rest = before[..begin].trim_end();
+            if rest.ends_with(')') {
+                let Some(open) = self.closed.get(&(rest.len() - 1)) else {
+                    return "";
+                };
+                begin = *open;
+                rest = &before[..begin];
+                if !apart {
+                    rest = rest.trim_end();
+                }
+                if !rest.ends_with(is_part) {
+                    // An expression in brackets: `(*p)%v`.
+                    return &before[begin..];
+                }
+            }
+            let name = rest.trim_end_matches(|c| is_part(c) && c != '%');
+            if name.len() == rest.len() {
+                return "";
+            }
+            begin = name.len();
+            let left = name.trim_end();
+            begin = match left {
+                _ if left.ends_with('%') => left.len() - 1,
+                _ if left.ends_with("::") => left.len() - 2,
+                _ => return &before[begin..],
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn array_names_are_found_before_brackets() {
+        let check = |expression: &str, expect: &[(&str, usize)]| {
+            let found = arrays(expression);
+            let found: Vec<_> = found.iter().map(|it| (it.name, it.rank)).collect();
+            assert_eq!(found, expect, "{expression}");
+        };
+        check("back(1:3)", &[("back", 1)]);
+        check(
+            "2 * c%w (2) + back(i(1), 2)",
+            &[("c%w", 1), ("back", 2), ("i", 1)],
+        );
+        check("(a + b) * c", &[]);
+        check("x", &[]);
+        check("\"f(1)\"", &[]);
+        check("\u{e4}\u{b7}b(1)", &[("b", 1)]);
+        check(
+            "boxes(k(2), 3) % v(1)",
+            &[("boxes", 2), ("k", 1), ("boxes(k(2), 3) % v", 1)],
+        );
+        check("(*p)%v(1)", &[("(*p)%v", 1)]);
+        check(
+            "output (*p)%v(1)",
+            &[("output", 1), ("output (*p)%v", 1), ("(*p)%v", 1)],
+        );
+        check("m::back(1)+m::c%v(2)", &[("m::back", 1), ("m::c%v", 1)]);
+        check("x/2fg &neg(1)", &[("neg", 1)]);
+        check("set $t = $1(2)", &[("$1", 1)]);
+        check("a)(1)", &[]);
+        check("%(1", &[]);
+        check("word(2)(1:3)", &[("word", 1), ("word(2)", 1)]);
+    }
+}

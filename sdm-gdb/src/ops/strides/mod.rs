@@ -1,0 +1,206 @@
+//! Refuses sections of Fortran arrays that gdb reads from wrong addresses.
+//!
+//! gdb 13 to 18 show a pointer to `v(5:1:-2)` correctly as a whole. For an element or a section of it they take the
+//! stride as unsigned, count from the wrong end, and show other elements or none.
+
+mod arrays;
+mod guard;
+
+use sdm_debug::{Command, Failure, FailureCode};
+
+use super::output::unchecked;
+use crate::gdb::Gdb;
+use arrays::arrays;
+pub(super) use guard::guarded;
+
+/// Upper limit for the distance of neighbouring elements: a negative stride appears as a larger number.
+const DISTANCE_MAX: i128 = 1 << 48;
+
+/// Fails if a command would have gdb read or write a part of an array at a wrong address.
+///
+/// Two commands are left out: an expression that is only evaluated is checked where all such expressions are, and a
+/// breakpoint's condition where the program meets it.
+pub(super) async fn refuse_in(gdb: &Gdb, command: &Command) -> Result<(), Failure> {
+    let conditional = |condition: &Option<String>| condition.clone().unwrap_or_default();
+    let text = match command {
+        Command::Print { expression, .. }
+        | Command::Call { expression }
+        | Command::SetVariable { expression }
+        | Command::VarCreate { expression, .. } => expression.clone(),
+        Command::VarAssign { value, .. } => value.clone(),
+        Command::Return { value } => value.clone().unwrap_or_default(),
+        Command::MemoryRead { address, .. } | Command::MemoryWrite { address, .. } => {
+            address.clone()
+        }
+        Command::WatchInsert(spec) => {
+            format!("{}, {}", spec.expression, conditional(&spec.condition))
+        }
+        Command::CatchInsert(spec) => conditional(&spec.condition),
+        Command::Console { line } => line.clone(),
+        // The expression of an MI command may be in quotes.
+        Command::Mi { line } => line.replace('"', " "),
+        _ => return Ok(()),
+    };
+    // gdb evaluates nothing while the program runs.
+    if gdb.get().why_not_stopped().is_some() {
+        return Ok(());
+    }
+    refuse(gdb, "", &text).await
+}
+
+/// Fails if an expression has a section of an array that gdb reads wrong.
+pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
+    let arrays = arrays(expression);
+    if arrays.is_empty() || !is_fortran(gdb, place).await {
+        return Ok(());
+    }
+    for array in arrays {
+        if is_backwards(gdb, place, array.name).await {
+            return Err(refusal(array.name));
+        }
+    }
+    Ok(())
+}
+
+/// The failure for a part of an array with a negative stride.
+pub(super) fn refusal(array: &str) -> Failure {
+    let text = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
+    let hint = format!("`{array}` without a subscript is read as it is");
+    Failure::new(FailureCode::Unsupported, text).with_hint(hint)
+}
+
+/// True if an expression can be evaluated once more without side effects: each apparent call is an array element or
+/// section.
+pub(super) async fn is_harmless(gdb: &Gdb, expression: &str) -> bool {
+    if sdm_debug::calls::is_harmless(expression) {
+        return true;
+    }
+    if !is_fortran(gdb, "").await {
+        return false;
+    }
+    for array in arrays(expression) {
+        if unchecked(gdb, "", &format!("lbound({})", array.name))
+            .await
+            .is_err()
+        {
+            return false;
+        }
+    }
+    let subscripted = expression.replace('(', "[").replace(')', "]");
+    sdm_debug::calls::is_harmless(&subscripted)
+}
+
+/// True for a Fortran array with a negative stride in some dimension.
+async fn is_backwards(gdb: &Gdb, place: &str, array: &str) -> bool {
+    let Some(lows) = bounds(gdb, place, "lbound", array).await else {
+        return false;
+    };
+    let subscripts = |further: Option<usize>| {
+        let each = lows.iter().enumerate();
+        let each = each.map(|(at, low)| low.saturating_add((further == Some(at)).into()));
+        each.map(|it| it.to_string()).collect::<Vec<_>>().join(",")
+    };
+    // Without the inner brackets gdb would take the address of the first name in the designator.
+    let first = format!("&({array}({}))", subscripts(None));
+    // Of an array that is not in memory, as `$1`, gdb 13 itself dies if it counts from the wrong end.
+    if unchecked(gdb, place, &first).await.is_err() {
+        return false;
+    }
+    for dimension in 0..lows.len() {
+        let distance = format!("&({array}({})) - {first}", subscripts(Some(dimension)));
+        let is_far = match unchecked(gdb, place, &distance).await {
+            Ok(distance) => {
+                let distance = distance.trim().parse::<i128>();
+                distance.is_ok_and(|it| !(0..DISTANCE_MAX).contains(&it))
+            }
+            // gdb reads a structure with allocatable components even if only its address is wanted.
+            Err(failure) => is_beyond(&failure.text),
+        };
+        if is_far {
+            return true;
+        }
+    }
+    false
+}
+
+/// An array whose elements are no neighbours in memory.
+pub(super) struct Strided {
+    pub(super) lows: Vec<i64>,
+    pub(super) highs: Vec<i64>,
+    /// True if a stride is negative.
+    pub(super) is_backwards: bool,
+}
+
+/// Number of elements of an array with these bounds; `None` if it has none, or if its bounds are not set yet.
+pub(super) fn count(lows: &[i64], highs: &[i64]) -> Option<i64> {
+    let mut count = 1_i64;
+    for (low, high) in lows.iter().zip(highs) {
+        let size = high.checked_sub(*low)?.checked_add(1)?;
+        count = count.checked_mul(size).filter(|_| size > 0)?;
+    }
+    Some(count)
+}
+
+/// The bounds of a Fortran array whose elements are no neighbours in memory; `None` for everything else.
+pub(super) async fn strided(gdb: &Gdb, place: &str, array: &str) -> Option<Strided> {
+    let lows = bounds(gdb, place, "lbound", array).await?;
+    let highs = bounds(gdb, place, "ubound", array).await?;
+    let count = count(&lows, &highs)?;
+    let first: Vec<String> = lows.iter().map(ToString::to_string).collect();
+    let first = first.join(",");
+    let mut sizes = [0_i64; 2];
+    for (size, of) in sizes.iter_mut().zip([array, &format!("{array}({first})")]) {
+        let printed = unchecked(gdb, place, &format!("sizeof({of})")).await.ok()?;
+        *size = printed.trim().parse().ok()?;
+    }
+    let [whole, one] = sizes;
+    let is_backwards = is_backwards(gdb, place, array).await;
+    let is_plain = whole == count.checked_mul(one)? && !is_backwards;
+    (!is_plain).then_some(Strided {
+        lows,
+        highs,
+        is_backwards,
+    })
+}
+
+/// True if gdb could not read an address that no process has, as of an element counted by a negative stride.
+fn is_beyond(text: &str) -> bool {
+    let address = text.split("Cannot access memory at address 0x").nth(1);
+    let digits = address.and_then(|text| text.split(|c: char| !c.is_ascii_hexdigit()).next());
+    let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    address.is_some_and(|address| i128::from(address) >= DISTANCE_MAX << 8)
+}
+
+/// The lower or upper bounds of an array, one for each dimension; `None` for everything else, as a function.
+async fn bounds(gdb: &Gdb, place: &str, which: &str, array: &str) -> Option<Vec<i64>> {
+    let bounds = unchecked(gdb, place, &format!("{which}({array})"))
+        .await
+        .ok()?;
+    let bounds = bounds.trim().trim_matches(['(', ')']);
+    let bounds = bounds.split(',').map(|one| one.trim().parse().ok());
+    bounds.collect()
+}
+
+/// True if gdb's current language is Fortran: in another one `lbound` may be a function of the program.
+pub(super) async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
+    let line = format!("-interpreter-exec {place}console \"show language\"");
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result.is_ok() && printed.contains("fortran\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_no_process_are_beyond() {
+        let text = "Cannot access memory at address 0x20007fffffffe420";
+        assert!(is_beyond(text));
+        for within in [
+            "Cannot access memory at address 0x10",
+            "no such vector element",
+        ] {
+            assert!(!is_beyond(within), "{within}");
+        }
+    }
+}
