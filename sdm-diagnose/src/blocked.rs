@@ -27,7 +27,7 @@ pub(super) struct Blocked<'a> {
 impl Blocked<'_> {
     pub(super) fn conclude(&self) -> Verdict {
         if let [alone] = self.circle {
-            let text = "it waits for a message of its own";
+            let text = "the rank waits for a message from itself";
             let alone = IdSet::single(TaskId(*alone));
             return Verdict::new(Step::Deadlock, text).blaming(alone);
         }
@@ -56,15 +56,14 @@ impl Blocked<'_> {
         }
         if !odd.is_empty() && odd.is_subset(self.locking) {
             let text = format!(
-                "some wait for a window of another rank, of which one of those who wait in {} may hold the lock: which one \
-                 of them is not known",
+                "some ranks wait for a window lock that one of the ranks in {} may hold; which of them is unknown",
                 most.call
             );
             return Verdict::new(Step::Deadlock, text);
         }
         if odd.is_empty() || odd.len() >= most.tasks.len() {
             let text = format!(
-                "some wait in {}, which others of them have not reached{circle}: no single one is to blame",
+                "some ranks wait in {}, which other blocked ranks have not reached{circle}; no single rank is to blame",
                 most.call
             );
             let between = self.of_circle().unwrap_or_else(|| odd.union(&most.tasks));
@@ -74,7 +73,7 @@ impl Blocked<'_> {
             // A cycle of two ranks is already described by the text.
             let circle = Some(circle).filter(|_| self.circle.len() > 2);
             let text = format!(
-                "one of these two: {one} waits for {other}, which waits for it in {}{}",
+                "rank {one} waits for rank {other}, which waits for rank {one} in {}{}; one of the two is wrong",
                 most.call,
                 circle.unwrap_or_default()
             );
@@ -86,11 +85,15 @@ impl Blocked<'_> {
             !self.circle.is_empty() && self.circle.iter().all(|rank| odd.contains(TaskId(*rank)));
         let doubt = match odd.len() {
             _ if only_each_other || !odd.is_subset(&self.needs.messages) => "",
-            1 => ": it waits for a message, which another one may have left out",
-            _ => ": they wait for messages, which others may have left out",
+            1 => "; it waits for a message that another rank may have failed to send or receive",
+            _ => "; they wait for messages that other ranks may have failed to send or receive",
+        };
+        let have = match odd.len() {
+            1 => "it has",
+            _ => "they have",
         };
         let text = format!(
-            "the others wait in {}, which was not reached here{doubt}{circle}",
+            "the other ranks wait in {}, which {have} not reached{doubt}{circle}",
             most.call
         );
         Verdict::new(Step::Deadlock, text).blaming(odd)
@@ -101,7 +104,8 @@ impl Blocked<'_> {
         let sets = self.needs.graph.sets.iter();
         let alone = sets.filter(|set| set.peers.is_empty() && !set.guessed && set.who.len() == 1);
         let alone = IdSet::union_all(alone.map(|set| &set.who)).intersection(self.blocked);
-        let text = "waiting for a message of anybody in a communicator in which nobody else is";
+        let text =
+            "waiting for a message from any source in a communicator that has no other member";
         (!alone.is_empty()).then(|| Verdict::new(Step::Deadlock, text).blaming(alone))
     }
 
@@ -120,7 +124,7 @@ impl Blocked<'_> {
         });
         let (one, missing) = found?;
         let text = format!(
-            "others wait in {} for these, which have left that out and wait in {}",
+            "other ranks wait for them in {}; they skipped that call and wait in {}",
             one.call, most.call
         );
         Some(Verdict::new(Step::Deadlock, text).blaming(missing))
@@ -162,10 +166,10 @@ impl Blocked<'_> {
         let between = IdSet::union_all(alike.clone().map(|(_, missing)| missing));
         let same_ranks = match candidates.len() {
             0 | 1 => "",
-            _ => " of the same ranks",
+            _ => " that have the same ranks",
         };
         let text = format!(
-            "they are in {}, but in different communicators{same_ranks}",
+            "the ranks are in {}, but in different communicators{same_ranks}",
             most.call
         );
         // Of equally many on either side neither is the odd one.
@@ -185,10 +189,10 @@ impl Blocked<'_> {
         };
         let text = match circle_text(self.circle) {
             Some(circle) => format!(
-                "they wait for each other's {what} in a circle ({circle}): no single one is to blame"
+                "the ranks wait for each other's {what} in a cycle ({circle}); no single rank is to blame"
             ),
-            None => "all wait for others of them, and nobody is left who could send anything; for whom each waits is \
-                     not known"
+            None => "the ranks wait for each other, and no other rank is left that could send a message; which rank \
+                     each one waits for is unknown"
                 .to_owned(),
         };
         let between = self.of_circle().unwrap_or_else(|| self.blocked.clone());
@@ -214,8 +218,9 @@ impl Blocked<'_> {
         let holders = IdSet::union_all(locks.iter().map(|(_, holders)| holders));
         let call = &most.call;
         if odd.is_subset(&waiting) && holders.is_subset(&most.tasks) {
-            let text =
-                format!("others wait for a lock that is held here, while {call} waits for them");
+            let text = format!(
+                "they hold a lock that other ranks wait for, and wait for those ranks in {call}"
+            );
             return Some((holders, text));
         }
         let ones = self.needs.graph.ones.iter();
@@ -228,7 +233,7 @@ impl Blocked<'_> {
         let is_one = wanted.len() == 1 && wanted.is_subset(&most.tasks);
         (odd.len() > 1 && *odd == waiting && is_one).then(|| {
             let text = format!(
-                "{} others wait for a message of this one, which waits in {call}",
+                "{} other ranks wait for a message from this rank, which waits in {call}",
                 odd.len()
             );
             (wanted, text)

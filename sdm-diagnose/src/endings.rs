@@ -18,7 +18,7 @@ pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
     };
     let more = match who.len() - first.len() {
         0 => String::new(),
-        more => format!("; {more} more end as well"),
+        more => format!("; {more} more of the ranks end as well"),
     };
     let text = format!("{ranks}: {what}{more}");
     let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Aborted);
@@ -34,7 +34,7 @@ pub(super) fn over(observed: &Observed, all: &IdSet) -> Option<Verdict> {
     let is_over = is_seen && !ended.is_empty() && all.is_subset(&ended);
     is_over.then(|| {
         let how: Vec<&str> = gone.iter().map(|(_, how)| how.as_str()).collect();
-        let text = format!("the job is over, nobody is left: {}", how.join("; "));
+        let text = format!("the job has ended, no process is left: {}", how.join("; "));
         Verdict::new(Step::NoHangSeen, text)
     })
 }

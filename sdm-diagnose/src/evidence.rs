@@ -86,7 +86,8 @@ impl<'a> Evidence<'a> {
                 }
             }
             Some(WaitFor::Nobody) => {
-                let line = "for another thread of its process, which has no other one".to_owned();
+                let line =
+                    "for another thread of its process, which has no other thread".to_owned();
                 self.others.push((tasks.clone(), vec![line]));
                 self.alone.union_with(tasks);
             }
@@ -97,8 +98,8 @@ impl<'a> Evidence<'a> {
             _ => {}
         }
         let locks = waits.window_locks.iter().map(|lock| match lock.target {
-            Some(rank) => format!("has the lock of a window at rank {rank}"),
-            None => "has the locks of a window at all ranks".to_owned(),
+            Some(rank) => format!("holds the window lock at rank {rank}"),
+            None => "holds the window lock at all ranks".to_owned(),
         });
         let locks: Vec<String> = locks.take(GROUPS_MAX).collect();
         if !locks.is_empty() {
@@ -136,7 +137,7 @@ impl<'a> Evidence<'a> {
         use ArgumentRole as R;
         let mut facts = Vec::new();
         if is_of_collective(Some(call)) {
-            facts.push("for a collective operation that does not block".to_owned());
+            facts.push("for a nonblocking collective operation".to_owned());
         }
         for argument in &call.arguments {
             let expression = &argument.expression;
@@ -145,7 +146,7 @@ impl<'a> Evidence<'a> {
                 R::Source => "from",
                 R::Tag if expression == sdm_mpi::UNEXPECTED => {
                     let tag = argument.value.as_ref().map(|value| &value.text);
-                    facts.extend(tag.map(|tag| format!("a message under tag {tag} has come")));
+                    facts.extend(tag.map(|tag| format!("a message with tag {tag} has arrived")));
                     continue;
                 }
                 R::Tag | R::ReceiveTag => "tag",
@@ -188,8 +189,8 @@ impl<'a> Evidence<'a> {
             }
             match argument.known {
                 Known::Source => {}
-                Known::Callee => notes.push("by its debug information"),
-                Known::Kept => notes.push("by the registers of the call"),
+                Known::Callee => notes.push("from debug information"),
+                Known::Kept => notes.push("from the registers of the call"),
             }
             facts.push(match notes.is_empty() {
                 true => format!("{word} {value}"),
@@ -336,8 +337,8 @@ pub(super) fn in_kernel(probes: &Probes, tasks: &IdSet) -> Vec<String> {
             wait_channel,
         } = process;
         match wait_channel.as_str() {
-            "" | "0" => format!("the kernel has it in state {letter}"),
-            function => format!("the kernel has it in state {letter}, in {function}"),
+            "" | "0" => format!("process state {letter}"),
+            function => format!("process state {letter}, in the kernel function {function}"),
         }
     };
     known.take(GROUPS_MAX).map(line).collect()

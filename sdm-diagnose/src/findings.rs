@@ -14,7 +14,7 @@ use super::wait::{WaitKind, place};
 use super::{Finding, Kind, Observed, Step};
 
 /// Reason why nothing is proved about a task that stays in a call.
-const EXCHANGED: &str = "data was exchanged meanwhile (shared memory, TCP)";
+const EXCHANGED: &str = "data was exchanged during the observation (shared memory, TCP)";
 
 /// The findings, most important first.
 pub(super) fn findings(
@@ -136,7 +136,7 @@ fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
     let mut rest = seen.moving.difference(&told);
     let polls = seen.polls.iter().map(|entry| ("polling with", entry));
     let sleeps = seen.sleeps.iter();
-    let sleeps = sleeps.map(|entry| ("sleeping again and again in", entry));
+    let sleeps = sleeps.map(|entry| ("sleeping repeatedly in", entry));
     for (verb, (call, tasks)) in sleeps.chain(polls) {
         let tasks = tasks.intersection(&rest);
         let places = seen.within.iter();
@@ -207,7 +207,7 @@ fn stays(within: &Within) -> String {
         (0, _) if within.changed => format!("making progress in {place}; {changed}"),
         (0, _) => format!("running in {place}; {changed}"),
         (_, true) => format!("running within {place}, which it did not leave; {changed}"),
-        (_, false) => format!("running within {place} at each look; {changed}"),
+        (_, false) => format!("running within {place} in each sample; {changed}"),
     }
 }
 
@@ -240,7 +240,7 @@ fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let mut looks = observed.samples.iter();
     let any = looks.any(|sample| !sample.marks.unfollowed.is_disjoint(tasks));
     any.then(|| {
-        "that it is one call, and not a loop of calls that are all alike, was not noted: the kernel lets nobody count \
+        "this can also be a loop of equal calls: the kernel does not allow returns to be counted \
          (kernel.perf_event_paranoid)"
             .to_owned()
     })

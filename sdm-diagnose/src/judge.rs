@@ -173,7 +173,7 @@ impl<'a> Case<'a> {
             return verdict;
         }
         if self.observed.samples.len() < 2 {
-            let text = "nobody could be sampled twice: nothing can be said of progress";
+            let text = "no rank could be sampled twice, so progress cannot be judged";
             return Verdict::new(Step::CannotTell, text);
         }
         if let Some(verdict) = self.beyond_doubt() {
@@ -189,7 +189,8 @@ impl<'a> Case<'a> {
         if self.seen.doubted.is_empty() || verdict.step.is_proved() {
             return verdict;
         }
-        let text = "they exchange data while they stay in their calls: it may just be long";
+        let text =
+            "ranks exchange data while they stay in their calls: this may be a long transfer";
         Verdict::new(Step::CannotTell, text)
     }
 
@@ -202,7 +203,7 @@ impl<'a> Case<'a> {
             let mut circles = self.evidence.circles.iter();
             let text = match circles.all(|(_, circle)| circle.len() == 1) {
                 true => "a thread waits for a lock that it holds itself",
-                false => "threads wait for each other's locks in a circle",
+                false => "threads wait for each other's locks in a cycle",
             };
             return Some(
                 Verdict::new(Step::Deadlock, text)
@@ -212,7 +213,7 @@ impl<'a> Case<'a> {
         }
         let orphaned = self.evidence.orphaned.intersection(&self.seen.still);
         if !orphaned.is_empty() {
-            let text = "they wait for a lock whose holder has ended without giving it back";
+            let text = "they wait for a lock whose holder has ended without releasing it";
             return Some(
                 Verdict::new(Step::CannotGoOn, text)
                     .of(Cause::Thread)
@@ -221,8 +222,8 @@ impl<'a> Case<'a> {
         }
         let alone = self.evidence.alone.intersection(&self.seen.still);
         if !alone.is_empty() {
-            let text = "they wait for another thread of their process, in which there is none: it has ended, or they \
-                        were forked without it";
+            let text = "they wait for another thread of their process, but there is none: it has ended, or the \
+                        process was forked without it";
             let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Thread);
             return Some(verdict.blaming(alone));
         }
@@ -252,15 +253,15 @@ impl<'a> Case<'a> {
         let (cause, text) = match (gone.is_empty(), halted.is_empty()) {
             (true, false) => (
                 Cause::Stopped,
-                "the others wait for tasks that a signal has stopped",
+                "the other ranks wait for tasks that a signal has stopped",
             ),
             (false, true) => (
                 Cause::Ended,
-                "the others wait in MPI for tasks that are gone",
+                "the other ranks wait in MPI for tasks that are gone",
             ),
             _ => (
                 Cause::Ended,
-                "the others wait for tasks that are gone, or that a signal has stopped",
+                "the other ranks wait for tasks that are gone, or that a signal has stopped",
             ),
         };
         Verdict::new(Step::CannotGoOn, text)
@@ -316,36 +317,35 @@ impl<'a> Case<'a> {
         let (cause, text) = match () {
             () if known.is_subset(&stood) => (
                 Cause::Stopped,
-                "the others wait for tasks that are held at a stop of the debugger's",
+                "the other ranks wait for tasks that the debugger has stopped",
             ),
             () if known.is_subset(&self.acting) => (
                 Cause::Thread,
-                "the others wait for these, of which another thread goes on while the main one waits",
+                "the other ranks wait for these, whose main thread waits while another of their threads runs",
             ),
             () if known.is_subset(&polls) => (
                 Cause::Polling,
-                "the others wait for these, which ask again and again whether something has come: what they ask for \
-                 does not come, or it is just not their turn",
+                "the other ranks wait for these, which poll: what they poll for does not arrive, or is not due yet",
             ),
             () if known.is_subset(&self.seen.sleeping()) => (
                 Cause::Sleeping,
-                "the others wait for these, which sleep, for once or again and again: it is not known for what",
+                "the other ranks wait for these, which sleep, once or repeatedly, for an unknown reason",
             ),
             () if known.is_subset(&self.seen.moving) => (
                 Cause::Computing,
-                "the others wait for these, which compute: an endless loop, or just long",
+                "the other ranks wait for these, which compute: an endless loop, or a long computation",
             ),
             () if known.is_subset(&self.seen.still) => (
                 self.cause_of_still(&known),
-                "the others wait for these, which wait for something else: it is not known who can end that",
+                "the other ranks wait for these, which wait for something else; what would end that wait is unknown",
             ),
             () => (
                 Cause::Unknown,
-                "the others wait for these, which do not wait for them, as far as was seen",
+                "the other ranks wait for these, which were not seen waiting for them",
             ),
         };
         let doubt = match self.reduced.holders_guessed {
-            true => "; for whom each of the others waits is not known",
+            true => "; which rank each of the others waits for is unknown",
             false => "",
         };
         Verdict {
@@ -383,20 +383,20 @@ impl<'a> Case<'a> {
             let call = call.unwrap_or("operation");
             if self.has_several_handles(complete) {
                 let text = format!(
-                    "all that were looked at are in {call}, but with different handles of communicators: they may be in \
-                     different ones"
+                    "all observed ranks are in {call}, but with different communicator handles: they may be in \
+                     different communicators"
                 );
                 return Verdict::new(Step::CannotTell, text);
             }
             format!(
-                "all that were looked at are in the same {call}: if others belong to it, they are not here; else its cause \
-                 is not in these stacks",
+                "all observed ranks are in the same {call}: either a rank that was not observed is missing from it, \
+                 or the stacks do not show the cause",
             )
         } else if holders.is_subset(&self.needs.matched) {
-            "a message is sent and received that should pass, and does not: the cause is below MPI, or it is long"
+            "a send and its matching receive are both posted and do not complete: the cause is below MPI, or the message is long"
                 .to_owned()
         } else {
-            "they wait for tasks of which it is not known what they do".to_owned()
+            "they wait for tasks whose activity is unknown".to_owned()
         };
         Verdict::new(Step::CannotTell, text)
     }
@@ -419,7 +419,8 @@ impl<'a> Case<'a> {
             return self.cannot_tell(&complete.union(&self.needs.matched));
         }
         if !self.acting.is_empty() {
-            let text = "their main threads wait in MPI, while other threads of theirs go on";
+            let text =
+                "their main threads wait in MPI, while other threads of the same processes run";
             return Verdict {
                 held_up_by: self.acting.clone(),
                 ..Verdict::new(Step::HeldUp, text).of(Cause::Thread)
@@ -429,7 +430,7 @@ impl<'a> Case<'a> {
         let stands: Vec<&SamePlace> = stands.collect();
         let elsewhere = IdSet::union_all(stands.iter().map(|group| &group.tasks));
         if self.seen.still.is_empty() && self.seen.moving.is_empty() {
-            return Verdict::new(Step::CannotTell, "nobody could be looked at");
+            return Verdict::new(Step::CannotTell, "no rank could be observed");
         }
         if elsewhere.is_empty() && self.waiting.is_empty() {
             return self.nobody_stands();
@@ -440,14 +441,14 @@ impl<'a> Case<'a> {
         let everybody = self.seen.moving.is_empty();
         let text = match biggest {
             Some((call, WaitKind::File)) => {
-                format!("they wait for a file, in {call}: the cause is outside of these tasks")
+                format!("they wait for a file, in {call}: the cause is outside these tasks")
             }
             Some((call, WaitKind::Lock)) => format!("they wait for a lock or a thread, in {call}"),
-            Some(_) if everybody => "nothing changed anywhere; nobody waits in MPI".to_owned(),
+            Some(_) if everybody => "no rank made progress, and no rank waits in MPI".to_owned(),
             None if everybody => {
-                "they wait in calls of MPI's that files or other programs can keep".to_owned()
+                "they wait in MPI calls that can depend on files or other programs".to_owned()
             }
-            _ => "nothing changed here, while others went on".to_owned(),
+            _ => "they made no progress, while other ranks did".to_owned(),
         };
         let holders = match self.waiting.is_empty() {
             true => elsewhere,
@@ -477,8 +478,7 @@ impl<'a> Case<'a> {
             if !self.unknown.is_empty() {
                 return self.cannot_tell(&self.unknown);
             }
-            let text = "everybody asks again and again whether something has come: it does not, or this is how they \
-                        always work";
+            let text = "all ranks poll: what they poll for does not arrive, or the program always works this way";
             return Verdict {
                 held_up_by: asking.clone(),
                 ..Verdict::new(Step::HeldUp, text).of(Cause::Polling)
@@ -486,10 +486,10 @@ impl<'a> Case<'a> {
         }
         let text = match within.iter().all(|(_, within)| stays(within)) {
             true if !within.is_empty() => {
-                "nobody waits; everybody runs within one function, in which nothing changed: an endless loop, or \
-                 just long"
+                "no rank waits; each rank stays in one function, and its variables do not change: an endless loop, \
+                 or a long computation"
             }
-            _ => "there is progress, as far as the samples show",
+            _ => "the samples show progress",
         };
         Verdict::new(Step::NoHangSeen, text)
     }

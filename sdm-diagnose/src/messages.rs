@@ -162,7 +162,7 @@ fn all_fitting(both_ways: impl Iterator<Item = u32>, fit: &BTreeMap<u32, u32>) -
 pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let apart = needs.apart.intersection(blocked);
     if !apart.is_empty() {
-        let text = "a message is sent in one communicator and waited for in another one";
+        let text = "a message is sent in one communicator, but its receiver waits in another";
         let verdict = Verdict::new(Step::CannotGoOn, text);
         return Some(verdict.of(Cause::Communicator).between(apart));
     }
@@ -173,10 +173,11 @@ pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         .collect();
     let (from, to, sent, wanted) = mismatched.first()?;
     let mut text =
-        format!("{from} sends to {to} under tag {sent}, which waits for tag {wanted} from it");
+        format!("rank {from} sends tag {sent} to rank {to}, which waits for tag {wanted} from it");
     let more = mismatched.len() - 1;
     for (from, to, sent, wanted) in mismatched.iter().skip(1).take(PAIRS_SHOWN) {
-        text += &format!("; {from} to {to} under {sent} for {wanted}");
+        text +=
+            &format!("; rank {from} sends tag {sent} to rank {to}, which waits for tag {wanted}");
     }
     if more > PAIRS_SHOWN {
         text += &format!("; and {} more", more - PAIRS_SHOWN);

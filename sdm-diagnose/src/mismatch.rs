@@ -39,7 +39,7 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
             continue;
         };
         let text = format!(
-            "they are in {}, but with different {}s: {one} and {two}",
+            "the ranks are in {}, but with different {}s: {one} and {two}",
             most.call,
             cause.name()
         );
@@ -59,7 +59,7 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     let others: Vec<_> = others.collect();
     let other = others.first()?;
     let mut text = format!(
-        "they are in different collective operations: {} and {}",
+        "the ranks are in different collective operations: {} and {}",
         most.call, other.call
     );
     let odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
@@ -68,7 +68,7 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     if !these.iter().all(|one| needs_all(&one.name)) {
         if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
             let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
-            text += &format!(" ({ranks} {odd}, or who has left that out)");
+            text += &format!(" (at fault: {ranks} {odd}, or a rank that skipped that call)");
         }
         let verdict = verdict(text, most, &odd, other.tasks.len());
         let verdict = verdict.blaming(IdSet::new());

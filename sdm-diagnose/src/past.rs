@@ -87,36 +87,36 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     // A single rank that several wait for has omitted something; otherwise either side may be wrong.
     let is_of_one = behind.len() > 1 && partners.len() == 1;
     let who = match (is_of_one, behind.len()) {
-        (true, _) => "others wait".to_owned(),
+        (true, _) => "other ranks wait".to_owned(),
         (false, 1) => format!("rank {behind} waits"),
         (false, count) if count <= NAMED_MAX => format!("ranks {behind} wait"),
-        _ => "they wait".to_owned(),
+        _ => "some ranks wait".to_owned(),
     };
     let (named, left_out) = match partners.len() {
         1 => (
-            format!("rank {partners}, which is in MPI_Finalize and sends and receives"),
-            "that one has left a call out",
+            format!("rank {partners}, which is in MPI_Finalize"),
+            "it skipped a call",
         ),
         count if count <= NAMED_MAX => (
-            format!("ranks {partners}, which are in MPI_Finalize and send and receive"),
-            "those have left calls out",
+            format!("ranks {partners}, which are in MPI_Finalize"),
+            "they skipped calls",
         ),
         _ => (
-            "ranks that are in MPI_Finalize and send and receive".to_owned(),
-            "those have left calls out",
+            "ranks that are in MPI_Finalize".to_owned(),
+            "they skipped calls",
         ),
     };
     let doubt = match (is_of_one, behind.len()) {
         (true, _) => String::new(),
         _ if certain.is_empty() => String::new(),
-        (false, 1) => format!(": {left_out}, or rank {behind} has one too many"),
-        (false, _) => format!(": {left_out}, or those who wait have too many"),
+        (false, 1) => format!(": {left_out}, or rank {behind} made one too many"),
+        (false, _) => format!(": {left_out}, or the waiting ranks made too many"),
     };
     let blamed = match is_of_one {
         true => partners,
         false => behind.union(&certain),
     };
-    let text = format!("the message that {who} for is one of {named} nothing more{doubt}");
+    let text = format!("{who} for a message to or from {named}{doubt}");
     Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
 }
 
@@ -149,13 +149,13 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         Some(name) if !name.is_empty() => format!(" in {name}"),
         _ => String::new(),
     };
-    let (who, is, has, them) = match absent.len() {
-        1 => (format!("rank {absent}"), "is", "has", "it"),
-        count if count <= NAMED_MAX => (format!("ranks {absent}"), "are", "have", "them"),
-        _ => ("ranks".to_owned(), "are", "have", "them"),
+    let (who, is, them) = match absent.len() {
+        1 => (format!("rank {absent}"), "is", "it"),
+        count if count <= NAMED_MAX => (format!("ranks {absent}"), "are", "them"),
+        _ => ("ranks".to_owned(), "are", "them"),
     };
     let text = format!(
-        "{who} {is} in MPI_Finalize, while others wait for {them} in {}{within}, which {who} {has} left out",
+        "{who} {is} in MPI_Finalize, while other ranks wait for {them} in {}{within}, which {who} skipped",
         one.call
     );
     Some(Verdict::new(Step::CannotGoOn, text).blaming(absent))

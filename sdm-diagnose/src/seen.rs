@@ -61,7 +61,7 @@ impl Seen {
             (cut, "not judged: there are too many different stacks"),
             (
                 starved.intersection(&looked),
-                "not judged: it was not given a processor between the samples",
+                "not judged: the process got no processor time between the samples",
             ),
         ] {
             if !tasks.is_empty() {

@@ -159,7 +159,7 @@ fn unmatched_receive_is_named_in_the_deadlock() {
         &seen,
         Step::Deadlock,
         "2-3",
-        "one of these two: 3 waits for 2, which waits for it in MPI_Allreduce",
+        "rank 3 waits for rank 2, which waits for rank 3 in MPI_Allreduce; one of the two is wrong",
     );
     let found = judge(&seen);
     assert_eq!(found.circle, [2, 3]);
@@ -174,7 +174,7 @@ fn unmatched_receive_is_named_in_the_deadlock() {
     receive(&mut seen, "3", "2");
     receive(&mut seen, "4", "3");
     reduce_all(&mut seen, "0-2,5-7");
-    check(&seen, Step::Deadlock, "2-3", "one of these two");
+    check(&seen, Step::Deadlock, "2-3", "one of the two is wrong");
 }
 
 #[test]
@@ -245,10 +245,10 @@ fn mismatched_tags_are_named_and_matching_ones_pass() {
         call(&mut seen, "1", "MPI_Recv", &from);
         seen
     };
-    let text = "0 sends to 1 under tag 7, which waits for tag 8 from it";
+    let text = "rank 0 sends tag 7 to rank 1, which waits for tag 8 from it";
     check(&with("7", "8"), Step::CannotGoOn, "", text);
     for wanted in ["7", "-1", "MPI_ANY_TAG", "tags[i]"] {
-        check(&with("7", wanted), Step::CannotTell, "", "should pass");
+        check(&with("7", wanted), Step::CannotTell, "", "do not complete");
     }
 }
 
@@ -273,7 +273,12 @@ fn computing_rank_is_awaited_but_not_blamed() {
         noted: true,
     };
     seen.samples[1].within = vec![(set("3"), within.clone())];
-    check(&seen, Step::HeldUp, "3", "an endless loop, or just long");
+    check(
+        &seen,
+        Step::HeldUp,
+        "3",
+        "an endless loop, or a long computation",
+    );
     let found = judge(&seen);
     assert_eq!(
         found.findings[0].what,
@@ -286,7 +291,7 @@ fn computing_rank_is_awaited_but_not_blamed() {
     seen.samples[1].within = vec![(set("3"), within)];
     assert_eq!(
         judge(&seen).findings[0].what,
-        "running within spin () at halo.c at each look; its variables changed"
+        "running within spin () at halo.c in each sample; its variables changed"
     );
     // The time step changes: the program is slow, not stuck.
     let looks: [Look<'_>; 2] = [
@@ -299,7 +304,12 @@ fn computing_rank_is_awaited_but_not_blamed() {
             ("3", "main:80 spin:13", "i=7", "s=2"),
         ],
     ];
-    check(&observed(&looks), Step::NoHangSeen, "", "there is progress");
+    check(
+        &observed(&looks),
+        Step::NoHangSeen,
+        "",
+        "the samples show progress",
+    );
 }
 
 #[test]
@@ -316,7 +326,7 @@ fn polling_rank_is_distinguished_from_waiting_ranks() {
     ];
     let mut seen = observed(&looks);
     receive(&mut seen, "0-4", "5");
-    check(&seen, Step::HeldUp, "5", "ask again and again");
+    check(&seen, Step::HeldUp, "5", "which poll");
     let found = judge(&seen);
     assert!(
         found.findings[0].what.contains("polling with MPI_Iprobe"),
@@ -338,11 +348,11 @@ fn cycle_of_messages_has_no_culprit() {
     assert_eq!(judge(&seen).circle.len(), 20);
     // Without the arguments the awaited ranks are unknown, but every rank waits.
     let seen = observed(&[&look, &look]);
-    check(&seen, Step::Deadlock, "", "is not known");
+    check(&seen, Step::Deadlock, "", "is unknown");
     // A rank that was not observed may be the sender.
     let mut seen = seen;
     seen.outside = set("20");
-    check(&seen, Step::CannotTell, "", "not known what they do");
+    check(&seen, Step::CannotTell, "", "whose activity is unknown");
 }
 
 #[test]
@@ -363,14 +373,14 @@ fn ended_or_stopped_rank_is_blamed_only_if_awaited() {
     check(&seen, Step::CannotGoOn, "3", "a signal has stopped");
     let mut seen = with(&[look, look]);
     seen.stood.push((set("3"), "at a breakpoint".to_owned()));
-    check(&seen, Step::HeldUp, "3", "held at a stop of the debugger's");
+    check(&seen, Step::HeldUp, "3", "that the debugger has stopped");
     let looks: [Look<'_>; 2] = [
         &[("0-2", "main:80 f:1", "1", "s=1")],
         &[("0-2", "main:81 g:1", "1", "s=2")],
     ];
     let mut seen = with(&looks);
     seen.gone.push((set("3"), "exited normally".to_owned()));
-    check(&seen, Step::NoHangSeen, "", "there is progress");
+    check(&seen, Step::NoHangSeen, "", "the samples show progress");
 }
 
 #[test]
@@ -411,9 +421,9 @@ fn rank_using_cpu_time_in_user_code_progresses() {
         seen
     };
     let own = seen("main:80 compute:44 MPI_Wtime:44");
-    check(&own, Step::NoHangSeen, "", "there is progress");
+    check(&own, Step::NoHangSeen, "", "the samples show progress");
     // Processor time within a library function proves nothing, since MPI spins while it waits.
-    let text = "nothing changed here, while others went on";
+    let text = "they made no progress, while other ranks did";
     check(&seen("main:80 work:31 usleep:31"), Step::HeldUp, "3", text);
 }
 
@@ -442,10 +452,7 @@ fn indistinguishable_calls_are_reported_as_such() {
     assert!(judge(&seen).findings[0].evidence.is_empty());
     seen.samples[1].marks.unfollowed = set("2");
     let lines = judge(&seen).findings[0].evidence.join("; ");
-    assert!(
-        lines.contains("a loop of calls that are all alike, was not noted"),
-        "{lines}"
-    );
+    assert!(lines.contains("a loop of equal calls"), "{lines}");
 }
 
 /// One of two waiting tasks goes on before it stops. Each is reported once.
@@ -490,7 +497,7 @@ fn unstoppable_rank_is_reported_with_kernel_state() {
     };
     assert_eq!(
         told("3").evidence,
-        ["the kernel has it in state D, in nfs_wait"]
+        ["process state D, in the kernel function nfs_wait"]
     );
     assert!(told("9").what.contains("too many different stacks"));
 }

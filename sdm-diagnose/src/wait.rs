@@ -89,7 +89,7 @@ impl Wait {
 /// A frame as text: `exchange () at halo.c:60`.
 pub(super) fn place(frame: &StackFrame) -> String {
     if frame.function.starts_with(STOPPED) {
-        return "somewhere that is not known".to_owned();
+        return "an unknown place".to_owned();
     }
     match (frame.file.as_str(), frame.line) {
         ("", _) => format!("{} ()", frame.function),

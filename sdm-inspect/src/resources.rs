@@ -173,7 +173,7 @@ fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
     let is_fifo = fs::metadata(seen).is_ok_and(|file| file.file_type().is_fifo());
     is_fifo.then(|| {
         let path = printable_name(path);
-        format!("somebody who opens the other end of {path}")
+        format!("a process to open the other end of {path}")
     })
 }
 
@@ -188,8 +188,8 @@ fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holde
     }
     let holders = holders_of(|process, number| is_end(process, number, &path, file.ino(), wanted))?;
     let end = match wanted {
-        PipeEnd::Write => "what is written into",
-        PipeEnd::Read => "what is read from",
+        PipeEnd::Write => "data written to",
+        PipeEnd::Read => "room for data in",
     };
     let nobody = nobody_else(pid, &holders);
     Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
@@ -199,11 +199,11 @@ fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holde
 fn nobody_else(pid: i32, holders: &[Holder]) -> &'static str {
     let children = children(pid);
     match holders {
-        [] => ", whose other end nobody has who may be seen",
+        [] => ", whose other end no visible process has open",
         [own] if own.pid == pid && children.iter().any(|child| child.letter == 'Z') => {
-            ", whose other end nobody else has since a child has ended"
+            ", whose other end no other process has open since a child ended"
         }
-        [own] if own.pid == pid => ", whose other end nobody else has",
+        [own] if own.pid == pid => ", whose other end no other process has open",
         _ => "",
     }
 }
@@ -266,7 +266,8 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         let number = u64::try_from(stream.as_raw_fd()).unwrap();
         let (what, holders) = super::stream(own, number, PipeEnd::Write).unwrap();
-        let sends = "what the other end of a local socket sends, whose other end nobody else has";
+        let sends =
+            "what the other end of a local socket sends, whose other end no other process has open";
         assert!(what.starts_with(sends), "{what}");
         assert_eq!(holders.len(), 1);
         assert_eq!(holders[0].pid, own);
@@ -308,7 +309,7 @@ mod tests {
                 [here, text.as_ptr().expose_provenance() as u64, 0, 0, 0, 0],
             )
         };
-        let said = format!("somebody who opens the other end of {}", fifo.display());
+        let said = format!("a process to open the other end of {}", fifo.display());
         assert_eq!(at(&fifo), Some(said));
         assert_eq!(at(&folder), None);
         fs::remove_dir_all(&folder).unwrap();
@@ -321,7 +322,7 @@ mod tests {
         let number = std::os::fd::AsRawFd::as_raw_fd(&reader);
         let number = u64::try_from(number).unwrap();
         let (what, holders) = pipe(own, number, PipeEnd::Write).unwrap();
-        assert!(what.starts_with("what is written into pipe:["), "{what}");
+        assert!(what.starts_with("data written to pipe:["), "{what}");
         assert!(
             holders.iter().any(|holder| holder.pid == own),
             "{holders:?}"

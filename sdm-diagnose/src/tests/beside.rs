@@ -56,7 +56,12 @@ fn cycle_may_include_a_file_lock() {
     check(&seen, Step::HeldUp, "0", "wait for something else");
     seen.pids.insert(4711, sdm_idset::TaskId(1));
     // The rank that holds the lock while all others wait is the cause.
-    check(&seen, Step::Deadlock, "1", "a lock that is held here");
+    check(
+        &seen,
+        Step::Deadlock,
+        "1",
+        "a lock that other ranks wait for",
+    );
     let found = judge(&seen);
     let line = "in flock, for the lock on /scratch/x: process 4711 (solver)";
     let of_waiting = found.findings.iter().find(|one| one.tasks == set("0"));
@@ -69,14 +74,14 @@ fn unobserved_ranks_yield_no_verdict() {
         &Observed::default(),
         Step::CannotTell,
         "",
-        "nothing can be said",
+        "progress cannot be judged",
     );
     let look: Look<'_> = &[("0-3", WAITING, "", "")];
     check(
         &observed(&[look]),
         Step::CannotTell,
         "",
-        "nothing can be said",
+        "progress cannot be judged",
     );
     let mut seen = observed(&[look, look]);
     reduce_all(&mut seen, "0-3");
@@ -84,7 +89,7 @@ fn unobserved_ranks_yield_no_verdict() {
         &seen,
         Step::CannotTell,
         "",
-        "its cause is not in these stacks",
+        "the stacks do not show the cause",
     );
     let look: Look<'_> = &[("0-2", WAITING, "", "")];
     for why in 0..4 {
@@ -104,7 +109,7 @@ fn unobserved_ranks_yield_no_verdict() {
                 seen.samples[1].marks.starved = set("3");
             }
         }
-        check(&seen, Step::CannotTell, "", "not known what they do");
+        check(&seen, Step::CannotTell, "", "whose activity is unknown");
     }
 }
 
@@ -137,7 +142,7 @@ fn rank_in_file_input_or_output_is_in_no_deadlock() {
         &polling,
         Step::Deadlock,
         "",
-        "others of them have not reached",
+        "other blocked ranks have not reached",
     );
 }
 
@@ -175,7 +180,12 @@ fn communicators_of_equal_ranks_are_distinguished() {
     check(&twins, Step::CannotTell, "", part);
     // A handle may be another one at each rank.
     let handles = seen(ArgumentRole::Handle, ["7", "8"]);
-    check(&handles, Step::CannotTell, "", "different handles");
+    check(
+        &handles,
+        Step::CannotTell,
+        "",
+        "different communicator handles",
+    );
     let alike = seen(ArgumentRole::Handle, ["7", "7"]);
     check(
         &alike,
@@ -195,12 +205,12 @@ fn rank_awaited_by_several_is_named() {
     let mut seen = observed(&[look, look]);
     reduce_all(&mut seen, "0,2,4");
     receive(&mut seen, "1,3", "2");
-    let part = "2 others wait for a message of this one";
+    let part = "2 other ranks wait for a message from this rank";
     check(&seen, Step::Deadlock, "2", part);
     let mut own = observed(&[look, look]);
     reduce_all(&mut own, "0,2,4");
     receive(&mut own, "1,3", "1");
-    check(&own, Step::Deadlock, "1", "a message of its own");
+    check(&own, Step::Deadlock, "1", "a message from itself");
 }
 
 /// Rank 0 waits for a process of another job, or of a communicator of which no ranks are known.
@@ -224,7 +234,7 @@ fn wait_for_another_job_proves_no_deadlock() {
     check(&with_others, Step::HeldUp, "0", "wait for something else");
     // A circle is not made of guesses.
     let found = seen(&[]);
-    check(&found, Step::Deadlock, "0", "not reached here");
+    check(&found, Step::Deadlock, "0", "which it has not reached");
     assert_eq!(judge(&found).circle, Vec::<u32>::new());
 }
 
@@ -302,7 +312,7 @@ fn rank_with_runnable_thread_is_in_no_deadlock() {
         ),
     ] {
         let seen = with_a_thread(frames, what);
-        check(&seen, Step::HeldUp, "1", "another thread goes on");
+        check(&seen, Step::HeldUp, "1", "another of their threads runs");
     }
     for (frames, what) in [
         ("work:5 pthread_cond_wait:9", system_call("futex")),
@@ -312,7 +322,7 @@ fn rank_with_runnable_thread_is_in_no_deadlock() {
         ("work:5 MPI_Recv:9", None),
     ] {
         let seen = with_a_thread(frames, what);
-        check(&seen, Step::Deadlock, "", "in a circle");
+        check(&seen, Step::Deadlock, "", "in a cycle");
     }
 }
 
@@ -336,7 +346,7 @@ fn joining_thread_waits_for_what_its_threads_await() {
         &found,
         Step::Deadlock,
         "",
-        "for whom each waits is not known",
+        "which rank each one waits for is unknown",
     );
     let found = seen("work:5 step:9", join);
     check(&found, Step::HeldUp, "1", "wait for something else");
@@ -356,7 +366,7 @@ fn joining_thread_waits_for_what_its_threads_await() {
         &found,
         Step::Deadlock,
         "",
-        "for whom each waits is not known",
+        "which rank each one waits for is unknown",
     );
 }
 
@@ -393,7 +403,7 @@ fn missing_rank_is_found_by_the_communicators_ranks() {
         &found,
         Step::Deadlock,
         "",
-        "have not reached (0 -> 4 -> 5 -> 0): no single one is to blame",
+        "have not reached (0 -> 4 -> 5 -> 0); no single rank is to blame",
     );
     let lines = judge(&found).findings;
     let lines: Vec<&String> = lines.iter().flat_map(|one| &one.evidence).collect();
@@ -415,27 +425,22 @@ fn polling_by_all_ranks_is_no_progress() {
         observed(&[&look("x"), &look("y")])
     };
     let found = seen("main:80 ask:60 MPI_Test:60");
-    check(
-        &found,
-        Step::HeldUp,
-        "0-3",
-        "everybody asks again and again",
-    );
+    check(&found, Step::HeldUp, "0-3", "all ranks poll");
     let found = seen("main:80 work:31");
-    check(&found, Step::NoHangSeen, "", "there is progress");
+    check(&found, Step::NoHangSeen, "", "the samples show progress");
     // A rank that sleeps between polls counts as polling. An ended rank is not considered.
     let found = seen("main:80 ask:61 usleep:61");
-    check(&found, Step::HeldUp, "0-3", "everybody asks");
+    check(&found, Step::HeldUp, "0-3", "all ranks poll");
     let mut found = seen("main:80 ask:60 MPI_Test:60");
     for sample in &mut found.samples {
         sample.forget(&set("3"));
     }
     found.gone.push((set("3"), "exited with code 1".to_owned()));
-    check(&found, Step::HeldUp, "0-2", "everybody asks");
+    check(&found, Step::HeldUp, "0-2", "all ranks poll");
     // A rank of unknown state may be the sender.
     found.gone.clear();
     found.unseen.push((set("3"), "its gdb is gone".to_owned()));
-    check(&found, Step::CannotTell, "", "not known what they do");
+    check(&found, Step::CannotTell, "", "whose activity is unknown");
 }
 
 /// A rank that polls now and then, and works in between, is not polling all the time.
@@ -444,9 +449,9 @@ fn rank_polling_between_steps_progresses() {
     let look = |frames, inner| [("0-3", frames, inner, "")];
     let (work, ask) = ("main:80 work:31", "main:80 MPI_Testall:81");
     let found = observed(&[&look(work, "x"), &look(ask, "y"), &look(work, "z")]);
-    check(&found, Step::NoHangSeen, "", "there is progress");
+    check(&found, Step::NoHangSeen, "", "the samples show progress");
     let found = observed(&[&look(ask, "x"), &look(work, "y"), &look(ask, "z")]);
-    check(&found, Step::HeldUp, "0-3", "everybody asks");
+    check(&found, Step::HeldUp, "0-3", "all ranks poll");
 }
 
 /// Samples can hit a polling rank mostly between two polls. It counts as polling if it has not left its
@@ -462,7 +467,7 @@ fn rank_staying_in_its_polling_function_is_polling() {
     let (asks, between) = ("main:80 ask:60 MPI_Test:60", "main:80 ask:61");
     let looks = [look(between, "x"), look(asks, "y"), look(between, "z")];
     let mut seen = observed(&[&looks[0], &looks[1], &looks[2]]);
-    check(&seen, Step::NoHangSeen, "", "there is progress");
+    check(&seen, Step::NoHangSeen, "", "the samples show progress");
     let mut within = Within {
         depth: 1,
         frame: StackFrame::own("ask", "halo.c", 0),
@@ -472,10 +477,10 @@ fn rank_staying_in_its_polling_function_is_polling() {
     for sample in &mut seen.samples[1..] {
         sample.within = vec![(set("0-3"), within.clone())];
     }
-    check(&seen, Step::HeldUp, "0-3", "everybody asks");
+    check(&seen, Step::HeldUp, "0-3", "all ranks poll");
     within.changed = true;
     seen.samples[2].within = vec![(set("0-3"), within)];
-    check(&seen, Step::NoHangSeen, "", "there is progress");
+    check(&seen, Step::NoHangSeen, "", "the samples show progress");
 }
 
 #[test]
@@ -486,7 +491,7 @@ fn repeatedly_sleeping_rank_does_not_compute() {
     reduce_all(&mut seen, "0-2");
     check(&seen, Step::HeldUp, "3", "which sleep, ");
     let found = judge(&seen).findings;
-    let told = "sleeping again and again in usleep";
+    let told = "sleeping repeatedly in usleep";
     assert!(found[0].what.starts_with(told), "{found:?}");
     // A rank that was also seen at work counts as computing.
     let mut seen = observed(&[&look("main:80 work:31", "x"), &look(naps, "y")]);

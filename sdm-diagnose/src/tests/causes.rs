@@ -205,8 +205,8 @@ fn holder_of_a_window_lock_is_named() {
         ("1", "main:6 MPI_Win_lock:6", "", ""),
     ];
     for (target, line) in [
-        (Some(0), "has the lock of a window at rank 0"),
-        (None, "has the locks of a window at all ranks"),
+        (Some(0), "holds the window lock at rank 0"),
+        (None, "holds the window lock at all ranks"),
     ] {
         let mut seen = standing(look);
         call(&mut seen, "0,2-3", "MPI_Barrier", &[WORLD]);
@@ -214,7 +214,11 @@ fn holder_of_a_window_lock_is_named() {
         lock_window(&mut seen, "1", "MPI_Win_lock", "0");
         check_cause(&seen, Cause::Rma, &["2 MPI_Barrier"]);
         let found = judge(&seen);
-        assert!(found.conclusion.contains("a lock that is held here"));
+        assert!(
+            found
+                .conclusion
+                .contains("a lock that other ranks wait for")
+        );
         let mut lines = found.findings.iter().flat_map(|one| &one.evidence);
         assert!(lines.any(|one| one == line), "{found:#?}");
     }
@@ -249,8 +253,7 @@ fn cycle_of_window_locks_is_reported() {
         hold_lock(&mut seen, task, Some(own));
     }
     check_cause(&seen, Cause::Rma, &["0-1 MPI_Win_lock"]);
-    let said =
-        "they wait for each other's locks in a circle (0 -> 1 -> 0): no single one is to blame";
+    let said = "the ranks wait for each other's locks in a cycle (0 -> 1 -> 0); no single rank is to blame";
     assert_eq!(judge(&seen).conclusion, said);
     // Exchanged data releases no lock.
     seen.samples[1].marks.exchanged = set("0-1");
@@ -276,10 +279,10 @@ fn unexpected_message_with_another_tag_is_reported() {
     });
     check_cause(&seen, Cause::Tag, &["0 MPI_Finalize", "1 MPI_Recv"]);
     let found = judge(&seen);
-    let said = "0 sends to 1 under tag 81, which waits for tag 99 from it";
+    let said = "rank 0 sends tag 81 to rank 1, which waits for tag 99 from it";
     assert_eq!(found.conclusion, said);
     let mut lines = found.findings.iter().flat_map(|finding| &finding.evidence);
-    let line = "from 0, tag 99, a message under tag 81 has come";
+    let line = "from 0, tag 99, a message with tag 81 has arrived";
     assert!(lines.any(|one| one == line), "{found:#?}");
 }
 
@@ -305,7 +308,7 @@ fn ended_job_is_reported_as_ended() {
     assert_eq!(only_some.step, Step::CannotTell, "{only_some:#?}");
     seen.gone
         .push((set("3"), "ended with exit code 1".to_owned()));
-    let said = "the job is over, nobody is left: ended by themselves; ended with exit code 1";
+    let said = "the job has ended, no process is left: ended by themselves; ended with exit code 1";
     check(&seen, Step::NoHangSeen, "", said);
     // Whether a rank has ended is unknown if its server is lost.
     seen.gone[0].1 = "lost: their server is gone".to_owned();
@@ -327,7 +330,7 @@ fn thread_waiting_for_missing_thread_is_blamed() {
     };
     seen.samples[1].waits.push((set("1"), waits));
     check_cause(&seen, Cause::Thread, &["1 pthread_mutex_lock"]);
-    let part = "another thread of their process, in which there is none";
+    let part = "another thread of their process, but there is none";
     check(&seen, Step::CannotGoOn, "1", part);
 }
 

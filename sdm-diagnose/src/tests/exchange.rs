@@ -13,7 +13,7 @@ fn ranks_exchanging_data_prove_no_deadlock() {
     check(&seen, Step::Deadlock, "2-3", "");
     for who in ["0-7", "3"] {
         seen.samples[1].marks.exchanged = set(who);
-        let part = "they exchange data while they stay in their calls";
+        let part = "ranks exchange data while they stay in their calls";
         check(&seen, Step::CannotTell, "", part);
         let told = judge(&seen);
         assert_eq!(told.doubtful, set("0-7"));
@@ -49,7 +49,7 @@ fn rank_without_traffic_while_alone_is_stuck() {
     receive(&mut seen, "2", "3");
     receive(&mut seen, "3", "2");
     seen.samples[1].marks.exchanged = set("0-3");
-    check(&seen, Step::CannotTell, "", "they exchange data");
+    check(&seen, Step::CannotTell, "", "ranks exchange data");
     assert_eq!(judge(&seen).doubtful, set("2-3"));
     type Part = fn(&mut Probes) -> &mut IdSet;
     let alone = |part: Part, who: &str| {
@@ -66,11 +66,11 @@ fn rank_without_traffic_while_alone_is_stuck() {
         |alone| &mut alone.marks.partial,
     ];
     for part in parts {
-        check(&alone(part, "2-3"), Step::CannotTell, "", "they exchange");
-        check(&alone(part, "3"), Step::CannotTell, "", "they exchange");
+        check(&alone(part, "2-3"), Step::CannotTell, "", "ranks exchange");
+        check(&alone(part, "3"), Step::CannotTell, "", "ranks exchange");
         check(&alone(part, ""), Step::Deadlock, "", "(2 -> 3 -> 2)");
     }
     // The holder of a lock is known regardless of exchanged data.
     seen.samples[1].waits.push((set("3"), circle_of_locks()));
-    check(&seen, Step::Deadlock, "3", "in a circle");
+    check(&seen, Step::Deadlock, "3", "in a cycle");
 }

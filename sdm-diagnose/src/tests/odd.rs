@@ -48,23 +48,23 @@ fn of_ranks(seen: &mut Observed, ranks: &str) {
 #[test]
 fn short_message_is_not_in_transit_any_more() {
     let seen = ring("8", 3);
-    check(&seen, Step::Deadlock, "", "in a circle");
+    check(&seen, Step::Deadlock, "", "in a cycle");
     let found = judge(&seen);
     assert_eq!(found.circle, [0, 7, 6, 5, 3, 2, 1]);
     assert!(
         found.is_guessed(),
         "few elements of a derived type are long"
     );
-    check(&ring("1000000", 3), Step::CannotTell, "", "should pass");
+    check(&ring("1000000", 3), Step::CannotTell, "", "do not complete");
     // Where all ranks fit on both sides, the late one already has the message that it waits for.
-    check(&ring("8", 4), Step::CannotTell, "", "should pass");
+    check(&ring("8", 4), Step::CannotTell, "", "do not complete");
 }
 
 /// A tag proves nothing if its message may have been received long ago.
 #[test]
 fn tag_that_counts_iterations_is_no_mismatch() {
     let seen = ring_with("8", 3, |rank| (rank + 3) % 8);
-    check(&seen, Step::Deadlock, "", "in a circle");
+    check(&seen, Step::Deadlock, "", "in a cycle");
 }
 
 /// A rank that is still in a reduction may wait for one that has left it out and is with the others.
@@ -77,7 +77,7 @@ fn a_minority_in_a_reduction_may_be_right() {
     let mut seen = observed(&[look, look]);
     call(&mut seen, "0,2", "MPI_Reduce", &[(R::Root, "0"), WORLD]);
     call(&mut seen, "1,3-7", "MPI_Barrier", &[WORLD]);
-    let part = "MPI_Barrier and MPI_Reduce (ranks 0,2, or who has left that out)";
+    let part = "MPI_Barrier and MPI_Reduce (at fault: ranks 0,2, or a rank that skipped that call)";
     check(&seen, Step::CannotGoOn, "", part);
 }
 
@@ -93,7 +93,7 @@ fn several_outliers_are_not_blamed_with_certainty() {
     receive(&mut seen, "3", "0");
     receive(&mut seen, "4", "1");
     call(&mut seen, "0-2,5-9", "MPI_Barrier", &[WORLD]);
-    let part = "they wait for messages, which others may have left out";
+    let part = "they wait for messages that other ranks may have failed to send or receive";
     check(&seen, Step::Deadlock, "3-4", part);
 }
 
@@ -105,7 +105,7 @@ fn rank_awaited_by_outlier_may_have_skipped_its_send() {
     ];
     let mut seen = observed(&[look, look]);
     call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
-    let part = "was not reached here: it waits for a message, which another one may have left out";
+    let part = "which it has not reached; it waits for a message that another rank may have failed to send or receive";
     check(&seen, Step::Deadlock, "0", part);
 }
 
@@ -127,7 +127,7 @@ fn mismatch_in_duplicated_communicator_is_found() {
     let part = "different collective operations: MPI_Allreduce and MPI_Barrier";
     check(&seen("0-3"), Step::CannotGoOn, "2", part);
     // Where the ranks are not known they may be other ones.
-    check(&seen(""), Step::Deadlock, "", "no single one is to blame");
+    check(&seen(""), Step::Deadlock, "", "no single rank is to blame");
 }
 
 /// Two communicators of the same ranks are distinguished before their operations are compared.
@@ -144,7 +144,7 @@ fn counts_in_two_communicators_are_not_compared() {
         call(&mut seen, tasks, "MPI_Allreduce", &arguments);
     }
     of_ranks(&mut seen, "0-3");
-    let part = "different communicators of the same ranks";
+    let part = "different communicators that have the same ranks";
     check(&seen, Step::CannotGoOn, "3", part);
 }
 

@@ -58,10 +58,10 @@ fn rank_waiting_for_a_running_rank_keeps_the_deadlock() {
 /// A message that is sent to a rank with a matching request should pass.
 #[test]
 fn message_matching_a_request_is_in_transit() {
-    let passes = (Step::CannotTell, "should pass");
+    let passes = (Step::CannotTell, "do not complete");
     let never = (
         Step::CannotGoOn,
-        "1 sends to 0 under tag 5, which waits for tag 9",
+        "rank 1 sends tag 5 to rank 0, which waits for tag 9",
     );
     for (place, function, tag, (step, part)) in [
         (WAIT, "MPI_Wait", "5", passes),

@@ -155,7 +155,7 @@ fn hangs_of_python_are_diagnosed() {
         ("gil", "for Python's lock (the GIL), which thread "),
         (
             "loader",
-            "whose other end nobody else has since a child has ended",
+            "whose other end no other process has open since a child ended",
         ),
         (
             "server",

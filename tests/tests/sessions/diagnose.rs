@@ -53,7 +53,7 @@ fn hangs_are_diagnosed_from_samples() {
             "loop",
             "held_up",
             "3",
-            ["spin ()", "an endless loop, or just long"],
+            ["spin ()", "an endless loop, or a long computation"],
         ),
         (
             "dead",
@@ -71,7 +71,7 @@ fn hangs_are_diagnosed_from_samples() {
             "ring",
             "deadlock",
             "",
-            ["in a circle", "no single one is to blame"],
+            ["in a cycle", "no single rank is to blame"],
         ),
     ] {
         let found = diagnose(&place, way);

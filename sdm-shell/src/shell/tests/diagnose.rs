@@ -130,7 +130,7 @@ fn number_of_diagnosis_commands_is_independent_of_tasks() {
         let expect: Vec<String> = expect.iter().map(|name| format!("{all} {name}")).collect();
         assert_eq!(done.sent[..expect.len()], expect, "{}", done.screen);
         for part in [
-            "threads wait for each other's locks in a circle",
+            "threads wait for each other's locks in a cycle",
             "thread 1 waits in worker () at halo.c:7 for &locks[1], which thread 2 holds",
             "60: MPI_Recv(..., 1, ...)",
             "% of a processor",

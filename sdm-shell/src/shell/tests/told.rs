@@ -203,6 +203,6 @@ fn diagnosis_without_samples_claims_no_progress() {
         assert_eq!(diagnosed, Diagnosed::Unseen);
         ended(2)
     });
-    let said = "Cannot tell: nobody could be sampled twice";
+    let said = "Cannot tell: no rank could be sampled twice";
     assert!(run.screen.contains(said), "{}", run.screen);
 }
