@@ -129,7 +129,8 @@ impl Looks {
             none => match Looker::start(&self.program, self.of_system) {
                 Ok(looker) => none.insert(looker),
                 Err(error) => {
-                    let failure = unsupported(&format!("what looks could not be started: {error}"));
+                    let failure =
+                        unsupported(&format!("cannot start the sampling process: {error}"));
                     for (task, _) in wanted {
                         self.answer(id, task, Err(failure.clone()));
                     }
@@ -291,7 +292,7 @@ impl OpenLook {
 /// The stacks of a process in the form of a reply.
 fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskStacks, Failure> {
     if !full && has_python(&stacks) {
-        return Err(unsupported("its functions are Python's"));
+        return Err(unsupported("its functions are Python functions"));
     }
     Ok(fold_looked(stacks, rules, full))
 }
@@ -300,7 +301,12 @@ fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskSt
 pub(crate) fn process_of(task: TaskId, pids: &[(u32, i32)]) -> Result<i32, Failure> {
     let named = pids.iter().find(|(known, _)| *known == task.0);
     let pid = named.map(|(_, pid)| *pid).filter(|pid| *pid > 0);
-    pid.ok_or_else(|| Failure::new(FailureCode::AttachFailed, "no process was named for it"))
+    pid.ok_or_else(|| {
+        Failure::new(
+            FailureCode::AttachFailed,
+            "no process was given for this rank",
+        )
+    })
 }
 
 fn unsupported(text: &str) -> Failure {
@@ -312,9 +318,9 @@ fn failure(refusal: &Refusal) -> Failure {
     match refusal {
         Refusal::Ended => Failure::new(FailureCode::NotRunning, format!("no such process: {text}")),
         Refusal::Traced { .. } | Refusal::NotAllowed { .. } => {
-            let text = format!("cannot be looked at: {text}");
+            let text = format!("cannot be sampled: {text}");
             Failure::new(FailureCode::AttachFailed, text).with_hint(
-                "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it; \
+                "the process must be yours, not traced already, and allowed by /proc/sys/kernel/yama/ptrace_scope; \
                  or run sdm as root; `sdm doctor PID` looks into it: target, attach",
             )
         }

@@ -142,11 +142,17 @@ impl SeizedLooks {
             ProgramNews::Stands => {
                 self.crashed.tasks.insert(task);
                 self.crashed.hold_at.get_or_insert(now + HOLD_AFTER);
-                Some(Failure::new(FailureCode::Running, "about to stop"))
+                Some(Failure::new(
+                    FailureCode::Running,
+                    "the process is about to stop",
+                ))
             }
             ProgramNews::Ended { .. } => {
                 self.go_on(&IdSet::single(task));
-                Some(Failure::new(FailureCode::NotRunning, "it has just ended"))
+                Some(Failure::new(
+                    FailureCode::NotRunning,
+                    "the process has just ended",
+                ))
             }
             ProgramNews::Free(_) | ProgramNews::AsksRank(_) => return,
         };

@@ -50,7 +50,7 @@ impl Starter {
         let told = Self::nobody(signals)?;
         prctl::set_pdeathsig(Signal::SIGCONT)?;
         if getppid() != self.0 {
-            return Err(io::Error::other("what started it has ended"));
+            return Err(io::Error::other("its launcher has ended"));
         }
         Ok(told)
     }

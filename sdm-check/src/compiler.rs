@@ -42,7 +42,7 @@ impl Compiler {
             match Self::at(program, folder) {
                 Ok((found, is)) if is == family => return Ok(found),
                 Ok((other, _)) => why.push(format!(
-                    "{} is another MPI's",
+                    "{} belongs to another MPI",
                     printable_name(&other.program)
                 )),
                 Err(error) => why.push(error.to_string()),
@@ -51,7 +51,7 @@ impl Compiler {
         Err(LibraryError::NoCompiler {
             family,
             why: match why.is_empty() {
-                true => "no mpicc beside it or on PATH".to_owned(),
+                true => "no mpicc in its folder or on PATH".to_owned(),
                 false => why.join("; "),
             },
         })
@@ -80,7 +80,11 @@ impl Compiler {
         let family = match (has("open_mpi"), has("mpich")) {
             (true, _) => Family::OpenMpi,
             (_, true) => Family::Mpich,
-            _ => return Err(found.failed("its mpi.h is neither Open MPI's nor MPICH's".to_owned())),
+            _ => {
+                return Err(
+                    found.failed("its mpi.h belongs neither to Open MPI nor to MPICH".to_owned())
+                );
+            }
         };
         Ok((Self { header, ..found }, family))
     }

@@ -48,8 +48,7 @@ pub fn library(mpi: &Source) -> Result<PathBuf, LibraryError> {
     let folder = cache()?;
     let bytes = folder.as_os_str().as_encoded_bytes();
     if bytes.iter().any(|byte| b" :\t\n$".contains(byte)) {
-        let text =
-            "the loader takes no library from a folder with blanks, colons or dollars in its name";
+        let text = "the loader cannot load a library from a folder whose name contains blanks, colons or dollars";
         return Err(refused(&folder, io::Error::other(text)));
     }
     // Who wants the same at the same time waits for it.

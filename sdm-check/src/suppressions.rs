@@ -24,7 +24,7 @@ struct Rule {
 pub enum BadSuppression {
     /// A word is none.
     #[error(
-        "line {line}: {word:?} is no number (M301), function=NAME, file=NAME or line=FILE:LINE"
+        "line {line}: {word:?} is not a number (M301), function=NAME, file=NAME or line=FILE:LINE"
     )]
     Word {
         /// The line, from 1.

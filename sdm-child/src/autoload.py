@@ -100,7 +100,7 @@ def refuse(path, why):
 # Why a script may not be executed for a file that was found by this name; empty where it may.
 def doubt(script, known, name):
     if not stat.S_ISREG(known.st_mode):
-        return "it is no file"
+        return "it is not a file"
     folder = os.path.dirname(script)
     why = "" if is_named(script) else flaw(script, known, False) or way(script)
     # Scripts look for their modules from where the library was found.

@@ -291,7 +291,7 @@ impl LastWords {
         let mut text = match status.map(|status| (status.code(), status.signal())) {
             Some((Some(code), _)) => format!("gdb exited with {code}"),
             Some((_, Some(nix::libc::SIGKILL))) => {
-                "gdb was killed (SIGKILL: by somebody, or by the system for want of memory)"
+                "gdb was killed (SIGKILL: by a user, or by the kernel for lack of memory)"
                     .to_owned()
             }
             Some((_, Some(signal))) => {
@@ -308,7 +308,9 @@ impl LastWords {
         if status.is_some_and(|status| status.code().is_some()) && words.contains("Python") {
             for (name, value) in sdm_system::files::python_variables() {
                 let value = printable(value.as_encoded_bytes());
-                text.push_str(&format!("; {name}={value} leads its Python (unset {name})"));
+                text.push_str(&format!(
+                    "; {name}={value} affects gdb's Python (unset {name})"
+                ));
             }
         }
         text

@@ -117,7 +117,7 @@ impl Launch {
             None => (program, None),
             Some(first) if first == memcheck::WORD => (program, None),
             Some(first) if first.contains(&b'=') || spec.wrapper.concat().contains(&0) => {
-                let text = "no wrapper can be called so";
+                let text = "invalid name of a wrapper";
                 return Err(Failure::new(FailureCode::BadCommand, text));
             }
             Some(_) => {
@@ -144,7 +144,7 @@ impl Launch {
         let bytes = wrapper.len() + args.len() + program.as_os_str().len();
         if bytes > COMMAND_LINE_BYTES_MAX {
             let text = format!(
-                "arguments and environment changes of {bytes} bytes, at most {COMMAND_LINE_BYTES_MAX}"
+                "arguments and environment changes have {bytes} bytes, the maximum is {COMMAND_LINE_BYTES_MAX}"
             );
             return Err(Failure::new(FailureCode::Limit, text));
         }
@@ -172,12 +172,12 @@ pub(crate) fn orders(
     for (name, value) in &spec.environment {
         if !plain(name) || value.as_ref().is_some_and(|value| value.contains(&0)) {
             let name = String::from_utf8_lossy(name);
-            let text = format!("environment variable {name:?}: no such name or value can be");
+            let text = format!("environment variable {name:?}: invalid name or value");
             return Err(Failure::new(FailureCode::BadCommand, text));
         }
     }
     if spec.args.iter().any(|arg| arg.contains(&0)) {
-        let text = "an argument holds a byte 0, which no program can be given";
+        let text = "an argument contains a zero byte, which cannot be passed to a program";
         return Err(Failure::new(FailureCode::BadCommand, text));
     }
     Ok(Orders {

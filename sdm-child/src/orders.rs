@@ -67,7 +67,7 @@ pub(super) struct BadOrder(OsString);
 
 impl fmt::Display for BadOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: not what a program is started by", self.0)
+        write!(f, "{:?}: invalid start instructions", self.0)
     }
 }
 

@@ -19,7 +19,7 @@ pub fn find_program(
     search_path: Option<&OsStr>,
 ) -> Result<PathBuf, Failure> {
     if name.is_empty() {
-        return Err(no_program("no program was named"));
+        return Err(no_program("expected a program"));
     }
     let shown = printable(name);
     let path = if name.contains(&b'/') {
@@ -59,12 +59,12 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
         files::search(name)
     };
     found.ok_or_else(|| {
-        let mut text = format!("{shown}: no such debugger on this host");
+        let mut text = format!("{shown}: no such gdb on this host");
         if let Some(why) = files::passed_over(name) {
             text = format!("{text} ({why})");
         }
         Failure::new(FailureCode::NoGdb, text).with_hint(
-            "install gdb, or name one with --gdb; `sdm doctor` shows which there are: gdb",
+            "install gdb, or select one by --gdb; `sdm doctor` lists the installed ones: gdb",
         )
     })
 }
@@ -110,8 +110,8 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
     }
     files::check_plain(&found).map_err(|error| no_program(format!("{shown}: {error}")))?;
     if !is_executable(path) {
-        return Err(no_program(format!("{shown}: is not executable"))
-            .with_hint("chmod +x makes it so, if it is a program"));
+        return Err(no_program(format!("{shown}: not executable"))
+            .with_hint("if it is a program, run chmod +x on it"));
     }
     let mut head = [0; 128];
     // A program can be executable and not readable. gdb reports that.
@@ -123,11 +123,11 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let interpreter = printable(line.trim_ascii());
         return Err(no_program(format!(
-            "{shown}: is a script (#!{interpreter}): give its interpreter as the program"
+            "{shown}: a script (#!{interpreter}): give its interpreter as the program"
         )));
     }
     if read >= 4 && !head.starts_with(b"\x7fELF") || (1..4).contains(&read) {
-        return Err(no_program(format!("{shown}: is no ELF program")));
+        return Err(no_program(format!("{shown}: not an ELF program")));
     }
     Ok(())
 }
@@ -162,17 +162,17 @@ mod tests {
         check("env", "/bin/env");
         check("/usr/bin/env", "/usr/bin/env");
         check("usr/bin/env", "/usr/bin/env");
-        check("", "no program was named");
+        check("", "expected a program");
         check("/nosuch", "/nosuch: no such file");
         check("nosuch-program", "nosuch-program: not found on PATH");
         check("/usr", "/usr: is a directory");
-        check("/etc/passwd", "/etc/passwd: is not executable");
+        check("/etc/passwd", "/etc/passwd: not executable");
         let script = std::env::temp_dir().join(format!("sdm-script-{}", std::process::id()));
         fs::write(&script, "#!/bin/sh -e\nexit\n").unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         check(
             script.to_str().unwrap(),
-            "is a script (#!/bin/sh -e): give its interpreter",
+            "a script (#!/bin/sh -e): give its interpreter",
         );
         fs::remove_file(&script).unwrap();
     }

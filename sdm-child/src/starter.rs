@@ -78,7 +78,7 @@ fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecF
     let arguments = c_strings(command);
     let environment = c_strings(environment(orders.changes));
     let Some(program) = arguments.first() else {
-        return Err(ExecFailure::new("no program was named".to_owned()));
+        return Err(ExecFailure::new("expected a program".to_owned()));
     };
     set_streams(&orders.streams)?;
     for fd in orders.closed {

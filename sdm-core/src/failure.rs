@@ -72,7 +72,10 @@ impl RawFailure {
         Self::read(payload).unwrap_or_else(|| {
             Self::new(
                 codes::UNKNOWN,
-                format!("failed, with {} bytes that say nothing", payload.len()),
+                format!(
+                    "failed with an unreadable reason of {} bytes",
+                    payload.len()
+                ),
             )
         })
     }
@@ -132,7 +135,7 @@ mod tests {
             assert_eq!(failure.code, codes::UNKNOWN);
             assert_eq!(
                 failure.text,
-                format!("failed, with {end} bytes that say nothing")
+                format!("failed with an unreadable reason of {end} bytes")
             );
         }
     }

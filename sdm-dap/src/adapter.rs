@@ -82,11 +82,11 @@ impl Adapter {
                 Said::Request(request) => requests::handle_request(connection, request),
                 Said::Other => {}
                 Said::Nothing(why) => {
-                    connection.say("important", &format!("sdm: not understood: {why}\n"))
+                    connection.say("important", &format!("sdm: malformed message: {why}\n"))
                 }
             },
             Framed::Bad(why) => {
-                connection.say("important", &format!("sdm: not understood: {why}\n"))
+                connection.say("important", &format!("sdm: malformed message: {why}\n"))
             }
         });
         self.settle();

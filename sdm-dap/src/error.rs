@@ -25,22 +25,22 @@ pub enum RequestError {
         why: &'static str,
     },
     /// No thread has this id.
-    #[error("there is no thread {0}: it has ended, or is part of another one now")]
+    #[error("thread {0} does not exist: it has ended, or was merged into another one")]
     Thread(i64),
     /// No frame has this id.
-    #[error("there is no frame {0} any more: its thread has run since")]
+    #[error("frame {0} is no longer valid: its thread has run since")]
     Frame(i64),
     /// No variable has this reference.
-    #[error("there is nothing behind the reference {0} any more: its thread has run since")]
+    #[error("reference {0} is no longer valid: its thread has run since")]
     Reference(i64),
     /// The request needs stopped tasks.
-    #[error("{0} runs; pause it first")]
+    #[error("{0} is running; pause it first")]
     Runs(String),
     /// The request needs running tasks.
-    #[error("nothing runs that could be paused")]
+    #[error("no thread is running")]
     Stands,
     /// A limit on open requests was reached.
-    #[error("more than {0} requests are under way")]
+    #[error("more than {0} requests are pending")]
     Busy(usize),
     /// A launch or attach configuration that is incomplete or contradictory.
     #[error("launch.json: {0}")]

@@ -29,7 +29,7 @@ pub enum FrameError {
     #[error("a message's header has no `Content-Length: NUMBER`")]
     NoLength,
     /// The body is too long.
-    #[error("a message of {length} bytes; at most {BODY_BYTES_MAX} are read")]
+    #[error("a message of {length} bytes; the maximum is {BODY_BYTES_MAX}")]
     LongBody {
         /// The length in its header, in bytes.
         length: u64,

@@ -244,7 +244,7 @@ impl Configuration {
 /// Checks that no word contains a byte 0.
 fn checked(words: Vec<String>) -> Result<Vec<OsString>, RequestError> {
     if words.iter().any(|word| word.contains('\0')) {
-        let text = "a text has a zero byte in it";
+        let text = "a string contains a zero byte";
         return Err(RequestError::Configuration(text.to_owned()));
     }
     Ok(words.into_iter().map(OsString::from).collect())

@@ -22,7 +22,7 @@ pub(crate) fn address(reference: &str) -> Option<u64> {
 /// The error for a memory reference that is not an address.
 pub(crate) fn no_address(reference: &str) -> RequestError {
     let reference: String = reference.chars().take(60).collect();
-    RequestError::Tasks(format!("`{reference}` is no address"))
+    RequestError::Tasks(format!("`{reference}` is not an address"))
 }
 
 /// The address in gdb's printed pointer: `0x5555 <main>`, `(int *) 0x7ffe0`.

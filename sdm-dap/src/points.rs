@@ -378,9 +378,9 @@ impl Point {
         }
         let message = match (&self.complaint, verified) {
             (Some(complaint), _) => Some(complaint.clone()),
-            (None, false) if all.is_empty() => Some("waits for the ranks to start".to_owned()),
+            (None, false) if all.is_empty() => Some("pending until the ranks start".to_owned()),
             (None, false) if self.elsewhere.is_some() => self.elsewhere.clone(),
-            (None, false) => Some("waits for its place to be loaded".to_owned()),
+            (None, false) => Some("pending until its location is loaded".to_owned()),
             (None, true) if !all.is_subset(&self.bound) => {
                 let bound = set_text(&self.bound, 40);
                 Some(format!("bound on {bound} of {}", all.len()))

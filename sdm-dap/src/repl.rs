@@ -57,7 +57,7 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestEr
             ..
         }) => Wish::Restart(to_main),
         UserCommand::Job(JobCommand::Run { .. }) => {
-            let text = "the arguments are those of launch.json: change them there, and restart";
+            let text = "arguments are taken from launch.json: change them there, and restart";
             return refuse(text.to_owned());
         }
         UserCommand::Nothing { .. } => return Ok(None),
@@ -107,7 +107,7 @@ fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<Option<IdSet>, RequestError> 
     let found = found.map_err(|error| RequestError::Tasks(error.to_string()))?;
     match found.is_empty() {
         true => Err(RequestError::Tasks(format!(
-            "nobody is in `{}`",
+            "no rank is in `{}`",
             set.text()
         ))),
         false => Ok(Some(found)),

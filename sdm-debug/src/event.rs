@@ -133,8 +133,8 @@ pub enum Phase {
 #[must_use]
 pub fn world_notice(rank: u32, size: u32) -> String {
     format!(
-        "error: rank {rank} of {size} in MPI_COMM_WORLD, which its launcher has not given it: the program's MPI does not \
-         find its job (Open MPI's ranks find theirs under --launcher mpirun, MPICH's under mpiexec)"
+        "error: the program has rank {rank} of {size} in MPI_COMM_WORLD, not the rank that its launcher gave it: \
+         its MPI did not find the job (use --launcher mpirun for Open MPI, mpiexec for MPICH)"
     )
 }
 

@@ -95,7 +95,10 @@ impl TaskState {
         let text = match self {
             Self::Starting | Self::Stopped | Self::Running => return Ok(()),
             Self::GdbDead => {
-                return Err(Failure::new(FailureCode::GdbDead, "the task's gdb is gone"));
+                return Err(Failure::new(
+                    FailureCode::GdbDead,
+                    "the task's gdb has ended",
+                ));
             }
             Self::Absent => "not started".to_owned(),
             Self::Exited(code) => format!("not running (exited {code})"),
@@ -151,7 +154,7 @@ mod tests {
             "not_running: not running (exited 3)",
             "not_running: not running (ended by SIGSEGV)",
             "not_running: not running (detached)",
-            "gdb_dead: the task's gdb is gone",
+            "gdb_dead: the task's gdb has ended",
         ];
         assert_eq!(told, expect);
         for state in all() {

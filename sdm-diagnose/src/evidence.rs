@@ -215,9 +215,8 @@ impl<'a> Evidence<'a> {
         let text = |alike: &Alike| match alike {
             Alike::Same(number) => sdm_mpi::constant(argument.role, *number)
                 .map_or_else(|| number.to_string(), str::to_owned),
-            Alike::Away(by) if names_rank(argument.role) => away_text(*by),
-            Alike::Away(0) => "its own rank".to_owned(),
-            Alike::Away(by) => format!("its own rank {} {}", sign(*by), by.unsigned_abs()),
+            Alike::Away(0) if !names_rank(argument.role) => "its own rank".to_owned(),
+            Alike::Away(by) => away_text(*by),
         };
         let several = alike.iter();
         let several = several.map(|(alike, of)| {
@@ -237,10 +236,6 @@ impl<'a> Evidence<'a> {
 fn names_rank(role: ArgumentRole) -> bool {
     use ArgumentRole as R;
     matches!(role, R::Source | R::Destination | R::Root | R::Target)
-}
-
-fn sign(by: i64) -> char {
-    if by < 0 { '-' } else { '+' }
 }
 
 /// `the lock on /scratch/x is held by 4711 (solver)`.
@@ -344,12 +339,11 @@ pub(super) fn in_kernel(probes: &Probes, tasks: &IdSet) -> Vec<String> {
     known.take(GROUPS_MAX).map(line).collect()
 }
 
-/// The text of a peer rank at a fixed distance from each task's own rank: `the rank 1 below`.
+/// The text of a peer rank at a fixed distance from each task's own rank: `rank-1`.
 #[must_use]
 pub fn away_text(by: i64) -> String {
     match by {
         0 => "itself".to_owned(),
-        ..0 => format!("the rank {} below", by.unsigned_abs()),
-        by => format!("the rank {by} above"),
+        by => format!("rank{by:+}"),
     }
 }

@@ -60,7 +60,7 @@ pub struct Observed {
     pub aborting: Vec<(IdSet, String)>,
     /// Tasks whose process was stopped by a signal before the first sample, with the reason.
     pub halted: Vec<(IdSet, String)>,
-    /// Tasks whose process is in an unusual state: `in the kernel, not to be interrupted`.
+    /// Tasks whose process is in an unusual state: `in the kernel, uninterruptible`.
     pub states: Vec<(IdSet, String)>,
     /// Tasks that were stopped before and were not let run, with the reason.
     pub stood: Vec<(IdSet, String)>,

@@ -273,12 +273,7 @@ fn computing_rank_is_awaited_but_not_blamed() {
         noted: true,
     };
     seen.samples[1].within = vec![(set("3"), within.clone())];
-    check(
-        &seen,
-        Step::HeldUp,
-        "3",
-        "an endless loop, or a long computation",
-    );
+    check(&seen, Step::HeldUp, "3", "an endless loop, or a long");
     let found = judge(&seen);
     assert_eq!(
         found.findings[0].what,
@@ -304,12 +299,7 @@ fn computing_rank_is_awaited_but_not_blamed() {
             ("3", "main:80 spin:13", "i=7", "s=2"),
         ],
     ];
-    check(
-        &observed(&looks),
-        Step::NoHangSeen,
-        "",
-        "the samples show progress",
-    );
+    check(&observed(&looks), Step::NoHangSeen, "", "show progress");
 }
 
 #[test]
@@ -380,7 +370,7 @@ fn ended_or_stopped_rank_is_blamed_only_if_awaited() {
     ];
     let mut seen = with(&looks);
     seen.gone.push((set("3"), "exited normally".to_owned()));
-    check(&seen, Step::NoHangSeen, "", "the samples show progress");
+    check(&seen, Step::NoHangSeen, "", "show progress");
 }
 
 #[test]
@@ -421,7 +411,7 @@ fn rank_using_cpu_time_in_user_code_progresses() {
         seen
     };
     let own = seen("main:80 compute:44 MPI_Wtime:44");
-    check(&own, Step::NoHangSeen, "", "the samples show progress");
+    check(&own, Step::NoHangSeen, "", "show progress");
     // Processor time within a library function proves nothing, since MPI spins while it waits.
     let text = "they made no progress, while other ranks did";
     check(&seen("main:80 work:31 usleep:31"), Step::HeldUp, "3", text);

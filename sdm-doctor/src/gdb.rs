@@ -169,11 +169,11 @@ pub fn other(candidates: &[Candidate]) -> String {
         .collect();
     if listed.is_empty() {
         return format!(
-            "install gdb {OLDEST} or later, and name it with --gdb (none was found in /opt, in toolsets or modules)"
+            "install gdb {OLDEST} or later, and select it by --gdb (none was found in /opt, in toolsets or modules)"
         );
     }
     format!(
-        "name another with --gdb, or load its module; here are {}",
+        "select another by --gdb, or load its module; installed here: {}",
         listed.join(", ")
     )
 }
@@ -181,7 +181,7 @@ pub fn other(candidates: &[Candidate]) -> String {
 /// The text of the refusal of a gdb with this version.
 #[must_use]
 pub fn too_old(version: &str) -> String {
-    format!("gdb {version} is too old: gdb {OLDEST} is the oldest that works")
+    format!("gdb {version} is too old: gdb {OLDEST} or later is required")
 }
 
 /// The version of the gdb at a path; `None` if it prints none.
@@ -206,14 +206,14 @@ pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
         let remedy = other(&places.candidates(name));
         return vec![Finding::bad(
             check,
-            format!("{shown}: no such debugger here"),
+            format!("{shown}: no such gdb here"),
             remedy,
         )];
     };
     let shown = printable_name(&path);
     let Some(version) = version_of(&path) else {
         let remedy = other(&places.candidates(&path));
-        let text = format!("{shown} does not say that it is a gdb");
+        let text = format!("{shown} does not identify itself as gdb");
         return vec![Finding::bad(check, text, remedy)];
     };
     if version.is_too_old() {
@@ -229,7 +229,7 @@ pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
         Ok(trial) => findings.extend(trial.findings(&version)),
         Err(error) => findings.push(Finding::unknown(
             Check::Attach,
-            format!("gdb cannot be tried: {error}"),
+            format!("gdb cannot be tested: {error}"),
             "see processes and memory",
         )),
     }
@@ -348,13 +348,13 @@ impl Trial {
     fn attach(&self) -> Finding {
         let check = Check::Attach;
         if self.has("sdm-attached 1") {
-            return Finding::good(check, "gdb attaches to a process of yours");
+            return Finding::good(check, "gdb can attach to your processes");
         }
         let why = self.complaint(&["ptrace", "attach", "ermission", "permitted"]);
-        let why = why.unwrap_or_else(|| "it does not say why".to_owned());
+        let why = why.unwrap_or_else(|| "gdb gives no reason".to_owned());
         Finding::bad(
             check,
-            format!("gdb cannot attach to a process of yours: {why}"),
+            format!("gdb cannot attach to your processes: {why}"),
             "see ptrace-scope; in a container, allow ptrace (--cap-add SYS_PTRACE, or a seccomp profile with it); \
              programs that `sdm run` starts may still be debugged",
         )
@@ -379,7 +379,7 @@ impl Trial {
             return Finding::good(check, "this gdb can write the registers of this processor");
         }
         if self.complaint(&["extended state"]).is_none() {
-            let text = "whether this gdb can write registers cannot be tried, as it called no function of a process";
+            let text = "register writes could not be tested, because gdb could not call a function of a process";
             return Finding::unknown(check, text, "see attach");
         }
         let first = FIRST_WITH_ALL_REGISTERS;
@@ -394,10 +394,10 @@ impl Trial {
         Finding::bad(
             check,
             format!(
-                "gdb {version} cannot write registers on this processor, and loads no library that would help"
+                "gdb {version} cannot write registers on this processor, and cannot load the library that would help"
             ),
             format!(
-                "calls of functions and `return` are refused: take gdb {first} or later, --gdb PATH"
+                "function calls and `return` are refused: use gdb {first} or later, --gdb PATH"
             ),
         )
     }

@@ -56,7 +56,7 @@ impl Machine {
             "" => {
                 return Finding::good(
                     check,
-                    "kernel.yama.ptrace_scope is not there: nothing is restricted",
+                    "kernel.yama.ptrace_scope does not exist: tracing is not restricted",
                 );
             }
             text => text.parse().unwrap_or(u8::MAX),
@@ -67,24 +67,24 @@ impl Machine {
             0 => Finding::good(check, shown),
             1 | 2 if self.may_trace_all() => Finding::good(
                 check,
-                format!("{shown}, and this process may trace everything"),
+                format!("{shown}, but this process may trace all processes"),
             ),
             1 => Finding::bad(
                 check,
                 format!(
-                    "{shown}: `sdm attach`, `stacks` and `diagnose` are refused, `sdm run` is not"
+                    "{shown}: `sdm attach`, `stacks` and `diagnose` are refused, `sdm run` works"
                 ),
                 by_root,
             ),
             2 => Finding::bad(
                 check,
-                format!("{shown}: only root may debug anything"),
+                format!("{shown}: only root may debug processes"),
                 by_root,
             ),
             _ => Finding::bad(
                 check,
-                format!("{shown}: nobody may debug anything until the machine starts anew"),
-                "have root take that setting out of /etc/sysctl.d and start the machine anew",
+                format!("{shown}: no process can be debugged until the machine is rebooted"),
+                "have root remove that setting from /etc/sysctl.d and reboot",
             ),
         }
     }
@@ -101,7 +101,7 @@ impl Machine {
             return Finding::bad(
                 check,
                 "/proc is not mounted",
-                "mount it: processes, their programs and their states are found there",
+                "mount it: sdm reads processes, their programs and their states there",
             );
         };
         let mut options = mount.get(3).unwrap_or(&"").split(',');
@@ -110,10 +110,10 @@ impl Machine {
             Some(value) => Finding::unknown(
                 check,
                 format!(
-                    "/proc is mounted with hidepid={value}: processes of others, and those of yours that may not be \
-                     looked at, are not seen, and not told from none"
+                    "/proc is mounted with hidepid={value}: processes of other users, and your protected ones, are \
+                     invisible"
                 ),
-                "your own jobs are found as ever; where a process is said not to be there, ask its owner, or root",
+                "your own jobs are found as usual; if a process is reported missing, ask its owner or root",
             ),
         }
     }
@@ -140,12 +140,12 @@ impl Machine {
             .filter(|(path, _)| fs::metadata(self.root.join(path)).is_ok());
         inside.extend(found.map(|(_, what)| *what));
         if inside.is_empty() {
-            return Finding::good(check, "this is no container");
+            return Finding::good(check, "this is not a container");
         }
         Finding::good(
             check,
             format!(
-                "inside {}: what runs outside is not seen from here, what runs in it is debugged as elsewhere",
+                "inside {}: processes outside are invisible, processes inside are debugged as usual",
                 inside.join(", ")
             ),
         )
@@ -168,13 +168,13 @@ mod tests {
         let able = "Name:\tsdm\nCapEff:\t0000000000080000\n";
         let scope = "proc/sys/kernel/yama/ptrace_scope";
         let cases: &[Case<'_>] = &[
-            (Check::PtraceScope, &[], Verdict::Good, "not there"),
+            (Check::PtraceScope, &[], Verdict::Good, "does not exist"),
             (Check::PtraceScope, &[(scope, "0\n")], Verdict::Good, "is 0"),
             (
                 Check::PtraceScope,
                 &[(scope, "1\n")],
                 Verdict::Bad,
-                "`sdm run` is not",
+                "`sdm run` works",
             ),
             (
                 Check::PtraceScope,
@@ -226,7 +226,7 @@ mod tests {
                 Check::Namespaces,
                 &[("proc/self/uid_map", "  0  0  4294967295\n")],
                 Verdict::Good,
-                "no container",
+                "not a container",
             ),
             (
                 Check::Namespaces,

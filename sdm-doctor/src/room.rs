@@ -35,7 +35,7 @@ fn descriptors(limits: Option<(u64, u64)>) -> Finding {
         );
     };
     let shown = match hard {
-        RLIM_INFINITY => format!("open files: {soft}, and as many as are wanted (ulimit -Hn)"),
+        RLIM_INFINITY => format!("open files: {soft}, no upper limit (ulimit -Hn)"),
         hard => format!("open files: {soft}, at most {hard} (ulimit -Hn)"),
     };
     // Servers raise the soft limit to the hard limit.
@@ -54,18 +54,21 @@ fn processes(bounds: &[Bound]) -> Finding {
     let check = Check::Processes;
     let left = |bound: &Bound| bound.max.saturating_sub(bound.used);
     let Some(least) = bounds.iter().min_by_key(|it| left(it)) else {
-        return Finding::unknown(check, "no limit of processes can be read", "see ulimit -u");
+        return Finding::unknown(
+            check,
+            "the limits of processes cannot be read",
+            "see ulimit -u",
+        );
     };
     let (count, by) = (left(least), &least.by);
     let shown = format!(
-        "{count} processes more can be started ({by} is {})",
+        "{count} more processes can be started ({by} is {})",
         least.max
     );
     if count >= PROCESSES_WANTED {
         return Finding::good(check, shown);
     }
-    let remedy =
-        "end what is not needed, or have the limit raised; each task has a gdb with some threads";
+    let remedy = "end processes that are not needed, or have the limit raised; each task has a gdb with several threads";
     Finding::bad(check, shown, remedy)
 }
 
@@ -80,13 +83,9 @@ fn memory(meminfo: &str, bounds: &[Bound]) -> Finding {
         .iter()
         .map(|it| (it.max.saturating_sub(it.used), it.by.clone()));
     let Some((bytes, by)) = groups.chain(machine).min() else {
-        return Finding::unknown(
-            check,
-            "the memory that is left cannot be read",
-            "see free -m",
-        );
+        return Finding::unknown(check, "the available memory cannot be read", "see free -m");
     };
-    let shown = format!("{} MiB of memory are left ({by})", bytes >> 20);
+    let shown = format!("{} MiB of memory are available ({by})", bytes >> 20);
     if bytes >= MEMORY_WANTED {
         return Finding::good(check, shown);
     }
@@ -109,7 +108,7 @@ fn runtime_folder() -> Finding {
         Err(error) => Finding::bad(
             check,
             format!("no folder for the sockets of sessions: {error}"),
-            "set XDG_RUNTIME_DIR to a folder of yours that nobody else may enter (chmod 700)",
+            "set XDG_RUNTIME_DIR to a folder that only you may enter (chmod 700)",
         ),
     }
 }
@@ -147,17 +146,17 @@ mod tests {
         check(
             &processes(&bounds),
             Verdict::Bad,
-            "10 processes more can be started (ulimit -u",
+            "10 more processes can be started (ulimit -u",
         );
         check(&processes(&bounds[..1]), Verdict::Good, "kernel.pid_max");
-        check(&processes(&[]), Verdict::Unknown, "no limit");
+        check(&processes(&[]), Verdict::Unknown, "cannot be read");
         let text = "MemTotal: 9999999 kB\nMemAvailable:    2097152 kB\n";
         check(&memory(text, &[]), Verdict::Good, "2048 MiB");
         let group = bound("/sys/fs/cgroup/a/memory.max", 1 << 30, (1 << 30) - 5);
         check(
             &memory(text, &[group]),
             Verdict::Bad,
-            "0 MiB of memory are left (/sys/fs/cgroup/a",
+            "0 MiB of memory are available (/sys/fs/cgroup/a",
         );
         check(&memory("", &[]), Verdict::Unknown, "cannot be read");
     }

@@ -71,7 +71,7 @@ impl Task {
             }
             Command::Signals { names } => signals(names),
             Command::SignalHandle { names, .. } if names.is_empty() => {
-                Err(Failure::new(FailureCode::BadCommand, "no signal was named"))
+                Err(Failure::new(FailureCode::BadCommand, "expected a signal"))
             }
             Command::SignalHandle {
                 names,
@@ -302,10 +302,10 @@ fn check_length(length: u64) -> Result<(), Failure> {
     match length {
         0 => Err(Failure::new(
             FailureCode::BadCommand,
-            "no bytes were asked for",
+            "expected a length of at least 1 byte",
         )),
         length if length > u64::from(MEMORY_BYTES_MAX) => {
-            let text = format!("{length} bytes of memory, at most {MEMORY_BYTES_MAX} at once");
+            let text = format!("{length} bytes requested, the maximum is {MEMORY_BYTES_MAX}");
             Err(Failure::new(FailureCode::Limit, text))
         }
         _ => Ok(()),

@@ -20,7 +20,7 @@ impl Task {
         spec: &LookSpec,
     ) -> Result<Reply, Failure> {
         if !spec.pids.iter().any(|(of, _)| *of == id.0) {
-            let text = "no process was named for it";
+            let text = "no process was given for this rank";
             return Err(Failure::new(FailureCode::AttachFailed, text));
         }
         match spec.probe {

@@ -226,7 +226,7 @@ impl Task {
             Command::Probe(spec) => return self.probe(scenario, id, *spec),
             Command::Queues => {
                 self.state.need_stopped()?;
-                let text = "no MPI library that names a debug library is in the program";
+                let text = "the program has no MPI library that provides a debug library";
                 return Err(Failure::new(FailureCode::Unsupported, text));
             }
             Command::Breakpoints => {

@@ -63,7 +63,7 @@ pub(crate) fn check_runs(server: i32) -> Result<()> {
         false => "stopped",
     };
     bail!(
-        "{program} (pid {server}) is {how} and cannot answer: have it go on (kill -CONT {server}) and try again"
+        "{program} (pid {server}) is {how} and cannot answer: continue it (kill -CONT {server}) and try again"
     );
 }
 

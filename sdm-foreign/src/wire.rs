@@ -244,13 +244,13 @@ pub enum FromHost {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// A frame longer than [`FRAME_BYTES_MAX`].
-    #[error("a frame of {0} bytes, at most {FRAME_BYTES_MAX}")]
+    #[error("a frame of {0} bytes exceeds the maximum of {FRAME_BYTES_MAX}")]
     TooLong(usize),
     /// A frame that does not decode to a message.
-    #[error("a frame of {0} bytes that is no message")]
+    #[error("a frame of {0} bytes is not a message")]
     NoMessage(usize),
     /// An invalid job description, with the reason.
-    #[error("a job that cannot be: {0}")]
+    #[error("an invalid job: {0}")]
     NoJob(&'static str),
 }
 

@@ -74,7 +74,10 @@ impl Future for Answer {
         let pending = self.gdb.edit().commands.pending.remove(&self.token);
         let result = match pending.map(|pending| pending.answer) {
             Some(AnswerState::Here(result)) => result,
-            _ => Err(Failure::new(FailureCode::GdbDead, "the task's gdb is gone")),
+            _ => Err(Failure::new(
+                FailureCode::GdbDead,
+                "the task's gdb has ended",
+            )),
         };
         if let (Some(budget), Ok(results)) = (self.gdb.budget(), &result) {
             budget.spend(results.bytes());

@@ -45,11 +45,14 @@ impl Budget {
         match (left.is_zero(), self.bytes_left.get()) {
             (true, _) => over(
                 FailureCode::TimedOut,
-                format!("a look of {} s was not enough", LOOK_WAIT.as_secs()),
+                format!("the sample exceeded its limit of {} s", LOOK_WAIT.as_secs()),
             ),
             (false, 0) => over(
                 FailureCode::Limit,
-                format!("a look of {} MiB was not enough", LOOK_BYTES_MAX >> 20),
+                format!(
+                    "the sample exceeded its limit of {} MiB",
+                    LOOK_BYTES_MAX >> 20
+                ),
             ),
             (false, _) => Ok(left),
         }
@@ -67,12 +70,12 @@ mod tests {
         assert_eq!(budget.wait(now), Ok(LOOK_WAIT));
         let late = budget.wait(now + LOOK_WAIT).unwrap_err();
         assert_eq!(late.code, FailureCode::TimedOut);
-        assert_eq!(late.text, "a look of 20 s was not enough");
+        assert_eq!(late.text, "the sample exceeded its limit of 20 s");
         budget.spend(LOOK_BYTES_MAX - 1);
         assert!(budget.wait(now).is_ok());
         budget.spend(u64::MAX);
         let much = budget.wait(now).unwrap_err();
         assert_eq!(much.code, FailureCode::Limit);
-        assert_eq!(much.text, "a look of 16 MiB was not enough");
+        assert_eq!(much.text, "the sample exceeded its limit of 16 MiB");
     }
 }

@@ -203,7 +203,7 @@ impl Gdb {
                 return true;
             }
             let wanted = matches!(pending.answer, AnswerState::Awaited);
-            let text = "gdb did not answer in time, nor when it was interrupted";
+            let text = "gdb did not answer in time, not even after an interrupt";
             pending.answer = AnswerState::Here(Err(Failure::new(FailureCode::TimedOut, text)));
             wanted
         });
@@ -289,7 +289,7 @@ impl Gdb {
 fn route(state: &mut State, token: u64, line: &str) -> Option<Result<Results, Failure>> {
     if line.contains(['\n', '\r', '\0']) {
         // Commands are quoted before. gdb would take the text after a line break for another command.
-        let text = "a line break in a command for gdb";
+        let text = "a command for gdb contains a line break";
         return Some(Err(Failure::new(FailureCode::BadCommand, text)));
     }
     if let GdbLife::Gone(failure) = &state.life {

@@ -241,7 +241,7 @@ fn read_ranges(text: &str, at: usize) -> Result<Vec<Range>, PatternError> {
         };
         let (first, last) = (number(low)?, number(high)?);
         if first > last {
-            return Err(wrong("expected a last number not below the first"));
+            return Err(wrong("expected a last number not smaller than the first"));
         }
         let is_padded = low.len() > 1 && low.starts_with('0');
         ranges.push((first, last, if is_padded { low.len() } else { 0 }));

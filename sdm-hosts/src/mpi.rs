@@ -25,7 +25,7 @@ const NAMES: [(&str, Mpi); 10] = [
     ("libmpicxx.so", Mpi::Mpich),
 ];
 /// Explanation for a program that contains MPI itself, for the user.
-const IN_ITSELF: &str = "it has MPI in itself";
+const IN_ITSELF: &str = "it is linked statically with MPI";
 /// A library that Open MPI's and PMIx's servers are reached by.
 const PMIX: &str = "libpmix.so";
 

@@ -23,10 +23,10 @@ const QUOTED_CHARS_MAX: usize = 64;
 pub(crate) fn check_name(text: &str) -> Result<(), &'static str> {
     let plain = |it: char| it.is_ascii_alphanumeric() || ".-_@:%".contains(it);
     match text {
-        _ if text.len() > NAME_BYTES_MAX => Err("longer than any host name (255 bytes)"),
+        _ if text.len() > NAME_BYTES_MAX => Err("longer than a host name may be (255 bytes)"),
         // The name would be an option of ssh or srun, and such an option can execute commands.
-        _ if text.starts_with('-') => Err("no host name begins with a dash"),
-        _ if text.is_empty() || !text.chars().all(plain) => Err("no host name or address"),
+        _ if text.starts_with('-') => Err("a host name cannot begin with a dash"),
+        _ if text.is_empty() || !text.chars().all(plain) => Err("not a host name or address"),
         _ => Ok(()),
     }
 }
@@ -58,13 +58,13 @@ pub enum HostShareError {
         what: &'static str,
     },
     /// The text after the colon is not a number of servers.
-    #[error("host {text:?}: a number from 1 is expected behind the colon")]
+    #[error("host {text:?}: expected a number from 1 after the colon")]
     Slots {
         /// The text that did not parse.
         text: String,
     },
     /// A word of a line in a host file is not known.
-    #[error("host file: {word:?} behind {host}: only slots=N is known")]
+    #[error("host file: unknown word {word:?} after {host}: only slots=N is supported")]
     Word {
         /// The word that is not known.
         word: String,
@@ -177,7 +177,7 @@ mod tests {
         }
         assert!(check_name(&"n".repeat(255)).is_ok());
         let long = check_name(&"n".repeat(256)).unwrap_err();
-        assert_eq!(long, "longer than any host name (255 bytes)");
+        assert_eq!(long, "longer than a host name may be (255 bytes)");
         assert_eq!(
             quoted(&"\x1b\n".repeat(99)),
             format!("\"{}\"...", "\\u{1b}\\n".repeat(32))

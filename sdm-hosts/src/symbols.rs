@@ -17,7 +17,7 @@ impl fmt::Display for Mpi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OpenMpi => "Open MPI",
-            Self::Mpich => "MPICH or its kin",
+            Self::Mpich => "MPICH or a derivative",
         })
     }
 }

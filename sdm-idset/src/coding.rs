@@ -95,7 +95,7 @@ impl Visitor<'_> for Wire {
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<IdSet, E> {
         let (set, used) = IdSet::decode(0, bytes).map_err(E::custom)?;
         if used < bytes.len() {
-            return Err(E::custom("bytes left over behind a set"));
+            return Err(E::custom("bytes left over after a set"));
         }
         Ok(set)
     }

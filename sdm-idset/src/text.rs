@@ -83,7 +83,7 @@ impl Parser<'_> {
             let at = self.at;
             last = self.number()?;
             if last < first {
-                return Err(error("expected a last id not below the first", at));
+                return Err(error("expected a last id not smaller than the first", at));
             }
             expected = "expected ',', '/' or the end";
             if self.eat(b"/") {
@@ -104,7 +104,7 @@ impl Parser<'_> {
             Stride::new(TaskId(first), TaskId(last), step).expect("first <= last and step >= 1");
         self.ids_named += stride.count();
         if self.ids_named > IDS_NAMED_MAX {
-            return Err(error("expected at most 33554432 ids in all", start));
+            return Err(error("expected at most 33554432 ids in total", start));
         }
         Ok(stride)
     }
@@ -283,8 +283,8 @@ mod tests {
         check("0-3/2/2", 6, "expected ',' or the end");
         check("0-3/2-9", 6, "expected ',' or the end");
         check("5/2", 2, "expected a range before the step, as in 0-8/2,");
-        check("3-1", 3, "expected a last id not below the first");
-        check("0,9..8", 6, "expected a last id not below the first");
+        check("3-1", 3, "expected a last id not smaller than the first");
+        check("0,9..8", 6, "expected a last id not smaller than the first");
         check("0-8/0", 5, "expected a step of at least 1");
         check("00", 1, "expected a number without leading zeros");
         check("1-03", 3, "expected a number without leading zeros");
@@ -297,7 +297,7 @@ mod tests {
         check(
             "0-16777215,0-16777215,0",
             23,
-            "expected at most 33554432 ids in all",
+            "expected at most 33554432 ids in total",
         );
     }
 

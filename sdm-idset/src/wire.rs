@@ -96,7 +96,7 @@ impl IdSet {
             PIECES => decode_pieces(base, &mut reader)?,
             DENSE => decode_dense(base, &mut reader)?,
             PORTABLE | PORTABLE_RUNS => decode_portable(&mut reader)?,
-            _ => return Err(reader.error_before("no known tag")),
+            _ => return Err(reader.error_before("unknown tag")),
         };
         Ok((set, reader.used()))
     }

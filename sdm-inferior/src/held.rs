@@ -84,15 +84,15 @@ impl Held {
             Ok(removed) => match removed.len() {
                 0 => None,
                 1 => Some(format!(
-                    "process {pid}: took out a breakpoint that gdb had left in it"
+                    "process {pid}: removed a breakpoint that gdb had left in it"
                 )),
                 count => Some(format!(
-                    "process {pid}: took out {count} breakpoints that gdb had left in it"
+                    "process {pid}: removed {count} breakpoints that gdb had left in it"
                 )),
             },
             Err(_) if !self.who.is_alive() => None,
             Err(error) => Some(format!(
-                "process {pid}: breakpoints of gdb can be left in it: {error}"
+                "process {pid}: breakpoints of gdb may remain in it: {error}"
             )),
         }
     }

@@ -47,7 +47,7 @@ pub enum RescueError {
     #[error("belongs to {0}: that user can rescue it")]
     Foreign(String),
     /// The process has a tracer, which is alive and knows the changes that it has made.
-    #[error("is traced by {name} (pid {pid}): end that first")]
+    #[error("is traced by {name} (pid {pid}): end that process first")]
     Traced {
         /// The tracer's name.
         name: String,

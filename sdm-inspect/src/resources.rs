@@ -110,12 +110,11 @@ fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hold
         holders = holders_of(|process, number| process.socket(number) == Some(other))?;
         nobody = nobody_else(pid, &holders);
     }
-    let does = match wanted {
-        PipeEnd::Write => "sends",
-        PipeEnd::Read => "takes",
+    let what = match wanted {
+        PipeEnd::Write => "data from a local socket",
+        PipeEnd::Read => "room for data in a local socket",
     };
-    let what = format!("what the other end of a local socket {does}{nobody}");
-    Some((what, holders))
+    Some((format!("{what}{nobody}"), holders))
 }
 
 /// The holders of the other end of a connection, if that is on this host.
@@ -132,8 +131,8 @@ fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec
         holders = holders_of(|process, number| process.socket(number) == Some(other))?;
     }
     let what = match wanted {
-        PipeEnd::Write => format!("what {theirs} sends"),
-        PipeEnd::Read => format!("what {theirs} takes"),
+        PipeEnd::Write => format!("data from {theirs}"),
+        PipeEnd::Read => format!("room for data to {theirs}"),
     };
     Some((what, holders))
 }
@@ -266,8 +265,7 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         let number = u64::try_from(stream.as_raw_fd()).unwrap();
         let (what, holders) = super::stream(own, number, PipeEnd::Write).unwrap();
-        let sends =
-            "what the other end of a local socket sends, whose other end no other process has open";
+        let sends = "data from a local socket, whose other end no other process has open";
         assert!(what.starts_with(sends), "{what}");
         assert_eq!(holders.len(), 1);
         assert_eq!(holders[0].pid, own);
@@ -283,7 +281,7 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         let number = u64::try_from(stream.as_raw_fd()).unwrap();
         let (what, holders) = super::stream(own, number, PipeEnd::Write).unwrap();
-        assert_eq!(what, format!("what {address} sends"));
+        assert_eq!(what, format!("data from {address}"));
         assert!(holders.iter().any(|holder| holder.pid == own));
         let bound = std::time::Duration::from_secs(9);
         stream.set_read_timeout(Some(bound)).unwrap();

@@ -79,9 +79,9 @@ pub fn resume(name: &Name) -> Result<Left, PlaceError> {
         signals.add(signal);
     }
     let blocked = signals.thread_block().map_err(io::Error::from);
-    blocked.map_err(failed("listen to signals"))?;
+    blocked.map_err(failed("set up signal handling"))?;
     let raw = RawTerminal::new().map_err(failed("use the terminal"))?;
-    let left = lend(stream, signals).map_err(failed("talk to its keeper"));
+    let left = lend(stream, signals).map_err(failed("send to its keeper"));
     drop(raw);
     left
 }
@@ -227,7 +227,7 @@ pub fn tell_to_detach(name: &Name) -> Result<(), PlaceError> {
         .and_then(|()| wire::receive(&stream));
     match told {
         Ok(Some(Frame::LetGo(_))) => Ok(()),
-        Ok(_) => Err(io::Error::other("its keeper broke off")),
+        Ok(_) => Err(io::Error::other("its keeper closed the connection")),
         Err(error) => Err(error),
     }
     .map_err(|error| PlaceError::Io {

@@ -32,10 +32,10 @@ pub enum PlaceError {
     )]
     Name(String),
     /// There is no listener with this name.
-    #[error("session '{0}': there is none of this name; `sdm sessions` lists them")]
+    #[error("session '{0}': no such session; `sdm sessions` lists them")]
     Absent(String),
     /// The folder is not safe to use.
-    #[error("a folder for sessions: {0}")]
+    #[error("the folder for sessions: {0}")]
     Folder(String),
     /// The system reported an error.
     #[error("session '{name}': {what}: {error}")]

@@ -83,7 +83,7 @@ fn chosen(linked: &Linked, program: &str, slurm_job: Option<&str>) -> Choice {
         options: options.to_vec(),
         why,
     };
-    let in_job = |job: &str| format!("{why}, and this is Slurm's job {job}");
+    let in_job = |job: &str| format!("{why}, and sdm runs inside Slurm job {job}");
     match (mpi, slurm_job) {
         (Some(Mpi::OpenMpi), Some(job)) => choice("srun", &[SRUN_PMIX], in_job(job)),
         (Some(Mpi::Mpich), Some(job)) => choice("srun", &[SRUN_PMI2], in_job(job)),
@@ -120,7 +120,7 @@ pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) ->
         Mpi::Mpich => ("mpiexec", "Hydra or PMI-2"),
     };
     Some(format!(
-        "linked with {mpi}, whose ranks find one another by {by}: each will be rank 0 of 1 under {}; --launcher {fits} fits",
+        "linked with {mpi}, whose ranks find each other by {by}: under {} each process would be rank 0 of 1; use --launcher {fits}",
         launcher.describe()
     ))
 }
@@ -213,10 +213,9 @@ mod tests {
         let text = check(of_open, &hydra, &[], false);
         assert_eq!(
             text,
-            "linked with Open MPI, whose ranks find one another by a PMIx server: each will be rank 0 of 1 under \
-             /b/mpiexec (Hydra 4.0.2); --launcher mpirun fits"
+            "linked with Open MPI, whose ranks find each other by a PMIx server: under /b/mpiexec (Hydra 4.0.2) each process would be rank 0 of 1; use --launcher mpirun"
         );
-        assert!(check(of_mpich, &open, &[], false).ends_with("--launcher mpiexec fits"));
+        assert!(check(of_mpich, &open, &[], false).ends_with("use --launcher mpiexec"));
         check(of_mpich, &Local, &[], false);
         check(of_open, &Local, &[], true);
         check(of_open, &srun, &[], true);

@@ -60,7 +60,7 @@ impl Control {
 #[non_exhaustive]
 pub enum HoldError {
     /// Its launcher ended before its processes existed.
-    #[error("{who} {status} before its processes were there")]
+    #[error("{who} {status} before it had started its processes")]
     Ended {
         /// Display name of the launcher: `mpirun`.
         who: String,
@@ -68,7 +68,7 @@ pub enum HoldError {
         status: String,
     },
     /// gdb does not hold its launcher.
-    #[error("hold {who}: {source}")]
+    #[error("stop the processes of {who}: {source}")]
     NotHeld {
         /// Display name of the launcher: `mpirun`.
         who: String,
@@ -76,7 +76,7 @@ pub enum HoldError {
         source: Unheld,
     },
     /// Its processes were not held in time.
-    #[error("{who}: its processes were not held by {control} within {} s{}", wait.as_secs(), behind(why))]
+    #[error("{who}: its processes were not stopped by {control} within {} s{}", wait.as_secs(), behind(why))]
     TooSlow {
         /// Display name of the launcher: `mpirun`.
         who: String,
@@ -102,7 +102,7 @@ pub enum HoldError {
 
 fn behind(why: &Option<String>) -> String {
     why.as_ref().map_or_else(String::new, |why| {
-        format!(" (its PMIx server, asked for those on other hosts: {why})")
+        format!(" (its PMIx server did not list the processes on other hosts: {why})")
     })
 }
 
@@ -322,11 +322,14 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
     match launcher.control() {
         Some(own) if own == control => {}
         Some(own) => {
-            let why = format!("it holds its processes by --control {}", own.name());
+            let why = format!(
+                "this launcher stops its processes by --control {}",
+                own.name()
+            );
             return Err(refuse(why));
         }
         None => {
-            let why = "it cannot hold its processes for a debugger: leave --control out, or use mpirun or srun";
+            let why = "this launcher cannot stop its processes for a debugger: omit --control, or use mpirun or srun";
             return Err(refuse(why.to_owned()));
         }
     }
@@ -338,7 +341,7 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
         Some(option) if control == Control::Pmix => Err(LaunchError::Option {
             launcher: launcher.name().to_owned(),
             option: printable_name(option),
-            why: "--control pmix gives it itself",
+            why: "--control pmix sets this option itself",
         }),
         _ => Ok(()),
     }

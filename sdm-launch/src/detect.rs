@@ -224,7 +224,7 @@ fn identify(program: &Path) -> Result<(Kind, String), LaunchError> {
             .take(80)
             .collect();
         failed(format!(
-            "neither Open MPI nor Hydra: --version says {first:?}"
+            "neither Open MPI nor Hydra: its --version prints {first:?}"
         ))
     })
 }
@@ -371,7 +371,7 @@ mod tests {
         let programs = Programs::new("none", &[("mpirun", "bash")]);
         let error = programs.find("mpirun").unwrap_err();
         assert!(error.contains("no mpirun.openmpi on PATH"), "{error}");
-        assert!(error.contains("says \"bash\""), "{error}");
+        assert!(error.contains("prints \"bash\""), "{error}");
         assert!(
             programs
                 .find("/no/such/program")

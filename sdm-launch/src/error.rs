@@ -101,7 +101,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The launch needs more descriptors than this process is allowed.
-    #[error("{who} would need {needed} file descriptors and may have {allowed} (`ulimit -n`)")]
+    #[error("{who} needs {needed} file descriptors, but only {allowed} are allowed (`ulimit -n`)")]
     Descriptors {
         /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
         who: String,
@@ -112,7 +112,7 @@ pub enum LaunchError {
     },
     /// The system does not allow as many processes as would be started.
     #[error(
-        "{count} processes more are too many here: {limit} is {allowed}, {needed} would be needed"
+        "this host allows too few processes for {count} more: {limit} is {allowed}, {needed} are needed"
     )]
     Processes {
         /// Number of processes that would be started.
@@ -126,7 +126,7 @@ pub enum LaunchError {
     },
     /// The machine does not have the memory that would be needed.
     #[error(
-        "{needed} MiB of memory at least would be needed here, and {limit} is {allowed} MiB; --force starts all the same"
+        "at least {needed} MiB of memory are needed on this host, but {limit} is {allowed} MiB; --force starts the ranks anyway"
     )]
     Memory {
         /// The memory that would be needed, in MiB.
@@ -137,7 +137,7 @@ pub enum LaunchError {
         allowed: u64,
     },
     /// The limits of this process cannot be read.
-    #[error("read the limits of this process: {source}")]
+    #[error("cannot read the resource limits of this process: {source}")]
     Limits {
         /// The error of the system.
         source: io::Error,

@@ -58,7 +58,7 @@ impl External {
             if value.as_bytes().contains(&b'\n') {
                 return Err(LaunchError::Hosts {
                     launcher: self.name.clone(),
-                    what: format!("{word} {value:?}: has a line end in it"),
+                    what: format!("{word} {value:?}: contains a line break"),
                 });
             }
             for part in [word.as_bytes(), b" ", value.as_bytes(), b"\n"] {
@@ -91,7 +91,7 @@ impl External {
         if text.len() > TEXT_BYTES_MAX {
             return Err(LaunchError::Hosts {
                 launcher: self.name.clone(),
-                what: format!("options and hosts of more than {TEXT_BYTES_MAX} bytes"),
+                what: format!("options and hosts are longer than {TEXT_BYTES_MAX} bytes"),
             });
         }
         Ok(text)

@@ -48,7 +48,7 @@ pub(crate) fn spread(
     };
     if hosts.is_empty() {
         return Err(refuse(
-            "which hosts? say --host a,b:4 or --hostfile FILE".to_owned(),
+            "no hosts given: use --host a,b:4 or --hostfile FILE".to_owned(),
         ));
     }
     let mut left = count;
@@ -68,7 +68,7 @@ pub(crate) fn spread(
     if left > 0 {
         let room = count - left;
         return Err(refuse(format!(
-            "{count} processes, but the hosts have room for {room}: raise their numbers"
+            "{count} processes requested, but the given hosts have only {room} slots: raise the numbers of --host"
         )));
     }
     Ok(shares)
@@ -185,7 +185,7 @@ mod tests {
         check("a,b", 1, &[1, 0]);
         let error = |hosts: &[HostShare]| spread("ssh", hosts, 9).unwrap_err().to_string();
         assert!(error(&[]).contains("--host"));
-        assert!(error(&HostShare::list("a:2,b:3").unwrap()).contains("room for 5"));
+        assert!(error(&HostShare::list("a:2,b:3").unwrap()).contains("only 5 slots"));
     }
 
     #[test]

@@ -329,7 +329,9 @@ impl Launch {
     /// # Errors
     /// The reader has ended, or has not read for so long that the pipe is full.
     pub fn feed(&mut self, bytes: &[u8], eof: bool) -> std::io::Result<()> {
-        let none = || std::io::Error::other("nobody it starts is fed from here");
+        let none = || {
+            std::io::Error::other("no process of this launcher reads its standard input from sdm")
+        };
         let mut fed = self.members.iter_mut().filter(|member| member.is_fed());
         fed.next().ok_or_else(none)?.feed(bytes, eof)
     }
@@ -361,8 +363,8 @@ impl Launch {
             Some(Due::Terminate) => {
                 let (who, seconds) = (&self.members[0].what.who, END_AFTER.as_secs());
                 let text = format!(
-                    "{who} (pid {}) has not ended, {seconds} s after all that it had started: it is ended, \
-                     and the job's exit code is not known",
+                    "{who} (pid {}) was still running {seconds} s after all its processes had ended: sdm ends it; \
+                     the job's exit code is unknown",
                     self.first_pid()
                 );
                 self.note(text);

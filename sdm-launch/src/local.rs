@@ -117,7 +117,7 @@ fn begin(
         return Err(LaunchError::Option {
             launcher: name.to_owned(),
             option: printable_name(option),
-            why: "this launcher has no options",
+            why: "this launcher takes no options",
         });
     }
     let mut launch = make_room(spec, processes)?;

@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn excess_demand_is_refused_with_the_needed_amount() {
         let error = check_processes(1 << 40).unwrap_err().to_string();
-        assert!(error.contains("1099511627776 processes"), "{error}");
-        assert!(error.contains("would be needed"), "{error}");
+        assert!(error.contains("for 1099511627776 more"), "{error}");
+        assert!(error.contains("are needed"), "{error}");
         let error = reserve_descriptors(1 << 40, "sdm").unwrap_err().to_string();
         assert!(error.contains("file descriptors"), "{error}");
         assert!(error.contains("ulimit -n"), "{error}");

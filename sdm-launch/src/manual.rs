@@ -72,7 +72,7 @@ impl Launcher for Manual {
         };
         let shares = spread(self.name(), hosts, spec.count)?;
         let handover = spec.handover.as_ref();
-        let handover = handover.ok_or_else(|| refuse("nothing to hand over".to_owned()))?;
+        let handover = handover.ok_or_else(|| refuse("no key to hand over".to_owned()))?;
         let ports = match spec.ports.is_any() {
             true => PortRange::from(MANUAL_PORT),
             false => spec.ports,
@@ -80,8 +80,8 @@ impl Launcher for Manual {
         let mut launch = Launch::new();
         let beside = spec.server.with_file_name("sdm-master");
         let mut text = format!(
-            "start these (the key is in {0}; where that file cannot be read, say --handover - and give it \
-             on standard input):\n",
+            "start these programs (the session key is in {0}; where that file cannot be read, use --handover - and \
+             pass the key on standard input):\n",
             handover.display()
         );
         let handover = format!("--handover {}", shell_word(&handover.display().to_string()));
@@ -97,7 +97,7 @@ impl Launcher for Manual {
                 .map_err(|error| refuse(format!("host {}: {error}", bare(&share.host))))?;
             for _ in 0..count {
                 let port = ports.at(server).ok_or_else(|| {
-                    refuse(format!("{} ports are needed: --port {ports}", spec.count))
+                    refuse(format!("--port {ports}: {} ports are needed", spec.count))
                 })?;
                 let program = shell_word(&spec.server.display().to_string());
                 let mut line = format!(

@@ -89,7 +89,7 @@ impl OpenMpi {
             Some(_) if spec.parts.len() > 1 => {
                 return Err(LaunchError::Hosts {
                     launcher: self.name().to_owned(),
-                    what: "several programs have hosts of their own: -n 2 --host a -- ./x : -n 3 --host b -- ./y"
+                    what: "with several programs, give hosts per program: -n 2 --host a -- ./x : -n 3 --host b -- ./y"
                         .to_owned(),
                 });
             }
@@ -150,7 +150,9 @@ impl Launcher for OpenMpi {
         let mut command = spec.command_called(&self.program, self.called.as_deref());
         command.args(self.arguments(spec, allocated)?);
         if allow_root(&mut command) {
-            launch.note("mpirun: OMPI_ALLOW_RUN_AS_ROOT is set, as this is root".to_owned());
+            launch.note(
+                "mpirun: sdm runs as root and therefore sets OMPI_ALLOW_RUN_AS_ROOT".to_owned(),
+            );
         }
         if spec.verbose {
             launch.note(command_line(&command));
@@ -228,7 +230,7 @@ mod tests {
         assert_eq!(arguments, expect.map(OsString::from));
         spec.hosts = vec![host("b", Some(2))];
         let refused = launcher.arguments(&spec, false).unwrap_err().to_string();
-        assert!(refused.contains("room for 2"), "{refused}");
+        assert!(refused.contains("only 2 slots"), "{refused}");
     }
 
     #[test]
@@ -254,7 +256,10 @@ mod tests {
             "{arguments:?}"
         );
         let refused = crate::Local.launch(&spec).err().unwrap().to_string();
-        assert!(refused.contains("no options for one program"), "{refused}");
+        assert!(
+            refused.contains("no options for a single program"),
+            "{refused}"
+        );
     }
 
     #[test]

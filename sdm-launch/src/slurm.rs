@@ -88,7 +88,7 @@ impl Launcher for Srun {
         if !spec.hosts.is_empty() && !spec.attaches {
             return Err(LaunchError::Hosts {
                 launcher: self.name().to_owned(),
-                what: "it takes its hosts from Slurm: --launcher-option --nodelist=a,b in place of --host".to_owned(),
+                what: "srun takes its hosts from Slurm: use --launcher-option --nodelist=a,b instead of --host".to_owned(),
             });
         }
         let mut launch = Launch::new();
@@ -138,7 +138,7 @@ fn programs(spec: &LaunchSpec) -> Result<String, LaunchError> {
                     return Err(LaunchError::Option {
                         launcher: "srun".to_owned(),
                         option: printable_name(&word),
-                        why: "cannot be written into the file that --multi-prog reads",
+                        why: "cannot be represented in the file for srun --multi-prog",
                     });
                 }
             }

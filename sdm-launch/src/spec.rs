@@ -146,7 +146,10 @@ impl LaunchSpec {
         if self.stage && !self.server.is_file() {
             return Err(LaunchError::Hosts {
                 launcher: launcher.to_owned(),
-                what: format!("{}: no such program to copy", printable_name(&self.server)),
+                what: format!(
+                    "{}: the program to copy does not exist",
+                    printable_name(&self.server)
+                ),
             });
         }
         if count == 0 || count > max {
@@ -159,7 +162,7 @@ impl LaunchSpec {
         let parts: u64 = self.parts.iter().map(|part| u64::from(part.count)).sum();
         assert!(
             self.parts.is_empty() || parts == u64::from(count),
-            "the programs have {parts} processes, there are {count}"
+            "the programs have {parts} processes in total, but {count} were requested"
         );
         match &self.directory {
             Some(path) if !path.is_dir() => Err(LaunchError::Directory { path: path.clone() }),
@@ -196,7 +199,7 @@ impl LaunchSpec {
             Some(option) => Err(LaunchError::Option {
                 launcher: launcher.to_owned(),
                 option: printable_name(option),
-                why: "this launcher has no options for one program of several",
+                why: "this launcher takes no options for a single program of several",
             }),
         }
     }
@@ -278,8 +281,8 @@ impl LaunchSpec {
         for option in &self.all_options() {
             let name = option.to_str().unwrap_or_default();
             let why = match name.split_once('=').map_or(name, |(name, _)| name) {
-                name if number.contains(&name) => "the number is given by sdm -n",
-                ":" => "further programs stand behind the first: PROGRAM ARGS : -n N PROGRAM ARGS",
+                name if number.contains(&name) => "give the number of processes by sdm -n",
+                ":" => "further programs follow the first: PROGRAM ARGS : -n N PROGRAM ARGS",
                 _ => continue,
             };
             let option = printable_name(option);

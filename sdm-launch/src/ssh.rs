@@ -163,7 +163,7 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
     let mut say = |name: &str, line: &OsStr| {
         let line = line.as_bytes();
         if line.contains(&b'\n') {
-            return Err(refuse(format!("{name}: has a line end in it")));
+            return Err(refuse(format!("{name}: contains a line break")));
         }
         input.extend(line);
         input.push(b'\n');

@@ -8,7 +8,7 @@ pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
     const KNOWN: [(&str, &str); 8] = [
         (
             "Permission denied",
-            "ssh would ask for a password: set up a key (ssh-copy-id) or start an agent (ssh-add)",
+            "ssh requires a password: set up a key (ssh-copy-id) or start an agent (ssh-add)",
         ),
         (
             "Host key verification failed",
@@ -17,7 +17,7 @@ pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
         ("Could not resolve hostname", "check the host's name"),
         (
             "Connection refused",
-            "no sshd listens there: check the host and the port",
+            "no sshd listens on that host and port: check both",
         ),
         ("No route to host", "check the host and the network"),
         (
@@ -26,9 +26,9 @@ pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
         ),
         (
             "not found",
-            "the server is not there: install it at the same path, or say --server-path",
+            "sdm-server is not installed on that host: install it at the same path, or use --server-path",
         ),
-        ("can't cd", "the directory is not there"),
+        ("can't cd", "the directory does not exist on that host"),
     ];
     if !who.starts_with(WHO) {
         return None;

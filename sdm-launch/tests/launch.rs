@@ -291,7 +291,7 @@ fn failed_launch_names_the_program_and_leaves_nothing() {
     check(&spec, "directory /no/such/directory: no such directory");
     spec.directory = None;
     spec.launcher_options = vec!["--tag-output".into()];
-    check(&spec, "option --tag-output: this launcher has no options");
+    check(&spec, "option --tag-output: this launcher takes no options");
 }
 
 /// Many lines arrive whole and in order, and the remaining output of an ended process still arrives.

@@ -75,7 +75,7 @@ fn serve(starter: Starter) -> Result<()> {
     let config = handed_over.context("sdm-master")?;
     let _session = tracing::info_span!("master", session = %config.session).entered();
     let told = starter.follow(&[]);
-    let told = told.context("sdm-master: be told of the front-end's death")?;
+    let told = told.context("sdm-master: watch the front-end")?;
     allow_many_children();
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);

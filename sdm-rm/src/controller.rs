@@ -275,7 +275,7 @@ impl Controller {
             Report::Event(tid, event) => self.handle_event(now, tid, event),
             Report::Done(tid, command, result) => self.handle_done(now, tid, &command, result),
             Report::Shutdown if self.state == ManagerState::Stopping => {}
-            Report::Shutdown => self.fail(Trouble::Ended("it says that it ends".to_owned())),
+            Report::Shutdown => self.fail(Trouble::Ended("it announced its end".to_owned())),
         }
     }
 
@@ -306,7 +306,7 @@ impl Controller {
             self.version += u64::from(store.apply(&event));
             // Only the last error is shown.
             while let Some(error) = store.poll_error() {
-                self.complaint = Some(format!("its agent has told what cannot be: {error}"));
+                self.complaint = Some(format!("its agent sent an impossible message: {error}"));
             }
         }
         if is_new_job {

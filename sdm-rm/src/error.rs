@@ -17,7 +17,7 @@ pub enum RmError {
     )]
     Name(String),
     /// A text that can be no type of a resource manager.
-    #[error("type '{}': expected slurm, gridengine, openmpi, hydra, prrte, local, or the NAME of a program sdm-rm-NAME", printable(.0.as_bytes()))]
+    #[error("type '{}': expected slurm, gridengine, openmpi, hydra, prrte, local, or NAME if a program sdm-rm-NAME exists", printable(.0.as_bytes()))]
     Type(String),
     /// A destination that ssh would take for an option.
     #[error("host '{}': expected [USER@]HOST", printable(.0.as_bytes()))]
@@ -26,7 +26,7 @@ pub enum RmError {
     #[error("cluster '{}': not defined; {}", printable(.0.as_bytes()), known(.1))]
     Undefined(String, Vec<String>),
     /// A cluster of this name exists.
-    #[error("cluster '{0}': defined already; `sdm cluster edit` changes it")]
+    #[error("cluster '{0}': already defined; `sdm cluster edit` changes it")]
     Defined(String),
     /// The file of definitions cannot be used.
     #[error("{}: {what}", printable_name(path))]
@@ -83,13 +83,13 @@ pub enum RmError {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A site's own type without a program on `PATH`: the program, and the types that need none.
-    #[error("{0}: there is no such program on PATH; the types that need none are {1}")]
+    #[error("{0}: not found on PATH; the built-in types are {1}")]
     NoType(String, String),
     /// The agent's program is neither in the folder of `sdm` nor on `PATH`.
-    #[error("{0}: there is no such program, neither beside sdm nor on PATH")]
+    #[error("{0}: found neither in the folder of sdm nor on PATH")]
     Missing(String),
     /// The program belongs to another user, or another user could change it.
-    #[error("{}: {what}: it is not run", printable_name(path))]
+    #[error("{}: {what}: not run for that reason", printable_name(path))]
     Foreign {
         /// Its path.
         path: PathBuf,

@@ -97,7 +97,7 @@ fn check(path: &Path) -> io::Result<()> {
             return Err(io::Error::other(format!("{what} belongs to {owner}")));
         }
         if found.mode() & OTHERS != 0 {
-            return Err(io::Error::other(format!("others may write to {what}")));
+            return Err(io::Error::other(format!("other users may write to {what}")));
         }
     }
     Ok(())
@@ -168,7 +168,7 @@ mod tests {
         mode(&folder, 0o700);
         mode(&path, 0o722);
         let refused = command(&definition).unwrap_err().to_string();
-        assert!(refused.contains("others may write to it"), "{refused}");
+        assert!(refused.contains("other users may write to it"), "{refused}");
         mode(&path, 0o700);
         mode(&folder, 0o777);
         let refused = command(&definition).unwrap_err().to_string();

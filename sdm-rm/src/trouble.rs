@@ -7,7 +7,7 @@ use sdm_runtime::wire::client::ClientError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// The manager's state does not allow the command.
-    #[error("it is not started ({})", .0)]
+    #[error("the cluster is not started ({})", .0)]
     NotStarted(String),
     /// No job of this number.
     #[error("{0}: no such job")]
@@ -22,10 +22,10 @@ pub enum CommandError {
     #[error(transparent)]
     Wire(#[from] ClientError),
     /// A job was accepted, and its number is not known yet.
-    #[error("it was taken, but its number has not been told yet; `sdm jobs` will show it")]
+    #[error("the job was accepted, but its number is not known yet; `sdm jobs` will show it")]
     Unnumbered,
     /// The agent ended before it answered, so the outcome is unknown.
-    #[error("nobody knows whether it was done: {0}")]
+    #[error("it is unknown whether this was done: {0}")]
     Lost(String),
 }
 
@@ -42,7 +42,7 @@ pub enum Trouble {
     #[error("its agent has not answered {0} for {1} s")]
     Stalled(&'static str, u64),
     /// The agent violates the protocol.
-    #[error("its agent talks nonsense: {0}")]
+    #[error("its agent sent an invalid message: {0}")]
     Nonsense(ClientError),
     /// The agent refuses a command that is necessary to continue.
     #[error("its agent refuses {0}: {1}")]

@@ -32,8 +32,8 @@ pub enum BindingError {
     NoPair(String),
     /// The key does not exist.
     #[error(
-        "{0:?} is no key: a letter or sign, F1 to F12, S-F11, ^X, Enter, Tab, Esc, Space, Up, Down, Left, Right, PgUp, PgDn, Home, End, \
-         Ins, Del, Backspace are"
+        "{0:?} is not a key: expected a letter or sign, F1 to F12, S-F11, ^X, Enter, Tab, Esc, Space, Up, Down, \
+         Left, Right, PgUp, PgDn, Home, End, Ins, Del or Backspace"
     )]
     NoKey(String),
     /// There are too many bindings.

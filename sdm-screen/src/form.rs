@@ -213,7 +213,7 @@ impl Form {
                 }
                 self.there(&mut all, before)?;
                 match all.len() {
-                    3 => Err((self.at, "nothing is changed".to_owned())),
+                    3 => Err((self.at, "nothing was changed".to_owned())),
                     _ => Ok(all),
                 }
             }
@@ -246,7 +246,7 @@ impl Form {
             if label == "processes" && !value.is_empty() && value.parse::<u32>().is_err() {
                 return Err((
                     self.place(label),
-                    format!("processes: {value} is no number"),
+                    format!("processes: {value} is not a number"),
                 ));
             }
             if !value.is_empty() {
@@ -268,7 +268,9 @@ impl Form {
         }
         let program = self.each("program")?;
         match (program.is_empty(), self.value("profile").is_empty()) {
-            (true, true) => return Err((0, "program: is needed, or a profile".to_owned())),
+            (true, true) => {
+                return Err((0, "program: a program or a profile is required".to_owned()));
+            }
             (true, false) => {}
             (false, _) => {
                 all.push("--".to_owned());
@@ -313,7 +315,7 @@ impl Form {
             return Ok(Vec::new());
         }
         let error = || {
-            let text = format!("{label}: a quotation mark without its other one");
+            let text = format!("{label}: unclosed quotation mark");
             (self.place(label), text)
         };
         split(value).ok_or_else(error)
@@ -371,7 +373,7 @@ mod tests {
         assert_eq!(form.words().unwrap_err().0, 0);
         typed(&mut form, "program", "./app 'a b'");
         typed(&mut form, "processes", "x");
-        assert_eq!(form.words().unwrap_err().1, "processes: x is no number");
+        assert_eq!(form.words().unwrap_err().1, "processes: x is not a number");
         typed(&mut form, "processes", "8");
         typed(&mut form, "options", "--time=10 --hold");
         typed(&mut form, "variables", "A=1");
@@ -426,7 +428,7 @@ mod tests {
             ..Cluster::default()
         };
         let mut form = Form::edit(&before);
-        assert_eq!(form.words().unwrap_err().1, "nothing is changed");
+        assert_eq!(form.words().unwrap_err().1, "nothing was changed");
         typed(&mut form, "host", "");
         typed(&mut form, "ssh options", "");
         let expect = ["cluster", "edit", "phys", "--host=", "--ssh-option="];

@@ -174,7 +174,7 @@ impl Top {
     fn draw_machines(&mut self, frame: &mut Frame<'_>, part: Part, area: Rect) {
         if part == Part::First {
             let inner = self.style.boxed(frame, area, "2 machines", !self.second);
-            let nothing = "no machine is known";
+            let nothing = "no machines known";
             let table = &self.machines;
             return self.style.table(frame, inner, table, !self.second, nothing);
         }
@@ -197,7 +197,7 @@ impl Top {
         let Some((node, id)) = self.map.selected() else {
             return self
                 .style
-                .text(frame, cells, 0, "no node is known", self.style.head());
+                .text(frame, cells, 0, "no nodes known", self.style.head());
         };
         let name = match (node.get("name"), id) {
             (Some(name), _) => name.to_owned(),
@@ -229,7 +229,7 @@ impl Top {
             let inner = self.style.boxed(frame, area, &title, !self.second);
             let nothing = match self.filter.is_empty() {
                 true => "no jobs: `n` submits one",
-                false => "no job has these letters: Esc shows all",
+                false => "no job matches the filter: Esc shows all",
             };
             let table = &self.jobs;
             return self.style.table(frame, inner, table, !self.second, nothing);
@@ -237,7 +237,7 @@ impl Top {
         let job = self.jobs.selected().map(|row| row.name.clone());
         let title = format!("processes of {}", job.as_deref().unwrap_or("-"));
         let inner = self.style.boxed(frame, area, &title, self.second);
-        let nothing = "no process is known";
+        let nothing = "no processes known";
         let table = &self.processes;
         self.style.table(frame, inner, table, self.second, nothing);
     }
@@ -258,7 +258,7 @@ impl Top {
         match part {
             Part::First => {
                 let inner = self.style.boxed(frame, area, "4 processes", !self.second);
-                let nothing = "no process is known";
+                let nothing = "no processes known";
                 let table = &self.processes;
                 self.style.table(frame, inner, table, !self.second, nothing);
             }

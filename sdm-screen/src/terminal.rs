@@ -232,7 +232,7 @@ fn wait(within: Duration, resizes: &UnixStream, woken: Option<BorrowedFd<'_>>) -
     match fds[0].revents() {
         Some(what) if what.intersects(gone) => Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,
-            "it has hung up",
+            "the terminal was closed",
         )),
         _ => Ok(()),
     }

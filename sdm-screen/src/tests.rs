@@ -268,7 +268,7 @@ fn cancel_is_confirmed_and_its_result_is_logged() {
     // A running job cannot be held, and the screen shows the reason.
     keys(&mut top, "↓↓h");
     assert_eq!(top.poll_request(), None);
-    assert!(frame(&mut top, 80, 24).contains("a job is held while it is PENDING"));
+    assert!(frame(&mut top, 80, 24).contains("only a PENDING job can be held"));
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn processes_are_shown_only_below_their_job() {
     keys(&mut top, "↓");
     let text = frame(&mut top, 80, 24);
     assert!(text.contains("processes of here:4"), "{text}");
-    assert!(text.contains("no process is known"), "{text}");
+    assert!(text.contains("no processes known"), "{text}");
 }
 
 #[test]

@@ -30,8 +30,7 @@ pub(crate) enum Part {
 /// # Errors
 /// A process cannot be forked. Servers that were forked before end with this one.
 pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Result<Part> {
-    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
-        .context("sdm-server: ask to be told of the launcher's death")?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).context("sdm-server: watch the launcher")?;
     warm_up(config.session);
     let starter = Starter::now();
     let own = getpid();
@@ -61,10 +60,9 @@ fn nobodys_key() -> SessionKey {
 /// for each process.
 fn be_a_server(forker: Pid) -> Result<()> {
     setsid().context("sdm-server: a session of its own")?;
-    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
-        .context("sdm-server: ask to be told of the launcher's death")?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).context("sdm-server: watch the launcher")?;
     if getppid() != forker {
-        bail!("sdm-server: what forked it has ended");
+        bail!("sdm-server: its parent process has ended");
     }
     Ok(())
 }
@@ -74,7 +72,7 @@ fn be_a_server(forker: Pid) -> Result<()> {
 fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
     // A server may end before SIGCHLD is followed, so `waitpid` is tried before each wait.
     let told = starter.follow(&[Signal::SIGCHLD]);
-    let told = told.context("sdm-server: be told of the launcher's death")?;
+    let told = told.context("sdm-server: watch the launcher")?;
     let mut worst = 0;
     let mut left = servers.len();
     while left > 0 {

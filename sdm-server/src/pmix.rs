@@ -41,7 +41,9 @@ const LAST_LINES: usize = 4;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PmixError {
     /// The program was not found.
-    #[error("{PROGRAM} is not beside sdm-server and not on PATH: install it there")]
+    #[error(
+        "{PROGRAM} was found neither in the folder of sdm-server nor on PATH: install it there"
+    )]
     NoProgram,
     /// A system call has failed; `what` names the step.
     #[error("{what}: {source}")]
@@ -53,7 +55,7 @@ pub(crate) enum PmixError {
     #[error("{0:#}")]
     Surroundings(anyhow::Error),
     /// No node of the job has the server's tasks.
-    #[error("this server's tasks are on no node of the job")]
+    #[error("the tasks of this server belong to no node of the job")]
     NoNode,
     /// The description of the job cannot be encoded.
     #[error(transparent)]
@@ -171,7 +173,7 @@ impl PmixServer {
         let detail = surroundings(&what).map_err(PmixError::Surroundings)?;
         let name = meeting_name(config, &detail);
         let address = SocketAddr::from_abstract_name(name.as_bytes());
-        let address = address.map_err(system("a name to meet at"))?;
+        let address = address.map_err(system("choose a socket name"))?;
         let child = match UnixListener::bind_addr(&address) {
             Ok(listener) => Some(Started::spawn(listener.into())?),
             Err(error) if error.kind() == ErrorKind::AddrInUse => None,

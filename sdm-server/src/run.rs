@@ -164,7 +164,7 @@ fn come_up(
         Some(starter) => starter.follow(&ends),
         None => Starter::nobody(&ends),
     };
-    let signals = signals.with_context(|| format!("{me}: be told of the launcher's death"))?;
+    let signals = signals.with_context(|| format!("{me}: watch the launcher"))?;
     let mut sockets = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
     if let Some(ssh) = &inherited.ssh {
         sockets.set_ssh(ssh.clone());

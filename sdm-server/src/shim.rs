@@ -65,12 +65,12 @@ pub(crate) fn meet(
 ) -> Result<Role> {
     let index = identity.local_index.unwrap_or(identity.server) / each.max(1);
     let name = meeting_name(config, &surroundings(&format!("ranks {host} {index}"))?);
-    let address = UnixAddr::new_abstract(name.as_bytes()).context("a name to meet at")?;
+    let address = UnixAddr::new_abstract(name.as_bytes()).context("choose a socket name")?;
     let deadline = Instant::now() + wait;
     loop {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)
-            .context("a socket to meet at")?;
+            .context("create a socket")?;
         match bind(socket.as_raw_fd(), &address) {
             Ok(()) => {
                 let backlog = Backlog::new(4096).unwrap_or(Backlog::MAXCONN);
@@ -81,7 +81,7 @@ pub(crate) fn meet(
                 continue;
             }
             Err(Errno::EADDRINUSE) => {}
-            Err(error) => return Err(error).context("meet the ranks of this host"),
+            Err(error) => return Err(error).context("accept the ranks of this host"),
         }
         match connect(socket.as_raw_fd(), &address) {
             Ok(()) => {
@@ -255,7 +255,7 @@ pub(crate) fn be_a_shim(
     let name = std::ffi::CString::new(format!("sdm-shim-{rank}")).context("a name")?;
     nix::sys::prctl::set_name(&name).context("take a name")?;
     let signals = starter.follow(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
-    let signals = signals.context("be told of the launcher's death")?;
+    let signals = signals.context("watch the launcher")?;
     let shim = Shim::new(channel, rank, config).context("the server of this host's ranks")?;
     let process = ShimProcess {
         shim,
@@ -402,7 +402,7 @@ impl ShimProcess {
                 self.shim.kill_gdb();
                 Ok(None)
             }
-            None => bail!("the server of this host's ranks has not taken it in"),
+            None => bail!("the server of this host's ranks did not accept the process"),
         }
     }
 }

@@ -15,7 +15,7 @@ pub enum SessionError {
     #[error("a session needs at least one task")]
     NoTasks,
     #[error(
-        "{program} is not beside {beside} and not on PATH: install it there or build all of sdm"
+        "{program} was found neither in the folder of {beside} nor on PATH: install it there, or build all programs of sdm"
     )]
     NoBinary {
         program: &'static str,
@@ -26,20 +26,20 @@ pub enum SessionError {
     #[error("{0}")]
     Launch(#[from] LaunchError),
     #[error(
-        "--stage: {0} copies no servers to other hosts: install sdm-server there (--server-path), or take \
-         ssh or srun"
+        "--stage: launcher {0} cannot copy servers to other hosts: install sdm-server there (--server-path), or use \
+         the launcher ssh or srun"
     )]
     CannotStage(String),
     #[error(
-        "--reverse: the master of servers that are started by hand is started by hand, too; it listens nowhere"
+        "--reverse: not with the launcher manual: its master is started by hand and does not listen"
     )]
     CannotReverse,
     #[error("{0}")]
     NoAddress(#[from] NoAddress),
-    #[error("draw a session key: {0}")]
+    #[error("cannot generate a session key: {0}")]
     Random(String),
     #[error(
-        "{launcher} {status} before all servers were there{}{}",
+        "{launcher} {status} before all servers had reported{}{}",
         advised(*advice),
         said(last_words)
     )]
@@ -55,28 +55,28 @@ pub enum SessionError {
         last_words: Vec<String>,
         advice: Option<&'static str>,
     },
-    #[error("{missing} of {total} servers did not come within {wait:?}: {names}")]
+    #[error("{missing} of {total} servers did not report within {wait:?}: {names}")]
     TooSlow {
         missing: usize,
         total: u32,
         wait: Duration,
         names: String,
     },
-    #[error("two servers call themselves {id}: pid {first} and pid {second}")]
+    #[error("two servers have the same number, {id}: pid {first} and pid {second}")]
     Twice {
         id: ServerId,
         first: u32,
         second: u32,
     },
-    #[error("rank {rank} came twice (pid {pid})")]
+    #[error("rank {rank} was announced twice (second: pid {pid})")]
     RankTwice { rank: u32, pid: u32 },
-    #[error("{id} came, but only 0-{last} were started", last = total - 1)]
+    #[error("{id} reported, but only servers 0-{last} were started", last = total - 1)]
     Unexpected { id: ServerId, total: u32 },
-    #[error("not all servers could be reached: {why}{}", unanswered(.0), why = .0)]
+    #[error("not all servers are reachable: {why}{}", unanswered(.0), why = .0)]
     Unreachable(String),
     #[error("given up")]
     GivenUp,
-    #[error("the master is gone{0}")]
+    #[error("the master has ended{0}")]
     MasterGone(String),
 }
 
@@ -84,21 +84,21 @@ pub enum SessionError {
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
     /// A member has not confirmed its end.
-    #[error("not everything ended within {wait:?}")]
+    #[error("not all processes of the session ended within {wait:?}")]
     TooSlow {
         /// The time that was waited.
         wait: Duration,
     },
     /// Waiting for the end has failed.
-    #[error("wait for the end: {0}")]
+    #[error("cannot wait for the end of the session: {0}")]
     Wait(io::Error),
 }
 
 /// Advice for a network that drops packets. Empty for other reasons.
 fn unanswered(why: &str) -> &'static str {
     if why.contains(UNANSWERED) {
-        "; where a firewall drops what comes to a host, --reverse has the servers connect to this one, and --tunnel \
-         goes through ssh"
+        "; a firewall may drop connections to the hosts: --reverse lets the servers connect to this host, --tunnel \
+         connects through ssh"
     } else {
         ""
     }

@@ -20,7 +20,7 @@ use super::start::Starting;
 fn unseen(why: &str) -> Option<&'static str> {
     let unseen = why.starts_with("handover from ") && why.contains("No such file");
     unseen.then_some(
-        "its host does not see that: --key-handover file:FOLDER with a folder that all hosts see, or env",
+        "the file is not visible on that host: use --key-handover file:FOLDER with a folder that all hosts share, or --key-handover env",
     )
 }
 
@@ -54,7 +54,7 @@ impl Starting<'_> {
         if !self.config.config.partial || self.arrived() == 0 {
             return Err(self.too_slow(wait, &absent));
         }
-        let note = format!("going on without servers {absent}, which did not come");
+        let note = format!("the session starts without servers {absent}, which did not report");
         self.progress("launched", self.arrived(), Some(note));
         Ok(())
     }

@@ -50,8 +50,8 @@ impl FromStr for KeyHandover {
             "socket" => Ok(Self::Socket),
             _ => match text.strip_prefix("file:") {
                 Some(folder) if folder.starts_with('/') => Ok(Self::File(Some(folder.into()))),
-                Some(_) => Err("the folder behind file: begins with /"),
-                None => Err("it is auto, socket, file, file:FOLDER or env"),
+                Some(_) => Err("the folder after `file:` must begin with /"),
+                None => Err("expected auto, socket, file, file:FOLDER or env"),
             },
         }
     }
@@ -110,7 +110,7 @@ impl Offer {
     fn listen(session: SessionId, text: Zeroizing<String>) -> Result<Self, SessionError> {
         let folder = files::runtime_folder();
         let folder = folder.map_err(|source| SessionError::Io {
-            what: "hand the key over: a folder for a socket".to_owned(),
+            what: "pass the session key: create a folder for a socket".to_owned(),
             source,
         })?;
         let mut offer = Self::make(&folder, session, text)?;
@@ -193,7 +193,7 @@ impl Offer {
 
 fn failed(what: &str, path: &Path, source: io::Error) -> SessionError {
     SessionError::Io {
-        what: format!("hand the key over: {what} {}", printable_name(path)),
+        what: format!("pass the session key: {what} {}", printable_name(path)),
         source,
     }
 }

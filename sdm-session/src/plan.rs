@@ -48,7 +48,7 @@ impl Starting<'_> {
             .iter()
             .filter(|(host, _)| !is_there(host));
         let lacking: Vec<_> = lacking
-            .map(|(host, tasks)| format!("no server came up on {host}, where ranks {tasks} are"))
+            .map(|(host, tasks)| format!("no server started on {host}, which runs ranks {tasks}"))
             .collect();
         if lacking.is_empty() || self.config.config.partial {
             return Ok(());

@@ -288,7 +288,7 @@ impl World {
                 }
             }
             (Item::Bytes(_), ..) => {}
-            (Item::End, ..) => self.closed(conn, 1 - side, "closed by the other side"),
+            (Item::End, ..) => self.closed(conn, 1 - side, "closed by the peer"),
             (Item::Reset, ..) => self.closed(conn, 1 - side, "connection reset"),
         }
         self.make_room(conn, side);

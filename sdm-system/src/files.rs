@@ -91,12 +91,12 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     let above = fs::metadata(above.unwrap_or(Path::new(".")))?;
     if !is_own(&above) {
         return Err(io::Error::other(format!(
-            "lies in a folder that {}",
+            "is in a folder that {}",
             foreign(&above)
         )));
     }
     if above.mode() & 0o002 != 0 && above.mode() & STICKY == 0 {
-        let what = "lies in a folder where everybody can rename everything (chmod +t it)";
+        let what = "is in a folder where all users can rename files (chmod +t it)";
         return Err(io::Error::other(what));
     }
     match DirBuilder::new().mode(0o700).create(path) {
@@ -105,13 +105,13 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     }
     let (_, found) = look(path, OFlag::O_NOFOLLOW)?;
     if !found.is_dir() {
-        return Err(io::Error::other("is no folder"));
+        return Err(io::Error::other("is not a folder"));
     }
     if found.uid() != geteuid().as_raw() {
         return Err(foreign(&found));
     }
     if found.mode() & OTHERS != 0 {
-        let what = "is open to others: make it yours alone (chmod 700)";
+        let what = "is accessible to other users: restrict it (chmod 700)";
         return Err(io::Error::other(what));
     }
     Ok(())
@@ -198,11 +198,11 @@ fn given_runtime() -> Option<PathBuf> {
 fn objection(runtime: &Path) -> Option<String> {
     match fs::metadata(runtime) {
         Err(error) => Some(format!("cannot be used: {}", error)),
-        Ok(found) if !found.is_dir() => Some("is no folder".to_owned()),
+        Ok(found) if !found.is_dir() => Some("is not a folder".to_owned()),
         Ok(found) if found.uid() != geteuid().as_raw() => {
             Some(format!("belongs to {}", user(found.uid())))
         }
-        Ok(found) if found.mode() & 0o022 != 0 => Some("can be written by others".to_owned()),
+        Ok(found) if found.mode() & 0o022 != 0 => Some("is writable by other users".to_owned()),
         Ok(_) => None,
     }
 }
@@ -309,7 +309,9 @@ fn check_own(found: &Metadata) -> io::Result<()> {
     }
     match others_may_write(found) {
         false => Ok(()),
-        true => Err(io::Error::other("others may write to it: chmod go-w it")),
+        true => Err(io::Error::other(
+            "other users may write to it: chmod go-w it",
+        )),
     }
 }
 

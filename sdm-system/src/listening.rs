@@ -90,7 +90,7 @@ pub fn next_at_path(
 /// The address is not of the loopback, or is not available.
 pub fn listen_at_loopback(address: SocketAddr) -> io::Result<TcpListener> {
     if !address.ip().is_loopback() {
-        let text = format!("{} is not an address of the loopback", address.ip());
+        let text = format!("{} is not a loopback address", address.ip());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     TcpListener::bind(address)
@@ -135,14 +135,14 @@ fn is_passing(error: &io::Error) -> bool {
 /// Removes a socket without a listener.
 fn remove_stale(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        let what = "there is something else than a socket";
+        let what = "the path exists and is not a socket";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Err(error) => Err(error),
         Ok(_) => {
-            let what = "somebody listens there already";
+            let what = "another process listens there already";
             Err(io::Error::new(io::ErrorKind::AddrInUse, what))
         }
     }

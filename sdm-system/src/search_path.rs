@@ -55,7 +55,7 @@ pub fn passed_over(name: &OsStr, folders: &OsStr) -> Option<String> {
         }
         let why = objection(&folder)?;
         return Some(format!(
-            "{} on PATH is passed over: {why}; a whole name is taken as it is",
+            "{} on PATH is skipped: {why}; give the full path to use it",
             printable_name(program)
         ));
     }
@@ -71,13 +71,13 @@ pub fn is_program(path: &Path) -> bool {
 /// The reason why no program is started from a folder; `None` if the folder is trusted.
 fn objection(folder: &Path) -> Option<String> {
     if !folder.is_absolute() {
-        return Some("its folder has no whole name".to_owned());
+        return Some("its folder is not an absolute path".to_owned());
     }
     let foreign = |path: &Path, found: &Metadata| {
         let (path, owner) = (printable_name(path), user(found.uid()));
         format!("{path} belongs to {owner}")
     };
-    let absent = |path: &Path| format!("{} cannot be looked at", printable_name(path));
+    let absent = |path: &Path| format!("{} cannot be read", printable_name(path));
     let mut left = parts_of(folder);
     let mut at = PathBuf::from("/");
     let mut links = 0;
@@ -117,7 +117,7 @@ fn objection(folder: &Path) -> Option<String> {
 }
 
 fn writable(folder: &Path) -> String {
-    format!("others may write to {}", printable_name(folder))
+    format!("other users may write to {}", printable_name(folder))
 }
 
 /// The components of a path, last first.
@@ -184,7 +184,7 @@ mod tests {
         }
         assert_eq!(found(&["open", "own"]), Some(place.join("own/tool")));
         let why = passed_over("tool".as_ref(), &list(&place, &["open", "own"])).unwrap();
-        let expect = format!("others may write to {}", place.join("open").display());
+        let expect = format!("other users may write to {}", place.join("open").display());
         assert!(why.contains(&expect), "{why}");
         let none = passed_over("tool".as_ref(), &list(&place, &["own", "open"]));
         assert_eq!(none, None);

@@ -67,7 +67,10 @@ impl SecretFile {
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
         let started = self.start_removal();
         let removal = started.map_err(|error| {
-            io::Error::new(error.kind(), format!("start what removes it: {error}"))
+            io::Error::new(
+                error.kind(),
+                format!("start the process that removes it: {error}"),
+            )
         })?;
         let mut file = files::create_new(&self.path)?;
         self.removal = Some(removal);
@@ -139,9 +142,9 @@ pub fn open(path: &Path) -> io::Result<File> {
     let found = file.metadata()?;
     let (owner, own) = (found.uid(), geteuid().as_raw());
     let what = match () {
-        () if !found.is_file() => "it is no file".to_owned(),
-        () if owner != own => format!("it belongs to user {owner}, and this is user {own}"),
-        () if found.mode() & 0o077 != 0 => "others may read it: chmod 600 it".to_owned(),
+        () if !found.is_file() => "it is not a file".to_owned(),
+        () if owner != own => format!("it belongs to user {owner}, but this is user {own}"),
+        () if found.mode() & 0o077 != 0 => "other users may read it: chmod 600 it".to_owned(),
         () => return Ok(file),
     };
     Err(io::Error::other(what))

@@ -39,8 +39,10 @@ pub fn check(stream: &TcpStream) -> io::Result<()> {
     let denied = |text: String| io::Error::new(io::ErrorKind::PermissionDenied, text);
     match owner {
         Some(uid) if uid == own || uid == 0 => Ok(()),
-        Some(uid) => Err(denied(format!("it is user {uid}'s, this is user {own}"))),
-        None => Err(denied("the kernel does not say whose it is".to_owned())),
+        Some(uid) => Err(denied(format!(
+            "it belongs to user {uid}, but this is user {own}"
+        ))),
+        None => Err(denied("its owner is unknown to the kernel".to_owned())),
     }
 }
 

@@ -83,7 +83,7 @@ impl QueueTable {
 }
 
 impl QueueRow {
-    /// `1 pending receive: from the rank 1 below, tag 99, MPI_COMM_WORLD, 40 bytes`.
+    /// `1 pending receive: from rank-1, tag 99, MPI_COMM_WORLD, 40 bytes`.
     #[must_use]
     pub fn text(&self) -> String {
         let (queue, way) = match self.kind.queue {
@@ -103,7 +103,7 @@ impl QueueRow {
             None => "any tag".to_owned(),
         });
         facts.push(match self.kind.communicator.as_str() {
-            "" => "a communicator without a name".to_owned(),
+            "" => "an unnamed communicator".to_owned(),
             name => name.to_owned(),
         });
         facts.push(match self.kind.length_bytes {
@@ -120,7 +120,7 @@ impl QueueRow {
     fn peer_text(&self) -> String {
         match self.peer {
             PeerOf::Any => "any rank".to_owned(),
-            PeerOf::Unknown => "ranks that are not known".to_owned(),
+            PeerOf::Unknown => "unknown ranks".to_owned(),
             PeerOf::Local(alike) if self.kind.is_remote => {
                 format!("{} of the other group", rank_text(alike))
             }
@@ -137,7 +137,7 @@ impl QueueRow {
     }
 }
 
-/// `rank 5`, `the rank 1 below`.
+/// `rank 5`, `rank-1`.
 pub(crate) fn rank_text(alike: Alike) -> String {
     match alike {
         Alike::Same(number) => format!("rank {number}"),
@@ -277,7 +277,7 @@ mod tests {
             texts(&found),
             [
                 "0: 1 pending receive: from rank 7, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
-                "1-7: 1 pending receive: from the rank 1 below, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
+                "1-7: 1 pending receive: from rank-1, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
             ]
         );
         assert_eq!(found.quiet.to_string(), "8");
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(
             texts(&found),
             [
-                "0-1: 1 pending receive: from rank 3 of the other group, any tag, a communicator without a name, 40 bytes",
+                "0-1: 1 pending receive: from rank 3 of the other group, any tag, an unnamed communicator, 40 bytes",
             ]
         );
     }

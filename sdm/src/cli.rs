@@ -298,7 +298,7 @@ mod tests {
             ("sdm run --host a: -- ./app", "a number from 1"),
             ("sdm run --host a --hostfile b -- ./app", "cannot be used"),
             ("sdm stacks", "<TARGET>"),
-            ("sdm stacks 1,,2", "pids are numbers"),
+            ("sdm stacks 1,,2", "expected pids"),
             ("sdm attach 7 --ranks 3-", "--ranks"),
             ("sdm stacks --pids x", "expected pids"),
             ("sdm stacks --pids 7 8", "cannot be used"),

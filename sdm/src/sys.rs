@@ -51,7 +51,7 @@ pub(crate) fn signal_pipe(signals: &[Signal]) -> io::Result<OwnedFd> {
         .compare_exchange(-1, end, Ordering::SeqCst, Ordering::SeqCst)
         .is_err()
     {
-        return Err(io::Error::other("signals are already listened to"));
+        return Err(io::Error::other("signal handling is already set up"));
     }
     let action = SigAction::new(
         SigHandler::Handler(on_signal),

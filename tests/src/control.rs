@@ -57,7 +57,7 @@ pub fn held_ranks_end_well<'a>(place: &'a Place, compiler: Compiler, sdm: &dyn F
     // The job runs to its end without gdb, as its launcher releases it.
     let done = sdm(2).lines(&["detach"]).program(&program, &[there]);
     let done = done.finish().code(0);
-    done.expect_part("detach", "sdm stays until they have ended");
+    done.expect_part("detach", "sdm waits until they have ended");
     assert!(done.out.contains(": sum 1\n"), "{done}");
     // `quit` ends it.
     let done = sdm(2).lines(&["ranks"]).program(&program, &[never]);

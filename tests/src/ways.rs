@@ -112,7 +112,7 @@ pub const HANGS: &[Case] = &[
 /// Waits of a rank outside of MPI, with a part of the kernel's information about them.
 pub const OUTSIDE: &[Case] = &[
     ("fifo", "held_up", "3", "to open the other end of "),
-    ("connection", "deadlock", "3", "for what 127.0.0.1:"),
+    ("connection", "deadlock", "3", "for data from 127.0.0.1:"),
     (
         "loader",
         "held_up",

@@ -118,9 +118,7 @@ impl GdbBackend {
             let warden = self.warden.insert(warden);
             warden.keep(child.pid())
         });
-        kept.map_err(|error| {
-            Failure::new(FailureCode::System, format!("watch over gdb: {error}"))
-        })?;
+        kept.map_err(|error| Failure::new(FailureCode::System, format!("monitor gdb: {error}")))?;
         Ok(child)
     }
 
@@ -222,7 +220,7 @@ impl GdbBackend {
         self.breakpoints_of_ended(task)?;
         let core = spec.cores.iter().find(|(known, _)| *known == task.0);
         let Some((_, core)) = core else {
-            let text = "no core file was named for it";
+            let text = "no core file was given for this rank";
             return Err(Failure::new(FailureCode::BadCommand, text));
         };
         let directory = find_directory(None)?;

@@ -72,7 +72,7 @@ impl GdbBackend {
             return self.shims.dismiss(task, 0);
         };
         let Some(streams) = Streams::at_shim(fds, coming.is_fed, link) else {
-            let text = "the program's streams did not come with it";
+            let text = "the program's streams were not passed on by its launcher";
             self.shims.dismiss(task, 0);
             return will_not_come(
                 &mut self.outputs,

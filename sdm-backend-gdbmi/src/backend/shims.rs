@@ -327,7 +327,12 @@ impl GdbBackend {
         fds: Vec<OwnedFd>,
         coming: Coming,
     ) -> Result<Task, Failure> {
-        let odd = || Failure::new(FailureCode::System, "gdb's pipes did not come with it");
+        let odd = || {
+            Failure::new(
+                FailureCode::System,
+                "the pipes of gdb were not passed on by its launcher",
+            )
+        };
         let mut fds = fds.into_iter();
         let pipes = [fds.next(), fds.next(), fds.next()];
         let [Some(stdin), Some(stdout), Some(stderr)] = pipes else {

@@ -163,7 +163,7 @@ fn asked(driver: &mut Driver, inspection: &Inspection, command: Command) -> Resu
 }
 
 fn unanswered() -> Failure {
-    Failure::new(FailureCode::Unsupported, "the look has come to no answer")
+    Failure::new(FailureCode::Unsupported, "the sample was not completed")
 }
 
 fn config(rules: &FoldRules) -> DriverConfig {

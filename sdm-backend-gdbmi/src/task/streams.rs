@@ -35,7 +35,8 @@ impl Task {
         };
         input.take(offset, bytes, eof).map_err(|error| match error {
             StdinError::Gap { at } => {
-                let text = format!("input from {offset}, but only {at} bytes came before it");
+                let text =
+                    format!("input at byte {offset}, but only {at} bytes were received before it");
                 Failure::new(FailureCode::BadCommand, text)
             }
             StdinError::Full => {

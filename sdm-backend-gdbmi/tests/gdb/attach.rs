@@ -196,7 +196,7 @@ fn killed_gdb_leaves_no_breakpoint_in_the_process() {
         .unwrap();
     running.kill_tracer();
     assert_eq!(harness.answer(run).unwrap_err().code, FailureCode::GdbDead);
-    let took = |event: &Event| matches!(event, Event::Notice { text } if text.contains("took out"));
+    let took = |event: &Event| matches!(event, Event::Notice { text } if text.contains("removed"));
     harness.wait_event(took);
     stopped(harness.ask(attach(&running, false)));
     let expression = "leave = 1".to_owned();

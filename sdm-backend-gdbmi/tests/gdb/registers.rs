@@ -16,8 +16,8 @@ use crate::attach::Running;
 use crate::harness::{Answer, Harness, place, spec, stopped};
 
 /// The error for a command that would write registers.
-const REFUSAL: &str = "cannot write registers on this processor (its register state is larger than this gdb knows); \
-                       gdb 14 and later can: --gdb PATH";
+const REFUSAL: &str = "cannot write registers on this processor (its register state is larger than this gdb supports); \
+                       use gdb 14 or later: --gdb PATH";
 
 /// A gdb that cannot write registers; `None` if none is available.
 fn crippled(name: &str, options: &[&str]) -> Option<PathBuf> {

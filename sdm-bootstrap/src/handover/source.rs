@@ -26,10 +26,10 @@ pub const SOCKET_SCHEME: &str = "unix://";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandoverError {
     /// The variable is missing.
-    #[error("{0} is not set: this program is started by sdm; by hand it wants --handover")]
+    #[error("{0} is not set: sdm sets it; if you start this program by hand, give --handover")]
     Missing(&'static str),
     /// The variable is malformed. The value is not repeated, as it may be a key.
-    #[error("{0} is set to something else than what sdm hands over")]
+    #[error("{0} is set, but not to a value of sdm")]
     Bad(&'static str),
     /// The file or the socket with the text has failed.
     #[error("handover from {name}: {what}")]
@@ -70,7 +70,7 @@ pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
 enum Refused {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("user {0} listens there, and this is user {1}")]
+    #[error("the socket belongs to user {0}, this is user {1}")]
     Listener(u32, u32),
 }
 
@@ -170,10 +170,10 @@ mod tests {
         );
         let pipe = folder.0.join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
-        assert!(refused(&pipe).ends_with("it is no file"));
+        assert!(refused(&pipe).ends_with("it is not a file"));
         if geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
-            assert!(refused(&path).ends_with("it belongs to user 65534, and this is user 0"));
+            assert!(refused(&path).ends_with("it belongs to user 65534, but this is user 0"));
         }
     }
 

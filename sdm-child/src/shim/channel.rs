@@ -68,13 +68,13 @@ impl Channel {
     pub(super) fn send(&mut self, bytes: Vec<u8>, fds: Vec<OwnedFd>) -> io::Result<()> {
         if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > DESCRIPTORS_MAX {
             let text = format!(
-                "a message of {} bytes, at most {MESSAGE_BYTES_MAX}",
+                "a message of {} bytes exceeds the maximum of {MESSAGE_BYTES_MAX}",
                 bytes.len()
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         if self.queue.len() == QUEUE_MAX {
-            return Err(io::Error::other("the other end reads nothing"));
+            return Err(io::Error::other("the other end does not read"));
         }
         self.queue.push_back((bytes, fds));
         self.flush()
@@ -122,7 +122,8 @@ impl Channel {
             }
         };
         if length > MESSAGE_BYTES_MAX {
-            let text = format!("a message of {length} bytes, at most {MESSAGE_BYTES_MAX}");
+            let text =
+                format!("a message of {length} bytes exceeds the maximum of {MESSAGE_BYTES_MAX}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let mut bytes = vec![0; length];

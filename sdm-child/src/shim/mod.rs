@@ -36,7 +36,7 @@ impl Channel {
             Heard::Closed => Err(io::ErrorKind::ConnectionReset.into()),
             Heard::Message(bytes, _) => match wire::decode(&bytes) {
                 Ok(ToServer::Hello { rank }) => Ok(Some(rank)),
-                _ => Err(io::Error::other("it does not say whose process it is")),
+                _ => Err(io::Error::other("it does not state which rank it is")),
             },
         }
     }

@@ -79,7 +79,7 @@ impl Tracer {
         loop {
             let changed = sys::next_change(self.pid, true);
             let Ok(Some((id, status))) = changed else {
-                return Err(NotSeized::CannotRun("it is gone".to_owned()));
+                return Err(NotSeized::CannotRun("the process has ended".to_owned()));
             };
             if !libc::WIFSTOPPED(status) {
                 return Err(NotSeized::CannotRun(ended(status)));
@@ -102,8 +102,8 @@ impl Tracer {
 /// A description of a process's end.
 fn ended(status: i32) -> String {
     match libc::WIFSIGNALED(status) {
-        true => format!("it was ended by signal {}", libc::WTERMSIG(status)),
-        false => format!("it ended with {}", libc::WEXITSTATUS(status)),
+        true => format!("the process was ended by signal {}", libc::WTERMSIG(status)),
+        false => format!("the process ended with {}", libc::WEXITSTATUS(status)),
     }
 }
 

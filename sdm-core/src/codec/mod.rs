@@ -21,7 +21,7 @@ pub use plan::{decode_slice, encode_slice};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end before the value does.
-    #[error("{what} is cut off at byte {offset}")]
+    #[error("{what} is truncated at byte {offset}")]
     MissingData {
         /// Name of the part of the value.
         what: &'static str,
@@ -47,7 +47,7 @@ pub enum DecodeError {
         max: u64,
     },
     /// A tag or a number that has no meaning.
-    #[error("{what} at byte {offset} makes no sense")]
+    #[error("{what} at byte {offset} is invalid")]
     Unexpected {
         /// Name of the part of the value.
         what: &'static str,

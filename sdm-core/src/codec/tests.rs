@@ -22,11 +22,11 @@ fn varint_has_one_encoding() {
     check(&[0x7f], Ok(127));
     check(&[0x80, 1], Ok(128));
     check(&varint(u64::MAX), Ok(u64::MAX));
-    check(&[], Err("n is cut off at byte 0"));
-    check(&[0x80], Err("n is cut off at byte 0"));
-    check(&[0x80, 0], Err("n at byte 0 makes no sense"));
-    check(&[0xff; 10], Err("n at byte 0 makes no sense"));
-    check(&[0xff; 11], Err("n at byte 0 makes no sense"));
+    check(&[], Err("n is truncated at byte 0"));
+    check(&[0x80], Err("n is truncated at byte 0"));
+    check(&[0x80, 0], Err("n at byte 0 is invalid"));
+    check(&[0xff; 10], Err("n at byte 0 is invalid"));
+    check(&[0xff; 11], Err("n at byte 0 is invalid"));
 }
 
 #[test]

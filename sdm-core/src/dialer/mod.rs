@@ -43,7 +43,7 @@ pub const EMPTY_RUN_MAX: u16 = 16;
 /// Beginning of the error text for an address from which no reply arrives; the time limit follows it.
 pub const UNANSWERED: &str = "no answer within";
 /// Error text for a connection that was established and over which no byte arrived.
-const NO_ANSWER: &str = "connected, but nobody answers";
+const NO_ANSWER: &str = "connected, but no answer";
 
 /// The member to connect to, and its possible addresses.
 #[derive(Clone, Debug)]
@@ -358,20 +358,20 @@ impl Dialer {
         let seconds = (now - self.started).as_secs_f32();
         let mut text = format!("{server} on {host}: ");
         if places.is_empty() {
-            text.push_str("no address is known");
+            text.push_str("its address is unknown");
             return text;
         }
         if let [only] = &self.target.places[..]
             && only.first().caller().is_some()
         {
-            let _ = write!(text, "has not called here within {seconds:.1} s");
+            let _ = write!(text, "did not connect to this host within {seconds:.1} s");
             return text;
         }
         let tries = if self.tries == 1 { "try" } else { "tries" };
         let places = places.join(", ");
         let _ = write!(
             text,
-            "not reached at {places} after {} {tries} in {seconds:.1} s",
+            "no connection to {places} after {} {tries} in {seconds:.1} s",
             self.tries
         );
         if let Some((at, why)) = &self.last {

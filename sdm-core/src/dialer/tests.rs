@@ -93,7 +93,7 @@ fn gap_of_free_ports_is_skipped_up_to_a_bound() {
 fn strangers_without_the_key_do_not_end_dialing() {
     let start = Instant::now();
     for forged in [
-        LinkError::Refused("it did not say why"),
+        LinkError::Refused("the peer gave no reason"),
         LinkError::WrongKey,
         LinkError::NotSdm,
         LinkError::WrongSession,
@@ -262,7 +262,7 @@ fn stopped_peer_is_distinguished_from_absent_peer() {
         panic!("it had its time")
     };
     assert!(
-        why.ends_with("connected, but nobody answers at tcp://10.0.0.1:7000"),
+        why.ends_with("connected, but no answer at tcp://10.0.0.1:7000"),
         "{why}"
     );
     assert!(matches!(gone.poll(end), DialStep::GiveUp(_)));
@@ -288,14 +288,14 @@ fn failed_dialing_names_its_reason() {
         dialer(start, &["tcp://10.0.0.1:7000"]),
         start,
         &[refused(), refused()],
-        "server 3 on n1: not reached at tcp://10.0.0.1:7000 after 2 tries in 60.0 s: \
+        "server 3 on n1: no connection to tcp://10.0.0.1:7000 after 2 tries in 60.0 s: \
          connection refused at tcp://10.0.0.1:7000",
     );
     check(
         dialer(start, &["tcp://10.0.0.1:7000-7255"]),
         start,
         &[wrong_peer(), refused()],
-        "server 3 on n1: not reached at tcp://10.0.0.1:7000-7255 after 2 tries in 60.0 s: \
+        "server 3 on n1: no connection to tcp://10.0.0.1:7000-7255 after 2 tries in 60.0 s: \
          connection refused at tcp://10.0.0.1:7001; \
          expected server 3, reached server 5 at tcp://10.0.0.1:7000",
     );
@@ -304,8 +304,8 @@ fn failed_dialing_names_its_reason() {
         caller,
         start,
         &[],
-        "server 3 on n1: has not called here within 60.0 s",
+        "server 3 on n1: did not connect to this host within 60.0 s",
     );
     let none = dialer(start, &[]);
-    check(none, start, &[], "server 3 on n1: no address is known");
+    check(none, start, &[], "server 3 on n1: its address is unknown");
 }

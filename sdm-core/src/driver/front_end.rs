@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub enum Unreached {
     /// The front-end was not reached at any of its addresses.
     #[error(
-        "front-end: not reached at {} after {FRONT_END_TRIES} tries: {last}",
+        "front-end: no connection to {} after {FRONT_END_TRIES} tries: {last}",
         listed(places)
     )]
     Nowhere {
@@ -28,7 +28,7 @@ pub enum Unreached {
         last: String,
     },
     /// The caller gave the attempt up.
-    #[error("front-end: not wanted any more")]
+    #[error("front-end: connection no longer needed")]
     NotWanted,
 }
 
@@ -60,7 +60,7 @@ impl<T: Transport> MemberDriver<T> {
         places: &[ConnectionString],
         is_wanted: impl Fn() -> bool,
     ) -> io::Result<Result<(), Unreached>> {
-        let mut last = "no address is known".to_owned();
+        let mut last = "its address is unknown".to_owned();
         for attempt in 0..FRONT_END_TRIES {
             if attempt > 0 {
                 self.idle_until(Instant::now() + PAUSE, &is_wanted)?;

@@ -250,7 +250,7 @@ impl<T: Transport> MemberDriver<T> {
             };
             let link = connection.link;
             let why = match self.transport.recv(conn, &mut self.buffer) {
-                Ok(0) => "closed by the other side".to_owned(),
+                Ok(0) => "closed by the peer".to_owned(),
                 Ok(count) => {
                     // Events that the owner has not received yet come first.
                     let tasks = lent(&mut tasks).filter(|_| self.events.is_empty());
@@ -328,7 +328,7 @@ impl<T: Transport> MemberDriver<T> {
         for (link, conn) in gone {
             self.transport.close(conn);
             self.remove(conn);
-            let why = "its host acknowledges nothing";
+            let why = "its host does not acknowledge any data";
             self.member.handle_closed(now, link, why);
             self.drain();
         }

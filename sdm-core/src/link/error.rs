@@ -14,7 +14,7 @@ pub enum LinkError {
     #[error("not an SDM peer")]
     NotSdm,
     /// The other end was built for another wire.
-    #[error("wire version {theirs} there, {ours} here")]
+    #[error("the peer has wire version {theirs}, this program has {ours}")]
     WireVersion {
         /// The wire version of this end.
         ours: u8,
@@ -42,7 +42,7 @@ pub enum LinkError {
         reached: ServerId,
     },
     /// A member of this session connected here, but wanted another member.
-    #[error("{caller} wanted {wanted}, this is {own}")]
+    #[error("{caller} connected for {wanted}, but this is {own}")]
     Misdirected {
         /// The member that called.
         caller: ServerId,
@@ -61,16 +61,16 @@ pub enum LinkError {
     #[error("the peer refused the link: {0}")]
     Refused(&'static str),
     /// The handshake breaks its format.
-    #[error("a handshake message of an impossible length")]
+    #[error("a handshake message has an invalid length")]
     BadHandshake,
     /// The other end did not finish the handshake in time.
     #[error("no handshake within {} s", .0.as_secs_f32())]
     HandshakeTimeout(Duration),
     /// A record was changed on the way, or repeated, or left out.
-    #[error("a record does not open")]
+    #[error("a record cannot be decrypted")]
     BadRecord,
     /// Bytes arrived for the time after which a peer is silent, and no record ended: its length was changed on the way.
-    #[error("a record does not end")]
+    #[error("a record has no end")]
     EndlessRecord,
     /// The other end sent bytes that are not a message.
     #[error(transparent)]
@@ -82,7 +82,7 @@ pub enum LinkError {
     #[error("the peer sent bulk data without credit")]
     CreditExceeded,
     /// A bound was reached.
-    #[error("{name} reached its bound of {max}")]
+    #[error("{name} reached its limit of {max}")]
     Limit {
         /// The name of the bound, as in `control lane`.
         name: &'static str,

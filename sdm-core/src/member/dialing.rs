@@ -59,7 +59,7 @@ impl Member {
         if dialing.dialer.is_refused(now) {
             let request = self.dialing.remove(at).request;
             let (host, places) = (&request.host, request.addresses.join(", "));
-            let why = format!("{server} on {host} is gone: {error} at {places}");
+            let why = format!("{server} on {host} was lost: {error} at {places}");
             self.node.handle_unreachable(now, server, &why);
         } else {
             self.dial(now, server);

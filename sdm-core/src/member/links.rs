@@ -219,7 +219,7 @@ impl Member {
                 self.node.handle_child_up(now, id, hello.id, hello.epoch);
             }
             _ => {
-                let why = format!("{} came in a role that fits nobody here", hello.id);
+                let why = format!("{} connected in a role that no member here has", hello.id);
                 self.refuse(now, id, &why);
             }
         }

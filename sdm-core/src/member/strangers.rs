@@ -36,7 +36,7 @@ impl Refusals {
             }
             cause.said = now;
             let times = std::mem::take(&mut cause.unsaid);
-            return Some(format!("{why} ({times} times since it was last said)"));
+            return Some(format!("{why} ({times} times since the last report)"));
         }
         if self.causes.len() == CAUSES_MAX {
             self.causes.remove(0);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(at(1, "a"), None);
         assert_eq!(at(2, "b").as_deref(), Some("b"));
         assert_eq!(at(59, "a"), None);
-        let expect = "a (3 times since it was last said)";
+        let expect = "a (3 times since the last report)";
         assert_eq!(at(60, "a").as_deref(), Some(expect));
         for n in 0..1000 {
             at(61, &n.to_string());

@@ -110,7 +110,7 @@ impl Child {
     pub(super) fn why_no_answer(&self) -> String {
         let name = name(&self.slice[0]);
         match self.state {
-            ChildState::Connecting => format!("{name} is being reached"),
+            ChildState::Connecting => format!("connecting to {name}"),
             ChildState::Up(_) => format!("no answer from {name} in time"),
             ChildState::Silent(_) => format!("{name} is silent"),
         }

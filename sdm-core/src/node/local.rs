@@ -141,7 +141,7 @@ impl Node {
 fn answer_lost(sources: IdSet) -> Block {
     let failure = RawFailure::new(
         codes::ANSWER_LOST,
-        "the command was done, but its answer was too large to be kept for a repeat",
+        "the command was carried out, but its answer was too large to be sent again",
     );
     Block {
         status: Status::Failed,

@@ -132,7 +132,7 @@ pub(super) fn check(plan: &Slice) -> Result<(), ProtocolError> {
     let too_large = |what: &str, is: u64, max: u64| {
         let members = plan.len();
         Err(ProtocolError(format!(
-            "the plan of {members} members is too large: {is} {what}, at most {max}"
+            "the plan of {members} members is too large: {is} {what}, the maximum is {max}"
         )))
     };
     if plan.len() > SERVERS_MAX as usize + 1 {

@@ -71,7 +71,9 @@ impl Node {
         self.note_executed(id, &command.destination);
         let answer = tasks.execute(now, id, &command.destination, command.payload);
         let Some((status, payload)) = answer else {
-            let at = self.open_position(id).expect_err("it is not open yet");
+            let at = self
+                .open_position(id)
+                .expect_err("the link is not open yet");
             let begun = self.begin(now, at, command.into_owned());
             begun.expect("there was room for one more");
             return None;

@@ -221,9 +221,9 @@ fn preface(session: SessionId) -> [u8; PREFACE_BYTES] {
 fn refusal(reason: u8) -> LinkError {
     LinkError::Refused(match reason {
         REFUSED_KEY => return LinkError::WrongKey,
-        REFUSED_IDENTITY => "it expected someone else",
-        REFUSED_ROLE => "both sides claim the same role",
-        REFUSED_HELLO => "it could not read the hello",
-        _ => "it did not say why",
+        REFUSED_IDENTITY => "the peer expected another member",
+        REFUSED_ROLE => "both peers claim the same role",
+        REFUSED_HELLO => "the peer could not read the first message",
+        _ => "the peer gave no reason",
     })
 }

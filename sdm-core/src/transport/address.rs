@@ -107,7 +107,7 @@ impl ConnectionString {
     /// A text that is neither a name nor an address, or one that `ssh` would take for an option.
     pub fn ssh(host: &str, port: u16) -> Result<Self, AddressError> {
         if host.starts_with('-') {
-            return Err(error("no host name or address", host));
+            return Err(error("not a host name or address", host));
         }
         Self::with_host(Scheme::Ssh, host, port)
     }
@@ -116,7 +116,7 @@ impl ConnectionString {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let fits = (1..=HOST_BYTES_MAX).contains(&host.len());
         if host.parse::<Ipv6Addr>().is_err() && !(fits && host.bytes().all(is_name)) {
-            return Err(error("no host name or address", host));
+            return Err(error("not a host name or address", host));
         }
         let place = host.to_owned();
         Ok(Self {
@@ -169,10 +169,10 @@ impl ConnectionString {
     /// A path that is not absolute, longer than 100 bytes, or has control characters.
     pub fn unix(path: &str) -> Result<Self, AddressError> {
         if !path.starts_with('/') {
-            return Err(error("the path of a socket is absolute", path));
+            return Err(error("the path of a socket must be absolute", path));
         }
         if path.len() > PATH_BYTES_MAX {
-            return Err(error("the path of a socket is above 100 bytes", path));
+            return Err(error("the path of a socket is longer than 100 bytes", path));
         }
         if path.chars().any(char::is_control) {
             return Err(error("the path has control characters", path));
@@ -304,7 +304,7 @@ impl FromStr for ConnectionString {
             };
             let number = server.parse().ok();
             let number = number.filter(|it: &u32| it.to_string() == server);
-            let number = number.ok_or_else(|| error("expected the number of a server", text))?;
+            let number = number.ok_or_else(|| error("expected a server number", text))?;
             return Ok(Self::of_member(scheme, ServerId(number)));
         }
         let (with_host, rest): (fn(&str, u16) -> _, _) = match text.split_once("://") {
@@ -323,12 +323,12 @@ impl FromStr for ConnectionString {
         }
         let port = port
             .parse()
-            .map_err(|_| error("the port is above 65535", text))?;
+            .map_err(|_| error("the port is larger than 65535", text))?;
         let address = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
         match address {
             Some(address) if address.parse::<Ipv6Addr>().is_ok() => with_host(address, port),
             Some(_) => Err(error("expected an IPv6 address in the brackets", text)),
-            None if host.contains(':') => Err(error("an IPv6 address stands in brackets", text)),
+            None if host.contains(':') => Err(error("an IPv6 address must be in brackets", text)),
             None => with_host(host, port).map_err(in_full),
         }
     }
@@ -375,26 +375,30 @@ mod tests {
         check("", Err(expected));
         check("127.0.0.1:7000", Err(expected));
         check("http://x:1", Err(expected));
-        check("unix://x", Err("the path of a socket is absolute"));
+        check("unix://x", Err("the path of a socket must be absolute"));
         check("unix:///a\nb", Err("the path has control characters"));
-        check("called://x", Err("expected the number of a server"));
-        check("called://+1", Err("expected the number of a server"));
-        check("local://", Err("expected the number of a server"));
+        check("called://x", Err("expected a server number"));
+        check("called://+1", Err("expected a server number"));
+        check("local://", Err("expected a server number"));
         check("tcp://host", Err("expected a port after the host"));
         check("tcp://host:", Err("expected a port after the host"));
         check("tcp://host:+1", Err("expected a port after the host"));
-        check("tcp://host:65536", Err("the port is above 65535"));
-        check("tcp://:1", Err("no host name or address"));
-        check("tcp://a b:1", Err("no host name or address"));
-        check("ssh://-oProxyCommand:1", Err("no host name or address"));
-        check("tcp://::1:1", Err("an IPv6 address stands in brackets"));
+        check("tcp://host:65536", Err("the port is larger than 65535"));
+        check("tcp://:1", Err("not a host name or address"));
+        check("tcp://a b:1", Err("not a host name or address"));
+        check("ssh://-oProxyCommand:1", Err("not a host name or address"));
+        check("tcp://::1:1", Err("an IPv6 address must be in brackets"));
         check(
             "tcp://[x]:1",
             Err("expected an IPv6 address in the brackets"),
         );
         let long = format!("unix:///{}", "x".repeat(100));
         let long: Result<ConnectionString, _> = long.parse();
-        assert!(long.unwrap_err().to_string().contains("above 100 bytes"));
+        assert!(
+            long.unwrap_err()
+                .to_string()
+                .contains("longer than 100 bytes")
+        );
     }
 
     #[test]

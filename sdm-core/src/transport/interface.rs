@@ -36,13 +36,13 @@ impl Interface {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InterfaceError {
     /// The text has a slash, but is not a network.
-    #[error("{text:?}: a network looks like 10.1.0.0/16 or fd00:1::/64")]
+    #[error("{text:?}: expected a network such as 10.1.0.0/16 or fd00:1::/64")]
     Network {
         /// The text that did not parse.
         text: String,
     },
     /// The text is empty.
-    #[error("the name of an interface, an address or a network is expected")]
+    #[error("expected an interface name, an address or a network")]
     Empty,
 }
 

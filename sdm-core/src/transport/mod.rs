@@ -195,9 +195,7 @@ fn listen_upwards<T>(
         }
     }
     let what = if is_any {
-        format!(
-            "listen at {at}: no port is free; a connection that has ended holds its own for a minute"
-        )
+        format!("listen at {at}: no port is free; a closed connection keeps its port for a minute")
     } else {
         format!("listen at {at}: everything up to {last} is in use")
     };

@@ -14,7 +14,7 @@ struct Address {
 
 /// This host has no address in the selected interfaces.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no address of this host is in --interface; it has {has}")]
+#[error("--interface matches no address of this host; it has {has}")]
 pub struct NoAddress {
     has: String,
 }

@@ -30,7 +30,7 @@ impl Listener {
             Scheme::Tcp => inet::bind(at).map(Self::Tcp),
             Scheme::Unix => unix::bind(at).map(Self::Unix),
             Scheme::Ssh => {
-                let what = "nobody can listen through ssh: listen at tcp://127.0.0.1";
+                let what = "a tunnel cannot listen: use tcp://127.0.0.1";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, what))
             }
             Scheme::Called => Err(called()),

@@ -77,7 +77,7 @@ impl Tunnel {
             .filter(|w| !w.is_empty())
             .collect();
         let words = match words.len() {
-            0 => "it said nothing".to_owned(),
+            0 => "no output".to_owned(),
             count => words[count.saturating_sub(WORDS_LINES_MAX)..].join("; "),
         };
         let what = format!("{}: ssh failed: {words}", self.to);

@@ -120,7 +120,7 @@ fn link_frames_decode_to_the_encoded_frame() {
 #[test]
 fn impossible_frame_lengths_are_refused() {
     let error = frames(&[&0_u32.to_le_bytes()]).unwrap_err();
-    assert_eq!(error.to_string(), "empty frame at byte 0 makes no sense");
+    assert_eq!(error.to_string(), "empty frame at byte 0 is invalid");
     let large = u32::try_from(FRAME_BYTES_MAX).unwrap() + 1;
     let error = frames(&[&large.to_le_bytes()]).unwrap_err();
     assert_eq!(error.to_string(), "frame at byte 0 is larger than 16777216");

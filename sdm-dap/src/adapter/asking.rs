@@ -96,7 +96,7 @@ pub(super) fn set_variable(connection: &mut Connection, request: &Request) -> Ha
 
 fn cannot_assign(name: &str) -> RequestError {
     RequestError::Tasks(format!(
-        "{name} cannot be set here; the debug console can: set var"
+        "{name} cannot be set here; use `set var` in the debug console"
     ))
 }
 
@@ -146,7 +146,7 @@ pub(super) fn write_memory(connection: &mut Connection, request: &Request) -> Ha
     let arguments: MemoryArguments = request.read()?;
     let bytes = memory::decode(&arguments.data)?;
     if bytes.len() > MEMORY_BYTES_MAX as usize {
-        let text = format!("at most {MEMORY_BYTES_MAX} bytes are written at once");
+        let text = format!("at most {MEMORY_BYTES_MAX} bytes can be written at once");
         return Err(RequestError::Tasks(text));
     }
     let count = bytes.len();
@@ -249,7 +249,7 @@ fn targets<'a>(question: &Question, words: impl Iterator<Item = &'a str>) -> Val
 
 /// Refuses `source`, since the client reads source files itself.
 pub(super) fn source(_connection: &mut Connection, _request: &Request) -> Handled {
-    let text = "the file is on the hosts of the job, and not here";
+    let text = "the file exists on the hosts of the job, but not here";
     Err(RequestError::Tasks(text.to_owned()))
 }
 

@@ -27,11 +27,11 @@ pub(super) fn focus(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: RankArguments = request.read()?;
     let task = TaskId(arguments.rank);
     if connection.company.role != Role::Owner {
-        let text = "this session is of one rank already";
+        let text = "this session already shows one rank";
         return Err(RequestError::Tasks(text.to_owned()));
     }
     if !connection.tasks.live().contains(task) {
-        let text = format!("there is no rank {}, or it has ended", arguments.rank);
+        let text = format!("rank {} does not exist or has ended", arguments.rank);
         return Err(RequestError::Tasks(text));
     }
     connection
@@ -79,9 +79,9 @@ pub(super) fn attach(
     let address = configuration.session.unwrap_or_default();
     match &connection.company.role {
         Role::Beside(word) if *word == address => {
-            let rank = configuration.rank.ok_or_else(|| {
-                RequestError::Configuration("`rank` is missing: which one".to_owned())
-            })?;
+            let rank = configuration
+                .rank
+                .ok_or_else(|| RequestError::Configuration("`rank` is missing".to_owned()))?;
             connection.manner.attached = true;
             connection.manner.stop_at_entry = true;
             connection.tasks = crate::tasks::Tasks::new(IdSet::single(TaskId(rank)));
@@ -91,9 +91,9 @@ pub(super) fn attach(
         Role::Beside(_) => {
             let text = match address.is_empty() {
                 true => {
-                    "this adapter has an editor already: what begins a session starts one of its own"
+                    "this adapter already serves an editor: start another `sdm dap` for a new session"
                 }
-                false => "the session is another one by now",
+                false => "the session was replaced by another one",
             };
             return Err(RequestError::Opening(text.to_owned()));
         }
@@ -115,7 +115,7 @@ pub(super) fn attach(
 
 /// Ends the connection, as the other session cannot be reached.
 pub(super) fn handle_unreached(connection: &mut Connection, why: &str) {
-    connection.say("important", &format!("sdm: the session is gone: {why}\n"));
+    connection.say("important", &format!("sdm: the session has ended: {why}\n"));
     connection.event("terminated", Value::Null);
     end::leave(connection);
 }
@@ -128,7 +128,7 @@ pub(super) fn handle_joined(connection: &mut Connection, owner: &Connection) {
     let wanted = connection.tasks.all().clone();
     let tasks = owner.tasks.among(&wanted);
     if tasks.live().is_empty() || owner.phase != Phase::Live {
-        let text = "there is no such rank, or it has ended";
+        let text = "this rank does not exist or has ended";
         connection.write(request.refusal(&RequestError::Opening(text.to_owned())));
         connection.phase = Phase::Ended;
         connection.event("terminated", Value::Null);

@@ -71,7 +71,7 @@ pub(super) fn session_ended(connection: &mut Connection, why: &str) {
         let why = RequestError::Opening(why.to_owned());
         connection.write(request.refusal(&why));
     } else {
-        connection.say("important", &format!("sdm: the session is over: {why}\n"));
+        connection.say("important", &format!("sdm: the session has ended: {why}\n"));
     }
     connection.phase = Phase::Ended;
     connection.event("terminated", Value::Null);

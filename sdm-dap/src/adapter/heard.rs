@@ -133,7 +133,7 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
         Event::GdbDied { text } => {
             connection.say(
                 "important",
-                &format!("{} gdb is gone: {text}\n", set_name(tasks)),
+                &format!("{} gdb has ended: {text}\n", set_name(tasks)),
             );
             state::ended(connection, tasks, Condition::Gone);
         }

@@ -346,10 +346,7 @@ fn carry_out(
         }
         Wish::Restart(to_main) => {
             if connection.company.role != Role::Owner || connection.phase != Phase::Live {
-                return Err(early(
-                    &request.command,
-                    "there is nothing to be started again",
-                ));
+                return Err(early(&request.command, "nothing to restart"));
             }
             // The restart stops at `main`, or only at breakpoints.
             connection.manner.stop_at_entry = *to_main;
@@ -459,7 +456,7 @@ fn add_others(variables: &mut Variables, answers: &Answers) {
     if !others.is_empty() {
         let value = OneValue {
             tasks: others.clone(),
-            text: "too many different ones to keep apart".to_owned(),
+            text: "too many different values".to_owned(),
             node: None,
         };
         variables.add(&set_name(others), 0, value);

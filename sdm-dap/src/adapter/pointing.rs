@@ -161,7 +161,7 @@ pub(super) fn data_breakpoint_info(connection: &mut Connection, request: &Reques
                 Some(connection.references.add_frame(frame))
             }
             Some(_) => {
-                let text = format!("{name}: a part of a value is watched by its whole expression");
+                let text = format!("{name}: to watch a part of a value, use its full expression");
                 return Ok(Some(json!({"dataId": null, "description": text})));
             }
             None => return Err(RequestError::Reference(id)),
@@ -186,7 +186,7 @@ pub(super) fn set_data_breakpoints(connection: &mut Connection, request: &Reques
     let wanted = arguments.breakpoints.iter().map(|asked| {
         let (frame, expression) = asked.data_id.split_once(':').unwrap_or_default();
         if expression.is_empty() {
-            let text = format!("`{}` is nothing that can be watched", asked.data_id);
+            let text = format!("`{}` cannot be watched", asked.data_id);
             return Err(RequestError::Tasks(text));
         }
         if let Some(frame) = frame
@@ -220,7 +220,7 @@ pub(super) fn set_exception_breakpoints(connection: &mut Connection, request: &R
     let wanted = wanted.into_iter().map(|(filter, condition)| {
         let known = EXCEPTION_FILTERS.iter().find(|(id, _, _)| *id == filter);
         let (_, _, event) =
-            known.ok_or_else(|| RequestError::Tasks(format!("there is no filter `{filter}`")))?;
+            known.ok_or_else(|| RequestError::Tasks(format!("unknown filter `{filter}`")))?;
         Ok(PointSpec::Catch(CatchSpec {
             condition: condition.filter(|condition| !condition.trim().is_empty()),
             ..CatchSpec::new(0, event())
@@ -324,7 +324,7 @@ pub(super) fn finish_elsewhere(
     if !paths.is_empty() {
         let paths: Vec<String> = paths.into_iter().take(ELSEWHERE_MAX).collect();
         let text = format!(
-            "the program has {name} as {}: `sourceFileMap` says where its folder is now",
+            "the program was built with {name} as {}: map that folder with `sourceFileMap`",
             paths.join(", ")
         );
         connection.points.set_elsewhere(group, &text);
@@ -349,7 +349,7 @@ fn answer_points(
         Ok(number) => {
             let point = known.iter().find(|point| point.number() == *number);
             point.map_or_else(
-                || json!({"verified": false, "message": "it was replaced meanwhile"}),
+                || json!({"verified": false, "message": "the breakpoint was replaced meanwhile"}),
                 |point| point.shown(&all, line_base),
             )
         }

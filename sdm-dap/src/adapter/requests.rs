@@ -16,7 +16,7 @@ use crate::points::{ENDING_FILTERS, EXCEPTION_FILTERS};
 
 pub(super) fn handle_request(connection: &mut Connection, request: Request) {
     if connection.phase >= Phase::Leaving {
-        let why = "the session is at its end";
+        let why = "the session is ending";
         let command = request.command.clone();
         connection.write(request.refusal(&RequestError::Order { command, why }));
         return;
@@ -37,7 +37,9 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
         "initialize" => return initialize(connection, request),
         "disconnect" => return end::disconnect(connection, request),
         "cancel" => return cancel(connection, request),
-        _ if connection.phase == Phase::New => return Err(early(name, "`initialize` comes first")),
+        _ if connection.phase == Phase::New => {
+            return Err(early(name, "`initialize` must come first"));
+        }
         "launch" => return begin::launch(connection, request),
         "attach" => return begin::attach(connection, request),
         "terminate" => return Ok(Some(Value::Null)),
@@ -50,7 +52,7 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
         return Err(RequestError::Unknown(request.command.clone()));
     };
     match connection.phase {
-        Phase::Initialized => Err(early(name, "`launch` or `attach` comes first")),
+        Phase::Initialized => Err(early(name, "`launch` or `attach` must come first")),
         Phase::Beginning if Beforehand::takes(name) => {
             connection.anew.beforehand.wait(connection.now, request)
         }
@@ -117,7 +119,7 @@ fn follow(connection: &mut Connection, request: &Request) {
 
 fn initialize(connection: &mut Connection, request: &Request) -> Handled {
     if connection.phase != Phase::New {
-        return Err(early("initialize", "it comes once"));
+        return Err(early("initialize", "allowed once"));
     }
     connection.client = request.read::<InitializeArguments>()?;
     connection.company.initialize = Some(request.clone());

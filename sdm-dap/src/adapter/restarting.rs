@@ -20,7 +20,10 @@ pub(super) fn restart(connection: &mut Connection, request: &Request) -> Handled
         return Err(early(&request.command, "the programs have ended"));
     }
     if connection.company.role != Role::Owner {
-        return Err(early(&request.command, "the session is another client's"));
+        return Err(early(
+            &request.command,
+            "the session belongs to another client",
+        ));
     }
     let arguments: RestartArguments = request.read()?;
     if let Some(configuration) = arguments.arguments {
@@ -65,7 +68,7 @@ pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), Requ
         Some(opening) => connection.act(Action::Open(opening)),
         None => begin::refuse_begin(
             connection,
-            &RequestError::Opening("there is nothing to be started again".to_owned()),
+            &RequestError::Opening("nothing to restart".to_owned()),
         ),
     }
 }

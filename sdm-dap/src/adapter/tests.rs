@@ -285,7 +285,7 @@ fn initialized_event_precedes_the_stop_at_main() {
     let said = scene.pass(1);
     let answer = answer_to(&said, asked).expect("it is answered");
     let point = &answer["body"]["breakpoints"][0];
-    let expect = json!({"id": 1, "verified": false, "message": "waits for the ranks to start"});
+    let expect = json!({"id": 1, "verified": false, "message": "pending until the ranks start"});
     assert_eq!(*point, expect);
     assert_eq!(answer_to(&said, asked + 1).expect("too")["success"], true);
     let said = scene.come_to_main();

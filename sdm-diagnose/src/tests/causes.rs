@@ -291,7 +291,7 @@ fn aborting_rank_is_named_for_any_wait() {
     let mut seen = standing(&[("0,2", BARRIER, "", ""), ("1", "main:5 quit:7", "", "")]);
     call(&mut seen, "0,2", "MPI_Barrier", &[WORLD]);
     let what = "about to call MPI_Abort in quit () at a.c:7".to_owned();
-    seen.gone.push((set("1"), format!("at their end: {what}")));
+    seen.gone.push((set("1"), format!("about to end: {what}")));
     seen.aborting.push((set("1"), what));
     check_cause(&seen, Cause::Aborted, &["1 quit"]);
     let said = "rank 1: about to call MPI_Abort in quit () at a.c:7";
@@ -311,7 +311,7 @@ fn ended_job_is_reported_as_ended() {
     let said = "the job has ended, no process is left: ended by themselves; ended with exit code 1";
     check(&seen, Step::NoHangSeen, "", said);
     // Whether a rank has ended is unknown if its server is lost.
-    seen.gone[0].1 = "lost: their server is gone".to_owned();
+    seen.gone[0].1 = "lost: their server has ended".to_owned();
     assert_eq!(judge(&seen).step, Step::CannotTell);
 }
 

@@ -87,7 +87,7 @@ fn other_gdbs_are_found_in_usual_places() {
     let shown = said.replace(&*root.0.to_string_lossy(), "");
     assert_eq!(
         shown,
-        "name another with --gdb, or load its module; here are /home/bin/gdb-15 (15.1), \
+        "select another by --gdb, or load its module; installed here: /home/bin/gdb-15 (15.1), \
          /opt/rh/gcc-toolset-13/root/usr/bin/gdb (12.1), /opt/tools/gdb/bin/gdb (14.2), module load gdb/14.1"
     );
     let nothing = Places {
@@ -160,9 +160,9 @@ fn unusable_gdb_is_reported_with_usable_ones() {
         modules: OsString::new(),
     };
     for (gdb, part) in [
-        (old, "gdb 7.6 is too old: gdb 10 is the oldest that works"),
-        (strange, "does not say that it is a gdb"),
-        (root.0.join("nosuch"), "no such debugger here"),
+        (old, "gdb 7.6 is too old: gdb 10 or later is required"),
+        (strange, "does not identify itself as gdb"),
+        (root.0.join("nosuch"), "no such gdb here"),
     ] {
         let [finding] = findings(Some(&gdb), &places).try_into().unwrap();
         assert_eq!(finding.verdict, crate::Verdict::Bad);

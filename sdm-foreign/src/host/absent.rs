@@ -35,7 +35,7 @@ impl Host {
             }
         }
         for (rank, status) in given_up {
-            let text = "it has ended without MPI_Init, which others have called".to_owned();
+            let text = "it has ended without MPI_Init, which other ranks have called".to_owned();
             self.tell_all(&FromHost::Aborted { rank, status, text });
         }
     }

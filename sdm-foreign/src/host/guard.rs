@@ -166,7 +166,7 @@ pub(crate) unsafe extern "C" fn accept(
         }
         match relay::begin(stream) {
             Some(end) => return end.into_raw_fd(),
-            None => crate::say::say("a tool is refused: there are too many"),
+            None => crate::say::say("a tool was refused: too many are connected"),
         }
     }
     // The one error after which all versions of the library go on.
@@ -197,7 +197,7 @@ fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
             error
         }
     };
-    crate::say::say(&format!("a connection is refused: {refused}"));
+    crate::say::say(&format!("a connection was refused: {refused}"));
 }
 
 /// Whether a readable connection has sent bytes, and has not merely ended.
@@ -237,7 +237,7 @@ pub(crate) fn begin() -> Result<()> {
         // SAFETY: it looks a name up in what is loaded.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         if found.cast_const() != own {
-            bail!("this build of sdm-pmix cannot keep other users out: no library is loaded");
+            bail!("this build of sdm-pmix cannot exclude other users: it loads no library");
         }
     }
     IS_ON.store(true, Ordering::SeqCst);

@@ -155,7 +155,7 @@ pub(crate) fn run() -> Result<()> {
     let mut came = false;
     while !(came && host.peers.is_empty()) {
         if !host.turn(came)? {
-            bail!("nobody came within {FIRST_WAIT:?}");
+            bail!("no process connected within {FIRST_WAIT:?}");
         }
         came |= !host.peers.is_empty();
     }
@@ -177,7 +177,7 @@ fn listener() -> Result<UnixListener> {
     listener.set_nonblocking(true)?;
     listener
         .local_addr()
-        .context("standard input is no socket: sdm-pmix host is started by sdm-server")?;
+        .context("standard input is not a socket: sdm-pmix host must be started by sdm-server")?;
     Ok(listener)
 }
 

@@ -93,7 +93,7 @@ impl Peer {
         for message in messages {
             match frame(message) {
                 Ok(bytes) => self.unsent.extend_from_slice(&bytes),
-                Err(_) => crate::say::say("something too long to be told was left out"),
+                Err(_) => crate::say::say("a message was omitted because it was too long"),
             }
         }
         self.flush()

@@ -84,7 +84,7 @@ fn link(new: &Path, path: &Path) -> Result<()> {
         }
     }
     bail!(
-        "{}: others take the name again and again",
+        "{}: another process keeps recreating the file",
         printable_name(path)
     )
 }

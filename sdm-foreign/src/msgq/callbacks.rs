@@ -115,14 +115,14 @@ unsafe extern "C" fn allocate(size: usize) -> *mut c_void {
     };
     let Some(whole) = whole.filter(fits) else {
         give_up(&format!(
-            "the library wants more than {LIBRARY_BYTES_MAX} bytes of memory"
+            "the library requests more than {LIBRARY_BYTES_MAX} bytes of memory"
         ));
     };
     // SAFETY: malloc gives room for the head and what the library wants, or null.
     unsafe {
         let head = libc::malloc(whole);
         if head.is_null() {
-            give_up("there is no memory for the library");
+            give_up("out of memory for the library");
         }
         HELD_BYTES.store(held + whole, Ordering::Relaxed);
         head.cast::<usize>().write(whole);

@@ -82,7 +82,7 @@ fn take(mut socket: &UnixStream) -> Result<QueuesAsk> {
             return Ok(ask);
         }
         match socket.read(&mut bytes)? {
-            0 => bail!("nothing is asked"),
+            0 => bail!("the request is empty"),
             count => frames.push(&bytes[..count]),
         }
     }

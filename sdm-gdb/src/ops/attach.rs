@@ -109,7 +109,7 @@ async fn kept_by_kernel(gdb: &Gdb, pid: i32) -> Option<String> {
     let channel = waits_in.filter(|channel| !channel.is_empty() && channel != "0");
     let within = channel.map_or_else(String::new, |channel| format!(", in {channel}"));
     Some(format!(
-        "the kernel has it in state D{within}, and lets nobody stop it"
+        "the process is in state D{within} and cannot be stopped"
     ))
 }
 
@@ -170,8 +170,8 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
         }
         let text = failure.text.trim_end_matches('.');
         return Err(failed(&format!("cannot be attached to: {text}")).with_hint(
-            "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it; \
-             or run sdm as root; `sdm doctor PID` looks into it: target, attach",
+            "the process must be yours, not traced already, and allowed by /proc/sys/kernel/yama/ptrace_scope; or \
+             run sdm as root; `sdm doctor PID` looks into it: target, attach",
         ));
     }
     gdb.tell(Event::Progress(Phase::Symbols));

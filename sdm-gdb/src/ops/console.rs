@@ -50,8 +50,8 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
         return Err(bad("an MI command begins with - and its name"));
     }
     if name == "gdb-exit" {
-        let hint = "kill or detach the task, or end the session";
-        return Err(bad("gdb belongs to the session").with_hint(hint));
+        let hint = "not here: kill or detach the task, or end the session";
+        return Err(bad("not here: the session controls gdb").with_hint(hint));
     }
     let (result, printed) = pass_through(gdb, line.to_owned()).await;
     let results = result?;

@@ -94,6 +94,6 @@ async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
 
 /// The failure of a command that needs a process.
 pub(crate) fn refusal(what: &str) -> Failure {
-    let text = format!("a core file: no {what}");
+    let text = format!("{what}: not possible with a core file");
     Failure::new(FailureCode::Unsupported, text)
 }

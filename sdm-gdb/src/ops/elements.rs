@@ -28,9 +28,9 @@ pub(super) async fn right(
         Some(right) => Ok(right),
         None => {
             let text = format!(
-                "gdb can show components of `{expression}` wrong: it is an array of structures"
+                "gdb may show wrong components of `{expression}`: it is an array of structures"
             );
-            let hint = "an element by itself is read as it is, and so is each of its components";
+            let hint = "print a single element, or a component of it: gdb reads these correctly";
             Err(Failure::new(FailureCode::Unsupported, text).with_hint(hint))
         }
     }

@@ -155,7 +155,7 @@ async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
             .actions
             .push_back(Action::SignalProgram { pid, signal });
         if gdb.until_within(END_WAIT, gone).await.is_none() {
-            let text = format!("process {pid} was sent SIGKILL and is still there");
+            let text = format!("process {pid} is still running after SIGKILL");
             return Err(Failure::new(FailureCode::System, text));
         }
     }
@@ -167,7 +167,8 @@ async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
 pub(crate) async fn detach(gdb: Gdb, id: CommandId) {
     let ends = gdb.get().origin.valgrind().is_some();
     let refused = gdb.get().why_not_live().or_else(|| {
-        let text = "Valgrind runs it and ends with its debugger: kill it, or let it run to its end";
+        let text =
+            "Valgrind runs it and would end with its debugger: kill it, or let it run to its end";
         ends.then(|| Failure::new(FailureCode::Unsupported, text))
     });
     let result = match refused {

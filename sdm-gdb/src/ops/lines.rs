@@ -55,13 +55,13 @@ fn compile(lines: &[String]) -> Result<Vec<Step>, Failure> {
         let (word, rest) = line
             .split_once(|c: char| c.is_whitespace() || c == '(')
             .unwrap_or((line, ""));
-        let stray = || bad(format!("`{line}` stands in no block that it could end"));
+        let stray = || bad(format!("`{line}` is outside a block"));
         match word {
             "" | "silent" => {}
             "continue" | "c" | "fg" if rest.is_empty() => steps.push(Step::Continue),
             "if" | "while" => {
                 if blocks.len() == DEPTH_MAX {
-                    return Err(bad(format!("more than {DEPTH_MAX} blocks in one another")));
+                    return Err(bad(format!("more than {DEPTH_MAX} nested blocks")));
                 }
                 let expression = line[word.len()..].trim().to_owned();
                 if expression.is_empty() {
@@ -291,7 +291,7 @@ mod tests {
                 Step::GoTo(0),
             ]),
         );
-        let stray = |word| format!("`{word}` stands in no block that it could end");
+        let stray = |word| format!("`{word}` is outside a block");
         for word in ["end", "else", "loop_break", "while 1;else"] {
             let said = stray(word.rsplit(';').next().unwrap());
             check(word, Err(&said));
@@ -300,6 +300,6 @@ mod tests {
         check("if 1", Err("a block without `end`"));
         check("if", Err("`if` without an expression"));
         let deep = "if 1;".repeat(DEPTH_MAX + 1);
-        check(&deep, Err("more than 32 blocks in one another"));
+        check(&deep, Err("more than 32 nested blocks"));
     }
 }

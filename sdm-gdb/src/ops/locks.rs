@@ -68,7 +68,7 @@ pub(super) async fn lock(
     let mutex = match (in_source, word) {
         (Some(mutex), _) => mutex,
         (None, Some((address, _))) => name_of(gdb, thread, frame, address).await?,
-        (None, None) if is_once => "what is called once".to_owned(),
+        (None, None) if is_once => "the call_once function".to_owned(),
         (None, None) => return Ok(None),
     };
     // A process-shared mutex can be held by a thread of another process.

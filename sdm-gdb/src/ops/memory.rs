@@ -21,11 +21,11 @@ fn check_length(length: usize) -> Result<(), Failure> {
     if length == 0 {
         return Err(Failure::new(
             FailureCode::BadCommand,
-            "no bytes were asked for",
+            "expected a length of at least 1 byte",
         ));
     }
     if length > MEMORY_BYTES_MAX as usize {
-        let text = format!("{length} bytes of memory, at most {MEMORY_BYTES_MAX} at once");
+        let text = format!("{length} bytes requested, the maximum is {MEMORY_BYTES_MAX}");
         return Err(Failure::new(FailureCode::Limit, text));
     }
     Ok(())

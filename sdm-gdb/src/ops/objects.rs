@@ -24,17 +24,17 @@ pub(crate) async fn create(
 ) -> Result<Reply, Failure> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
     if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        let text = format!("{name:?} is no name for a variable object");
+        let text = format!("{name:?} is not a valid name for a variable object");
         return Err(Failure::new(FailureCode::BadCommand, text));
     }
     {
         let state = gdb.get();
         if state.objects.contains_key(name) {
-            let text = format!("there is a variable object {name} already");
+            let text = format!("the variable object {name} exists already");
             return Err(Failure::new(FailureCode::BadCommand, text));
         }
         if state.objects.len() >= OBJECTS_MAX {
-            let text = format!("at most {OBJECTS_MAX} variable objects in one task");
+            let text = format!("a task can have at most {OBJECTS_MAX} variable objects");
             return Err(Failure::new(FailureCode::Limit, text));
         }
     }

@@ -98,6 +98,6 @@ async fn look(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
 }
 
 fn unknown(command: &Command) -> Failure {
-    let text = format!("the gdb backend has no {}", command.name());
+    let text = format!("the gdb backend does not support {}", command.name());
     Failure::new(FailureCode::Unsupported, text)
 }

@@ -36,18 +36,20 @@ const IGNORE: &str = "MPIR_Ignore_queues";
 
 /// Answers with the message queues of the task.
 pub(crate) async fn queues(gdb: &Gdb) -> Result<Reply, Failure> {
-    let pid = gdb
-        .get()
-        .pid()
-        .ok_or_else(|| Failure::new(FailureCode::NotRunning, "no process that has queues"))?;
+    let pid = gdb.get().pid().ok_or_else(|| {
+        Failure::new(
+            FailureCode::NotRunning,
+            "the task has no process with message queues",
+        )
+    })?;
     let memory = gdb.host().process_memory(pid);
-    let memory = memory
-        .ok_or_else(|| unsupported("the process is another user's: nothing of it is read"))?;
+    let memory =
+        memory.ok_or_else(|| unsupported("the process belongs to another user and is not read"))?;
     let library = library(gdb, &*memory).await?;
     let root = gdb.host().root(pid);
     if root.is_some_and(|root| root.starts_with('/')) {
         return Err(unsupported(
-            "the process is in a container: its debug library is not loaded outside of it",
+            "the process runs in a container: its debug library cannot be loaded outside it",
         ));
     }
     let symbols = symbols(gdb).await;
@@ -109,13 +111,13 @@ async fn library(gdb: &Gdb, memory: &dyn Memory) -> Result<Vec<u8>, Failure> {
     for name in VERSIONS_OF_MPICH {
         if symbol(gdb, name).await.is_some() {
             return Err(unsupported(
-                "MPICH names no debug library that knows its queues",
+                "MPICH provides no debug library for message queues",
             ));
         }
     }
     Err(unsupported(match symbol(gdb, OPEN_MPI).await {
-        Some(_) => "this Open MPI names no debug library that knows its queues",
-        None => "no MPI library that names a debug library is in the program",
+        Some(_) => "this Open MPI provides no debug library for message queues",
+        None => "the program has no MPI library that provides a debug library",
     }))
 }
 

@@ -327,8 +327,7 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
     if kind == StreamKind::Log {
         super::registers::tell(gdb, text);
         if super::valgrind::is_gone(gdb, text) {
-            let text =
-                "Valgrind is gone: it was killed, or the program has run another one by exec";
+            let text = "Valgrind has ended: it was killed, or the program called exec";
             let text = text.to_owned();
             gdb.tell(Event::Notice { text });
             program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));

@@ -23,7 +23,7 @@ fn in_state(state: &State, command: &Command) -> Option<Failure> {
         | Command::Jump { .. }
             if state.origin.is_read_only_process() =>
         {
-            let text = "attached to read only: nothing is changed";
+            let text = "attached read-only: the process cannot be changed";
             Some(Failure::new(FailureCode::Unsupported, text))
         }
         _ if state.origin.is_core_file() => {

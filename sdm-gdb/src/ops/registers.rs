@@ -133,8 +133,8 @@ pub(crate) fn why_not(state: &State, command: &Command) -> Option<Failure> {
 fn refusal(version: Option<&str>) -> Failure {
     let who = version.map_or("this gdb".to_owned(), |version| format!("gdb {version}"));
     let text = format!(
-        "{who} cannot write registers on this processor (its register state is larger than this gdb knows); \
-         gdb {FIRST_WITH_ALL_REGISTERS} and later can: --gdb PATH"
+        "{who} cannot write registers on this processor (its register state is larger than this gdb supports); use \
+         gdb {FIRST_WITH_ALL_REGISTERS} or later: --gdb PATH"
     );
     Failure::new(FailureCode::Unsupported, text)
 }

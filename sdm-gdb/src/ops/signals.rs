@@ -45,7 +45,7 @@ pub(crate) async fn handle(gdb: &Gdb, names: &[String], change: Change) -> Resul
     let names: Vec<String> = names.iter().map(|name| full_name(name)).collect();
     refuse_own(&names)?;
     if names.is_empty() {
-        return Err(Failure::new(FailureCode::BadCommand, "no signal was named"));
+        return Err(Failure::new(FailureCode::BadCommand, "expected a signal"));
     }
     for name in &names {
         if !name.chars().all(|c| c.is_ascii_alphanumeric()) {
@@ -125,7 +125,7 @@ fn refuse_own(names: &[String]) -> Result<(), Failure> {
     match names.iter().find(is_own) {
         None => Ok(()),
         Some(name) => {
-            let text = format!("{name} is the debugger's own");
+            let text = format!("{name} is reserved for the debugger");
             Err(Failure::new(FailureCode::Unsupported, text))
         }
     }

@@ -16,7 +16,7 @@ fn listed(line: &str) -> Option<(u32, &str)> {
 /// Source lines, as gdb's `list` prints them.
 pub(crate) async fn list(gdb: &Gdb, what: &str) -> Result<Reply, Failure> {
     if what.contains(['\n', '\0']) {
-        let text = "list: no place is written on several lines";
+        let text = "list: the location must be on one line";
         return Err(Failure::new(FailureCode::BadCommand, text));
     }
     let line = format!("list {what}");

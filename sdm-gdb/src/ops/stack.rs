@@ -291,10 +291,7 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
         }
     };
     let Some(wanted) = wanted else {
-        return Err(Failure::new(
-            FailureCode::NoSuchThing,
-            "no frame further in",
-        ));
+        return Err(Failure::new(FailureCode::NoSuchThing, "no inner frame"));
     };
     // gdb silently accepts a level that does not exist, so it is checked first.
     let there = gdb
@@ -304,7 +301,7 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
     let Some(frame) = frame.and_then(|there| there.tuples("stack").next()) else {
         let text = match select {
             FrameSelect::Level(level) => format!("no frame {level}"),
-            _ => "no frame further out".to_owned(),
+            _ => "no outer frame".to_owned(),
         };
         return Err(Failure::new(FailureCode::NoSuchThing, text));
     };

@@ -11,7 +11,7 @@ use sdm_mi::quote;
 pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
 
 /// The reason for a stack that ends at unknown code.
-pub const UNKNOWN_CALLER: &str = "the code of the caller is not known";
+pub const UNKNOWN_CALLER: &str = "the caller's code is unknown";
 
 /// The reason in gdb's `bt` for a stack that could not be unwound further: `Backtrace stopped: ...`.
 ///

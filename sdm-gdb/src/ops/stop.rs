@@ -143,7 +143,7 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
         },
         Verdict::UnnamedSignal => StopReason::Signal {
             name: current_signal(gdb).await.unwrap_or_else(|| "?".to_owned()),
-            meaning: "gdb does not know it and cannot pass it on".to_owned(),
+            meaning: "gdb does not know this signal and cannot pass it on".to_owned(),
         },
         Verdict::ToEntry if gdb.get().origin.wrapped().is_some() => {
             return super::wrapped::go_on(gdb).await;
@@ -391,7 +391,7 @@ async fn carry_out(gdb: &Gdb, number: u32) -> bool {
 /// Runs from the dynamic linker's first instruction to the program's entry point; returns the reason of the stop if
 /// that is reached already, or if it fails.
 async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
-    let first = || StopReason::Other("held at its first instruction".to_owned());
+    let first = || StopReason::Other("stopped at its first instruction".to_owned());
     let pid = gdb.get().pid();
     let Some(entry) = pid.and_then(|pid| gdb.host().entry_address(pid)) else {
         return Some(first());

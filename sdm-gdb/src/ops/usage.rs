@@ -13,8 +13,8 @@ pub(crate) fn memory(gdb: &Gdb) -> Result<Reply, Failure> {
     let pid = gdb.get().pid();
     // A core file has no process, and an ending process has no memory left.
     let found = pid.and_then(|pid| gdb.host().memory(pid));
-    let (resident_bytes, peak_bytes) = found
-        .ok_or_else(|| Failure::new(FailureCode::NotRunning, "no process that holds memory"))?;
+    let (resident_bytes, peak_bytes) =
+        found.ok_or_else(|| Failure::new(FailureCode::NotRunning, "the task has no process"))?;
     Ok(Reply::Usage(Usage {
         resident_bytes,
         peak_bytes,

@@ -46,7 +46,7 @@ async fn advance(gdb: &Gdb) -> Result<(), Failure> {
         let Some(wrapped) = state.origin.wrapped() else {
             return Err(Failure::new(
                 FailureCode::BadCommand,
-                "no start is under way",
+                "no start is in progress",
             ));
         };
         let runs_it = state.origin.valgrind().is_some();
@@ -72,7 +72,7 @@ async fn advance(gdb: &Gdb) -> Result<(), Failure> {
     let Some(wrapped) = wrapped else {
         return Err(Failure::new(
             FailureCode::Cancelled,
-            "the start was given up",
+            "the start was cancelled",
         ));
     };
     insert_kept(gdb, wrapped.kept).await;
@@ -82,7 +82,7 @@ async fn advance(gdb: &Gdb) -> Result<(), Failure> {
     }
     // Without a `main` the program stays at its present instruction.
     gdb.mi("-break-insert -t main").await.map_err(|failure| {
-        let text = "held at its first instruction: no main that gdb can see";
+        let text = "stopped at its first instruction: gdb finds no main";
         Failure::new(failure.code, text)
     })?;
     resume_silently(gdb, id, RunKind::StartToMain).await

@@ -157,7 +157,10 @@ impl State {
             TaskState::Signalled(signal) => format!("not running (ended by {signal})"),
             TaskState::Detached => "not running (detached)".to_owned(),
             TaskState::GdbDead => {
-                return Some(Failure::new(FailureCode::GdbDead, "the task's gdb is gone"));
+                return Some(Failure::new(
+                    FailureCode::GdbDead,
+                    "the task's gdb has ended",
+                ));
             }
         };
         Some(Failure::new(FailureCode::NotRunning, how))

@@ -199,11 +199,11 @@ impl Breakpoints {
             .iter()
             .any(|point| point.kept.spec.number() == number)
         {
-            let text = format!("breakpoint {number} is there already");
+            let text = format!("breakpoint {number} exists already");
             return Some(Failure::new(FailureCode::BadCommand, text));
         }
         (self.user.len() >= BREAKPOINTS_MAX).then(|| {
-            let text = format!("at most {BREAKPOINTS_MAX} breakpoints in one task");
+            let text = format!("a task can have at most {BREAKPOINTS_MAX} breakpoints");
             Failure::new(FailureCode::Limit, text)
         })
     }

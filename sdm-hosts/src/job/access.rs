@@ -44,7 +44,7 @@ impl fmt::Display for Obstacle {
         match self {
             Self::Gone => f.write_str("has ended"),
             Self::Headless => f.write_str(
-                "goes on without its main thread, which has ended: gdb attaches to no such process",
+                "runs without its main thread, which has ended: gdb cannot attach to such a process",
             ),
             Self::Foreign { owner } => {
                 let own = user(geteuid().as_raw());
@@ -52,13 +52,13 @@ impl fmt::Display for Obstacle {
                 write!(f, "belongs to {owner} and you are {own}: run sdm as {either}root")
             }
             Self::Undumpable => f.write_str(
-                "does not let itself be traced (it runs with rights other than yours): run sdm as root",
+                "cannot be traced (it runs with different privileges): run sdm as root",
             ),
-            Self::Traced { by } => write!(f, "is traced by {by} already: end that first"),
+            Self::Traced { by } => write!(f, "is already traced by {by}: end that process first"),
             Self::Forbidden { scope } => write!(
                 f,
-                "may not be traced on this machine (kernel.yama.ptrace_scope={scope}): run sdm as root, \
-                 or have root set it to 0"
+                "cannot be traced on this machine (kernel.yama.ptrace_scope={scope}): run sdm as root, or have root \
+                 set it to 0"
             ),
         }
     }

@@ -112,7 +112,7 @@ fn no_core<'a, R: ReadRef<'a>>(file: R) -> io::Error {
     };
     let text = match COMPRESSED.iter().find(begins) {
         Some((_, command)) => format!("compressed: unpack it with `{command}`"),
-        None => "no core file of a 64-bit system".to_owned(),
+        None => "not a core file of a 64-bit system".to_owned(),
     };
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
@@ -192,7 +192,7 @@ mod tests {
             let said = read_in(bytes).unwrap_err().to_string();
             match command {
                 Some(command) => assert!(said.ends_with(command), "{said}"),
-                None => assert!(said.starts_with("no core file"), "{said}"),
+                None => assert!(said.starts_with("not a core file"), "{said}"),
             }
         }
     }

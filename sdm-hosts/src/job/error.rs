@@ -20,13 +20,13 @@ pub enum JobError {
     #[error("process {pid}: no such process on this machine (has it ended?)")]
     NoProcess { pid: i32 },
     #[error(
-        "no process of yours is called `{}`, nor runs something of that name (give a pid, or the \
-         pid of mpirun, mpiexec or srun)",
+        "none of your processes has the name `{}` or runs a program of that name (give a pid, or the pid of mpirun, \
+         mpiexec or srun)",
         printable_name(name)
     )]
     NoName { name: String },
     #[error(
-        "{} can be several processes: say which one: {}",
+        "{} matches several processes; give one pid: {}",
         printable_name(name),
         list(found)
     )]
@@ -35,7 +35,7 @@ pub enum JobError {
         found: Vec<(i32, String)>,
     },
     #[error(
-        "{} runs in several jobs: give the pid of one's starter, or its processes by --pids: {}",
+        "{} runs in several jobs: give the pid of one launcher, or the processes by --pids: {}",
         printable_name(name),
         jobs.join("; ")
     )]
@@ -51,16 +51,14 @@ pub enum JobError {
         owner: String,
     },
     #[error(
-        "{} (pid {pid}) has started nothing on this machine (yet): wait for it, or give the \
-         pids of the processes themselves",
+        "{} (pid {pid}) has not started any process on this machine: wait for it, or give the pids of the processes",
         printable_name(program)
     )]
     NothingStarted { pid: i32, program: String },
     #[error("read the memory of process {pid}: {source}{}", hint(source))]
     Memory { pid: i32, source: io::Error },
     #[error(
-        "below process {starter} there are two processes of rank {rank}, {} and {}: give the pid of \
-         one job's starter", pids.0, pids.1
+        "below process {starter} two processes have rank {rank}, {} and {}: give the pid of one job's launcher", pids.0, pids.1
     )]
     SameRank {
         starter: i32,
@@ -68,14 +66,14 @@ pub enum JobError {
         pids: (i32, i32),
     },
     #[error(
-        "no srun of Slurm's job {id} runs on this machine, or none that is yours, and Slurm does \
-         not lead to its processes: {what}"
+        "Slurm job {id}: none of your srun processes on this machine belongs to it, and Slurm did not report its \
+         processes: {what}"
     )]
     NoSrun { id: String, what: String },
-    #[error("Slurm's job {id} has several steps: say which one: {}", shown.join(", "))]
+    #[error("Slurm job {id} has several steps; name one: {}", shown.join(", "))]
     Steps { id: String, shown: Vec<String> },
     #[error(
-        "{number} is a process here ({}) and a job of Slurm's: say --pids {number} or slurm:{number}",
+        "{number} is both a process on this host ({}) and a Slurm job: use --pids {number} or slurm:{number}",
         printable_name(program)
     )]
     PidAndJob { number: i32, program: String },
@@ -90,7 +88,7 @@ pub enum JobError {
     #[error("{what}")]
     NotTheirs { what: String },
     #[error(
-        "{} (pid {pid}) runs several jobs: say which one: {}{}",
+        "{} (pid {pid}) runs several jobs; name one: {}{}",
         printable_name(program),
         namespaces.join(", "),
         whose(owner.as_ref())
@@ -103,15 +101,15 @@ pub enum JobError {
         namespaces: Vec<String>,
     },
     #[error(
-        "no PMIx server on this machine that is yours knows the namespace {name}{}: run sdm where prterun \
-         or prte was started",
+        "none of your PMIx servers on this machine knows the namespace {name}{}: run sdm on the host of prterun or \
+         prte",
         known(namespaces)
     )]
     NoNamespace {
         name: String,
         namespaces: Vec<String>,
     },
-    #[error("{count} processes: at most {max} fit into a session")]
+    #[error("{count} processes: a session can have at most {max}")]
     TooMany { count: usize, max: u32 },
 }
 
@@ -123,8 +121,7 @@ impl JobError {
 }
 
 fn whose(owner: Option<&String>) -> String {
-    let text =
-        |owner| format!(" (as {owner}: of another user's servers none is asked for a namespace)");
+    let text = |owner| format!(" (run sdm as {owner}: PMIx servers of other users are not asked)");
     owner.map(text).unwrap_or_default()
 }
 

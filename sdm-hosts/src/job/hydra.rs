@@ -58,7 +58,7 @@ struct Login {
 enum Unasked {
     #[error("{0}")]
     Host(&'static str),
-    #[error("it is reached by `{0}`, and sdm logs in by {LOGIN} only")]
+    #[error("it is reached by `{0}`, but sdm can log in by {LOGIN} only")]
     OtherLogin(String),
     #[error("no {LOGIN} on PATH")]
     NoLogin,
@@ -221,14 +221,14 @@ mod tests {
         let evil = login(14).unwrap().ask().unwrap_err();
         assert_eq!(
             evil.to_string(),
-            "it is reached by `evil`, and sdm logs in by ssh only"
+            "it is reached by `evil`, but sdm can log in by ssh only"
         );
         let option = "ssh -x -oProxyCommand=reboot hydra_pmi_proxy --control-port a:1 --proxy-id 2";
         proc.add(15, 10, option, "");
         let option = Login::of(proc.read().get(15).unwrap()).unwrap();
         assert_eq!(
             option.ask().unwrap_err().to_string(),
-            "no host name begins with a dash"
+            "a host name cannot begin with a dash"
         );
         let login = login(12).unwrap();
         assert_eq!(login.words.join(" "), "/usr/bin/ssh -F cfg -x me@node1");

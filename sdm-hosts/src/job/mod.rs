@@ -265,7 +265,7 @@ impl Search {
         if !by_job.jobs.is_empty() {
             let jobs = self.jobs(&by_job).join("; ");
             job.notes.push(format!(
-                "these processes are no ranks of one job, and go by their pids: {jobs}"
+                "these processes are not ranks of one job and are listed by pid: {jobs}"
             ));
         }
         job.ranked = false;

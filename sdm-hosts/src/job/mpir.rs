@@ -261,7 +261,7 @@ impl Texts {
         };
         let left = self.left_bytes.checked_sub(text.len() + 1);
         self.left_bytes = left
-            .ok_or_else(|| io::Error::other("the names in MPIR_proctable are too long in all"))?;
+            .ok_or_else(|| io::Error::other("the names in MPIR_proctable are too long in total"))?;
         self.known.entry(address).or_insert_with(|| text.clone());
         Ok(text)
     }
@@ -424,7 +424,7 @@ mod tests {
         }
         // One that is known takes room again: everybody has a copy.
         let error = texts.get(&memory, address).unwrap_err().to_string();
-        assert!(error.contains("too long in all"), "{error}");
+        assert!(error.contains("too long in total"), "{error}");
     }
 
     #[test]

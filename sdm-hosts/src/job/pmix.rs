@@ -58,7 +58,7 @@ pub(super) struct Namespace {
 #[derive(Debug, thiserror::Error)]
 pub enum PmixError {
     /// The helper is not installed.
-    #[error("sdm-pmix is not beside sdm and not on PATH: install it there")]
+    #[error("sdm-pmix was found neither in the folder of sdm nor on PATH: install it there")]
     NoHelper,
     /// The server's process cannot be read.
     #[error("process {pid}: {source}")]
@@ -69,19 +69,19 @@ pub enum PmixError {
         source: io::Error,
     },
     /// The process has no libpmix, and so is no server.
-    #[error("no libpmix.so is loaded there")]
+    #[error("it has not loaded libpmix.so")]
     NoLibrary,
     /// The server has ended.
     #[error("it has ended")]
     Ended,
     /// The server has other rights than its owner's.
-    #[error("it does not let itself be looked at")]
+    #[error("it cannot be inspected")]
     Undumpable,
     /// The server's rights cannot be read.
     #[error("{0}")]
     Status(io::Error),
     /// The server's group cannot be read.
-    #[error("its group is not known")]
+    #[error("its group is unknown")]
     NoGroup,
     /// The server is another user's.
     #[error("it belongs to {0}")]
@@ -90,7 +90,7 @@ pub enum PmixError {
     #[error("sdm-pmix: {0}")]
     Run(io::Error),
     /// The server starts its daemons.
-    #[error("it has no job yet: it is still starting")]
+    #[error("it is still starting and has no job yet")]
     Starting,
     /// The helper's error message.
     #[error("{0}")]

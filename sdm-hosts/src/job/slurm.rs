@@ -137,7 +137,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
         let state = known.first().map_or("CD", |it| it.trim());
         return Err(none(match count {
             0 => format!(
-                "it has no step that runs (its state is {})",
+                "it has no running step (its state is {})",
                 printable(state.as_bytes())
             ),
             _ => "its steps belong to another user".to_owned(),
@@ -146,7 +146,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
     // An element of an array, and a component, has a number of its own.
     let number = ask("squeue", &["-h", "-j", &step.job, "-o", "%A"], WAIT).map_err(unasked)?;
     let number = number.first().and_then(|it| it.trim().parse::<u32>().ok());
-    let number = number.ok_or_else(|| none("squeue does not say its number".to_owned()))?;
+    let number = number.ok_or_else(|| none("squeue does not report its job id".to_owned()))?;
     let nodes = ask("scontrol", &["show", "hostnames", &step.nodes], WAIT).map_err(unasked)?;
     let lines = ask_nodes(number, step.number, &nodes).map_err(unasked)?;
     let processes = read(&lines);
@@ -154,12 +154,12 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
     let missing = missing.saturating_sub(processes.len());
     if processes.is_empty() {
         return Err(none(
-            "its nodes have no process of it that is yours".to_owned(),
+            "none of your processes on its nodes belongs to it".to_owned(),
         ));
     }
     Ok(Job {
         source: format!(
-            "what Slurm's nodes say of step {}.{}",
+            "processes of step {}.{}, as reported by its Slurm nodes",
             step.job, step.number
         ),
         processes,

@@ -86,8 +86,8 @@ impl Search {
         let others = count - processes.len();
         let (owner, starter) = (starter.owner(), name(starter));
         let incomplete = format!(
-            "{others} of the {count} processes that {starter} names are on other hosts or are not \
-             {owner}'s: only {owner}'s own on this host are looked at (run sdm as {owner})"
+            "{others} of the {count} processes of {starter} are on other hosts or do not belong to {owner}: only \
+             {owner}'s processes on this host are used (run sdm as {owner})"
         );
         if processes.is_empty() && others > 0 {
             return Err(JobError::NotTheirs { what: incomplete });
@@ -136,7 +136,7 @@ impl Search {
         let programs: Vec<String> = programs.map(|pid| pid.to_string()).collect();
         (!programs.is_empty()).then(|| {
             format!(
-                "{} has {} more processes, of jobs that its ranks have started (MPI_Comm_spawn): --pids {} has them",
+                "{} has {} more processes, started by its ranks (MPI_Comm_spawn): select them by --pids {}",
                 name(starter),
                 programs.len(),
                 programs.join(",")
@@ -151,8 +151,8 @@ impl Search {
         let count = u32::try_from(found.pids.len()).unwrap_or(u32::MAX);
         let is_all = count > 0 && found.size.is_none_or(|size| size <= count);
         let mut why = match starter.is_of(self.uid) {
-            true => String::from("and it does not say where"),
-            false => format!("where only {} is let in", starter.owner()),
+            true => String::from("and it does not report where"),
+            false => format!("which only {} may enter", starter.owner()),
         };
         if !is_all && pmix::is_server(starter) {
             match pmix::ask(starter.pid) {
@@ -183,8 +183,7 @@ impl Search {
         let size = found.size.max(elsewhere.size);
         let incomplete = size.filter(|size| *size > count).map(|size| {
             format!(
-                "{} of the {size} ranks run on other hosts than this one, {why} (run sdm there, or give \
-                 the pids)",
+                "{} of the {size} ranks run on other hosts, {why} (run sdm there, or give the pids)",
                 size - count
             )
         });

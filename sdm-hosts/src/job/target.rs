@@ -45,8 +45,8 @@ impl FromStr for Target {
             what,
         };
         if let Some(id) = text.strip_prefix("slurm:") {
-            let what = "expected slurm:JOB, slurm:JOB_ELEMENT or slurm:JOB+COMPONENT, then .STEP where \
-                        one is meant, in numbers";
+            let what = "expected slurm:JOB, slurm:JOB_ELEMENT or slurm:JOB+COMPONENT, optionally followed by .STEP, \
+                        all numbers";
             return slurm(id).ok_or_else(|| refuse(what));
         }
         if let Some(namespace) = text.strip_prefix("pmix:") {
@@ -67,7 +67,7 @@ impl FromStr for Target {
         let pid = |text: &str| text.parse().ok().filter(|pid| *pid > 0);
         let pids: Option<Vec<i32>> = text.split(',').map(pid).collect();
         let mut pids =
-            pids.ok_or_else(|| refuse("pids are numbers from 1, with commas in between"))?;
+            pids.ok_or_else(|| refuse("expected pids (numbers from 1) separated by commas"))?;
         if pids.len() > PIDS_MAX {
             return Err(refuse("too many pids"));
         }

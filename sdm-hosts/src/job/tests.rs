@@ -72,7 +72,7 @@ fn ranks_on_other_hosts_are_reported_missing() {
     );
     let error = find(&proc, "pmix:a@1").unwrap_err().to_string();
     assert!(
-        error.starts_with("no PMIx server on this machine"),
+        error.starts_with("none of your PMIx servers on this machine"),
         "{error}"
     );
 }
@@ -132,7 +132,7 @@ fn name_selects_programs_and_starters() {
         assert!(error.contains(expect), "{target}: {error}");
     };
     // A part of a word matches no process: unrelated ones could contain it.
-    check("olver", "no process of yours is called `olver`");
+    check("olver", "none of your processes has the name `olver`");
     proc.add(BASE + 9, 1, "vim /home/me/solver.py", "");
     check(
         "solver.py",
@@ -140,14 +140,18 @@ fn name_selects_programs_and_starters() {
     );
     let job = find(&proc, "mpirun").unwrap();
     assert_eq!(ranks(&job), [(0, BASE + 4), (1, BASE + 3)]);
-    check("nothing", "no process of yours is called `nothing`");
+    check("nothing", "none of your processes has the name `nothing`");
     check(
         "orterun",
-        &format!("which one: {} (orterun), {} (orterun)", BASE + 7, BASE + 8),
+        &format!(
+            "give one pid: {} (orterun), {} (orterun)",
+            BASE + 7,
+            BASE + 8
+        ),
     );
     check(
         &(BASE + 7).to_string(),
-        "orterun (pid 8388615) has started nothing",
+        "orterun (pid 8388615) has not started any process",
     );
     check("8388999", "process 8388999: no such process");
     check(&format!("{},8388999", BASE + 6), "process 8388999: no such");
@@ -159,7 +163,7 @@ fn name_selects_programs_and_starters() {
     assert_eq!(
         job.notes,
         [
-            "these processes are no ranks of one job, and go by their pids: mpirun (pid 8388610): ranks 1 (pid 8388611); \
+            "these processes are not ranks of one job and are listed by pid: mpirun (pid 8388610): ranks 1 (pid 8388611); \
           without a rank: pid 8388614"
         ]
     );
@@ -207,7 +211,7 @@ fn two_jobs_of_one_program_are_kept_apart() {
         let error = find(&proc, "halo").unwrap_err().to_string();
         assert_eq!(
             error,
-            "halo runs in several jobs: give the pid of one's starter, or its processes by --pids: mpirun (pid \
+            "halo runs in several jobs: give the pid of one launcher, or the processes by --pids: mpirun (pid \
              8388608): ranks 0 (pid 8388609), 1 (pid 8388610); mpirun (pid 8388618): ranks 0 (pid 8388619), 1 (pid \
              8388620)"
         );
@@ -243,9 +247,8 @@ fn spawned_processes_are_reported_apart_from_the_job() {
         assert_eq!(ranks(&job), [(0, BASE + 2), (1, BASE + 3)]);
         let notes = job.notes.join("; ");
         assert!(
-            notes.contains(
-                "has 2 more processes, of jobs that its ranks have started (MPI_Comm_spawn)"
-            ) && notes.ends_with("--pids 8388613,8388614 has them"),
+            notes.contains("has 2 more processes, started by its ranks (MPI_Comm_spawn)")
+                && notes.ends_with("select them by --pids 8388613,8388614"),
             "{notes}"
         );
         let job = find(&proc, &format!("{},{}", BASE + 5, BASE + 6)).unwrap();
@@ -329,20 +332,21 @@ fn program_is_found_behind_its_wrappers() {
         "",
     );
     // Without MPI the one that uses the processor.
-    let doubt = "several processes could be meant by rank 0: sum (pid 10) is taken, not w (pid 09) (--pids takes others)";
+    let doubt = "several processes have rank 0: sum (pid 10) is used, not w (pid 09) (--pids selects others)";
     check(
         &[(1, 0, "w ./sum", None, 2), (2, 1, "./sum", None, 700)],
         2,
         doubt,
     );
-    let doubt = "several processes could be meant by rank 0: sum (pid 09) is taken, not cat (pid 10) (--pids takes others)";
+    let doubt = "several processes have rank 0: sum (pid 09) is used, not cat (pid 10) (--pids selects others)";
     check(
         &[(1, 0, "./sum", None, 700), (2, 1, "cat", None, 1)],
         1,
         doubt,
     );
     // Two programs with the same parent.
-    let doubt = "several processes could be meant by rank 0: b (pid 11) is taken, not a (pid 10) (--pids takes others)";
+    let doubt =
+        "several processes have rank 0: b (pid 11) is used, not a (pid 10) (--pids selects others)";
     check(
         &[
             (1, 0, "sh x", None, 2),
@@ -387,7 +391,7 @@ fn two_jobs_below_one_process_are_ambiguous() {
     proc.add(BASE + 2, BASE, "halo", "PMI_RANK=0");
     let error = find(&proc, &BASE.to_string()).unwrap_err().to_string();
     assert!(
-        error.contains("two processes of rank 0, 8388609 and 8388610"),
+        error.contains("two processes have rank 0, 8388609 and 8388610"),
         "{error}"
     );
     // A search by name is ambiguous.
@@ -417,17 +421,20 @@ fn malformed_host_name_is_refused_with_job_and_rank() {
     assert!(check_hosts(&job("node2")).is_ok());
     let long = "n".repeat(256);
     for (host, expect) in [
-        ("(null)", "host \"(null)\": no host name or address"),
+        ("(null)", "host \"(null)\": not a host name or address"),
         (
             "-oProxyCommand=x",
-            "host \"-oProxyCommand=x\": no host name begins with a dash",
+            "host \"-oProxyCommand=x\": a host name cannot begin with a dash",
         ),
-        ("a,b", "host \"a,b\": no host name or address"),
+        ("a,b", "host \"a,b\": not a host name or address"),
         (
             "a\nb\x1b[2J",
-            "host \"a\\nb\\u{1b}[2J\": no host name or address",
+            "host \"a\\nb\\u{1b}[2J\": not a host name or address",
         ),
-        (&long, "nnn\"...: longer than any host name (255 bytes)"),
+        (
+            &long,
+            "nnn\"...: longer than a host name may be (255 bytes)",
+        ),
     ] {
         let error = check_hosts(&job(host)).unwrap_err().to_string();
         let begin = "the process table of mpirun (pid 7): rank 2: host \"";

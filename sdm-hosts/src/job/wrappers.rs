@@ -129,10 +129,10 @@ pub(super) fn doubt(processes: &Processes, ranks: &[(u32, Program)]) -> Option<S
     let others: Vec<String> = first.others.iter().take(SHOWN_MAX).map(name).collect();
     let more = match doubtful.count() {
         0 => String::new(),
-        more => format!(", and so of {more} more ranks"),
+        more => format!(", and likewise for {more} more ranks"),
     };
     Some(format!(
-        "several processes could be meant by rank {rank}: {} is taken, not {}{more} (--pids takes others)",
+        "several processes have rank {rank}: {} is used, not {}{more} (--pids selects others)",
         name(&first.pid),
         others.join(", ")
     ))

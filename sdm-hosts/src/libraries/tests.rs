@@ -252,7 +252,7 @@ fn mpi_is_found_in_a_static_program() {
     let found = Linked::of_tree(&search(&[]).tree(&program));
     assert_eq!(
         (found.mpi, &*found.by),
-        (Some(Mpi::OpenMpi), "it has MPI in itself")
+        (Some(Mpi::OpenMpi), "it is linked statically with MPI")
     );
     for other in ["/etc/passwd", "/no/such/program", "/dev/zero", "/tmp"] {
         let found = Linked::of_tree(&search(&[]).tree(Path::new(other)));

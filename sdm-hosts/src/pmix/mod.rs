@@ -33,10 +33,13 @@ pub enum Wanted {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ChoiceError {
     /// No usable server runs; with the rejected servers and the reasons, each as text.
-    #[error("no PMIx server of yours that takes tools runs on this machine{}", left_out(.0))]
+    #[error("none of your PMIx servers on this machine accepts tools{}", left_out(.0))]
     None(Vec<String>),
     /// No server matches.
-    #[error("{wanted}: no PMIx server of yours that takes tools{}", left_out(left))]
+    #[error(
+        "{wanted}: not one of your PMIx servers that accept tools{}",
+        left_out(left)
+    )]
     NoSuch {
         /// The user's choice, as text.
         wanted: String,
@@ -44,7 +47,7 @@ pub enum ChoiceError {
         left: Vec<String>,
     },
     /// Several servers run, and the user has chosen none; with the servers, each as text.
-    #[error("say which PMIx server, by --pid or --server: {}", .0.join("; "))]
+    #[error("several PMIx servers run; name one by --pid or --server: {}", .0.join("; "))]
     Several(Vec<String>),
 }
 

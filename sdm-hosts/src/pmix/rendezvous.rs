@@ -45,13 +45,13 @@ pub enum LeftOut {
     #[error("{0}")]
     Unread(io::Error),
     /// The path is a folder, a pipe or the like.
-    #[error("not a plain file")]
+    #[error("not a regular file")]
     NoFile,
     /// Another user has written it.
     #[error("it belongs to {0}")]
     Foreign(String),
     /// The file has other contents.
-    #[error("not what a PMIx server writes")]
+    #[error("not a rendezvous file of a PMIx server")]
     NoServer,
     /// The server has ended.
     #[error("its server, process {0}, has ended")]
@@ -65,7 +65,7 @@ pub enum LeftOut {
         owner: String,
     },
     /// The server would crash when a tool connects: Open MPI 4's.
-    #[error("{program} (pid {pid}) does not survive a tool")]
+    #[error("{program} (pid {pid}) crashes when a tool connects")]
     Harmed {
         /// Its program's name.
         program: String,
@@ -73,11 +73,11 @@ pub enum LeftOut {
         pid: i32,
     },
     /// The process has no libpmix: the server has ended, and its pid belongs to another process.
-    #[error("process {0} has no libpmix: its server has ended")]
+    #[error("process {0} has not loaded libpmix: the PMIx server of this file has ended")]
     NoLibrary(i32),
     /// The process has libpmix and does not listen at the address: the server has ended, and its pid belongs to another
     /// process.
-    #[error("process {0} does not listen at its address: its server has ended")]
+    #[error("process {0} does not listen at this address: the PMIx server of this file has ended")]
     NoListener(i32),
 }
 
@@ -392,8 +392,8 @@ mod tests {
         let left = left.join("\n");
         for part in [
             format!("process {dead}, has ended"),
-            format!("process {own} has no libpmix"),
-            "not what a PMIx server writes".to_owned(),
+            format!("process {own} has not loaded libpmix"),
+            "not a rendezvous file of a PMIx server".to_owned(),
         ] {
             assert!(left.contains(&part), "no {part:?} in {left}");
         }

@@ -176,8 +176,8 @@ fn malformed_bytes_are_refused() {
     };
     let above = "expected ids of at most 16777215";
     check(0, &[], "cut short", 0);
-    check(0, &[4], "no known tag", 0);
-    check(0, &[255, 0], "no known tag", 0);
+    check(0, &[4], "unknown tag", 0);
+    check(0, &[255, 0], "unknown tag", 0);
     check(0, &[1], "cut short", 1);
     check(0, &[1, 0x80], "cut short", 2);
     check(0, &[1, 0], "expected a count of at least 1", 1);

@@ -182,7 +182,7 @@ impl Looker {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        let text = format!("what looked at it has ended: {how}");
+        let text = format!("the sampling process has ended: {how}");
         for (number, pids) in std::mem::take(&mut self.open) {
             answers.extend(pids.into_iter().map(|pid| Answer {
                 number,

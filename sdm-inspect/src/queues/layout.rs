@@ -216,7 +216,7 @@ impl Looked<'_> {
         let agrees = |(at, size): (usize, &i32)| sizes.number(4 * at) == *size;
         match TYPE_SIZES.iter().enumerate().all(agrees) {
             true => Ok(()),
-            false => Err(unknown("its sizes of C's types are others")),
+            false => Err(unknown("its sizes of C types differ")),
         }
     }
 
@@ -242,7 +242,8 @@ impl Looked<'_> {
         let array = self.layout("opal_pointer_array_t")?;
         let list = self.at("ompi_mpi_communicators", array.size_bytes as usize)?;
         if list.word(0) != self.symbol(&class_symbol("opal_pointer_array_t"))? {
-            let text = "MPI_Init has not come so far, or MPI_Finalize is over: there are no queues";
+            let text =
+                "the rank is before MPI_Init or after MPI_Finalize, and has no message queues";
             return Err(Failure::new(FailureCode::Unsupported, text));
         }
         let (size, free) = (
@@ -261,7 +262,7 @@ impl Looked<'_> {
     }
 
     fn check_communicator(&self, name: &str, number: i32) -> Result<(), Failure> {
-        let wrong = || unknown(&format!("{name} does not fit"));
+        let wrong = || unknown(&format!("{name} does not match"));
         let of = self.layout("ompi_communicator_t")?;
         let known = self.at(name, of.size_bytes as usize)?;
         let of_group = self.layout("ompi_group_t")?;
@@ -286,7 +287,7 @@ impl Looked<'_> {
         let layout = self.layout("opal_free_list_t")?;
         let list = self.at(symbol, layout.size_bytes as usize)?;
         if list.word(0) != self.symbol(&class_symbol("opal_free_list_t"))? {
-            return Err(unknown(&format!("{symbol} is no list of requests")));
+            return Err(unknown(&format!("{symbol} is not a list of requests")));
         }
         let wanted = self.symbol(&class_symbol(of))?;
         let own = list.word(field(layout, "fl_frag_class")?);
@@ -300,7 +301,7 @@ impl Looked<'_> {
             let name = class.and_then(|class| text_at(self.memory, class.word(CLASS_NAME)));
             let name = name.unwrap_or_else(|| "none of its own".to_owned());
             let text = format!(
-                "Open MPI does not send by requests that its debug library knows (class: {name}), as with the PMLs ucx and cm"
+                "Open MPI sends by requests that its debug library does not support (class: {name}), as with the PMLs ucx and cm"
             );
             return Err(Failure::new(FailureCode::Unsupported, text));
         }
@@ -311,12 +312,12 @@ impl Looked<'_> {
             && list.word(field(layout, "fl_num_per_alloc")?) > 0
             && list.word(field(layout, "fl_num_allocated")?) <= REQUESTS_MAX;
         fits.then_some(())
-            .ok_or_else(|| unknown(&format!("{symbol} does not fit")))
+            .ok_or_else(|| unknown(&format!("{symbol} does not match")))
     }
 
     fn layout(&self, name: &str) -> Result<&TypeLayout, Failure> {
         let found = self.types.iter().find(|known| known.name == name);
-        found.ok_or_else(|| unknown(&format!("there is no {name}")))
+        found.ok_or_else(|| unknown(&format!("{name} does not exist")))
     }
 
     fn symbol(&self, name: &str) -> Result<u64, Failure> {
@@ -339,7 +340,7 @@ fn field(of: &TypeLayout, name: &str) -> Result<usize, Failure> {
 }
 
 fn unknown(why: &str) -> Failure {
-    let text = format!("the layout of this Open MPI is not known: {why}");
+    let text = format!("the layout of this Open MPI is unknown: {why}");
     Failure::new(FailureCode::Unsupported, text)
 }
 

@@ -120,7 +120,7 @@ impl Process {
 
     fn refused(&self) -> String {
         let text = self.check().unwrap_err().text;
-        let begin = "the layout of this Open MPI is not known: ";
+        let begin = "the layout of this Open MPI is unknown: ";
         text.strip_prefix(begin).unwrap_or(&text).to_owned()
     }
 }
@@ -157,11 +157,11 @@ fn moved_fields_are_refused_despite_equal_sizes() {
     let mut process = Process::new();
     let of = process.at("ompi_mpi_comm_world");
     process.number(of + 224, 3);
-    assert_eq!(process.refused(), "ompi_mpi_comm_world does not fit");
+    assert_eq!(process.refused(), "ompi_mpi_comm_world does not match");
     let mut process = Process::new();
     let group = process.at("ompi_mpi_comm_self") + 0x400;
     process.number(group + 16, 2);
-    assert_eq!(process.refused(), "ompi_mpi_comm_self does not fit");
+    assert_eq!(process.refused(), "ompi_mpi_comm_self does not match");
     let mut process = Process::new();
     let list = process.at("ompi_mpi_communicators");
     process.word(list + 112, list + 0x210);
@@ -171,10 +171,10 @@ fn moved_fields_are_refused_despite_equal_sizes() {
     );
     let mut process = Process::new();
     process.word(process.at(SENDS) + 120, 3);
-    assert_eq!(process.refused(), format!("{SENDS} does not fit"));
+    assert_eq!(process.refused(), format!("{SENDS} does not match"));
     let mut process = Process::new();
     process.number(process.at("MPIR_debug_typedefs_sizeof") + 8, 4);
-    assert_eq!(process.refused(), "its sizes of C's types are others");
+    assert_eq!(process.refused(), "its sizes of C types differ");
 }
 
 #[test]
@@ -183,12 +183,12 @@ fn other_pml_and_missing_mpi_init_are_distinguished() {
     process.word(process.at(RECEIVES) + 144, 0);
     assert_eq!(
         process.refused(),
-        "Open MPI does not send by requests that its debug library knows (class: none of its own), as with the PMLs ucx and cm"
+        "Open MPI sends by requests that its debug library does not support (class: none of its own), as with the PMLs ucx and cm"
     );
     process.word(process.at("ompi_mpi_communicators"), 0);
     assert_eq!(
         process.refused(),
-        "MPI_Init has not come so far, or MPI_Finalize is over: there are no queues"
+        "the rank is before MPI_Init or after MPI_Finalize, and has no message queues"
     );
 }
 
@@ -199,5 +199,5 @@ fn field_offset_of_debug_info_is_checked_in_the_process() {
     let of = of.find(|it| it.name == "ompi_communicator_t").unwrap();
     of.fields.retain(|(field, _)| field != "c_contextid");
     of.fields.push(("c_contextid".to_owned(), 228));
-    assert_eq!(process.refused(), "ompi_mpi_comm_world does not fit");
+    assert_eq!(process.refused(), "ompi_mpi_comm_world does not match");
 }

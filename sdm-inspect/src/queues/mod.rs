@@ -46,7 +46,7 @@ impl Helper {
     pub fn start(pid: i32, ask: &QueuesAsk) -> Result<Self, Failure> {
         let program = sdm_system::own_program("sdm-pmix", None).ok_or_else(|| {
             let text =
-                "sdm-pmix is not beside sdm-server and not on PATH: queues needs it; install it there";
+                "queues needs sdm-pmix, which was found neither in the folder of sdm-server nor on PATH: install it there";
             Failure::new(FailureCode::Unsupported, text)
         })?;
         let memory = File::open(proc::of(pid).path("mem"))
@@ -112,7 +112,7 @@ impl PendingAnswer for Helper {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    let text = format!("sdm-pmix answers what is no answer: {error}");
+                    let text = format!("sdm-pmix sent an invalid answer: {error}");
                     return Some(Err(Failure::new(FailureCode::System, text)));
                 }
             }
@@ -127,7 +127,7 @@ impl PendingAnswer for Helper {
                 Err(_) => return Some(Err(self.ended())),
             }
             if self.taken_bytes > FRAME_BYTES_MAX + READ_BYTES {
-                let text = format!("sdm-pmix answers more than {FRAME_BYTES_MAX} bytes");
+                let text = format!("sdm-pmix sent an answer longer than {FRAME_BYTES_MAX} bytes");
                 return Some(Err(Failure::new(FailureCode::Limit, text)));
             }
         }
@@ -210,14 +210,14 @@ mod tests {
             .unwrap_err()
             .text;
         assert!(
-            long.starts_with("sdm-pmix answers what is no answer: "),
+            long.starts_with("sdm-pmix sent an invalid answer: "),
             "{long}"
         );
         let wrong = answer(helper("exec sleep 300", &[2, 0, 0, 0, 9, 9]))
             .unwrap_err()
             .text;
         assert!(
-            wrong.starts_with("sdm-pmix answers what is no answer: "),
+            wrong.starts_with("sdm-pmix sent an invalid answer: "),
             "{wrong}"
         );
     }

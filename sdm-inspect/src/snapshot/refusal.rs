@@ -11,31 +11,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
     /// The process does not exist any more.
-    #[error("it has ended")]
+    #[error("the process has ended")]
     Ended,
     /// A debugger traces the process.
-    #[error("process {tracer} traces it")]
+    #[error("the process is traced by process {tracer}")]
     Traced {
         /// The debugger's pid.
         tracer: i32,
     },
     /// The kernel does not permit tracing it.
-    #[error("the kernel does not let it be traced: {why}")]
+    #[error("the kernel does not allow the process to be traced: {why}")]
     NotAllowed {
         /// The rule that forbids it, if known.
         why: String,
     },
     /// The process did not stop in time.
-    #[error("it did not stop in time")]
+    #[error("the process did not stop in time")]
     Stuck,
     /// The process executed another program during the inspection.
-    #[error("it has just begun another program")]
+    #[error("the process has just called exec")]
     Executed,
     /// The process has too many threads.
-    #[error("it has too many threads")]
+    #[error("the process has too many threads")]
     TooManyThreads,
     /// The process has another architecture.
-    #[error("it is of another architecture")]
+    #[error("the process is of another architecture")]
     Architecture,
     /// Another error of the system.
     #[error("{text}")]
@@ -86,8 +86,10 @@ impl Refusal {
         let is_own = ids.iter().all(|id| *id == own);
         let scope = proc::of_machine("sys/kernel/yama/ptrace_scope").unwrap_or_default();
         let why = match scope.trim() {
-            _ if !is_own => "it is another user's".to_owned(),
-            "" | "0" => "it keeps others out, or is in another namespace of users".to_owned(),
+            _ if !is_own => "it belongs to another user".to_owned(),
+            "" | "0" => {
+                "it is protected from tracing, or runs in another user namespace".to_owned()
+            }
             scope => format!("kernel.yama.ptrace_scope is {scope}"),
         };
         Self::NotAllowed { why }

@@ -87,9 +87,9 @@ pub struct Unheld {
 enum Step {
     #[error("gdb has ended")]
     Ended,
-    #[error("it does not come to MPIR_Breakpoint")]
+    #[error("the launcher did not reach MPIR_Breakpoint")]
     Breakpoint,
-    #[error("tell gdb: {0}")]
+    #[error("send a command to gdb: {0}")]
     Tell(io::Error),
 }
 
@@ -222,7 +222,7 @@ impl Gdb {
             if Instant::now() >= deadline {
                 let _ = self.child.kill();
                 self.child.wait()?;
-                let text = "gdb did not let go of the starter in time, and was killed";
+                let text = "gdb did not detach from the launcher in time and was killed";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             let left = deadline.saturating_duration_since(Instant::now());

@@ -159,7 +159,11 @@ fn silent_agent_is_pinged_and_then_fails() {
 fn invalid_agent_message_is_an_error_or_a_warning() {
     let mut story = Story::started();
     story.controller.receive(story.now, b"this is no message");
-    assert!(story.reason().starts_with("its agent talks nonsense: "));
+    assert!(
+        story
+            .reason()
+            .starts_with("its agent sent an invalid message: ")
+    );
     let mut story = Story::started();
     story
         .controller

@@ -102,7 +102,7 @@ impl Debugger {
         } else if self.is_question() {
             self.say("n".to_owned());
         } else if self.board.running.is_empty() {
-            "nobody runs; q ends the session".clone_into(&mut self.hint);
+            "no rank is running; q ends the session".clone_into(&mut self.hint);
         } else {
             self.say("interrupt".to_owned());
         }
@@ -168,7 +168,7 @@ impl Debugger {
                 self.style.palette = self.style.palette.next();
                 self.hint = match self.style.color {
                     true => format!("colours: {}", self.style.palette.word()),
-                    false => "NO_COLOR is set: there are no colours".to_owned(),
+                    false => "NO_COLOR is set: colours are off".to_owned(),
                 };
             }
             KeyCode::Char('a') => self.select(self.board.all.clone()),
@@ -197,7 +197,7 @@ impl Debugger {
         let word = action.line.trim_end_matches(" &");
         if self.asked.is_none() {
             self.hint_at_line(format!(
-                "{word}: follows the line before; Ctrl-C breaks both off"
+                "{word}: runs after the current command; Ctrl-C cancels both"
             ));
             self.held = Some(action.key);
             return;
@@ -205,8 +205,8 @@ impl Debugger {
         if action.stands && !self.stands() {
             let running = !self.board.running.is_disjoint(&self.board.focus);
             self.hint = match running {
-                true => format!("{word}: nobody of the focus stands; p stops them"),
-                false => format!("{word}: nobody of the focus is alive; r starts anew"),
+                true => format!("{word}: no rank in focus is stopped; p stops them"),
+                false => format!("{word}: no rank in focus is alive; r starts the job again"),
             };
             return;
         }
@@ -237,7 +237,7 @@ impl Debugger {
     fn is_free(&mut self, word: &str) -> bool {
         if self.asked.is_none() {
             self.hint_at_line(format!(
-                "{word}: the line before is carried out still; Ctrl-C breaks it off"
+                "{word}: the previous command is still running; Ctrl-C cancels it"
             ));
         }
         self.asked.is_some()
@@ -259,7 +259,7 @@ impl Debugger {
             return self.ask(Deed::Interrupt);
         }
         match self.board.running.is_empty() {
-            true => "interrupt: nobody runs".clone_into(&mut self.hint),
+            true => "interrupt: no rank is running".clone_into(&mut self.hint),
             false => self.say("interrupt".to_owned()),
         }
     }
@@ -271,7 +271,7 @@ impl Debugger {
         let at = self.source.at;
         let path = self.board.sight.source.as_ref().map(|it| it.path.clone());
         let Some(path) = path.filter(|_| at > 0) else {
-            "break: there is no source to set one at; `:` and `break FUNCTION` does"
+            "break: no source line is shown; use `:` and `break FUNCTION`"
                 .clone_into(&mut self.hint);
             return;
         };
@@ -293,7 +293,7 @@ impl Debugger {
                 let line = format!("advance {file}:{at} &");
                 self.say(line);
             }
-            None => "advance: there is no source here".clone_into(&mut self.hint),
+            None => "advance: no source line is shown".clone_into(&mut self.hint),
         }
     }
 
@@ -331,7 +331,7 @@ impl Debugger {
                 self.hint = format!("copied: {}", sdm_text::printable(text.as_bytes()));
                 self.ask(Deed::Copy(text));
             }
-            None => "there is nothing to copy here".clone_into(&mut self.hint),
+            None => "nothing to copy here".clone_into(&mut self.hint),
         }
     }
 
@@ -415,7 +415,7 @@ impl Debugger {
     fn footer(&self) -> &'static str {
         match self.panel {
             Panel::Prompt if self.asked.is_none() => {
-                "^C stops what runs  ^Z gives the prompt back  Esc panels"
+                "^C stops what runs  ^Z returns to the prompt  Esc panels"
             }
             Panel::Prompt if self.is_question() => "type the answer, Enter  ^C no",
             Panel::Prompt => "Enter says it  Tab completes  Esc keys  ^X A prompt alone",

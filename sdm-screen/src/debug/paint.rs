@@ -143,9 +143,9 @@ impl Debugger {
         let Some(source) = &sight.source else {
             let why = match sight.missing.is_empty() {
                 true if self.board.running.is_empty() => {
-                    "nobody of the focus stands at a line of source"
+                    "no rank in focus is stopped at a source line"
                 }
-                true => "they run; p stops them",
+                true => "all ranks are running; press p to stop",
                 false => &sight.missing,
             };
             return self.style.text(
@@ -327,13 +327,9 @@ impl Debugger {
 
     fn draw_output(&self, frame: &mut Frame<'_>, area: Rect) {
         if self.printed.is_empty() {
-            return self.style.text(
-                frame,
-                area,
-                0,
-                "nothing was printed",
-                self.style.tone(Tone::Off),
-            );
+            return self
+                .style
+                .text(frame, area, 0, "no output yet", self.style.tone(Tone::Off));
         }
         let shown = self.printed.len() - self.output_below.min(self.printed.len());
         let hidden = shown.saturating_sub(usize::from(area.height));

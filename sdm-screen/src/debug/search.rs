@@ -20,19 +20,18 @@ impl Debugger {
             return;
         }
         let Some((lines, at)) = self.searched() else {
-            "there is nothing to look through here: `:` and `focus 17` selects a rank"
-                .clone_into(&mut self.hint);
+            "nothing to search here: `:` and `focus 17` selects a rank".clone_into(&mut self.hint);
             return;
         };
         let count = lines.len();
         let has = |at: &usize| lines[*at].to_lowercase().contains(&wanted);
         let found = (1..=count).map(|by| (at + by) % count).find(has);
         let Some(to) = found else {
-            self.hint = format!("`{}` is not here", printable(wanted.as_bytes()));
+            self.hint = format!("`{}` was not found", printable(wanted.as_bytes()));
             return;
         };
         if to <= at {
-            "from the beginning again".clone_into(&mut self.hint);
+            "search continued from the top".clone_into(&mut self.hint);
         }
         let by = i32::try_from(to).unwrap_or(i32::MAX) - i32::try_from(at).unwrap_or(0);
         self.step(0, by);

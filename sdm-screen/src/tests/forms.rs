@@ -18,7 +18,12 @@ fn form_and_profile_submit_a_job() {
     // A missing field is reported, and gets the focus.
     keys(&mut top, "n\t\n");
     assert_eq!(top.poll_request(), None);
-    assert!(top.hint.contains("program: is needed"), "{}", top.hint);
+    assert!(
+        top.hint
+            .contains("program: a program or a profile is required"),
+        "{}",
+        top.hint
+    );
     keys(&mut top, "./app\t\t\t8\n");
     assert_eq!(
         top.poll_request(),

@@ -150,11 +150,11 @@ impl Top {
             KeyCode::Char('c') if has_ended => self.hint = format!("{name} has ended already"),
             KeyCode::Char('c') => self.over = Over::Confirm(words("cancel")),
             KeyCode::Char('h') if !is_pending => {
-                self.hint = format!("{name} is {state}: a job is held while it is PENDING");
+                self.hint = format!("{name} is {state}: only a PENDING job can be held");
             }
             KeyCode::Char('h') => self.over = Over::Confirm(words("hold")),
             KeyCode::Char('r') if !is_pending => {
-                self.hint = format!("{name} is {state}: a job is released while it is PENDING");
+                self.hint = format!("{name} is {state}: only a PENDING job can be released");
             }
             KeyCode::Char('r') => self.over = Over::Confirm(words("release")),
             KeyCode::Char('l') => self.show(words("logs")),
@@ -238,7 +238,7 @@ impl Top {
                 self.hint = format!("copied: {text}");
                 self.ask(Request::Copy(text));
             }
-            None => "there is nothing to copy here".clone_into(&mut self.hint),
+            None => "nothing to copy here".clone_into(&mut self.hint),
         }
     }
 
@@ -246,7 +246,7 @@ impl Top {
         self.style.palette = self.style.palette.next();
         self.hint = match self.style.color {
             true => format!("colours: {}", self.style.palette.word()),
-            false => "NO_COLOR is set: there are no colours".to_owned(),
+            false => "NO_COLOR is set: colours are off".to_owned(),
         };
     }
 
@@ -289,7 +289,7 @@ impl Top {
                     // Other commands may need the terminal.
                     _ => self.show(words),
                 },
-                None => "a quotation mark without its other one".clone_into(&mut self.hint),
+                None => "unclosed quotation mark".clone_into(&mut self.hint),
             },
         }
     }

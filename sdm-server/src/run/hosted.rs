@@ -101,7 +101,7 @@ impl Server {
                     return self.go_on_without(&format!("sdm-pmix: {how}"));
                 }
                 let text = format!(
-                    "the PMIx server of these programs (sdm-pmix) is gone: {how}; what they do in MPI may fail or wait for ever"
+                    "the PMIx server of these programs (sdm-pmix) has ended: {how}; their MPI calls may fail or wait forever"
                 );
                 let tasks = self.own_tasks();
                 self.tell(&tasks, &Event::Notice { text });
@@ -146,7 +146,7 @@ impl Server {
             }
             Heard::Log { bytes, .. } => {
                 let said = String::from_utf8_lossy(&bytes);
-                let text = format!("a PMIx tool says: {}", said.trim_end());
+                let text = format!("message of a PMIx tool: {}", said.trim_end());
                 self.tell(&self.own_tasks(), &Event::Notice { text });
             }
         }
@@ -222,11 +222,11 @@ impl Server {
         };
         if setting_up.pmix.needed {
             let failure = Failure::new(FailureCode::System, format!("no PMIx server: {why}"));
-            let hint = "--pmix off starts programs without one: each MPI program is alone then";
+            let hint = "--pmix off starts programs without a PMIx server: each MPI process is then a job of its own";
             self.stopped = Some(failure.with_hint(hint));
         } else {
             self.set_up(setting_up.settings, Variables::default());
-            let text = format!("no PMIx server: {why}; each MPI program is alone");
+            let text = format!("no PMIx server: {why}; each MPI process is a job of its own");
             let tasks = self.own_tasks();
             self.tell(&tasks, &Event::Notice { text });
         }

@@ -127,7 +127,7 @@ impl Server {
     /// because they would exit while they are being ended. gdb (13.1) sometimes misses an exit during a
     /// signal.
     fn end_unmet(&mut self, failure: &ExchangeFailure) {
-        let text = format!("MPI cannot go on, so these processes are ended: {failure}");
+        let text = format!("MPI cannot continue, so these processes are ended: {failure}");
         let tasks = self.own_tasks();
         self.tell(&tasks, &Event::Notice { text });
         self.end_job(&IdSet::new());

@@ -119,7 +119,7 @@ impl Server {
             Some(by) if own.contains(by) => IdSet::single(by),
             _ => own,
         };
-        let text = format!("{who} wants programs that cannot be started: {failure}");
+        let text = format!("{who} requested programs that cannot be started: {failure}");
         self.tell(&told, &Event::Notice { text });
     }
 

@@ -59,7 +59,7 @@ pub(super) fn breakpoint(
 ) -> Result<UserCommand, CommandError> {
     if rest.is_empty() {
         return Err(rest.error(format!(
-            "{command}: expected a place: FILE:LINE, FUNCTION or *ADDRESS"
+            "{command}: expected a location: FILE:LINE, FUNCTION or *ADDRESS"
         )));
     }
     let (location, condition) = place_and_condition(rest, command)?;
@@ -89,7 +89,7 @@ pub(super) fn place_and_condition<'a>(
     let (place, condition) = split_condition(rest.take_rest());
     if place.is_empty() {
         return Err(CommandError::new(format!(
-            "{command}: expected a place before `if`"
+            "{command}: expected a location before `if`"
         )));
     }
     if condition.is_some_and(str::is_empty) {
@@ -104,7 +104,7 @@ pub(super) fn place_and_condition<'a>(
 pub(super) fn number(rest: &mut Cursor<'_>, command: &str) -> Result<u32, CommandError> {
     let here = *rest;
     match rest.word() {
-        "" => Err(here.error(format!("{command}: expected a breakpoint's number"))),
+        "" => Err(here.error(format!("{command}: expected a breakpoint number"))),
         "$bpnum" => Ok(0),
         word => {
             let number = word.parse().ok().filter(|number| *number > 0);
@@ -187,7 +187,7 @@ pub(super) fn positive(here: &Cursor<'_>, command: &str, word: &str) -> Result<u
     let count = word.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| {
         here.error(format!(
-            "{command}: expected how often, 1 or more, not `{word}`"
+            "{command}: expected a count of 1 or more, not `{word}`"
         ))
     })
 }
@@ -208,7 +208,7 @@ pub(super) fn program_arguments(text: &str, begin: usize) -> Result<Vec<String>,
     let meant = outside_quotes(text).find(|(_, c)| "<>|;&`$*?".contains(*c));
     if let Some((at, c)) = meant {
         let message = format!(
-            "`{c}` means nothing here: no shell reads the arguments; in quotes it is passed on"
+            "`{c}` has no meaning here: no shell reads the arguments; quote it to pass it on"
         );
         return Err(CommandError::at(begin + at, message));
     }

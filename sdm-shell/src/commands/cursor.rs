@@ -73,10 +73,7 @@ impl<'a> Cursor<'a> {
         if self.is_empty() {
             return Ok(());
         }
-        Err(self.error(format!(
-            "{command}: nothing more expected here: `{}`",
-            self.rest()
-        )))
+        Err(self.error(format!("{command}: unexpected argument: `{}`", self.rest())))
     }
 
     fn skip_blanks(&mut self) {

@@ -30,11 +30,13 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
         [one] => Ok(one),
         [] if word.starts_with('@') => Err(CommandError::at(
             at,
-            format!("expected a command: `[{word}] bt` asks a set, `ranks {word}` says how it is"),
+            format!(
+                "expected a command: `[{word}] bt` asks these ranks, `ranks {word}` shows their state"
+            ),
         )),
         [] if GDB_SCREEN.contains(&word) => Err(CommandError::at(
             at,
-            format!("Undefined command: \"{word}\".  \"tui enable\" is the full screen here."),
+            format!("Undefined command: \"{word}\".  \"tui enable\" opens sdm's full screen."),
         )),
         [] => {
             let meant = similar(word).map(|name| format!("  Did you mean \"{name}\"?"));

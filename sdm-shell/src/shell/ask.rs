@@ -67,10 +67,10 @@ impl SessionHandle {
         let mut open = self.edit(|model| model.open.remove(id))?;
         match waited {
             Waited::Reached => {}
-            Waited::TimedOut => open.give_up("the tree gave no answer"),
+            Waited::TimedOut => open.give_up("no answer from the tree of servers"),
             Waited::GivenUp => open.give_up("given up"),
             Waited::Over if self.read(Model::is_cut_off) => {}
-            Waited::Over => open.give_up("the session is over"),
+            Waited::Over => open.give_up("the session has ended"),
         }
         Some(open)
     }

@@ -71,7 +71,7 @@ pub(super) fn needs_no_gdb(command: &UserCommand) -> bool {
 pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
     let (code, reason) = match StacksCode::Interrupted.reason() {
         Some(given_up) if session.interrupted_since(0) => (130, given_up),
-        _ => (124, "nothing could be attached to".to_owned()),
+        _ => (124, "no process could be attached to".to_owned()),
     };
     Ending {
         code,
@@ -97,8 +97,11 @@ pub(super) async fn attach_more(
     set: &SetExpr,
 ) -> Verdict {
     let Some(spec) = session.read(|model| model.job.attachable.clone()) else {
-        let text = "attach: this session has started its programs".to_owned();
-        return session.complain(text, "`sdm attach TARGET` debugs what runs already");
+        let text = "attach: not in a session that has started its programs".to_owned();
+        return session.complain(
+            text,
+            "`sdm attach TARGET` debugs processes that already run",
+        );
     };
     let elsewhere = elsewhere(session);
     let mut all = session.all();
@@ -112,7 +115,10 @@ pub(super) async fn attach_more(
     }
     if wanted.is_empty() {
         return session.complain(
-            format!("attach: all in `{}` are attached to", set.text()),
+            format!(
+                "attach: all processes in `{}` are attached already",
+                set.text()
+            ),
             "",
         );
     }
@@ -150,7 +156,7 @@ pub(super) async fn attach_unannounced(
     to: &IdSet,
 ) -> (Verdict, IdSet) {
     if let Some(lack) = memory_estimate::lack_of_room_to_attach(session, &spec, to).await {
-        let verdict = session.complain(lack, "`--force` attaches to them all the same");
+        let verdict = session.complain(lack, "`--force` attaches to them anyway");
         return (verdict, IdSet::new());
     }
     let (verdict, open) = session
@@ -180,7 +186,7 @@ pub(super) fn elsewhere(session: &SessionHandle) -> IdSet {
 async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet) -> Verdict {
     let label = sdm_idset::set_text(&wanted.intersection(&elsewhere(session)), 60);
     session.say(&format!(
-            "{label}: no server of this session is there; all are let go, and attached to again with servers there"
+            "{label}: this session has no server on their hosts; sdm detaches from all processes and attaches again with servers there"
         ));
     wanted.union_with(&session.read(|model| model.tasks.live()));
     let points = session.read(|model| model.breaks.start_points());

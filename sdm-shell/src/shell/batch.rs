@@ -116,7 +116,7 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> Why {
         }
         let pressed = session.take_break();
         if session.read(|model| model.requests.warned) {
-            return Why::TimedOut("the time is nearly over, as SIGUSR1 says".to_owned());
+            return Why::TimedOut("SIGUSR1 was received: the time limit is near".to_owned());
         }
         if pressed == Some(Break::Interrupt) {
             return Why::GivenUp;
@@ -161,16 +161,13 @@ fn too_long(
 ) -> Option<String> {
     let past = |since: Instant, span: Option<Duration>| span.filter(|span| now >= since + *span);
     if let Some(limit) = past(began, batch.time_limit) {
-        return Some(format!("the time is over: {} s", limit.as_secs()));
+        return Some(format!("the time limit was reached: {} s", limit.as_secs()));
     }
     let quiet = past(
         session.read(|model| model.news.activity),
         batch.hang_timeout,
     )?;
-    Some(format!(
-        "nothing was printed and nothing stopped for {} s",
-        quiet.as_secs()
-    ))
+    Some(format!("no output and no stop for {} s", quiet.as_secs()))
 }
 
 /// The exit code of a crash, and the text that names its tasks.
@@ -209,7 +206,7 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
     if !without_gdb.is_empty() {
         // The program's own end is unknown: it was killed together with its gdb.
         let who = set_text(&without_gdb, 60);
-        return (LOST, Some(format!("their gdb was killed or failed: {who}")));
+        return (LOST, Some(format!("gdb was killed or failed: {who}")));
     }
     if let Some((rank, status)) = session.read(|model| model.job.aborted) {
         // As a shell has it from a launcher: the lowest byte.
@@ -253,7 +250,7 @@ fn tell_mpi_errors(session: &SessionHandle) {
     }
     if all.len() > MPI_ERRORS_SHOWN_MAX {
         session.say(&format!(
-            "  and {} more, which are in the report",
+            "  and {} more; the report lists them",
             all.len() - MPI_ERRORS_SHOWN_MAX
         ));
     }

@@ -104,7 +104,7 @@ pub(super) async fn set_condition(
     .await;
     if condition.is_none() && verdict == Verdict::Done {
         let number = number_meant(session, number);
-        session.say(&format!("breakpoint {number} now unconditional"));
+        session.say(&format!("breakpoint {number} is now unconditional"));
     }
     verdict
 }
@@ -127,8 +127,8 @@ pub(super) async fn set_ignore(
         let number = number_meant(session, number);
         let crossings = match count {
             0 => "stops at the next crossing".to_owned(),
-            1 => "passed by at the next crossing".to_owned(),
-            count => format!("passed by at the next {count} crossings"),
+            1 => "ignored at the next crossing".to_owned(),
+            count => format!("ignored at the next {count} crossings"),
         };
         session.say(&format!("breakpoint {number}: {crossings}, on each task"));
     }

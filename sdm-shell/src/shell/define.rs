@@ -13,7 +13,10 @@ pub(super) fn define(session: &SessionHandle, name: &str) -> Verdict {
         !defined.contains_key(name) && defined.len() == DEFINED_MAX
     });
     if is_full {
-        return session.complain(format!("define: {DEFINED_MAX} commands are defined"), "");
+        return session.complain(
+            format!("define: {DEFINED_MAX} commands are defined, no more are allowed"),
+            "",
+        );
     }
     collect_for(session, Purpose::Command(name.to_owned()));
     Verdict::Done
@@ -65,7 +68,10 @@ pub(super) async fn execute_defined(
     let called = commands::called(line)?;
     let lines = session.read(|model| model.dialogue.defined.get(called.word).cloned())?;
     if depth == SOURCE_DEPTH_MAX {
-        let text = format!("{}: commands name commands too deep", called.word);
+        let text = format!(
+            "{}: user-defined commands are nested too deeply",
+            called.word
+        );
         return Some(session.complain(text, ""));
     }
     let to = match &called.to {
@@ -76,7 +82,7 @@ pub(super) async fn execute_defined(
         },
     };
     if to.is_empty() {
-        session.say("nobody is meant");
+        session.say("the set is empty");
         return Some(Verdict::Done);
     }
     let before = session.edit(|model| std::mem::replace(&mut model.sets.focus, to.clone()));

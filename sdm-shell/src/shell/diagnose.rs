@@ -167,7 +167,7 @@ impl Subject<'_> {
     /// The tasks of which gdb could read more, and the reason. None if there are none.
     fn wanting(&self, (found, observed): &(Diagnosis, Observed)) -> Option<(IdSet, &'static str)> {
         if !found.doubtful.is_disjoint(&self.free) {
-            let why = "others may change memory that is theirs, too";
+            let why = "other running tasks share their memory";
             return Some((self.free.clone(), why));
         }
         let waits = &observed.samples.last()?.waits;
@@ -177,7 +177,10 @@ impl Subject<'_> {
         });
         let unread = IdSet::union_all(unread.map(|(tasks, _)| tasks)).intersection(&self.free);
         let is_wanted = found.step != Step::NoHangSeen && !unread.is_empty();
-        is_wanted.then_some((unread, "not all arguments of its call can be read without"))
+        is_wanted.then_some((
+            unread,
+            "not all arguments of the call can be read without gdb",
+        ))
     }
 
     async fn attach(&mut self, session: &SessionHandle, to: &IdSet) {
@@ -244,7 +247,7 @@ fn is_unread(argument: &CallArgument) -> bool {
 fn say_by_gdb(session: &SessionHandle, tasks: &IdSet, why: &str) {
     session.show(&Item::Happened {
         tasks: tasks.clone(),
-        what: Happening::Notice(format!("by gdb, which takes longer: {why}")),
+        what: Happening::Notice(format!("sampling by gdb, which takes longer: {why}")),
     });
 }
 
@@ -399,7 +402,7 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
         join(
             &mut observed.gone,
             &lost,
-            "lost: their server is gone".to_owned(),
+            "lost: their server has ended".to_owned(),
         );
     }
     let crashed = session.read(|model| model.tasks.about_to_crash());
@@ -413,7 +416,7 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
             join(
                 &mut observed.gone,
                 &row.tasks,
-                format!("at their end: {what}"),
+                format!("about to end: {what}"),
             );
             if stop.reason.is_crash() {
                 join(&mut observed.aborting, &row.tasks, what);
@@ -432,7 +435,7 @@ fn note_ended(session: &SessionHandle, looked: &IdSet, observed: &mut Observed) 
         .difference(&free(session));
     let stood = stood.difference(&gone);
     if !stood.is_empty() {
-        let what = "stopped while they were looked at, not let run".to_owned();
+        let what = "stopped during the diagnosis, not resumed".to_owned();
         join(&mut observed.stood, &stood, what);
     }
 }
@@ -466,7 +469,7 @@ fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed)
     let stood = standing.difference(&free).difference(&gone);
     let stood = stood.difference(&halted);
     if !stood.is_empty() {
-        let what = "left where they were stopped, not let run".to_owned();
+        let what = "stopped before the diagnosis, not resumed".to_owned();
         join(&mut observed.stood, &stood, what);
     }
     let still_running = session.running().intersection(to);

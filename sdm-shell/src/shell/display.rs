@@ -20,7 +20,10 @@ pub(super) async fn display(
         return show_some(session, said.line, &said.to, None).await;
     };
     if session.read(|model| model.displays.is_full()) {
-        return session.complain(format!("display: {DISPLAYS_MAX} are displayed already"), "");
+        return session.complain(
+            format!("display: {DISPLAYS_MAX} expressions are displayed, no more are allowed"),
+            "",
+        );
     }
     let number = session.edit(|model| model.displays.add(display));
     let verdict = show_some(session, said.line, &said.to, Some(number)).await;
@@ -39,7 +42,7 @@ pub(super) fn undisplay(session: &SessionHandle, numbers: &[u32]) -> Verdict {
     let mut verdict = Verdict::Done;
     for number in numbers {
         if !session.edit(|model| model.displays.remove(*number)) {
-            verdict = session.complain(format!("there is no display {number}"), "");
+            verdict = session.complain(format!("no display has the number {number}"), "");
         }
     }
     verdict

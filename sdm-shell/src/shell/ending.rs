@@ -37,15 +37,13 @@ impl Ending {
             return;
         };
         match (closed, unsure.is_empty()) {
-            (true, true) => reason.push_str("; every process was left as it was"),
+            (true, true) => reason.push_str("; every process was left in its previous state"),
             (false, true) => {
-                reason.push_str("; it is not known that every process was left as it was");
+                reason.push_str("; some processes may not be in their previous state");
             }
             (_, false) => {
                 let who = set_text(unsure, SET_BYTES_MAX);
-                reason.push_str(&format!(
-                    "; it is not known that {who} were left as they were"
-                ));
+                reason.push_str(&format!("; {who} may not be in their previous state"));
             }
         }
     }
@@ -160,16 +158,16 @@ mod tests {
         let detach = EndPolicy::Detach;
         assert_eq!(
             told(given_up, detach, true, ""),
-            "interrupted; every process was left as it was"
+            "interrupted; every process was left in its previous state"
         );
         assert_eq!(
             told(given_up, detach, false, ""),
-            "interrupted; it is not known that every process was left as it was"
+            "interrupted; some processes may not be in their previous state"
         );
         for closed in [true, false] {
             assert_eq!(
                 told(given_up, detach, closed, "1,4-5"),
-                "interrupted; it is not known that 1,4-5 were left as they were"
+                "interrupted; 1,4-5 may not be in their previous state"
             );
         }
         assert_eq!(told(124, detach, true, ""), "interrupted");

@@ -32,12 +32,15 @@ pub(super) async fn export(
         Err(verdict) => return verdict,
     };
     let Some(first) = arrays.values().next() else {
-        return session.complain(format!("export: no number of `{expression}`"), "");
+        return session.complain(format!("export: `{expression}` has no numeric value"), "");
     };
     let shape = first.shape.clone();
     if arrays.values().any(|array| array.shape != shape) {
-        let text = format!("export: `{expression}` has not the same length everywhere");
-        return session.complain(text, "a slice has: export NAME[0:63] FILE");
+        let text = format!("export: `{expression}` differs in length between ranks");
+        return session.complain(
+            text,
+            "export a slice of equal length: export NAME[0:63] FILE",
+        );
     }
     let exported = Exported {
         ranks: arrays.keys().map(|task| task.0).collect(),
@@ -78,7 +81,7 @@ pub(super) async fn plot(session: &SessionHandle, said: &Said<'_>, expression: &
         Err(verdict) => return verdict,
     };
     if arrays.is_empty() {
-        return session.complain(format!("plot: no number of `{expression}`"), "");
+        return session.complain(format!("plot: `{expression}` has no numeric value"), "");
     }
     let over_ranks = arrays.values().all(|array| array.shape.is_empty());
     let lines = match over_ranks {
@@ -162,8 +165,10 @@ async fn numbers_of(
                 let size = usize::try_from(tasks.len()).unwrap_or(usize::MAX);
                 numbers = numbers.saturating_add(array.elements.len().saturating_mul(size));
                 if numbers > NUMBERS_MAX {
-                    let text = format!("more than {NUMBERS_MAX} numbers of all ranks together");
-                    return Err(session.complain(text, "[0-63] in front asks fewer of them"));
+                    let text = format!("more than {NUMBERS_MAX} numbers over all ranks");
+                    return Err(
+                        session.complain(text, "[0-63] before the command asks fewer ranks")
+                    );
                 }
                 for task in &tasks {
                     found.entry(task).or_default().push(array.clone());

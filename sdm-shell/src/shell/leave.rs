@@ -35,7 +35,7 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
     let left = session.read(|model| model.left_running());
     if !left.is_empty() {
         let who = set_text(&left, 60);
-        let text = format!("{who} run on; sdm stays until they have ended, ^C kills them");
+        let text = format!("{who} keep running; sdm waits until they have ended, ^C kills them");
         session.show(&Item::Notice(text));
         let waited = session
             .wait_for(&Goal::Gone(left.clone()), "detached", None)

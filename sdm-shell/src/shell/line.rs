@@ -68,7 +68,7 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
         session.edit(|model| model.dialogue.repeated = parsed.repeats.then(again));
     }
     if let Some(set) = parsed.to.as_ref().filter(|_| to.is_empty()) {
-        session.say(&format!("nobody is in `{}`", set.text()));
+        session.say(&format!("no task is in `{}`", set.text()));
         return Verdict::Done;
     }
     let said = Said {

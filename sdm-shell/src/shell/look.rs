@@ -124,7 +124,7 @@ impl Look {
         for (tasks, failure) in std::mem::take(&mut gathered.failed) {
             match failure.code {
                 FailureCode::Unsupported => {
-                    let text = format!("by gdb, which takes longer: {}", failure.text);
+                    let text = format!("sampling by gdb, which takes longer: {}", failure.text);
                     session.show(&Item::Happened {
                         tasks: tasks.clone(),
                         what: Happening::Notice(text),

@@ -128,12 +128,12 @@ fn refusal(loads: &BTreeMap<String, Load>) -> Option<String> {
     let (more, room) = (short.count(), load.room?);
     let others = match more {
         0 => String::new(),
-        1 => " (and 1 host more)".to_owned(),
-        more => format!(" (and {more} hosts more)"),
+        1 => " (and 1 more host)".to_owned(),
+        more => format!(" (and {more} more hosts)"),
     };
     let bound = match room.limit {
         MemoryLimit::Host => "are free",
-        MemoryLimit::Group => "are left to its control group",
+        MemoryLimit::Group => "are available to its control group",
     };
     let (bytes, free) = (amount(load.bytes), amount(room.free_bytes));
     let gdbs = match load.gdbs {
@@ -141,7 +141,7 @@ fn refusal(loads: &BTreeMap<String, Load>) -> Option<String> {
         gdbs => format!("{gdbs} gdbs"),
     };
     Some(format!(
-        "{host}{others}: {gdbs} would need about {bytes} of memory, and {free} {bound}"
+        "{host}{others}: {gdbs} would need about {bytes} of memory, but only {free} {bound}"
     ))
 }
 
@@ -174,14 +174,14 @@ mod tests {
         check(vec![("n1", load(64, 4 << 30, host))], None);
         check(
             vec![("n1", load(1, 30 << 20, host))],
-            Some("n1: one gdb would need about 60 MB of memory, and 30 MB are free"),
+            Some("n1: one gdb would need about 60 MB of memory, but only 30 MB are free"),
         );
         check(
             vec![
                 ("n1", load(64, 2 << 30, host)),
                 ("n2", load(64, 8 << 30, host)),
             ],
-            Some("n1: 64 gdbs would need about 3.7 GB of memory, and 2.0 GB are free"),
+            Some("n1: 64 gdbs would need about 3.7 GB of memory, but only 2.0 GB are free"),
         );
         check(
             vec![
@@ -190,8 +190,7 @@ mod tests {
                 ("n3", load(512, 500 << 20, group)),
             ],
             Some(
-                "n1 (and 2 hosts more): 512 gdbs would need about 30 GB of memory, and 500 MB are left \
-                 to its control group",
+                "n1 (and 2 more hosts): 512 gdbs would need about 30 GB of memory, but only 500 MB are available to its control group",
             ),
         );
     }

@@ -24,7 +24,7 @@ pub(super) fn show_full_screen(session: &SessionHandle, on: bool) -> Verdict {
         return Verdict::Done;
     }
     session.complain(
-        "tui: a screen needs a terminal, a prompt on it, and a TERM that is not `dumb`",
+        "tui: the screen needs a terminal with a prompt, and a TERM other than `dumb`",
         "",
     )
 }

@@ -49,7 +49,7 @@ pub(super) async fn profile_of(
             break;
         }
         let (passed, all) = (passed.as_secs(), sampling.span.as_secs());
-        session.status(Some(&format!("looking: {passed} of {all} s; ^C ends it")));
+        session.status(Some(&format!("sampling: {passed} of {all} s; ^C ends it")));
         let command = Command::Sample(SampleSpec {
             look: LookSpec {
                 pids: spec.pids.clone(),

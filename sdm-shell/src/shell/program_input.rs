@@ -87,8 +87,8 @@ pub(super) async fn send_input(
     };
     if session.read(|model| model.input.own.is_some()) {
         return session.complain(
-            "send: the programs read the standard input of sdm",
-            "with `send` among the lines of -c and -x, or at a prompt (-i), they do not",
+            "send: the programs read the standard input of sdm directly",
+            "`send` works if it is among the commands of -c or -x, or at a prompt (-i)",
         );
     }
     if let Some(fed) = feed(session, &bytes, eof) {
@@ -106,7 +106,7 @@ pub(super) async fn send_input(
         let text = sdm_idset::set_text(&unfed, 60);
         return session.complain(
             format!("send: {text} read an empty standard input"),
-            "start with `--stdin SET` to choose who is fed; it is rank 0 unless said otherwise",
+            "`--stdin SET` chooses the ranks that read standard input; the default is rank 0",
         );
     }
     let mut verdict = Verdict::Done;

@@ -54,15 +54,15 @@ pub(super) async fn about_the_job(
 /// `run [ARGS]`, `start [ARGS]`.
 async fn rerun(session: &SessionHandle, again: Rerun) -> Verdict {
     if session.read(|model| model.options.controlled) {
-        let text = "a job that its own launcher holds is started once";
-        return session.complain(text, "`sdm run` without --control starts anew");
+        let text = "a job started by --control cannot be started again";
+        return session.complain(text, "`sdm run` without --control can start it again");
     }
     if session.read(|model| model.options.attached) {
-        let text = "these processes were not started here, so they cannot be started anew";
+        let text = "attached processes cannot be started again";
         return session.complain(text, "`sdm run` starts a job under the debugger");
     }
     if !session.read(|model| model.job.can_rerun) {
-        return session.complain("this session cannot start its job anew", "");
+        return session.complain("this session cannot start its job again", "");
     }
     if session.read(|model| model.is_untouched()) && again.arguments.is_none() {
         return run_fresh(session, &again).await;
@@ -79,7 +79,7 @@ async fn rerun(session: &SessionHandle, again: Rerun) -> Verdict {
 /// The first `run` of a job that waits at `main`.
 async fn run_fresh(session: &SessionHandle, again: &Rerun) -> Verdict {
     if again.to_main {
-        session.say("all are at main");
+        session.say("all tasks are at main");
         return Verdict::Done;
     }
     let said = Said {
@@ -96,7 +96,7 @@ pub(super) async fn answer_rerun(session: &SessionHandle, again: Rerun, answer: 
     if is_yes(answer) {
         return start_anew(session, again).await;
     }
-    session.say("not started anew");
+    session.say("not started again");
     Verdict::Done
 }
 
@@ -119,9 +119,9 @@ async fn start_anew(session: &SessionHandle, again: Rerun) -> Verdict {
     match opened {
         Err(why) => {
             let said = format!("{}: {why}", again.line);
-            return session.complain(said, "there is no job now; `run` tries again");
+            return session.complain(said, "the session has no job now; `run` tries again");
         }
-        Ok(Some(left)) => session.say(&format!("the job before: {left}")),
+        Ok(Some(left)) => session.say(&format!("the previous job: {left}")),
         Ok(None) => {}
     }
     let programs = session.read(|model| model.programs_again(again.to_main));
@@ -130,7 +130,7 @@ async fn start_anew(session: &SessionHandle, again: Rerun) -> Verdict {
     if let Some(lack) = memory_estimate::lack_of_room(session, &programs).await {
         return session.complain(
             lack,
-            "`run` tries again; `sdm run --force` starts them all the same",
+            "`run` tries again; `sdm run --force` starts them anyway",
         );
     }
     let ids = start::send_starts(session, programs);
@@ -161,13 +161,13 @@ fn say_start(session: &SessionHandle, programs: &[(IdSet, StartSpec)]) {
         shown.truncate(SAID_MAX);
         shown.push("...".to_owned());
     }
-    session.say(&format!("starting anew: {}", shown.join(" : ")));
+    session.say(&format!("starting again: {}", shown.join(" : ")));
 }
 
 /// `show args`.
 fn show_arguments(session: &SessionHandle, to: &IdSet) -> Verdict {
     if session.read(|model| model.options.attached) {
-        return session.complain("these processes were not started here", "");
+        return session.complain("sdm did not start these processes", "");
     }
     let values = session.read(|model| model.job.arguments(to));
     session.show_quietly(&Item::Values {
@@ -213,7 +213,7 @@ pub(super) fn refuse_jobless(session: &SessionHandle, command: &C) -> Option<Ver
             | C::Source(_)
     );
     (session.read(|model| model.job.stage) == Stage::Over && needs)
-        .then(|| session.complain("there is no job", "`run` starts it anew"))
+        .then(|| session.complain("the session has no job", "`run` starts it again"))
 }
 
 pub(super) fn answer_quit(session: &SessionHandle, answer: &str) -> Verdict {

@@ -136,7 +136,7 @@ pub(super) fn more(session: &SessionHandle) -> Verdict {
             session.show(&Item::Whole(Box::new(item)));
             Verdict::Done
         }
-        None => session.complain("more: there is no answer yet", ""),
+        None => session.complain("more: no answer to show yet", ""),
     }
 }
 
@@ -228,7 +228,7 @@ pub(super) fn end_of_input(session: &SessionHandle) {
         Some(Question::Quit) => {
             session.edit(|model| model.end(Over::Quit(EndPolicy::KillStarted)));
         }
-        Some(Question::Rerun(_)) => session.say("not started anew"),
+        Some(Question::Rerun(_)) => session.say("not started again"),
         Some(Question::Delete(_)) => session.say("not deleted"),
         Some(Question::Pending(_)) => {}
         None => {

@@ -26,7 +26,7 @@ pub(super) async fn dump(session: &SessionHandle, said: &Said<'_>, file: &str) -
     if said.to.len() > CORES_MAX {
         return session.complain(
             format!("gcore: {} core files at once", said.to.len()),
-            "say whose: [3] gcore FILE; at most 256 at a time",
+            "name the ranks: [3] gcore FILE; at most 256 at a time",
         );
     }
     let mut asked = Vec::new();

@@ -76,7 +76,7 @@ pub(super) async fn carry_out_line(
 /// `source FILE`.
 pub(super) async fn source(session: &SessionHandle, file: &str, depth: u32) -> Verdict {
     if depth == SOURCE_DEPTH_MAX {
-        return session.complain(format!("{file}: files name files too deep"), "");
+        return session.complain(format!("{file}: sourced files are nested too deeply"), "");
     }
     let text = session.machine(|machine| machine.read_text(file.as_ref()));
     let text = match text {

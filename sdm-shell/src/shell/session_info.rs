@@ -15,7 +15,7 @@ pub(super) async fn show_topic(session: &SessionHandle, topic: Topic) -> Verdict
     }
     let members = session.members();
     if members.is_empty() {
-        return session.complain("this session has no servers that are known here", "");
+        return session.complain("the servers of this session are unknown", "");
     }
     let item = match topic {
         Topic::Nodes => Item::Nodes(nodes(session, &members)),

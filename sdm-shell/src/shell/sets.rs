@@ -57,13 +57,15 @@ async fn where_it_holds(session: &SessionHandle, expression: &str) -> Result<IdS
     let standing = session.standing();
     if standing.is_empty() {
         return Err(CommandError::new(format!(
-            "@if:({expression}): no task stands that could be asked"
+            "@if:({expression}): no stopped task can evaluate it"
         )));
     }
     let running = session.running();
     if !running.is_empty() {
         let who = set_text(&running, 60);
-        session.say(&format!("@if:({expression}): running, not asked: {who}"));
+        session.say(&format!(
+            "@if:({expression}): not evaluated on running tasks {who}"
+        ));
     }
     let command = Command::Evaluate {
         expression: expression.to_owned(),
@@ -111,7 +113,7 @@ pub(super) async fn set_focus(
         Err(error) => return session.refuse(said.line, &error),
     };
     if focus.is_empty() {
-        return session.complain(format!("focus: nobody is in `{}`", set.text()), "");
+        return session.complain(format!("focus: no task is in `{}`", set.text()), "");
     }
     let to = focus.clone();
     session.edit(|model| model.sets.previous = std::mem::replace(&mut model.sets.focus, focus));
@@ -140,7 +142,10 @@ pub(super) async fn define_set(
         named.len() == NAMED_MAX && !named.contains_key(&name)
     });
     if is_full {
-        return session.complain(format!("defset: {NAMED_MAX} sets have a name already"), "");
+        return session.complain(
+            format!("defset: {NAMED_MAX} sets are defined, no more are allowed"),
+            "",
+        );
     }
     if tasks.is_empty() {
         session.say(&format!("@{name} is nobody"));
@@ -153,7 +158,7 @@ pub(super) async fn define_set(
 pub(super) fn forget_set(session: &SessionHandle, name: &str) -> Verdict {
     match session.edit(|model| model.sets.named.remove(name)) {
         Some(_) => Verdict::Done,
-        None => session.complain(format!("no set is called `@{name}`"), ""),
+        None => session.complain(format!("no set has the name `@{name}`"), ""),
     }
 }
 
@@ -195,7 +200,7 @@ pub(super) async fn show_sets(session: &SessionHandle) -> Verdict {
         rows.push(SetRow {
             name: String::new(),
             tasks: session.read(|model| model.sets.held.clone()),
-            what: "held: no command lets them run".to_owned(),
+            what: "frozen: no command resumes them".to_owned(),
         });
     }
     session.show(&Item::Sets(rows));
@@ -221,7 +226,7 @@ pub(super) async fn hold(
     let running = session.running().intersection(&to);
     if on && !running.is_empty() {
         let who = set_text(&running, 60);
-        session.say(&format!("frozen from their next stop on: {who}"));
+        session.say(&format!("frozen from their next stop: {who}"));
     }
     Verdict::Done
 }
@@ -233,6 +238,8 @@ pub(super) fn not_held(session: &SessionHandle, said: &Said<'_>) -> IdSet {
         return said.to.clone();
     }
     let who = set_text(&held, 60);
-    session.say(&format!("frozen, not let run: {who} (`thaw` ends it)"));
+    session.say(&format!(
+        "frozen, not resumed: {who} (`thaw` releases them)"
+    ));
     said.to.difference(&held)
 }

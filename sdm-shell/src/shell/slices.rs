@@ -31,7 +31,7 @@ pub(super) enum SliceError {
     #[error("slice `{0}`: expected numbers, as in [0:63]")]
     NoNumber(String),
     /// The last index is before the first.
-    #[error("slice `{0}`: its last element stands before its first")]
+    #[error("slice `{0}`: its last element is before its first")]
     Backwards(String),
     /// The slice has too many elements.
     #[error("slice `{slice}`: more than {max} elements")]

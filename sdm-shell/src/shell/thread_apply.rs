@@ -62,7 +62,7 @@ pub(super) async fn thread_apply(
         }
     }
     if more > 0 {
-        session.say(&format!("{more} more threads: name them"));
+        session.say(&format!("{more} more threads were not asked: name them"));
     }
     verdict
 }

@@ -311,7 +311,7 @@ async fn complain_of_array(
             None => format!("{expression}[FIRST:LAST]"),
         },
     };
-    let hint = format!("`stats {slice}` is over its elements and ranks");
+    let hint = format!("`stats {slice}` computes over elements and ranks");
     session.complain(format!("stats: `{expression}` is an array"), &hint)
 }
 

@@ -86,7 +86,7 @@ async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch)
         // How a process ended is known only where gdb traced it.
         let told = left.difference(look.ended());
         if told.is_empty() {
-            let what = Happening::Notice("it has ended".to_owned());
+            let what = Happening::Notice("the process has ended".to_owned());
             session.show(&Item::Happened { tasks: left, what });
         } else {
             let rows = session.read(|model| model.tasks.rank_rows(&told, &model.job.unattached));
@@ -122,7 +122,7 @@ async fn let_pass(session: &SessionHandle, watch: &Watch, period: Duration) -> b
             return false;
         }
         let line = format!(
-            "watching: {} looks, unchanged for {} s; ^C ends it",
+            "watching: {} samples, unchanged for {} s; ^C ends it",
             watch.looks,
             (now - watch.changed).as_secs()
         );

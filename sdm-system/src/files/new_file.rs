@@ -133,7 +133,7 @@ pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
         let folder = fs::metadata(folder.unwrap_or(Path::new(".")))?;
         if !is_own(&found) || !is_own(&folder) || others_may_write(&folder) {
-            let what = "is a link, and others may write to its folder: name the file itself";
+            let what = "is a symbolic link in a folder that other users may write to: name the file itself";
             return Err(io::Error::other(what));
         }
         (known, found) = look(path, OFlag::empty())?;

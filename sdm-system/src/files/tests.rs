@@ -156,7 +156,7 @@ fn opened_file_is_not_reached_by_a_foreign_link() {
     fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
     for path in [&link, &second, &file] {
         let error = write(path, Writing::Anew, b"theirs").unwrap_err();
-        assert!(error.to_string().contains("is a link"), "{error}");
+        assert!(error.to_string().contains("is a symbolic link"), "{error}");
     }
     assert_eq!(fs::read(&file).unwrap(), b"new");
     assert!(write(&folder.fifo("fifo"), Writing::Behind, b"").is_err());
@@ -173,7 +173,7 @@ fn private_folder_is_created_and_checked() {
     let link = folder.0.join("link");
     std::os::unix::fs::symlink(&own, &link).unwrap();
     let refused = |path: &Path| private_folder(path).unwrap_err().to_string();
-    assert!(refused(&link).contains("is no folder"));
+    assert!(refused(&link).contains("is not a folder"));
     fs::set_permissions(&own, Permissions::from_mode(0o750)).unwrap();
     assert!(refused(&own).contains("chmod 700"));
     fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();

@@ -24,14 +24,14 @@ impl Refusals {
         self.said = Some(now);
         Some(match std::mem::take(&mut self.unsaid) {
             0 => why.to_string(),
-            more => format!("{why} (and {more} more since one was last told of)"),
+            more => format!("{why} (and {more} more since the last report)"),
         })
     }
 
     /// The last line, about refusals not logged yet.
     pub fn rest(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.unsaid);
-        (rest > 0).then(|| format!("clients let go that were not told of: {rest}"))
+        (rest > 0).then(|| format!("clients disconnected without a report: {rest}"))
     }
 }
 
@@ -51,13 +51,13 @@ mod tests {
         for n in 0..1000 {
             assert_eq!(at(1, &n.to_string()), None);
         }
-        let expect = "b (and 1000 more since one was last told of)";
+        let expect = "b (and 1000 more since the last report)";
         assert_eq!(at(60, "b").as_deref(), Some(expect));
         assert_eq!(at(120, "c").as_deref(), Some("c"));
         assert_eq!(at(121, "c"), None);
         assert_eq!(
             refusals.rest().as_deref(),
-            Some("clients let go that were not told of: 1")
+            Some("clients disconnected without a report: 1")
         );
         assert_eq!(refusals.rest(), None);
     }

@@ -26,14 +26,14 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     }
     answers(page, gathered, own, &mut lines);
     if !gathered.others.is_empty() {
-        let text = "too many distinct answers to keep apart; ask fewer of them";
+        let text = "too many distinct answers; ask fewer ranks";
         lines.push(page.said(&gathered.others, text, false));
     }
     failures(page, &gathered.failed, &mut lines);
     let missing = gathered.missing.len().min(shown_max(page));
     for (tasks, why) in &gathered.missing[..missing] {
         let why = if why.is_empty() {
-            "no reason known"
+            "reason unknown"
         } else {
             why
         };
@@ -123,7 +123,10 @@ fn block(page: &Page<'_>, tasks: &IdSet, reply: &Reply, lines: &mut Vec<String>)
         Reply::Breakpoint(at) => {
             let places = event::places(&at.places);
             let text = if at.pending {
-                format!("breakpoint {} waits for its place to be loaded", at.number)
+                format!(
+                    "breakpoint {} is pending until its location is loaded",
+                    at.number
+                )
             } else if at.places.is_empty() {
                 format!("{} is set", at.number)
             } else {
@@ -229,7 +232,7 @@ fn frames(
             1 => (1, "frame"),
             count => (count, "frames"),
         };
-        let text = format!("({count} {frames} of runtimes left out; `bt --full` shows them)");
+        let text = format!("({count} {frames} of runtimes not shown; `bt --full` shows them)");
         lines.push(page.style.faint(&text));
     }
 }

@@ -49,7 +49,7 @@ fn rows<T>(list: &[T], row: impl Fn(&T) -> String) -> String {
 fn breakpoint(view: &BreakpointView) -> String {
     let mut text = format!("{} {} {}", view.place.number, view.kind, view.what);
     if view.place.pending {
-        text.push_str(", waits for its place to be loaded");
+        text.push_str(", pending until its location is loaded");
     } else if !view.place.places.is_empty() {
         text.push(' ');
         text.push_str(&event::places(&view.place.places));

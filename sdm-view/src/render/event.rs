@@ -43,17 +43,17 @@ pub(crate) fn sentence(what: &Happening) -> Sentence {
                 signal => format!("terminated by signal {}", printable(signal.as_bytes())),
             }
         }
-        Happening::Detached => "detached, running on".to_owned(),
+        Happening::Detached => "detached, still running".to_owned(),
         Happening::SignalPassed(name) => format!("received signal {name}, passed on"),
         Happening::GdbDied(text) => {
             bad = true;
-            format!("gdb is gone: {}", printable(text.as_bytes()))
+            format!("gdb has ended: {}", printable(text.as_bytes()))
         }
         Happening::BreakpointPlaced(at) => {
             format!("breakpoint {} {}", at.number, places(&at.places))
         }
-        Happening::Progress(Phase::Gdb) => "gdb is up".to_owned(),
-        Happening::Progress(Phase::Symbols) => "symbols are read".to_owned(),
+        Happening::Progress(Phase::Gdb) => "gdb is ready".to_owned(),
+        Happening::Progress(Phase::Symbols) => "symbols were read".to_owned(),
         Happening::Progress(Phase::Running) => "running to main".to_owned(),
         Happening::Notice(text) => printable(text.as_bytes()),
         Happening::Printed { number, text } => {
@@ -90,7 +90,7 @@ pub fn stopped(stop: &Stop) -> String {
 /// The places of a breakpoint: `at a.c:3`, `in main`, or the number of places.
 pub(super) fn places(places: &[(String, String, u32)]) -> String {
     match places {
-        [] => "has no place yet".to_owned(),
+        [] => "has no location yet".to_owned(),
         [(function, file, 0)] => format!("in {function} {file}").trim_end().to_owned(),
         [(_, file, line)] => format!("at {file}:{line}"),
         many => format!("at {} places", many.len()),
@@ -100,7 +100,7 @@ pub(super) fn places(places: &[(String, String, u32)]) -> String {
 fn reason(reason: &StopReason) -> Option<String> {
     Some(match reason {
         StopReason::AtMain => "at".to_owned(),
-        StopReason::AtEntry => "at the entry point (no main that gdb can see)".to_owned(),
+        StopReason::AtEntry => "at the entry point (gdb finds no main)".to_owned(),
         StopReason::Breakpoint { number } => format!("stopped at breakpoint {number}"),
         StopReason::StepEnd => return None,
         StopReason::FunctionFinished { .. } => "finished".to_owned(),
@@ -116,11 +116,11 @@ fn reason(reason: &StopReason) -> Option<String> {
         StopReason::Watchpoint(hit) => watched(hit),
         StopReason::WatchpointScope { number, expression } => {
             let expression = printable(expression.as_bytes());
-            format!("watchpoint {number} ({expression}) is gone, its frame has returned")
+            format!("watchpoint {number} ({expression}) was removed, its frame has returned")
         }
         StopReason::Catch { number, hit } => format!("caught {} ({number})", caught(hit)),
         StopReason::LocationReached => return None,
-        StopReason::NoHistory => "no more history of the run".to_owned(),
+        StopReason::NoHistory => "no more reverse-execution history".to_owned(),
         StopReason::Core { .. } if !reason.is_crash() => "core file".to_owned(),
         StopReason::Core { signal, meaning } => {
             let text = format!("core file, ended by {signal}, {meaning}");
@@ -177,7 +177,7 @@ fn exited(code: i32, before_finalize: bool) -> String {
     match (code, before_finalize) {
         (0, false) => "exited normally".to_owned(),
         (code, false) => format!("exited with code {code}"),
-        (code, true) => format!("left before MPI_Finalize, with exit code {code}"),
+        (code, true) => format!("exited before MPI_Finalize with code {code}"),
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn values(page: &Page<'_>, expression: &str, values: &[(IdSet, String
     }
     let mut lines = vec![match values.len() {
         count if count as u64 == whole => {
-            format!("{name}: {count} distinct values, a different one on each of {who}")
+            format!("{name}: {count} distinct values, all different on {who}")
         }
         count => format!("{name}: {count} distinct values on {who}"),
     }];
@@ -187,7 +187,7 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     let who = page.label(&found.reference);
     if found.others.is_empty() {
         let cut = if found.cut {
-            ", as far as it is printed"
+            ", in the printed part"
         } else {
             ""
         };
@@ -226,8 +226,7 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     }
     if found.cut {
         lines.push(
-            "  (not printed whole: `gdb set print elements 0` and \
-             `gdb set max-value-size unlimited` show more)"
+            "  (truncated: `gdb set print elements 0` and `gdb set max-value-size unlimited` show more)"
                 .to_owned(),
         );
     }

@@ -31,7 +31,7 @@ pub(crate) fn stack_frame(frame: &StackFrame) -> String {
 pub fn value(value: &Value) -> String {
     match value.cut {
         None => value.text.clone(),
-        Some((0, _)) => format!("{}... (not known behind this)", value.text),
+        Some((0, _)) => format!("{}... (unknown from here)", value.text),
         Some((bytes, hash)) => format!("{}... ({bytes} bytes, {hash:016x})", value.text),
     }
 }

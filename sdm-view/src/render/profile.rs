@@ -46,7 +46,7 @@ pub(super) fn lines(page: &Page<'_>, profile: &Profile) -> Vec<String> {
     if !profile.others.is_empty() {
         let who = page.label(&profile.others);
         say(&format!(
-            "{who}: seen {} times more in further stacks; ask fewer of them",
+            "{who}: {} more samples in further stacks; ask fewer ranks",
             profile.others_times
         ));
     }
@@ -65,13 +65,13 @@ pub(super) fn lines(page: &Page<'_>, profile: &Profile) -> Vec<String> {
     lines
 }
 
-/// The heading: `looked at 98 times each in 10.0 s`.
+/// The heading: `98 samples of each in 10.0 s`.
 fn head(profile: &Profile) -> String {
     let each = profile.looks / profile.tasks.len().max(1);
     let seconds = profile.elapsed.as_secs_f64();
     match profile.tasks.len() {
-        1 => format!("looked at {each} times in {seconds:.1} s"),
-        _ => format!("looked at {each} times each in {seconds:.1} s"),
+        1 => format!("{each} samples in {seconds:.1} s"),
+        _ => format!("{each} samples of each in {seconds:.1} s"),
     }
 }
 
@@ -106,7 +106,7 @@ fn price(profile: &Profile) -> String {
     let elapsed = u64::try_from(profile.elapsed.as_micros()).unwrap_or(u64::MAX);
     let most = ms(profile.stood_most_us) * 100.0 / ms(elapsed.max(1));
     format!(
-        "a look held a task for {each:.2} ms (longest {:.1} ms), none for more than {most:.2} % of its time; SDM took {:.2} s of processor time",
+        "a sample stopped a task for {each:.2} ms (longest {:.1} ms), no task for more than {most:.2} % of its time; SDM used {:.2} s of processor time",
         ms(profile.longest_us),
         ms(profile.processor_us) / 1000.0
     )
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(
             lines(&page, &four()).join("\n"),
             "\
-ranks 0-3 (4): looked at 20 times each in 2.0 s
+ranks 0-3 (4): 20 samples of each in 2.0 s
 100.0 % ranks 0-3 (4): main () at solver.c:80-82
 ├─ 50.0 % ranks 0-1 (2): exchange () at solver.c:44
 │     MPI_Recv () at solver.c:44
@@ -179,7 +179,7 @@ Progress:
   ranks 0-1 (2): always in the same place, MPI_Recv () at solver.c:44, called by exchange
   rank 2: 3 places; 70.0 % of the time in relax () at solver.c
   rank 3: always in the same place, relax () at solver.c:15
-a look held a task for 0.20 ms (longest 0.9 ms), none for more than 0.20 % of its time; SDM took 0.24 s of processor time"
+a sample stopped a task for 0.20 ms (longest 0.9 ms), no task for more than 0.20 % of its time; SDM used 0.24 s of processor time"
         );
     }
 

@@ -30,7 +30,7 @@ pub(super) fn lines(page: &Page<'_>, table: &QueueTable) -> Vec<String> {
         lines.push(page.said(&table.quiet, text, false));
     }
     if !table.without_unexpected.is_empty() {
-        let text = "the MPI library's debug library does not tell of messages that have come and that nobody has received";
+        let text = "the MPI library's debug library does not report unexpected messages (arrived, not received)";
         lines.push(page.said(&table.without_unexpected, text, false));
     }
     lines

@@ -63,7 +63,7 @@ fn lines_with(
         let count = tree.others_threads;
         say(
             &tree.others,
-            &format!("{count} threads in further stacks; ask fewer of them"),
+            &format!("{count} threads in further stacks; ask fewer ranks"),
         );
     }
     if tree.helpers > 0 {
@@ -75,7 +75,7 @@ fn lines_with(
         let count = tree.helpers;
         say(
             tasks,
-            &format!("{count} helper {threads} of a runtime left out"),
+            &format!("{count} helper {threads} of a runtime not shown"),
         );
     }
     lines
@@ -326,7 +326,7 @@ ranks 0-3 (4): main () at halo.c:80
             "
 ranks 0-1 (2): main () at halo.c:80
 ranks 0-1 (2), 6 threads: worker () at halo.c:7
-ranks 0-1 (2): 4 helper threads of a runtime left out",
+ranks 0-1 (2): 4 helper threads of a runtime not shown",
         );
     }
 }

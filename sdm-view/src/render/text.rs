@@ -152,7 +152,7 @@ impl<S: Screen> View for TextView<S> {
             names: &self.names,
             style: self.screen.style(),
         };
-        let text = format!("in {} more places; `ranks` shows them", folded.len());
+        let text = format!("in {} more places; `ranks` shows all", folded.len());
         let line = page.said(&tasks, &text, false);
         self.screen.write(&format!("{line}\n"));
     }
@@ -254,7 +254,7 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
         Item::Profile(found) => profile::lines(&page, found),
         Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],
         Item::Silent { tasks, why } => {
-            vec![page.said(tasks, &format!("not heard for a while: {why}"), true)]
+            vec![page.said(tasks, &format!("not answering: {why}"), true)]
         }
         Item::Reachable { tasks } => vec![page.said(tasks, "heard again", false)],
         Item::LauncherLine(line) => vec![format!(
@@ -348,7 +348,7 @@ fn launcher_ended(
 ) -> Vec<String> {
     let mut text = format!("the launcher ended: {}", printable(status.as_bytes()));
     if !lost.is_empty() {
-        text.push_str(&format!("; lost with it: {}", page.label(lost)));
+        text.push_str(&format!("; tasks lost with it: {}", page.label(lost)));
     }
     let mut lines = vec![page.style.bad(&page.style.wrap(&text, 4))];
     let words = last_words.iter();
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn status_line_keeps_its_key_hints() {
-        let hint = "^C stops them, ^Z gives the prompt back";
+        let hint = "^C stops them, ^Z returns to the prompt";
         let run = |what: &str, ranks: &str| {
             format!("{what}: 0/4 stopped, running: {ranks} (3 s); {hint}")
         };
@@ -450,7 +450,7 @@ expected `]` after the set
                 lost: IdSet::all_below(8),
             },
             "
-the launcher ended: exited with code 1; lost with it: ranks 0-7 (8)
+the launcher ended: exited with code 1; tasks lost with it: ranks 0-7 (8)
   | mpirun noticed something
 ",
         );

@@ -116,7 +116,7 @@ pub(super) fn tree(page: &Page<'_>, rows: &[TreeRow]) -> Vec<String> {
             (None, _) => page.label(&row.reach),
             (_, true) => page.label(&row.tasks),
             (_, false) => format!(
-                "{}, {} with those below",
+                "{}, {} including servers below",
                 page.label(&row.tasks),
                 row.reach.len()
             ),

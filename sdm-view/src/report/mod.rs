@@ -170,7 +170,7 @@ impl Report {
     #[must_use]
     pub fn outcome(&self) -> String {
         match &self.end {
-            None => "not ended yet when this was written".to_owned(),
+            None => "still running when this report was written".to_owned(),
             Some(End {
                 code: 0,
                 reason: None,

@@ -127,7 +127,7 @@ impl OutputLog {
         let mut cut = Vec::new();
         if self.dropped_lines > 0 {
             cut.push(format!(
-                "output: {} lines ({} bytes) from its middle",
+                "output: {} lines ({} bytes) of the middle part",
                 self.dropped_lines, self.dropped_bytes
             ));
         }

@@ -151,7 +151,7 @@ impl Recorder {
                 }
             }
             Item::Silent { tasks, why } => {
-                let text = format!("not heard for a while: {why}");
+                let text = format!("not answering: {why}");
                 self.timeline.push(moment(at, tasks, &text, true));
             }
             Item::Reachable { tasks } => {
@@ -285,15 +285,13 @@ impl Recorder {
         let mut cut = self.output.cut();
         if self.timeline.left_out > 0 {
             cut.push(format!(
-                "timeline: {} moments from its middle",
+                "timeline: {} events of the middle part",
                 self.timeline.left_out
             ));
         }
         if self.commands_left_out > 0 {
             let count = self.commands_left_out;
-            cut.push(format!(
-                "commands: the last {count} lines of what they said"
-            ));
+            cut.push(format!("commands: the last {count} lines of their output"));
         }
         if self.mpi_errors_left_out > 0 {
             let count = self.mpi_errors_left_out;

@@ -290,7 +290,10 @@ fn json_report_has_version_and_all_fields() {
 #[test]
 fn running_session_is_reported_as_not_ended() {
     let report = spread(4, 2);
-    assert_eq!(report.outcome(), "not ended yet when this was written");
+    assert_eq!(
+        report.outcome(),
+        "still running when this report was written"
+    );
     assert!(html(&report).contains("class=\"open\""));
     let none = Report::of_no_session(Vec::new(), 124, "no mpirun on PATH".to_owned());
     assert!(text(&none).starts_with("sdm report: no mpirun on PATH\n"));

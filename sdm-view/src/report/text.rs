@@ -40,7 +40,7 @@ pub fn text(report: &Report) -> String {
     let (shown, rest) = report.cut.split_at(report.cut.len().min(CUT_MAX));
     lines.extend(shown.iter().map(|text| format!("left out: {text}")));
     if !rest.is_empty() {
-        lines.push(format!("left out: and {} more", rest.len()));
+        lines.push(format!("omitted: and {} more", rest.len()));
     }
     let mut text = String::new();
     for line in lines {
@@ -137,7 +137,7 @@ fn stacks(report: &Report, lines: &mut Vec<String>) {
         rows: STACKS_MAX,
     };
     let tree = stack_lines(merged, &report.names, &style);
-    lines.push("where everybody was:".to_owned());
+    lines.push("where the ranks were:".to_owned());
     lines.extend(tree.iter().map(|line| format!("  {line}")));
 }
 

@@ -30,7 +30,7 @@ pub(super) fn variables(
     };
     if args.control != ControlBy::Plain || args.gdb_use.memcheck {
         let text =
-            "--check: not with --control or --memcheck: the program is started by others then";
+            "--check: not with --control or --memcheck: sdm does not start the program itself then";
         return Err((2, text.to_owned()));
     }
     let library = match &args.check.check_library {
@@ -60,7 +60,8 @@ fn given_library(path: &Path) -> Result<PathBuf, Refused> {
     if name.starts_with("sdm-check") && name.ends_with(".so") {
         return Ok(whole);
     }
-    let text = "stacks would not tell it from the program: it is to be called sdm-check*.so";
+    let text =
+        "the library must be named sdm-check*.so, so that stacks distinguish it from the program";
     Err(refused(std::io::Error::other(text)))
 }
 
@@ -68,7 +69,7 @@ fn made_library(program: &OsString, linked: &Linked, launcher: &str) -> Result<P
     let name = printable_name(program);
     if linked.is_in_itself() {
         let text = format!(
-            "--check: {name} has MPI in itself, and loads no library: link it with MPI's shared library"
+            "--check: {name} is linked statically with MPI: link it with MPI's shared library"
         );
         return Err((124, text));
     }
@@ -79,7 +80,7 @@ fn made_library(program: &OsString, linked: &Linked, launcher: &str) -> Result<P
         Some(Mpi::Mpich) => Family::Mpich,
         None => {
             let text = format!(
-                "--check: whose MPI {name} calls is not known: it is linked with none, and {launcher} is of none; --launcher mpirun or mpiexec says it"
+                "--check: the MPI of {name} is unknown: neither the program nor {launcher} belongs to one; use --launcher mpirun or mpiexec"
             );
             return Err((124, text));
         }

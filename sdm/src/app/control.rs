@@ -47,7 +47,8 @@ impl Controlled {
         control: Control,
     ) -> Result<Self, Refused> {
         if !args.gdb_use.wrapper_words().is_empty() {
-            let text = "--wrapper, --memcheck: with --control gdb starts no program";
+            let text =
+                "--wrapper, --memcheck: not with --control: gdb does not start the program then";
             return Err((2, text.to_owned()));
         }
         let launcher = sdm_launch::find(&session.launcher);

@@ -88,7 +88,9 @@ fn debug<O: Opener>(
     let count = cores.spec.cores.len();
     let room = OPEN_MAX * args.hosts.len().max(1);
     if count > room {
-        let why = format!("{count} core files at once: at most {room}; name fewer, or more hosts");
+        let why = format!(
+            "{count} core files given, but at most {room} can be opened at once: name fewer, or more hosts"
+        );
         return Err((2, why));
     }
     let has_script = !commands.is_empty();
@@ -211,7 +213,7 @@ fn strangers(program: &Path, processes: &[CoreProcess], args: &CoreArgs) -> Vec<
         let mine = mine.as_ref().filter(|mine| **mine != theirs)?;
         let core = printable_name(core);
         Some(format!(
-            "{core} was left by `{theirs}`, which is perhaps not `{mine}`"
+            "{core} was written by `{theirs}`, which may not be `{mine}`"
         ))
     });
     said.take(8).collect()

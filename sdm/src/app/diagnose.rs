@@ -40,7 +40,7 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
     let mut observed = observed(&attachment.pids_here());
     observed.outside = attachment.known.difference(&attachment.ended);
     if !attachment.ended.is_empty() {
-        let what = "ended: its process is not there any more".to_owned();
+        let what = "ended: the process no longer exists".to_owned();
         join(&mut observed.gone, &attachment.ended, what);
     }
     let (mut shell, spec, _) = open_to_look(&args.target, attachment, opener)?;
@@ -104,11 +104,11 @@ fn observed(pids: &[(u32, i32)]) -> Observed {
         let (list, what) = match state.0 {
             'T' => (
                 &mut observed.halted,
-                "stopped by a signal before anybody looked (state T)".to_owned(),
+                "stopped by a signal before the diagnosis began (state T)".to_owned(),
             ),
             'Z' => (
                 &mut observed.gone,
-                "ended; nobody has asked for the exit code (zombie)".to_owned(),
+                "ended, not reaped by its parent (zombie)".to_owned(),
             ),
             'D' => (&mut observed.states, in_kernel(&process.wait_channel())),
             _ => continue,
@@ -123,5 +123,5 @@ fn in_kernel(wait_channel: &str) -> String {
         "" => String::new(),
         wchan => format!(", in {wchan}"),
     };
-    format!("in the kernel, not to be interrupted (state D{place})")
+    format!("in the kernel, uninterruptible (state D{place})")
 }

@@ -34,16 +34,16 @@ pub enum AppError {
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// Signals cannot be handled.
-    #[error("listen to signals: {0}")]
+    #[error("set up signal handling: {0}")]
     Signals(io::Error),
     /// No process, or not all requested ones, can be attached to: a sentence for each obstacle.
     #[error("{}", .0.join("; "))]
     LeftOut(Vec<String>),
     /// Ranks are given for processes without ranks.
-    #[error("--ranks: no runtime has given ranks to {0}")]
+    #[error("--ranks: {0} has no MPI ranks")]
     Unranked(String),
     /// Some of the given ranks do not exist.
-    #[error("--ranks {asked}: there are the ranks {all} ({of})")]
+    #[error("--ranks {asked}: only ranks {all} exist ({of})")]
     NoSuchRanks {
         /// The requested ranks.
         asked: String,
@@ -72,16 +72,16 @@ pub enum AppError {
         source: ObservationsError,
     },
     /// There is no kept session.
-    #[error("no session is kept here; `--keep` keeps one")]
+    #[error("no kept session on this host; `--keep` starts one")]
     NoneKept,
     /// Several sessions are kept, with these names, and none was given.
-    #[error("say which session: {}", .0.join(", "))]
+    #[error("several sessions are kept; name one: {}", .0.join(", "))]
     WhichKept(Vec<String>),
     /// The session has ended during a measurement, with the reason.
     #[error("{0}")]
     Ended(String),
     /// Tasks gave no answer or a wrong one during a measurement.
-    #[error("{command}: not answered as it should be by tasks {tasks}")]
+    #[error("{command}: tasks {tasks} did not answer as expected")]
     Unanswered {
         /// The command.
         command: &'static str,

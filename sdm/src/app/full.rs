@@ -45,7 +45,7 @@ const AGE_STEP: Duration = Duration::from_secs(10);
 /// The name under which settings of the screen are kept.
 const REMEMBERED: &str = "screen-debugger";
 /// Advice for a terminal without full-screen mode.
-const OTHERWISE: &str = "without --tui there is the prompt";
+const OTHERWISE: &str = "without --tui sdm starts at the prompt";
 
 /// The full screen, shown or hidden.
 pub(super) struct Full {

@@ -136,7 +136,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
 
 fn listen(prompts: bool, batch: bool, reading: &Arc<AtomicBool>) -> Result<Signals, Refused> {
     let signals = Signals::listen(prompts, batch, Arc::clone(reading));
-    signals.map_err(|error| (124, format!("listen to signals: {error}")))
+    signals.map_err(|error| (124, format!("set up signal handling: {error}")))
 }
 
 /// Passes the standard input of `sdm` to the programs, unless a script uses `send`.

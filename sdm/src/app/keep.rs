@@ -51,7 +51,7 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
         Ok(sessions) if sessions.iter().any(|s| s.name == name.as_str()) => {
             let name = name.as_str();
             complain(format_args!(
-                "sdm: session '{name}' is there already; `sdm resume {name}` brings it back"
+                "sdm: session '{name}' exists already; `sdm resume {name}` reattaches to it"
             ));
             return 2;
         }
@@ -68,7 +68,7 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
     }
     let name_text = name.as_str();
     complain(format_args!(
-        "[kept as {name_text}: Ctrl-\\ detaches, `sdm resume {name_text}` comes back]"
+        "[kept as {name_text}: Ctrl-\\ detaches, `sdm resume {name_text}` reattaches]"
     ));
     lend(&name)
 }
@@ -112,7 +112,7 @@ pub(super) fn sessions() -> u8 {
         Err(error) => return say(2, &error),
     };
     if sessions.is_empty() {
-        let said = tell("no session is kept here; `--keep` keeps one");
+        let said = tell("no kept session on this host; `--keep` starts one");
         return u8::from(said.is_err());
     }
     let width = sessions.iter().map(|s| s.name.len()).max().unwrap_or(0);
@@ -146,7 +146,7 @@ pub(super) fn detach(session: Option<&str>) -> u8 {
     let told = chosen(session).and_then(|name| {
         sdm_keep::tell_to_detach(&name)?;
         let name = name.as_str();
-        let line = format!("session {name} goes on; `sdm resume {name}` brings it back");
+        let line = format!("session {name} keeps running; `sdm resume {name}` reattaches to it");
         // The request has succeeded, so a failed write is ignored.
         let _ = tell(&line);
         Ok(())
@@ -180,13 +180,13 @@ fn lend(name: &Name) -> u8 {
         Ok(Left::Ended(code)) => u8::try_from(code).unwrap_or(u8::MAX),
         Ok(Left::Detached) => {
             complain(format_args!(
-                "\nsdm: session {name} goes on; `sdm resume {name}` brings it back"
+                "\nsdm: session {name} keeps running; `sdm resume {name}` reattaches to it"
             ));
             0
         }
         Ok(Left::Taken) => {
             complain(format_args!(
-                "\nsdm: session {name} went to another terminal"
+                "\nsdm: session {name} was resumed at another terminal"
             ));
             0
         }
@@ -203,7 +203,7 @@ fn say(code: u8, error: &dyn std::fmt::Display) -> u8 {
 fn say_where_not() {
     if let Some(passed_by) = sdm_system::files::runtime_passed_by() {
         complain(format_args!(
-            "sdm: {passed_by}: sessions are kept elsewhere"
+            "sdm: {passed_by}: sessions are kept in another folder"
         ));
     }
 }

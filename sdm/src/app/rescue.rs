@@ -35,9 +35,9 @@ fn tell(pid: i32, done: &Rescue) -> io::Result<()> {
     let mut text = format!("process {pid}: ");
     let count = done.removed.len();
     match count {
-        0 => text.push_str("no breakpoint is in it"),
-        1 => text.push_str("took out a breakpoint: "),
-        _ => text.push_str(&format!("took out {count} breakpoints: ")),
+        0 => text.push_str("no breakpoint was left in it"),
+        1 => text.push_str("removed a breakpoint: "),
+        _ => text.push_str(&format!("removed {count} breakpoints: ")),
     }
     let places = done.removed.iter().take(NAMED_MAX);
     let places = places.map(|it| format!("{}+{:#x}", printable_name(&it.path), it.offset));
@@ -47,12 +47,12 @@ fn tell(pid: i32, done: &Rescue) -> io::Result<()> {
     }
     text.push_str(&match done.stays {
         Some(Stay::By(signal)) => {
-            format!("; it stays stopped by {signal}, which no debugger sends (`kill -CONT {pid}` ends that)")
+            format!("; it stays stopped by {signal}, which debuggers do not send (`kill -CONT {pid}` continues it)")
         }
         Some(Stay::Unknown(errno)) => format!(
-            "; it stays stopped, since the kernel does not say by which signal: {errno} (`kill -CONT {pid}` ends that)"
+            "; it stays stopped, because the signal that stopped it cannot be read: {errno} (`kill -CONT {pid}` continues it)"
         ),
-        None if done.goes_on => "; it was stopped, and goes on".to_owned(),
+        None if done.goes_on => "; it was stopped and was continued".to_owned(),
         None => "; it runs".to_owned(),
     });
     text.push('\n');

@@ -143,7 +143,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         choice.launcher.clone_into(&mut launcher);
         if choice.launcher != "local" {
             complain(format_args!(
-                "[launcher] {launcher}, since {}; --launcher chooses another",
+                "[launcher] {launcher}, because {}; --launcher selects another",
                 choice.why
             ));
         }
@@ -222,7 +222,7 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
     if needed && !can_be {
         let word = if is_system { "system" } else { "on" };
         let text = format!(
-            "--pmix {word}: only with --launcher local, ssh, srun or loopback; other launchers have servers of their own or none"
+            "--pmix {word}: only with --launcher local, ssh, srun or loopback; other launchers bring their own PMIx server or have none"
         );
         return Err((2, text));
     }

@@ -140,7 +140,7 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
         }
     }
     if verb.is_none() && of.is_empty() && profiles.is_empty() {
-        text.push_str("nothing is set; `sdm settings run` lists what can be for `sdm run`\n");
+        text.push_str("no setting is set; `sdm settings run` lists the settings of `sdm run`\n");
     }
     written(Sink::Output.show(&text))
 }

@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn typeahead_is_shown_after_the_status() {
         let status =
-            "continue: 0/4 stopped, running: 0-3 (3 s); ^C stops them, ^Z gives the prompt back";
-        let hint = "continue: 0/4 stopped (3 s); ^C stops them, ^Z gives the prompt back";
+            "continue: 0/4 stopped, running: 0-3 (3 s); ^C stops them, ^Z returns to the prompt";
+        let hint = "continue: 0/4 stopped (3 s); ^C stops them, ^Z returns to the prompt";
         assert_eq!(beside(status, "", 79), hint);
         assert_eq!(beside(status, "print ra", 79), format!("{hint} > print ra"));
         let typed = "print some_long_expression + other_long_expression + yet_another";

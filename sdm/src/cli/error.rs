@@ -28,7 +28,7 @@ pub enum ValueError {
 
 /// An unknown rank in `--stdin`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--stdin {tasks}: there are only the ranks {all}")]
+#[error("--stdin {tasks}: only ranks {all} exist")]
 pub struct StdinError {
     /// The ranks that the option names.
     pub tasks: String,
@@ -40,7 +40,7 @@ pub struct StdinError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramsError {
     /// The list has too many processes.
-    #[error("{count} processes; there can be {max}")]
+    #[error("{count} processes: the maximum is {max}")]
     TooMany {
         /// Number of processes.
         count: u64,
@@ -48,15 +48,13 @@ pub enum ProgramsError {
         max: u32,
     },
     /// The first program is missing.
-    #[error("no program in front of the first colon")]
+    #[error("expected a program before the first colon")]
     NoFirst,
     /// No number of processes stands behind a colon.
     #[error("`: -n {0}`: expected a number of processes, then a program")]
     NoNumber(String),
     /// Options of the launcher do not end.
-    #[error(
-        "`: -n {count} {option}`: expected `--` between the launcher's options and the program"
-    )]
+    #[error("`: -n {count} {option}`: expected `--` between launcher options and program")]
     NoEnd {
         /// The number of processes.
         count: u32,

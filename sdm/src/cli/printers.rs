@@ -43,11 +43,11 @@ pub(super) fn backend(options: GdbOptions) -> BackendSettings {
 /// A path that every gdb can be told of, wherever it is started.
 fn checked(path: &str) -> Result<String, ValueError> {
     if !path.starts_with('/') && !path.starts_with("~/") {
-        let what = "a path begins with / or ~/: it is looked for on every host";
+        let what = "the path must begin with / or ~/, because every host looks it up";
         return Err(ValueError::Wrong(what));
     }
     if path.contains([':', '$', '*', '?', '[', '\\']) || path.contains(char::is_control) {
-        let what = "gdb knows no list of folders with such a name";
+        let what = "gdb cannot take this name in its list of folders";
         return Err(ValueError::Wrong(what));
     }
     Ok(path.to_owned())

@@ -129,8 +129,8 @@ mod tests {
             ("./a : -n 3", "expected a program"),
             ("./a : -n 3 --host h ./b", "expected `--`"),
             ("./a : -n 3 --host h --", "expected a program"),
-            (": -n 3 ./b", "in front of the first colon"),
-            ("./a : -n 1048576 ./b", "there can be 1048576"),
+            (": -n 3 ./b", "before the first colon"),
+            ("./a : -n 1048576 ./b", "the maximum is 1048576"),
         ] {
             let error = read(line).unwrap_err().to_string();
             assert!(error.contains(part), "{line}: {error}");

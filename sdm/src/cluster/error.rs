@@ -19,16 +19,16 @@ pub(crate) enum ClusterError {
     #[error("no cluster is started; `sdm cluster start {}` starts one", .0.join(" "))]
     NoneStarted(Vec<String>),
     /// There are several clusters, and none was given.
-    #[error("say which cluster, with -M: {}", .0.join(", "))]
+    #[error("several clusters are defined; name one with -M: {}", .0.join(", "))]
     WhichCluster(Vec<String>),
     /// No cluster has such a job.
-    #[error("{}: no such job of {}", printable(.0.as_bytes()), .1.join(", "))]
+    #[error("{}: no such job in {}", printable(.0.as_bytes()), .1.join(", "))]
     NoJob(String, Vec<String>),
     /// Several clusters have such a job.
-    #[error("{} is a job of several clusters; say which: {}", .0, .1.join(", "))]
+    #[error("several clusters have a job {}; name one: {}", .0, .1.join(", "))]
     WhichJob(String, Vec<String>),
     /// There is no element of this name.
-    #[error("{}: neither job, node, queue, machine nor cluster of {}", printable(.0.as_bytes()), .1.join(", "))]
+    #[error("{}: no job, node, queue, machine or cluster of this name in {}", printable(.0.as_bytes()), .1.join(", "))]
     NoElement(String, Vec<String>),
     /// The manager has refused, with its reason.
     #[error("{cluster}: {}", printable(said.as_bytes()))]
@@ -39,7 +39,7 @@ pub(crate) enum ClusterError {
         said: String,
     },
     /// The job's processes are unknown, or none runs.
-    #[error("{}: no process of it runs, as far as its manager tells", printable(.0.as_bytes()))]
+    #[error("{}: its resource manager reports no running process", printable(.0.as_bytes()))]
     NoProcesses(String),
     /// The job is on another host, and only jobs of this host are supported.
     #[error("{}: its processes are on {host}; start `sdm` there", printable(job.as_bytes()))]
@@ -50,7 +50,7 @@ pub(crate) enum ClusterError {
         host: String,
     },
     /// The file of the job's output is unknown.
-    #[error("{0}: its manager does not say where its output is")]
+    #[error("{0}: its resource manager does not report where the output is")]
     NoOutput(String),
     /// A file cannot be read.
     #[error("{}: {source}", printable_name(path))]

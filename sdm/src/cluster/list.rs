@@ -72,7 +72,7 @@ impl Which {
             Self::Queues => "no queues",
             Self::Jobs { all: true } => "no jobs",
             Self::Jobs { all: false } => {
-                "no jobs of yours; --all shows everybody's, and older ones"
+                "you have no jobs; --all shows the jobs of all users, and older ones"
             }
         }
     }

@@ -49,7 +49,7 @@ enum News {
 pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
     let look = &args.look;
-    let mut terminal = Terminal::take("`sdm jobs --watch` writes lines", !look.no_mouse)?;
+    let mut terminal = Terminal::take("use `sdm jobs --watch` for line output", !look.no_mouse)?;
     let mut top = Top::new(look.style(!no_color), times::now());
     top.bind(look.bindings());
     top.recall(&look.recalled(&remembered::read(REMEMBERED)));
@@ -346,7 +346,7 @@ fn output(definition: &Definition, answer: &Answer, job: &str, far: &mut Option<
         ..Output::default()
     };
     let Some(path) = job.and_then(|it| it.get(id::OUTPUT_PATH)) else {
-        return error("the manager does not say where it is");
+        return error("the resource manager does not report where it is");
     };
     let text = match &definition.host {
         None => end_of(path).map_err(|source| ClusterError::File {

@@ -88,7 +88,7 @@ fn say_trouble(answers: &[Answer]) {
         let why = it.reason.as_deref().unwrap_or("no reason is known");
         let since = times::moment(it.since);
         complain(format_args!(
-            "sdm: {}: ERROR since {since}: {why}; `sdm cluster start {}` asks anew",
+            "sdm: {}: ERROR since {since}: {why}; `sdm cluster start {}` reconnects",
             it.name, it.name
         ));
     }
@@ -103,7 +103,7 @@ fn say_stale(answers: &[Answer]) {
         let state = element::state(it.state);
         let since = times::moment(it.since);
         complain(format_args!(
-            "sdm: {}: as it was at {since} ({state}: {why}); `sdm cluster start {}` asks anew",
+            "sdm: {}: state of {since} ({state}: {why}); `sdm cluster start {}` reconnects",
             it.name, it.name
         ));
     }

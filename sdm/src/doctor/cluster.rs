@@ -24,7 +24,7 @@ pub(super) fn look(name: &str) -> Section {
         Ok(definition) => definition,
         Err(error) => {
             let remedy =
-                "`sdm cluster list` shows those that are defined, `sdm cluster add` defines one";
+                "`sdm cluster list` shows the defined clusters, `sdm cluster add` defines one";
             return Section::new(place, vec![Finding::bad(check, error.to_string(), remedy)]);
         }
     };
@@ -33,7 +33,7 @@ pub(super) fn look(name: &str) -> Section {
     let what = format!("{}{host}", definition.rm_type);
     let start = format!("`sdm cluster start {name}` starts it");
     if !sdm_rm::is_running(name) {
-        let finding = Finding::unknown(check, format!("{what}: it is not started"), start);
+        let finding = Finding::unknown(check, format!("{what}: not started"), start);
         return Section::new(place, vec![finding]);
     }
     let finding = match sdm_rm::ask(name, &Question::State, ANSWER_WAIT) {
@@ -48,13 +48,13 @@ pub(super) fn look(name: &str) -> Section {
             match answer.manager.state {
                 ManagerState::Started => Finding::good(check, format!("{what} answers{reason}")),
                 ManagerState::Starting => {
-                    let text = format!("{what} has not told yet what it has{reason}");
+                    let text = format!("{what} has not reported its elements yet{reason}");
                     Finding::unknown(check, text, "ask again in a moment")
                 }
                 _ => Finding::bad(
                     check,
                     format!("{what} does not answer{reason}"),
-                    format!("mend what it says, then {start}; --host tries the way there"),
+                    format!("fix the reported cause, then {start}; --host checks the connection"),
                 ),
             }
         }
@@ -93,8 +93,8 @@ pub(super) fn look_at_job(args: &DoctorArgs, located: Located) -> (Vec<Section>,
         }
         Ok(LocatedPlace::There(word)) => {
             let host = definition.host.as_deref().unwrap_or_default();
-            let text = format!("it is found; `sdm attach` runs on {host} for it");
-            let remedy = format!("`sdm doctor {word}` on {host} looks at its processes");
+            let text = format!("the job was found; `sdm attach` runs on {host} for it");
+            let remedy = format!("run `sdm doctor {word}` on {host} to check its processes");
             let finding = Finding::unknown(Check::Target, text, remedy);
             sections.push(Section::new(place, vec![finding]));
             sections.push(host::look(&as_reached(args, definition), host));

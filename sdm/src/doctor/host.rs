@@ -35,8 +35,8 @@ pub(super) fn look(args: &DoctorArgs, name: &str) -> Section {
         Some(server) => asked(args, name, &server),
         None => vec![Finding::bad(
             Check::Server,
-            "there is no sdm-server here whose path a host could have, too",
-            "install it beside sdm, or say where it is there: --server-path",
+            "no sdm-server found on this host, so its path on other hosts is unknown",
+            "install it in the folder of sdm, or give its path on the hosts by --server-path",
         )],
     };
     Section::new(format!("host {name}"), findings)
@@ -78,7 +78,7 @@ fn asked(args: &DoctorArgs, name: &str, server: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     match answer.version {
         Some((version, wire)) => {
-            findings.push(Finding::good(Check::Ssh, "the host is reached"));
+            findings.push(Finding::good(Check::Ssh, "the host is reachable"));
             findings.push(of_version(&version, wire));
         }
         None => {
@@ -164,23 +164,21 @@ fn last_words(child: &mut Child) -> Vec<String> {
 fn of_version(version: &str, wire: u8) -> Finding {
     let check = Check::Server;
     let own = env!("CARGO_PKG_VERSION");
-    let text = format!("sdm-server {version} is there, sdm {own} is here");
+    let text = format!("the host has sdm-server {version}, this host has sdm {own}");
     if wire == WIRE_VERSION {
         return Finding::good(check, text);
     }
     Finding::bad(
         check,
-        format!(
-            "{text}: they do not understand one another (wire version {wire}, {WIRE_VERSION} here)"
-        ),
-        "install one version on both, or bring this one along: --stage",
+        format!("{text}: they cannot communicate (wire version {wire} there, {WIRE_VERSION} here)"),
+        "install the same version on both, or copy this one: --stage",
     )
 }
 
 /// Findings about a host without an answer. ssh exits with 255 if it does not reach the host.
 fn refused(code: Option<i32>, last_words: &[String], server: &Path) -> Vec<Finding> {
     let why = last_words.iter().rfind(|line| !line.is_empty());
-    let why = why.map_or("nothing was said", |it| it.as_str());
+    let why = why.map_or("no output", |it| it.as_str());
     if code == Some(255) {
         let all = last_words.join(" ");
         let remedy = match () {
@@ -193,23 +191,23 @@ fn refused(code: Option<i32>, last_words: &[String], server: &Path) -> Vec<Findi
         };
         return vec![Finding::bad(
             Check::Ssh,
-            format!("ssh does not reach the host: {why}"),
+            format!("ssh cannot connect to the host: {why}"),
             remedy,
         )];
     }
-    let reached = Finding::good(Check::Ssh, "the host is reached");
+    let reached = Finding::good(Check::Ssh, "the host is reachable");
     let unknown = last_words.iter().any(|it| it.contains("--doctor"));
     let shown = sdm_text::printable_name(server);
     let finding = match unknown {
         true => Finding::bad(
             Check::Server,
-            format!("{shown} there is of a version that knows no --doctor"),
-            "install this version there too, or bring it along: --stage",
+            format!("{shown} on the host is of a version without --doctor"),
+            "install this version there too, or copy it: --stage",
         ),
         false => Finding::bad(
             Check::Server,
-            format!("{shown} does not run there: {why}"),
-            "install it there at the same path, say where it is (--server-path), or bring it along (--stage)",
+            format!("{shown} does not run on the host: {why}"),
+            "install it there at the same path, give its path (--server-path), or copy it (--stage)",
         ),
     };
     vec![reached, finding]
@@ -221,22 +219,19 @@ fn reached(addresses: &[SocketAddr]) -> Finding {
     let mut failed = Vec::new();
     for address in addresses {
         match TcpStream::connect_timeout(address, CONNECT_WAIT) {
-            Ok(_) => return Finding::good(check, format!("connections to {address} come through")),
+            Ok(_) => return Finding::good(check, format!("connections to {address} work")),
             Err(error) => failed.push(format!("{address}: {error}")),
         }
     }
     if failed.is_empty() {
-        let text = "the host has no address that others could connect to, or no port was free";
+        let text = "the host has no address for connections from other hosts, or no free port";
         return Finding::unknown(check, text, "name ports with --port FIRST-LAST");
     }
     Finding::bad(
         check,
-        format!(
-            "no connection to the host comes through: {}",
-            failed.join("; ")
-        ),
-        "--port FIRST-LAST where a range is open, --reverse where connections from there to here are, --tunnel where \
-         only ssh is",
+        format!("no connection to the host works: {}", failed.join("; ")),
+        "use --port FIRST-LAST if a range of ports is open, --reverse if the host can connect to this one, --tunnel \
+         if only ssh works",
     )
 }
 
@@ -283,7 +278,7 @@ mod tests {
         check(
             2,
             &[old],
-            &[reached, bad(Check::Server, "knows no --doctor")],
+            &[reached, bad(Check::Server, "of a version without --doctor")],
         );
     }
 
@@ -293,7 +288,7 @@ mod tests {
         let other = of_version("9.0.0", WIRE_VERSION + 1);
         assert_eq!(other.verdict, Verdict::Bad);
         assert!(
-            other.found.contains("sdm-server 9.0.0 is there"),
+            other.found.contains("the host has sdm-server 9.0.0"),
             "{other:?}"
         );
     }

@@ -21,7 +21,7 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
         Ok(found) => found,
         Err(error) => {
             let remedy =
-                "name it as `sdm attach` takes it: a pid, a program's name, slurm:JOB, CLUSTER:JOB";
+                "give a target of `sdm attach`: a pid, a program's name, slurm:JOB or CLUSTER:JOB";
             let finding = Finding::bad(Check::Job, error.to_string(), remedy);
             return (Section::new("the job", vec![finding]), Vec::new());
         }
@@ -40,7 +40,7 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
         Some(why) => Finding::unknown(
             Check::Job,
             format!("{text}: {why}"),
-            "look at the hosts of the job: --host",
+            "check the hosts of the job: --host",
         ),
     }];
     let here = found
@@ -59,17 +59,14 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     }));
     if obstacles.len() > LISTED_MAX {
         let text = format!(
-            "{} processes more cannot be attached to",
+            "{} more processes cannot be attached to",
             obstacles.len() - LISTED_MAX
         );
         findings.push(Finding::bad(Check::Target, text, "as above"));
     }
     findings.extend(left(pids.iter().copied().filter(is_stopped)));
     if obstacles.is_empty() && !pids.is_empty() {
-        let text = format!(
-            "nothing stands in the way of attaching to {} processes here",
-            pids.len()
-        );
+        let text = format!("{} processes on this host can be attached to", pids.len());
         findings.push(Finding::good(Check::Target, text));
     }
     findings.extend(container(&pids));
@@ -88,10 +85,12 @@ fn left(pids: impl Iterator<Item = i32>) -> Option<Finding> {
     let named = pids.join(" ");
     let text = match pids.len() {
         0 => return None,
-        1 => format!("process {named} was stopped by a signal, and no debugger holds it"),
-        _ => format!("processes {named} were stopped by a signal, and no debugger holds them"),
+        1 => format!("process {named} was stopped by a signal, and no debugger is attached to it"),
+        _ => format!(
+            "processes {named} were stopped by a signal, and no debugger is attached to them"
+        ),
     };
-    let remedy = format!("where a debugger has been killed: sdm rescue {named}");
+    let remedy = format!("if a debugger was killed: sdm rescue {named}");
     Some(Finding::bad(Check::Target, text, remedy))
 }
 
@@ -101,16 +100,16 @@ fn is_stopped(pid: &i32) -> bool {
 
 fn remedy(obstacle: &Obstacle) -> &'static str {
     match obstacle {
-        Obstacle::Gone => "name a process that runs",
+        Obstacle::Gone => "give a running process",
         Obstacle::Headless => {
-            "have the main thread wait for the others (pthread_join) before it ends"
+            "let the main thread wait for the other threads (pthread_join) before it ends"
         }
-        Obstacle::Foreign { .. } => "jobs of others are debugged by them, or by root",
+        Obstacle::Foreign { .. } => "only the owner of a job, or root, can debug it",
         Obstacle::Undumpable => {
-            "the program has changed its rights, or has called prctl(PR_SET_DUMPABLE, 0): start it without, or run sdm \
-             as root"
+            "the program has changed its privileges or called prctl(PR_SET_DUMPABLE, 0): start it without that, or \
+             run sdm as root"
         }
-        Obstacle::Traced { .. } => "end the other debugger, strace, or profiler",
+        Obstacle::Traced { .. } => "end the other debugger, strace or profiler",
         Obstacle::Forbidden { .. } => "see ptrace-scope",
     }
 }

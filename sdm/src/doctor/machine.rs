@@ -59,7 +59,7 @@ fn programs() -> Finding {
     for (index, name) in PROGRAMS.into_iter().enumerate() {
         let Some(path) = own_program(name, None) else {
             if index < NEEDED {
-                let text = format!("{name} is neither beside sdm nor on PATH");
+                let text = format!("{name} is neither in the folder of sdm nor on PATH");
                 return Finding::bad(check, text, remedy);
             }
             absent.push(name);
@@ -72,7 +72,7 @@ fn programs() -> Finding {
             Ok(line) if line.split(' ').nth(1) == Some(own) => {}
             Ok(line) => {
                 let text = format!(
-                    "sdm is {own}, and {shown} says that it is '{}'",
+                    "sdm is {own}, but {shown} reports '{}'",
                     printable(line.as_bytes())
                 );
                 return Finding::bad(check, text, remedy);
@@ -111,7 +111,7 @@ fn ports(args: &DoctorArgs) -> Finding {
         });
     let bound = free.and_then(|it| Some((it.local_addr().ok()?.port(), it)));
     let Some((port, _listener)) = bound else {
-        let text = format!("no port from {first} on can be had, of {count} that were tried");
+        let text = format!("none of {count} ports from {first} on is free");
         return Finding::bad(check, text, "name other ports: --port FIRST-LAST");
     };
     let outer: Vec<IpAddr> = own
@@ -126,19 +126,17 @@ fn ports(args: &DoctorArgs) -> Finding {
     if let Some((address, error)) = fails {
         return Finding::bad(
             check,
-            format!("this machine does not reach itself at {address}: {error}"),
-            "name an interface that works (--interface), or have the firewall let --port FIRST-LAST in; --tunnel \
-             goes through ssh",
+            format!("this machine cannot connect to its own address {address}: {error}"),
+            "give a working interface (--interface), or open --port FIRST-LAST in the firewall; --tunnel connects \
+             through ssh",
         );
     }
     let shown: Vec<String> = outer.iter().map(ToString::to_string).collect();
     Finding::good(
         check,
         match shown.is_empty() {
-            true => {
-                "ports of the loopback can be had; this machine has no other address".to_owned()
-            }
-            false => format!("connections come in at {}", shown.join(" and ")),
+            true => "loopback ports are available; this machine has no other address".to_owned(),
+            false => format!("connections to {} work", shown.join(" and ")),
         },
     )
 }
@@ -146,7 +144,7 @@ fn ports(args: &DoctorArgs) -> Finding {
 fn ssh() -> Finding {
     let check = Check::Ssh;
     let Some(path) = files::search("ssh") else {
-        let remedy = "install an ssh client, where jobs on other hosts are to be debugged without Slurm or MPI";
+        let remedy = "install an ssh client to debug jobs on other hosts without Slurm or MPI";
         return Finding::unknown(check, "there is no ssh on PATH", remedy);
     };
     match said(&path, &["-V"]) {
@@ -160,7 +158,7 @@ fn ssh() -> Finding {
         }
         Err(error) => {
             let text = format!("{}: {error}", printable_name(&path));
-            Finding::bad(check, text, "mend it, or put another ssh on PATH")
+            Finding::bad(check, text, "repair it, or put another ssh on PATH")
         }
     }
 }
@@ -180,8 +178,7 @@ fn mpi() -> Finding {
         .into_iter()
         .filter_map(|it| it.err().map(|error| error.to_string()))
         .collect();
-    let remedy = "load the module of your MPI, where programs are to be started by mpirun or mpiexec; srun and --pmix \
-                  need none";
+    let remedy = "load the module of your MPI to start programs by mpirun or mpiexec; srun and --pmix need none";
     Finding::unknown(check, why.join("; "), remedy)
 }
 
@@ -190,12 +187,12 @@ fn pmix() -> Finding {
     if own_program("sdm-pmix", None).is_none() {
         let text = "sdm-pmix is not installed: MPI programs need mpirun or srun, and jobs of prterun on several hosts \
                     are not found";
-        let remedy = "install it beside sdm: it is built apart where sdm is linked statically (docs/install.md)";
+        let remedy = "install it in the folder of sdm: it is built separately where sdm is linked statically (docs/install.md)";
         return Finding::unknown(check, text, remedy);
     }
     let (servers, complaints) = sdm_hosts::pmix::servers();
     let mut text = format!(
-        "sdm-pmix is installed; {} PMIx servers here take tools",
+        "sdm-pmix is installed; {} PMIx servers on this host accept tools",
         servers.len()
     );
     if let Some(complaint) = complaints.first() {
@@ -227,13 +224,13 @@ fn slurm() -> Finding {
             Finding::bad(
                 check,
                 text,
-                "Slurm's controller is down: ask whoever runs it",
+                "Slurm's controller is down: ask your administrator",
             )
         }
         Err(error) => Finding::bad(
             check,
             format!("Slurm's controller does not answer: {error}"),
-            "run sdm where squeue works; SLURM_CONF names the file that says where the controller is",
+            "run sdm where squeue works; SLURM_CONF names the configuration file with the controller's host",
         ),
     }
 }

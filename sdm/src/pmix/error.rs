@@ -18,7 +18,7 @@ pub(super) enum ToolError {
     Start(io::Error),
     #[error("sdm-pmix: {0}")]
     Wire(#[from] WireError),
-    #[error("no answer within {}; the server, or its library, hangs{said}", humantime::format_duration(*wait))]
+    #[error("no answer within {}: the PMIx server or its library hangs{said}", humantime::format_duration(*wait))]
     NoAnswer { wait: Duration, said: String },
     #[error("sdm-pmix has ended{0}")]
     Ended(String),
@@ -37,22 +37,20 @@ pub(super) enum ToolError {
     #[error("{0} has ended")]
     HasEnded(String),
     #[error(
-        "{0} is on another host, and its server sends signals to whole jobs only: `sdm pmix` there sends it one"
+        "{0} is on another host, and its PMIx server can signal whole jobs only: run `sdm pmix` on that host"
     )]
     OneElsewhere(String),
-    #[error("process {0} is not this user's: it is sent nothing")]
+    #[error("process {0} belongs to another user: no signal was sent")]
     NotOurs(i32),
     #[error("process {0}: {1}")]
     Signal(i32, io::Error),
     #[error("{0}: no such program")]
     NoProgram(String),
-    #[error(
-        "{0} belongs to a job, which would end with an error where this fails: --into-job starts it all the same"
-    )]
+    #[error("{0} belongs to a job, which would abort if this fails: --into-job starts it anyway")]
     IntoJob(String),
-    #[error("{0} sends the output of its job to nobody else than its own terminal")]
+    #[error("{0} sends the output of its job only to its own terminal")]
     NoOutput(String),
-    #[error("say whose: NAMESPACE or NAMESPACE:RANK")]
+    #[error("expected NAMESPACE or NAMESPACE:RANK")]
     NoWhose,
     #[error("{0}")]
     Shown(io::Error),

@@ -206,7 +206,7 @@ impl Session {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&said);
         match text.lines().rfind(|line| !line.trim().is_empty()) {
-            Some(line) => format!("{words}; it said last: {}", printable(line.as_bytes())),
+            Some(line) => format!("{words}; its last output: {}", printable(line.as_bytes())),
             None => words,
         }
     }

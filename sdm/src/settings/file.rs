@@ -77,7 +77,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Setting>, (usize, String)> {
 
 /// A setting of this name has an invalid value.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}: expected a text, a number, true or false, or a list of them")]
+#[error("{0}: expected a string, a number, true, false, or a list of them")]
 struct NoValue(String);
 
 fn setting(

@@ -177,7 +177,7 @@ impl Settings {
             };
             let value = value.into_string().map_err(|_| SettingsError {
                 place: variable.clone(),
-                what: "its value is no UTF-8".to_owned(),
+                what: "its value is not UTF-8".to_owned(),
             })?;
             settings.push(Setting {
                 verb: None,
@@ -395,16 +395,16 @@ fn variable_of(key: &str) -> String {
 /// The reason why a name in a settings file is invalid.
 #[derive(Debug, thiserror::Error)]
 enum UnknownSetting {
-    #[error("[{0}]: no command of sdm with settings")]
+    #[error("[{0}]: no sdm command of this name has settings")]
     Verb(String),
-    #[error("{0}: no setting of `sdm {1}`")]
+    #[error("{0}: not a setting of `sdm {1}`")]
     OfVerb(String, String),
-    #[error("{0}: belongs on a command line, not into a file")]
+    #[error("{0}: allowed on the command line only, not in a file")]
     NoSetting(String),
-    #[error("{0}: no setting of any command; `sdm settings` lists them")]
+    #[error("{0}: not a setting of any command; `sdm settings` lists them")]
     Key(String),
     #[error(
-        "{0}: no setting of a profile: those of `sdm run` and `sdm submit`, program and arguments are"
+        "{0}: not allowed in a profile: only settings of `sdm run` and `sdm submit`, `program` and `arguments`"
     )]
     OfProfile(String),
 }

@@ -83,7 +83,7 @@ impl Settings {
         }
         let file = self.file().map(sdm_text::printable_name);
         let known = match profiles.is_empty() {
-            true => "there is no [profile.NAME]".to_owned(),
+            true => "no [profile.NAME] is defined".to_owned(),
             false => format!("there are: {}", profiles.join(", ")),
         };
         Err(SettingsError {

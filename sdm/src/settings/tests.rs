@@ -96,22 +96,22 @@ fn invalid_setting_is_named_with_file_and_line() {
         (
             "launchr = \"a\"",
             &[],
-            "FILE:1: launchr: no setting of any command",
+            "FILE:1: launchr: not a setting of any command",
         ),
         (
             "command = \"bt\"",
             &[],
-            "FILE:1: command: belongs on a command line",
+            "FILE:1: command: allowed on the command line only",
         ),
         (
             "[run]\nfull = true",
             &[],
-            "FILE:2: full: no setting of `sdm run`",
+            "FILE:2: full: not a setting of `sdm run`",
         ),
         (
             "[fly]\ngdb = \"x\"",
             &[],
-            "FILE:2: [fly]: no command of sdm",
+            "FILE:2: [fly]: no sdm command of this name",
         ),
         (
             "[run]\npartial = 3",
@@ -126,7 +126,7 @@ fn invalid_setting_is_named_with_file_and_line() {
         (
             "timeout = 1979-05-27",
             &[],
-            "FILE:1: timeout: expected a text, a number",
+            "FILE:1: timeout: expected a string, a number",
         ),
         ("a = 1\nb = [", &[], "FILE:2: "),
         (
@@ -235,11 +235,17 @@ fn unknown_or_invalid_profile_is_refused() {
     for (text, part) in [
         (
             "[profile.a]\nlimit = 3\n",
-            "FILE:2: limit: no setting of a profile",
+            "FILE:2: limit: not allowed in a profile",
         ),
-        ("[profile.a]\nhelp = true\n", "belongs on a command line"),
+        (
+            "[profile.a]\nhelp = true\n",
+            "allowed on the command line only",
+        ),
         // Without a further name, `[profile]` is the table of the command `profile`.
-        ("[profile]\nprocesses = 2\n", "no setting of `sdm profile`"),
+        (
+            "[profile]\nprocesses = 2\n",
+            "not a setting of `sdm profile`",
+        ),
     ] {
         let error = settings(text, &[]).unwrap_err();
         assert!(error.contains(part), "{error}");

@@ -367,7 +367,7 @@ fn unsupported_check_is_refused_with_a_reason() {
         sdm.env("XDG_CACHE_HOME", cache()).finish()
     };
     let done = refused(&["--check", "--launcher", "local"]).code(124);
-    assert!(done.err.contains("it is linked with none"), "{done}");
+    assert!(done.err.contains("neither the program nor"), "{done}");
     let done = refused(&["--check", "--memcheck", "--launcher", "local"]).code(2);
     assert!(
         done.err
@@ -378,7 +378,7 @@ fn unsupported_check_is_refused_with_a_reason() {
     let other = ["--check", "--check-library", "rules"];
     let done = refused(&other).code(124);
     assert!(
-        done.err.contains("it is to be called sdm-check*.so"),
+        done.err.contains("the library must be named sdm-check*.so"),
         "{done}"
     );
     let own = place.path().join("sdm-check.so");

@@ -66,9 +66,9 @@ fn launcher_of_another_mpi_causes_a_warning() {
         let warned = done
             .err
             .lines()
-            .filter(|line| line.ends_with(&format!("; --launcher {fits} fits")));
+            .filter(|line| line.ends_with(&format!("; use --launcher {fits}")));
         assert_eq!(warned.count(), 1, "{done}");
-        let told = "error: rank 0 of 1 in MPI_COMM_WORLD, which its launcher has not given it";
+        let told = "error: the program has rank 0 of 1 in MPI_COMM_WORLD, not the rank that its launcher gave it";
         assert!(done.united().contains(told), "{done}");
     }
 }

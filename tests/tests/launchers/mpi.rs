@@ -95,7 +95,7 @@ fn exit_before_finalize_stops_the_rank_and_is_reported() {
         sdm.stop("0-1,3");
         sdm.ask(
             "[2] continue",
-            "rank 2: left before MPI_Finalize, with exit code 7\n",
+            "rank 2: exited before MPI_Finalize with code 7\n",
         );
         sdm.ask("print rank", "rank 2: not running (exited 7)\n");
         sdm.ask("quit", "quit");
@@ -120,7 +120,7 @@ fn crashed_rank_is_stopped_while_the_others_wait() {
     sdm.ask("[2] print how", "rank 2: 0x");
     sdm.ask("[0-1,3] continue &", "(sdm) [0-1,3] continue &");
     sdm.stop("0-1,3");
-    let stacks = sdm.ask("stacks", " of a runtime left out\n");
+    let stacks = sdm.ask("stacks", " of a runtime not shown\n");
     for part in ["MPI_Allreduce", "ranks 0-1,3 (3): main () at mpi_ends.c"] {
         assert!(stacks.contains(part), "no {part:?} in {stacks}");
     }
@@ -160,7 +160,7 @@ fn mpi_abort_stops_its_rank_and_then_ends_the_job() {
             .filter_map(united::told_of);
         // Tasks that are only silent, or have not answered, may still exist.
         let gone = told.filter(|(_, what)| {
-            !what.starts_with("lost, no answer") && !what.starts_with("not heard")
+            !what.starts_with("lost, no answer") && !what.starts_with("not answering")
         });
         let gone = IdSet::union_all(gone.map(|(who, _)| who).collect::<Vec<_>>().iter());
         assert_eq!(gone.to_string(), "0-3", "{done}");
@@ -232,7 +232,10 @@ fn mpirun_holds_its_ranks_until_attach() {
     let done = control::four_ranks_add_up(sdm(4), &sum, &[]);
     assert!(done.beginning().contains(": attached, in "), "{done}");
     control::held_ranks_end_well(&place, Compiler::OpenMpi, &sdm);
-    for (launcher, way) in [("mpiexec", "it cannot hold"), ("local", "it cannot hold")] {
+    for (launcher, way) in [
+        ("mpiexec", "this launcher cannot stop"),
+        ("local", "this launcher cannot stop"),
+    ] {
         let done = Sdm::run(&place, 1)
             .args(["--launcher", launcher, "--control", "mpir"])
             .program(&sum, &[]);

@@ -217,7 +217,7 @@ fn launcher_that_outlives_its_job_is_ended() {
         .lines(&["detach"])
         .program(Path::new("/bin/true"), &[]);
     let done = done.finish().code(0);
-    assert!(done.out.contains("has not ended, 10 s after"), "{done}");
+    assert!(done.out.contains("was still running 10 s after"), "{done}");
     let end = "the launcher ended: killed by SIGKILL\n";
     assert!(done.out.contains(end), "{done}");
 }

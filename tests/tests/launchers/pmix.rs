@@ -272,7 +272,7 @@ fn killed_pmix_server_is_reported_and_session_continues() {
     processes::signal(found[0], Signal::SIGKILL);
     sdm.out.wait(
         position,
-        "the PMIx server of these programs (sdm-pmix) is gone: ",
+        "the PMIx server of these programs (sdm-pmix) has ended: ",
     );
     sdm.ask("print contribution", "rank 3: 4\n");
     sdm.ask("up", "mpi_sum.c");
@@ -373,7 +373,7 @@ fn pmix_program_started_by_hand_reports_an_error() {
         .expect("it starts");
     let text = String::from_utf8_lossy(&said.stderr);
     assert_eq!(said.status.code(), Some(1), "{text}");
-    assert!(text.contains("standard input is no socket"), "{text}");
+    assert!(text.contains("standard input is not a socket"), "{text}");
 }
 
 /// A script of the fixtures, where the place's programs can read it.

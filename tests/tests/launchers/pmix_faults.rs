@@ -20,7 +20,7 @@ fn rank_ending_before_mpi_init_ends_the_job() {
     let done = local(&place, 2).args(["--batch", "--no-report"]);
     let done = done.program(&sum, &[]).finish().code(0);
     assert!(
-        done.err.contains("each will be rank 0 of 1 under"),
+        done.err.contains("each process would be rank 0 of 1"),
         "{done}"
     );
 }
@@ -47,7 +47,7 @@ fn failing_pmix_library_is_reported_and_session_continues() {
     };
     let alone = "rank 0 of 1: sum 1";
     let done = run("CRASHES").finish().code(0);
-    let why = "ranks 0-1 (2): no PMIx server: sdm-pmix: killed by SIGABRT: the store is full; each MPI program is alone";
+    let why = "ranks 0-1 (2): no PMIx server: sdm-pmix: killed by SIGABRT: the store is full; each MPI process is a job of its own";
     assert!(done.out.contains(why), "{done}");
     // Equal output of both within a moment is one line.
     let printed = done.out.lines().filter(|line| !line.contains("error: "));
@@ -59,7 +59,7 @@ fn failing_pmix_library_is_reported_and_session_continues() {
         while !running
             .out
             .text()
-            .contains("sdm-pmix takes too long; each MPI program is alone")
+            .contains("sdm-pmix takes too long; each MPI process is a job of its own")
         {
             std::thread::yield_now();
         }

@@ -117,7 +117,7 @@ fn foreign_rendezvous_file_is_left_unchanged() {
     let sdm = session(&place, &tmp, &held, &first);
     let killed = place.pids("sdm-pmix host")[0];
     processes::signal(killed, Signal::SIGKILL);
-    sdm.out.wait(0, "(sdm-pmix) is gone");
+    sdm.out.wait(0, "(sdm-pmix) has ended");
     assert!(file.exists());
     end(sdm, &first);
     let sdm = session(&place, &tmp, &held, &second);

@@ -106,7 +106,8 @@ fn missing_program_fails_its_spawn_call() {
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     let done = batch(&place, 1, &spawn, &["nothing"]).code(5);
     assert!(done.out.contains("nothing was started: 1"), "{done}");
-    let why = "rank 0: rank 0 wants programs that cannot be started: /nowhere/worker: no such file";
+    let why =
+        "rank 0: rank 0 requested programs that cannot be started: /nowhere/worker: no such file";
     assert!(done.out.contains(why), "{done}");
     assert!(!done.out.contains("started by"), "{done}");
 }

@@ -159,7 +159,7 @@ fn a_tool_sends_signals_and_receives_end_events() {
         let logged = job.pmix(&["log", channel, &text]).output();
         let logged = logged.expect("sdm");
         assert!(logged.status.success(), "{logged:?}");
-        let shown = format!("ranks 0-1 (2): a PMIx tool says: to {channel}\n");
+        let shown = format!("ranks 0-1 (2): message of a PMIx tool: to {channel}\n");
         job.sdm.out.wait(0, &shown);
     }
     let events = Beside::start(&mut job.pmix(&["events", "--json"]));

@@ -57,7 +57,7 @@ fn stacks_and_backtraces_show_python_functions() {
     sdm.out.wait_each(mark, "1", "stopped at breakpoint 2");
     sdm.ask("[0-2] continue &", "(sdm) [0-2] continue &\n");
     sdm.stop("0-2");
-    let stacks = sdm.ask("stacks", "left out\n");
+    let stacks = sdm.ask("stacks", "not shown\n");
     let trace = sdm.ask("[1] bt", "<module>");
     assert!(stacks.contains("MPI_Barrier"), "{stacks}");
     assert!(stacks.contains("Solver.halo"), "{stacks}");
@@ -157,10 +157,7 @@ fn hangs_of_python_are_diagnosed() {
             "loader",
             "whose other end no other process has open since a child ended",
         ),
-        (
-            "server",
-            "for what the other end of a local socket sends: process ",
-        ),
+        ("server", "for data from a local socket: process "),
     ] {
         let place = Place::new();
         let mut sdm = Sdm::run(&place, 4)

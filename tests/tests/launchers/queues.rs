@@ -21,7 +21,8 @@ use sdm_tests::sdm::{Running, Sdm};
 
 /// Path at which Debian and Ubuntu install the library of Open MPI 4, below the folder of the machine's architecture.
 const LIBRARY: &str = "openmpi/lib/openmpi3/libompi_dbg_msgq.so";
-const NO_UNEXPECTED: &str = "the MPI library's debug library does not tell of messages that have come and that nobody has received";
+const NO_UNEXPECTED: &str =
+    "the MPI library's debug library does not report unexpected messages (arrived, not received)";
 
 fn library() -> PathBuf {
     let machine = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
@@ -88,14 +89,14 @@ fn receives_and_sends_match_the_program() {
             "ring",
             &[
                 "rank 0: 1 pending receive: from rank 7, tag 1, MPI_COMM_WORLD, 8 bytes",
-                "ranks 1-7 (7): 1 pending receive: from the rank 1 below, tag 1, MPI_COMM_WORLD, 8 bytes",
+                "ranks 1-7 (7): 1 pending receive: from rank-1, tag 1, MPI_COMM_WORLD, 8 bytes",
             ],
         ),
         (
             "send_ring",
             &[
                 "rank 7: 1 pending send: to rank 0, tag 1, MPI_COMM_WORLD, 8 bytes",
-                "ranks 0-6 (7): 1 pending send: to the rank 1 above, tag 1, MPI_COMM_WORLD, 8 bytes",
+                "ranks 0-6 (7): 1 pending send: to rank+1, tag 1, MPI_COMM_WORLD, 8 bytes",
             ],
         ),
         (
@@ -110,7 +111,7 @@ fn receives_and_sends_match_the_program() {
             "ring_of_some",
             &[
                 "rank 4: 1 pending receive: from rank 7 (rank 3 of the communicator), tag 1, ",
-                "1 pending receive: from the rank 1 below (the rank 5 below of the communicator), tag 1, ",
+                "1 pending receive: from rank-1 (rank-5 of the communicator), tag 1, ",
             ],
         ),
     ] {
@@ -130,7 +131,7 @@ fn missing_queues_library_is_reported() {
     let mark = sdm.out.mark();
     sdm.ask("continue", "(sdm) continue\n");
     sdm.out.wait_each(mark, "0-7", "stopped at breakpoint 1");
-    let why = "ranks 0-7 (8): MPICH names no debug library that knows its queues";
+    let why = "ranks 0-7 (8): MPICH provides no debug library for message queues";
     sdm.ask("queues", why);
     // In a session without a terminal a failing command is the last one.
     let _ = sdm.finish();
@@ -221,7 +222,7 @@ fn library_writable_by_others_is_not_loaded() {
         known => panic!("{known:?}"),
     };
     let refused = failed(&copy);
-    assert!(refused.contains("others may write to it"), "{refused}");
+    assert!(refused.contains("other users may write to it"), "{refused}");
     fs::set_permissions(&copy, Permissions::from_mode(0o644)).expect("it is ours");
     // Without types it goes no further than that.
     assert_eq!(failed(&copy), "Failed to find some type (116)");

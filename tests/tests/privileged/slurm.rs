@@ -223,11 +223,11 @@ fn a_job_is_attached_to_on_its_nodes() {
     let done = sdm("diagnose").args([&starter]).finish().code(3);
     for line in [
         "Cannot go on: likely to blame: rank 2: the other ranks wait for tasks that a signal has stopped\n",
-        "\nrank 2: stopped by a signal (SIGSTOP or one of its kin)\n",
+        "\nrank 2: stopped by a signal (SIGSTOP or another stop signal)\n",
     ] {
         assert!(done.out.contains(line), "no {line:?} in {done}");
     }
-    assert!(!done.out.contains("at their end"), "{done}");
+    assert!(!done.out.contains("about to end"), "{done}");
     processes::signal(halted, Signal::SIGCONT);
     assert_eq!(looks(), before);
     // Processes that Slurm kills with the servers' step could not detach.
@@ -257,7 +257,8 @@ fn a_job_is_attached_to_on_its_nodes() {
     done.expect("print size", "ranks 2-3 (2): 4\n");
     let done = sdm("stacks").args(["slurm:4000000"]).finish().code(2);
     assert!(
-        done.err.contains("no srun of Slurm's job 4000000 runs"),
+        done.err
+            .contains("Slurm job 4000000: none of your srun processes"),
         "{done}"
     );
     assert_eq!(looks(), before);

@@ -73,8 +73,8 @@ fn job_is_found_on_a_host_without_its_srun() {
         ("slurm:1", "main ()"),
         ("slurm:2.1", "rank 0: main ()"),
         ("slurm:3_3", "main ()"),
-        ("slurm:2", "has several steps: say which one: slurm:2."),
-        ("1", "say --pids 1 or slurm:1"),
+        ("slurm:2", "has several steps; name one: slurm:2."),
+        ("1", "use --pids 1 or slurm:1"),
     ] {
         let text = seen(target);
         assert!(text.contains(expect), "{target}: {text}");

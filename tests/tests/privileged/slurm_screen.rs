@@ -37,7 +37,7 @@ fn keys_submit_hold_release_and_inspect_an_mpi_job() {
     terminal.keys("ry");
     terminal.wait_displayed(&["$ sdm release s:1", "RUNNING"]);
     terminal.keys("h");
-    terminal.wait_displayed(&["a job is held while it is PENDING"]);
+    terminal.wait_displayed(&["only a PENDING job can be held"]);
     terminal.wait_displayed(&["processes of s:1", "0-3"]);
     terminal.keys("\t\r");
     terminal.wait_displayed(&["> process", "held 4"]);

@@ -104,8 +104,8 @@ fn jobs_on_a_remote_host_are_submitted_inspected_and_ended() {
     let looked = shell.sdm(&format!("doctor {target}")).out;
     for line in [
         "  good    cluster        local on h2 answers",
-        "it is found; `sdm attach` runs on h2 for it",
-        "  good    ssh            the host is reached",
+        "the job was found; `sdm attach` runs on h2 for it",
+        "  good    ssh            the host is reachable",
         "  good    server         ",
     ] {
         assert!(looked.contains(line), "{line}: {looked}");

@@ -142,13 +142,13 @@ fn agent_socket_is_private_and_serves_one_client() {
         assert!(!output.status.success() && said.contains(why), "{said}");
     };
     let listener = UnixListener::bind(&path).expect("a socket");
-    refused(&path, "somebody listens there already");
+    refused(&path, "another process listens there already");
     drop(listener);
     std::fs::remove_file(&path).expect("it was there");
     std::fs::write(&path, "").expect("a file");
-    refused(&path, "something else than a socket");
+    refused(&path, "exists and is not a socket");
     std::fs::set_permissions(&folder, Permissions::from_mode(0o750)).expect("its owner");
-    refused(&folder.join("other"), "is open to others");
+    refused(&folder.join("other"), "is accessible to other users");
 }
 
 fn over_tcp(place: &Place, host: &str, port: u16) -> Process {

@@ -21,7 +21,7 @@ fn servers_below_a_stopped_server_still_answer() {
     processes::signal(inner, Signal::SIGSTOP);
     // One Ctrl-C: the second one would return to the prompt in any case.
     terminal.keys("\x03");
-    terminal.wait("rank 3: not heard for a while");
+    terminal.wait("rank 3: not answering");
     terminal.wait("(sdm) ");
     terminal.keys("[0-2,4-7] print rank\n");
     terminal.wait("ranks 0-2,4-7 (7): 0");

@@ -133,7 +133,7 @@ fn open_mpi_job_is_attached_and_left_unchanged() {
         0,
         &["ranks 0,2 (2): main ()"],
     );
-    let none = "--ranks 4: there are the ranks 0-3 (the process table of mpirun";
+    let none = "--ranks 4: only ranks 0-3 exist (the process table of mpirun";
     check(&["stacks", &starter, "--ranks", "4"], 2, &[none]);
     check(
         &[
@@ -273,12 +273,12 @@ fn failed_attach_names_its_reason() {
     check(
         &["attach", "no-such-program"],
         124,
-        &["no process of yours is called `no-such-program`"],
+        &["none of your processes has the name `no-such-program`"],
     );
     check(
         &["stacks", "--ranks", "0", &std::process::id().to_string()],
         2,
-        &["no runtime has given"],
+        &["has no MPI ranks"],
     );
     // A process with a launcher's name that starts nothing.
     let starter = folder.0.join("mpiexec");
@@ -288,7 +288,7 @@ fn failed_attach_names_its_reason() {
     check(
         &["stacks", &pid],
         2,
-        &["has started nothing on this machine"],
+        &["has not started any process on this machine"],
     );
     if nix::unistd::geteuid().is_root() {
         // Another user, who may have no access to the build's folder.

@@ -18,12 +18,12 @@ fn looked_into(shell: &Shell, runs: &str) {
     for line in [
         "  good    cluster        local answers",
         "  good    job            2 processes, on 0 other hosts",
-        "  good    target         nothing stands in the way",
+        "  good    target         2 processes on this host can be attached to",
     ] {
         assert!(looked.contains(line), "{line}: {looked}");
     }
     let looked = shell.sdm(&format!("doctor here:99{runs}")).out;
-    let line = format!("  bad     job            99{runs}: no such job of here");
+    let line = format!("  bad     job            99{runs}: no such job in here");
     assert!(looked.contains(&line), "{line}: {looked}");
     assert!(looked.contains("`sdm jobs -M here`"), "{looked}");
 }
@@ -93,7 +93,7 @@ fn job_is_submitted_watched_inspected_and_ended() {
     shell.wait_job(&runs, "jobState", "TERMINATED");
     shell
         .sdm("cancel 999")
-        .refused(1, "999: no such job of here");
+        .refused(1, "999: no such job in here");
     let _done = shell.sdm("cluster remove here").done();
     shell.place.assert_gone();
 }
@@ -135,7 +135,7 @@ fn failing_agent_is_an_error_with_its_reason() {
     );
     shell
         .sdm("cluster add odd babble")
-        .refused(1, "its agent talks nonsense");
+        .refused(1, "its agent sent an invalid message");
     let _path = shell.agent("gone", "#!/bin/sh\necho no license >&2\nexit 4\n");
     shell.sdm("cluster add left gone").refused(1, "no license");
     // A cluster that could not be started is not kept; a kept cluster in ERROR is not shown as empty.
@@ -195,7 +195,7 @@ fn cluster_definitions_persist_and_broken_ones_are_named() {
     fs::set_permissions(&path, Permissions::from_mode(0o777)).expect("it is ours");
     shell
         .sdm("cluster add open theirs")
-        .refused(1, "others may write to it");
+        .refused(1, "other users may write to it");
     let file = shell.place.path().join("config/sdm/clusters.toml");
     let text = fs::read_to_string(&file).expect("it is defined");
     fs::write(&file, format!("{text}\n[[cluster\n")).expect("it is ours");

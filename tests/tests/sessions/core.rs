@@ -60,7 +60,7 @@ fn core_files_are_merged_by_rank_and_debugged() {
         "[@crashed] bt",
         "ranks 0-2 (3):\n#0  write_through (pointer=0x0)",
     );
-    done.expect_part("continue", "a core file: no run");
+    done.expect_part("continue", "run: not possible with a core file");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn core_files_without_ranks_are_named_by_pid() {
     let stranger = place.path().join("other");
     fs::copy(&program, &stranger).expect("there is room");
     let done = core(&place, &[], "./other", &[&one]).code(0);
-    let said = format!("{one} was left by `work`, which is perhaps not `other`");
+    let said = format!("{one} was written by `work`, which may not be `other`");
     assert!(done.out.contains(&said), "{done}");
 
     let whole = fs::read(place.path().join(&one)).expect("it is there");

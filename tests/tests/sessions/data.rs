@@ -46,7 +46,7 @@ fn array_without_a_slice_is_refused_with_an_example() {
         .program(&cells, &[])
         .finish()
         .code(123);
-    let told = "stats: `cell` is an array\n  `stats cell[0:63]` is over its elements and ranks\n";
+    let told = "stats: `cell` is an array\n  `stats cell[0:63]` computes over elements and ranks\n";
     done.expect_part("stats cell", told);
     let done = Sdm::run(&place, 2)
         .lines(&["break step", "continue", "stats values(0:1)"])

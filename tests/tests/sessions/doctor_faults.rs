@@ -70,13 +70,10 @@ fn kernel_restrictions_are_found() {
             bad(check, "is 1: `sdm attach`", "have root set it to 0"),
         ),
         (scope(2), bad(check, "only root", "have root set it to 0")),
-        (
-            scope(3),
-            bad(check, "nobody may debug", "start the machine anew"),
-        ),
+        (scope(3), bad(check, "no process can be debugged", "reboot")),
         (
             hidden,
-            unknown(Check::Hidepid, "hidepid=", "ask its owner, or root"),
+            unknown(Check::Hidepid, "hidepid=", "ask its owner or root"),
         ),
     ];
     for (planting, expected) in cases {
@@ -95,7 +92,7 @@ fn too_little_memory_is_found() {
     if let Some(done) = in_namespaces(&place, &[], &planting) {
         assert_found(
             &done,
-            &bad(Check::Memory, "2 MiB of memory are left", "--ranks"),
+            &bad(Check::Memory, "2 MiB of memory are available", "--ranks"),
         );
     }
 }
@@ -108,7 +105,7 @@ fn firewall_of_the_own_address_is_found() {
                     nft 'add chain inet t i { type filter hook input priority 0; }'; \
                     nft add rule inet t i ip daddr 10.9.9.9 reject";
     if let Some(done) = in_namespaces(&place, &["--net"], planting) {
-        let said = "this machine does not reach itself at 10.9.9.9:";
+        let said = "this machine cannot connect to its own address 10.9.9.9:";
         assert_found(&done, &bad(Check::Ports, said, "--port FIRST-LAST"));
     }
 }
@@ -121,7 +118,7 @@ fn occupied_port_range_is_found() {
     let done = Sdm::new(&place, "doctor")
         .args(["--json", "--port", &format!("{port}-{port}")])
         .finish();
-    let said = format!("no port from {port} on can be had");
+    let said = format!("none of 1 ports from {port} on is free");
     assert_found(&done, &bad(Check::Ports, &said, "--port FIRST-LAST"));
     let done = Sdm::new(&place, "doctor")
         .args(["--json", "--interface", "nosuch0"])
@@ -130,7 +127,7 @@ fn occupied_port_range_is_found() {
         &done,
         &bad(
             Check::Ports,
-            "no address of this host is in --interface",
+            "--interface matches no address of this host",
             "--interface",
         ),
     );
@@ -214,7 +211,7 @@ fn mismatched_sdm_programs_are_found() {
         &done,
         &bad(
             Check::Programs,
-            "sdm-master is neither beside sdm nor on PATH",
+            "sdm-master is neither in the folder of sdm nor on PATH",
             "one folder",
         ),
     );
@@ -223,12 +220,12 @@ fn mismatched_sdm_programs_are_found() {
         &unknown(
             Check::Pmix,
             "sdm-pmix is not installed",
-            "install it beside sdm",
+            "install it in the folder of sdm",
         ),
     );
     own("sdm-master");
     script(&folder, "sdm-server", "echo sdm-server 0.0.9");
-    let said = "says that it is 'sdm-server 0.0.9'";
+    let said = "reports 'sdm-server 0.0.9'";
     assert_found(
         &doctor(),
         &bad(Check::Programs, said, "one version into one folder"),
@@ -259,7 +256,7 @@ fn failing_ssh_is_found() {
             &done,
             &bad(
                 Check::Ssh,
-                "ssh does not reach the host",
+                "ssh cannot connect to the host",
                 "check the host's name",
             ),
         );
@@ -282,7 +279,7 @@ fn failing_ssh_is_found() {
         &done,
         &bad(
             Check::Ssh,
-            "ssh does not reach the host: OpenSSL",
+            "ssh cannot connect to the host: OpenSSL",
             "check the host",
         ),
     );
@@ -295,7 +292,7 @@ fn failing_ssh_is_found() {
     let done = doctor().args(["--host", "node7"]).finish();
     assert_found(
         &done,
-        &bad(Check::Server, "does not run there", "--server-path"),
+        &bad(Check::Server, "does not run on the host", "--server-path"),
     );
 }
 
@@ -313,7 +310,10 @@ fn missing_cluster_and_slurm_are_found() {
         .args(["--json", "--cluster", "nosuch"])
         .env("PATH", format!("{}:{path}", place.path().display()))
         .finish();
-    assert_found(&done, &bad(Check::Slurm, "is DOWN", "ask whoever runs it"));
+    assert_found(
+        &done,
+        &bad(Check::Slurm, "is DOWN", "ask your administrator"),
+    );
     assert_found(&done, &bad(Check::Cluster, "nosuch", "`sdm cluster list`"));
     // Only half of Slurm.
     fs::remove_file(place.path().join("scontrol")).expect("it is ours");

@@ -183,7 +183,7 @@ fn killed_gdb_loses_only_its_task() {
         let server = processes::servers(place.mark())[&number];
         let gdbs = children_of(&place, server, "gdb");
         kill_9(gdbs[0]);
-        sdm.out.wait(0, &format!("rank {number}: gdb is gone: "));
+        sdm.out.wait(0, &format!("rank {number}: gdb has ended: "));
     }
     sdm.ask("[2] print rank", "rank 2: 0\n");
     sdm.ask("ranks", "gdb_dead");

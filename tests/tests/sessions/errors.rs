@@ -33,26 +33,21 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
         "-n 30000 --launcher mpirun",
         "./work",
         124,
-        " processes more are too many here: ",
+        "this host allows too few processes for ",
     ),
     (
         "-n 7500 --launcher mpirun",
         "./work",
         124,
-        "150000 MiB of memory at least would be needed here, and MemAvailable is ",
+        "at least 150000 MiB of memory are needed on this host, but MemAvailable is ",
     ),
     (
         "-n 7500 --launcher mpiexec",
         "./work",
         124,
-        "150000 MiB of memory at least would be needed here, and MemAvailable is ",
+        "at least 150000 MiB of memory are needed on this host, but MemAvailable is ",
     ),
-    (
-        "-n 2",
-        "./text",
-        126,
-        "./text: is not executable\n  chmod +x",
-    ),
+    ("-n 2", "./text", 126, "./text: not executable\n  chmod +x"),
     ("-n 2", "./fifo", 126, "./fifo: is a FIFO of "),
     ("-n 2", "./", 126, "./: is a directory\n"),
     (
@@ -71,14 +66,14 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
         "-n 2 --gdb /nowhere/gdb",
         "./work",
         124,
-        "/nowhere/gdb: no such debugger",
+        "/nowhere/gdb: no such gdb",
     ),
     ("-n 0", "./work", 2, "invalid value '0'"),
     (
         "-n 2 --stdin 1-2",
         "./work",
         2,
-        "--stdin 1-2: there are only the ranks 0-1",
+        "--stdin 1-2: only ranks 0-1 exist",
     ),
     ("-n 2 -x nofile", "./work", 2, "read nofile: No such file"),
     (
@@ -185,7 +180,7 @@ fn missing_gdb_or_launcher_is_named() {
     };
     said(
         &run("local"),
-        "gdb: no such debugger on this host\n  install gdb, or name one with --gdb",
+        "gdb: no such gdb on this host\n  install gdb, or select one by --gdb",
     );
     said(
         &run("mpirun"),
@@ -208,7 +203,7 @@ fn program_without_main_stops_at_its_entry_point() {
         .program(&work, &[])
         .finish()
         .code(0);
-    let held = "ranks 0-1 (2): at the entry point (no main that gdb can see), work+0x";
+    let held = "ranks 0-1 (2): at the entry point (gdb finds no main), work+0x";
     assert!(done.beginning().starts_with(held), "{done}");
     done.expect_part("bt", "ranks 0-1 (2):\n#0  work+0x");
     done.expect_part("stacks", "work+0x");
@@ -232,7 +227,10 @@ const REFUSED: &[(&str, &str)] = &[
         "focus 1-9",
         "no such ranks: 2-9 (this session has 0-1)\n  focus 1-9\n        ^\n",
     ),
-    ("[1-0] bt", "expected a last rank not below the first\n"),
+    (
+        "[1-0] bt",
+        "expected a last rank not smaller than the first\n",
+    ),
     ("[0 bt", "]"),
     (
         "break nowhere",
@@ -245,7 +243,7 @@ const REFUSED: &[(&str, &str)] = &[
         "ranks 0-1 (2): No symbol \"nothing\" in current context.\n",
     ),
     ("frame 77", "ranks 0-1 (2): no frame 77\n"),
-    ("step -1", "expected how often, 1 or more, not `-1`\n"),
+    ("step -1", "expected a count of 1 or more, not `-1`\n"),
     ("send 1 x", "send: 1 read an empty standard input\n"),
     ("source nofile", "nofile: No such file or directory"),
 ];
@@ -288,7 +286,7 @@ fn prompt_stays_after_a_repairable_failed_start() {
     let gdb = place.path().join("mygdb");
     let words = ["run", "-n", "2", "--gdb", "./mygdb", "--", "./work"];
     let mut terminal = Terminal::start(&place, &words, 100);
-    terminal.wait("./mygdb: no such debugger on this host\n");
+    terminal.wait("./mygdb: no such gdb on this host\n");
     terminal.wait("(sdm) ");
     terminal.ask("print 1", "ranks 0-1 (2): not started\n");
     std::os::unix::fs::symlink("/usr/bin/gdb", gdb).expect("a link");
@@ -306,7 +304,7 @@ fn missing_program_ends_sdm_without_a_prompt() {
     fs::write(place.path().join("text"), "text").expect("a file");
     for (program, words, expect) in [
         ("./nothere", "ranks 0-1 (2): ./nothere: no such file\n", 127),
-        ("./text", "./text: is not executable\n", 126),
+        ("./text", "./text: not executable\n", 126),
     ] {
         let words_of = ["run", "-n", "2", "--", program];
         let mut terminal = Terminal::start(&place, &words_of, 100);
@@ -371,5 +369,5 @@ fn command_line_arguments_are_escaped_in_messages() {
         .args(["no\nsuch"])
         .finish()
         .code(2);
-    said(&done, "no process of yours is called `no\\x0asuch`");
+    said(&done, "none of your processes has the name `no\\x0asuch`");
 }

@@ -29,7 +29,7 @@ fn every_signal_has_its_exit_code() {
     let running = done
         .program(&raises, &["34", go.to_str().expect("text")])
         .spawn();
-    running.out.wait(0, "sdm stays until");
+    running.out.wait(0, "sdm waits until");
     fs::write(&go, "").expect("a file");
     let done = running.finish();
     let end = "rank 0: terminated by signal SIG34\n";

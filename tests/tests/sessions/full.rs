@@ -173,7 +173,10 @@ fn unsuitable_terminal_is_reported() {
         text.contains("--tui: TERM=dumb: this terminal cannot"),
         "{text}"
     );
-    assert!(text.contains("without --tui there is the prompt"), "{text}");
+    assert!(
+        text.contains("without --tui sdm starts at the prompt"),
+        "{text}"
+    );
     let done = sdm_tests::sdm::Sdm::new(&place, "run").args(["--tui", "./work"]);
     let done = done.finish().code(2);
     assert!(

@@ -97,7 +97,7 @@ fn gdbs_beyond_memory_start_only_with_force() {
         run.program(&work, &[]).finish()
     };
     let refused = run(&[]).code(124);
-    let said = "5 gdbs would need about 51200 GB of memory, and ";
+    let said = "5 gdbs would need about 51200 GB of memory, but only ";
     assert!(
         refused.err.contains(said) || refused.out.contains(said),
         "{refused}"

@@ -64,7 +64,7 @@ fn kept_session_outlives_its_terminals() {
     assert!(listed.starts_with("held  detached  "), "{listed}");
     assert!(listed.contains("run -n 1 -- ./work"), "{listed}");
     let again = Terminal::start(&place, &line, 100).leave();
-    assert!(again.1.contains("'held' is there already"), "{again:?}");
+    assert!(again.1.contains("'held' exists already"), "{again:?}");
 
     let mut second = Terminal::start(&place, &["resume"], 100);
     second.wait("(sdm) ");
@@ -72,7 +72,10 @@ fn kept_session_outlives_its_terminals() {
     let mut third = Terminal::start(&place, &["resume", "held"], 100);
     let (code, screen) = second.leave();
     assert_eq!(code, 0, "{screen}");
-    assert!(screen.contains("went to another terminal"), "{screen}");
+    assert!(
+        screen.contains("was resumed at another terminal"),
+        "{screen}"
+    );
 
     third.wait("(sdm) ");
     third.keys("continue\n");
@@ -99,7 +102,7 @@ fn kept_session_outlives_its_terminals() {
     let (code, screen) = fifth.finish();
     assert!(!screen.contains(": line "), "{screen}");
     assert_eq!(code, 0, "{screen}");
-    assert!(say(&place, &["sessions"]).1.contains("no session is kept"));
+    assert!(say(&place, &["sessions"]).1.contains("no kept session"));
 }
 
 /// A killed keeper takes everything with it, and its name is free again.
@@ -120,7 +123,7 @@ fn a_killed_keeper_leaves_nothing() {
     assert!(screen.contains("the keeper was killed"), "{screen}");
     let (code, told) = say(&place, &["resume", "gone"]);
     assert_eq!(code, Some(2));
-    assert!(told.contains("there is none of this name"), "{told}");
+    assert!(told.contains("no such session"), "{told}");
 }
 
 #[test]
@@ -128,9 +131,9 @@ fn invalid_kept_session_is_refused_with_a_reason() {
     let place = Place::new();
     for (words, part) in [
         (&["resume", "../x"][..], "session '../x': a name has"),
-        (&["detach"], "no session is kept here"),
+        (&["detach"], "no kept session on this host"),
         (&["run", "--keep=a/b", "--", "./x"], "session 'a/b'"),
-        (&["resume", "nobody"], "there is none of this name"),
+        (&["resume", "nobody"], "no such session"),
     ] {
         let (code, told) = say(&place, words);
         assert_eq!(code, Some(2), "{told}");

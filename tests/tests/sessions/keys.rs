@@ -40,7 +40,7 @@ fn ctrl_c_stops_every_task_without_killing() {
         terminal.wait("interrupted");
         terminal.wait("[all 4: 4 stopped] (sdm) ");
     }
-    let stacks = terminal.ask("stacks", "left out\n");
+    let stacks = terminal.ask("stacks", "not shown\n");
     assert!(
         stacks.contains("ranks 0-3 (4): main () at halo.c:"),
         "{stacks}"
@@ -117,13 +117,13 @@ fn typeahead_is_kept_and_status_line_shows_keys() {
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "./loop"], 80);
     terminal.wait("(sdm) ");
     terminal.keys("continue\n");
-    terminal.wait(" s); ^C stops them, ^Z gives the prompt back");
+    terminal.wait(" s); ^C stops them, ^Z returns to the prompt");
     terminal.keys("print 7*6x");
-    terminal.wait("gives the prompt back > print 7*6x");
+    terminal.wait("returns to the prompt > print 7*6x");
     terminal.keys("\x7f");
-    terminal.wait("gives the prompt back > print 7*6");
+    terminal.wait("returns to the prompt > print 7*6");
     // The line is redrawn with the typed text.
-    terminal.wait("gives the prompt back > print 7*6");
+    terminal.wait("returns to the prompt > print 7*6");
     terminal.keys(CTRL_C);
     terminal.wait("interrupted");
     terminal.wait("(sdm) print 7*6");

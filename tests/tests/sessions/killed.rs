@@ -80,10 +80,10 @@ fn killed_gdb_is_not_the_exit_code_of_the_program() {
     let done = running.finish().code(122);
     let said = format!("{}{}", done.out, done.err);
     assert!(
-        said.contains("gdb was killed (SIGKILL: by somebody, or by the system for want of memory)"),
+        said.contains("gdb was killed (SIGKILL: by a user, or by the kernel for lack of memory)"),
         "{said}"
     );
-    assert!(said.contains("their gdb was killed or failed: 0"), "{said}");
+    assert!(said.contains("gdb was killed or failed: 0"), "{said}");
 }
 
 #[test]

@@ -205,17 +205,17 @@ fn process_with_a_foreign_breakpoint_is_rescued() {
     let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(told.contains(&format!("sdm rescue {pid}")), "{told}");
     let done = rescue(&place, pid).code(0);
-    assert!(done.out.contains("took out"), "{done}");
+    assert!(done.out.contains("removed"), "{done}");
     assert!(done.out.contains("work+0x"), "{done}");
     assert!(
-        done.out.ends_with("; it was stopped, and goes on\n"),
+        done.out.ends_with("; it was stopped and was continued\n"),
         "{done}"
     );
     assert_eq!(look(pid), before);
     let done = rescue(&place, pid).code(0);
     assert_eq!(
         done.out,
-        format!("process {pid}: no breakpoint is in it; it runs\n")
+        format!("process {pid}: no breakpoint was left in it; it runs\n")
     );
     drop(process.stdin.take());
     assert_eq!(process.wait().expect("it is a child").code(), Some(0));

@@ -14,7 +14,7 @@ fn detaching_script_ends_with_its_program() {
         .lines(&["break tick", "[0] kill", "detach"])
         .program(&program, &[])
         .spawn();
-    let stays = "1-2 run on; sdm stays until they have ended";
+    let stays = "1-2 keep running; sdm waits until they have ended";
     running.out.wait(0, stays);
     fs::write(place.path().join("go"), "").expect("a file");
     let done = running.finish().code(0);

@@ -88,7 +88,7 @@ fn process_that_needs_gdb_is_inspected_by_gdb() {
     let both = stacks(&["--pids", &pids]).code(1);
     let said = format!("{}{}", both.out, both.err);
     let told = format!(
-        "pid {}: by gdb, which takes longer: it is of another architecture",
+        "pid {}: sampling by gdb, which takes longer: the process is of another architecture",
         narrow.pid()
     );
     assert!(said.contains(&told), "{both}");

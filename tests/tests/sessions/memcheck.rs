@@ -95,7 +95,8 @@ fn program_under_valgrind_is_interrupted_and_stopped() {
     let done = memcheck(&place)
         .lines(&["detach"])
         .program(&program, &["spin"]);
-    let refused = "Valgrind runs it and ends with its debugger: kill it, or let it run to its end";
+    let refused =
+        "Valgrind runs it and would end with its debugger: kill it, or let it run to its end";
     done.finish().code(123).expect_part("detach", refused);
 }
 
@@ -125,7 +126,7 @@ fn nothing_is_left_after_killing_any_process() {
             .unwrap_or_else(|| panic!("no {member} in {own:?}"));
         signal(pid, Signal::SIGKILL);
         if member.starts_with("memcheck") || member == "vgdb" {
-            sdm.out.wait(0, "Valgrind is gone: it was killed");
+            sdm.out.wait(0, "Valgrind has ended: it was killed");
             sdm.out.wait(0, "killed (SIGKILL)");
         }
         if member != "sdm" && member != "sdm-srv-0" {

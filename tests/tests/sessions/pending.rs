@@ -19,11 +19,11 @@ fn prompt_asks_about_a_pending_breakpoint() {
     terminal.ask("info breakpoints", "No breakpoints");
     terminal.keys("tbreak later if i == 3\n");
     terminal.wait(QUESTION);
-    terminal.ask("y", "breakpoint 1 waits for its place to be loaded");
+    terminal.ask("y", "breakpoint 1 is pending until its location is loaded");
     terminal.ask("set breakpoint pending on", "\n");
     terminal.ask(
         "break loop.c:5000",
-        "breakpoint 2 waits for its place to be loaded",
+        "breakpoint 2 is pending until its location is loaded",
     );
     terminal.ask("set breakpoint pending off", "\n");
     terminal.ask("break later", NOT_DEFINED);

@@ -110,7 +110,7 @@ fn several_programs_run_without_mpi_and_errors_are_early() {
         ),
         (
             &[":", "-n", "2", "--bind", "--", "./work"],
-            "no options for one program",
+            "no options for a single program",
         ),
         (&[":", "-n", "2", "./nothing"], "./nothing: no such file"),
     ] {

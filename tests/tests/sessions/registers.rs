@@ -65,8 +65,7 @@ fn register_writes_are_refused_without_the_preload() {
         .next()
         .and_then(|line| line.split(' ').next_back());
     let refusal = format!(
-        "gdb {} cannot write registers on this processor (its register state is larger than this gdb knows); \
-         gdb 14 and later can: --gdb PATH",
+        "gdb {} cannot write registers on this processor (its register state is larger than this gdb supports); use gdb 14 or later: --gdb PATH",
         version.expect("it says so")
     );
     let work = place.compile("work", Compiler::C);

@@ -61,7 +61,7 @@ fn report_of_a_crash_escapes_hostile_output() {
         .finish()
         .code(139);
     assert!(done.err.contains("sdm report: rank"), "{done}");
-    assert!(done.err.contains("report.html has it all"), "{done}");
+    assert!(done.err.contains("report.html has all of it"), "{done}");
     let files = ["report.html", "report.json", "report.txt", "report.xml"];
     assert_eq!(names(place.path()), files);
 
@@ -127,7 +127,7 @@ fn termination_signal_writes_the_report_first() {
         (
             Signal::SIGUSR1,
             120,
-            "the time is nearly over, as SIGUSR1 says",
+            "SIGUSR1 was received: the time limit is near",
         ),
     ] {
         let running = batch(&place, &["--on-timeout", "ranks"], "spin").spawn();
@@ -138,7 +138,7 @@ fn termination_signal_writes_the_report_first() {
         assert_eq!(report["end"]["reason"], said);
         let places = report["stacks"]["stacks"].to_string();
         assert!(places.contains("\"spin\""), "{report}");
-        assert!(read(&place, "report.txt").contains("where everybody was:"));
+        assert!(read(&place, "report.txt").contains("where the ranks were:"));
     }
 }
 
@@ -165,7 +165,7 @@ fn last_written_report_survives_sigkill() {
     assert!(record(&place, "deep.json")["end"].is_null());
     let page = read(&place, "deep.html");
     assert!(
-        page.contains("not ended yet when this was written"),
+        page.contains("still running when this report was written"),
         "{page}"
     );
     parsed(&page);

@@ -42,12 +42,12 @@ fn prompt_restarts_the_job() {
     terminal.keys("run a 'b c'\n");
     terminal.wait("start the job from the beginning, ending 2 tasks? (y or n) ");
     terminal.keys("n\n");
-    terminal.wait("not started anew");
+    terminal.wait("not started again");
     terminal.wait("(sdm) ");
     let before = place.pids("sdm-server");
     assert_eq!(before.len(), 1, "{before:?}");
     terminal.keys("run a 'b c'\ny\n");
-    terminal.wait("starting anew: ./loop one : ./loop a 'b c'");
+    terminal.wait("starting again: ./loop one : ./loop a 'b c'");
     // Rank 1 has disabled the breakpoint, and runs on. Rank 0's stop is shown before the interrupt or together with
     // it, depending on the timing.
     let mut shown = terminal.wait("running: 1 ");
@@ -58,7 +58,7 @@ fn prompt_restarts_the_job() {
     shown += &terminal.wait("rank 1: interrupted");
     shown += &terminal.wait("(sdm) ");
     for wanted in [
-        "breakpoint 3 is given up: No symbol \"i\" in current context",
+        "breakpoint 3 was removed: No symbol \"i\" in current context",
         "rank 0: stopped at breakpoint 2",
         "rank 0: 1: argc = 2",
         "rank 1: 1: argc = 3",
@@ -163,8 +163,8 @@ fn failed_restart_keeps_the_prompt() {
     terminal.ask("break add_up", "breakpoint 1 at");
     terminal.ask("kill", "killed");
     fs::remove_file(&mpirun).unwrap();
-    terminal.ask("run", "there is no job now; `run` tries again");
-    terminal.ask("print 1", "there is no job");
+    terminal.ask("run", "the session has no job now; `run` tries again");
+    terminal.ask("print 1", "the session has no job");
     terminal.ask("info breakpoints", "add_up");
     sdm_tests::leftovers::assert_none_left(|| {
         let left = place.pids("sdm-").into_iter();
@@ -214,7 +214,10 @@ fn attached_program_is_not_restarted() {
         .spawn();
     assert!(done.err.wait_end() && done.out.wait_end());
     let out = done.out.text();
-    assert!(out.contains("they cannot be started anew"), "{out}");
+    assert!(
+        out.contains("attached processes cannot be started again"),
+        "{out}"
+    );
     held.kill().unwrap();
     held.wait().unwrap();
     let _ = done.finish().code(123);

@@ -79,7 +79,7 @@ fn handle_refuses_signals_of_the_debugger_by_name() {
     let line = "handle SIGTRAP nostop";
     let done = batch(&place, &[line, "handle 5-6 nostop"], "live").code(0);
     for line in [line, "handle 5-6 nostop"] {
-        let said = format!("{line}: SIGTRAP is the debugger's own");
+        let said = format!("{line}: SIGTRAP is reserved for the debugger");
         assert!(done.out.contains(&said), "{done}");
     }
 }

@@ -86,7 +86,7 @@ fn script_with_send_replaces_standard_input() {
     let from_file = format!("source {}", sends.display());
     let done = Sdm::run(&place, 1).lines(&[&from_file]).reads(&words);
     let done = done.program(&work, &["echo"]).finish().code(123);
-    let why = "send: the programs read the standard input of sdm\n";
+    let why = "send: the programs read the standard input of sdm directly\n";
     assert!(done.out.contains(why), "{done}");
 }
 

@@ -90,7 +90,10 @@ fn forms_add_a_cluster_and_submit_a_job() {
     shell.wait_for(is_changed);
     // Enter in a form is one key: missing values are reported before.
     terminal.keys("3n");
-    terminal.wait_displayed(&["submit a job", "program: is needed, or a profile"]);
+    terminal.wait_displayed(&[
+        "submit a job",
+        "program: a program or a profile is required",
+    ]);
     terminal
         .keys("/bin/sh -c 'while :; do echo line $((i=i+1)); sleep 0.1; done'\t\t\t\t\ttalks\r");
     terminal.wait_displayed(&["--name talks", "talks", "RUNNING"]);

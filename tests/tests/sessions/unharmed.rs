@@ -195,7 +195,7 @@ impl Looked<'_> {
             done.code
         );
         // A watch goes on without the process whose gdb has ended, and reports that.
-        let is_lost = done.out.contains("gdb is gone: gdb was killed");
+        let is_lost = done.out.contains("gdb has ended: gdb was killed");
         let is_told = match (blow, moment) {
             (Blow::KillGdb, Moment::Shown) => is_lost,
             _ => done.code == Some(blow.code()),
@@ -221,7 +221,7 @@ fn check_words(blow: Blow, done: &Done, moment: Moment) {
     match done.code {
         Some(130) if blow == Blow::Interrupt => {
             assert!(
-                said.contains("interrupted; every process was left as it was"),
+                said.contains("interrupted; every process was left in its previous state"),
                 "{moment:?}: {done}"
             );
             assert!(!said.contains("No hang seen"), "{moment:?}: {done}");

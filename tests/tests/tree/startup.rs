@@ -40,19 +40,25 @@ fn failed_start_names_the_server() {
     let error = refused("[ $id = 3 ] && { echo no licence here >&2; exit 9; }", LONG);
     says(&error, &["server 3 exited with code 9", "no licence here"]);
     let error = refused("[ $id = 3 ] && export SDM_SERVER_ID=4", LONG);
-    says(&error, &["two servers call themselves server 4: pid "]);
+    says(
+        &error,
+        &["two servers have the same number, server 4: pid "],
+    );
     let error = refused(
         "[ $id = 3 ] && export SDM_SERVER_ID=70 SDM_SERVER_COUNT=71",
         LONG,
     );
-    says(&error, &["server 70 came, but only 0-5 were started"]);
+    says(
+        &error,
+        &["server 70 reported, but only servers 0-5 were started"],
+    );
     let error = refused(
         "[ $id = 2 ] && exec sleep 1000; [ $id = 5 ] && exec sleep 1000",
         SHORT,
     );
     says(
         &error,
-        &["2 of 6 servers did not come within", "servers 2,5"],
+        &["2 of 6 servers did not report within", "servers 2,5"],
     );
 }
 
@@ -112,8 +118,8 @@ fn partial_start_continues_with_the_present_servers() {
     let session = sdm_session::Session::start(&config, &mut |progress| notes.extend(progress.note));
     let mut run = Run::of(session.unwrap_or_else(|error| panic!("{error}")));
     let expect = [
-        "server 2 exited with code 3 before all servers were there",
-        "going on without servers 2,5, which did not come",
+        "server 2 exited with code 3 before all servers had reported",
+        "the session starts without servers 2,5, which did not report",
     ];
     assert_eq!(notes, expect);
     let there: IdSet = "0-1,3,6-7".parse().expect("a set");

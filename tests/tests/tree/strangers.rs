@@ -91,7 +91,7 @@ impl Town {
     /// on a busy machine.
     fn check_log(&self) {
         let log = self.log(VICTIM);
-        let anew = |line: &&String| !line.contains(" times since it was last said)");
+        let anew = |line: &&String| !line.contains(" times since the last report)");
         let first: Vec<_> = log.iter().filter(anew).collect();
         for cause in [
             "not an SDM peer",

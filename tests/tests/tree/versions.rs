@@ -51,7 +51,7 @@ fn server_of_another_version_is_refused_with_both_versions() {
         };
         leftovers::assert_childless();
         let text = error.to_string();
-        let both = format!("wire version {theirs} there, {WIRE_VERSION} here");
+        let both = format!("the peer has wire version {theirs}, this program has {WIRE_VERSION}");
         for part in ["server 4 on here", &both] {
             assert!(text.contains(part), "{part:?} is not in: {text}");
         }

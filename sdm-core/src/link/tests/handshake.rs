@@ -81,20 +81,20 @@ fn foreign_peer_is_refused_with_a_reason() {
     let other = hello(Role::Child, 5, None);
     let expect = (
         "expected server 3, reached server 5",
-        "server 9 wanted server 3, this is server 5",
+        "server 9 connected for server 3, but this is server 5",
     );
     check(&config(), parent.clone(), other, expect);
 
     let picky = hello(Role::Child, 3, Some(8));
     let expect = (
-        "the peer refused the link: it expected someone else",
+        "the peer refused the link: the peer expected another member",
         "expected server 8, reached server 9",
     );
     check(&config(), parent.clone(), picky, expect);
 
     let clash = hello(Role::Parent, 3, None);
     let expect = (
-        "the peer refused the link: both sides claim the same role",
+        "the peer refused the link: both peers claim the same role",
         "both ends claim to be the parent",
     );
     check(&config(), parent, clash, expect);

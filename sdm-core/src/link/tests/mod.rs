@@ -280,7 +280,7 @@ fn link_queues_are_bounded() {
             break error;
         }
     };
-    assert_eq!(error.to_string(), "bulk lane reached its bound of 67108864");
+    assert_eq!(error.to_string(), "bulk lane reached its limit of 67108864");
     let error = pair.parent.send(&output(BULK_FRAME_BYTES_MAX)).unwrap_err();
     assert_eq!(error.to_string(), "bulk frame is larger than 1048576");
     assert!(pair.parent.is_up(), "what cannot be sent breaks nothing");
@@ -300,7 +300,7 @@ fn link_queues_are_bounded() {
     };
     assert_eq!(
         error.to_string(),
-        "control lane reached its bound of 67108864"
+        "control lane reached its limit of 67108864"
     );
     assert!(!pair.parent.is_up());
 }

@@ -36,7 +36,7 @@ pub(super) fn words(event: &CatchEvent) -> Result<String, Failure> {
         for word in list {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
             if word.is_empty() || !word.chars().all(plain) {
-                let text = format!("catch {name}: {word:?} is no name");
+                let text = format!("catch {name}: {word:?} is not a name");
                 return Err(Failure::new(FailureCode::BadCommand, text));
             }
             text.push(' ');
@@ -46,7 +46,7 @@ pub(super) fn words(event: &CatchEvent) -> Result<String, Failure> {
     };
     let matching = |name: &str, pattern: &str| {
         if pattern.contains(['\n', '\0']) {
-            let text = format!("catch {name}: no pattern has several lines");
+            let text = format!("catch {name}: the pattern must be on one line");
             return Err(Failure::new(FailureCode::BadCommand, text));
         }
         Ok(format!("{name} {pattern}").trim_end().to_owned())

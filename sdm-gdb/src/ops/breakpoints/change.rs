@@ -66,7 +66,7 @@ pub(crate) async fn ignore(gdb: &Gdb, number: u32, count: u32) -> Result<Reply, 
 /// Sets the commands of a breakpoint. They are kept here, not in gdb: see `lines`.
 pub(crate) fn commands(gdb: &Gdb, number: u32, lines: Vec<String>) -> Result<Reply, Failure> {
     if lines.len() > COMMANDS_MAX {
-        let text = format!("at most {COMMANDS_MAX} lines at one breakpoint");
+        let text = format!("a breakpoint can have at most {COMMANDS_MAX} command lines");
         return Err(Failure::new(FailureCode::Limit, text));
     }
     gdb.edit().breakpoints.find(number)?;
@@ -75,7 +75,7 @@ pub(crate) fn commands(gdb: &Gdb, number: u32, lines: Vec<String>) -> Result<Rep
     match &mut state.breakpoints.find(number)?.kept.spec {
         PointSpec::Break(spec) => spec.commands = lines,
         PointSpec::Watch(_) | PointSpec::Catch(_) => {
-            let text = format!("{number} is no breakpoint: only those have commands");
+            let text = format!("{number} is not a breakpoint: only breakpoints have commands");
             return Err(Failure::new(FailureCode::Unsupported, text));
         }
     }
@@ -89,7 +89,7 @@ pub(crate) async fn pass_by(gdb: &Gdb, count: u32) -> Result<(), Failure> {
     }
     let met = gdb.get().breakpoints.last_met;
     let Some(number) = met else {
-        let text = "not stopped at any breakpoint";
+        let text = "the task is not stopped at a breakpoint";
         return Err(Failure::new(FailureCode::NoSuchThing, text));
     };
     let owner = gdb.get().breakpoints.owner(number);

@@ -147,7 +147,7 @@ async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<Inserted, Failur
         whole.places.extend(place.places);
     }
     if made.first().is_none() {
-        let text = format!("no place for any function that matches {}", spec.location);
+        let text = format!("no function that matches {} has a location", spec.location);
         return Err(Failure::new(FailureCode::Gdb, text));
     }
     Ok((whole, made, is_guarded))

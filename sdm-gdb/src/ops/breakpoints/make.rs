@@ -13,7 +13,7 @@ use sdm_mi::{Results, quote};
 pub(super) fn refusal(gdb: &Gdb, number: u32) -> Option<Failure> {
     let state = gdb.get();
     if state.origin.takes_no_breakpoint() {
-        let text = "attached to read only: no breakpoint is inserted";
+        let text = "attached read-only: no breakpoint can be inserted";
         return Some(Failure::new(FailureCode::Unsupported, text));
     }
     state.breakpoints.refusal(number)
@@ -44,7 +44,7 @@ pub(crate) async fn made_by(gdb: &Gdb, line: &str) -> Result<Made, Failure> {
         let made = Made::new(&maker, numbers.unwrap_or_default());
         result?;
         if made.first().is_none() {
-            let text = format!("gdb did not say what `{line}` has made");
+            let text = format!("gdb did not report the breakpoint of `{line}`");
             return Err(Failure::new(FailureCode::Gdb, text));
         }
         Ok(made)

@@ -24,7 +24,7 @@ pub(super) async fn insert_again(gdb: &Gdb, kept: KeptPoint) -> Result<(), Failu
     match kept.spec {
         PointSpec::Break(mut spec) => {
             if let Some(thread) = spec.thread {
-                let text = format!("it was for thread {thread} of the run before");
+                let text = format!("it was set for thread {thread} of the previous run");
                 return Err(Failure::new(FailureCode::NoSuchThing, text));
             }
             spec.pending = true;

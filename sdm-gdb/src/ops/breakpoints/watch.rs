@@ -32,7 +32,10 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
         made_in(gdb, line, watch_number).await?.0
     };
     if made.first().is_none() {
-        let text = format!("gdb did not say which watchpoint {} is", spec.expression);
+        let text = format!(
+            "gdb did not report the number of the watchpoint {}",
+            spec.expression
+        );
         return Err(Failure::new(FailureCode::Gdb, text));
     }
     restrict(gdb, &made, spec.condition.as_deref(), spec.ignore).await?;

@@ -18,11 +18,11 @@ fn search_finds_text_in_the_focused_panel() {
     assert_eq!(debugger.source.at, 72);
     keys(&mut debugger, "/line_1(\n");
     assert_eq!(debugger.source.at, 1);
-    assert_eq!(debugger.hint, "from the beginning again");
+    assert_eq!(debugger.hint, "search continued from the top");
     keys(&mut debugger, "/nowhere\n");
     assert_eq!(
         (debugger.source.at, &*debugger.hint),
-        (1, "`nowhere` is not here")
+        (1, "`nowhere` was not found")
     );
     keys(&mut debugger, "/abc\x1b");
     assert_eq!(keys(&mut debugger, "2/solve\n"), line("focus 62"));

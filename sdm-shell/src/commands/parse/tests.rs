@@ -225,12 +225,12 @@ fn sdm_commands_are_parsed() {
 fn errors_name_the_fault_and_position() {
     check_error("[0-3 print x", Some(5), "expected `,`");
     check_error("[0-3", Some(4), "expected `]`");
-    check_error("defset stopped 0-3", Some(7), "a meaning of its own");
+    check_error("defset stopped 0-3", Some(7), "a predefined set");
     check_error("[0-3]", Some(5), "expected a command");
     check_error("[] print x", Some(1), "expected a set");
     check_error("frob", Some(0), "Undefined command: \"frob\"");
     check_error("[0] de 1", Some(4), "Ambiguous command");
-    check_error("next x", Some(5), "expected how often");
+    check_error("next x", Some(5), "expected a count");
     check_error("next 0", Some(5), "1 or more");
     check_error("finish 3", Some(7), "takes no argument");
     check_error("catch sneeze", Some(6), "expected an event");
@@ -238,13 +238,13 @@ fn errors_name_the_fault_and_position() {
     check_error("break f thread x", None, "bad thread number");
     check_error("condition x y", Some(10), "bad breakpoint number");
     check_error("print", Some(5), "expected an expression");
-    check_error("break", Some(5), "expected a place");
-    check_error("break if x", None, "a place before");
+    check_error("break", Some(5), "expected a location");
+    check_error("break if x", None, "a location before");
     check_error("delete x", Some(7), "bad breakpoint number 'x'");
     check_error("thread 0", Some(7), "from 1");
     check_error("ranks now", Some(6), "expected a set of ranks");
     check_error("@now", Some(0), "expected a command");
-    check_error("kill now", Some(5), "nothing more expected");
+    check_error("kill now", Some(5), "unexpected argument");
     check_error("wait 0", Some(5), "1 second or more");
     check_error("output maybe", Some(7), "on or off");
 }
@@ -381,8 +381,8 @@ fn run_command_takes_new_arguments() {
     check("show args", C::Job(JobCommand::ShowArguments));
     check("show args x", gdb("show args x"));
     check("set confirm off", C::Job(JobCommand::Confirm(false)));
-    check_error("run < in.txt", Some(4), "`<` means nothing here");
-    check_error("set args a $HOME", Some(11), "`$` means nothing here");
+    check_error("run < in.txt", Some(4), "`<` has no meaning here");
+    check_error("set args a $HOME", Some(11), "`$` has no meaning here");
     check_error("run 'a", Some(4), "not closed");
 }
 
@@ -412,7 +412,7 @@ fn everyday_gdb_commands_are_parsed() {
     let console = |line| applied(&[], gdb(line));
     check("thread apply all info frame", console("info frame"));
     check("t apply 1 3-4 p x", applied(&[1, 3, 4], print("x")));
-    check_error("thread apply", Some(12), "expected numbers of threads");
+    check_error("thread apply", Some(12), "expected thread numbers");
     check_error("thread apply 1", Some(14), "expected a command");
     check_error("thread apply all nonsense", Some(17), "Undefined command");
 }

@@ -29,14 +29,17 @@ use super::cursor::Cursor;
 
 /// The predefined names behind `@`, with their descriptions.
 pub const PREDEFINED: &[(&str, &str)] = &[
-    ("crashed", "those that a signal ended or is about to end"),
-    ("exited", "those that have ended by themselves"),
-    ("focus", "those in focus"),
-    ("lost", "those whose server is gone"),
-    ("prev", "those that were in focus before"),
-    ("running", "those that run"),
-    ("silent", "those that have not been heard for a while"),
-    ("stopped", "those that stand"),
+    (
+        "crashed",
+        "tasks that a signal has ended or is about to end",
+    ),
+    ("exited", "tasks that have exited"),
+    ("focus", "tasks in focus"),
+    ("lost", "tasks whose server is lost"),
+    ("prev", "tasks of the previous focus"),
+    ("running", "running tasks"),
+    ("silent", "tasks whose server does not answer"),
+    ("stopped", "stopped tasks"),
 ];
 
 /// The prefixes of names that select tasks by a property.
@@ -107,20 +110,20 @@ pub trait Scope {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// There is no set of this name.
-    #[error("no set is called `@{0}`; `info sets` shows all")]
+    #[error("no set has the name `@{0}`; `info sets` shows all")]
     Unknown(String),
     /// The last answer has fewer classes; their number, 0 without an answer.
     #[error("{}", classes(*.0))]
     NoClass(usize),
     /// No task is on a host that matches the pattern.
-    #[error("no task is on such a host; `info nodes` shows all")]
+    #[error("no task runs on this host; `info nodes` shows all hosts")]
     NoHost,
 }
 
 fn classes(count: usize) -> String {
     match count {
-        0 => "there is no answer with classes yet".to_owned(),
-        1 => "the last answer has one class only: @1".to_owned(),
+        0 => "no answer with classes exists yet".to_owned(),
+        1 => "the last answer has only one class: @1".to_owned(),
         count => format!("the last answer has the classes @1 to @{count}"),
     }
 }
@@ -269,10 +272,10 @@ fn within(ids: &IdSet, tasks: &IdSet, at: usize) -> Result<IdSet, CommandError> 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SetNameError {
     /// The name is malformed.
-    #[error("`{0}` is no name: a letter, then letters, digits, `_` and `-`")]
+    #[error("`{0}` is not a valid name: a letter, then letters, digits, `_` and `-`")]
     Malformed(String),
     /// The name is predefined.
-    #[error("`@{0}` has a meaning of its own")]
+    #[error("`@{0}` is a predefined set")]
     Taken(String),
 }
 

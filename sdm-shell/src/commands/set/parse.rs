@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str, until: Until) -> Result<(SetExpr, usize), SetErr
         ids_named: 0,
     };
     if text.len() > TEXT_BYTES_MAX && until == Until::End {
-        return Err(parser.error_at(0, "a set of more than 65536 bytes"));
+        return Err(parser.error_at(0, "the set is longer than 65536 bytes"));
     }
     parser.blanks();
     let start = parser.at;
@@ -90,7 +90,7 @@ impl<'a> Parser<'a> {
             Some('(') => {
                 let open = self.at;
                 if depth == DEPTH_MAX {
-                    return Err(self.error("too many brackets in brackets"));
+                    return Err(self.error("brackets are nested too deeply"));
                 }
                 self.at += 1;
                 self.blanks();
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
             Some('!') => {
                 self.at += 1;
                 if depth == DEPTH_MAX {
-                    return Err(self.error("too many `!` one after the other"));
+                    return Err(self.error("too many consecutive `!`"));
                 }
                 let node = self.element(depth + 1)?;
                 Ok(Node::Chain(
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         let word = &rest[..end];
         if !word.eq_ignore_ascii_case("all") {
             return Err(self.error(format!(
-                "expected a set of ranks, not `{word}`; a set with a name is `@{word}`"
+                "expected a set of ranks, not `{word}`; a named set is written `@{word}`"
             )));
         }
         self.at += end;
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
             let here = self.at;
             last = self.id()?;
             if last < first {
-                return Err(self.error_at(here, "expected a last rank not below the first"));
+                return Err(self.error_at(here, "expected a last rank not smaller than the first"));
             }
             if self.eat("/") {
                 let here = self.at;
@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
             .ok_or_else(|| self.error_at(at, "expected a range"))?;
         self.ids_named += stride.count();
         if self.ids_named > IDS_NAMED_MAX {
-            return Err(self.error_at(at, "too many ranks in all"));
+            return Err(self.error_at(at, "too many ranks in total"));
         }
         let mut ids = IdSet::new();
         ids.insert_stride(stride);
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
             (_, Some(c)) => {
                 let after_thread = self.text[..self.at].contains('.') && is_operator(c);
                 Err(self.error(if after_thread {
-                    "expected the end: a thread stands at the end, for the whole set".to_owned()
+                    "expected the end of the set: give the thread once, at the end".to_owned()
                 } else {
                     format!("expected `,`, `!`, `&`, `^` or the end of the set, not `{c}`")
                 }))

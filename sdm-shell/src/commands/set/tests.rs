@@ -139,9 +139,9 @@ fn unknown_set_names_are_marked() {
         (
             "0,@workers",
             2,
-            "no set is called `@workers`; `info sets` shows all",
+            "no set has the name `@workers`; `info sets` shows all",
         ),
-        ("@1&@9", 3, "the last answer has one class only: @1"),
+        ("@1&@9", 3, "the last answer has only one class: @1"),
     ] {
         let set = SetExpr::parse(text, 5).unwrap();
         let error = resolve(&set, &session()).unwrap_err();

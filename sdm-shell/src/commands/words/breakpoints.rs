@@ -119,7 +119,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         parse: |name, rest| {
             let number = args::number(rest, name)?;
             if rest.is_empty() {
-                return Err(rest.error("ignore: expected how many hits to pass by"));
+                return Err(rest.error("ignore: expected the number of hits to ignore"));
             }
             let count = args::count(rest, name, 0)?;
             Ok(C::Ignore { number, count })
@@ -270,7 +270,7 @@ fn catch(name: &'static str, rest: &mut Cursor<'_>, temporary: bool) -> Result<C
 fn trace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let location = rest.word();
     if location.is_empty() {
-        return Err(rest.error(format!("{name}: expected a place and expressions")));
+        return Err(rest.error(format!("{name}: expected a location and expressions")));
     }
     let mut commands = vec!["silent".to_owned()];
     let expressions = rest.take_rest();

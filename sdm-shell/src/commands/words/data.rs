@@ -195,7 +195,7 @@ fn export(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> 
     let text = rest.take_rest();
     let expected = || {
         here.error(format!(
-            "{name}: expected an expression and a file .npy or .csv"
+            "{name}: expected an expression and a file name ending in .npy or .csv"
         ))
     };
     let (expression, file) = text.rsplit_once(char::is_whitespace).ok_or_else(expected)?;

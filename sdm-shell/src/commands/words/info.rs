@@ -93,7 +93,7 @@ pub(super) fn parse(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         }
         None if matches!(word.name, "breakpoints" | "watchpoints") => {
             let name = word.name;
-            Err(rest.error(format!("info {name}: shows all, takes no number")))
+            Err(rest.error(format!("info {name}: takes no number; it shows all")))
         }
         // A name or a number behind it: gdb's own forms of these words.
         None => to_gdb(rest),

@@ -144,7 +144,7 @@ pub(super) const COMMANDS: &[Spec] = &[
                 return Ok(C::SelectedThread);
             }
             match args::count(rest, name, 0)? {
-                0 => Err(here.error("thread: expected a thread's number, from 1")),
+                0 => Err(here.error("thread: expected a thread number from 1")),
                 number => Ok(C::Ask(Command::SelectThread { number })),
             }
         },
@@ -195,7 +195,7 @@ fn backtrace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandErro
     }
     let limit = args::count(rest, "bt", 0)?;
     if limit == 0 && !here.is_empty() {
-        return Err(here.error("bt: expected how many frames, 1 or more"));
+        return Err(here.error("bt: expected a number of frames, 1 or more"));
     }
     Ok(C::Ask(Command::Backtrace(BacktraceSpec {
         limit,
@@ -218,7 +218,7 @@ fn steps(rest: &mut Cursor<'_>, name: &str) -> Result<i32, CommandError> {
     i32::try_from(count)
         .ok()
         .filter(|count| *count > 0)
-        .ok_or_else(|| here.error(format!("{name}: expected how many frames, 1 or more")))
+        .ok_or_else(|| here.error(format!("{name}: expected a number of frames, 1 or more")))
 }
 
 fn thread_apply(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
@@ -229,11 +229,11 @@ fn thread_apply(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
             threads.extend(args::numbers(&mut word, "thread apply")?);
         }
         if threads.is_empty() {
-            return Err(rest.error("thread apply: expected numbers of threads, or `all`"));
+            return Err(rest.error("thread apply: expected thread numbers, or `all`"));
         }
     }
     if rest.is_empty() {
-        return Err(rest.error("thread apply: expected a command behind the threads"));
+        return Err(rest.error("thread apply: expected a command after the threads"));
     }
     let command = Box::new(parse::command(rest)?.1);
     Ok(C::ThreadApply { threads, command })

@@ -289,7 +289,7 @@ fn counted(
     let count = match words[..] {
         [] => 1,
         [count] => args::positive(&here, name, count)?,
-        _ => return Err(here.error(format!("{name}: expected how often and &, no more"))),
+        _ => return Err(here.error(format!("{name}: expected at most a count and &"))),
     };
     Ok(C::Run {
         command: command(count),

@@ -22,7 +22,7 @@ pub(super) const COMMANDS: &[Spec] = &[
                 )));
             }
             if table::is_command(word) {
-                return Err(here.error(format!("{name}: `{word}` is a command already")));
+                return Err(here.error(format!("{name}: `{word}` is a command of sdm")));
             }
             Ok(C::Define(word.to_owned()))
         },

@@ -55,7 +55,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "undefset NAME",
         what: "forgets the name of a set",
         parse: |name, rest| match rest.word().trim_start_matches('@') {
-            "" => Err(rest.error(format!("{name}: expected the name of a set"))),
+            "" => Err(rest.error(format!("{name}: expected a set's name"))),
             word => Ok(C::ForgetSet(word.to_owned())),
         },
         ..PLAIN
@@ -66,11 +66,11 @@ fn defset(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> 
     let here = *rest;
     let word = rest.word().trim_start_matches('@');
     if word.is_empty() {
-        return Err(here.error(format!("{name}: expected a name and a set")));
+        return Err(here.error(format!("{name}: expected a name, then a set")));
     }
     check_name(word).map_err(|why| here.error(format!("{name}: {why}")))?;
     if rest.is_empty() {
-        return Err(rest.error(format!("{name}: expected a set behind the name")));
+        return Err(rest.error(format!("{name}: expected a set after the name")));
     }
     Ok(C::DefineSet {
         name: word.to_owned(),

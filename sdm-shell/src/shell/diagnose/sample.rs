@@ -19,9 +19,9 @@ use crate::shell::{SessionHandle, Verdict};
 /// Time that tasks run between two samples.
 pub(super) const BETWEEN: Duration = Duration::from_millis(500);
 /// Outcome of an unattached task whose process no longer exists.
-const ENDED: &str = "ended: its process is not there any more";
+const ENDED: &str = "ended: the process no longer exists any more";
 /// Outcome of a task that a signal has stopped.
-pub(super) const HALTED: &str = "stopped by a signal (SIGSTOP or one of its kin)";
+pub(super) const HALTED: &str = "stopped by a signal (SIGSTOP or another stop signal)";
 /// State letter of a stopped process in `/proc/PID/stat`.
 const STOPPED_LETTER: char = 'T';
 /// Time limit for interrupted tasks to stop.
@@ -241,7 +241,7 @@ pub(super) fn note_missed(missed: Vec<(IdSet, Failure)>, observed: &mut Observed
             is_whole = false;
             told.union_with(&tasks);
             let what = format!(
-                "not judged: it could not be looked at each time: {}",
+                "not judged: the process could not be sampled each time: {}",
                 why.text
             );
             join(&mut observed.unseen, &tasks, what);

@@ -254,7 +254,7 @@ impl Model {
             Event::Printed { number, text } => Happening::Printed { number, text },
             Event::BreakpointRefused { number, text } => {
                 self.breaks.remove(number, tasks);
-                Happening::Notice(format!("breakpoint {number} is given up: {text}"))
+                Happening::Notice(format!("breakpoint {number} was removed: {text}"))
             }
         };
         self.happened(now, tasks, what, RunEnd::Shown);

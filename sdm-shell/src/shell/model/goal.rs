@@ -129,7 +129,7 @@ impl Model {
                 let (to, left) = self.asked_and_left(goal.commands());
                 let done = to.len() - left.len();
                 format!(
-                    "{said}: {done}/{} answered, waiting for {} ({seconds} s); ^C gives it up",
+                    "{said}: {done}/{} answered, waiting for {} ({seconds} s); ^C cancels it",
                     to.len(),
                     set_text(&left, 24)
                 )
@@ -142,7 +142,7 @@ impl Model {
             Goal::LauncherEnded => format!("{said}: waiting for the launcher ({seconds} s)"),
             Goal::Gone(_) => {
                 let left = set_text(&self.left_of(goal), 24);
-                format!("{said}: running on: {left} ({seconds} s); ^C kills them")
+                format!("{said}: still running: {left} ({seconds} s); ^C kills them")
             }
             Goal::Held(ids) | Goal::Started(ids) => {
                 let (to, left) = self.asked_and_left(ids);
@@ -188,7 +188,7 @@ impl Model {
 
 fn running_line(said: &str, to: &IdSet, left: &IdSet, seconds: u64) -> String {
     format!(
-        "{said}: {}/{} stopped, running: {} ({seconds} s); ^C stops them, ^Z gives the prompt back",
+        "{said}: {}/{} stopped, running: {} ({seconds} s); ^C stops them, ^Z returns to the prompt",
         to.len() - left.len(),
         to.len(),
         set_text(left, 24)

@@ -275,7 +275,7 @@ impl Model {
         }
         self.job.stage = Stage::Over;
         let what = if is_lost { "job is" } else { "servers are" };
-        let then = if anew { "; `run` starts it anew" } else { "" };
+        let then = if anew { "; `run` starts it again" } else { "" };
         self.show(Item::Notice(format!("the {what} gone: {why}{then}")));
     }
 

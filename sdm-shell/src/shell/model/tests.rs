@@ -187,11 +187,11 @@ fn ended_job_is_not_lost_with_its_servers() {
 fn only_interactive_restartable_job_survives_its_session() {
     let (now, mut model) = model();
     model.job.can_rerun = true;
-    let ended = || SessionEvent::Ended("the master is gone".to_owned());
+    let ended = || SessionEvent::Ended("the master has ended".to_owned());
     model.handle_event(now, ended());
     assert_eq!(
         model.over.take(),
-        Some(Over::Ended("the master is gone".to_owned()))
+        Some(Over::Ended("the master has ended".to_owned()))
     );
     model.options.interactive = true;
     model.handle_event(now, ended());

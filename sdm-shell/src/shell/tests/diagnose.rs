@@ -171,7 +171,8 @@ fn task_missing_in_a_sample_is_sampled_again_or_not_judged() {
         );
         let asked = done.sent.iter().filter(|line| line.ends_with(" probe"));
         assert_eq!(asked.count(), looks, "{}", done.screen);
-        let why = "rank 3: not judged: it could not be looked at each time: gdb does not answer";
+        let why =
+            "rank 3: not judged: the process could not be sampled each time: gdb does not answer";
         assert_eq!(done.screen.contains(why), rounds > 1, "{}", done.screen);
     }
 }
@@ -213,7 +214,7 @@ fn task_stopping_during_a_diagnosis_stays_stopped() {
         "{}",
         done.screen
     );
-    for part in ["breakpoint 1", "stopped while they were looked at"] {
+    for part in ["breakpoint 1", "stopped during the diagnosis"] {
         assert!(done.screen.contains(part), "{part}: {}", done.screen);
     }
 }

@@ -120,7 +120,7 @@ fn user_defined_commands_run_for_their_set() {
         "ranks 0-2 (3): x + 2\n",
         "rank 1: y\n",
         "ranks 0-3 (4): 7\n",
-        "define: `print` is a command already",
+        "define: `print` is a command of sdm",
     ] {
         assert!(
             ended.screen.contains(part),
@@ -139,7 +139,7 @@ fn user_defined_commands_run_for_their_set() {
         "y",
     ];
     let ended = run((1, 100), prompt(), &lines, echoes());
-    let deep = "again: commands name commands too deep";
+    let deep = "again: user-defined commands are nested too deeply";
     assert_eq!(ended.screen.matches(deep).count(), 1, "{}", ended.screen);
     let shown = "User command \"again\":\n  again\n";
     assert!(ended.screen.contains(shown), "{}", ended.screen);

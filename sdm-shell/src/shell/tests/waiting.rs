@@ -59,7 +59,7 @@ fn status_line_shows_progress_and_ctrl_c_stops_running_tasks() {
     );
     assert_eq!(run.sent, ["0-3 start", "0-3 continue", "3 interrupt"]);
     let status =
-        "~ continue: 3/4 stopped, running: 3 (1 s); ^C stops them, ^Z gives the prompt back";
+        "~ continue: 3/4 stopped, running: 3 (1 s); ^C stops them, ^Z returns to the prompt";
     assert!(run.screen.contains(status), "{}", run.screen);
     assert!(
         run.screen
@@ -298,7 +298,8 @@ fn launcher_end_is_reported_once() {
     });
     let run = run((4, 80), Options::default(), &["continue"], respond);
     assert_eq!(run.ending.code, 123);
-    let expect = "the launcher ended: exited with code 1; lost with it: ranks 0-3 (4)\n  | ORTE";
+    let expect =
+        "the launcher ended: exited with code 1; tasks lost with it: ranks 0-3 (4)\n  | ORTE";
     assert!(run.screen.contains(expect), "{}", run.screen);
     assert!(!run.screen.contains("connection reset"), "{}", run.screen);
     assert!(

@@ -61,11 +61,11 @@ fn head(page: &mut String, report: &Report) {
 }
 
 fn stacks(page: &mut String, report: &Report, merged: &MergedStacks) {
-    page.push_str("<section id=\"stacks\">\n<h2>Where everybody was</h2>\n");
+    page.push_str("<section id=\"stacks\">\n<h2>Where the ranks were</h2>\n");
     put!(
         page,
-        "<p class=\"note\">Outermost function on top; as wide as there are {} in it. \
-         Where few are is marked.</p>\n",
+        "<p class=\"note\">Outermost function on top; the width is the number of {} in it. Places with few are \
+         marked.</p>\n",
         if merged.tasks.len() == 1 {
             "tasks"
         } else {
@@ -127,8 +127,8 @@ fn commands(page: &mut String, report: &Report) {
     }
     put!(
         page,
-        "<section id=\"commands\">\n<h2>What commands said</h2>\n\
-         <details><summary>{} lines</summary>\n<pre>{}</pre></details>\n</section>\n",
+        "<section id=\"commands\">\n<h2>Output of commands</h2>\n<details><summary>{} \
+         lines</summary>\n<pre>{}</pre></details>\n</section>\n",
         report.commands.lines().count(),
         Escaped(&report.commands),
     );

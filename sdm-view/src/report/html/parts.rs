@@ -185,7 +185,7 @@ pub(super) fn outliers(page: &mut String, report: &Report) {
     if report.outliers.is_empty() {
         return;
     }
-    page.push_str("<section id=\"outliers\">\n<h2>Those who are where few are</h2>\n");
+    page.push_str("<section id=\"outliers\">\n<h2>Ranks in places with few ranks</h2>\n");
     for found in &report.outliers {
         look(page, report, found);
     }
@@ -240,7 +240,7 @@ pub(super) fn output(page: &mut String, report: &Report) {
     if report.output.is_empty() {
         return;
     }
-    page.push_str("<section id=\"output\">\n<h2>What was printed</h2>\n");
+    page.push_str("<section id=\"output\">\n<h2>Output of the program</h2>\n");
     for class in &report.output {
         let open = class.lines.len() <= OPEN_LINES_MAX;
         put!(
@@ -252,7 +252,7 @@ pub(super) fn output(page: &mut String, report: &Report) {
         );
         for (index, line) in class.lines.iter().enumerate() {
             if index == class.head && class.left_out > 0 {
-                put!(page, "<em>... {} lines left out ...</em>\n", class.left_out);
+                put!(page, "<em>... {} lines omitted ...</em>\n", class.left_out);
             }
             printed(page, report, class, line);
         }
@@ -296,13 +296,13 @@ pub(super) fn left_out(page: &mut String, report: &Report) {
     if report.lost.is_empty() && report.cut.is_empty() {
         return;
     }
-    page.push_str("<section id=\"left_out\">\n<h2>What is not here</h2>\n<ul>\n");
+    page.push_str("<section id=\"left_out\">\n<h2>Not in this report</h2>\n<ul>\n");
     for (tasks, why) in &report.lost {
         let who = report.names.label(tasks, SET_WIDTH);
         put!(page, "<li>lost: {}: {}</li>\n", Escaped(&who), Escaped(why));
     }
     for text in &report.cut {
-        put!(page, "<li>left out: {}</li>\n", Escaped(text));
+        put!(page, "<li>omitted: {}</li>\n", Escaped(text));
     }
     page.push_str("</ul>\n</section>\n");
 }

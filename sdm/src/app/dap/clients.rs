@@ -106,7 +106,7 @@ impl Bouncer {
     pub(super) fn let_go(&self, why: &io::Error) {
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(why) = refusals.line(Instant::now(), why) {
-            complain(format_args!("sdm: a client is let go: {why}"));
+            complain(format_args!("sdm: client disconnected: {why}"));
         }
     }
 
@@ -316,7 +316,9 @@ pub(super) fn let_in(
     mailbox: Mailbox,
 ) -> io::Result<()> {
     if clients.len() >= CLIENTS_MAX {
-        return Err(io::Error::other(format!("{CLIENTS_MAX} are here already")));
+        return Err(io::Error::other(format!(
+            "{CLIENTS_MAX} clients are connected already"
+        )));
     }
     let Stream {
         input,

@@ -257,7 +257,7 @@ impl<O: Opener> Connection<O> {
     /// Ends the session, after its end was reported to the other clients.
     fn close(&mut self, policy: EndPolicy) {
         let now = Instant::now();
-        let why = "its editor has ended it";
+        let why = "the editor has ended the session";
         for client in &mut self.clients[1..] {
             let event = SessionEvent::Ended(why.to_owned());
             client.adapter.handle_event(now, event);

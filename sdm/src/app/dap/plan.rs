@@ -38,7 +38,7 @@ pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
         Verb::Run(args) => {
             let job = run::job(&args, Vec::new())?;
             if job.control.is_some() || job.batch.is_some() {
-                let text = "--control and --batch are not for an editor";
+                let text = "--control and --batch cannot be used with sdm dap";
                 return Err((2, text.to_owned()));
             }
             Ok(of_job(job))
@@ -53,7 +53,10 @@ pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
                 notes: Vec::new(),
             })
         }
-        _ => Err((2, "an editor launches or attaches".to_owned())),
+        _ => Err((
+            2,
+            "the editor sends launch or attach: omit the target".to_owned(),
+        )),
     }
 }
 

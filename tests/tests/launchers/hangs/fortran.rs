@@ -53,7 +53,7 @@ fn a_send_over_lines_has_its_arguments() {
             &[
                 "waiting in MPI_Ssend",
                 "call MPI_SSEND(sent, 1, MPI_INTEGER, PROCESS(NOM), 100 + me, MPI_COMM_WORLD, ierr)",
-                "to the rank 1 above [0-1], 0 [2] (PROCESS(NOM)), tag its own rank + 100 (100 + me)",
+                "to rank+1 [0-1], 0 [2] (PROCESS(NOM)), tag rank+100 (100 + me)",
             ],
         );
     }
@@ -67,7 +67,7 @@ fn a_receive_in_fixed_form_has_its_arguments() {
             &found,
             &[
                 "waiting in MPI_Recv",
-                "from the rank 1 above [0-1], 0 [2] (LIST(NEXT)), tag 7",
+                "from rank+1 [0-1], 0 [2] (LIST(NEXT)), tag 7",
             ],
         );
     }

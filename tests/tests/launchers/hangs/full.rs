@@ -153,7 +153,12 @@ fn killed_rank_is_named_as_awaited() {
         options,
         ..Under::new(Compiler::OpenMpi)
     };
-    let case = ("killed", "cannot_go_on", "3", "its process is not there");
+    let case = (
+        "killed",
+        "cannot_go_on",
+        "3",
+        "the process no longer exists",
+    );
     check_case(under, &program, case);
 }
 

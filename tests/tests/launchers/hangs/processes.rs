@@ -86,7 +86,7 @@ fn parents_waiting_for_spawned_ranks_are_no_deadlock() {
         assert!(told && judged.code == Some(4), "{way} {ranks}: {judged}");
         let both = format!("{}{}", stacks.out, stacks.err);
         let told =
-            "has 2 more processes, of jobs that its ranks have started (MPI_Comm_spawn): --pids ";
+            "has 2 more processes, started by its ranks (MPI_Comm_spawn): select them by --pids ";
         assert!(
             both.contains(told) && stacks.code == Some(0),
             "{way} {ranks}: {stacks}"

@@ -218,7 +218,7 @@ fn fifo_instead_of_a_file_does_not_block() {
     let server = neighbour.binaries().join("sdm-server");
     let mut server = neighbour.command(Who::User, server);
     let told = Outcome::of(server.args(["--id", "0", "--handover", fifo]));
-    assert!(told.said.contains("it is no file"), "{told:?}");
+    assert!(told.said.contains("it is not a file"), "{told:?}");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn skipped_untrusted_program_is_named() {
     let at = shared.display();
     let why = |tool: &str| {
         format!(
-            "{at}/{tool} on PATH is passed over: others may write to {at}; a whole name is taken as it is"
+            "{at}/{tool} on PATH is skipped: other users may write to {at}; give the full path to use it"
         )
     };
     let path = format!("{at}:/usr/bin:/bin");
@@ -238,7 +238,7 @@ fn folders_of_the_previous_user_are_refused_after_su() {
     let mut sdm = neighbour.sdm(Who::User, ["sessions"]);
     let told = Outcome::of(sdm.env("XDG_RUNTIME_DIR", &theirs));
     let named = format!(
-        "XDG_RUNTIME_DIR {} belongs to user 65533: sessions are kept elsewhere",
+        "XDG_RUNTIME_DIR {} belongs to user 65533: sessions are kept in another folder",
         theirs.display()
     );
     told.expect(0, &named);

@@ -102,7 +102,7 @@ fn fake_login_of_a_job_is_not_executed() {
                 let whose =
                     format!("mpiexec (pid {pid}) belongs to user 65533: run sdm as user 65533");
                 told.expect(2, &whose);
-                look(Who::Root).expect(2, "has started nothing on this machine");
+                look(Who::Root).expect(2, "has not started any process on this machine");
             }
             _ => {
                 told.expect(2, "belongs to user 65533 and you are");
@@ -140,7 +140,7 @@ fn remote_login_uses_only_ssh() {
     let pid = starter.id().to_string();
     let told = Outcome::of(&mut neighbour.sdm(Who::User, ["stacks", &pid]));
     marker.assert_absent("what a process of the user's calls itself");
-    let why = "1 of the 2 ranks run on other hosts than this one, node1: it is reached by `evil`, and sdm logs in by ssh only";
+    let why = "1 of the 2 ranks run on other hosts, node1: it is reached by `evil`, but sdm can log in by ssh only";
     assert!(told.said.contains(why), "{told:?}");
     neighbour.end_all();
     let _ = starter.wait();
@@ -166,8 +166,7 @@ fn proctable_leads_root_only_to_processes_of_the_owner() {
     let pid = starter.id().to_string();
     let told = Outcome::of(&mut neighbour.sdm(Who::Root, ["stacks", &pid]));
     let why = format!(
-        "2 of the 3 processes that mpirun (pid {pid}) names are on other hosts or are not user 65533's: only user 65533's \
-         own on this host are looked at (run sdm as user 65533)"
+        "2 of the 3 processes of mpirun (pid {pid}) are on other hosts or do not belong to user 65533: only user 65533's processes on this host are used (run sdm as user 65533)"
     );
     assert!(told.said.contains(&why), "{told:?}");
     assert!(told.said.contains("rank 0: "), "{told:?}");
@@ -224,7 +223,7 @@ fn foreign_library_runs_without_root_rights() {
             Outcome::of(sdm.env("SECRET", "root's"))
         };
         ask(Who::User, &pid).expect(2, "belongs to ");
-        ask(Who::Root, "pmix:any@1").expect(2, "no PMIx server on this machine that is yours");
+        ask(Who::Root, "pmix:any@1").expect(2, "none of your PMIx servers on this machine");
         marker.assert_absent("a library of a server that nobody named");
         let told = ask(Who::Root, &pid);
         if hidden {

@@ -73,7 +73,7 @@ fn attach(users: &Neighbour, running: &Running, gdb: &Path) -> String {
     let done = users.sdm(Who::User, args).output().expect("sdm runs");
     let text = said(&done);
     assert!(
-        done.status.success() && text.contains("detached, running on"),
+        done.status.success() && text.contains("detached, still running"),
         "{text}"
     );
     text

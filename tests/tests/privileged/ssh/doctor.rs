@@ -28,10 +28,10 @@ pub(super) fn a_host_is_looked_at(place: &Place) {
     let server = server(place);
     let done = look(place, &server, &[]);
     for (check, found) in [
-        (Check::Ssh, "the host is reached"),
-        (Check::Server, "is there, sdm"),
-        (Check::Firewall, "come through"),
-        (Check::Attach, "gdb attaches"),
+        (Check::Ssh, "the host is reachable"),
+        (Check::Server, "the host has sdm-server"),
+        (Check::Firewall, "connections to "),
+        (Check::Attach, "gdb can attach"),
     ] {
         assert_found(&done, &good(check, found));
     }
@@ -39,7 +39,7 @@ pub(super) fn a_host_is_looked_at(place: &Place) {
     // The host's server is of another version, or is no server.
     let said = r"printf 'sdm-doctor-version\t9.0.0\t250\nsdm-doctor-end\n'; cat >/dev/null";
     let other = script(place.path(), "server-other", said);
-    let said = "sdm-server 9.0.0 is there";
+    let said = "the host has sdm-server 9.0.0";
     assert_found(
         &look(place, &other, &[]),
         &bad(Check::Server, said, "--stage"),
@@ -47,15 +47,15 @@ pub(super) fn a_host_is_looked_at(place: &Place) {
     let nowhere = look(place, Path::new("/nosuch/sdm-server"), &[]);
     assert_found(
         &nowhere,
-        &bad(Check::Server, "does not run there", "--server-path"),
+        &bad(Check::Server, "does not run on the host", "--server-path"),
     );
     // Only connections to sshd are allowed.
     hosts_script(&["only-ssh", "1"]);
     let done = look(place, &server, &[]);
     hosts_script(&["mend", "1"]);
-    let said = "no connection to the host comes through: ";
+    let said = "no connection to the host works: ";
     assert_found(&done, &bad(Check::Firewall, said, "--tunnel"));
-    assert_found(&done, &good(Check::Ssh, "the host is reached"));
+    assert_found(&done, &good(Check::Ssh, "the host is reachable"));
 }
 
 fn what_ssh_refuses(place: &Place, server: &Path) {
@@ -64,7 +64,7 @@ fn what_ssh_refuses(place: &Place, server: &Path) {
         "-oUserKnownHostsFile=/dev/null",
         "-oGlobalKnownHostsFile=/dev/null",
     ];
-    let refused = "ssh does not reach the host: ";
+    let refused = "ssh cannot connect to the host: ";
     for (options, remedy) in [
         (&strange[..], "accept the host key"),
         (&["-oPubkeyAuthentication=no"][..], "ssh-add"),

@@ -185,7 +185,7 @@ fn they_start_others(place: &Place, compiler: Compiler) {
         .program(&spawn, &["@nowhere", "1"])
         .finish();
     let said = done.united();
-    let refused = "\"nowhere\" is none of the job's hosts: h1, h2";
+    let refused = "\"nowhere\" is not a host of the job: h1, h2";
     assert!(said.contains(refused), "{done}");
     assert_ne!(done.code, Some(0), "{done}");
 }
@@ -225,7 +225,7 @@ fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
     a_tool_sees_all_hosts(place);
     let servers = processes::servers(place.mark());
     processes::signal(servers[&2], Signal::SIGKILL);
-    sdm.out.wait(0, "MPI cannot go on");
+    sdm.out.wait(0, "MPI cannot continue");
     sdm.out.wait_each(0, "0-1", "terminated by signal SIGTERM");
     sdm.ask("quit", "quit");
     let _done = sdm.finish();

@@ -133,7 +133,7 @@ pub(super) fn a_hydra_job_is_attached_to_on_its_hosts(place: &Place) {
     hosts_script(&["cut", "3"]);
     let done = look_at(place, "stacks", &job).finish().code(2);
     hosts_script(&["mend", "3"]);
-    let said = "2 of the 6 ranks run on other hosts than this one, 10.77.0.3: ";
+    let said = "2 of the 6 ranks run on other hosts, 10.77.0.3: ";
     assert!(done.out.contains(said), "{done}");
     assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
     assert_eq!(looks(), before);
@@ -153,7 +153,10 @@ fn more_of_the_job_is_attached_to_where_no_server_is(place: &Place, job: &HeldJo
         .lines(&["[1] continue", "[1] next", "stacks", "detach"])
         .finish()
         .code(0);
-    done.expect_part("attach 2-3", "2-3: no server of this session is there");
+    done.expect_part(
+        "attach 2-3",
+        "2-3: this session has no server on their hosts",
+    );
     done.expect_part("attach 2-3", "attached, in MPI_Allreduce");
     done.expect("print 1", "ranks 0-3 (4): 1\n");
     let each = "rank 0: 0\nrank 2: 2\nrank 3: 3\n";
@@ -184,8 +187,8 @@ fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
         .finish()
         .code(2);
     for part in [
-        "ranks 2-3 (2): gdb: no such debugger on this host\n",
-        "install gdb, or name one with --gdb",
+        "ranks 2-3 (2): gdb: no such gdb on this host\n",
+        "install gdb, or select one by --gdb",
         "rank 1: main ()",
     ] {
         assert!(done.out.contains(part), "no {part:?} in {done}");
@@ -204,7 +207,7 @@ fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
     assert!(done.err.contains(said), "{done}");
     assert!(
         done.out
-            .contains("ranks 2-3 (2): no server came up on 10.77.0.2\n"),
+            .contains("ranks 2-3 (2): no server started on 10.77.0.2\n"),
         "{done}"
     );
     done.expect("print 6 * 7", "ranks 0-1 (2): 42\n");

@@ -33,7 +33,7 @@ pub(super) fn the_network_is_the_one_that_was_chosen(place: &Place, work: &Path)
     let done = four(&["--interface", "ib0"]).code(124);
     assert!(
         done.err
-            .contains("no address of this host is in --interface"),
+            .contains("--interface matches no address of this host"),
         "{done}"
     );
     assert!(done.err.contains(" (eth0), ::1 (lo)"), "{done}");
@@ -86,7 +86,7 @@ fn connections_pass_in_the_other_direction_only(place: &Place, work: &Path) {
     };
     // Servers that do not come in time at all are another matter.
     let done = three(&["--start-wait", "20"]).code(124);
-    let said = "--reverse has the servers connect to this one, and --tunnel goes through ssh";
+    let said = "--reverse lets the servers connect to this host, --tunnel connects through ssh";
     assert!(done.err.contains(said), "{done}");
     let done = three(&["--reverse"]).code(0);
     done.expect("print number", "ranks 0-2 (3): 0\n");

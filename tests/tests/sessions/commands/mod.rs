@@ -153,7 +153,7 @@ fn found(place: &Place, tasks: u32) -> BTreeSet<&'static str> {
     let pids = (0..).zip(processes.iter().map(|process| process.id().cast_signed()));
     let mut tour = Tour::start(tasks);
     let nobody = Command::Attach(AttachSpec::default());
-    tour.rows(vec![(nobody, "attach_failed: no process was named")]);
+    tour.rows(vec![(nobody, "attach_failed: no process was given")]);
     let attach = Command::Attach(AttachSpec {
         pids: pids.collect(),
         ..AttachSpec::default()

@@ -119,7 +119,7 @@ fn attach_without_the_session_secret_is_refused() {
     editor.send("attach", &configuration);
     let said = editor.event("output");
     let text = said["output"].as_str().expect("a text");
-    assert!(text.contains("the session is gone"), "{text}");
+    assert!(text.contains("the session has ended"), "{text}");
     editor.event("terminated");
     editor.finish();
 }
@@ -139,7 +139,7 @@ fn focused_rank_uses_a_second_connection_to_the_adapter() {
         let mut stranger = editor.beside();
         stranger.ask("initialize", &json!({"adapterID": "sdm"}));
         let why = stranger.refused("launch", &launch);
-        assert!(why.contains("has an editor already"), "{why}");
+        assert!(why.contains("already serves an editor"), "{why}");
         stranger.leave();
         editor.ask("sdm/focus", &json!({"rank": 1}));
         let asked = editor.request("startDebugging");

@@ -102,7 +102,7 @@ fn exception_filters_stop_at_signals_forks_and_execs() {
     assert!(
         said["output"]
             .as_str()
-            .is_some_and(|text| text.contains("no filter `nonsense`")),
+            .is_some_and(|text| text.contains("unknown filter `nonsense`")),
         "{said}"
     );
     editor.disconnect();

@@ -147,7 +147,7 @@ fn malformed_messages_are_refused_with_a_reason() {
     editor.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(complaint(&mut editor).contains("Content-Length"));
     editor.write(b"Content-Length: 3\r\n\r\n{,}");
-    assert!(complaint(&mut editor).contains("not understood"));
+    assert!(complaint(&mut editor).contains("malformed message"));
     let mut deep = br#"{"type":"request","arguments":"#.to_vec();
     deep.resize(100_000, b'[');
     editor.write(format!("Content-Length: {}\r\n\r\n", deep.len()).as_bytes());
@@ -160,13 +160,13 @@ fn malformed_messages_are_refused_with_a_reason() {
     }
     assert!(complaint(&mut editor).contains("67108864 bytes"));
     let why = editor.refused("launch", &json!({"program": "/bin/true"}));
-    assert!(why.contains("`initialize` comes first"), "{why}");
+    assert!(why.contains("`initialize` must come first"), "{why}");
     editor.ask("initialize", &json!({}));
     for (command, arguments, expect) in [
-        ("initialize", json!({}), "it comes once"),
+        ("initialize", json!({}), "allowed once"),
         ("frobnicate", json!({}), "does not know"),
         ("threads", json!([]), ""),
-        ("stackTrace", json!({"threadId": 7}), "comes first"),
+        ("stackTrace", json!({"threadId": 7}), "must come first"),
         ("launch", json!({}), "`program` is missing"),
         ("launch", json!({"program": 7}), "wrong arguments"),
         ("attach", json!({}), "`target` is missing"),

@@ -119,7 +119,7 @@ fn source_map_finds_a_moved_source() {
     let mut editor = Editor::new(&place);
     editor.launch(&configuration(&work, &["steps"], 2));
     let unplaced = &set(&mut editor, std::slice::from_ref(&breakpoint))[0];
-    let said = "the program has work.c as /built/elsewhere/work.c: `sourceFileMap` says where its folder is now";
+    let said = "the program was built with work.c as /built/elsewhere/work.c: map that folder with `sourceFileMap`";
     assert_eq!(
         (&unplaced["verified"], &unplaced["message"]),
         (&json!(false), &json!(said))

@@ -126,7 +126,10 @@ pub(crate) fn memory() -> Rows {
         (read("&bytes", 5), "bytes: [1, 2, 3, 4, 255]"),
         (read("0", 8), "gdb: Unable to read memory"),
         (read("nosuch", 8), "gdb: No symbol \"nosuch\""),
-        (read("&bytes", 0), "bad_command: no bytes were asked for"),
+        (
+            read("&bytes", 0),
+            "bad_command: expected a length of at least 1 byte",
+        ),
         (read("&bytes", u32::MAX), "limit: "),
         (write("&bytes", &[9, 8]), "Done"),
         (read("&bytes", 3), "bytes: [9, 8, 3]"),
@@ -162,14 +165,14 @@ pub(crate) fn source() -> Rows {
         (Command::Libraries, "libc.so.6"),
         (
             Command::Queues,
-            "unsupported: no MPI library that names a debug library is in the program",
+            "unsupported: the program has no MPI library that provides a debug library",
         ),
         (signals("SIGUSR1"), "stop: false, print: true, pass: true"),
         (signals("NOSUCH"), "gdb: no signal SIGNOSUCH"),
         (handle("SIGALRM"), "stop: false, print: true, pass: true"),
         (
             handle("SIGTRAP"),
-            "unsupported: SIGTRAP is the debugger's own",
+            "unsupported: SIGTRAP is reserved for the debugger",
         ),
         (console("echo hello\\n"), "Text(\"hello\\n\")"),
         (console("nosuch"), "gdb: Undefined command: \"nosuch\""),

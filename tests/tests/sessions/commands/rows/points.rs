@@ -11,7 +11,7 @@ pub(crate) fn breakpoints() -> Rows {
         ),
         (
             insert(1, "main"),
-            "bad_command: breakpoint 1 is there already",
+            "bad_command: breakpoint 1 exists already",
         ),
         (
             insert(9, "nosuch"),

@@ -13,11 +13,11 @@ pub(crate) fn before_the_start() -> Rows {
         (Command::Hold, not_started),
         (
             Command::Look(LookSpec::default()),
-            "attach_failed: no process was named for it",
+            "attach_failed: no process was given for this rank",
         ),
         (
             Command::Sample(SampleSpec::default()),
-            "attach_failed: no process was named for it",
+            "attach_failed: no process was given for this rank",
         ),
         (Command::Continue, not_started),
         (Command::Interrupt, not_started),
@@ -161,7 +161,7 @@ pub(crate) fn again() -> Rows {
 }
 
 pub(crate) fn of_a_core_file() -> Rows {
-    let of_core = "unsupported: a core file: no ";
+    let of_core = "not possible with a core file";
     vec![
         (
             evaluate("outer.first.number + outer.ratios[1]"),
