@@ -51,19 +51,16 @@ pub(super) fn numbers(rest: &mut Cursor<'_>, command: &str) -> Result<Vec<u32>, 
     Ok(numbers)
 }
 
-/// `LOCATION [thread N] [if COND]`.
+/// `[LOCATION] [thread N] [if COND]`; without a location where each task stands, in its selected frame.
 pub(super) fn breakpoint(
     rest: &mut Cursor<'_>,
     command: &str,
     (temporary, hardware): (bool, bool),
 ) -> Result<UserCommand, CommandError> {
-    if rest.is_empty() {
-        return Err(rest.error(format!(
-            "{command}: expected a location: FILE:LINE, FUNCTION or *ADDRESS"
-        )));
-    }
-    let (location, condition) = place_and_condition(rest, command)?;
-    let (location, thread) = match location.rsplit_once(" thread ") {
+    let (location, condition) = split_condition(rest.take_rest());
+    let condition = some_condition(condition, command)?;
+    let words = format!(" {location}");
+    let (location, thread) = match words.rsplit_once(" thread ") {
         None => (location, None),
         Some((location, thread)) => {
             let number = thread.trim().parse().ok().filter(|number| *number > 0);
@@ -92,12 +89,17 @@ pub(super) fn place_and_condition<'a>(
             "{command}: expected a location before `if`"
         )));
     }
+    Ok((place, some_condition(condition, command)?))
+}
+
+/// The condition behind `if`, which may not be empty.
+fn some_condition(condition: Option<&str>, command: &str) -> Result<Option<String>, CommandError> {
     if condition.is_some_and(str::is_empty) {
         return Err(CommandError::new(format!(
             "{command}: expected a condition after `if`"
         )));
     }
-    Ok((place, condition.map(str::to_owned)))
+    Ok(condition.map(str::to_owned))
 }
 
 /// A breakpoint's number. `$bpnum`, the most recent breakpoint, is returned as 0.

@@ -43,10 +43,16 @@ impl Point {
     pub fn location(&self) -> String {
         match self {
             Self::Break(spec) if spec.regex => format!("/{}/", spec.location),
-            Self::Break(spec) => match spec.thread {
-                None => spec.location.clone(),
-                Some(thread) => format!("{} thread {thread}", spec.location),
-            },
+            Self::Break(spec) => {
+                let location = match &*spec.location {
+                    "" => "current line",
+                    location => location,
+                };
+                match spec.thread {
+                    None => location.to_owned(),
+                    Some(thread) => format!("{location} thread {thread}"),
+                }
+            }
             Self::Watch(_) | Self::Catch(_) => self.words(),
         }
     }
@@ -130,10 +136,14 @@ impl Point {
                     (_, false, true) => "hbreak",
                     (_, false, false) => "break",
                 };
-                match spec.thread {
-                    None => format!("{word} {}", spec.location),
-                    Some(thread) => format!("{word} {} thread {thread}", spec.location),
+                let mut line = word.to_owned();
+                if !spec.location.is_empty() {
+                    line.push_str(&format!(" {}", spec.location));
                 }
+                if let Some(thread) = spec.thread {
+                    line.push_str(&format!(" thread {thread}"));
+                }
+                line
             }
             Self::Watch(spec) => {
                 let word = match spec.kind {

@@ -16,7 +16,121 @@ pub(super) fn is_command(word: &str) -> bool {
 }
 
 /// Commands of gdb's TUI, which no gdb of a session has.
-const GDB_SCREEN: [&str; 3] = ["layout", "refresh", "winheight"];
+const GDB_SCREEN: [&str; 6] = ["fs", "layout", "refresh", "winheight", "winwidth", "ws"];
+
+/// Commands of gdb 13 to 18 that SDM does not take over and that need no terminal, with their usual abbreviations.
+const GDB_OWN: [&str; 101] = [
+    "add-auto-load-safe-path",
+    "add-auto-load-scripts-directory",
+    "add-inferior",
+    "add-symbol-file",
+    "add-symbol-file-from-memory",
+    "agent-printf",
+    "alias",
+    "append",
+    "apropos",
+    "bookmark",
+    "break-range",
+    "checkpoint",
+    "clear",
+    "clone-inferior",
+    "compare-sections",
+    "compile",
+    "complete",
+    "core-file",
+    "define-prefix",
+    "demangle",
+    "dir",
+    "directory",
+    "disconnect",
+    "dont-repeat",
+    "down-silently",
+    "dprintf",
+    "eval",
+    "exec-file",
+    "explore",
+    "expression",
+    "faas",
+    "file",
+    "find",
+    "flash-erase",
+    "forward-search",
+    "ftrace",
+    "function",
+    "generate-core-file",
+    "goto-bookmark",
+    "gu",
+    "guile",
+    "inferior",
+    "init-if-undefined",
+    "interpreter-exec",
+    "jit-reader-load",
+    "jit-reader-unload",
+    "macro",
+    "maint",
+    "maintenance",
+    "mem",
+    "memory-tag",
+    "monitor",
+    "mt",
+    "nosharedlibrary",
+    "overlay",
+    "passcount",
+    "path",
+    "pipe",
+    "print-object",
+    "py",
+    "python",
+    "queue-signal",
+    "record",
+    "remote",
+    "remove-inferiors",
+    "remove-symbol-file",
+    "restart",
+    "restore",
+    "reverse-finish",
+    "reverse-nexti",
+    "reverse-search",
+    "reverse-stepi",
+    "rni",
+    "rsi",
+    "search",
+    "section",
+    "select-frame",
+    "sharedlibrary",
+    "skip",
+    "starti",
+    "stop",
+    "strace",
+    "symbol-file",
+    "taas",
+    "target",
+    "task",
+    "tdump",
+    "teval",
+    "tfaas",
+    "tfind",
+    "tp",
+    "tsave",
+    "tstart",
+    "tstatus",
+    "tstop",
+    "tty",
+    "tvariable",
+    "unset",
+    "up-silently",
+    "update",
+    "with",
+];
+
+/// The shortest beginning of a gdb command's name that is taken for it.
+const GDB_LETTERS_MIN: usize = 3;
+
+/// True for a command of gdb's own: its name, or the beginning of one.
+fn is_gdbs(word: &str) -> bool {
+    GDB_OWN.contains(&word)
+        || word.len() >= GDB_LETTERS_MIN && GDB_OWN.iter().any(|name| name.starts_with(word))
+}
 
 /// The command that a word refers to: its full name, an abbreviation of gdb, or a unique prefix.
 pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError> {
@@ -38,6 +152,12 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
             at,
             format!("Undefined command: \"{word}\".  \"tui enable\" opens sdm's full screen."),
         )),
+        [] if is_gdbs(word) && (GDB_OWN.contains(&word) || similar(word).is_none()) => {
+            Err(CommandError::at(
+                at,
+                format!("\"{word}\" is a command of gdb's own: write \"gdb {word} ...\"."),
+            ))
+        }
         [] => {
             let meant = similar(word).map(|name| format!("  Did you mean \"{name}\"?"));
             let meant = meant.unwrap_or_default();
@@ -126,6 +246,21 @@ mod tests {
             find("sta", 3).unwrap_err(),
             CommandError::at(3, "Ambiguous command \"sta\": stacks, start, stats.")
         );
+    }
+
+    #[test]
+    fn gdbs_own_commands_name_the_word_that_passes_them_on() {
+        for word in ["clear", "maint", "dprintf", "checkp", "py", "set-var"] {
+            let error = find(word, 0).unwrap_err().message;
+            let expected =
+                format!("\"{word}\" is a command of gdb's own: write \"gdb {word} ...\".");
+            assert_eq!(error == expected, word != "set-var", "{error}");
+        }
+        for word in GDB_OWN {
+            assert!(!is_command(word), "{word} is a command of SDM");
+        }
+        let near = find("thred", 0).unwrap_err().message;
+        assert!(near.contains("Did you mean \"thread\"?"), "{near}");
     }
 
     #[test]

@@ -136,3 +136,32 @@ fn types_and_registers_are_shown() {
         .code(123);
     assert!(done.out.contains("no register nosuch"), "{done}");
 }
+
+#[test]
+fn break_without_a_place_stops_where_each_task_stands() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let inner = Place::line("work.c", "int result = number * 2;");
+    let outer = Place::line("work.c", "total += twice(i + rank);");
+    let begin = format!("tbreak work.c:{inner}");
+    let done = Sdm::run(&place, 2)
+        .lines(&[&begin, "continue", "b", "up", "tbreak if i == 1"])
+        .lines(&["c", "info breakpoints", "delete 2", "[0-1] continue"])
+        .program(&work, &[])
+        .finish()
+        .code(0);
+    let here = |line| format!("ranks 0-1 (2): breakpoint {line}");
+    done.expect_part("b", &here(format!("2 at work.c:{inner}")));
+    done.expect_part("tbreak if i == 1", &here(format!("3 at work.c:{outer}")));
+    // The call before has returned to it without the condition; the next one comes to the breakpoint within.
+    let stopped = format!("ranks 0-1 (2): stopped at breakpoint 2, twice () at work.c:{inner}\n");
+    done.expect_part("c", &stopped);
+    done.expect_part(
+        "info breakpoints",
+        &format!("current line at work.c:{inner}"),
+    );
+    done.expect_part("info breakpoints", &format!("at work.c:{outer}"));
+    let stopped =
+        format!("ranks 0-1 (2): stopped at breakpoint 3, step_through () at work.c:{outer}\n");
+    done.expect_part("[0-1] continue", &stopped);
+}

@@ -17,6 +17,9 @@ use sdm_mi::{Results, quote};
 /// Most functions that one regular expression may match.
 const MATCHES_MAX: usize = 256;
 
+/// The place of `break` without one, in the selected frame: MI has no form for it.
+const CURRENT: &str = "*$pc";
+
 /// Inserts a breakpoint; a number that the task uses already is refused.
 pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure> {
     if let Some(failure) = refusal(gdb, spec.number) {
@@ -33,8 +36,11 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
     let (place, made, is_guarded) = if spec.regex {
         insert_matching(gdb, &spec).await?
     } else {
-        let location = quote(spec.location.as_bytes());
-        let inserted = insert_one(gdb, &spec, &location).await;
+        let location = match &*spec.location {
+            "" => CURRENT,
+            location => location,
+        };
+        let inserted = insert_one(gdb, &spec, &quote(location.as_bytes())).await;
         inserted.map_err(about_a_place)?
     };
     let pending = place.pending;

@@ -238,8 +238,6 @@ fn errors_name_the_fault_and_position() {
     check_error("break f thread x", None, "bad thread number");
     check_error("condition x y", Some(10), "bad breakpoint number");
     check_error("print", Some(5), "expected an expression");
-    check_error("break", Some(5), "expected a location");
-    check_error("break if x", None, "a location before");
     check_error("delete x", Some(7), "bad breakpoint number 'x'");
     check_error("thread 0", Some(7), "from 1");
     check_error("ranks now", Some(6), "expected a set of ranks");
@@ -270,6 +268,9 @@ fn points_are_formatted_as_parsed() {
         "tbreak main",
         "hbreak f",
         "thbreak f if x",
+        "break",
+        "tbreak if x > 3",
+        "hbreak thread 2 if x",
         "break f thread 2 if x",
         "rbreak ^exchange_",
         "watch rod.rank",

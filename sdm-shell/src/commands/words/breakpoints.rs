@@ -24,9 +24,9 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "break",
         short: &["b", "br", "brk"],
-        usage: "break LOCATION [if COND]",
+        usage: "break [LOCATION] [if COND]",
         what: "a breakpoint on the tasks in focus",
-        more: "break halo.c:40\nbreak exchange if rank == 3\n[0-3] break solve",
+        more: "Without a place: where each task stands, in its selected frame.\nbreak halo.c:40\nbreak exchange if rank == 3\n[0-3] break solve",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (false, false)),
         ..PLAIN
