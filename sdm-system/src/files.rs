@@ -321,7 +321,11 @@ fn foreign(found: &Metadata) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
-fn random_word() -> io::Result<String> {
+/// A word that nobody knows before: the name of a file or folder that no other process has taken.
+///
+/// # Errors
+/// The kernel gives no random numbers.
+pub fn random_word() -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))

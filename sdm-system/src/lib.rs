@@ -2,6 +2,7 @@
 //!
 //! - [`files`]: files, directories and programs where other users could interfere.
 //! - [`programs`]: the only way to start a program; [`bounded::run`] runs one within limits.
+//! - [`poured`]: a file that a program makes of another one, within limits.
 //! - [`identity`]: the number that a runtime gave this process.
 //! - [`proc`]: the kernel's facts about processes.
 //! - [`secret::SecretFile`]: a file for this user alone, removed when its process ends.
@@ -21,6 +22,7 @@ pub mod listening;
 mod owner;
 pub mod pagemap;
 pub mod peer;
+pub mod poured;
 pub mod proc;
 pub mod programs;
 pub mod room;

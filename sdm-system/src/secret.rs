@@ -65,6 +65,17 @@ impl SecretFile {
     /// # Errors
     /// The file exists, it cannot be written, or there is no room for one more process or descriptor.
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        let mut file = self.create()?;
+        file.write_all(text)?;
+        // The file must become visible on other hosts.
+        file.sync_all()
+    }
+
+    /// Makes the file, empty and open for writing; as [`SecretFile::write`] otherwise.
+    ///
+    /// # Errors
+    /// It is there, it cannot be made, or there is no room for one more process or descriptor.
+    pub fn create(&mut self) -> io::Result<File> {
         let started = self.start_removal();
         let removal = started.map_err(|error| {
             io::Error::new(
@@ -72,11 +83,9 @@ impl SecretFile {
                 format!("start the process that removes it: {error}"),
             )
         })?;
-        let mut file = files::create_new(&self.path)?;
+        let file = files::create_new(&self.path)?;
         self.removal = Some(removal);
-        file.write_all(text)?;
-        // The file must become visible on other hosts.
-        file.sync_all()
+        Ok(file)
     }
 
     /// Path of the file, which is not secret.

@@ -15,6 +15,9 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef};
 use sdm_system::files;
 use sdm_system::identity::Identity;
+use sdm_system::secret::SecretFile;
+
+use super::packed::Packed;
 
 /// The largest environment that is read, in bytes.
 const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
@@ -38,12 +41,42 @@ pub struct CoreProcess {
     pub program: Option<PathBuf>,
 }
 
-/// Reads the process of a core file; data that is not in it is absent.
+/// A core file that can be opened by its path.
+#[derive(Debug)]
+pub struct CoreFile {
+    /// Facts about its process.
+    pub process: CoreProcess,
+    /// The unpacked contents of a compressed one: a file of this user's alone, which goes with this.
+    pub unpacked: Option<SecretFile>,
+}
+
+/// Reads the process of a core file, unpacked where it is compressed; data that is not in it is absent.
 ///
 /// # Errors
-/// A file that cannot be read, or is not a core file.
+/// A file that cannot be read or unpacked, or is not a core file.
+pub fn open(path: &Path) -> io::Result<CoreFile> {
+    let Some(packed) = Packed::open(path)? else {
+        let process = read_in(&ReadCache::new(files::open(path)?))?;
+        let unpacked = None;
+        return Ok(CoreFile { process, unpacked });
+    };
+    let unpacked = packed.unpack(path)?;
+    let process = read_in(&ReadCache::new(files::open(unpacked.path())?))?;
+    Ok(CoreFile {
+        process,
+        unpacked: Some(unpacked),
+    })
+}
+
+/// As [`open`], but for one that others open by this path: a compressed one is refused.
+///
+/// # Errors
+/// As [`open`].
 pub fn read(path: &Path) -> io::Result<CoreProcess> {
-    read_in(&ReadCache::new(files::open(path)?))
+    match Packed::open(path)? {
+        None => read_in(&ReadCache::new(files::open(path)?)),
+        Some(packed) => Err(packed.refusal()),
+    }
 }
 
 /// Feeds arbitrary bytes to the reader of core files: no panic.
@@ -52,13 +85,13 @@ pub fn fuzz_core(bytes: &[u8]) {
 }
 
 fn read_in<'a, R: ReadRef<'a>>(file: R) -> io::Result<CoreProcess> {
-    let header = FileHeader64::<Endianness>::parse(file).map_err(|_| no_core(file))?;
-    let endian = header.endian().map_err(|_| no_core(file))?;
+    let header = FileHeader64::<Endianness>::parse(file).map_err(|_| no_core())?;
+    let endian = header.endian().map_err(|_| no_core())?;
     if header.e_type(endian) != object::elf::ET_CORE {
-        return Err(no_core(file));
+        return Err(no_core());
     }
     let parts = header.program_headers(endian, file);
-    let parts = parts.map_err(|_| no_core(file))?;
+    let parts = parts.map_err(|_| no_core())?;
     let mut found = CoreProcess::default();
     let mut path_at = None;
     for part in parts.iter().filter(|part| part.p_type(endian) == PT_NOTE) {
@@ -97,24 +130,11 @@ fn read_in<'a, R: ReadRef<'a>>(file: R) -> io::Result<CoreProcess> {
     Ok(found)
 }
 
-/// First bytes of compressed files, each with the command that unpacks one: systemd keeps core files so.
-const COMPRESSED: [(&[u8], &str); 4] = [
-    (b"\x28\xb5\x2f\xfd", "zstd -d"),
-    (b"\xfd7zXZ\0", "xz -d"),
-    (b"\x1f\x8b", "gzip -d"),
-    (b"\x04\x22\x4d\x18", "lz4 -d"),
-];
-
-fn no_core<'a, R: ReadRef<'a>>(file: R) -> io::Error {
-    let begins = |(first, _): &&(&[u8], &str)| {
-        let bytes = file.read_bytes_at(0, first.len() as u64);
-        bytes.is_ok_and(|bytes| bytes == *first)
-    };
-    let text = match COMPRESSED.iter().find(begins) {
-        Some((_, command)) => format!("compressed: unpack it with `{command}`"),
-        None => "not a core file of a 64-bit system".to_owned(),
-    };
-    io::Error::new(io::ErrorKind::InvalidData, text)
+fn no_core() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "no core file of a 64-bit system",
+    )
 }
 
 fn pid_in(note: &[u8], endian: Endianness) -> Option<u32> {
@@ -177,23 +197,7 @@ mod tests {
     fn file_that_is_no_core_file_is_refused() {
         for path in ["/etc/passwd", "/bin/sh", "/no/such/file"] {
             assert!(read(Path::new(path)).is_err(), "{path}");
-        }
-    }
-
-    #[test]
-    fn compressed_core_file_error_names_the_unpacker() {
-        for (bytes, command) in [
-            (&b"\x28\xb5\x2f\xfd\x04\0"[..], Some("`zstd -d`")),
-            (b"\xfd7zXZ\0\0\x04", Some("`xz -d`")),
-            (b"\x1f\x8b\x08\0", Some("`gzip -d`")),
-            (b"\x1f", None),
-            (b"", None),
-        ] {
-            let said = read_in(bytes).unwrap_err().to_string();
-            match command {
-                Some(command) => assert!(said.ends_with(command), "{said}"),
-                None => assert!(said.starts_with("not a core file"), "{said}"),
-            }
+            assert!(open(Path::new(path)).is_err(), "{path}");
         }
     }
 

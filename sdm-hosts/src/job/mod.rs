@@ -12,6 +12,7 @@ mod held;
 mod hosts;
 mod hydra;
 mod mpir;
+mod packed;
 mod pmix;
 mod processes;
 mod ranks;

@@ -13,10 +13,11 @@ use std::time::Duration;
 use sdm_debug::EndPolicy;
 use sdm_debug::command::CoreSpec;
 use sdm_hosts::HostShare;
-use sdm_hosts::job::core_file::{self, CoreProcess};
+use sdm_hosts::job::core_file::{self, CoreFile, CoreProcess};
 use sdm_idset::{IdSet, TaskId};
 use sdm_session::SessionConfig;
 use sdm_shell::{Ending, Options, Shell, StacksCode};
+use sdm_system::secret::SecretFile;
 use sdm_view::render::Names;
 
 use super::error::AppError;
@@ -41,6 +42,8 @@ struct Cores {
     names: Names,
     /// Notes to show before the stacks.
     notes: Vec<String>,
+    /// The unpacked contents of compressed ones, as long as they are read.
+    _unpacked: Vec<SecretFile>,
 }
 
 /// Shows the merged stacks of core files, or debugs them.
@@ -156,20 +159,23 @@ fn look_up(args: &CoreArgs) -> Result<Cores, AppError> {
     };
     let absolute = |path: &Path| std::path::absolute(path).map_err(of(path));
     let mut processes = Vec::new();
+    let mut unpacked = Vec::new();
+    let mut paths = Vec::new();
     for path in &args.cores {
-        let said = if args.hosts.is_empty() {
-            core_file::read(path).map_err(of(path))?
-        } else {
-            // The file may exist only on those hosts.
-            core_file::read(path).unwrap_or_default()
-        };
-        processes.push(said);
+        let core = open(path, !args.hosts.is_empty()).map_err(of(path))?;
+        let at = core.unpacked.as_ref().map_or(&**path, SecretFile::path);
+        paths.push(absolute(at)?);
+        processes.push(core.process);
+        unpacked.extend(core.unpacked);
+        if unpacked.len() > OPEN_MAX {
+            return Err(AppError::ManyPacked { max: OPEN_MAX });
+        }
     }
     let (numbers, names) = numbers(&processes);
-    let mut cores = Vec::new();
-    for (number, path) in numbers.into_iter().zip(&args.cores) {
-        cores.push((number, absolute(path)?.into_os_string().into_vec()));
-    }
+    let paths = paths
+        .into_iter()
+        .map(|path| path.into_os_string().into_vec());
+    let cores = numbers.into_iter().zip(paths).collect();
     let gdb = args.gdb.as_ref();
     Ok(Cores {
         notes: strangers(&program, &processes, args),
@@ -179,7 +185,22 @@ fn look_up(args: &CoreArgs) -> Result<Cores, AppError> {
             gdb: gdb.map(|path| path.as_os_str().as_bytes().to_vec()),
         },
         names,
+        _unpacked: unpacked,
     })
+}
+
+/// Opens one for this host, or says what is known here of one that other hosts open.
+fn open(path: &Path, elsewhere: bool) -> io::Result<CoreFile> {
+    if !elsewhere {
+        return core_file::open(path);
+    }
+    let process = match core_file::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
+        // It may be on those hosts only.
+        read => read.unwrap_or_default(),
+    };
+    let unpacked = None;
+    Ok(CoreFile { process, unpacked })
 }
 
 /// The numbers of the tasks: distinct ranks, otherwise pids, otherwise indices in the list.

@@ -55,6 +55,12 @@ pub enum AppError {
     /// The program does not exist.
     #[error("{}: no such program", printable_name(.0))]
     NoProgram(PathBuf),
+    /// So many core files are not unpacked at once.
+    #[error("more than {max} compressed core files: name fewer, or unpack them")]
+    ManyPacked {
+        /// The most that are.
+        max: usize,
+    },
     /// A file cannot be used.
     #[error("{}: {source}", printable_name(path))]
     File {

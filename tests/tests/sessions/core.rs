@@ -1,6 +1,7 @@
 //! `sdm core`: the state of programs at their end, from core files.
 
 use std::fs;
+use std::process::Command;
 
 use sdm_tests::cores::leave_core;
 use sdm_tests::place::{Compiler, Place};
@@ -91,7 +92,7 @@ fn core_files_without_ranks_are_named_by_pid() {
         (
             "./work",
             "packed",
-            "packed: compressed: unpack it with `zstd -d`",
+            "packed: compressed: unpack it with zstd: ",
         ),
         ("./nosuch", &*one, "./nosuch: no such program"),
     ] {
@@ -104,4 +105,57 @@ fn core_files_without_ranks_are_named_by_pid() {
         done.out.contains("cut") && done.out.contains("write_through"),
         "{done}"
     );
+}
+
+#[test]
+fn compressed_core_files_are_unpacked_and_opened() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let temporary = place.path().join("temporary");
+    fs::create_dir(&temporary).expect("a folder");
+    let mut packed = Vec::new();
+    for (rank, (program, suffix)) in [("zstd", "zst"), ("xz", "xz"), ("gzip", "gz")]
+        .into_iter()
+        .enumerate()
+    {
+        let rank = u32::try_from(rank).expect("three");
+        let plain = leave_core(&place, Some(rank), "segv", &["run"]);
+        // As systemd calls them.
+        let name = format!("core.work.1000.{rank}.{suffix}");
+        let from = fs::File::open(place.path().join(&plain)).expect("gdb wrote it");
+        let to = fs::File::create(place.path().join(&name)).expect("there is room");
+        let packer = Command::new(program)
+            .arg("-c")
+            .stdin(from)
+            .stdout(to)
+            .status();
+        assert!(packer.expect("it is installed").success(), "{program}");
+        packed.push(name);
+    }
+    let names: Vec<&str> = packed.iter().map(String::as_str).collect();
+    let ask = |options: &[&str], cores: &[&str]| {
+        Sdm::new(&place, "core")
+            .env("TMPDIR", &temporary)
+            .args(options)
+            .args(["./work"])
+            .args(cores)
+            .finish()
+    };
+    let done = ask(&[], &names).code(0);
+    let ended = "ranks 0-2 (3): core file, ended by SIGSEGV, write_through";
+    assert!(done.out.starts_with(ended), "{done}");
+    let done = ask(&["-c", "[2] bt"], &names).code(0);
+    done.expect_part("[2] bt", "#0  write_through (pointer=0x0)");
+
+    let whole = fs::read(place.path().join(names[2])).expect("it is there");
+    fs::write(place.path().join("cut.gz"), &whole[..whole.len() / 2]).expect("there is room");
+    let done = ask(&[], &["cut.gz"]).code(2);
+    let said = "cut.gz: compressed: unpack it with gzip: gzip: stdin: unexpected end of file";
+    assert!(done.err.contains(said), "{done}");
+    let done = ask(&["--host", "localhost"], &names[1..2]).code(2);
+    let said = "compressed: unpack it with `xz -d` where those hosts read it";
+    assert!(done.err.contains(said), "{done}");
+    let left = fs::read_dir(&temporary).expect("it is there");
+    let left: Vec<_> = left.flatten().map(|it| it.file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

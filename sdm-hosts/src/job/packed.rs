@@ -1,0 +1,136 @@
+//! Compressed core files: systemd keeps them so. The program that unpacks one is that of the system.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use sdm_system::secret::SecretFile;
+use sdm_system::{files, poured, programs};
+use sdm_text::printable_name;
+
+/// The largest core file that is unpacked, in bytes.
+const CORE_BYTES_MAX: u64 = 1 << 40;
+
+/// A way to compress files.
+#[derive(Debug)]
+struct Way {
+    /// The first bytes of such a file.
+    begins: &'static [u8],
+    /// The program that unpacks it from its standard input, with its arguments.
+    program: &'static str,
+    arguments: &'static [&'static str],
+    /// The ending of such a file's name.
+    suffix: &'static str,
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        begins: b"\x28\xb5\x2f\xfd",
+        program: "zstd",
+        arguments: &["-dcq"],
+        suffix: "zst",
+    },
+    Way {
+        begins: b"\xfd7zXZ\0",
+        program: "xz",
+        // The dictionary of a file may ask for four times as much.
+        arguments: &["-dcq", "--memlimit-decompress=1GiB"],
+        suffix: "xz",
+    },
+    Way {
+        begins: b"\x1f\x8b",
+        program: "gzip",
+        arguments: &["-dcq"],
+        suffix: "gz",
+    },
+    Way {
+        begins: b"\x04\x22\x4d\x18",
+        program: "lz4",
+        arguments: &["-dcq"],
+        suffix: "lz4",
+    },
+];
+
+/// A compressed file, open at its beginning.
+#[derive(Debug)]
+pub(super) struct Packed {
+    file: File,
+    way: &'static Way,
+}
+
+impl Packed {
+    /// Opens a file; none where its first bytes are those of no compressed file.
+    pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
+        let mut file = files::open(path)?;
+        let mut first = Vec::new();
+        (&mut file).take(8).read_to_end(&mut first)?;
+        file.rewind()?;
+        let way = WAYS.iter().find(|way| first.starts_with(way.begins));
+        Ok(way.map(|way| Self { file, way }))
+    }
+
+    /// The error where it is not unpacked.
+    pub(super) fn refusal(&self) -> io::Error {
+        let program = self.way.program;
+        let text = format!("compressed: unpack it with `{program} -d` where those hosts read it");
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    }
+
+    /// Unpacks it to a file of this user's alone, which is called like it.
+    pub(super) fn unpack(self, path: &Path) -> io::Result<SecretFile> {
+        let folder = files::temporary_folder();
+        let program = self.way.program;
+        let failed = |error: io::Error| {
+            let place = printable_name(&folder);
+            let text = match error.kind() {
+                io::ErrorKind::StorageFull => {
+                    format!("compressed: unpack it to {place} (TMPDIR): {error}")
+                }
+                _ => format!("compressed: unpack it with {program}: {error}"),
+            };
+            io::Error::new(error.kind(), text)
+        };
+        let mut command = programs::helper(program).map_err(failed)?;
+        let own = folder.join(format!("sdm-core-{}", files::random_word()?));
+        let suffix = path.extension().is_some_and(|it| it == self.way.suffix);
+        let name = if suffix {
+            path.file_stem()
+        } else {
+            path.file_name()
+        };
+        let name = name.unwrap_or_default().to_string_lossy();
+        let mut to = SecretFile::in_new_folder(&own, &name).map_err(failed)?;
+        let mut file = to.create().map_err(failed)?;
+        let command = command.args(self.way.arguments);
+        poured::pour(command, self.file, &mut file, CORE_BYTES_MAX).map_err(failed)?;
+        Ok(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(bytes: &[u8]) -> Option<&'static str> {
+        let at = files::temporary_folder().join(files::random_word().unwrap());
+        std::fs::write(&at, bytes).unwrap();
+        let found = Packed::open(&at).unwrap();
+        std::fs::remove_file(at).unwrap();
+        found.map(|it| it.way.program)
+    }
+
+    #[test]
+    fn a_compressed_file_is_known_by_its_first_bytes() {
+        for (bytes, program) in [
+            (&b"\x28\xb5\x2f\xfd\x04\0"[..], Some("zstd")),
+            (b"\xfd7zXZ\0\0\x04", Some("xz")),
+            (b"\x1f\x8b\x08\0", Some("gzip")),
+            (b"\x04\x22\x4d\x18", Some("lz4")),
+            (b"\x1f", None),
+            (b"\x7fELF\x02", None),
+            (b"", None),
+        ] {
+            assert_eq!(packed(bytes), program, "{bytes:?}");
+        }
+    }
+}
