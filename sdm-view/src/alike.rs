@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-use sdm_debug::reply::{Frame, Value};
+use sdm_debug::reply::{Frame, Stop, StopReason, Value};
 use sdm_debug::{Failure, Reply, wire};
 use sdm_idset::IdSet;
 
-use crate::item::Gathered;
+use crate::item::{Gathered, Happening, Item};
 
 /// Placeholder for an address in the text by which answers are compared.
 const ANY: &str = "0x*";
@@ -133,6 +133,66 @@ impl Gathered {
             failed: failed.map(|(tasks, all)| (tasks, failure(&all))).collect(),
             ..self.clone()
         }
+    }
+}
+
+/// Items in which calls that have returned different addresses, and are else alike, are one. It stands where the first of
+/// them stood.
+#[must_use]
+pub fn returns_joined(items: &[Item]) -> Vec<Item> {
+    let mut joined: Vec<Item> = Vec::new();
+    let mut known: HashMap<Vec<u8>, (usize, usize)> = HashMap::new();
+    for item in items {
+        let Some(key) = key_of_returned(item) else {
+            joined.push(item.clone());
+            continue;
+        };
+        let (at, count) = known.entry(key).or_insert((joined.len(), 0));
+        *count += 1;
+        let more = match item {
+            Item::Happened { tasks, .. } => tasks,
+            _ => continue,
+        };
+        match joined.get_mut(*at) {
+            Some(Item::Happened { tasks, .. }) => tasks.union_with(more),
+            _ => joined.push(item.clone()),
+        }
+    }
+    for (at, count) in known.into_values().filter(|(_, count)| *count > 1) {
+        if let Some((_, stop)) = joined.get_mut(at).and_then(returned)
+            && let Some(value) = returned_value(stop)
+        {
+            value.text = example(&value.text, count);
+        }
+    }
+    joined
+}
+
+/// The same for all calls that are one class: the stop without addresses.
+fn key_of_returned(item: &Item) -> Option<Vec<u8>> {
+    let mut item = item.clone();
+    let (_, stop) = returned(&mut item)?;
+    let without = |value: &mut Value| value.text = key(&value.text).into_owned();
+    returned_value(stop).into_iter().for_each(without);
+    stop.frame.iter_mut().flat_map(args).for_each(without);
+    Some(wire::encode(stop))
+}
+
+/// The tasks and the stop of a call that has returned a whole value.
+fn returned(item: &mut Item) -> Option<(&mut IdSet, &mut Stop)> {
+    match item {
+        Item::Happened {
+            tasks,
+            what: Happening::Stopped(stop),
+        } => returned_value(stop).is_some().then_some((tasks, stop)),
+        _ => None,
+    }
+}
+
+fn returned_value(stop: &mut Stop) -> Option<&mut Value> {
+    match &mut stop.reason {
+        StopReason::FunctionFinished { value } => value.as_mut().filter(|it| it.cut.is_none()),
+        _ => None,
     }
 }
 
@@ -260,6 +320,40 @@ mod tests {
 
     fn set(text: &str) -> IdSet {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn returned_addresses_are_one_class_with_their_number() {
+        let happened = |tasks: &str, value: Option<&str>| Item::Happened {
+            tasks: set(tasks),
+            what: Happening::Stopped(Stop {
+                reason: StopReason::FunctionFinished {
+                    value: value.map(|text| Value {
+                        text: text.to_owned(),
+                        cut: None,
+                    }),
+                },
+                frame: None,
+                inside: None,
+                source: None,
+            }),
+        };
+        let items = [
+            happened("0", Some("(int *) 0x5555555592a0")),
+            happened("1", Some("(int *) 0x0")),
+            happened("2-3", Some("(int *) 0x5555555592b0")),
+            happened("4", None),
+            happened("5", Some("(int *) 0x5555555592c0")),
+        ];
+        let expect = [
+            happened(
+                "0,2-3,5",
+                Some("(int *) 0x5555555592a0 ... (3 distinct addresses)"),
+            ),
+            happened("1", Some("(int *) 0x0")),
+            happened("4", None),
+        ];
+        assert_eq!(returns_joined(&items), expect);
     }
 
     #[test]

@@ -365,6 +365,11 @@ pub trait View {
     /// Prints program output that the launcher carries, unchanged.
     fn pass(&mut self, stderr: bool, bytes: &[u8]);
 
+    /// True where items that say the same of different addresses are to be one, for a person to read.
+    fn joins_alike(&self) -> bool {
+        false
+    }
+
     /// Marks the beginning or the end of a group of items, of which only part may be shown.
     fn group(&mut self, _begins: bool) {}
 

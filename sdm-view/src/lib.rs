@@ -8,7 +8,7 @@
 //! Nothing here queries a task, starts a session, opens a file or examines a terminal. Every text is a pure
 //! function of its arguments, which include the width.
 
-mod alike;
+pub mod alike;
 pub mod board;
 pub mod compare;
 pub mod escape;

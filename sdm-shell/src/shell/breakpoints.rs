@@ -309,7 +309,8 @@ pub(super) async fn enable_breakpoints(
 }
 
 /// `info breakpoints`, `info watchpoints`.
-pub(super) fn show_breakpoints(session: &SessionHandle, watchpoints: bool) -> Verdict {
+pub(super) async fn show_breakpoints(session: &SessionHandle, watchpoints: bool) -> Verdict {
+    count_crossings(session).await;
     let rows: Vec<_> = session.read(|model| {
         let rows = model.breaks.rows().iter();
         let rows = rows.filter(|row| !watchpoints || model.breaks.is_watchpoint(row.number));
@@ -321,6 +322,31 @@ pub(super) fn show_breakpoints(session: &SessionHandle, watchpoints: bool) -> Ve
     }
     session.show(&Item::Breakpoints(rows));
     Verdict::Done
+}
+
+/// Takes over how often gdb has counted each one, also where `continue N` or `ignore` passed by it. Those that run keep what is known.
+async fn count_crossings(session: &SessionHandle) {
+    let asked = session.read(|model| {
+        let rows = model.breaks.rows().iter();
+        let with = IdSet::union_all(rows.map(|row| &row.tasks));
+        with.intersection(&model.tasks.standing())
+    });
+    if asked.is_empty() {
+        return;
+    }
+    let (_, open) = session
+        .ask_quietly("info breakpoints", &asked, &Command::Breakpoints)
+        .await;
+    for (tasks, reply) in open.into_iter().flat_map(|open| open.gathered.ok) {
+        let Reply::Breakpoints(views) = reply else {
+            continue;
+        };
+        session.edit(|model| {
+            for view in views {
+                model.breaks.crossed(view.place.number, &tasks, view.hits);
+            }
+        });
+    }
 }
 
 fn numbers_or_all(session: &SessionHandle, numbers: &[u32]) -> Vec<u32> {

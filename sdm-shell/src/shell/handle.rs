@@ -14,6 +14,7 @@ use sdm_debug::Command;
 use sdm_debug::rules::rule_of;
 use sdm_idset::IdSet;
 use sdm_session::{DebugSession, SendOptions, SessionMember};
+use sdm_view::alike;
 use sdm_view::item::{Happening, Item, Problem, View};
 
 use super::controls::InputSource;
@@ -246,8 +247,12 @@ impl SessionHandle {
 
     /// Shows a group of items.
     pub(super) fn show_group(&self, items: &[Item]) {
+        let joined = match self.0.view.borrow().joins_alike() {
+            true => alike::returns_joined(items),
+            false => items.to_vec(),
+        };
         self.0.view.borrow_mut().group(true);
-        for item in items {
+        for item in &joined {
             self.show(item);
         }
         self.0.view.borrow_mut().group(false);

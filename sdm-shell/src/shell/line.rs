@@ -114,7 +114,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::Enable { numbers, enabled } => {
             breakpoints::enable_breakpoints(session, said, &numbers, enabled).await
         }
-        C::Breakpoints { watchpoints } => breakpoints::show_breakpoints(session, watchpoints),
+        C::Breakpoints { watchpoints } => breakpoints::show_breakpoints(session, watchpoints).await,
         C::SetPending(on) => {
             session.edit(|model| model.breaks.pending = on);
             Verdict::Done

@@ -142,6 +142,10 @@ impl<S: Screen> View for TextView<S> {
     }
 
     fn group(&mut self, begins: bool) {
+    fn joins_alike(&self) -> bool {
+        true
+    }
+
         let folded = std::mem::take(&mut self.folded);
         self.in_group = begins.then_some(0);
         if folded.is_empty() {

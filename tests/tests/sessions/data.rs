@@ -225,6 +225,24 @@ fn ranks_with_equal_references_form_one_class() {
     done.expect_part("frame", &frame("rank 2", 8));
 }
 
+#[test]
+fn crossings_are_counted_and_returned_addresses_joined() {
+    let place = Place::new();
+    let program = place.compile("returns", Compiler::C);
+    let done = Sdm::run(&place, 3)
+        .lines(&["break make", "continue", "continue 100", "print number"])
+        .lines(&["info breakpoints", "finish"])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    done.expect("print number", "ranks 0-2 (3): 100\n");
+    done.expect_part("info breakpoints", "101 times");
+    let returned = done.answer("finish");
+    assert_eq!(returned.matches("Value returned: ").count(), 1, "{done}");
+    done.expect_part("finish", "Value returned: 0x");
+    done.expect_part("finish", " ... (3 distinct addresses)\n");
+}
+
 /// The numbers of a file of NumPy's, of one rank, eight bytes each.
 fn numbers_in(place: &Place, name: &str) -> Vec<[u8; 8]> {
     let file = fs::read(place.path().join(name)).expect("it was written");

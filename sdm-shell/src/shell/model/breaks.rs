@@ -197,6 +197,25 @@ impl Breaks {
         }
     }
 
+    /// Tasks have come to it so often, also where they have passed by it. A gdb that has been put in another's place has counted fewer.
+    pub(crate) fn crossed(&mut self, number: u32, tasks: &IdSet, times: u64) {
+        let Some(row) = self.find(number) else {
+            return;
+        };
+        let mut fewer = tasks.intersection(&row.tasks);
+        for (known, of) in &mut row.hits {
+            match *known >= times {
+                true => fewer.subtract(of),
+                false => of.subtract(&fewer),
+            }
+        }
+        if times > 0 && !fewer.is_empty() {
+            row.hits.push((times, fewer));
+        }
+        row.hits.retain(|(_, tasks)| !tasks.is_empty());
+        row.hits.sort_unstable_by_key(|(times, _)| *times);
+    }
+
     /// Notes that a pending breakpoint was resolved in these tasks.
     pub(crate) fn placed(&mut self, at: &BreakpointPlace, tasks: &IdSet) {
         if let Some(row) = self.find(at.number) {
@@ -241,6 +260,24 @@ fn count(hits: &mut Vec<(u64, IdSet)>, tasks: &IdSet) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crossings_that_gdb_counts_only_raise_hits() {
+        let mut breaks = Breaks::default();
+        let point = Point::Break(sdm_debug::command::BreakSpec::default());
+        breaks.add(1, point, "0-3".parse().unwrap());
+        breaks.hit(1, &"0-3".parse().unwrap());
+        breaks.hit(1, &"3".parse().unwrap());
+        breaks.crossed(1, &"0-1".parse().unwrap(), 100);
+        breaks.crossed(1, &"2-3".parse().unwrap(), 1);
+        breaks.crossed(1, &"0-1".parse().unwrap(), 100);
+        let text: Vec<_> = breaks.rows()[0]
+            .hits
+            .iter()
+            .map(|(n, set)| format!("{n}: {set}"))
+            .collect();
+        assert_eq!(text, ["1: 2", "2: 3", "100: 0-1"]);
+    }
 
     #[test]
     fn hits_are_counted_for_each_task() {
