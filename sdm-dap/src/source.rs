@@ -1,6 +1,7 @@
 //! Frames and their sources in the form of the protocol.
 
 use sdm_debug::reply::Frame;
+use sdm_view::readable;
 use serde_json::{Value, json};
 
 /// The DAP `Source` of a frame; `None` if its file is not known.
@@ -16,7 +17,7 @@ pub(crate) fn stack_frame(id: i64, frame: &Frame, line_base: i64) -> Value {
     let known = !frame.path.is_empty() && frame.line > 0;
     let mut shown = json!({
         "id": id,
-        "name": frame.function,
+        "name": readable::function(&frame.function),
         "line": if known { i64::from(frame.line) - 1 + line_base } else { 0 },
         "column": if known { line_base } else { 0 },
     });
@@ -34,7 +35,7 @@ pub(crate) fn stack_frame(id: i64, frame: &Frame, line_base: i64) -> Value {
 /// Location of a frame, as `solve halo.c:44`; the function alone if its line is unknown.
 pub(crate) fn place(frame: &Frame) -> String {
     match (frame.file.as_str(), frame.line) {
-        ("", _) | (_, 0) => frame.function.clone(),
-        (file, line) => format!("{} {file}:{line}", frame.function),
+        ("", _) | (_, 0) => readable::function(&frame.function).into_owned(),
+        (file, line) => format!("{} {file}:{line}", readable::function(&frame.function)),
     }
 }

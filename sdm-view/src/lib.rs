@@ -19,6 +19,7 @@ mod markup;
 mod picture;
 pub mod profile;
 pub mod queues;
+pub mod readable;
 pub mod render;
 pub mod report;
 mod stacks;

@@ -5,6 +5,7 @@ use sdm_debug::TaskState;
 use sdm_idset::{IdSet, TaskId};
 use sdm_view::board::Board;
 use sdm_view::item::{Happening, RankRow};
+use sdm_view::readable;
 
 use crate::style::Tone;
 
@@ -179,9 +180,10 @@ fn places(board: &Board) -> Vec<(IdSet, String)> {
     if let Some(stacks) = &board.sight.stacks {
         stacks.tree.walk(|_, node| {
             if !node.here.is_empty() {
+                let function = readable::function(&node.frame.function);
                 let what = match node.frame.line {
-                    0 => node.frame.function.clone(),
-                    line => format!("{} {}:{line}", node.frame.function, node.frame.file),
+                    0 => function.into_owned(),
+                    line => format!("{function} {}:{line}", node.frame.file),
                 };
                 places.push((node.here.clone(), what));
             }

@@ -4,6 +4,7 @@ use sdm_debug::rules::StackNode;
 use sdm_idset::IdSet;
 use sdm_text::printable;
 use sdm_view::item::MergedStacks;
+use sdm_view::readable;
 use sdm_view::render::Names;
 
 /// Maximum number of rows of a tree.
@@ -85,10 +86,11 @@ impl Writer<'_> {
             false => printable(self.names.label(&node.tasks, SET_WIDTH).as_bytes()),
         };
         let frame = &node.frame;
+        let function = readable::function(&frame.function);
         let place = match (frame.file.as_str(), frame.line) {
-            ("", _) => frame.function.clone(),
-            (file, 0) => format!("{} {file}", frame.function),
-            (file, line) => format!("{} {file}:{line}", frame.function),
+            ("", _) => function.into_owned(),
+            (file, 0) => format!("{function} {file}"),
+            (file, line) => format!("{function} {file}:{line}"),
         };
         let repeat = match frame.repeat {
             0 | 1 => String::new(),

@@ -7,6 +7,7 @@ use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
 use super::Profile;
+use crate::readable;
 use crate::render::{Names, printable};
 
 /// The width of a set in the name of a profile.
@@ -66,7 +67,8 @@ impl Frames {
     fn index(&mut self, frame: &StackFrame) -> usize {
         let key = [&frame.module, &frame.function, &frame.file].map(Clone::clone);
         *self.known.entry(key).or_insert_with(|| {
-            let mut fields = json!({ "name": printable(frame.function.as_bytes()) });
+            let mut fields =
+                json!({ "name": printable(readable::function(&frame.function).as_bytes()) });
             let file = match frame.file.as_str() {
                 "" => &frame.module,
                 file => file,

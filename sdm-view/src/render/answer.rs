@@ -10,6 +10,7 @@ use super::style::Style;
 use super::{data, event, highlight, place, stacks, values};
 use crate::alike::{DIFFERS, arguments, biggest_first};
 use crate::item::{Gathered, Happening};
+use crate::readable;
 
 /// Maximum number of distinct answers that are shown.
 const CLASSES_SHOWN_MAX: usize = 24;
@@ -256,7 +257,7 @@ fn in_colours(page: &Page<'_>, frame: &Frame, text: String) -> String {
     let name = |text: &str| printable(text.as_bytes());
     highlight::place(
         &page.style,
-        &name(&frame.function),
+        &name(&readable::function(&frame.function)),
         &name(&frame.file),
         text,
     )

@@ -4,6 +4,8 @@ use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{Frame, StackFrame, Value};
 use sdm_text::printable;
 
+use crate::readable;
+
 /// `main (argc=1) at halo.c:40`.
 #[must_use]
 pub fn frame(frame: &Frame) -> String {
@@ -41,7 +43,7 @@ fn call(name: &str, args: &str) -> String {
         "" => format!("?? ({args})"),
         // The reason of a stop is not a frame.
         reason if reason.starts_with(STOPPED) => reason.to_owned(),
-        name => format!("{name} ({args})"),
+        name => format!("{} ({args})", readable::function(name)),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::page::Page;
 use super::place;
 use crate::profile::{Profile, ProfileClass, ProfileNode};
+use crate::readable;
 
 /// Minimum shares of a line, in thousandths. The next larger one is tried until the lines fit on the
 /// screen.
@@ -83,7 +84,7 @@ fn progress(class: &ProfileClass) -> String {
     let inside = match (inner.file.as_str(), outer.last()) {
         // A call into a runtime has the place of its caller.
         (_, Some(caller)) if caller.file == inner.file && caller.line == inner.line => {
-            format!(", called by {}", caller.function)
+            format!(", called by {}", readable::function(&caller.function))
         }
         _ => String::new(),
     };

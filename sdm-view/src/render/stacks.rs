@@ -10,6 +10,7 @@ use super::label::Names;
 use super::place;
 use super::style::Style;
 use crate::item::MergedStacks;
+use crate::readable;
 
 /// A node to show.
 struct Node<'a> {
@@ -207,7 +208,8 @@ impl Writer<'_> {
     fn frame(&self, frame: &StackFrame) -> String {
         let name = |text: &str| printable(text.as_bytes());
         let text = place::stack_frame(frame);
-        highlight::place(self.style, &name(&frame.function), &name(&frame.file), text)
+        let function = name(&readable::function(&frame.function));
+        highlight::place(self.style, &function, &name(&frame.file), text)
     }
 
     fn head(&self, tasks: &IdSet, threads: u64) -> String {

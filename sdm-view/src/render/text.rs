@@ -12,6 +12,7 @@ use super::style::Style;
 use super::{answer, diagnosis, event, highlight, numbers, plot, profile, queues, table, topics};
 use crate::board::{Board, Printed};
 use crate::item::{Happening, Item, Problem, View};
+use crate::readable;
 
 /// Maximum number of simultaneous events that are shown.
 const HAPPENED_MAX: usize = 16;
@@ -308,7 +309,7 @@ fn happened(page: &Page<'_>, tasks: &IdSet, what: &Happening) -> Vec<String> {
     let first = match frame.filter(|_| !sentence.bad) {
         Some(frame) => highlight::place(
             &page.style,
-            &name(&frame.function),
+            &name(&readable::function(&frame.function)),
             &name(&frame.file),
             first,
         ),

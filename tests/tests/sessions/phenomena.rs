@@ -218,7 +218,7 @@ const LANGUAGES: &[Case] = &[
             ),
             ("bt", "#0  compute (member=2) at openmp.c:"),
             ("info threads", "compute () at openmp.c:"),
-            ("stacks", "GOMP_parallel () at openmp.c:"),
+            ("stacks", " main [OpenMP region 0] () at openmp.c:"),
             ("continue", "ranks 0-1 (2): exited normally\n"),
         ],
         shown: &["sum 60\n"],
