@@ -1,6 +1,14 @@
 //! Decides which scripts of programs and libraries gdb executes (auto-load).
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::LazyLock;
+
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use crate::sys::out_of_the_way;
 
 /// The loader's code for gdb's Python.
 const LOADER: &str = include_str!("autoload.py");
@@ -10,9 +18,43 @@ pub const MARK: &str = "sdm: ";
 
 static COMMAND: LazyLock<String> = LazyLock::new(|| command_of(LOADER));
 
+/// The name of the file that holds it, for who looks into `/proc`.
+const NAME: &str = "sdm-scripts";
+
 /// The command that makes gdb load scripts by these rules. A gdb without Python prints an error, and loads none.
 pub(super) fn command() -> &'static str {
     &COMMAND
+}
+
+/// The code in a file that a gdb inherits, so that its command line is short.
+pub(super) struct Handed {
+    pub(super) file: OwnedFd,
+    /// The command that reads the file and closes it: no program of gdb's has it.
+    pub(super) command: String,
+}
+
+/// The same for a gdb that inherits a file, where there can be one.
+pub(super) fn handed() -> Option<&'static Handed> {
+    static HANDED: LazyLock<Option<Handed>> = LazyLock::new(|| {
+        hand_over()
+            .inspect_err(|error| tracing::warn!("a file for gdb's scripts: {error}"))
+            .ok()
+    });
+    HANDED.as_ref()
+}
+
+fn hand_over() -> io::Result<Handed> {
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let mut file = File::from(memfd_create(NAME, flags)?);
+    file.write_all(LOADER.as_bytes())?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::all()))?;
+    let file = out_of_the_way(file.into());
+    let fd = file.as_raw_fd();
+    // Opened anew: several gdbs that inherit one file share the place in it.
+    let command = format!(
+        "python import os; f = open(\"/dev/fd/{fd}\"); os.close({fd}); t = f.read(); f.close(); exec(t, {{\"__name__\": \"sdm\"}}); del f, t, os"
+    );
+    Ok(Handed { file, command })
 }
 
 /// Python code as one gdb command line, in a namespace of its own.

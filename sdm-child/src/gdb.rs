@@ -48,7 +48,7 @@ const SETTINGS: [&str; 16] = [
 ];
 
 /// gdb's settings before it reads anything.
-fn settings(options: &GdbOptions) -> Vec<&str> {
+fn settings<'a>(options: &'a GdbOptions, scripts: &'a str) -> Vec<&'a str> {
     let mut settings = SETTINGS.to_vec();
     if !options.debuginfod {
         settings.push("set debuginfod enabled off");
@@ -58,7 +58,7 @@ fn settings(options: &GdbOptions) -> Vec<&str> {
     } else {
         settings.push("set debug-file-directory");
     }
-    settings.push(autoload::command());
+    settings.push(scripts);
     let set = options.settings.iter().map(String::as_str);
     settings.extend(set.filter(|line| !is_handle(line)));
     settings
@@ -79,11 +79,16 @@ pub fn is_handle(line: &str) -> bool {
 /// The command-line arguments of a gdb for these options. Benchmarks start their gdbs with the same.
 #[must_use]
 pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
+    arguments(options, autoload::command())
+}
+
+/// The same with another command that has it load scripts.
+fn arguments<'a>(options: &'a GdbOptions, scripts: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["-q", "-i=mi3"];
     if !options.init_files {
         arguments.push("-nx");
     }
-    for setting in settings(options) {
+    for setting in settings(options, scripts) {
         arguments.extend(["-iex", setting]);
     }
     arguments
@@ -143,8 +148,13 @@ impl GdbChild {
         if let Some(preload) = around.preload {
             preload.load_into(&mut command);
         }
+        let handed_scripts = autoload::handed();
+        if let Some(scripts) = handed_scripts {
+            sdm_system::hand_on(&mut command, &scripts.file);
+        }
+        let scripts = handed_scripts.map_or(autoload::command(), |it| &it.command);
         command
-            .args(gdb_arguments(options))
+            .args(arguments(options, scripts))
             .current_dir(directory)
             .env("LC_ALL", "C")
             .env("SHELL", "/bin/sh")

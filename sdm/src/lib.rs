@@ -9,6 +9,7 @@ pub mod cli;
 mod cluster;
 mod doctor;
 mod kept_end;
+mod locale;
 mod pmix;
 mod remembered;
 pub mod settings;

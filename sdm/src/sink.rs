@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use sdm_text::printable_lines;
 use sdm_view::escape::shown;
 
+use crate::locale::drawn;
 use crate::sys;
 use crate::unread::writing;
 
@@ -65,13 +66,13 @@ impl Sink {
     /// # Errors
     /// The output cannot be written.
     pub(crate) fn show(self, text: &str) -> io::Result<()> {
-        self.pass(shown(text).as_bytes())
+        self.pass(drawn(&shown(text)).as_bytes())
     }
 
     /// Prints a text in place of the cursor's line.
     pub(crate) fn show_at_bottom(self, line: &str) {
         // A failed write is ignored: the terminal is gone.
-        let _ = self.pass(format!("\r\x1b[K{}", shown(line)).as_bytes());
+        let _ = self.pass(format!("\r\x1b[K{}", drawn(&shown(line))).as_bytes());
     }
 
     /// Prints foreign output unescaped: output of programs that a launcher forwards at the user's request.
@@ -132,7 +133,7 @@ pub(crate) fn complain(what: impl Display) {
 /// # Errors
 /// The output cannot be written.
 pub(crate) fn tell(what: &str) -> io::Result<()> {
-    Sink::Output.pass(format!("{}\n", printable_lines(what)).as_bytes())
+    Sink::Output.pass(drawn(&format!("{}\n", printable_lines(what))).as_bytes())
 }
 
 /// Records and reports the first failed write to standard output. A closed pipe is not reported.

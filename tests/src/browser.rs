@@ -24,7 +24,24 @@ const over = groups.filter(group => {
   const inner = text.getBoundingClientRect(), outer = rect.getBoundingClientRect();
   return inner.right > outer.right + 0.5 || inner.left < outer.left || inner.width === 0;
 });
+const cells = [...document.querySelectorAll('td')].filter(cell => cell.offsetParent);
+const room = document.querySelector('main').clientWidth / 2;
+let split = 0;
+for (const cell of cells) {
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    for (const word of node.data.matchAll(/\S+/g)) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const parts = [...range.getClientRects()];
+      const width = parts.reduce((sum, part) => sum + part.width, 0);
+      if (new Set(parts.map(part => part.top)).size > 1 && width < room) split += 1;
+    }
+  }
+}
 document.title = JSON.stringify({
+  split,
   width: page.scrollWidth, window: page.clientWidth, height: page.scrollHeight,
   texts: document.querySelectorAll('svg.stacks text').length, over: over.length,
   seen: document.body.innerText.length,
@@ -77,7 +94,8 @@ impl Browser {
     }
 
     /// Measures a page in a window: `width`, `window`, `height`, `texts` of the picture, the number
-    /// of texts that run `over` their frame, and the number of characters `seen`.
+    /// of texts that run `over` their frame, the number of characters `seen`, and of words in tables that are
+    /// `split` though half a line has room for them.
     ///
     /// # Panics
     /// Where the browser fails.

@@ -10,6 +10,7 @@ use sdm_view::render::{Screen, Style};
 use super::pager;
 use super::queue::Queue;
 use super::typed::Typed;
+use crate::locale;
 use crate::sink::Sink;
 
 /// Minimum number of lines that is assumed for a screen.
@@ -61,6 +62,7 @@ impl Stdout {
 
 impl Screen for Stdout {
     fn write(&mut self, text: &str) {
+        let text = &*locale::drawn(text);
         let Some(prompt) = self.prompt.clone() else {
             return self.write_directly(text);
         };

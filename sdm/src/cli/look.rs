@@ -3,10 +3,12 @@
 use clap::Args;
 use sdm_screen::{BindingError, Bindings, Palette};
 
+use crate::locale;
+
 /// How a full screen looks, and what its keys do.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LookArgs {
-    /// Draw the whole screen with nothing but ASCII.
+    /// Draw the whole screen with nothing but ASCII, as where the locale has no Unicode.
     #[arg(long)]
     pub ascii: bool,
 
@@ -40,7 +42,7 @@ impl LookArgs {
         let palette = self.palette.as_deref().and_then(Palette::named);
         sdm_screen::Style {
             color,
-            ascii: self.ascii,
+            ascii: self.ascii || !locale::is_unicode(),
             palette: palette.unwrap_or_default(),
             linear: self.linear,
         }

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
 use sdm_tests::sdm::Sdm;
 
 #[test]
@@ -106,4 +107,30 @@ fn gdbs_beyond_memory_start_only_with_force() {
     // With --force gdb does as well as it can.
     let forced = run(&["--force"]).code(0);
     assert!(forced.out.contains("total 6\n"), "{forced}");
+}
+
+#[test]
+fn gdb_has_a_short_command_line_and_a_program_none_of_its_files() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut sdm = Sdm::run(&place, 1).talk().program(&work, &[]).spawn();
+    sdm.ask("print 6*7", "rank 0: 42\n");
+    let gdbs = place.pids("-i=mi3");
+    assert_eq!(gdbs.len(), 1, "{gdbs:?}");
+    let line = fs::read(format!("/proc/{}/cmdline", gdbs[0])).expect("it runs");
+    let text = String::from_utf8_lossy(&line).replace('\0', " ");
+    assert!(line.len() < 3000, "{} bytes: {text}", line.len());
+    let programs = place.pids(work.to_str().expect("a path"));
+    let of_it = |pid: &&u32| processes::name(**pid) == "work";
+    let program = programs.iter().find(of_it).expect("it stands at main");
+    let files = fs::read_dir(format!("/proc/{program}/fd")).expect("it is ours");
+    let files = files
+        .flatten()
+        .filter_map(|file| fs::read_link(file.path()).ok());
+    let scripts: Vec<_> = files
+        .filter(|file| file.to_string_lossy().contains("sdm-scripts"))
+        .collect();
+    assert!(scripts.is_empty(), "{scripts:?}");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish().code(0);
 }

@@ -119,6 +119,18 @@ fn report_of_a_crash_escapes_hostile_output() {
 }
 
 #[test]
+fn names_in_tables_break_only_where_there_is_no_room() {
+    let Some(browser) = Browser::find() else {
+        return;
+    };
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let _done = batch(&place, &[], "segv").finish().code(139);
+    let measured = browser.measure(&place.path().join("report.html"), 800);
+    assert_eq!(measured["split"], 0, "{measured}");
+}
+
+#[test]
 fn termination_signal_writes_the_report_first() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);

@@ -165,3 +165,29 @@ fn break_without_a_place_stops_where_each_task_stands() {
         format!("ranks 0-1 (2): stopped at breakpoint 3, step_through () at work.c:{outer}\n");
     done.expect_part("[0-1] continue", &stopped);
 }
+
+#[test]
+fn lines_are_drawn_in_the_characters_of_the_locale() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    for (locale, fork, last) in [
+        ("C", "+- rank", "`- rank"),
+        ("de_DE.ISO-8859-1", "+- rank", "`- rank"),
+        ("C.UTF-8", "├─ rank", "└─ rank"),
+    ] {
+        let done = Sdm::run(&place, 2)
+            .env("LC_ALL", locale)
+            .lines(&[
+                "[1] tbreak twice",
+                "[0] tbreak step_through",
+                "continue",
+                "stacks",
+            ])
+            .program(&work, &[])
+            .finish()
+            .code(0);
+        done.expect_part("stacks", fork);
+        done.expect_part("stacks", last);
+        assert_eq!(done.out.is_ascii(), locale != "C.UTF-8", "{done}");
+    }
+}
