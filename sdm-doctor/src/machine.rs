@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use sdm_system::proc;
 
-use crate::{Check, Finding};
+use crate::{Check, Finding, Verdict};
 
 /// The capability to trace other processes, as a bit number of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
@@ -87,6 +87,12 @@ impl Machine {
                 "have root remove that setting from /etc/sysctl.d and reboot",
             ),
         }
+    }
+
+    /// True where its `/proc` may not show a process that there is.
+    #[must_use]
+    pub fn hides_processes(&self) -> bool {
+        self.hidepid().verdict != Verdict::Good
     }
 
     fn hidepid(&self) -> Finding {

@@ -2,6 +2,7 @@
 
 mod shell;
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 
 pub use shell::{shell_word, shell_word_of_bytes};
@@ -28,6 +29,33 @@ pub fn printable(bytes: &[u8]) -> String {
 #[must_use]
 pub fn printable_name(name: impl AsRef<OsStr>) -> String {
     printable(name.as_ref().as_encoded_bytes())
+}
+
+/// A message without the numbers that the standard library puts behind the system's words: ` (os error 2)`.
+#[must_use]
+pub fn without_numbers(message: &str) -> Cow<'_, str> {
+    const BEGIN: &str = " (os error ";
+    let mut rest = message;
+    let mut out = String::new();
+    while let Some((before, behind)) = rest.split_once(BEGIN) {
+        let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+        match behind[digits..].strip_prefix(')') {
+            Some(after) if digits > 0 => {
+                out.push_str(before);
+                rest = after;
+            }
+            _ => {
+                out.push_str(before);
+                out.push_str(BEGIN);
+                rest = behind;
+            }
+        }
+    }
+    if rest.len() == message.len() {
+        return Cow::Borrowed(message);
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// Like [`printable`], for text of several lines: line feeds are kept.
@@ -109,6 +137,25 @@ pub fn record(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_lose_the_numbers_of_the_system() {
+        for (message, expect) in [
+            (
+                "x: No such file or directory (os error 2)",
+                "x: No such file or directory",
+            ),
+            ("a (os error 2): b (os error 13), c", "a: b, c"),
+            ("(os error 2)", "(os error 2)"),
+            (
+                "a (os error ) b (os error x)",
+                "a (os error ) b (os error x)",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(without_numbers(message), expect);
+        }
+    }
 
     #[test]
     fn control_characters_are_escaped() {

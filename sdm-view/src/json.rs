@@ -1,5 +1,6 @@
 //! The output of `--json`: one record per line. `docs/json.md` describes the records.
 
+use sdm_text::without_numbers;
 use std::io::Write;
 use std::time::Duration;
 
@@ -123,7 +124,7 @@ fn record(item: &Item) -> (&'static str, Value) {
         Item::Error(problem) => (
             "error",
             json!({
-                "message": problem.message,
+                "message": without_numbers(&problem.message),
                 "line": problem.line,
                 "at": problem.at,
                 "hint": problem.hint,
@@ -182,7 +183,7 @@ fn answer(gathered: &Gathered) -> Value {
             "tasks": set(tasks),
             "count": tasks.len(),
             "code": failure.code.name(),
-            "text": failure.text,
+            "text": without_numbers(&failure.text),
             "hint": failure.hint,
         })
     });

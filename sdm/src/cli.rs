@@ -9,6 +9,7 @@ mod doctor;
 mod emulate;
 mod error;
 mod gdb;
+mod groups;
 mod launch;
 mod look;
 mod pmix;

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use nix::errno::Errno;
-use sdm_text::printable_lines;
+use sdm_text::{printable_lines, without_numbers};
 use sdm_view::escape::shown;
 
 use crate::locale::drawn;
@@ -113,7 +113,7 @@ impl Write for Records {
 /// Prints a message to standard error. Further lines of it are indented, so that none looks like another
 /// message.
 pub(crate) fn complain(what: impl Display) {
-    let what = printable_lines(&what.to_string());
+    let what = printable_lines(&without_numbers(&what.to_string()));
     let mut text = String::with_capacity(what.len() + 1);
     for line in what.split('\n') {
         // An empty line before all others leaves that of the prompt.

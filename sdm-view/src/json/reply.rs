@@ -4,6 +4,7 @@ use sdm_debug::event::Phase;
 use sdm_debug::reply::{
     Frame, Reply, StackFrame, Stop, StopReason, ThreadView, Value as Shown, Variable,
 };
+use sdm_text::without_numbers;
 use serde_json::{Value, json};
 
 use crate::item::{Happening, MergedStacks};
@@ -70,13 +71,13 @@ pub(super) fn happening(what: &Happening) -> (&'static str, Value) {
         ),
         Happening::Detached => ("detached", json!({})),
         Happening::SignalPassed(signal) => ("signal_passed", json!({ "signal": signal })),
-        Happening::GdbDied(text) => ("gdb_died", json!({ "text": text })),
+        Happening::GdbDied(text) => ("gdb_died", json!({ "text": without_numbers(text) })),
         Happening::BreakpointPlaced(at) => (
             "breakpoint_placed",
             json!({ "number": at.number, "places": places(&at.places) }),
         ),
         Happening::Progress(phase) => ("progress", json!({ "phase": phase_name(*phase) })),
-        Happening::Notice(text) => ("notice", json!({ "text": text })),
+        Happening::Notice(text) => ("notice", json!({ "text": without_numbers(text) })),
         Happening::Printed { number, text } => {
             ("printed", json!({ "number": number, "text": text }))
         }

@@ -3,7 +3,7 @@
 use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
-use sdm_text::{printable, printable_lines};
+use sdm_text::{printable, printable_lines, without_numbers};
 
 use super::page::Page;
 use super::style::Style;
@@ -298,7 +298,7 @@ fn failures(page: &Page<'_>, failed: &[(IdSet, Failure)], lines: &mut Vec<String
     classes.sort_by(|(a, _), (b, _)| biggest_first(a, b));
     let (shown, rest) = classes.split_at(classes.len().min(shown_max(page)));
     for (tasks, failure) in shown {
-        let text = printable_lines(failure.text.trim_end());
+        let text = printable_lines(&without_numbers(failure.text.trim_end()));
         lines.push(page.said(tasks, &text, true));
         if !failure.hint.is_empty() {
             let hint = printable_lines(&failure.hint);

@@ -2,7 +2,7 @@
 
 use sdm_debug::event::Phase;
 use sdm_debug::reply::{CatchHit, Finding, Stop, StopReason, WatchHit};
-use sdm_text::{printable, printable_lines};
+use sdm_text::{printable, printable_lines, without_numbers};
 
 use super::place;
 use crate::item::Happening;
@@ -47,7 +47,10 @@ pub(crate) fn sentence(what: &Happening) -> Sentence {
         Happening::SignalPassed(name) => format!("received signal {name}, passed on"),
         Happening::GdbDied(text) => {
             bad = true;
-            format!("gdb has ended: {}", printable(text.as_bytes()))
+            format!(
+                "gdb is gone: {}",
+                printable(without_numbers(text).as_bytes())
+            )
         }
         Happening::BreakpointPlaced(at) => {
             format!("breakpoint {} {}", at.number, places(&at.places))
@@ -55,7 +58,7 @@ pub(crate) fn sentence(what: &Happening) -> Sentence {
         Happening::Progress(Phase::Gdb) => "gdb is ready".to_owned(),
         Happening::Progress(Phase::Symbols) => "symbols were read".to_owned(),
         Happening::Progress(Phase::Running) => "running to main".to_owned(),
-        Happening::Notice(text) => printable(text.as_bytes()),
+        Happening::Notice(text) => printable(without_numbers(text).as_bytes()),
         Happening::Printed { number, text } => {
             let text = printable_lines(text.trim_end());
             below.extend(text.lines().map(|line| format!("  {line}")));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
-use sdm_text::{beginning, columns, printable};
+use sdm_text::{beginning, columns, printable, without_numbers};
 
 use super::label::Names;
 use super::page::Page;
@@ -142,11 +142,11 @@ impl<S: Screen> View for TextView<S> {
         }
     }
 
-    fn group(&mut self, begins: bool) {
     fn joins_alike(&self) -> bool {
         true
     }
 
+    fn group(&mut self, begins: bool) {
         let folded = std::mem::take(&mut self.folded);
         self.in_group = begins.then_some(0);
         if folded.is_empty() {
@@ -272,7 +272,9 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
             last_words,
             lost,
         } => launcher_ended(&page, status, last_words, lost),
-        Item::Notice(text) => vec![style.wrap(&printable(text.as_bytes()), 2)],
+        Item::Notice(text) => {
+            vec![style.wrap(&printable(without_numbers(text).as_bytes()), 2)]
+        }
         Item::Text(text) => text.lines().map(|line| in_columns(&style, line)).collect(),
         Item::Error(problem) => error(&style, problem),
         Item::End { reason, .. } => reason
@@ -362,7 +364,7 @@ fn launcher_ended(
 }
 
 fn error(style: &Style, problem: &Problem) -> Vec<String> {
-    let message = sdm_text::printable_lines(&problem.message);
+    let message = sdm_text::printable_lines(&without_numbers(&problem.message));
     let mut lines = vec![style.bad(&style.wrap(&message, 2))];
     if let (Some(line), Some(at)) = (&problem.line, problem.at) {
         let before = columns(line.get(..at).unwrap_or(line));

@@ -1,6 +1,6 @@
 //! Selection of the `sdm doctor` check that explains a failed start.
 
-use sdm_doctor::Check;
+use sdm_doctor::{Check, Machine};
 use sdm_hosts::job::JobError;
 use sdm_launch::LaunchError;
 use sdm_session::SessionError;
@@ -9,7 +9,11 @@ use super::error::AppError;
 
 /// The error's text, with a line about the `sdm doctor` check that explains it, if there is one.
 pub(super) fn named(error: &AppError) -> String {
-    let Some((check, what)) = check_of(error) else {
+    said(error, &Machine::default())
+}
+
+fn said(error: &AppError, machine: &Machine) -> String {
+    let Some((check, what)) = check_of(error, machine) else {
         return error.to_string();
     };
     let what = match what.is_empty() {
@@ -23,9 +27,11 @@ pub(super) fn named(error: &AppError) -> String {
 }
 
 /// The check, and the argument for `sdm doctor`. None if no check explains the error.
-fn check_of(error: &AppError) -> Option<(Check, &'static str)> {
+fn check_of(error: &AppError, machine: &Machine) -> Option<(Check, &'static str)> {
     match error {
         AppError::Session(error) => of_session(error),
+        // Where nothing is hidden, what is not there has ended.
+        AppError::Job(JobError::NoProcess { .. }) if !machine.hides_processes() => None,
         AppError::Job(error) => Some(of_job(error)),
         AppError::LeftOut(_) => Some((Check::Target, "TARGET")),
         AppError::Hold(_) => Some((Check::Mpi, "")),
@@ -121,11 +127,26 @@ mod tests {
             "`sdm doctor --host HOST` looks into it: ssh",
         );
         check(SessionError::Unreachable("x".to_owned()).into(), "firewall");
-        check(
-            JobError::NoProcess { pid: 7 }.into(),
-            "`sdm doctor TARGET` looks into it: hidepid",
-        );
         check(AppError::LeftOut(vec!["a".to_owned()]), "target");
         assert_eq!(named(&SessionError::GivenUp.into()), "given up");
+    }
+
+    #[test]
+    fn hidepid_is_named_only_where_processes_are_hidden() {
+        let root = sdm_system::files::temporary_folder().join("sdm-explain-hidepid");
+        let error = AppError::from(JobError::NoProcess { pid: 7 });
+        let hint = "`sdm doctor TARGET` looks into it: hidepid";
+        std::fs::create_dir_all(root.join("proc")).unwrap();
+        for (options, hides) in [
+            ("rw", false),
+            ("rw,hidepid=0", false),
+            ("rw,hidepid=2", true),
+        ] {
+            let mounts = format!("proc /proc proc {options} 0 0\n");
+            std::fs::write(root.join("proc/mounts"), mounts).unwrap();
+            let text = said(&error, &Machine::at(&root));
+            assert_eq!(text.ends_with(hint), hides, "{options}: {text}");
+        }
+        std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -7,13 +7,14 @@ use clap::{Args, ValueEnum};
 use sdm_idset::IdSet;
 use sdm_launch::Control;
 
+use super::groups;
 use super::programs::{self, ProgramPart};
 use super::{BatchArgs, CheckArgs, GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
 use super::{ProgramsError, StdinError, ValueError};
 
 /// `sdm run`.
 #[derive(Debug, Args)]
-#[command(override_usage = "sdm run [OPTIONS] [--] PROGRAM [ARGS]...")]
+#[command(override_usage = "sdm run [OPTIONS] [--] PROGRAM [ARGS]...", mut_args = groups::of_run)]
 pub struct RunArgs {
     /// How many processes.
     #[arg(short = 'n', long = "processes", aliases = ["np", "ntasks"], value_name = "N", default_value = "1",
@@ -135,7 +136,7 @@ pub enum PmixUse {
     Auto,
     /// In any case: nothing is started where there can be none.
     On,
-    /// As [`PmixUse::On`], and it is its node's own, where there is none.
+    /// As `on`, and it is its node's own, where there is none.
     System,
     /// Never.
     Off,

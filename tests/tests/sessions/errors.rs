@@ -371,3 +371,67 @@ fn command_line_arguments_are_escaped_in_messages() {
         .code(2);
     said(&done, "none of your processes has the name `no\\x0asuch`");
 }
+
+/// All verbs of `sdm`, by its own help.
+fn verbs(place: &Place) -> Vec<String> {
+    let done = Sdm::new(place, "--help").finish().code(0);
+    let (_, list) = done.out.split_once("Commands:\n").expect("a list");
+    let (list, _) = list.split_once("\nOptions:").expect("options behind it");
+    let words = list.lines().filter_map(|line| line.strip_prefix("  "));
+    let words = words.filter(|line| !line.starts_with([' ']) && !line.starts_with("help "));
+    let verbs: Vec<String> = words
+        .filter_map(|line| line.split(' ').next().map(str::to_owned))
+        .collect();
+    assert!(
+        verbs.len() > 20 && verbs.contains(&"run".to_owned()),
+        "{verbs:?}"
+    );
+    verbs
+}
+
+#[test]
+fn no_help_and_no_error_speaks_to_programmers() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let work = work.to_str().expect("a path");
+    for verb in verbs(&place) {
+        for option in ["-h", "--help"] {
+            let done = Sdm::new(&place, &verb).args([option]).finish().code(0);
+            for mark in ["[`", "`]", "](", "Self::", "crate::", "sdm_", "(os error"] {
+                assert!(
+                    !done.out.contains(mark),
+                    "{verb} {option} has {mark}: {done}"
+                );
+            }
+        }
+    }
+    for words in [
+        &["core", work, "nothing"][..],
+        &["core", "./nothing", "nothing"],
+        &["run", "-x", "nothing", work],
+        &["run", "--launcher", "ssh", "--hostfile", "nothing", work],
+        &["run", "--directory", "nothing", work],
+        &["run", "--gdb", "./nothing", work],
+        &["run", "-c", "source nothing", work],
+        &["run", "-c", "load nothing", work],
+        &["run", "-c", "cd nothing", work],
+        &["run", "-c", "save nothing/file", work],
+        &["run", "--batch", "--report", "nothing/report.html", work],
+        &["emulate", "-n", "2", "--scenario", "nothing"],
+        &["diagnose", "--from", "nothing"],
+        &["attach", "./nothing"],
+        &["stacks", "999999999"],
+        &["resume", "nothing"],
+        &["man", "/proc/nothing"],
+        &["submit", "./nothing"],
+        &["doctor", "--host", "nothing.invalid"],
+    ] {
+        let done = Sdm::new(&place, words[0]).args(&words[1..]).finish();
+        assert!(
+            !done.err.is_empty() || !done.out.is_empty(),
+            "{words:?}: {done}"
+        );
+        let text = format!("{}{}", done.out, done.err);
+        assert!(!text.contains("(os error"), "{words:?}: {done}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The groups in which `sdm run --help` shows its options: the ten that matter most come first, under no heading of their own.
+
+use clap::Arg;
+
+/// The first group, in its order.
+pub(super) const FIRST: [&str; 10] = [
+    "processes",
+    "launcher",
+    "host",
+    "command",
+    "command-file",
+    "interactive",
+    "batch",
+    "hang-timeout",
+    "report",
+    "keep",
+];
+
+/// The other groups, each with its options by their long names, in their order. What stands in none keeps what it has.
+const GROUPS: [(&str, &[&str]); 7] = [
+    (
+        "Processes",
+        &["directory", "env", "stdin", "output", "no-stop", "profile"],
+    ),
+    (
+        "Other hosts",
+        &[
+            "hostfile",
+            "launcher-option",
+            "server-path",
+            "stage",
+            "fanout",
+            "port",
+            "interface",
+            "tunnel",
+            "reverse",
+            "key-handover",
+        ],
+    ),
+    ("Answers", &["json", "timeout"]),
+    (
+        "Screen",
+        &["tui", "ascii", "palette", "linear", "bind", "no-mouse"],
+    ),
+    (
+        "Without a prompt",
+        &[
+            "time-limit",
+            "on-crash",
+            "on-timeout",
+            "notify",
+            "no-report",
+            "junit",
+        ],
+    ),
+    (
+        "Servers",
+        &[
+            "tasks-per-server",
+            "start-wait",
+            "partial",
+            "topology",
+            "transport",
+            "control",
+            "pmix",
+        ],
+    ),
+    ("gdb", &["gdb"]),
+];
+
+/// An option of `sdm run` in its group.
+pub(super) fn of_run(option: Arg) -> Arg {
+    let Some(name) = option.get_long().map(str::to_owned) else {
+        return option;
+    };
+    if let Some(at) = FIRST.iter().position(|known| *known == name) {
+        return option.display_order(at);
+    }
+    for (heading, names) in GROUPS {
+        if let Some(at) = names.iter().position(|known| *known == name) {
+            return option.help_heading(heading).display_order(at);
+        }
+    }
+    option
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// The long names of options and the heading of each.
+    fn options() -> Vec<(String, Option<String>)> {
+        let command = crate::cli::Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        let named = run.get_arguments().filter_map(|it| {
+            let heading = it.get_help_heading().map(str::to_owned);
+            Some((it.get_long()?.to_owned(), heading))
+        });
+        named.collect()
+    }
+
+    #[test]
+    fn every_option_of_run_stands_in_a_group() {
+        let options = options();
+        let first = options.iter().filter(|(_, heading)| heading.is_none());
+        let first: BTreeSet<&str> = first.map(|(name, _)| &**name).collect();
+        assert_eq!(first, BTreeSet::from(FIRST), "those without a heading");
+        let known: BTreeSet<&str> = options.iter().map(|(name, _)| &**name).collect();
+        for (heading, names) in GROUPS {
+            let unknown: Vec<_> = names.iter().filter(|name| !known.contains(*name)).collect();
+            assert!(unknown.is_empty(), "{heading}: {unknown:?}");
+        }
+    }
+
+    #[test]
+    fn help_of_run_shows_the_first_group_first() {
+        let mut command = crate::cli::Cli::command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        let text = run.render_help().to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        let begin = lines.iter().position(|line| *line == "Options:").unwrap();
+        let name = |line: &&str| {
+            let (_, rest) = line.split_once("--")?;
+            let is_option = line.starts_with("  -") || line.starts_with("      --");
+            let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '-')?;
+            is_option.then(|| rest[..end].to_owned())
+        };
+        let shown: Vec<_> = lines[begin..]
+            .iter()
+            .filter_map(name)
+            .take(FIRST.len())
+            .collect();
+        assert_eq!(shown, FIRST);
+    }
+}
