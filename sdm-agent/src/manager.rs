@@ -121,6 +121,8 @@ pub struct Submission {
     pub directory: String,
     /// Further options for the manager's own command, one word each.
     pub options: Vec<String>,
+    /// True where the program is a batch script, which starts its processes itself.
+    pub batch: bool,
     /// True where the job is to start held by a debugger.
     pub debug: bool,
     /// The debugger that starts the program, with its own arguments; SDM where the list is empty.
@@ -150,6 +152,7 @@ impl Submission {
                 id::PROG_ARGS => job.arguments.push(value.clone()),
                 id::ENV => job.environment.push(value.clone()),
                 id::WORKING_DIR => value.clone_into(&mut job.directory),
+                id::BATCH_SCRIPT => job.batch = value == "true",
                 id::DEBUG => job.debug = value == "true",
                 id::DEBUG_EXEC_PATH => debugger = value,
                 id::DEBUG_EXEC_NAME => debugger_name = value,

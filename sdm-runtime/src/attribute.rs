@@ -111,6 +111,8 @@ table! {
 pub const JOB_NAME: &str = "jobName";
 /// A further option for the manager's own command; in submissions only.
 pub const SUBMIT_OPTIONS: &str = "submitOptions";
+/// True where the program is a batch script, which starts its processes itself; of a submission alone.
+pub const BATCH_SCRIPT: &str = "batchScript";
 
 /// All ids.
 pub fn ids() -> impl Iterator<Item = &'static str> {
@@ -118,5 +120,5 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
     let announced = ANNOUNCED.iter().map(|it| it.0);
     predefined
         .chain(announced)
-        .chain([JOB_NAME, SUBMIT_OPTIONS])
+        .chain([JOB_NAME, SUBMIT_OPTIONS, BATCH_SCRIPT])
 }

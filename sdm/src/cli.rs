@@ -107,7 +107,7 @@ pub enum Verb {
     /// Write manual pages into a folder.
     Man(ManArgs),
     /// List the sessions that are kept (`--keep`) on this machine.
-    Sessions,
+    Sessions(SessionsArgs),
     /// Bring a kept session to this terminal.
     Resume(SessionArgs),
     /// Take a kept session from its terminal; it goes on.
@@ -206,6 +206,14 @@ pub struct ManArgs {
     /// Where they go: sdm.1, sdm-run.1, ...
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
+}
+
+/// `sdm sessions`.
+#[derive(Debug, Args)]
+pub struct SessionsArgs {
+    /// One JSON document instead of lines.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Which kept session.

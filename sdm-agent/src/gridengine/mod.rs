@@ -170,7 +170,7 @@ fn script(job: &Submission) -> Result<String, ManagerError> {
     match (Held::wants(job), job.processes) {
         (true, 1) => held.script(job, NUMBER, "--launcher local"),
         (true, _) => held.script(job, NUMBER, ""),
-        (false, 1) => Ok(script::of(job, "exec")),
+        (false, count) if job.batch || count == 1 => Ok(script::of(job, "exec")),
         // Open MPI and Hydra find Grid Engine's hosts by themselves.
         (false, count) => Ok(script::of(job, &format!("exec mpirun -n {count}"))),
     }

@@ -239,10 +239,10 @@ impl Manager for Slurm {
     }
 
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
-        let mut options = vec![
-            "--parsable".to_owned(),
-            format!("--ntasks={}", job.processes),
-        ];
+        let mut options = vec!["--parsable".to_owned()];
+        if !job.batch || job.processes > 1 {
+            options.push(format!("--ntasks={}", job.processes));
+        }
         let program = job.program.rsplit('/').next().unwrap_or_default();
         let name = if job.name.is_empty() {
             program
@@ -329,6 +329,7 @@ fn script(job: &Submission) -> Result<String, ManagerError> {
     };
     match Held::wants(job) {
         true => held.script(job, "$SLURM_JOB_ID", "--launcher srun"),
+        false if job.batch => Ok(script::of(job, "exec")),
         false => Ok(script::of(job, "exec srun")),
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use sdm_keep::{KeeperOptions, Left, Name};
 use sdm_system::programs;
+use sdm_text::record;
+use serde_json::json;
 
 use super::error::AppError;
 
@@ -105,12 +107,25 @@ pub(super) fn keeper(args: &KeeperArgs) -> u8 {
 }
 
 /// `sdm sessions`.
-pub(super) fn sessions() -> u8 {
+pub(super) fn sessions(json: bool) -> u8 {
     say_where_not();
     let sessions = match sdm_keep::sessions() {
         Ok(sessions) => sessions,
         Err(error) => return say(2, &error),
     };
+    if json {
+        let one = |it: &sdm_keep::About| {
+            json!({
+                "name": it.name,
+                "attached": it.attached,
+                "age_seconds": it.age.as_secs(),
+                "command": it.command,
+            })
+        };
+        let all: Vec<_> = sessions.iter().map(one).collect();
+        let document = record(&json!({ "sessions": all }).to_string());
+        return u8::from(tell(&document).is_err());
+    }
     if sessions.is_empty() {
         let said = tell("no kept session on this host; `--keep` starts one");
         return u8::from(said.is_err());

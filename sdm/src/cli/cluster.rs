@@ -199,8 +199,16 @@ pub struct SubmitArgs {
     pub directory: Option<String>,
 
     /// A variable of its environment. May be given again.
-    #[arg(short = 'x', long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
+
+    /// The time that it may run, as the manager's own command takes it: `1:30:00`, for example.
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<String>,
+
+    /// The number of nodes that it is to have.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub nodes: Option<u32>,
 
     /// An option for the manager's own command, as one word: `--option=--time=10`. May be given again.
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]

@@ -74,6 +74,47 @@ pub(crate) enum ClusterError {
     /// A variable is given without a name or value.
     #[error("--env {}: expected NAME=VALUE", printable(.0.as_bytes()))]
     NoVariable(String),
+    /// An option of a batch script cannot be read.
+    #[error("{}: a quote is not closed", printable(.0.as_bytes()))]
+    NoDirective(String),
+    /// This kind of manager has no such limit.
+    #[error(
+        "{option}: {cluster} is of type {rm_type}, which has none; --option passes on its own options"
+    )]
+    NoLimit {
+        /// The option of `sdm submit`.
+        option: &'static str,
+        /// The cluster's name.
+        cluster: String,
+        /// Its type.
+        rm_type: String,
+    },
+    /// A job has ended, so that nothing can be looked at.
+    #[error("{}: it has ended ({}); `sdm logs` shows what it has written", printable(job.as_bytes()), printable(how.as_bytes()))]
+    Ended {
+        /// The words that named it.
+        job: String,
+        /// Its manager's word for that.
+        how: String,
+    },
+    /// A job has not begun, so that nothing can be looked at.
+    #[error("{}: it has not begun ({})", printable(job.as_bytes()), printable(how.as_bytes()))]
+    NotBegun {
+        /// The words that named it.
+        job: String,
+        /// Its manager's word for that.
+        how: String,
+    },
+    /// A job of a cluster that is none.
+    #[error("{}: no cluster is called {}{}", printable(job.as_bytes()), printable(cluster.as_bytes()), defined_clusters(.defined))]
+    NoCluster {
+        /// The words that named it.
+        job: String,
+        /// The name before the colon.
+        cluster: String,
+        /// Those that there are.
+        defined: Vec<String>,
+    },
     /// The working directory is unknown.
     #[error("this folder: {0}")]
     NoFolder(io::Error),
@@ -86,4 +127,12 @@ pub(crate) enum ClusterError {
     /// Standard output is closed.
     #[error("standard output: {0}")]
     Output(io::Error),
+}
+
+/// Those that are defined, behind the name of one that is not.
+fn defined_clusters(names: &[String]) -> String {
+    match names {
+        [] => "; none is defined".to_owned(),
+        names => format!("; defined: {}", names.join(", ")),
+    }
 }

@@ -267,7 +267,7 @@ fn there(
 /// The target for `CLUSTER:NUMBER`. None where no such cluster is defined.
 fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, ClusterError> {
     let Ok((Some(cluster), _)) = split(text, None) else {
-        return Ok(None);
+        return no_cluster(text).map_or(Ok(None), Err);
     };
     let [definition] = &defined(Some(cluster))?[..] else {
         return Ok(None);
@@ -284,6 +284,23 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     let question = Question::Elements { looks: vec![one] };
     let answers = [ask(cluster, &question, ANSWER_WAIT)?];
     let known = |id| Element::all(&answers, Kind::Job).find_map(|it| it.get(id));
+    let state = Element::all(&answers, Kind::Job).find_map(|it| it.state());
+    let how = || {
+        let word = known(id::JOB_STATUS).or_else(|| known(id::JOB_STATE));
+        word.unwrap_or_default().to_owned()
+    };
+    let job_name = || text.to_owned();
+    match state {
+        Some(states::Job::Pending) => {
+            let (job, how) = (job_name(), how());
+            return Err(ClusterError::NotBegun { job, how });
+        }
+        Some(state) if state.has_ended() => {
+            let (job, how) = (job_name(), how());
+            return Err(ClusterError::Ended { job, how });
+        }
+        _ => {}
+    }
     if comes_to_stay && let Some(session) = known(id::DEBUG_SESSION) {
         return target(Way::Session(session_command(&chosen, definition, session)));
     }
@@ -302,6 +319,25 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
         true => Err(ClusterError::NoProcesses(text.to_owned())),
         false => target(Way::Pids(pids.join(","))),
     }
+}
+
+/// The error of a `NAME:NUMBER` whose cluster is not defined; none for other words, which may be a program's name.
+fn no_cluster(text: &str) -> Option<ClusterError> {
+    let (cluster, number) = text.split_once(':')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_job = number.starts_with(|c: char| c.is_ascii_digit())
+        && number
+            .chars()
+            .all(|c| c.is_ascii_digit() || "._[]-".contains(c));
+    if cluster.is_empty() || !cluster.chars().all(is_name) || !is_job {
+        return None;
+    }
+    let defined = defined(None).unwrap_or_default().into_iter();
+    Some(ClusterError::NoCluster {
+        job: text.to_owned(),
+        cluster: cluster.to_owned(),
+        defined: defined.map(|it| it.name).collect(),
+    })
 }
 
 /// The command that connects to the session that debugs a job.

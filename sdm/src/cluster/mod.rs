@@ -31,7 +31,9 @@ pub(crate) use list::running;
 pub(crate) use job::{Located, LocatedPlace, locate};
 
 /// The exit code if the target is not found, so that no session begins.
-const NOT_FOUND: u8 = 124;
+const NO_SESSION: u8 = 124;
+/// Nothing is looked at: `stacks`, `profile` and `diagnose` say so of every target.
+const NO_LOOK: u8 = 2;
 
 /// Finds the cluster job that a debugger has to attach to (`CLUSTER:NUMBER`). `args` is the whole command
 /// line. Returns the exit code if the command ends here.
@@ -45,7 +47,7 @@ pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
     };
     let error = job::find(target, args, comes_to_stay).err()?;
     complain(format_args!("sdm: {error}"));
-    Some(NOT_FOUND)
+    Some(if comes_to_stay { NO_SESSION } else { NO_LOOK })
 }
 
 /// Carries out a cluster command. Returns the exit code, or None for other commands.

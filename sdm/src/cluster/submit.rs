@@ -1,7 +1,10 @@
 //! The command `sdm submit`.
 
+use std::path::Path;
+
 use sdm_rm::{Definition, Question};
 use sdm_runtime::attribute as id;
+use sdm_system::{files, programs};
 use serde_json::json;
 
 use super::choose::{DONE_WAIT, ask, started};
@@ -42,6 +45,8 @@ fn attributes(
         text.ok_or_else(|| ClusterError::NoText(word.clone()))
     });
     let program = words.next().transpose()?.unwrap_or_default();
+    let program = named_here(program, args, cluster);
+    let script = batch_script(&program, args, cluster)?;
     // A path that begins here is one of this folder, wherever the manager runs; a bare name is looked for on PATH there.
     let (path, name) = match program.rsplit_once('/') {
         Some((path, name)) => (path.to_owned(), name.to_owned()),
@@ -77,13 +82,95 @@ fn attributes(
     if args.debug {
         set("debug", "true".to_owned());
     }
-    for option in &args.option {
-        set(id::SUBMIT_OPTIONS, option.clone());
+    if script.is_some() {
+        set(id::BATCH_SCRIPT, "true".to_owned());
+    }
+    let script = script.unwrap_or_default().into_iter();
+    let limits = limits(args, cluster)?.into_iter();
+    for option in script.chain(limits).chain(args.option.iter().cloned()) {
+        set(id::SUBMIT_OPTIONS, option);
     }
     for pair in environment(args, cluster)? {
         set("env", pair);
     }
     Ok(attributes)
+}
+
+/// A program that is called without a folder, as a path where it is a file of this folder and none on `PATH`.
+fn named_here(program: String, args: &SubmitArgs, cluster: &Definition) -> String {
+    let folder = Path::new(args.directory.as_deref().unwrap_or("."));
+    let is_here = cluster.host.is_none()
+        && !program.contains('/')
+        && folder.join(&program).is_file()
+        && programs::named(&program).is_err();
+    match is_here {
+        true => format!("./{program}"),
+        false => program,
+    }
+}
+
+/// The options that a batch script has for its manager, as its own command finds them: in the comments before the first command. Nothing
+/// where it is no such script.
+fn batch_script(
+    program: &str,
+    args: &SubmitArgs,
+    cluster: &Definition,
+) -> Result<Option<Vec<String>>, ClusterError> {
+    let mark = match &*cluster.rm_type {
+        "slurm" => "#SBATCH",
+        "gridengine" => "#$",
+        _ => return Ok(None),
+    };
+    let path = Path::new(args.directory.as_deref().unwrap_or(".")).join(program);
+    if cluster.host.is_some() || !program.contains('/') {
+        return Ok(None);
+    }
+    // What cannot be read is none: who starts it says why.
+    let text = match files::read_text(&path) {
+        Ok(text) if text.starts_with("#!") => text,
+        _ => return Ok(None),
+    };
+    let comments = text.lines().map(str::trim);
+    let comments = comments.take_while(|line| line.is_empty() || line.starts_with('#'));
+    let lines: Vec<&str> = comments
+        .filter_map(|line| line.strip_prefix(mark))
+        .collect();
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    let mut options = Vec::new();
+    for line in lines {
+        let words = shell_words::split(line);
+        let words = words.map_err(|_| ClusterError::NoDirective(format!("{mark}{line}")))?;
+        options.extend(words.into_iter().take_while(|word| !word.starts_with('#')));
+    }
+    Ok(Some(options))
+}
+
+/// The limits that are asked for, in the words of the manager's own command.
+fn limits(args: &SubmitArgs, cluster: &Definition) -> Result<Vec<String>, ClusterError> {
+    let refused = |option: &'static str| {
+        Err(ClusterError::NoLimit {
+            option,
+            cluster: cluster.name.clone(),
+            rm_type: cluster.rm_type.clone(),
+        })
+    };
+    let mut options = Vec::new();
+    if let Some(time) = &args.time {
+        match &*cluster.rm_type {
+            "slurm" => options.push(format!("--time={time}")),
+            "gridengine" => options.extend(["-l".to_owned(), format!("h_rt={time}")]),
+            _ => return refused("--time"),
+        }
+    }
+    if let Some(nodes) = args.nodes {
+        match &*cluster.rm_type {
+            "slurm" => options.push(format!("--nodes={nodes}")),
+            _ => return refused("--nodes"),
+        }
+    }
+    Ok(options)
 }
 
 /// The job's environment. It is this process's, as with sbatch, if the cluster is on this host, plus the
@@ -118,4 +205,77 @@ fn environment(args: &SubmitArgs, cluster: &Definition) -> Result<Vec<String>, C
 fn is_name(name: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && name.bytes().all(is_word) && !name.as_bytes()[0].is_ascii_digit()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    fn attributes_of(words: &[&str], rm_type: &str) -> Result<Vec<String>, ClusterError> {
+        let cli = Cli::parse_from(["sdm", "submit"].iter().chain(words));
+        let Verb::Submit(args) = cli.command else {
+            panic!("{words:?}");
+        };
+        let cluster = Definition::new("here", rm_type);
+        let attributes = attributes(&args, &cluster)?.into_iter();
+        let shown = attributes.filter(|(id, _)| id != "env" && id != id::WORKING_DIR);
+        Ok(shown.map(|(id, value)| format!("{id}={value}")).collect())
+    }
+
+    #[test]
+    fn limits_are_words_of_the_managers_own_command() {
+        let line = ["--time", "1:30:00", "--nodes", "2", "--", "/bin/true"];
+        let of = |rm_type| attributes_of(&line, rm_type);
+        let slurm = of("slurm").unwrap();
+        assert!(
+            slurm.contains(&"submitOptions=--time=1:30:00".to_owned()),
+            "{slurm:?}"
+        );
+        assert!(
+            slurm.contains(&"submitOptions=--nodes=2".to_owned()),
+            "{slurm:?}"
+        );
+        let told = of("local").unwrap_err().to_string();
+        assert_eq!(
+            told,
+            "--time: here is of type local, which has none; --option passes on its own options"
+        );
+        let told = of("gridengine").unwrap_err().to_string();
+        assert!(
+            told.starts_with("--nodes: here is of type gridengine"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_batch_script_brings_its_own_options() {
+        let folder = files::temporary_folder().join("sdm-submit-script");
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = "#!/bin/sh\n#SBATCH --time=10 -p debug # why\n\n# of ours\n#SBATCH -J 'a b'\nsrun x\n#SBATCH -n 9\n";
+        std::fs::write(folder.join("job.sh"), text).unwrap();
+        let folder = folder.to_str().unwrap();
+        let of = |rm_type| {
+            let words = ["--directory", folder, "--option=-t1", "--", "job.sh", "a"];
+            attributes_of(&words, rm_type).unwrap()
+        };
+        let common = [
+            "execName=job.sh",
+            "execPath=.",
+            "jobNumProcs=1",
+            "progArgs=a",
+        ];
+        let script = [
+            "batchScript=true",
+            "submitOptions=--time=10",
+            "submitOptions=-p",
+            "submitOptions=debug",
+        ];
+        let rest = ["submitOptions=-J", "submitOptions=a b", "submitOptions=-t1"];
+        assert_eq!(of("slurm"), [&common[..], &script, &rest].concat());
+        assert_eq!(of("local"), [&common[..], &["submitOptions=-t1"]].concat());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -55,7 +55,7 @@ fn grid_engine_jobs_are_submitted_held_ended_and_accounted() {
     assert!(queues.contains("all.q"), "{queues}");
     // A job that ends by itself, with its output and exit code.
     let words = [
-        "-x",
+        "--env",
         "WORD=two words",
         "--",
         "/bin/sh",
@@ -198,7 +198,7 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     assert!(!placed("RUNNING_PROCESS") && !placed("ALLOC"));
     // One that waits under SDM.
     let runtime = format!("XDG_RUNTIME_DIR={}/run", shell.place.path().display());
-    let words = ["--debug", "-x", &runtime, "--", "/bin/sleep", "1000"];
+    let words = ["--debug", "--env", &runtime, "--", "/bin/sleep", "1000"];
     let held = shell.submit(&words);
     let session = format!("gridengine-{held}");
     shell.wait_job(&held, "debugSession", &session);

@@ -72,7 +72,7 @@ fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
         "4",
         "--option=--hold",
         "--option=-N2",
-        "-x",
+        "--env",
         "SLURM_MPI_TYPE=pmi2",
         "--",
     ];

@@ -7,7 +7,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 use sdm_tests::clusters::Shell;
 use sdm_tests::parts;
-use sdm_tests::place::Compiler;
+use sdm_tests::place::{Compiler, script};
 use sdm_tests::processes;
 use sdm_tests::run::BOUND;
 use serde_json::Value;
@@ -26,6 +26,52 @@ fn looked_into(shell: &Shell, runs: &str) {
     let line = format!("  bad     job            99{runs}: no such job in here");
     assert!(looked.contains(&line), "{line}: {looked}");
     assert!(looked.contains("`sdm jobs -M here`"), "{looked}");
+}
+
+/// Asks for jobs that are over, and of a cluster that is none.
+fn cannot_be_looked_at(shell: &Shell, ended: &str, runs: &str) {
+    let code_of = |verb: &str| if verb == "attach" { 124 } else { 2 };
+    for verb in ["stacks", "diagnose", "profile", "attach"] {
+        let said = format!(
+            "sdm: here:{ended}: it has ended (TERMINATED); `sdm logs` shows what it has written\n"
+        );
+        let done = shell.sdm(&format!("{verb} here:{ended}"));
+        assert_eq!(
+            (done.code, &*done.err),
+            (Some(code_of(verb)), &*said),
+            "{verb}"
+        );
+        let done = shell.sdm(&format!("{verb} nowhere:{runs}"));
+        let said = format!("sdm: nowhere:{runs}: no cluster is called nowhere; defined: here\n");
+        assert_eq!(
+            (done.code, &*done.err),
+            (Some(code_of(verb)), &*said),
+            "{verb}"
+        );
+    }
+}
+
+/// Options of `submit`, and a script without a path.
+fn is_submitted_from_its_folder(shell: &Shell, work: &str) {
+    shell
+        .words(&["submit", "--time", "10", "--", work])
+        .refused(
+            1,
+            "--time: here is of type local, which has none; --option passes on",
+        );
+    let clap = shell.words(&["submit", "-x", "A=b", "--", work]);
+    clap.refused(2, "unexpected argument '-x'");
+    // A script of this folder, without a path.
+    script(shell.place.path(), "job.sh", "echo ran as \"$0\"");
+    let job = shell
+        .words(&["submit", "job.sh"])
+        .done()
+        .out
+        .trim_end()
+        .to_owned();
+    shell.wait_job(&job, "jobState", "TERMINATED");
+    let said = shell.sdm(&format!("logs {job}")).done().out;
+    assert_eq!(said, "ran as ./job.sh\n");
 }
 
 #[test]
@@ -76,7 +122,9 @@ fn job_is_submitted_watched_inspected_and_ended() {
     looked_into(&shell, &runs);
     shell
         .sdm(&format!("stacks here:99{runs}"))
-        .refused(124, "no such job");
+        .refused(2, &format!("sdm: 99{runs}: no such job of here"));
+    cannot_be_looked_at(&shell, &ended, &runs);
+    is_submitted_from_its_folder(&shell, work);
     shell
         .sdm(&format!("hold {runs}"))
         .refused(1, "start at once");

@@ -63,6 +63,19 @@ fn kept_session_outlives_its_terminals() {
     assert_eq!(code, Some(0));
     assert!(listed.starts_with("held  detached  "), "{listed}");
     assert!(listed.contains("run -n 1 -- ./work"), "{listed}");
+    let (code, listed) = say(&place, &["sessions", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    let one = &listed["sessions"][0];
+    assert_eq!(
+        (code, &one["name"], &one["attached"]),
+        (Some(0), &"held".into(), &false.into())
+    );
+    assert!(
+        one["command"]
+            .as_str()
+            .is_some_and(|it| it.contains("run -n 1 -- ./work")),
+        "{listed}"
+    );
     let again = Terminal::start(&place, &line, 100).leave();
     assert!(again.1.contains("'held' exists already"), "{again:?}");
 
