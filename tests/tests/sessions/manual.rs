@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use sdm_tests::place::{Compiler, MARK_VARIABLE, Place};
+use sdm_tests::place::{Compiler, MARK_VARIABLE, Place, script};
 use sdm_tests::sdm::Sdm;
 
 #[test]
@@ -109,6 +109,146 @@ fn site_specific_launcher_starts_a_session() {
         .program(&work, &[]);
     let done = unknown.finish().code(124);
     assert!(done.err.contains("launcher nobodys: unknown"), "{done}");
+}
+
+/// Stand-ins of what four sites have, each with the words that its manual has: none passes on its caller's environment where the real
+/// one does not.
+const STAND_INS: [(&str, &str); 4] = [
+    (
+        "flux",
+        r#"echo "flux $*" >>"$LOG"
+case $1 in
+submit)
+    shift
+    count= directory=
+    while :; do
+        case $1 in
+        --ntasks=*) count=${1#*=} ;;
+        --cwd=*) directory=${1#*=} ;;
+        --requires=host:a,b) ;;
+        -*) echo "flux-submit: unrecognized arguments: $1" >&2; exit 1 ;;
+        *) break ;;
+        esac
+        shift
+    done
+    printf '%s\n' "$count" "$directory" "$1" >"$JOBS/f1"
+    echo f1 ;;
+job)
+    [ "$2 $3" = "attach f1" ] || exit 1
+    { read -r count; read -r directory; read -r program; } <"$JOBS/f1"
+    cd "$directory"
+    rank=0
+    while [ "$rank" -lt "$count" ]; do
+        FLUX_TASK_RANK=$rank FLUX_TASK_LOCAL_ID=$rank "$program" &
+        echo $! >>"$JOBS/f1.pids"
+        rank=$((rank + 1))
+    done
+    wait ;;
+cancel) [ "$2" = f1 ] && kill $(cat "$JOBS/f1.pids") ;;
+esac"#,
+    ),
+    (
+        "pbs_tmrsh",
+        r#"echo "pbs_tmrsh $*" >>"$LOG"
+host=$1
+shift
+cd / && exec env -i HOME="$HOME" PATH="$PATH" SDM_TEST_PLACE="$SDM_TEST_PLACE" PBS_HOST="$host" "$@""#,
+    ),
+    (
+        "blaunch",
+        r#"echo "blaunch $*" >>"$LOG"
+[ "$1" = -no-shell ] || exit 1
+host=$2
+shift 2
+cd / && exec env -i HOME="$HOME" PATH="$PATH" SDM_TEST_PLACE="$SDM_TEST_PLACE" LSB_HOST="$host" "$@""#,
+    ),
+    (
+        "mpiexec",
+        r#"echo "mpiexec $*" >>"$LOG"
+[ "$1" = -n ] || exit 1
+count=$2
+shift 2
+[ "$1" != --hosts ] || shift 2
+rank=0
+while [ "$rank" -lt "$count" ]; do
+    PALS_RANKID=$rank PALS_LOCAL_RANKID=$rank "$@" &
+    rank=$((rank + 1))
+done
+wait"#,
+    ),
+];
+
+#[test]
+fn launchers_of_four_sites_start_sessions_by_their_own_words() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let (tools, home) = (place.path().join("tools"), place.path().join("home"));
+    fs::create_dir(&tools).expect("a folder");
+    fs::create_dir(&home).expect("a folder");
+    for (name, text) in STAND_INS {
+        script(&tools, name, text);
+    }
+    let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sdm-launch-site");
+    let slots = place.path().join("slots");
+    fs::write(&slots, "a\na\nb\n").expect("a file");
+    let path = format!(
+        "{}:{}",
+        tools.display(),
+        std::env::var("PATH").expect("a path")
+    );
+    for (name, begins) in [
+        ("flux", "flux submit --ntasks=4 --cwd="),
+        ("pbs", "pbs_tmrsh a "),
+        ("lsf", "blaunch -no-shell a "),
+        ("pals", "mpiexec -n 4 --hosts a,b "),
+    ] {
+        fs::copy(&site, tools.join(format!("sdm-launch-{name}"))).expect("a copy");
+        let log = place.path().join(format!("{name}.log"));
+        let hosts: &[&str] = match name {
+            "flux" | "pals" => &["--host", "a,b"],
+            _ => &[],
+        };
+        let done = Sdm::run(&place, 4)
+            .env("PATH", &path)
+            .env("HOME", &home)
+            .env("JOBS", place.path())
+            .env("LOG", &log)
+            .env("PBS_NODEFILE", &slots)
+            .env("LSB_DJOB_HOSTFILE", &slots)
+            .args(["--launcher", name, "--tasks-per-server", "2"])
+            .args(hosts)
+            .lines(&["break twice", "continue", "print number"])
+            .program(&work, &[])
+            .finish()
+            .code(0);
+        done.expect("print number", "ranks 0-3 (4): 0\n");
+        let said = fs::read_to_string(&log).expect("it was started");
+        assert_eq!(
+            said.contains("--requires=host:a,b "),
+            name == "flux",
+            "{said}"
+        );
+        assert!(said.contains(begins), "{name}: {said}");
+        assert!(!said.contains("SDM_KEY"), "{name}: {said}");
+        if ["pbs", "lsf"].contains(&name) {
+            let on_b = said.lines().filter(|line| line.contains(" b ")).count();
+            assert_eq!((said.lines().count(), on_b), (4, 1), "{name}: {said}");
+        }
+        let left: Vec<_> = fs::read_dir(&home)
+            .expect("it is there")
+            .flatten()
+            .collect();
+        assert!(left.is_empty(), "{name}: {left:?}");
+    }
+    let done = Sdm::run(&place, 2)
+        .env("PATH", &path)
+        .env("HOME", &home)
+        .without("PBS_NODEFILE")
+        .args(["--launcher", "pbs"])
+        .program(&work, &[])
+        .finish()
+        .code(124);
+    assert!(done.err.contains("pbs: not within a job"), "{done}");
 }
 
 #[test]
