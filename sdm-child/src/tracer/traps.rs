@@ -57,7 +57,7 @@ pub(super) enum Trap {
     Finalize,
     /// The program is about to ask for its rank.
     Rank,
-    /// A function that is about to end the program: `MPI_Abort`, `abort`, or `_exit` before `MPI_Finalize`.
+    /// A function that is about to end the program: `MPI_Abort`, an error handler of MPI's, `abort`, or `_exit` before `MPI_Finalize`.
     End,
     /// An address that was a trap until recently.
     Past,
@@ -83,6 +83,7 @@ struct Functions {
     finalize: Option<u64>,
     rank: Option<u64>,
     mpi_abort: Option<u64>,
+    fatal_error: Option<u64>,
     abort: Option<u64>,
     exit: Option<u64>,
 }
@@ -169,7 +170,7 @@ impl Traps {
     }
 
     fn look_in(&mut self, file: &Path, maps: &[Mapping]) {
-        const NAMES: [&str; 10] = [
+        const NAMES: [&str; 11] = [
             "MPI_Init",
             "MPI_Init_thread",
             "MPI_Finalize",
@@ -180,6 +181,7 @@ impl Traps {
             "ompi_mpi_group_empty",
             "MPII_Version_string",
             "MPIR_Version_string",
+            "ompi_mpi_errors_are_fatal_comm_handler",
         ];
         let Some(found) = symbols(file, maps, &NAMES) else {
             return;
@@ -191,6 +193,7 @@ impl Traps {
         self.functions.finalize = found[2];
         self.functions.rank = found[3];
         self.functions.mpi_abort = found[4];
+        self.functions.fatal_error = found[10];
         self.symbols = MpiSymbols {
             open_mpi: found[5]
                 .zip(found[6])
@@ -224,7 +227,9 @@ impl Traps {
         let on = |address: Option<u64>, trap| address.map(|address| (address, trap));
         let asks = !self.knows_rank && !self.without_ends;
         let rank = on(known.rank.filter(|_| asks), Trap::Rank);
-        let last = rank.or(on(known.abort, Trap::End));
+        // What `abort` raises is seen without an address, too.
+        let last = known.fatal_error.or(known.abort);
+        let last = rank.or(on(last, Trap::End));
         let abort = on(known.mpi_abort, Trap::End);
         let all = match self.stage {
             Stage::WithoutMpi => [

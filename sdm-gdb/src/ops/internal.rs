@@ -26,7 +26,19 @@ const ALWAYS: [(&str, Internal); 7] = [
     ("__ubsan_on_report", Internal::Found(Finder::Undefined)),
 ];
 /// Breakpoints added once a program has loaded MPI.
-const WITH_MPI: [(&str, Internal); 2] = [
+const WITH_MPI: [(&str, Internal); 5] = [
+    (
+        "ompi_mpi_errors_are_fatal_comm_handler",
+        Internal::FatalError,
+    ),
+    (
+        "ompi_mpi_errors_are_fatal_win_handler",
+        Internal::FatalError,
+    ),
+    (
+        "ompi_mpi_errors_are_fatal_file_handler",
+        Internal::FatalError,
+    ),
     ("MPI_Finalize", Internal::Finalize),
     ("_exit", Internal::Exit),
 ];

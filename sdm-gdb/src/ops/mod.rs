@@ -25,6 +25,7 @@ mod lines;
 mod locks;
 pub(super) mod looked;
 mod memory;
+mod mpi_error;
 mod narrow;
 mod object_arrays;
 mod objects;

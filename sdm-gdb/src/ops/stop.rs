@@ -33,6 +33,8 @@ enum Verdict {
     GoOn,
     /// `finish` is complete; gdb may give a returned value.
     Returned,
+    /// Open MPI is about to abort, for an error whose class is still to be read.
+    FatalError,
     /// A step has left a runtime, and now continues as a step of the user's line.
     ThenStep(StepKind, u32),
     /// The catchpoint with this number has caught a signal that gdb does not name.
@@ -124,6 +126,9 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
             super::leaks::prepare(gdb).await;
             return gone_on(gdb).await;
         }
+        Verdict::FatalError => StopReason::Internal {
+            what: super::mpi_error::aborting(gdb).await,
+        },
         Verdict::World => {
             super::world::reached(gdb, thread_of(record)).await;
             return gone_on(gdb).await;
@@ -263,8 +268,10 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
         (Some(Owner::Internal(Internal::Fork)), _) => Verdict::Forks { has: false },
         (Some(Owner::Internal(Internal::Forked)), _) => Verdict::Forks { has: true },
         // `MPI_Abort` ends with `abort` or `_exit`. The program is stopped only once.
-        (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
-            Verdict::GoOn
+        (Some(Owner::Internal(what)), _) if mpi.aborting && what.is_end() => Verdict::GoOn,
+        (Some(Owner::Internal(Internal::FatalError)), _) => {
+            mpi.aborting = true;
+            Verdict::FatalError
         }
         (Some(Owner::Internal(Internal::Hold(what))), _) => {
             mpi.aborting = what == "MPI_Abort";

@@ -5,6 +5,8 @@
 pub(crate) enum Internal {
     /// Stops: the program is about to call this function.
     Hold(&'static str),
+    /// Stops: an error handler of Open MPI has been given an error that is fatal.
+    FatalError,
     /// Counts: `MPI_Init` or `MPI_Init_thread` was called.
     Init,
     /// Counts: `MPI_Finalize` was called.
@@ -21,6 +23,13 @@ pub(crate) enum Internal {
     Fork,
     /// Stops, once: the program under Valgrind has forked.
     Forked,
+}
+
+impl Internal {
+    /// True where the program is about to end.
+    pub(crate) fn is_end(self) -> bool {
+        matches!(self, Self::Hold(_) | Self::Exit | Self::FatalError)
+    }
 }
 
 /// State of LeakSanitizer in the program.

@@ -239,6 +239,7 @@ impl Breakpoints {
                 Internal::Finalize => self.mpi.finalized |= hits > 0,
                 Internal::Hold(_)
                 | Internal::Exit
+                | Internal::FatalError
                 | Internal::World
                 | Internal::Found(_)
                 | Internal::LeakCheck

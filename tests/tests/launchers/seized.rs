@@ -36,6 +36,33 @@ fn ranks_that_exit_normally_need_no_gdb() {
 }
 
 #[test]
+fn an_error_that_is_fatal_is_held_with_its_class() {
+    // MPICH tells nobody who is to be asked before its launcher kills all.
+    let (launcher, compiler) = LAUNCHERS[0];
+    let place = Place::new();
+    let program = place.compile("mpi_fatal", compiler);
+    let line = Place::line("mpi_fatal.c", "MPI_Send(");
+    let shown = format!(
+        "rank 1: about to call MPI_Abort for MPI_ERR_RANK (invalid rank), in MPI_Send, called from exchange () at mpi_fatal.c:{line}"
+    );
+    let gdb = CountedGdb::new(&place);
+    let done = batch(&place, launcher, gdb.path(), "mpi_fatal", &[]).code(121);
+    assert!(done.out.contains(&shown), "{done}");
+    let stacks = done.answer("[@crashed] bt");
+    assert!(
+        stacks.contains("exchange (rank=1) at mpi_fatal.c"),
+        "{done}"
+    );
+    let done = Sdm::run(&place, 2)
+        .args(["--launcher", launcher])
+        .lines(&["continue &", "wait 1 60", "[1] bt"])
+        .program(&program, &[])
+        .finish();
+    assert!(done.out.contains(&shown), "{done}");
+    done.expect_part("[1] bt", "exchange (rank=1) at mpi_fatal.c");
+}
+
+#[test]
 fn rank_ending_early_stops_at_its_call() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
