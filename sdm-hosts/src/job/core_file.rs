@@ -133,7 +133,7 @@ fn read_in<'a, R: ReadRef<'a>>(file: R) -> io::Result<CoreProcess> {
 fn no_core() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "no core file of a 64-bit system",
+        "not a core file of a 64-bit system",
     )
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn sentence(what: &Happening) -> Sentence {
         Happening::GdbDied(text) => {
             bad = true;
             format!(
-                "gdb is gone: {}",
+                "gdb has ended: {}",
                 printable(without_numbers(text).as_bytes())
             )
         }

@@ -122,7 +122,7 @@ fn job_is_submitted_watched_inspected_and_ended() {
     looked_into(&shell, &runs);
     shell
         .sdm(&format!("stacks here:99{runs}"))
-        .refused(2, &format!("sdm: 99{runs}: no such job of here"));
+        .refused(2, &format!("sdm: 99{runs}: no such job in here"));
     cannot_be_looked_at(&shell, &ended, &runs);
     is_submitted_from_its_folder(&shell, work);
     shell

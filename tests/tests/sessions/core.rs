@@ -87,8 +87,8 @@ fn core_files_without_ranks_are_named_by_pid() {
     fs::write(place.path().join("packed"), packed).expect("there is room");
     for (program, core_file, part) in [
         ("./work", "none", "none: No such file"),
-        ("./work", "work", "work: no core file"),
-        ("./work", "head", "head: no core file"),
+        ("./work", "work", "work: not a core file"),
+        ("./work", "head", "head: not a core file"),
         (
             "./work",
             "packed",
