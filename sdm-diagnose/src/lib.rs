@@ -7,6 +7,7 @@
 mod blocked;
 mod cause;
 mod dot;
+mod drawn;
 mod endings;
 mod evidence;
 mod findings;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::item::{BreakRow, Gathered, Item, RankRow, View};
 
 mod data;
+pub mod page;
 mod queues;
 mod reply;
 mod topics;

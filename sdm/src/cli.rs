@@ -11,6 +11,7 @@ mod error;
 mod gdb;
 mod groups;
 mod launch;
+mod listen;
 mod look;
 mod pmix;
 mod printers;
@@ -20,7 +21,6 @@ mod script;
 mod target;
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
@@ -39,6 +39,8 @@ pub use emulate::EmulateArgs;
 pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
+pub use listen::Listen;
+use listen::listen;
 pub use look::LookArgs;
 pub use pmix::{
     PmixArgs, PmixChannel, PmixIoArgs, PmixJobArgs, PmixLogArgs, PmixQueryArgs, PmixServerArgs,
@@ -71,6 +73,9 @@ pub enum Verb {
     Emulate(EmulateArgs),
     /// Debug processes that run already; at the end they run on as before.
     Attach(AttachArgs),
+    /// Debug processes that run already on a page for a browser: `sdm attach --web`.
+    #[command(mut_arg("web", |it| it.default_value("127.0.0.1:0")))]
+    Web(AttachArgs),
     /// Say why a job is stuck, as far as a few looks at its stacks show, and leave it as it is.
     ///
     /// Exit code: 0 no hang seen, 1 deadlock, 2 cannot tell, or something went wrong, 3 cannot go on, 4 held up by some, 130 given up by
@@ -156,27 +161,6 @@ pub struct DapArgs {
     pub jobs: bool,
 }
 
-/// The address at which `sdm dap` waits for an editor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listen {
-    /// At this address of the loopback.
-    Tcp(SocketAddr),
-    /// At this socket in the file system.
-    Unix(PathBuf),
-}
-
-fn listen(text: &str) -> Result<Listen, ValueError> {
-    if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
-        return Ok(Listen::Unix(path.into()));
-    }
-    match text.parse::<SocketAddr>() {
-        Ok(address) if address.ip().is_loopback() => Ok(Listen::Tcp(address)),
-        _ => Err(ValueError::Wrong(
-            "expected 127.0.0.1:PORT, [::1]:PORT or unix:PATH",
-        )),
-    }
-}
-
 /// `sdm rescue`.
 #[derive(Debug, Args)]
 pub struct RescueArgs {
@@ -247,7 +231,7 @@ pub fn parse(
     let given = match &cli.command {
         Verb::Run(args) => Some(&args.script.commands),
         Verb::Emulate(args) => Some(&args.script.commands),
-        Verb::Attach(args) => Some(&args.commands),
+        Verb::Attach(args) | Verb::Web(args) => Some(&args.commands),
         Verb::Core(args) => Some(&args.script.commands),
         _ => None,
     };

@@ -69,6 +69,12 @@ impl Browser {
         found.map(|program| Self { program })
     }
 
+    /// Its program.
+    #[must_use]
+    pub fn program(&self) -> &'static str {
+        self.program
+    }
+
     /// The document as it is once the browser has shown it.
     ///
     /// # Panics

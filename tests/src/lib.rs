@@ -22,6 +22,7 @@ pub mod leftovers;
 pub mod neighbour;
 pub mod observations;
 pub mod ordinary;
+pub mod page;
 pub mod parts;
 pub mod place;
 pub mod processes;

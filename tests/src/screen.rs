@@ -87,6 +87,22 @@ impl Screen {
         })
     }
 
+    /// Waits for a whole line with `wanted` in what has come since `mark`, and gives that line.
+    ///
+    /// # Panics
+    /// As [`Screen::wait`] does.
+    #[must_use]
+    pub fn wait_line(&self, mark: usize, wanted: &str) -> String {
+        let line = |new: &str| {
+            let whole = new
+                .split_inclusive('\n')
+                .filter_map(|it| it.strip_suffix('\n'));
+            whole.map(str::to_owned).find(|it| it.contains(wanted))
+        };
+        let new = self.wait_until(mark, wanted, |new| line(new).is_some());
+        line(&new).expect("it has come")
+    }
+
     fn wait_until(&self, mark: usize, wanted: &str, has_come: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + BOUND;
         let mut seen = self.lock();

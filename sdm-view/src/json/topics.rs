@@ -32,7 +32,11 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
         } => ("stats", self::stats(expression, tasks, stats)),
         Item::Plot(plot) => ("plot", self::plot(plot)),
         Item::Listing(listing) => ("listing", self::listing(listing)),
-        Item::Diagnosis(found) => ("diagnosis", found.to_json()),
+        Item::Diagnosis(found) => {
+            let mut fields = found.to_json();
+            fields["graph"] = found.graph_to_json();
+            ("diagnosis", fields)
+        }
         Item::Comparison(found) => ("comparison", comparison(found)),
         Item::Profile(found) => ("profile", profile(found)),
         Item::Usage { tasks, usage } => ("usage", self::usage(tasks, usage)),

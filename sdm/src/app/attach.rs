@@ -25,6 +25,7 @@ use super::opener::{Opener, Refused, refused, tell_passed_over};
 use super::signals::Signals;
 use super::view::give_up;
 use super::wake::CurrentWake;
+use super::web::{Web, shown_on_pages};
 use crate::cli::{AttachArgs, By, Commands, TargetArgs, TreeArgs};
 use crate::sink::Sink;
 
@@ -347,6 +348,7 @@ fn try_attach<O: Opener>(
     let prompts = terminal && (args.commands.wants_prompt() || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let queue = queue(prompts, &reading, &args.commands)?;
+    let web = Web::new(&args.commands)?;
     let signals = Signals::listen(prompts, false, Arc::clone(&reading))
         .map_err(|error| refused(AppError::Signals(error)))?;
     let (session, wake) = super::opener::open(opener, &attachment.session).map_err(refused)?;
@@ -356,7 +358,7 @@ fn try_attach<O: Opener>(
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let options = Options {
-        interactive: prompts && !has_script,
+        interactive: (prompts || web.is_some()) && !has_script,
         query_timeout: Duration::from_secs(args.target.timeout.into()),
         check_room: !args.target.force,
         attached: true,
@@ -366,6 +368,8 @@ fn try_attach<O: Opener>(
     };
     let names = attachment.names;
     let view = super::view::view(json, names.clone(), queue.clone());
+    let to_pages = (&controls, &wake, queue.as_ref());
+    let view = shown_on_pages(web.as_ref(), view, names.clone(), to_pages)?;
     let mut shell = Shell::new(session, application(view, heard, queue.clone()), options);
     shell.set_report(super::machine::of_machine(), names, None);
     for text in attachment.notes.iter().chain(&attachment.left_out) {
@@ -380,11 +384,12 @@ fn try_attach<O: Opener>(
         then_prompt: !has_script || args.commands.wants_prompt(),
         full_screen: args.commands.tui,
         queue,
+        web,
         controls,
         wake,
     };
-    // A script's commands need gdb, and so does the full screen.
-    let is_person = prompts && !has_script && !args.commands.tui;
+    // A script's commands need gdb, and so do the full screen and a page.
+    let is_person = prompts && !has_script && !args.commands.tui && args.commands.web.is_none();
     let by = match args.by {
         By::Snapshot if is_person => LookBy::Snapshot,
         _ => LookBy::Gdb,

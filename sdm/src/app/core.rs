@@ -28,6 +28,7 @@ use super::opener::{Refused, refused};
 use super::report;
 use super::signals::Signals;
 use super::view::give_up;
+use super::web::{Web, shown_on_pages};
 use crate::cli::{Commands, CoreArgs, TreeArgs};
 use crate::sink::Sink;
 
@@ -103,6 +104,7 @@ fn debug<O: Opener>(
     let prompts = terminal && interactive;
     let reading = Arc::new(AtomicBool::new(false));
     let queue = queue(prompts, &reading, &args.script.commands)?;
+    let web = Web::new(&args.script.commands)?;
     let signals = Signals::listen(prompts, false, Arc::clone(&reading))
         .map_err(|error| refused(AppError::Signals(error)))?;
     let config = session(args, &cores.spec);
@@ -111,7 +113,9 @@ fn debug<O: Opener>(
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let view = super::view::view(args.script.json, cores.names.clone(), queue.clone());
-    let options = options(args, prompts && !has_script);
+    let options = options(args, (prompts || web.is_some()) && !has_script);
+    let to_pages = (&controls, &wake, queue.as_ref());
+    let view = shown_on_pages(web.as_ref(), view, cores.names.clone(), to_pages)?;
     let mut shell = Shell::new(session, application(view, heard, queue.clone()), options);
     shell.set_report(facts, cores.names, None);
     for note in &cores.notes {
@@ -122,6 +126,7 @@ fn debug<O: Opener>(
         then_prompt: interactive,
         full_screen: args.script.commands.tui,
         queue,
+        web,
         controls,
         wake,
     };

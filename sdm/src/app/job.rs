@@ -15,6 +15,7 @@ use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::ReportFiles;
 use sdm_shell::{Batch, Options, Restart, Shell};
 use sdm_view::render::Names;
+use sdm_view::report::Fact;
 
 use super::control::Controlled;
 use super::lines::{Lines, carry_out, carry_out_batch, end, queue, script, sends};
@@ -25,6 +26,7 @@ use super::signals::Signals;
 use super::stdin::Stdin;
 use super::view::give_up;
 use super::wake::CurrentWake;
+use super::web::{Web, shown_on_pages};
 use crate::cli::{Commands, ScriptArgs};
 use crate::sink::Sink;
 
@@ -79,9 +81,10 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let prompts = terminal && batch.is_none() && (args.commands.wants_prompt() || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let queue = queue(prompts, &reading, &args.commands)?;
+    let web = Web::new(&args.commands)?;
+    let is_person = prompts || web.is_some();
     let signals = listen(prompts, batch.is_some(), &reading)?;
-    let program = OsStr::from_bytes(&programs[0].1.program);
-    let facts = report::facts(program, &config, files.is_some());
+    let facts = facts(&programs, &config, files.is_some());
     let (held, opened) = match control {
         Some(control) => control.open(opener, args.json),
         None => (None, open(opener, &config).map_err(refused)),
@@ -95,16 +98,14 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let options = Options {
-        interactive: prompts && !has_script,
-        query_timeout: Duration::from_secs(args.timeout.into()),
+        interactive: is_person && !has_script,
         stdin_tasks,
         check_room,
-        partial: config.config.partial,
-        attached: held.is_some(),
-        controlled: held.is_some(),
-        ..Options::default()
+        ..options(args, &config, held.is_some())
     };
     let view = super::view::view(args.json, Names::ranks(), queue.clone());
+    let to_pages = (&controls, &wake, queue.as_ref());
+    let view = shown_on_pages(web.as_ref(), view, Names::ranks(), to_pages)?;
     let mut shell = Shell::new(session, application(view, heard, queue.clone()), options);
     shell.set_report(facts, Names::ranks(), files);
     if held.is_none() {
@@ -115,6 +116,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         then_prompt: !has_script || args.commands.wants_prompt(),
         full_screen: args.commands.tui,
         queue,
+        web,
         controls,
         wake,
     };
@@ -124,7 +126,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let has_begun = match held {
         Some(held) => held.attach(&mut shell),
         // Other failures can be corrected by the user, and `run` tries again.
-        None => shell.start(programs) || (prompts && !shell.is_programless()),
+        None => shell.start(programs) || (is_person && !shell.is_programless()),
     };
     let ending = match (has_begun, batch) {
         (false, _) => shell.failed_start(),
@@ -132,6 +134,21 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         (true, Some(batch)) => carry_out_batch(&mut shell, lines, &batch),
     };
     Ok(end(shell, opener, ending))
+}
+
+fn facts(programs: &[(IdSet, StartSpec)], config: &SessionConfig, is_written: bool) -> Vec<Fact> {
+    let program = OsStr::from_bytes(&programs[0].1.program);
+    report::facts(program, config, is_written)
+}
+
+fn options(args: &ScriptArgs, config: &SessionConfig, is_held: bool) -> Options {
+    Options {
+        query_timeout: Duration::from_secs(args.timeout.into()),
+        partial: config.config.partial,
+        attached: is_held,
+        controlled: is_held,
+        ..Options::default()
+    }
 }
 
 fn listen(prompts: bool, batch: bool, reading: &Arc<AtomicBool>) -> Result<Signals, Refused> {

@@ -28,7 +28,7 @@ pub(super) fn wanted(verb: &Verb) -> Option<(&str, String)> {
             args.program[0].to_string_lossy().into_owned(),
         ),
         Verb::Emulate(args) => (&args.script.commands.keep, "emulate".to_owned()),
-        Verb::Attach(args) => (&args.commands.keep, "attach".to_owned()),
+        Verb::Attach(args) | Verb::Web(args) => (&args.commands.keep, "attach".to_owned()),
         Verb::Core(args) => (&args.script.commands.keep, "core".to_owned()),
         _ => return None,
     };

@@ -16,6 +16,7 @@ use super::opener::{Opener, Refused};
 use super::prompt::{Piped, Prompt};
 use super::queue::Queue;
 use super::wake::Wake;
+use super::web::Web;
 use crate::cli::{CommandArgs, Commands};
 use crate::sink::{self, Sink};
 
@@ -26,6 +27,8 @@ pub(super) struct Lines {
     /// True where the prompt is in full-screen mode.
     pub(super) full_screen: bool,
     pub(super) queue: Option<Arc<Queue>>,
+    /// Pages give lines as well.
+    pub(super) web: Option<Arc<Web>>,
     pub(super) controls: Sender<Control>,
     pub(super) wake: Wake,
 }
@@ -47,11 +50,14 @@ pub(super) fn carry_out_batch<D: DebugSession + 'static>(
 }
 
 /// Carries out the script's lines, then those of the prompt or of standard input.
-pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: Lines) -> Ending {
-    if let Some(script) = lines.script {
+pub(super) fn carry_out<D: DebugSession + 'static>(
+    shell: &mut Shell<D>,
+    mut lines: Lines,
+) -> Ending {
+    if let Some(script) = lines.script.take() {
         let mut source = Script::new(script, lines.controls.clone());
         let ending = shell.run_lines(&mut source);
-        let prompt_follows = lines.then_prompt && lines.queue.is_some();
+        let prompt_follows = lines.then_prompt && (lines.queue.is_some() || lines.web.is_some());
         if shell.is_over() || !prompt_follows {
             return ending;
         }
@@ -60,14 +66,7 @@ pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: 
         }
         shell.set_interactive();
     }
-    let source: io::Result<Box<dyn LineSource>> = match lines.queue.clone() {
-        Some(queue) => Prompt::start(Arc::clone(&queue), lines.controls, lines.wake)
-            .map(|prompt| Box::new(prompt) as Box<dyn LineSource>)
-            .map_err(io::Error::other),
-        None => Piped::start(lines.controls, lines.wake)
-            .map(|piped| Box::new(piped) as Box<dyn LineSource>),
-    };
-    match source {
+    match source(&lines) {
         Ok(mut source) => {
             if let Some(queue) = lines.queue.as_ref().filter(|_| lines.full_screen) {
                 queue.full.set(true);
@@ -83,6 +82,24 @@ pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: 
             policy: EndPolicy::KillStarted,
             reason: Some(format!("use the terminal: {error}")),
         },
+    }
+}
+
+/// The source of lines: a person at a terminal, pages, or what `sdm` reads.
+fn source(lines: &Lines) -> io::Result<Box<dyn LineSource>> {
+    let (controls, wake) = (lines.controls.clone(), Arc::clone(&lines.wake));
+    let prompt = match lines.queue.clone() {
+        Some(queue) => {
+            let prompt = Prompt::start(queue, controls, wake).map_err(io::Error::other)?;
+            Some(Box::new(prompt) as Box<dyn LineSource>)
+        }
+        None if lines.web.is_some() => None,
+        None => Some(Box::new(Piped::start(controls, wake)?) as Box<dyn LineSource>),
+    };
+    match (&lines.web, prompt) {
+        (Some(web), prompt) => Ok(web.lines(prompt)),
+        (None, Some(prompt)) => Ok(prompt),
+        (None, None) => unreachable!("without pages there is one of the two"),
     }
 }
 

@@ -35,6 +35,7 @@ mod stdin;
 mod typed;
 mod view;
 mod wake;
+mod web;
 
 use std::ffi::OsString;
 
@@ -96,7 +97,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
     match cli.command {
         Verb::Run(args) => run::run(&args, commands, opener),
         Verb::Diagnose(args) => diagnose::diagnose(&args, opener),
-        Verb::Attach(args) => attach::attach(&args, commands, opener),
+        Verb::Attach(args) | Verb::Web(args) => attach::attach(&args, commands, opener),
         Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
         Verb::Profile(args) => stacks::profile(&args, opener),

@@ -34,6 +34,8 @@ const HISTORY_LINES_MAX: usize = 10_000;
 /// A reader of lines from a terminal.
 pub(super) struct Prompt {
     asked: Sender<(String, bool)>,
+    /// A line is asked for and has not come: one of a page came first.
+    waits: Arc<AtomicBool>,
     queue: Arc<Queue>,
 }
 
@@ -87,21 +89,38 @@ impl Prompt {
             keep_typed: Box::new(move |text| typed.put_text(text)),
         })?;
         let read = Arc::clone(&queue);
+        let waits = Arc::<AtomicBool>::default();
+        let waiting = Arc::clone(&waits);
         thread::Builder::new()
             .name("prompt".to_owned())
             .spawn(move || {
-                read_lines(&mut editor, &requests, &read, (&controls, &wake), &leaves)
+                read_lines(
+                    &mut editor,
+                    &requests,
+                    &read,
+                    (&controls, &wake),
+                    (&leaves, &waiting),
+                )
             })?;
-        Ok(Self { asked, queue })
+        Ok(Self {
+            asked,
+            waits,
+            queue,
+        })
     }
 }
 
 impl LineSource for Prompt {
     fn request(&mut self, prompt: &str, question: bool) {
         let asked = self.queue.full.ask((shown(prompt), question));
-        if let Some(asked) = asked {
-            // The thread ends only with the process.
-            let _ = self.asked.send(asked);
+        match asked {
+            Some((prompt, _)) if self.waits.load(Ordering::SeqCst) => self.queue.retell(&prompt),
+            Some(asked) => {
+                self.waits.store(true, Ordering::SeqCst);
+                // The thread ends only with the process.
+                let _ = self.asked.send(asked);
+            }
+            None => {}
         }
     }
 
@@ -117,7 +136,7 @@ fn read_lines(
     requests: &Receiver<(String, bool)>,
     queue: &Queue,
     (controls, wake): (&Sender<Control>, &Wake),
-    leaves: &AtomicBool,
+    (leaves, waits): (&AtomicBool, &AtomicBool),
 ) {
     let history = crate::remembered::folder().map(|it| it.join(crate::remembered::HISTORY));
     if let Some(file) = &history {
@@ -125,6 +144,7 @@ fn read_lines(
         let _ = editor.load_history(file);
     }
     while let Ok((prompt, question)) = requests.recv() {
+        waits.store(true, Ordering::SeqCst);
         queue.say(&prompt);
         queue.set_reading(true);
         let read = match queue.typed.take_line() {
@@ -137,6 +157,7 @@ fn read_lines(
             None => editor.readline_with_initial(&prompt, (&queue.typed.take_text(), "")),
         };
         queue.set_reading(false);
+        waits.store(false, Ordering::SeqCst);
         if leaves.swap(false, Ordering::SeqCst) {
             // The session still waits for this line.
             let typed = read.unwrap_or_default();

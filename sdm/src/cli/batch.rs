@@ -12,7 +12,7 @@ pub struct BatchArgs {
     ///
     /// Exit code: 0 all ended with 0; the program's own where there is one other; 128 and the signal
     /// of a crash; 120 time-out or hang; 121 abort; 122 ranks lost; 123 a command failed.
-    #[arg(long, conflicts_with = "interactive")]
+    #[arg(long, conflicts_with_all = ["interactive", "web"])]
     pub batch: bool,
 
     /// A command at the first crash or abort, instead of `bt`, `info locals` and `stacks`; may be

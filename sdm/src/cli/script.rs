@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
 
-use super::LookArgs;
+use super::{Listen, LookArgs, listen};
 
 /// Commands instead of a person, and whether the session outlives its terminal.
 #[derive(Clone, Debug, Args)]
@@ -34,6 +34,16 @@ pub struct CommandArgs {
     #[command(flatten)]
     pub look: LookArgs,
 
+    /// Serve the session on a page for a browser: at an address of the loopback (127.0.0.1 and any free port unless one is
+    /// given), or `unix:PATH`.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "127.0.0.1:0", value_parser = listen)]
+    pub web: Option<Listen>,
+
+    /// Show the page of --web in a browser.
+    #[arg(long)]
+    pub browser: bool,
+
     /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
@@ -44,7 +54,7 @@ impl CommandArgs {
     /// True where there is a prompt also behind commands.
     #[must_use]
     pub fn wants_prompt(&self) -> bool {
-        self.interactive || self.tui
+        self.interactive || self.tui || self.web.is_some()
     }
 }
 

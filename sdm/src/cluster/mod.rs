@@ -39,7 +39,7 @@ const NO_LOOK: u8 = 2;
 /// line. Returns the exit code if the command ends here.
 pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
     let (target, comes_to_stay) = match verb {
-        Verb::Attach(args) => (&mut args.target, true),
+        Verb::Attach(args) | Verb::Web(args) => (&mut args.target, true),
         Verb::Stacks(args) => (&mut args.target, false),
         Verb::Profile(args) => (&mut args.target, false),
         Verb::Diagnose(args) => (&mut args.target, false),

@@ -159,6 +159,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-runtime",
         ],
     ),
+    ("sdm-web", &["sdm-text", "sdm-view"]),
     (
         "sdm-master",
         &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-debug"],
@@ -203,6 +204,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-shell",
             "sdm-dap",
             "sdm-screen",
+            "sdm-web",
         ],
     ),
 ];

@@ -52,6 +52,7 @@ pub(super) const DOCUMENTS: &[&str] = &[
     "docs/skips.md",
     "docs/test-parts.md",
     "docs/tutorial.md",
+    "docs/web.md",
 ];
 
 /// Paragraphs that are longer: the document, and how the paragraph begins. No entry is added.

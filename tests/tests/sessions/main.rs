@@ -66,4 +66,5 @@ mod top;
 mod unharmed;
 mod unread;
 mod watch;
+mod web;
 mod words;

@@ -1,0 +1,96 @@
+//! Records that a live page has besides those of `--json`: the session at a glance, and its console.
+
+use serde_json::{Value, json};
+
+use super::{VERSION, break_row, rank_row, reply, set};
+use crate::board::{Board, Named, Sight, SourceSight};
+
+/// The lines of source that are shown on each side of the one that matters.
+const LINES_AROUND: u32 = 12;
+
+/// The session at a glance, without what was looked at.
+#[must_use]
+pub fn board(board: &Board) -> String {
+    let fields = json!({
+        "prompt": board.prompt,
+        "all": set(&board.all),
+        "focus": set(&board.focus),
+        "running": set(&board.running),
+        "ranks": board.ranks.iter().map(rank_row).collect::<Vec<_>>(),
+        "breakpoints": board.breakpoints.iter().map(break_row).collect::<Vec<_>>(),
+        "stale": board.is_stale,
+    });
+    record("board", fields)
+}
+
+/// The stacks, source and values that were looked at after the last stop.
+#[must_use]
+pub fn sight(sight: &Sight) -> String {
+    let fields = json!({
+        "stacks": sight.stacks.as_ref().map(reply::stacks),
+        "source": sight.source.as_ref().map(source),
+        "locals": sight.locals.iter().map(named).collect::<Vec<_>>(),
+        "watched": sight.watched.iter().map(named).collect::<Vec<_>>(),
+        "missing": sight.missing,
+    });
+    record("sight", fields)
+}
+
+/// The words of the prompt, whether a line is asked for, and whether that answers a question.
+#[must_use]
+pub fn prompt(text: &str, (is_asked, is_question): (bool, bool)) -> String {
+    record(
+        "prompt",
+        json!({ "text": text, "question": is_question, "asked": is_asked }),
+    )
+}
+
+/// Text for the console, as the prompt has it.
+#[must_use]
+pub fn said(text: &str) -> String {
+    record("said", json!({ "text": text }))
+}
+
+/// A line that a person has typed on a page.
+#[must_use]
+pub fn typed(text: &str) -> String {
+    record("typed", json!({ "text": text }))
+}
+
+/// The line that tells what is waited for.
+#[must_use]
+pub fn status(line: Option<&str>) -> String {
+    record("status", json!({ "text": line }))
+}
+
+fn record(kind: &str, mut fields: Value) -> String {
+    fields["v"] = VERSION.into();
+    fields["kind"] = kind.into();
+    sdm_text::record(&fields.to_string())
+}
+
+fn source(sight: &SourceSight) -> Value {
+    let first = sight
+        .line
+        .saturating_sub(LINES_AROUND)
+        .max(sight.first.max(1));
+    let skipped = usize::try_from(first - sight.first).unwrap_or(usize::MAX);
+    let count = usize::try_from(2 * LINES_AROUND + 1).unwrap_or(usize::MAX);
+    let lines = sight.lines.iter().skip(skipped).take(count);
+    json!({
+        "path": sight.path,
+        "function": sight.function,
+        "line": sight.line,
+        "first": first,
+        "lines": lines.collect::<Vec<_>>(),
+        "caller": sight.is_caller,
+        "tasks": set(&sight.tasks),
+    })
+}
+
+fn named(named: &Named) -> Value {
+    let values = named.values.iter();
+    let values = values
+        .map(|(tasks, value)| json!({ "tasks": set(tasks), "count": tasks.len(), "value": value }));
+    json!({ "name": named.name, "values": values.collect::<Vec<_>>() })
+}

@@ -1,0 +1,81 @@
+// Who waits for whom, as the last diagnosis has found: groups of ranks and arrows between them, the circle marked.
+
+import { el, byId, fill } from './dom.js';
+import { line, on } from './link.js';
+import { count, has, label } from './sets.js';
+
+const WIDTH = 640;
+const BOX = 150;
+const TALL = 40;
+
+const short = (text, most) => (text.length > most ? `${text.slice(0, most - 3)}...` : text);
+
+// Where the middle of each node is: those of the circle on one, the others in rows below.
+function layout(nodes, inCircle) {
+  const circle = nodes.filter(inCircle);
+  const rest = nodes.filter((node) => !inCircle(node));
+  const radius = circle.length ? Math.max(60, circle.length * 26) : 0;
+  const places = new Map();
+  circle.forEach((node, at) => {
+    const angle = (2 * Math.PI * at) / circle.length - Math.PI / 2;
+    const wide = Math.min(radius * 1.6, (WIDTH - BOX) / 2 - 4);
+    places.set(node, [WIDTH / 2 + wide * Math.cos(angle), radius + TALL + radius * Math.sin(angle)]);
+  });
+  const top = circle.length ? 2 * radius + 3 * TALL : TALL;
+  const columns = Math.min(3, Math.max(1, rest.length));
+  rest.forEach((node, at) => {
+    const gap = WIDTH / columns;
+    // Every second row is shifted, so that arrows do not lie on each other.
+    const shift = Math.floor(at / columns) % 2 ? 20 : -20;
+    places.set(node, [(at % columns) * gap + gap / 2 + (columns > 1 ? shift / 2 : 0), top + Math.floor(at / columns) * TALL * 2.2 + ((at % columns) % 2) * TALL]);
+  });
+  const height = Math.max(...[...places.values()].map(([, y]) => y)) + TALL;
+  return { places, height };
+}
+
+// From the edge of one box to that of another.
+function arrow([x1, y1], [x2, y2]) {
+  const [dx, dy] = [x2 - x1, y2 - y1];
+  const part = Math.min(BOX / 2 / Math.max(Math.abs(dx), 1e-6), TALL / 2 / Math.max(Math.abs(dy), 1e-6), 0.45);
+  const bend = Math.sign(dx || 1) * Math.min(18, Math.hypot(dx, dy) / 8);
+  const [ax, ay, bx, by] = [x1 + dx * part, y1 + dy * part, x2 - dx * part, y2 - dy * part];
+  const long = Math.hypot(dx, dy) || 1;
+  const [mx, my] = [(ax + bx) / 2 - (dy / long) * bend, (ay + by) / 2 + (dx / long) * bend];
+  const n = (value) => value.toFixed(1);
+  return { d: `M${n(ax)} ${n(ay)}Q${n(mx)} ${n(my)} ${n(bx)} ${n(by)}`, x: n(mx), y: n(my) };
+}
+
+function draw({ conclusion, graph, circle, findings, step }) {
+  const inCircle = (node) => count(node.tasks) === 1 && circle.some((rank) => has(node.tasks, rank));
+  const { nodes, edges } = graph;
+  const next = new Map(circle.map((rank, at) => [rank, circle[(at + 1) % circle.length]]));
+  const isOnCircle = ({ from, to }) => [...next].some(([a, b]) => inCircle(nodes[from]) && inCircle(nodes[to]) && has(nodes[from].tasks, a) && has(nodes[to].tasks, b));
+  const ordered = [...nodes].sort((a, b) => circle.findIndex((rank) => has(a.tasks, rank)) - circle.findIndex((rank) => has(b.tasks, rank)));
+  const { places, height } = layout(ordered, inCircle);
+  const arrows = edges.filter(({ from, to }) => from !== to).map((edge) => {
+    const { d, x, y } = arrow(places.get(nodes[edge.from]), places.get(nodes[edge.to]));
+    const text = `${label(nodes[edge.from].tasks)} for ${label(nodes[edge.to].tasks)}: ${nodes[edge.from].what}`;
+    return el('g', { class: isOnCircle(edge) ? 'wait circle' : 'wait' },
+      el('path', { d }, el('title', {}, text)), edge.waits > 1 ? el('text', { x, y }, edge.waits) : null);
+  });
+  const boxes = nodes.map((node) => {
+    const [x, y] = places.get(node);
+    return el('g', { class: `node ${/^\w+$/.test(node.kind) ? node.kind : ''}`, onclick: () => line(`focus ${node.tasks}`) },
+      el('rect', { x: x - BOX / 2, y: y - TALL / 2, width: BOX, height: TALL, rx: 5 }),
+      el('text', { x, y: y - 4, 'text-anchor': 'middle' }, short(label(node.tasks), 24)),
+      el('text', { x, y: y + 12, 'text-anchor': 'middle', class: 'what' }, short(node.what, 26)),
+      el('title', {}, `${label(node.tasks)}: ${node.what}`));
+  });
+  const head = el('defs', {}, el('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' }, el('path', { d: 'M0 0L8 4L0 8z' })));
+  fill(byId('waits'),
+    el('p', { class: `verdict ${/^\w+$/.test(step) ? step : ''}` }, conclusion),
+    nodes.length ? el('svg', { id: 'waitssvg', role: 'img', 'aria-label': `Who waits for whom: ${conclusion}`, viewBox: `0 0 ${WIDTH} ${height}` }, head, arrows, boxes) : null,
+    el('ul', { id: 'findings', 'aria-label': 'Findings' }, findings.map((finding) => el('li', {},
+      el('button', { type: 'button', onclick: () => line(`focus ${finding.tasks}`) }, label(finding.tasks)), ' ', finding.what,
+      el('ul', { class: 'note' }, finding.evidence.map((text) => el('li', {}, text)))))));
+}
+
+export function start() {
+  fill(byId('waits'), el('p', { class: 'note' }, 'Diagnose shows who waits for whom.'));
+  on('diagnosis', draw);
+}

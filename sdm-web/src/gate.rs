@@ -1,0 +1,213 @@
+//! Browsers are let in by a token or a cookie.
+//!
+//! A token stands in the address that is printed. It is good once: the browser that brings it gets a cookie, and whoever brings
+//! it again gets nothing. The cookie is bound to this server by its name, and no script can read it.
+
+use std::sync::{Mutex, PoisonError};
+
+use subtle::ConstantTimeEq;
+
+use crate::RequestError;
+use crate::request::Request;
+
+/// The bytes of chance of a token, and of a cookie.
+const SECRET_BYTES: usize = 24;
+
+/// Lets in who brings the token that is good now, or the cookie.
+pub struct Gate {
+    token: Mutex<String>,
+    /// Cookies of one host are shared by all its ports.
+    cookie_name: String,
+    cookie: String,
+}
+
+impl Gate {
+    /// One with secrets of its own.
+    ///
+    /// # Errors
+    /// The kernel gives no random numbers.
+    pub fn draw() -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            token: Mutex::new(secret()?),
+            cookie_name: format!("sdm-{}", &secret()?[..16]),
+            cookie: secret()?,
+        })
+    }
+
+    /// The path of the address that lets a browser in, once.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("/enter/{token}")
+    }
+
+    /// Takes a token: what the browser is to keep. The token is another one from now on.
+    pub(crate) fn enter(&self, token: &str) -> Result<String, RequestError> {
+        let mut good = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_same(&good, token) {
+            return Err(RequestError::Stranger);
+        }
+        // Without another one nobody else is let in.
+        *good = secret().map_err(|_| RequestError::Stranger)?;
+        let (name, value) = (&self.cookie_name, &self.cookie);
+        Ok(format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict"))
+    }
+
+    /// Whether the request's address is this machine's, and no other page has sent it.
+    pub(crate) fn check_sender(request: &Request) -> Result<(), RequestError> {
+        let name = match request.host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
+            _ => &request.host,
+        };
+        // A name of somebody else's can lead here as well. The port is another one behind `ssh -L`.
+        if !["127.0.0.1", "localhost", "[::1]"].contains(&name) {
+            return Err(RequestError::Host);
+        }
+        let own = format!("http://{}", request.host);
+        let is_foreign = request.origin.as_ref().is_some_and(|it| *it != own);
+        // A browser names the sender of everything that is not only looked at.
+        let is_nameless = request.method != "GET" && request.origin.is_none();
+        let site = request.site.as_deref().unwrap_or("same-origin");
+        let is_other = match request.path.starts_with("/enter/") {
+            // A person can follow a link of a mail to it.
+            true => false,
+            false => !["same-origin", "none"].contains(&site),
+        };
+        match is_foreign || is_nameless || is_other {
+            true => Err(RequestError::Origin),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the request has the cookie.
+    pub(crate) fn check_cookie(&self, request: &Request) -> Result<(), RequestError> {
+        let mut cookies = request.cookies.split(';').map(str::trim);
+        let knows = cookies.any(|cookie| {
+            let value = cookie.strip_prefix(&*self.cookie_name);
+            let value = value.and_then(|it| it.strip_prefix('='));
+            value.is_some_and(|value| is_same(&self.cookie, value))
+        });
+        match knows {
+            true => Ok(()),
+            false => Err(RequestError::Stranger),
+        }
+    }
+}
+
+/// Takes as long wherever they differ.
+fn is_same(good: &str, given: &str) -> bool {
+    good.as_bytes().ct_eq(given.as_bytes()).into()
+}
+
+fn secret() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; SECRET_BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(method: &str, host: &str, origin: Option<&str>, site: Option<&str>) -> Request {
+        Request {
+            method: method.to_owned(),
+            path: "/".to_owned(),
+            host: host.to_owned(),
+            origin: origin.map(str::to_owned),
+            site: site.map(str::to_owned),
+            ..Request::default()
+        }
+    }
+
+    #[test]
+    fn a_token_is_good_once() {
+        let gate = Gate::draw().unwrap();
+        let path = gate.path();
+        let token = path.strip_prefix("/enter/").unwrap();
+        assert_eq!(token.len(), 2 * SECRET_BYTES);
+        for wrong in ["", &token[1..], &format!("{token}0")] {
+            assert_eq!(gate.enter(wrong), Err(RequestError::Stranger));
+        }
+        let cookie = gate.enter(token).unwrap();
+        assert!(cookie.ends_with("HttpOnly; SameSite=Strict"), "{cookie}");
+        assert_eq!(gate.enter(token), Err(RequestError::Stranger));
+        assert_ne!(gate.path(), path);
+        let pair = cookie.split(';').next().unwrap();
+        let with = |cookies: &str| {
+            let cookies = cookies.to_owned();
+            gate.check_cookie(&Request {
+                cookies,
+                ..Request::default()
+            })
+        };
+        assert_eq!(with(&format!("a=b; {pair};")), Ok(()));
+        for wrong in ["", "sdm-x=1;", &pair[..pair.len() - 1]] {
+            assert_eq!(with(wrong), Err(RequestError::Stranger));
+        }
+    }
+
+    #[test]
+    fn other_hosts_and_pages_are_refused() {
+        let own = "http://127.0.0.1:80";
+        for (method, host, origin, site, expect) in [
+            ("GET", "127.0.0.1:80", None, None, Ok(())),
+            ("GET", "localhost:81", None, Some("none"), Ok(())),
+            ("GET", "[::1]:80", None, Some("same-origin"), Ok(())),
+            (
+                "POST",
+                "127.0.0.1:80",
+                Some(own),
+                Some("same-origin"),
+                Ok(()),
+            ),
+            (
+                "GET",
+                "evil.example:80",
+                None,
+                None,
+                Err(RequestError::Host),
+            ),
+            ("GET", "127.0.0.1.evil", None, None, Err(RequestError::Host)),
+            ("GET", "", None, None, Err(RequestError::Host)),
+            (
+                "POST",
+                "127.0.0.1:80",
+                None,
+                None,
+                Err(RequestError::Origin),
+            ),
+            (
+                "POST",
+                "127.0.0.1:80",
+                Some("null"),
+                None,
+                Err(RequestError::Origin),
+            ),
+            (
+                "POST",
+                "127.0.0.1:80",
+                Some("http://127.0.0.1:81"),
+                Some("same-site"),
+                Err(RequestError::Origin),
+            ),
+            (
+                "GET",
+                "127.0.0.1:80",
+                None,
+                Some("same-site"),
+                Err(RequestError::Origin),
+            ),
+            (
+                "GET",
+                "127.0.0.1:80",
+                None,
+                Some("cross-site"),
+                Err(RequestError::Origin),
+            ),
+        ] {
+            let found = Gate::check_sender(&request(method, host, origin, site));
+            assert_eq!(found, expect, "{method} {host} {origin:?} {site:?}");
+        }
+    }
+}

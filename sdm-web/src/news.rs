@@ -1,0 +1,230 @@
+//! The records that pages are told, bounded: what is out of date is not kept, and a page that reads slowly leaves out.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+/// The most bytes of records that are kept for pages that come later or again.
+const KEPT_BYTES_MAX: usize = 4 << 20;
+/// The most bytes of one record.
+pub(crate) const RECORD_BYTES_MAX: usize = 1 << 20;
+/// The most bytes that are given to a page at once.
+const GIVEN_BYTES_MAX: usize = 256 << 10;
+
+/// The records for pages, shared by several threads.
+#[derive(Default)]
+pub struct News {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the last record, from 1.
+    last: u64,
+    kept: VecDeque<(u64, Arc<str>)>,
+    kept_bytes: usize,
+    /// The last of those that are not kept any more.
+    forgotten: u64,
+    /// Records that stand for all before them of their kind.
+    newest: BTreeMap<&'static str, (u64, Arc<str>)>,
+    pages: usize,
+    is_over: bool,
+}
+
+impl News {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a record, as one line of JSON.
+    pub(crate) fn add(&self, record: &str) {
+        let record: Arc<str> = match record.len() <= RECORD_BYTES_MAX {
+            true => record.into(),
+            false => too_long(record.len()).into(),
+        };
+        let mut state = self.lock();
+        state.last += 1;
+        state.kept_bytes += record.len();
+        let id = state.last;
+        state.kept.push_back((id, record));
+        while state.kept_bytes > KEPT_BYTES_MAX
+            && let Some((id, old)) = state.kept.pop_front()
+        {
+            state.kept_bytes -= old.len();
+            state.forgotten = id;
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Adds a record that makes those before it of this kind worth nothing.
+    pub(crate) fn replace(&self, kind: &'static str, record: &str) {
+        let record: Arc<str> = match record.len() <= RECORD_BYTES_MAX {
+            true => record.into(),
+            false => too_long(record.len()).into(),
+        };
+        let mut state = self.lock();
+        state.last += 1;
+        let id = state.last;
+        state.newest.insert(kind, (id, record));
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// True while a page listens.
+    #[must_use]
+    pub fn has_page(&self) -> bool {
+        self.lock().pages > 0
+    }
+
+    /// A page listens until what is given is dropped.
+    pub(crate) fn listen(self: &Arc<Self>) -> Listener {
+        self.lock().pages += 1;
+        Listener(Arc::clone(self))
+    }
+
+    /// Events behind this one, as text for a page, and the last of them; waits until there are some, at most so long. Absent
+    /// where there will be none.
+    pub(crate) fn next(&self, after: u64, wait: Duration) -> Option<(u64, String)> {
+        let deadline = Instant::now() + wait;
+        let mut state = self.lock();
+        loop {
+            let (last, text) = state.behind(after);
+            if !text.is_empty() {
+                return Some((last, text));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.is_over {
+                return None;
+            }
+            if left.is_zero() {
+                return Some((after, String::new()));
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Nothing more comes; waits until the pages have all, at most so long.
+    pub(crate) fn end(&self, wait: Duration) {
+        let deadline = Instant::now() + wait;
+        let mut state = self.lock();
+        state.is_over = true;
+        self.changed.notify_all();
+        while state.pages > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The events behind this one, in their order, as far as a page takes them at once.
+    fn behind(&self, after: u64) -> (u64, String) {
+        let from = self.kept.partition_point(|(id, _)| *id <= after);
+        let mut kept = self.kept.range(from..).peekable();
+        let mut newest: Vec<&(u64, Arc<str>)> = self.newest.values().collect();
+        newest.retain(|(id, _)| *id > after);
+        newest.sort_by_key(|(id, _)| *id);
+        let mut newest = newest.into_iter().peekable();
+        let mut text = String::new();
+        let mut last = after;
+        if after < self.forgotten {
+            event(&mut text, self.forgotten, &left_out());
+        }
+        while text.len() < GIVEN_BYTES_MAX {
+            let is_kept = match (kept.peek(), newest.peek()) {
+                (Some((a, _)), Some((b, _))) => a < b,
+                (kept, _) => kept.is_some(),
+            };
+            let next = if is_kept { kept.next() } else { newest.next() };
+            let Some((id, record)) = next else { break };
+            event(&mut text, *id, record);
+            last = *id;
+        }
+        (last, text)
+    }
+}
+
+/// A page that listens.
+pub(crate) struct Listener(Arc<News>);
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.0.lock().pages -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+fn event(text: &mut String, id: u64, record: &str) {
+    text.push_str(&format!("id: {id}\ndata: {record}\n\n"));
+}
+
+fn left_out() -> String {
+    json!({ "v": sdm_view::json::VERSION, "kind": "left_out" }).to_string()
+}
+
+fn too_long(bytes: usize) -> String {
+    let text = format!("a record of {bytes} bytes is too long for the page");
+    json!({ "v": sdm_view::json::VERSION, "kind": "notice", "text": text }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::ZERO;
+
+    #[test]
+    fn records_come_in_order_and_the_newest_of_a_kind_alone() {
+        let news = Arc::new(News::new());
+        news.replace("board", "b1");
+        news.add("a");
+        news.replace("board", "b2");
+        news.add("c");
+        let (last, text) = news.next(0, SOON).unwrap();
+        assert_eq!(
+            text,
+            "id: 2\ndata: a\n\nid: 3\ndata: b2\n\nid: 4\ndata: c\n\n"
+        );
+        assert_eq!(news.next(last, SOON), Some((4, String::new())));
+        assert_eq!(news.next(3, SOON).unwrap().1, "id: 4\ndata: c\n\n");
+        assert!(!news.has_page());
+        let page = news.listen();
+        assert!(news.has_page());
+        drop(page);
+        news.end(SOON);
+        assert_eq!(news.next(last, SOON), None);
+    }
+
+    #[test]
+    fn what_is_too_much_is_left_out_and_said() {
+        let news = News::new();
+        news.add(&"x".repeat(RECORD_BYTES_MAX + 1));
+        let long = "y".repeat(RECORD_BYTES_MAX);
+        (0..4).for_each(|_| news.add(&long));
+        let (last, text) = news.next(0, SOON).unwrap();
+        assert!(
+            text.starts_with("id: 1\ndata: {\"kind\":\"left_out\""),
+            "{text:.80}"
+        );
+        assert_eq!(last, 2);
+        news.add(&"x".repeat(RECORD_BYTES_MAX + 1));
+        let (_, text) = news.next(5, SOON).unwrap();
+        assert!(text.contains("is too long for the page"), "{text:.80}");
+        assert!(news.lock().kept_bytes <= KEPT_BYTES_MAX);
+    }
+}

@@ -1,0 +1,159 @@
+//! A view of a session for pages: the records of `--json`, the text of the prompt, and the session at a glance.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sdm_text::printable_lines;
+use sdm_view::board::{Board, Sight};
+use sdm_view::escape::shown;
+use sdm_view::item::{Item, View};
+use sdm_view::json::{JsonView, page};
+use sdm_view::render::{Names, Screen, Style, TextView};
+
+use crate::news::News;
+
+/// The width of the text that a page shows, in columns.
+const COLUMNS: usize = 110;
+/// The time that the end of a session waits for pages to have read it.
+const END_WAIT: Duration = Duration::from_secs(2);
+
+/// Shows a session in another view, and on pages.
+pub struct WebView {
+    inner: Box<dyn View>,
+    records: JsonView<Lines>,
+    text: TextView<Text>,
+    news: Arc<News>,
+    sight: Option<Arc<Sight>>,
+}
+
+impl WebView {
+    /// A view that shows all to `inner`, too, and calls tasks by these names.
+    #[must_use]
+    pub fn new(inner: Box<dyn View>, names: Names, news: Arc<News>) -> Self {
+        let lines = Lines(Arc::clone(&news), Vec::new());
+        Self {
+            inner,
+            // What a launcher carries is told by `pass`.
+            records: JsonView::new(lines, |_| {}),
+            text: TextView::new(Text(Arc::clone(&news)), names),
+            news,
+            sight: None,
+        }
+    }
+}
+
+impl View for WebView {
+    fn show(&mut self, at: Duration, item: &Item) {
+        self.inner.show(at, item);
+        self.records.show(at, item);
+        self.text.show(at, item);
+    }
+
+    fn status(&mut self, line: Option<&str>) {
+        self.inner.status(line);
+        self.text.status(line);
+    }
+
+    fn pass(&mut self, stderr: bool, bytes: &[u8]) {
+        self.inner.pass(stderr, bytes);
+        self.text.pass(stderr, bytes);
+    }
+
+    fn group(&mut self, begins: bool) {
+        self.inner.group(begins);
+        self.text.group(begins);
+    }
+
+    fn set_pagination(&mut self, on: bool) {
+        self.inner.set_pagination(on);
+    }
+
+    fn wants_board(&self) -> bool {
+        self.inner.wants_board() || self.news.has_page()
+    }
+
+    fn show_board(&mut self, board: &Board) {
+        self.inner.show_board(board);
+        let is_new = self
+            .sight
+            .as_ref()
+            .is_none_or(|it| !Arc::ptr_eq(it, &board.sight));
+        if is_new {
+            self.news.replace("sight", &page::sight(&board.sight));
+            self.sight = Some(Arc::clone(&board.sight));
+        }
+        self.news.replace("board", &page::board(board));
+    }
+
+    fn set_full_screen(&mut self, on: bool) -> bool {
+        self.inner.set_full_screen(on)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.inner.is_gone()
+    }
+}
+
+impl Drop for WebView {
+    fn drop(&mut self) {
+        self.news.end(END_WAIT);
+    }
+}
+
+impl News {
+    /// The prompt asks for a line, or says something else than before.
+    pub fn ask(&self, text: &str, is_question: bool) {
+        self.replace("prompt", &page::prompt(&shown(text), (true, is_question)));
+    }
+
+    /// A page has given a line: the prompt is not asked for one any more.
+    pub fn take_line(&self, text: &str) {
+        self.add(&page::typed(&printable_lines(text)));
+        self.replace("prompt", &page::prompt("", (false, false)));
+    }
+}
+
+/// Takes whole records, each ended by a line end.
+struct Lines(Arc<News>, Vec<u8>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let bytes = std::mem::take(&mut self.1);
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines().for_each(|line| self.0.add(line));
+        Ok(())
+    }
+}
+
+/// The console of pages.
+struct Text(Arc<News>);
+
+impl Screen for Text {
+    fn write(&mut self, text: &str) {
+        self.0.add(&page::said(&printable_lines(text)));
+    }
+
+    fn status(&mut self, line: Option<&str>) {
+        let line = line.map(printable_lines);
+        self.0.replace("status", &page::status(line.as_deref()));
+    }
+
+    fn pass(&mut self, _stderr: bool, bytes: &[u8]) {
+        let text = printable_lines(&String::from_utf8_lossy(bytes));
+        self.0.add(&page::said(&text));
+    }
+
+    fn style(&self) -> Style {
+        Style {
+            colour: false,
+            width: Some(COLUMNS),
+            rows: Style::ROWS,
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! `--web`: the session on a page for a browser, beside the prompt where there is one. Connections are read in threads of their
+//! own; what pages ask reaches the session as what is typed does.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sdm_shell::{Control, LineSource, ScriptLine};
+use sdm_system::listening::{self, Refusals, SocketFile};
+use sdm_system::secret::SecretFile;
+use sdm_system::{files, programs};
+use sdm_view::escape::shown;
+use sdm_view::item::View;
+use sdm_view::render::Names;
+use sdm_web::{Deed, Gate, News, Site, WebView};
+
+use super::opener::Refused;
+use super::queue::Queue;
+use super::wake::Wake;
+use crate::cli::{CommandArgs, Listen};
+use crate::sink::complain;
+
+/// The most connections at once: a browser has six for a page.
+const CONNECTIONS_MAX: usize = 64;
+/// The most lines of pages that wait to be carried out.
+const LINES_MAX: usize = 256;
+/// The time for which a connection may be silent between two requests.
+const IDLE: Duration = Duration::from_secs(120);
+/// The time for which a browser may not take what is written.
+const WRITE_WAIT: Duration = Duration::from_secs(30);
+/// The port that a person is advised to have led to a socket.
+const PORT_HERE: u16 = 8080;
+
+/// A page that is to be served.
+pub(super) struct Web {
+    news: Arc<News>,
+    /// Lines of pages since the prompt asked last.
+    waiting: Arc<AtomicUsize>,
+    door: Mutex<Option<Door>>,
+    opens_browser: bool,
+}
+
+/// A view that shows all on the pages as well, where there are some; browsers are let in from then on.
+///
+/// # Errors
+/// There is no randomness or no thread to be had.
+pub(super) fn shown_on_pages(
+    web: Option<&Arc<Web>>,
+    view: Box<dyn View>,
+    names: Names,
+    (controls, wake, queue): (&Sender<Control>, &Wake, Option<&Arc<Queue>>),
+) -> Result<Box<dyn View>, Refused> {
+    let Some(web) = web else { return Ok(view) };
+    let view = Box::new(WebView::new(view, names, Arc::clone(&web.news)));
+    let served = web.serve(controls.clone(), Arc::clone(wake), queue.cloned());
+    served.map_err(|error| (124, format!("--web: {error}")))?;
+    Ok(view)
+}
+
+/// A listener for browsers.
+enum Door {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+impl Web {
+    /// Listens at the address of the command line; absent where there is none.
+    ///
+    /// # Errors
+    /// Nobody can listen there.
+    pub(super) fn new(args: &CommandArgs) -> Result<Option<Arc<Self>>, Refused> {
+        let Some(address) = &args.web else {
+            return Ok(None);
+        };
+        let door = match address {
+            Listen::Tcp(address) => listening::listen_at_loopback(*address).map(Door::Tcp),
+            Listen::Unix(path) => {
+                listening::listen_at_path(path).map(|(listener, file)| Door::Unix(listener, file))
+            }
+        };
+        let door = door.map_err(|error| (124, format!("--web: {error}")))?;
+        Ok(Some(Arc::new(Self {
+            news: Arc::default(),
+            waiting: Arc::default(),
+            door: Mutex::new(Some(door)),
+            opens_browser: args.browser,
+        })))
+    }
+
+    /// Lines of pages, and of the prompt where there is one.
+    pub(super) fn lines(&self, prompt: Option<Box<dyn LineSource>>) -> Box<dyn LineSource> {
+        Box::new(WebLines {
+            news: Arc::clone(&self.news),
+            waiting: Arc::clone(&self.waiting),
+            is_question: false,
+            prompt,
+        })
+    }
+
+    /// Lets browsers in from now on, and prints the address.
+    ///
+    /// # Errors
+    /// There is no randomness or no thread to be had.
+    fn serve(
+        &self,
+        controls: Sender<Control>,
+        wake: Wake,
+        queue: Option<Arc<Queue>>,
+    ) -> io::Result<()> {
+        let mut door = self.door.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(door) = door.take() else {
+            return Ok(());
+        };
+        let gate = Gate::draw().map_err(io::Error::other)?;
+        let place = PageAddress::of(&door)?;
+        complain(place.first_line(&gate.path()));
+        let mut browser = match self.opens_browser {
+            true => open_browser(&place.address(&gate.path())),
+            false => None,
+        };
+        let (news, waiting) = (Arc::clone(&self.news), Arc::clone(&self.waiting));
+        let deeds = Mutex::new(move |deed| {
+            let control = match deed {
+                Deed::Line(text) => {
+                    if waiting.fetch_add(1, Ordering::SeqCst) >= LINES_MAX {
+                        return false;
+                    }
+                    let typed = format!("(sdm) {text}\n");
+                    news.take_line(&typed);
+                    if let Some(queue) = &queue {
+                        // Where nobody edits a line it is seen by what it does.
+                        let _ = queue.offer(&shown(&typed));
+                    }
+                    let origin = String::new();
+                    Some(Control::Line(ScriptLine { text, origin }))
+                }
+                Deed::Interrupt => Some(Control::Interrupt),
+                Deed::Suspend => Some(Control::Suspend),
+                Deed::Enter { next } => {
+                    browser.take();
+                    let line = format!("[web] another browser: {}", place.address(&next));
+                    let is_shown = queue
+                        .as_ref()
+                        .is_some_and(|it| it.offer(&format!("{line}\n")));
+                    if !is_shown {
+                        complain(line);
+                    }
+                    None
+                }
+                // It is told how the session is.
+                Deed::Listen => None,
+            };
+            // Nobody listens once the session is over.
+            let _ = control.map(|control| controls.send(control));
+            wake();
+            true
+        });
+        let site = Arc::new(Site::new(gate, Arc::clone(&self.news), move |deed| {
+            let mut deeds = deeds.lock().unwrap_or_else(PoisonError::into_inner);
+            deeds(deed)
+        }));
+        thread::Builder::new()
+            .name("web".to_owned())
+            .spawn(move || door.let_in(&site))?;
+        Ok(())
+    }
+}
+
+/// The host and port of the page, as a person types them.
+struct PageAddress {
+    /// `127.0.0.1:41234`.
+    host: String,
+    /// The line that leads there from another machine, where one is needed.
+    tunnel: Option<String>,
+}
+
+impl PageAddress {
+    fn of(door: &Door) -> io::Result<Self> {
+        let host = nix::unistd::gethostname().unwrap_or_default();
+        let host = sdm_text::printable_name(host);
+        Ok(match door {
+            Door::Tcp(listener) => {
+                let address = listener.local_addr()?;
+                let port = address.port();
+                let is_remote = std::env::var_os("SSH_CONNECTION").is_some();
+                let line = || format!("ssh -N -L {port}:{address} {host}");
+                Self {
+                    host: address.to_string(),
+                    tunnel: is_remote.then(line),
+                }
+            }
+            Door::Unix(_, file) => {
+                let path = std::path::absolute(file.path())?;
+                let path = sdm_text::shell_word(&path.to_string_lossy());
+                Self {
+                    host: format!("127.0.0.1:{PORT_HERE}"),
+                    tunnel: Some(format!("ssh -N -L {PORT_HERE}:{path} {host}")),
+                }
+            }
+        })
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("http://{}{path}", self.host)
+    }
+
+    /// The first lines about it.
+    fn first_line(&self, path: &str) -> String {
+        let address = self.address(path);
+        match &self.tunnel {
+            None => format!("[web] open {address}"),
+            Some(line) => format!("[web] on your machine: {line}\n[web] then open {address}"),
+        }
+    }
+}
+
+/// Shows the address in a browser: by a file, as everybody can read the words of a command. It goes with what is given.
+fn open_browser(address: &str) -> Option<SecretFile> {
+    let shown = || {
+        let name = format!("web-{}.html", std::process::id());
+        let mut file = SecretFile::at(files::runtime_folder()?.join(name));
+        let page = format!("<meta http-equiv=\"refresh\" content=\"0;url={address}\">\n");
+        file.write(page.as_bytes())?;
+        let mut command = programs::named("xdg-open")?;
+        let command = command.arg(file.path()).stdin(Stdio::null());
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        // It is to leave no zombie.
+        let waits = thread::Builder::new().name("browser".to_owned());
+        waits.spawn(move || drop(child.wait()))?;
+        Ok(file)
+    };
+    let file: io::Result<SecretFile> = shown();
+    file.map_err(|error| complain(format_args!("[web] --browser: {error}")))
+        .ok()
+}
+
+/// Answers a browser until it goes.
+type Served = Box<dyn FnOnce(&Site) + Send>;
+
+impl Door {
+    /// The next browser of this user's.
+    fn next(&self, refused: &mut dyn FnMut(io::Error)) -> io::Result<Served> {
+        match self {
+            Self::Tcp(listener) => {
+                let stream = listening::next_at_loopback(listener, refused)?;
+                stream.set_read_timeout(Some(IDLE))?;
+                stream.set_write_timeout(Some(WRITE_WAIT))?;
+                stream.set_nodelay(true)?;
+                // One that goes in the middle is no error of ours.
+                Ok(Box::new(move |site| {
+                    drop(sdm_web::serve(site, &stream, &stream))
+                }))
+            }
+            Self::Unix(listener, _) => {
+                let stream = listening::next_at_path(listener, refused)?;
+                stream.set_read_timeout(Some(IDLE))?;
+                stream.set_write_timeout(Some(WRITE_WAIT))?;
+                Ok(Box::new(move |site| {
+                    drop(sdm_web::serve(site, &stream, &stream))
+                }))
+            }
+        }
+    }
+
+    /// Lets browsers in, each in a thread of its own.
+    fn let_in(&self, site: &Arc<Site>) {
+        let mut refusals = Refusals::default();
+        let open = Arc::<AtomicUsize>::default();
+        let mut refused = |why: io::Error| {
+            if let Some(why) = refusals.line(Instant::now(), &why) {
+                complain(format_args!("[web] a client is let go: {why}"));
+            }
+        };
+        loop {
+            let serve = match self.next(&mut refused) {
+                Ok(serve) => serve,
+                Err(error) => return complain(format_args!("[web] no more browsers: {error}")),
+            };
+            if open.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS_MAX {
+                open.fetch_sub(1, Ordering::SeqCst);
+                continue;
+            }
+            let (site, connections) = (Arc::clone(site), Arc::clone(&open));
+            let thread = thread::Builder::new().name("page".to_owned());
+            let started = thread.spawn(move || {
+                serve(&site);
+                connections.fetch_sub(1, Ordering::SeqCst);
+            });
+            if started.is_err() {
+                open.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+/// The lines of pages, and those of a prompt.
+struct WebLines {
+    news: Arc<News>,
+    waiting: Arc<AtomicUsize>,
+    is_question: bool,
+    prompt: Option<Box<dyn LineSource>>,
+}
+
+impl LineSource for WebLines {
+    fn request(&mut self, prompt: &str, question: bool) {
+        self.waiting.store(0, Ordering::SeqCst);
+        self.is_question = question;
+        self.news.ask(prompt, question);
+        if let Some(source) = &mut self.prompt {
+            source.request(prompt, question);
+        }
+    }
+
+    fn retell(&mut self, prompt: &str) {
+        self.news.ask(prompt, self.is_question);
+        if let Some(source) = &mut self.prompt {
+            source.retell(prompt);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! A page in a browser without a screen, as a person uses it: it is looked at, clicked and typed into by Chromium's own
+//! protocol, over pipes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::browser::Browser;
+use crate::run::BOUND;
+
+/// The browser has the pipes where it looks for them, and nothing else of its parent's.
+const START: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
+
+/// Resolves with what the expression is once that is something, looking whenever the document changes.
+const WAIT: &str = "new Promise((done) => {
+  const look = () => { const found = (() => { try { return EXPRESSION; } catch { return null; } })(); if (found) { observer.disconnect(); done(found); } };
+  const observer = new MutationObserver(look);
+  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  look();
+})";
+
+/// A page that is open.
+pub struct BrowserPage {
+    child: Child,
+    to: ChildStdin,
+    from: Receiver<Value>,
+    number: u64,
+    session: String,
+    /// Complaints of the browser: what its policies have kept from happening, what it could not load.
+    pub complaints: Vec<String>,
+}
+
+impl BrowserPage {
+    /// Opens an address in a window of this size; what the browser keeps lies in `folder`.
+    ///
+    /// # Panics
+    /// If the browser fails.
+    #[must_use]
+    pub fn open(browser: &Browser, folder: &Path, address: &str, size: (u32, u32)) -> Self {
+        let (width, height) = size;
+        let mut command = Command::new("/bin/sh");
+        let command = command
+            .args(["-c", START, "sh", browser.program()])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--remote-debugging-pipe",
+            ])
+            .arg(format!("--window-size={width},{height}"))
+            .arg(format!(
+                "--user-data-dir={}",
+                folder.join("browser").display()
+            ))
+            .arg("about:blank")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it ran before");
+        let to = child.stdin.take().expect("it is a pipe");
+        let said = child.stdout.take().expect("it is a pipe");
+        let (sender, from) = channel();
+        thread::spawn(move || {
+            let mut said = BufReader::new(said);
+            let mut message = Vec::new();
+            while said
+                .read_until(0, &mut message)
+                .is_ok_and(|count| count > 0)
+            {
+                message.pop();
+                let message = std::mem::take(&mut message);
+                let message = serde_json::from_slice(&message).expect("it says JSON");
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut page = Self {
+            child,
+            to,
+            from,
+            number: 0,
+            session: String::new(),
+            complaints: Vec::new(),
+        };
+        let targets = page.call("Target.getTargets", json!({}));
+        let targets = targets["targetInfos"].as_array().expect("some").iter();
+        let target = targets.into_iter().find(|it| it["type"] == "page");
+        let target = target.expect("it opens one")["targetId"].clone();
+        let attach = json!({ "targetId": target, "flatten": true });
+        let attached = page.call("Target.attachToTarget", attach);
+        attached["sessionId"]
+            .as_str()
+            .expect("a session")
+            .clone_into(&mut page.session);
+        for domain in ["Page", "Runtime", "Log"] {
+            page.call(&format!("{domain}.enable"), json!({}));
+        }
+        page.go(address);
+        page
+    }
+
+    /// Goes to another address.
+    ///
+    /// # Panics
+    /// If the browser fails.
+    pub fn go(&mut self, address: &str) {
+        self.call("Page.navigate", json!({ "url": address }));
+    }
+
+    /// The value of an expression in the page.
+    ///
+    /// # Panics
+    /// If it has none.
+    pub fn value(&mut self, expression: &str) -> Value {
+        let ask = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
+        loop {
+            let answer = self.try_call("Runtime.evaluate", ask.clone());
+            match answer {
+                Ok(answer) if answer["exceptionDetails"].is_null() => {
+                    return answer["result"]["value"].clone();
+                }
+                Ok(answer) => panic!("{expression}: {}", answer["exceptionDetails"]),
+                // The page leads on to another one.
+                Err(error) if error.contains("navigated") || error.contains("context") => {}
+                Err(error) => panic!("{expression}: {error}"),
+            }
+        }
+    }
+
+    /// Waits until an expression is something, and gives that.
+    ///
+    /// # Panics
+    /// If it does not come to that within [`BOUND`].
+    pub fn wait(&mut self, expression: &str) -> Value {
+        self.value(&WAIT.replace("EXPRESSION", expression))
+    }
+
+    /// Waits until this text stands in what a selector finds, and gives all of its text.
+    ///
+    /// # Panics
+    /// If it does not come to that within [`BOUND`].
+    pub fn wait_text(&mut self, selector: &str, text: &str) -> String {
+        let (selector, text) = (json!(selector), json!(text));
+        let found = self.wait(&format!(
+            "[...document.querySelectorAll({selector})].map((it) => it.textContent).find((it) => it.includes({text}))"
+        ));
+        found.as_str().expect("a text").to_owned()
+    }
+
+    /// Clicks into the middle of the first that a selector finds, once it is there.
+    ///
+    /// # Panics
+    /// If it does not come.
+    pub fn click(&mut self, selector: &str) {
+        let selector = json!(selector);
+        let at = self.wait(&format!(
+            "(() => {{ const it = document.querySelector({selector}); it.scrollIntoView({{ block: 'nearest' }}); \
+             const box = it.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+        ));
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event =
+                json!({ "type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Draws with the pressed button from one point to another.
+    pub fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
+        for (kind, (x, y)) in [
+            ("mousePressed", from),
+            ("mouseMoved", to),
+            ("mouseReleased", to),
+        ] {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": 1, "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Presses a key: `Enter`, `ArrowDown`, `c`.
+    pub fn key(&mut self, key: &str) {
+        let text = match key {
+            "Enter" => "\r",
+            one if one.chars().count() == 1 => one,
+            _ => "",
+        };
+        let down = json!({ "type": "keyDown", "key": key, "text": text });
+        self.call("Input.dispatchKeyEvent", down);
+        self.call(
+            "Input.dispatchKeyEvent",
+            json!({ "type": "keyUp", "key": key }),
+        );
+    }
+
+    /// Types a line into the console.
+    pub fn line(&mut self, text: &str) {
+        self.click("#command");
+        self.call("Input.insertText", json!({ "text": text }));
+        self.key("Enter");
+    }
+
+    /// A picture of the page, as a PNG file.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn picture(&mut self, path: &Path) {
+        let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let text = answer["data"].as_str().expect("a picture").to_owned();
+        let file = std::fs::File::create(path).expect("the folder is ours");
+        let mut command = Command::new("base64");
+        let command = command.arg("-d").stdin(Stdio::piped()).stdout(file);
+        let mut child = command.spawn().expect("coreutils are there");
+        let mut input = child.stdin.take().expect("it is a pipe");
+        input.write_all(text.as_bytes()).expect("it reads");
+        drop(input);
+        assert!(child.wait().expect("it ends").success());
+    }
+
+    /// A command of the protocol.
+    ///
+    /// # Panics
+    /// If the browser refuses it.
+    pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.try_call(method, parameters)
+            .unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
+        self.number += 1;
+        let mut message = json!({ "id": self.number, "method": method, "params": parameters });
+        if !self.session.is_empty() {
+            message["sessionId"] = self.session.as_str().into();
+        }
+        let message = format!("{message}\0");
+        self.to
+            .write_all(message.as_bytes())
+            .expect("the browser reads");
+        loop {
+            let came = self.from.recv_timeout(BOUND);
+            let came = came.unwrap_or_else(|_| panic!("no answer to {method} {parameters}"));
+            if came["id"] == self.number {
+                return match came["error"].is_null() {
+                    true => Ok(came["result"].clone()),
+                    false => Err(came["error"].to_string()),
+                };
+            }
+            self.note(&came);
+        }
+    }
+
+    fn note(&mut self, event: &Value) {
+        let parameters = &event["params"];
+        match event["method"].as_str() {
+            Some("Runtime.exceptionThrown") => {
+                panic!(
+                    "a script of the page fails: {}",
+                    parameters["exceptionDetails"]
+                )
+            }
+            Some("Log.entryAdded") if parameters["entry"]["level"] != "info" => {
+                self.complaints.push(parameters["entry"].to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for BrowserPage {
+    fn drop(&mut self) {
+        // It ends with its pipe as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,231 @@
+//! A session on a page in a real browser, and who is kept out of it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+
+use sdm_tests::browser::Browser;
+use sdm_tests::golden;
+use sdm_tests::page::BrowserPage;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Running, Sdm};
+
+/// A window as many people have it.
+const SIZE: (u32, u32) = (1280, 900);
+/// The rows of the stacks: how deep, what they are called, how wide.
+const ROWS: &str = "[...document.querySelectorAll('#tree [role=treeitem]')].map((it) => `${'  '.repeat(it.ariaLevel - 1)}${it.ariaLabel.replace(', changed', '')} | ${it.querySelector('.bar').style.width}`).join('\\n')";
+
+/// The address that was printed after so much.
+fn address(running: &Running<'_>, mark: usize) -> String {
+    let text = running.err.wait_line(mark, "/enter/");
+    let (_, address) = text.rsplit_once(' ').expect("the address is last");
+    address.to_owned()
+}
+
+/// `sdm` with a page that a browser shows, where there is one.
+fn served<'a>(place: &'a Place, sdm: Sdm<'a>) -> Option<(Running<'a>, BrowserPage)> {
+    let browser = Browser::find()?;
+    let running = sdm.spawn();
+    let address = address(&running, 0);
+    let page = BrowserPage::open(&browser, place.path(), &address, SIZE);
+    Some((running, page))
+}
+
+fn work<'a>(place: &'a Place, what: &str) -> Sdm<'a> {
+    let program = place.compile("work", Compiler::C);
+    Sdm::run(place, 8)
+        .args(["--web"])
+        .program(&program, &[what])
+}
+
+/// Ends the session by the page.
+fn quit(running: Running<'_>, mut page: BrowserPage) {
+    page.line("quit");
+    page.wait_text("#prompt", "kill 8 tasks started here?");
+    page.line("y");
+    page.wait_text("#link", "The session is over.");
+    assert_eq!(page.complaints, Vec::<String>::new());
+    drop(page);
+    let _done = running.finish().code(0);
+}
+
+/// A picture for whoever looks at the pages: only where `SDM_PICTURES` names a folder.
+fn picture(page: &mut BrowserPage, name: &str) {
+    if let Some(folder) = std::env::var_os("SDM_PICTURES") {
+        page.picture(&PathBuf::from(folder).join(name).with_extension("png"));
+    }
+}
+
+#[test]
+fn a_page_steps_a_program_and_shows_where_ranks_are() {
+    let place = Place::new();
+    let Some((running, mut page)) = served(&place, work(&place, "steps")) else {
+        return;
+    };
+    page.wait_text("#states", "8 stopped");
+    page.wait_text("#program", "work: ranks 0-7 (8)");
+    page.wait_text("#tree", "main");
+    page.line("break twice");
+    page.wait_text("#log", "breakpoint 1 at work.c:");
+    page.line("[1] set var rank = 5");
+    page.click("[data-line='continue &']");
+    page.wait_text("#tree", "twice");
+    page.line("[6] finish");
+    page.wait_text("#log", "Value returned");
+    page.wait_text("#tree", "ranks 0-5,7 (7)");
+    page.wait_text("#tree", "changed");
+    let rows = page.value(ROWS);
+    golden::check("web_steps", &format!("{}\n", rows.as_str().expect("text")));
+    // By the keyboard: down to the last row, whose ranks become the focus.
+    page.value("document.querySelector('#tree [tabindex=\"0\"]').focus()");
+    page.key("End");
+    page.key("Enter");
+    page.wait_text("#log", "(sdm) focus 0-5,7");
+    page.wait("document.querySelector('#focus').value === '0-5,7' || null");
+    picture(&mut page, "steps");
+    quit(running, page);
+}
+
+/// The status and the head of the response to a request of a stranger's own making.
+fn ask(host: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(host).expect("it listens");
+    // A refusal can end the connection before all is written, or read.
+    let _ = stream.write_all(request.as_bytes());
+    let mut response = String::new();
+    let _ = stream.read_to_string(&mut response);
+    response
+}
+
+/// A client of the page that is no browser.
+struct Client {
+    host: String,
+    cookie: String,
+}
+
+impl Client {
+    fn get(&self, path: &str, headers: &str) -> String {
+        let cookie = &self.cookie;
+        let head = format!(
+            "GET /{path} HTTP/1.1\r\n{headers}Cookie: {cookie}\r\nConnection: close\r\n\r\n"
+        );
+        ask(&self.host, &head)
+    }
+
+    fn line(&self, origin: &str, line: &str) -> String {
+        let (host, cookie, length) = (&self.host, &self.cookie, line.len());
+        let head = format!(
+            "POST /line HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n{origin}Connection: close\r\nContent-Length: {length}\r\n\r\n"
+        );
+        ask(host, &(head + line))
+    }
+}
+
+fn check_status(response: &str, status: &str) {
+    let head = format!("HTTP/1.1 {status} ");
+    assert!(response.starts_with(&head), "{response}");
+}
+
+#[test]
+fn strangers_and_foreign_pages_get_nothing() {
+    let place = Place::new();
+    let running = work(&place, "steps").spawn();
+    let address = address(&running, 0);
+    let (host, path) = address["http://".len()..].split_once('/').expect("a path");
+    let mut client = Client {
+        host: host.to_owned(),
+        cookie: String::new(),
+    };
+    let own = format!("Host: {host}\r\n");
+    for (path, headers, status) in [
+        (path, "Host: evil.example\r\n".to_owned(), "421"),
+        (path, format!("{own}Origin: http://evil.example\r\n"), "403"),
+        (&path[..path.len() - 1], own.clone(), "403"),
+        ("", own.clone(), "403"),
+        ("events", own.clone(), "403"),
+        ("main.js", own.clone(), "403"),
+    ] {
+        let response = client.get(path, &headers);
+        check_status(&response, status);
+        assert!(!response.contains("Set-Cookie"), "{response}");
+    }
+    let mark = running.err.mark();
+    let entered = client.get(path, &own);
+    check_status(&entered, "200");
+    let (_, cookie) = entered.split_once("Set-Cookie: ").expect("a cookie");
+    cookie
+        .split(';')
+        .next()
+        .expect("a pair")
+        .clone_into(&mut client.cookie);
+    // The same address again, also of the browser that has used it.
+    check_status(&client.get(path, &own), "403");
+    let next = running
+        .err
+        .wait_line(mark, "[web] another browser: http://");
+    assert!(!next.ends_with(path), "{next}");
+    // With the cookie a page of the same host at another port gets nothing either.
+    for origin in ["", "Origin: null\r\n", "Origin: http://127.0.0.1:1\r\n"] {
+        check_status(&client.line(origin, "kill"), "403");
+    }
+    let other = format!("{own}Sec-Fetch-Site: same-site\r\n");
+    check_status(&client.get("events", &other), "403");
+    let long = client.get(&"a".repeat(1 << 20), &own);
+    assert!(
+        long.is_empty() || long.starts_with("HTTP/1.1 413 "),
+        "{long:.80}"
+    );
+    // No process has the token in its command line.
+    let token = path.rsplit('/').next().expect("a token");
+    assert_eq!(place.pids(token), [0_u32; 0]);
+    for line in ["quit", "y"] {
+        let origin = format!("Origin: http://{host}\r\n");
+        check_status(&client.line(&origin, line), "200");
+    }
+    let _done = running.finish().code(0);
+}
+
+#[test]
+fn hostile_output_and_values_cannot_script_a_page() {
+    let place = Place::new();
+    let Some((running, mut page)) = served(&place, work(&place, "hostile")) else {
+        return;
+    };
+    page.click("[data-line='continue &']");
+    page.wait_text("#states", "8 stopped");
+    page.wait_text("#log", "SIGSEGV");
+    page.line("focus all");
+    page.line("up");
+    page.wait_text("#locals", "</td><script>document.title = 'owned'</script>");
+    for hostile in [
+        "</pre><script>document.title = 'owned'</script>",
+        "<img src=x onerror=alert(1)> & \"quoted\" 'too' <!-- -->]]>",
+        "\\x1b[2J",
+    ] {
+        page.wait_text("#log", hostile);
+    }
+    // An expression that is shown where its values are.
+    page.line("outliers \"<svg onload=alert(1)>\"");
+    page.wait_text("#shown", "<svg onload=alert(1)>");
+    let scripts = page.value("[...document.scripts].map((it) => it.src.replace(/.*\\//, ''))");
+    assert_eq!(scripts, serde_json::json!(["main.js"]));
+    let strange = "document.querySelectorAll('img, iframe, object, #log :not(pre)').length";
+    assert_eq!(page.value(strange), 0);
+    let title = page.value("document.title");
+    assert_eq!(title, "work (8) - sdm");
+    picture(&mut page, "hostile");
+    quit(running, page);
+}
+
+/// Every renderer of the page is given records whose texts are what a page must not take for markup, or for anything but text.
+#[test]
+fn records_of_hostile_strings_are_shown_as_text() {
+    let place = Place::new();
+    let Some((running, mut page)) = served(&place, work(&place, "steps")) else {
+        return;
+    };
+    page.wait_text("#tree", "main");
+    let found = page.value(include_str!("web_fuzz.js"));
+    assert_eq!(found, serde_json::json!({ "problems": [], "records": 400 }));
+    assert_eq!(page.value("document.title"), "work (8) - sdm");
+    quit(running, page);
+}
