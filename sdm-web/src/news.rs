@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_left_out_and_said() {
+    fn a_slow_page_is_told_that_records_are_left_out() {
         let news = News::new();
         news.add(&"x".repeat(RECORD_BYTES_MAX + 1));
         let long = "y".repeat(RECORD_BYTES_MAX);

@@ -67,7 +67,7 @@ fn a_browser_with_the_cookie_has_all_and_others_nothing() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_refused() {
+fn wrong_requests_are_refused() {
     let (site, _) = site();
     let entered = ask(&site, &format!("GET {}", site.gate.path()), "", "");
     let cookie = cookie(&entered);
