@@ -10,7 +10,7 @@
 pub mod error;
 pub mod external;
 pub mod gridengine;
-mod held;
+mod held_jobs;
 pub mod invoke;
 pub mod ledger;
 pub mod local;
@@ -31,6 +31,6 @@ pub fn fuzz_answers(bytes: &[u8]) {
     slurm::fuzz_answers(&text);
     gridengine::fuzz_answers(&text);
     prrte::fuzz_answers(&text);
-    ssh::at_host::fuzz_messages(&text);
+    ssh::host_request::fuzz_messages(&text);
     let _ = serde_json::from_str::<invoke::guard::Note>(&text);
 }

@@ -19,11 +19,11 @@ use sdm_agent::manager::Manager;
 use sdm_agent::prrte::Prrte;
 use sdm_agent::serve::{Client, serve};
 use sdm_agent::slurm::Slurm;
-use sdm_agent::ssh::{Ssh, at_host};
+use sdm_agent::ssh::{Ssh, host_request};
 use sdm_agent::worker::Worker;
 use sdm_hosts::HostShare;
 use sdm_system::files;
-use sdm_system::listening::{self, Refusals};
+use sdm_system::listener::{self, Refusals};
 use sdm_text::printable_name;
 
 /// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
@@ -111,8 +111,9 @@ fn run() -> Result<()> {
         [word] if word == guard::WORD => {
             return guard::run(io::stdin().lock()).context("what the invoke server tells");
         }
-        [word] if word == at_host::WORD => {
-            return at_host::answer(io::stdin().lock(), io::stdout().lock()).context("a request");
+        [word] if word == host_request::WORD => {
+            return host_request::answer(io::stdin().lock(), io::stdout().lock())
+                .context("a request");
         }
         _ => {}
     }
@@ -206,7 +207,7 @@ fn stream(arguments: &Arguments) -> Result<Option<OwnedFd>> {
             let path = arguments.path.as_ref().context("--path is missing")?;
             let shown = printable_name(path);
             let mut refusals = Refusals::default();
-            let stream = listening::wait_at_path(path, &mut |why| {
+            let stream = listener::wait_at_path(path, &mut |why| {
                 if let Some(why) = refusals.line(Instant::now(), &why) {
                     eprintln!("sdm-agent: a client is let go: {why}");
                 }

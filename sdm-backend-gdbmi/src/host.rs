@@ -18,16 +18,16 @@ use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::ResourceWait;
 use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_foreign::queues::QueuesAsk;
-use sdm_inspect::arrival::{Arrival, Noted};
-use sdm_inspect::exchange;
 use sdm_inspect::kernel;
 use sdm_inspect::memory::Memory;
 use sdm_inspect::python::{self, PythonThread};
 use sdm_inspect::queues::{Helper, PendingAnswer};
 use sdm_inspect::resources;
+use sdm_inspect::return_counter::{Arrival, Noted};
+use sdm_inspect::traffic;
+use sdm_system::fd_server::Lender;
 use sdm_system::files::NewFile;
-use sdm_system::identity::Identity;
-use sdm_system::lender::Lender;
+use sdm_system::launcher_env::Identity;
 use sdm_system::proc::{self, Mapping};
 
 use sdm_gdb::{Host, NewCore};
@@ -205,7 +205,7 @@ impl Host for LocalHost {
     }
 
     fn exchange(&self, pid: i32) -> Option<u128> {
-        exchange::fingerprint(pid).ok()
+        traffic::fingerprint(pid).ok()
     }
 
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])> {

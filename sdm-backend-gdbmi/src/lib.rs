@@ -8,15 +8,15 @@
 //! leaves a process behind: gdb is ended by closing its input, and then kills the programs that it started.
 
 mod backend;
+mod gdb_instance;
 mod host;
 mod liveness;
 mod looks;
 mod memory_estimate;
 mod prober;
-mod sampling;
+mod samples;
 mod seized_looks;
 mod shared_gdb;
-mod slot;
 mod sources;
 mod task;
 mod timers;

@@ -18,7 +18,7 @@ use sdm_system::proc;
 
 use sdm_gdb::{fold_looked, has_python};
 
-use crate::sampling::{Sampling, Seen};
+use crate::samples::{Sampling, Seen};
 
 /// The looker and its open requests.
 pub(crate) struct Looks {

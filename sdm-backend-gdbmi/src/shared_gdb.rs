@@ -17,8 +17,8 @@ use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
 use sdm_inferior::Held;
 
+use crate::gdb_instance::{Apart, Interest, Slot};
 use crate::liveness::{self, Pulse};
-use crate::slot::{Apart, Interest, Slot};
 use crate::task::{Filled, GdbIo, Pipe, lets_go};
 use crate::timers::Timers;
 use sdm_child::GdbChild;

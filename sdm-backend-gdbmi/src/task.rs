@@ -1,7 +1,7 @@
 //! A task: its driver, its gdb, and the descriptors of gdb and the program.
 
+mod detached_program;
 mod gdb;
-mod left;
 mod seized;
 mod streams;
 
@@ -17,10 +17,10 @@ use sdm_idset::TaskId;
 use sdm_inferior::{Held, Identity, identity};
 use sdm_system::signal_name;
 
+use crate::gdb_instance::{Interest, Seized, Slot};
 use crate::liveness::{self, Pulse};
-use crate::slot::{Interest, Seized, Slot};
+use detached_program::{LeftEnd, LeftRunning};
 pub(crate) use gdb::{Filled, GdbIo, Pipe};
-use left::{LeftEnd, LeftRunning};
 use sdm_child::ToShim;
 use sdm_child::{Binding, GdbChild, Streams};
 use sdm_child::{InputStream, OutputStream};

@@ -16,4 +16,4 @@ pub mod starter;
 pub use complaints::{Complaints, arguments, escape_panics};
 
 // The number that a runtime gives a process is its server's number.
-const _: () = assert!(sdm_system::identity::NUMBER_MAX == sdm_core::ServerId::SERVER_MAX.0);
+const _: () = assert!(sdm_system::launcher_env::NUMBER_MAX == sdm_core::ServerId::SERVER_MAX.0);

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sdm_system::bounded::{self, Bounds};
+use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
 use sdm_text::printable_name;
 
@@ -112,7 +112,7 @@ impl Compiler {
         }
         // It speaks as it is understood here.
         command.env("LC_ALL", "C");
-        let said = bounded::run(&mut command, &[], BOUNDS)
+        let said = run_bounded::run(&mut command, &[], BOUNDS)
             .map_err(|error| self.failed(error.to_string()))?;
         if said.status.success() {
             return Ok(());

@@ -23,8 +23,8 @@ use sdm_text::shell_word_of_bytes;
 
 use super::SignalState;
 use super::memcheck;
-use super::orders::{Orders, Source};
 use super::preload::is_changed_by_gdb;
+use super::starter_args::{Orders, Source};
 
 /// Maximum length of the shell command line, in bytes. The kernel accepts 128 KiB in one argument.
 pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;

@@ -16,19 +16,19 @@
 //! message text, and never leaves a process behind.
 
 mod autoload;
-mod begin;
 mod binding;
-mod checked;
+mod check_library;
 mod gdb;
+mod gdb_start;
 mod handlers;
 mod launch;
 mod memcheck;
-mod orders;
 mod preload;
 mod program;
 mod shim;
 mod signals;
 mod starter;
+mod starter_args;
 mod stdio;
 mod streams;
 mod sys;
@@ -36,9 +36,9 @@ mod tracer;
 mod variables;
 
 pub use autoload::MARK as SCRIPT_MARK;
-pub use begin::{Begun, StartConfig, begin};
 pub use binding::Binding;
 pub use gdb::{Around, GdbChild, LastWords, gdb_arguments, handles, is_handle};
+pub use gdb_start::{Begun, StartConfig, begin};
 pub use handlers::may_have_own_handlers;
 pub use launch::{COMMAND_LINE_BYTES_MAX, Launch};
 pub use memcheck::program_of;
@@ -59,7 +59,7 @@ pub use tracer::{Cause, Freed, MpiSymbols, ProgramNews};
 pub use variables::Variables;
 
 pub(crate) use launch::{Environment, Outfit, program_environment};
-pub(crate) use orders::Source;
 pub(crate) use program::find_gdb;
 pub(crate) use starter::{name_of, name_of_pipe};
+pub(crate) use starter_args::Source;
 pub(crate) use streams::{ProgramEnds, WayToStreams};

@@ -19,7 +19,7 @@ use nix::sys::stat::Mode;
 use sdm_system::proc;
 use sdm_text::{printable, printable_name};
 
-use super::orders::{BadOrder, Hold, MODE, Orders, Source};
+use super::starter_args::{BadOrder, Hold, MODE, Orders, Source};
 use crate::sys;
 
 /// A shell's exit codes for a program that cannot be run, and for one that does not exist.

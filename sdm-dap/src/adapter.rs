@@ -4,26 +4,26 @@
 //! `poll_output` and `poll_action` return outputs; call them until they return `None` after every `handle_*`.
 //! `poll_timeout` returns the latest time at which to call [`Adapter::handle_timeout`]. `is_over` ends it.
 
-mod asking;
-mod beforehand;
-mod begin;
-mod beside;
-mod consoling;
-mod end;
-mod finished;
+mod breakpoints;
+mod command_results;
+mod deferred_requests;
+mod disconnect;
 mod frames;
-mod going;
-mod heard;
-mod looking;
-mod moving;
-mod pointing;
-mod printing;
+mod goto;
+mod multi_client;
+mod output_events;
+mod prompt;
+mod queries;
 mod requests;
-mod restarting;
+mod restart;
+mod run_control;
+mod session_events;
+mod startup;
 mod state;
-mod stopping;
+mod stopped_events;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::time::Instant;
 
@@ -34,12 +34,12 @@ use sdm_session::SessionEvent;
 use sdm_shell::LocalMachine;
 
 use crate::action::{Action, Opened, Ticket};
+use crate::client_breakpoints::Points;
 use crate::connection::{Connection, Phase, Role};
 use crate::console::Machines;
 use crate::error::RequestError;
 use crate::frame::{Framed, Framer, framed};
 use crate::message::{self, Said};
-use crate::points::Points;
 use crate::references::References;
 
 /// The debug adapter of one DAP client, a state machine without I/O.
@@ -141,19 +141,19 @@ impl Adapter {
 
     /// Takes the opened session, or the reason why there is none.
     pub fn handle_opened(&mut self, opened: Result<Opened, RequestError>) {
-        begin::handle_opened(&mut self.connection, opened);
+        startup::handle_opened(&mut self.connection, opened);
         self.settle();
     }
 
     /// Progress of the opening, in servers done and in total; `note` is a line from the launcher.
     pub fn handle_progress(&mut self, phase: &str, (done, total): (u32, u32), note: Option<&str>) {
-        begin::handle_progress(&mut self.connection, phase, (done, total), note);
+        startup::handle_progress(&mut self.connection, phase, (done, total), note);
     }
 
     /// The session's id of the command with this ticket.
     pub fn handle_sent(&mut self, ticket: Ticket, id: CommandId) {
         self.connection.jobs.sent(ticket, id);
-        consoling::note_sent(&mut self.connection, id);
+        prompt::note_sent(&mut self.connection, id);
     }
 
     /// The source of the machine facilities that lines of the debug console use, on the host of `sdm`.
@@ -170,37 +170,37 @@ impl Adapter {
     /// The running jobs of this user, for [`Action::ListJobs`]. Each is a target for `attach`, and a description for
     /// the user.
     pub fn handle_jobs(&mut self, jobs: &[(String, String)]) {
-        begin::handle_jobs(&mut self.connection, jobs);
+        startup::handle_jobs(&mut self.connection, jobs);
     }
 
     /// The address at which another client finds the session, for [`Action::Invite`].
     pub fn handle_invited(&mut self, invited: Result<String, RequestError>) {
-        beside::handle_invited(&mut self.connection, invited);
+        multi_client::handle_invited(&mut self.connection, invited);
     }
 
     /// Joins the client to the session of another adapter, `owner`, in answer to [`Action::Join`].
     pub fn handle_joined(&mut self, now: Instant, owner: &Self) {
         self.connection.now = now;
-        beside::handle_joined(&mut self.connection, &owner.connection);
+        multi_client::handle_joined(&mut self.connection, &owner.connection);
         self.settle();
     }
 
     /// The process of [`Action::Relay`] cannot be reached, for this reason.
     pub fn handle_unreached(&mut self, why: &str) {
-        beside::handle_unreached(&mut self.connection, why);
+        multi_client::handle_unreached(&mut self.connection, why);
     }
 
     /// Another client has sent a command, to which the session has assigned this id.
     pub fn handle_foreign(&mut self, now: Instant, to: &IdSet, command: &Command, id: CommandId) {
         self.connection.now = now;
-        beside::handle_foreign(&mut self.connection, to, command, id);
+        multi_client::handle_foreign(&mut self.connection, to, command, id);
         self.settle();
     }
 
     /// Takes an event of the session.
     pub fn handle_event(&mut self, now: Instant, event: SessionEvent) {
         self.connection.now = now;
-        heard::handle_event(&mut self.connection, event);
+        session_events::handle_event(&mut self.connection, event);
         self.settle();
     }
 
@@ -209,36 +209,36 @@ impl Adapter {
         let connection = &mut self.connection;
         match connection.phase {
             Phase::Beginning if connection.anew.given_up => {
-                begin::handle_given_up(connection, closed);
+                startup::handle_given_up(connection, closed);
             }
-            _ if connection.is_restarting() => restarting::handle_closed(connection, closed),
-            _ => end::handle_closed(connection, closed),
+            _ if connection.is_restarting() => restart::handle_closed(connection, closed),
+            _ => disconnect::handle_closed(connection, closed),
         }
     }
 
     /// Handles a client that is gone without a message: started programs are ended, and attached ones are detached.
     pub fn handle_gone(&mut self) {
-        end::handle_gone(&mut self.connection);
+        disconnect::handle_gone(&mut self.connection);
     }
 
     /// Ends the adapter after a signal, including programs that a client has left running here.
     pub fn handle_terminated(&mut self) {
-        end::handle_terminated(&mut self.connection);
+        disconnect::handle_terminated(&mut self.connection);
     }
 
     /// Performs everything that is due after an input.
     fn settle(&mut self) {
         let connection = &mut self.connection;
-        beforehand::settle(connection);
+        deferred_requests::settle(connection);
         loop {
             while let Some(job) = connection.jobs.next_finished() {
-                finished::finish_job(connection, job);
+                command_results::finish_job(connection, job);
             }
-            moving::pass_by(connection);
-            consoling::settle_console(connection);
-            printing::flush_output(connection, false);
-            stopping::settle_stops(connection);
-            end::settle_end(connection);
+            run_control::pass_by(connection);
+            prompt::settle_console(connection);
+            output_events::flush_output(connection, false);
+            stopped_events::settle_stops(connection);
+            disconnect::settle_end(connection);
             if !connection.jobs.has_finished() {
                 return;
             }

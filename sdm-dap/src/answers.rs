@@ -3,7 +3,7 @@
 use sdm_debug::{Failure, Reply};
 use sdm_idset::{IdSet, set_text};
 use sdm_session::{Class, ClassAnswer};
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 use sdm_view::item::Gathered;
 
 use crate::distinct::{Distinct, hash_of};

@@ -10,21 +10,21 @@ use serde_json::{Value, json};
 
 use crate::action::{Action, Opening};
 use crate::arguments::InitializeArguments;
-use crate::beforehand::Beforehand;
+use crate::client_breakpoints::Points;
 use crate::console::{Console, Machines};
-use crate::ending::Ending;
+use crate::deferred_requests::Beforehand;
 use crate::error::RequestError;
+use crate::exit_state::Ending;
 use crate::frame::framed;
 use crate::jobs::{JOBS_MAX, Jobs, Purpose, Question};
 use crate::launch::{Scope, Threads};
 use crate::message::{Request, event};
 use crate::os_threads::OsThreads;
 use crate::output::Output;
-use crate::points::Points;
 use crate::references::References;
-use crate::rows::{Row, Rows};
-use crate::settling::Settling;
+use crate::stop_coalescing::Settling;
 use crate::tasks::Tasks;
+use crate::thread_ids::{Row, Rows};
 
 /// Maximum number of messages queued for the client.
 const OUTPUT_MAX: usize = 1 << 16;

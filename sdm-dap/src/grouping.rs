@@ -250,8 +250,8 @@ mod tests {
     use sdm_debug::reply::StopReason;
 
     use super::*;
-    use crate::rows::Rows;
     use crate::tasks::Condition;
+    use crate::thread_ids::Rows;
 
     fn frame(line: u32) -> Frame {
         Frame {

@@ -15,9 +15,9 @@ use crate::action::{Action, Ticket};
 use crate::answers::Answers;
 use crate::console::ConsoleCommand;
 use crate::error::RequestError;
+use crate::member_expressions::Whole;
 use crate::message::Request;
 use crate::references::FrameHandle;
-use crate::whole::Whole;
 
 /// Time that a question to tasks may take.
 const QUERY_WAIT: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sdm_debug::event::Stream;
 use sdm_idset::{IdSet, set_text};
-use sdm_view::gather::Merged;
+use sdm_view::coalesce::Merged;
 
 /// Time to wait for equal lines of other tasks.
 const WAIT: Duration = Duration::from_millis(50);

@@ -7,8 +7,8 @@ use sdm_debug::Command;
 use sdm_debug::command::FrameSelect;
 use sdm_idset::IdSet;
 
-use crate::places::Places;
-use crate::whole::{Whole, WholeKind};
+use crate::locations::Places;
+use crate::member_expressions::{Whole, WholeKind};
 
 /// Maximum number of references that are kept; the oldest are dropped.
 const REFERENCES_MAX: usize = 1 << 16;

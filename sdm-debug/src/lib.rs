@@ -13,7 +13,7 @@ pub mod forwarding;
 pub mod outcome;
 pub mod probe;
 pub mod queues;
-pub mod quoted;
+pub mod quotes;
 pub mod reply;
 pub mod rules;
 pub mod settings;

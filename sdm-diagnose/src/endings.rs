@@ -2,7 +2,7 @@
 
 use sdm_idset::IdSet;
 
-use super::past::NAMED_MAX;
+use super::collective_order::NAMED_MAX;
 use super::verdict::Verdict;
 use super::{Cause, Observed, Step};
 

@@ -8,7 +8,7 @@ use sdm_debug::reply::TaskStacks;
 use sdm_idset::IdSet;
 
 use super::evidence::{Evidence, in_kernel};
-use super::seen::{SamePlace, Seen, groups};
+use super::motion::{SamePlace, Seen, groups};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, place};
 use super::{Finding, Kind, Observed, Step};

@@ -3,20 +3,20 @@
 use sdm_debug::probe::{ArgumentRole, WaitFor, Within};
 use sdm_idset::IdSet;
 
-use super::blocked::Blocked;
+use super::blame::Blocked;
+use super::collective_order::{absent, left_behind, proving};
+use super::culprits::guilty;
 use super::endings::{aborts, over};
 use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
-use super::guilty::guilty;
 use super::messages::misdirected;
 use super::mismatch::mismatch;
-use super::needs::{Gathering, Members, Needs, resources};
-use super::past::{absent, left_behind, proving};
-use super::seen::{SamePlace, Seen, all_of, groups};
+use super::motion::{SamePlace, Seen, all_of, groups};
 use super::threads::{Waiting, by_other_threads};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, is_of_window, locks_window};
+use super::wait_for::{Gathering, Members, Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
 
 /// Judges the observations. Nothing is proved about ranks that exchange data while they stay in their

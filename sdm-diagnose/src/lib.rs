@@ -4,29 +4,29 @@
 //! arguments of calls, locks. It builds a [`WaitGraph`] from the waits of all ranks that stayed in one
 //! call, and reduces it. A [`Step`] says how much that proves.
 
-mod blocked;
+mod blame;
 mod cause;
+mod collective_order;
+mod culprits;
 mod dot;
 mod drawn;
 mod endings;
 mod evidence;
 mod findings;
 mod graph;
-mod guilty;
 mod json;
 mod judge;
 mod messages;
 mod mismatch;
-mod needs;
+mod motion;
 mod observations;
 mod operations;
-mod past;
-mod seen;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod verdict;
 mod wait;
+mod wait_for;
 mod window_locks;
 
 use std::collections::BTreeMap;
@@ -36,10 +36,10 @@ use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
 
 pub use cause::Cause;
+pub use culprits::Guilty;
 pub use dot::dot;
 pub use evidence::away_text;
 pub use graph::{Reduced, SetNeed, WaitGraph};
-pub use guilty::Guilty;
 pub use judge::judge;
 pub use observations::{
     OBSERVATIONS_BYTES_MAX, OBSERVATIONS_VERSION, Observations, ObservationsError,
@@ -80,7 +80,7 @@ impl Observed {
     /// about them.
     #[must_use]
     pub fn starved(&self) -> IdSet {
-        seen::starved(&self.samples)
+        motion::starved(&self.samples)
     }
 
     /// Adds a sample of `tasks` while only they ran. Tasks that did not change in it have exchanged no data

@@ -7,9 +7,9 @@ use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::{waits_for_requests, waits_for_several};
 
-use super::needs::{Class, Needs, argument, known};
 use super::verdict::Verdict;
 use super::wait::WaitKind;
+use super::wait_for::{Class, Needs, argument, known};
 use super::{Cause, Step};
 
 /// Maximum number of elements of a message that is delivered at once when both sides have called.

@@ -3,9 +3,9 @@
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::needs_all;
 
-use super::needs::Gathering;
-use super::past::NAMED_MAX;
+use super::collective_order::NAMED_MAX;
 use super::verdict::Verdict;
+use super::wait_for::Gathering;
 use super::{Cause, Step};
 
 /// The verdict on operations of the same ranks that do not match: different ones, or with different

@@ -9,7 +9,7 @@ use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 use sdm_mpi::mpi_name;
 
-use super::seen::SamePlace;
+use super::motion::SamePlace;
 use super::wait::{Wait, WaitKind};
 
 /// The tasks that wait in MPI.

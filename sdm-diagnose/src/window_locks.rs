@@ -7,8 +7,8 @@ use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
 use super::graph::SetNeed;
-use super::needs::{Class, Members, Needs, argument, known};
 use super::operations::members_of;
+use super::wait_for::{Class, Members, Needs, argument, known};
 
 impl Needs {
     /// Adds the waits of ranks for the holders of the lock, where these are known.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use sdm_system::bounded::{self, Bounds};
+use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
 use sdm_text::{printable, printable_name};
 
@@ -242,7 +242,7 @@ fn asked(path: &Path, words: &[&str], wait: Duration) -> io::Result<String> {
     command.args(words).env("LC_ALL", "C");
     files::shut_python(&mut command);
     let lines_max = 10_000;
-    let said = bounded::run(&mut command, b"", Bounds { wait, lines_max })?;
+    let said = run_bounded::run(&mut command, b"", Bounds { wait, lines_max })?;
     let mut text = said.lines.join("\n");
     text.push('\n');
     text.push_str(&said.complaints.join("\n"));

@@ -9,11 +9,11 @@
 mod check;
 mod finding;
 pub mod gdb;
+mod host_report;
 mod machine;
-mod room;
-mod told;
+mod resource_limits;
 
 pub use check::Check;
 pub use finding::{Finding, Verdict};
+pub use host_report::{Told, fuzz_told};
 pub use machine::Machine;
-pub use told::{Told, fuzz_told};

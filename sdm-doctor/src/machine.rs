@@ -35,7 +35,7 @@ impl Machine {
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![self.ptrace_scope(), self.hidepid(), self.namespaces()];
-        findings.extend(crate::room::findings(&self.file("meminfo")));
+        findings.extend(crate::resource_limits::findings(&self.file("meminfo")));
         findings
     }
 

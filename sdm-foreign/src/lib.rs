@@ -9,16 +9,16 @@
 
 #![forbid(unsafe_code)]
 
-pub mod asked;
 pub mod names;
-pub mod notes;
-mod offspring;
-mod outer;
+mod outer_runtime;
+pub mod peer_messages;
 pub mod queues;
+mod spawned_jobs;
 mod table;
+pub mod tool_protocol;
 pub mod wire;
 
-pub use offspring::{Offspring, Share};
-pub use outer::is_outer;
+pub use outer_runtime::is_outer;
+pub use spawned_jobs::{Offspring, Share};
 pub use table::{HostProcess, HostState, HostTable};
 pub use wire::{FromHost, HostJob, HostLetter, HostNode, HostProgram, ToHost};

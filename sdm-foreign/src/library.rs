@@ -12,7 +12,7 @@ use crate::ffi::{
     SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, Value,
     load, symbol, text,
 };
-use crate::{keeper, sys};
+use crate::{connection_holder, sys};
 
 const ATTACHMENT_FILE: &CStr = c"pmix.tool.attach";
 const TOOL_NAMESPACE: &CStr = c"pmix.tool.nspace";
@@ -221,7 +221,7 @@ impl Tool {
 
     /// Disconnects from the server. The keeper of this process notices when the server has removed the tool.
     pub(crate) fn finish(self) {
-        let connections = keeper::watch_connections();
+        let connections = connection_holder::watch_connections();
         // SAFETY: it was initialised, and nobody uses it any more.
         unsafe {
             (self.finalize)();

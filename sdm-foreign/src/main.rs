@@ -21,16 +21,16 @@
 //! ```
 //! A failure is one sentence on standard error and exit code 1.
 
-mod connecting;
+mod connect;
+mod connection_holder;
 mod ffi;
 mod host;
-mod keeper;
 mod library;
+mod messages;
 mod msgq;
-mod say;
 mod sys;
 mod tool;
-mod turn;
+mod tool_lock;
 
 use std::io::Write;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say::say(&format!("{error:#}"));
+            messages::say(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -83,7 +83,7 @@ fn run() -> Result<()> {
 }
 
 fn ask(library: &Path, server: i32) -> Result<String> {
-    let (tool, turn) = connecting::connect(library, server, None)?;
+    let (tool, turn) = connect::connect(library, server, None)?;
     tool.wait_for_job(|| {
         // The caller may have ended.
         let _ = writeln!(std::io::stdout(), "{STARTING}");
@@ -104,6 +104,6 @@ fn ask(library: &Path, server: i32) -> Result<String> {
         }
     }
     text.push_str(END);
-    connecting::leave(tool, turn);
+    connect::leave(tool, turn);
     Ok(text)
 }

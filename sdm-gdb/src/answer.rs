@@ -8,7 +8,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use super::gdb::Gdb;
 use super::state::commands::AnswerState;
-use super::state::printed::Printed;
+use super::state::console_capture::Printed;
 use sdm_mi::Results;
 
 /// Future of the answer to one MI command. Dropping it early abandons the command: gdb never receives it, or is

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use sdm_debug::fold::FoldRules;
-use sdm_inspect::arrival::Arrival;
 use sdm_inspect::memory::Memory;
 use sdm_inspect::python::PythonThread;
+use sdm_inspect::return_counter::Arrival;
 
 use crate::host::{Host, NewCore};
 

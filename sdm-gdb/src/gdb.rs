@@ -14,9 +14,9 @@ use sdm_debug::{Event, Failure, FailureCode, Reply};
 
 use super::action::Action;
 use super::answer::Answer;
+use super::background::Works;
 use super::budget::Budget;
 use super::config::DriverConfig;
-use super::detached::Works;
 use super::state::State;
 use super::state::commands::{AnswerState, GdbLife, Patience, Pending};
 use crate::host::Host;

@@ -10,10 +10,10 @@ use sdm_debug::Failure;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::ResourceWait;
 use sdm_foreign::queues::QueuesAsk;
-use sdm_inspect::arrival::Arrival;
 use sdm_inspect::memory::Memory;
 use sdm_inspect::python::PythonThread;
 use sdm_inspect::queues::PendingAnswer;
+use sdm_inspect::return_counter::Arrival;
 
 /// Inspects processes and files of this host. Only new files are ever written.
 pub trait Host {

@@ -9,27 +9,27 @@
 
 mod action;
 mod answer;
+mod background;
 mod budget;
 #[cfg(test)]
-mod cancelled;
+mod cancellation;
 mod config;
-mod detached;
 #[cfg(test)]
 mod fake_host;
-mod gate;
 mod gdb;
 mod guards;
 mod host;
-mod numbers;
+mod interrupt_gate;
+mod mi_tokens;
 mod ops;
-mod seized;
+mod seized_driver;
 mod state;
 #[cfg(test)]
 mod stories;
 #[cfg(test)]
 mod tests;
 mod text;
-mod until;
+mod wait;
 mod wording;
 
 use std::collections::VecDeque;
@@ -44,25 +44,27 @@ use sdm_debug::{Command, Failure, FailureCode, Reply, TaskState};
 
 use gdb::Gdb;
 use guards::LettingGo;
-use ops::{attach, core_file, end, interrupt, query, records, refused, run, start, stop, usage};
+use ops::{
+    attach, core_file, end, interrupt, preconditions, query, records, run, start, stop, usage,
+};
 use sdm_child::Launch;
 use sdm_mi::Record;
+use state::console_capture::Printed;
 use state::origin::{Access, Origin};
-use state::printed::Printed;
 use state::scope::Scope;
 
 pub use action::Action;
 pub use config::DriverConfig;
-pub use gate::{BrokenOff, Gate, split, withdrawn};
 pub use host::{Host, NewCore};
+pub use interrupt_gate::{BrokenOff, Gate, split, withdrawn};
 pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;
-pub use ops::looked::{fold_looked, has_python, raw_frame, shown_count};
+pub use ops::native_stacks::{fold_looked, has_python, raw_frame, shown_count};
 pub use ops::python::is_evaluation;
 pub use ops::stack_end::UNKNOWN_CALLER;
 pub use ops::start::Before;
-pub use state::points::KeptPoint;
-pub use state::probed::KeptProbe;
+pub use state::breakpoints::KeptPoint;
+pub use state::last_probe::KeptProbe;
 pub use text::VALUE_BYTES_MAX;
 
 /// The driver of one gdb: a state machine without I/O.
@@ -452,7 +454,7 @@ impl Driver {
 
     fn begin(&mut self, id: CommandId, command: Rc<Command>) {
         let gdb = self.gdb.clone();
-        let refused = refused::why(&gdb, &command);
+        let refused = preconditions::why(&gdb, &command);
         if let Some(failure) = refused {
             gdb.answer(id, Err(failure));
             return;

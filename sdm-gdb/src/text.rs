@@ -1,6 +1,6 @@
 //! Formats MI commands, and parses values and paths in gdb's answers. No state.
 
-use sdm_debug::quoted::referred;
+use sdm_debug::quotes::referred;
 use sdm_debug::reply::{Value, Variable};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -6,12 +6,12 @@
 //!
 //! This crate does not use the tree or its key, starts no server, and does not change the processes that it reads.
 
+mod host_names;
 pub mod hostlist;
 pub mod job;
 mod libraries;
 pub mod mpi;
 pub mod pmix;
-mod share;
 mod symbols;
 
 /// Parses arbitrary bytes as a program, as the loader's cache, and as a launcher's memory. Checks that nothing panics.
@@ -33,4 +33,4 @@ pub fn fuzz_hosts(bytes: &[u8]) {
     }
 }
 
-pub use share::{HostShare, HostShareError};
+pub use host_names::{HostShare, HostShareError};

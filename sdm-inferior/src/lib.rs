@@ -5,17 +5,17 @@
 //! dies too its [`Warden`] does that, a copy of the server that outlives it. If all are killed at once the user can
 //! do it ([`rescue`]). Processes are identified by an [`Identity`], as pids are reused.
 
-mod held;
-mod leash;
+mod attached_process;
+mod breakpoint_cleanup;
 mod process;
 mod rescue;
-mod restore;
+mod stop_on_gdb_death;
 mod sys;
-mod warden;
+mod watchdog;
 
-pub use held::Held;
-pub use leash::Leash;
+pub use attached_process::Held;
+pub use breakpoint_cleanup::Breakpoint;
 pub use process::{Identity, end_trials_of, go_on, identity};
 pub use rescue::{Rescue, RescueError, Stay, is_left_stopped, rescue};
-pub use restore::Breakpoint;
-pub use warden::Warden;
+pub use stop_on_gdb_death::Leash;
+pub use watchdog::Warden;

@@ -21,7 +21,7 @@ pub fn identity(pid: i32) -> Option<Identity> {
 
 /// Resumes a stopped process; it must be an unreaped child of this process.
 pub fn go_on(pid: i32) {
-    if crate::held::is_stopped(pid) {
+    if crate::attached_process::is_stopped(pid) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
     }
 }

@@ -13,9 +13,9 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, geteuid};
 use sdm_system::{files, proc};
 
-use crate::held::is_stopped;
+use crate::attached_process::is_stopped;
+use crate::breakpoint_cleanup::{self, Breakpoint};
 use crate::process::identity;
-use crate::restore::{self, Breakpoint};
 
 /// The result for one process.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub fn rescue(pid: i32) -> Result<Rescue, RescueError> {
         let name = proc::of(pid).name().unwrap_or_default();
         return Err(RescueError::Traced { name, pid });
     }
-    let removed = restore::remove_breakpoints(pid, &[])?;
+    let removed = breakpoint_cleanup::remove_breakpoints(pid, &[])?;
     let was_stopped = is_stopped(pid);
     let stays = match was_stopped.then(|| stop_signal(pid)) {
         None | Some(Ok(Signal::SIGSTOP | Signal::SIGTRAP)) => None,
@@ -97,7 +97,7 @@ pub fn rescue(pid: i32) -> Result<Rescue, RescueError> {
 /// True if a process of this user is stopped without a tracer, and has breakpoints in its code.
 #[must_use]
 pub fn is_left_stopped(pid: i32) -> bool {
-    is_stopped(pid) && restore::breakpoints(pid).is_ok_and(|found| !found.is_empty())
+    is_stopped(pid) && breakpoint_cleanup::breakpoints(pid).is_ok_and(|found| !found.is_empty())
 }
 
 /// The signal that has stopped the process; SIGTRAP if it runs again.

@@ -8,11 +8,11 @@
 //! [`kernel`], [`resources`], [`exchange`] and [`arrival`] ask the kernel. A process's data can be anything, so every
 //! length, count and chain is bounded.
 
-pub mod arrival;
+mod address_space;
 mod assembly;
 mod elf;
-pub mod exchange;
 pub mod files;
+mod frame_rules;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod kernel;
@@ -23,11 +23,11 @@ pub mod mpi;
 pub mod python;
 pub mod queues;
 pub mod resources;
-mod rules;
+pub mod return_counter;
 pub mod snapshot;
-mod space;
 pub mod stack;
 mod symbols;
 mod sys;
+pub mod traffic;
 mod unwind;
 mod values;

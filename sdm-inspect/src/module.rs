@@ -10,7 +10,7 @@ use sdm_system::proc::{self, Mapping, Process};
 
 use crate::elf::Image;
 use crate::files::{Opened, base_name, below};
-use crate::rules::Rules;
+use crate::frame_rules::Rules;
 use crate::snapshot::read_memory;
 use crate::symbols::{Function, Line, Symbols};
 

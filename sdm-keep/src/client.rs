@@ -14,7 +14,7 @@ use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 
 use crate::DETACH_KEY;
 use crate::keeper::READY;
-use crate::place::{Name, PlaceError};
+use crate::socket_path::{Name, PlaceError};
 use crate::sys::terminal_size;
 use crate::wire::{self, Frame};
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use sdm_system::peer::Peer;
 
-use crate::place::{Name, PlaceError};
+use crate::socket_path::{Name, PlaceError};
 use crate::terminal_lease::{Heard, TerminalId, TerminalLease};
 use crate::wire::{self, Frame, Size};
 

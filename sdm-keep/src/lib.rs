@@ -10,15 +10,15 @@
 
 mod client;
 mod keeper;
-mod place;
 mod ring;
+mod socket_path;
 mod sys;
 mod terminal_lease;
 mod wire;
 
 pub use client::{Left, resume, start_keeper, tell_to_detach};
 pub use keeper::{KeepError, KeeperOptions, keep};
-pub use place::{About, Name, PlaceError, sessions};
+pub use socket_path::{About, Name, PlaceError, sessions};
 pub use terminal_lease::{Heard, TerminalId, TerminalLease, Unexpected};
 pub use wire::{Frame, Size, fuzz_frames};
 

@@ -12,7 +12,7 @@
 //!   ready when all of them are stopped.
 
 mod gdb;
-mod waiting;
+mod poll;
 
 use sdm_text::printable_name;
 use std::io;
@@ -24,7 +24,7 @@ use sdm_hosts::job::{self, HeldRanks, JobError, Standing};
 use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher};
 pub use gdb::Unheld;
 use gdb::{Gate, Gdb};
-use waiting::await_any;
+use poll::await_any;
 
 /// Interval between checks whether all processes are stopped, and whether to stop waiting.
 const TURN: Duration = Duration::from_millis(100);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sdm_system::bounded::{self, Bounds};
+use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
 
 use crate::external::PREFIX;
@@ -238,7 +238,9 @@ fn version_text(program: &Path) -> io::Result<String> {
         wait: VERSION_WAIT,
         lines_max: VERSION_LINES_MAX,
     };
-    Ok(bounded::run(&mut command, &[], bounds)?.lines.join("\n"))
+    Ok(run_bounded::run(&mut command, &[], bounds)?
+        .lines
+        .join("\n"))
 }
 
 #[cfg(test)]

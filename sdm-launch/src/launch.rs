@@ -15,12 +15,12 @@ use nix::sys::signal::Signal;
 use sdm_bootstrap::announce::{Announcement, Refusal};
 use sdm_bootstrap::joined::Joined;
 use sdm_bootstrap::log;
-use sdm_system::lender::Lender;
+use sdm_system::fd_server::Lender;
 use sdm_system::stream::{Line, Piece, Stream};
 
 use crate::LaunchError;
 use crate::launched_process::{LastWords, LaunchedProcess, Started};
-use crate::lingering::{Due, END_AFTER, Lingering};
+use crate::lingering_launcher::{Due, END_AFTER, Lingering};
 use crate::ssh_advice;
 
 /// An event of the servers, or of the process that started them.

@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::PIPE_BUF;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use sdm_system::attendant::Attendant;
+use sdm_system::guard_process::Attendant;
 use sdm_system::programs;
 use sdm_system::stream::{Line, Stream};
 use zeroize::Zeroize;

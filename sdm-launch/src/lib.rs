@@ -39,7 +39,7 @@ mod hydra;
 mod launch;
 mod launched_process;
 mod launcher;
-mod lingering;
+mod lingering_launcher;
 mod local;
 mod loopback;
 mod machine_limits;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use sdm_system::proc;
-use sdm_system::room::{self, Bound};
+use sdm_system::resource_limits::{self, Bound};
 
 use crate::{LaunchError, LaunchSpec};
 
@@ -96,7 +96,7 @@ pub(crate) fn check_room(spec: &LaunchSpec) -> Result<(), LaunchError> {
 
 /// Checks that this process's limits allow `needed` bytes of memory.
 fn check_memory(needed: u64) -> Result<(), LaunchError> {
-    match room::most_memory() {
+    match resource_limits::most_memory() {
         Some((allowed, limit)) if needed > allowed => Err(LaunchError::Memory {
             needed: needed >> 20,
             limit,
@@ -108,7 +108,7 @@ fn check_memory(needed: u64) -> Result<(), LaunchError> {
 
 /// Checks that `count` processes more can be started.
 fn check_processes(count: u64) -> Result<(), LaunchError> {
-    for Bound { by, max, used } in room::of_processes() {
+    for Bound { by, max, used } in resource_limits::of_processes() {
         if used + count > max {
             return Err(LaunchError::Processes {
                 count,

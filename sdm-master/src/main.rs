@@ -20,7 +20,7 @@ use sdm_core::ids::ServerId;
 use sdm_core::member::{Member, Output};
 use sdm_core::node::Node;
 use sdm_core::transport::{
-    ConnectionString, Shape, reversed::Reversed, shaped::Shaped, tcp, tcp::TcpTransport,
+    ConnectionString, Shape, reversed::Reversed, shaped_socket::Shaped, tcp, tcp::TcpTransport,
 };
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;

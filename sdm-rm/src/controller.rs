@@ -12,9 +12,9 @@ use sdm_runtime::wire::command::{Command, JobChange};
 use sdm_runtime::wire::event::{Event, Failure, Kind};
 use sdm_runtime::wire::groups::Group;
 
+use crate::agent_error::{CommandError, Trouble};
 use crate::answer::{ManagerState, Question};
 use crate::store::Store;
-use crate::trouble::{CommandError, Trouble};
 
 /// The id of the manager itself; its agent's ids follow.
 const BASE_ID: u32 = 1;

@@ -11,25 +11,25 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+pub mod agent_error;
 mod answer;
-mod asking;
-mod caller;
+mod client;
+mod connection;
 pub mod controller;
 mod definition;
 mod error;
-pub mod line;
+pub mod json_line;
 mod name;
-mod place;
 pub mod process;
 pub mod remote;
+mod socket_path;
 pub mod store;
-pub mod trouble;
 
 pub use answer::{
     Answer, AttributeDefinition, Group, Look, ManagerState, ManagerView, Question, Set,
 };
-pub use asking::{ask, is_running, start};
+pub use client::{ask, is_running, start};
 pub use definition::{Clusters, Definition};
 pub use error::RmError;
-pub use line::fuzz_lines;
+pub use json_line::fuzz_lines;
 pub use sdm_runtime::wire::event::Kind;

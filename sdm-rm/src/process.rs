@@ -14,12 +14,12 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::agent::{Agent, End};
 use crate::answer::{Answer, ManagerState, ManagerView, Question};
-use crate::caller::{Caller, Wants};
+use crate::connection::{Caller, Wants};
 use crate::controller::Controller;
 use crate::definition::Definition;
 use crate::error::AgentError;
-use crate::line::{self, QUESTION_BYTES_MAX};
-use crate::place::Place;
+use crate::json_line::{self, QUESTION_BYTES_MAX};
+use crate::socket_path::Place;
 
 /// Maximum number of callers at a time.
 const CALLERS_MAX: usize = 64;
@@ -44,7 +44,7 @@ pub fn run() -> io::Result<()> {
     let mut input = io::stdin().lock().take(QUESTION_BYTES_MAX as u64);
     input.read_to_end(&mut text)?;
     let definition: Option<Definition> =
-        line::decode(&text, QUESTION_BYTES_MAX).map_err(io::Error::other)?;
+        json_line::decode(&text, QUESTION_BYTES_MAX).map_err(io::Error::other)?;
     let definition = definition.ok_or_else(|| io::Error::other("no definition"))?;
     definition.check().map_err(io::Error::other)?;
     // It fails only where this process leads a session already.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use ratatui::layout::Rect;
 use sdm_idset::IdSet;
-use sdm_view::board::{Board, Printed, Sight};
+use sdm_view::overview::{Board, Printed, Sight};
 use sdm_view::render::Names;
 
 use crate::bindings::Bindings;

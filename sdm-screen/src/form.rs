@@ -3,8 +3,8 @@
 use ratatui::crossterm::event::KeyCode;
 use sdm_text::printable;
 
-use crate::facts::Cluster;
 use crate::line::{edit, quoted, split, words};
+use crate::platform_state::Cluster;
 
 /// The types of resource managers that `sdm` supports.
 const TYPES: [&str; 7] = [

@@ -13,7 +13,6 @@
 
 mod bindings;
 mod debug;
-mod facts;
 mod form;
 mod line;
 mod map;
@@ -21,6 +20,7 @@ mod paint;
 mod palette;
 #[cfg(test)]
 mod pictures;
+mod platform_state;
 mod rows;
 #[cfg(test)]
 mod snapshot;
@@ -33,8 +33,8 @@ mod top;
 
 pub use bindings::{BindingError, Bindings};
 pub use debug::{Debugger, Deed};
-pub use facts::{Cluster, Facts, Item, Output, Wants};
 pub use palette::Palette;
+pub use platform_state::{Cluster, Facts, Item, Output, Wants};
 pub use ratatui::crossterm::event::{
     KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use sdm_runtime::states::{NODE, NODE_EXTRA, States};
 
-use crate::facts::Item;
+use crate::platform_state::Item;
 use crate::style::{Style, Tone, state, used};
 
 /// A cell: the sign of the state, the sign of the use, and a space.

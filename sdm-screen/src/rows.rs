@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use sdm_runtime::wire::event::Kind;
 use sdm_runtime::{attribute as id, states};
 
-use crate::facts::{Facts, Item};
+use crate::platform_state::{Facts, Item};
 use crate::table::{Column, Row, cut, left, right};
 
 pub(crate) const MANAGERS: &[Column] = &[
@@ -90,7 +90,7 @@ pub(crate) struct Listing {
 }
 
 pub(crate) fn managers(facts: &Facts, now: u64) -> Vec<Row> {
-    let row = |it: &crate::facts::Cluster| {
+    let row = |it: &crate::platform_state::Cluster| {
         let since = (it.since > 0).then(|| span(now.saturating_sub(it.since)));
         let reason = match it.stale {
             true => format!("not up to date; {}", it.reason),

@@ -2,7 +2,7 @@
 
 mod keys;
 mod mouse;
-mod remembered;
+mod saved_state;
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,9 @@ use ratatui::layout::Rect;
 use sdm_text::printable;
 
 use crate::bindings::Bindings;
-use crate::facts::{Facts, Wants};
 use crate::form::Form;
 use crate::map::Map;
+use crate::platform_state::{Facts, Wants};
 use crate::rows::{self, Listing};
 use crate::style::Style;
 use crate::table::{Row, Table};

@@ -1,9 +1,9 @@
 //! The start of a server, and its event loop.
 
-mod hosted;
-mod meeting;
+mod pmix_relay;
+mod pmix_state;
 mod shims;
-mod spawning;
+mod spawned_programs;
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsString};
@@ -27,22 +27,22 @@ use sdm_core::message::Block;
 use sdm_core::node::{Node, OwnTasks};
 use sdm_core::transport::reversed::Reversed;
 use sdm_core::transport::{
-    ConnectionString, HostTransport, Transport as _, own_addresses, shaped::Shaped,
+    ConnectionString, HostTransport, Transport as _, own_addresses, shaped_socket::Shaped,
     tcp::TcpTransport,
 };
 use sdm_debug::{BackendOutput, EndPolicy, Failure, GdbOptions, InterestChange, LauncherDuties};
 use sdm_idset::IdSet;
-use sdm_system::identity::Identity;
+use sdm_system::launcher_env::Identity;
 
 use crate::announce::say;
 use crate::arguments::Arguments;
 use crate::backend::{Inherited, start_config};
-use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
-use crate::hosted::Hosted;
 use crate::network;
-use crate::said::{Said, Upward};
+use crate::outbox::{Said, Upward};
+use crate::pmix_state::Hosted;
 use crate::shim::{self, Role, ShimListener};
+use crate::staged_binary::Copy;
 
 /// Runs the server until the session and the detached programs have ended. Returns the exit code of the
 /// programs, so that the launcher sees the same as without a debugger.

@@ -28,11 +28,11 @@ use sdm_child::{Channel, Shim, ShimEvent, StartConfig};
 use sdm_core::link::LinkConfig;
 use sdm_core::transport::meeting_name;
 use sdm_idset::{IdSet, TaskId};
-use sdm_system::identity::Identity;
+use sdm_system::launcher_env::Identity;
 use sdm_system::proc;
 
 use crate::announce::say;
-use crate::copy::Copy;
+use crate::staged_binary::Copy;
 
 /// Polling interval while a server is about to listen, and while a process has no descriptor.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);

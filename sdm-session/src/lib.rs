@@ -6,24 +6,24 @@
 //!
 //! Nothing here reads a user's line, shows anything, or writes to the terminal.
 
+mod announcements;
 pub mod api;
 mod config;
+mod controlled_job;
 mod end_launch;
 mod error;
 mod events;
-mod hearing;
-mod joining;
 mod key;
-mod launching;
+mod launch;
 mod live;
 mod master;
 mod plan;
+mod rank_assignment;
 mod reverse_listener;
-mod sharing;
-mod spare;
+mod spawn_ids;
 mod start;
-mod starter;
 mod sys;
+mod task_assignment;
 
 pub use api::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent, SessionMember};
 pub use config::{Network, SessionConfig, StartProgress};

@@ -23,7 +23,7 @@ use super::api::{DebugSession, SendOptions, SessionEvent, SessionMember};
 use super::end_launch::end_launch;
 use super::error::EndError;
 use super::events;
-use super::spare::Spare;
+use super::spawn_ids::Spare;
 
 /// Time limit for all members of the tree to end.
 const END_WAIT: Duration = Duration::from_secs(12);

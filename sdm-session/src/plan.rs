@@ -17,7 +17,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::api;
 use super::config::SessionConfig;
 use super::error::SessionError;
-use super::spare;
+use super::spawn_ids;
 use super::start::Starting;
 
 impl Starting<'_> {
@@ -106,7 +106,7 @@ impl Starting<'_> {
         let (topology, home) = (self.config.arranged(), self.home());
         let mut servers: Vec<_> = servers.collect();
         if matches!(self.config.backend, BackendSettings::GdbHosted { .. }) {
-            spare::make_room(&mut servers);
+            spawn_ids::make_room(&mut servers);
         }
         let mut plan = topology.plan_at(&home, root, servers);
         if self.config.transport == HostTransport::Unix

@@ -26,14 +26,14 @@ use super::api;
 use super::config::{SessionConfig, StartProgress};
 use super::end_launch::{END_WAIT, end_launch};
 use super::error::SessionError;
-use super::joining::JoinedRanks;
 use super::key::Offer;
 use super::live::Session;
 use super::master::{self, Master};
 use super::plan::{check_widest, hosted_on, members};
+use super::rank_assignment::JoinedRanks;
 use super::reverse_listener::ReverseListener;
-use super::sharing::{shared, uses_shims};
-use super::spare::Spare;
+use super::spawn_ids::Spare;
+use super::task_assignment::{shared, uses_shims};
 
 /// A session during its start.
 pub(super) struct Starting<'a> {

@@ -8,7 +8,7 @@
 //! the view that shows the results.
 
 pub mod commands;
-mod exported;
+mod export_files;
 mod report_files;
 mod shell;
 

@@ -1,31 +1,31 @@
 //! Facilities of the machine for this project's processes.
 //!
 //! - [`files`]: files, directories and programs where other users could interfere.
-//! - [`programs`]: the only way to start a program; [`bounded::run`] runs one within limits.
+//! - [`programs`]: the only way to start a program; [`run_bounded::run`] runs one within limits.
 //! - [`poured`]: a file that a program makes of another one, within limits.
 //! - [`identity`]: the number that a runtime gave this process.
 //! - [`proc`]: the kernel's facts about processes.
 //! - [`secret::SecretFile`]: a file for this user alone, removed when its process ends.
-//! - [`lender::Lender`]: holds descriptors for other processes.
-//! - [`attendant::Attendant`]: a helper process that ends with this one.
+//! - [`fd_server::Lender`]: holds descriptors for other processes.
+//! - [`guard_process::Attendant`]: a helper process that ends with this one.
 //! - [`peer::Peer`]: the process at the other end of a socket.
 //!
 //! Nothing here knows the tree, its key, or debugging.
 
-pub mod attendant;
-pub mod bounded;
+pub mod fd_server;
 pub mod files;
-pub mod identity;
-pub mod lender;
+pub mod guard_process;
+pub mod launcher_env;
 mod lines;
-pub mod listening;
+pub mod listener;
 mod owner;
 pub mod pagemap;
 pub mod peer;
 pub mod poured;
 pub mod proc;
 pub mod programs;
-pub mod room;
+pub mod resource_limits;
+pub mod run_bounded;
 pub mod search_path;
 pub mod secret;
 mod signal;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
-use crate::attendant::Attendant;
+use crate::guard_process::Attendant;
 use crate::{files, programs};
 
 /// Shell script that waits for the end of its input, and then removes the named file and folders. The input ends when

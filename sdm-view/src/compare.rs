@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sdm_idset::IdSet;
 
-use sdm_debug::quoted::{bare, outside_quotes};
+use sdm_debug::quotes::{bare, outside_quotes};
 
 /// Maximum number of elements of one value that are compared.
 const ELEMENTS_MAX: usize = 1 << 16;

@@ -12,9 +12,9 @@ use sdm_debug::{Failure, Reply, TaskState};
 use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
 
-use crate::board::Board;
+use crate::coalesce::join;
 use crate::compare::Comparison;
-use crate::gather::join;
+use crate::overview::Board;
 use crate::profile::Profile;
 use crate::queues::QueueTable;
 pub use crate::stacks::MergedStacks;

@@ -8,14 +8,14 @@
 //! Nothing here queries a task, starts a session, opens a file or examines a terminal. Every text is a pure
 //! function of its arguments, which include the width.
 
-pub mod alike;
-pub mod board;
+pub mod coalesce;
 pub mod compare;
 pub mod escape;
-pub mod gather;
 pub mod item;
 pub mod json;
 mod markup;
+pub mod normalise;
+pub mod overview;
 mod picture;
 pub mod profile;
 pub mod queues;

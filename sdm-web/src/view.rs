@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sdm_text::printable_lines;
-use sdm_view::board::{Board, Sight};
 use sdm_view::escape::shown;
 use sdm_view::item::{Item, View};
 use sdm_view::json::{JsonView, page};
+use sdm_view::overview::{Board, Sight};
 use sdm_view::render::{Names, Screen, Style, TextView};
 
 use crate::news::News;

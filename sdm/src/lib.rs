@@ -5,14 +5,14 @@
 //! prompt are defined in those libraries, never here.
 
 pub mod app;
+mod blocked_output;
 pub mod cli;
 mod cluster;
 mod doctor;
-mod kept_end;
 mod locale;
 mod pmix;
-mod remembered;
 pub mod settings;
 mod sink;
 mod sys;
-mod unread;
+mod tail_buffer;
+mod user_state;

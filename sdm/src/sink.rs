@@ -10,9 +10,9 @@ use nix::errno::Errno;
 use sdm_text::{printable_lines, without_numbers};
 use sdm_view::escape::shown;
 
+use crate::blocked_output::writing;
 use crate::locale::drawn;
 use crate::sys;
-use crate::unread::writing;
 
 /// The exit code if output could not be written. It takes precedence over the program's.
 const LOST: u8 = 125;

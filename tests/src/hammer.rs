@@ -77,7 +77,7 @@ pub fn targets() -> Vec<Target> {
             expressions(),
         ),
         target("pmix", fuzz_pmix, pmix_frames()),
-        target("pmix-tool", sdm_foreign::asked::fuzz_tool, pmix_frames()),
+        target("pmix-tool", sdm_foreign::tool_protocol::fuzz_tool, pmix_frames()),
         target("queues", sdm_foreign::queues::fuzz_queues, queue_frames()),
         target(
             "pmix-rendezvous",
@@ -182,7 +182,7 @@ impl Mutator {
 /// Messages between the servers of a session and their PMIx servers, and between PMIx servers of different hosts.
 fn fuzz_pmix(bytes: &[u8]) {
     sdm_foreign::wire::fuzz_frames(bytes);
-    sdm_foreign::notes::fuzz_notes(bytes);
+    sdm_foreign::peer_messages::fuzz_notes(bytes);
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use sdm_debug::rules::{StackNode, StackTree};
 use sdm_idset::{IdSet, TaskId};
 use sdm_runtime::wire::event::Kind;
 use sdm_screen::{Cluster, Debugger, Facts, Item, KeyCode, KeyEvent, Style, Top};
-use sdm_view::board::{Board, Named, Sight, SourceSight};
 use sdm_view::item::{MergedStacks, RankRow};
+use sdm_view::overview::{Board, Named, Sight, SourceSight};
 use sdm_view::render::Names;
 
 #[global_allocator]

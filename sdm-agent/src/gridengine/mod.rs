@@ -5,8 +5,8 @@
 //! when one disappears.
 
 mod accounting;
-mod own;
 mod programs;
+mod user_jobs;
 mod xml;
 
 use nix::unistd::{Uid, User};
@@ -16,12 +16,12 @@ use sdm_system::files;
 use sdm_text::printable;
 
 use crate::error::ManagerError;
-use crate::held::Held;
+use crate::held_jobs::Held;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::script;
 use crate::snapshot::{Attributes, Job, Snapshot};
-use own::OwnJobs;
 use programs::{ask, order};
+use user_jobs::OwnJobs;
 pub use xml::UnreadableXml;
 
 /// Shell expression for the number of the job in which the shell runs. An array's member has its index behind a
@@ -165,7 +165,7 @@ impl Manager for GridEngine {
 /// The batch script for a job.
 fn script(job: &Submission) -> Result<String, ManagerError> {
     let held = Held {
-        prefix: own::SESSION,
+        prefix: user_jobs::SESSION,
     };
     match (Held::wants(job), job.processes) {
         (true, 1) => held.script(job, NUMBER, "--launcher local"),

@@ -6,8 +6,8 @@
 //! them where the server is killed, and [`serve()`] is the event loop.
 
 pub mod attributes;
-pub mod back;
 pub mod guard;
+pub mod manager_threads;
 mod options;
 pub mod protocol;
 mod run;

@@ -12,8 +12,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use sdm_system::files::{self, Writing};
 
-use super::back::{Back, News};
 use super::guard::Guard;
+use super::manager_threads::{Back, News};
 use super::server::{Action, JobState, Pipe, Server};
 use super::target::Target;
 

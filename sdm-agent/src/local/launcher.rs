@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sdm_system::bounded::{Bounds, run};
+use sdm_system::run_bounded::{Bounds, run};
 use sdm_system::{files, programs};
 
 use crate::error::ManagerError;

@@ -4,14 +4,14 @@
 //! partitions in every version.
 
 mod accounting;
-mod held;
+mod held_jobs;
 mod json;
-mod look;
+mod output;
 mod states;
 mod steps;
 mod text;
 
-pub use look::Unreadable;
+pub use output::Unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ use std::time::Duration;
 use nix::unistd::{Uid, User};
 use sdm_runtime::attribute as id;
 use sdm_runtime::states as model;
-use sdm_system::bounded::{Bounds, run};
+use sdm_system::run_bounded::{Bounds, run};
 use sdm_system::{files, programs};
 use sdm_text::printable;
 
 use crate::error::ManagerError;
-use crate::held::Held;
+use crate::held_jobs::Held;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::script;
 use crate::snapshot::{Attributes, Job, Process, Snapshot, set, set_state};
@@ -220,7 +220,7 @@ impl Manager for Slurm {
                 }
             },
         };
-        let queues = look::queues(&ask("sinfo", &["-a", "-h", "-o", PARTITIONS], &[])?);
+        let queues = output::queues(&ask("sinfo", &["-a", "-h", "-o", PARTITIONS], &[])?);
         let mut machine = machine(&self.cluster(), model::Machine::Up);
         machine.insert(id::NUM_NODES.to_owned(), nodes.len().to_string());
         // Whose jobs are the client's own.
@@ -232,7 +232,7 @@ impl Manager for Slurm {
             jobs,
             ..Snapshot::default()
         };
-        look::mark_nodes(&mut snapshot, &self.user);
+        output::mark_nodes(&mut snapshot, &self.user);
         self.place(&mut snapshot.jobs);
         self.add_ended(&mut snapshot.jobs);
         Ok(snapshot)
@@ -257,7 +257,7 @@ impl Manager for Slurm {
             options.push(format!("--chdir={}", job.directory));
         }
         if Held::wants(job) {
-            options.push(format!("--comment={}", held::COMMENT));
+            options.push(format!("--comment={}", held_jobs::COMMENT));
         }
         options.extend(job.options.iter().cloned());
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
@@ -302,9 +302,10 @@ type Both = (BTreeMap<String, Job>, BTreeMap<String, Attributes>);
 /// Jobs and nodes, of JSON.
 fn in_json() -> Result<Both, ManagerError> {
     let said = ask("squeue", &["-a", "--json"], &[])?.join("\n");
-    let jobs = look::jobs(&said).map_err(|why| ManagerError::Unreadable("squeue --json", why))?;
+    let jobs = output::jobs(&said).map_err(|why| ManagerError::Unreadable("squeue --json", why))?;
     let said = ask("sinfo", &["-a", "--json"], &[])?.join("\n");
-    let nodes = look::nodes(&said).map_err(|why| ManagerError::Unreadable("sinfo --json", why))?;
+    let nodes =
+        output::nodes(&said).map_err(|why| ManagerError::Unreadable("sinfo --json", why))?;
     Ok((jobs, nodes))
 }
 
@@ -325,7 +326,7 @@ fn in_text() -> Result<Both, ManagerError> {
 /// `srun` start them.
 fn script(job: &Submission) -> Result<String, ManagerError> {
     let held = Held {
-        prefix: held::PREFIX,
+        prefix: held_jobs::PREFIX,
     };
     match Held::wants(job) {
         true => held.script(job, "$SLURM_JOB_ID", "--launcher srun"),
@@ -340,17 +341,17 @@ fn find(program: &str) -> Result<PathBuf, ManagerError> {
 
 /// Parses arbitrary text as output of Slurm's programs. Checks that nothing panics.
 pub(crate) fn fuzz_answers(text: &str) {
-    let _ = look::jobs(text);
-    let _ = look::nodes(text);
+    let _ = output::jobs(text);
+    let _ = output::nodes(text);
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut snapshot = Snapshot {
         nodes: text::nodes(&lines),
-        queues: look::queues(&lines),
+        queues: output::queues(&lines),
         jobs: text::jobs(&lines),
         ..Snapshot::default()
     };
     snapshot.jobs.extend(accounting::jobs(&lines));
-    look::mark_nodes(&mut snapshot, "ann");
+    output::mark_nodes(&mut snapshot, "ann");
     let pids = steps::pids(&lines);
     for (name, step) in steps::steps(&lines) {
         let _ = steps::ranks(&step, pids.get(&name));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sdm_hosts::hostlist::names;
 use sdm_runtime::attribute as id;
 
-use super::look::with_processes;
+use super::output::with_processes;
 use super::states;
 use crate::snapshot::{Attributes, Job, set, set_state};
 
@@ -64,7 +64,7 @@ fn job(fields: [&str; 17]) -> Job {
     set(&mut attributes, id::JOB_STATUS, word);
     set(&mut attributes, id::SYSTEM_JOB_ID, shown);
     set(&mut attributes, id::JOB_NUM_PROCS, count);
-    super::held::tell(&mut attributes, comment, number);
+    super::held_jobs::tell(&mut attributes, comment, number);
     let index = shown.split_once('_').map_or("", |(_, index)| index);
     set(&mut attributes, id::ARRAY_INDEX, index);
     set(&mut attributes, id::TIME_LIMIT_MINUTES, minutes(limit));

@@ -2,7 +2,7 @@
 //!
 //! On a host the same program answers one request at a time ([`at_host`]). It has the same path there, or a given one.
 
-pub mod at_host;
+pub mod host_request;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,15 +14,15 @@ use sdm_hosts::HostShare;
 use sdm_hosts::job::is_this_host;
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, Node};
-use sdm_system::bounded::{Bounds, run};
 use sdm_system::files;
 use sdm_system::programs::{self, remote_line};
+use sdm_system::run_bounded::{Bounds, run};
 use sdm_text::{printable, shell_word};
 
 use crate::error::{ManagerError, SubmissionError};
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::snapshot::{self, Attributes, Job, Snapshot, set, set_state};
-use at_host::{HostReply, HostRequest};
+use host_request::{HostReply, HostRequest};
 
 /// Options after the user's own; of each option `ssh` uses the first value.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
@@ -277,13 +277,13 @@ fn ask(
     let mut command = match host.is_here {
         true => {
             let mut command = programs::at(program);
-            command.arg(at_host::WORD);
+            command.arg(host_request::WORD);
             command
         }
         false => {
             let mut command = ssh(host, options)?;
             let program = shell_word(&program.to_string_lossy());
-            command.arg(format!("exec {program} {}", at_host::WORD));
+            command.arg(format!("exec {program} {}", host_request::WORD));
             command
         }
     };

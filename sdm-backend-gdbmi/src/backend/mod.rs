@@ -1,10 +1,10 @@
 //! The backend: drives the tasks of a server through gdb.
 
-mod begin;
-mod known;
 mod programs;
 mod seized;
 mod shims;
+mod slots;
+mod start;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
@@ -22,13 +22,13 @@ use sdm_debug::{
 use sdm_idset::{IdSet, TaskId};
 use sdm_inferior::Warden;
 
-use self::begin::{room, shares_gdb};
-use self::known::KnownSlot;
 use self::seized::free_process;
 use self::shims::Shims;
+use self::slots::KnownSlot;
+use self::start::{room, shares_gdb};
+use crate::gdb_instance::{Interest, Slot};
 use crate::looks::Looks;
 use crate::seized_looks::SeizedLooks;
-use crate::slot::{Interest, Slot};
 use crate::sources::Sources;
 use crate::timers::Timers;
 use sdm_child::Channel;

@@ -14,8 +14,8 @@ use sdm_system::proc;
 use sdm_text::printable_name;
 
 use super::GdbBackend;
-use super::known::KnownSlot;
 use super::shims::{refuse_held, will_not_come};
+use super::slots::KnownSlot;
 use crate::host::{GdbNumber, LocalHost};
 use crate::task::{Parent, Task};
 use sdm_child::{LocalShim, ProgramNews, ShimLink, StartConfig, Streams};

@@ -14,7 +14,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_system::signal_name;
 
 use super::GdbBackend;
-use super::begin::before_the_start;
+use super::start::before_the_start;
 use crate::task::Task;
 use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use sdm_child::{GdbChild, Streams};

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::{read, write};
 
-use crate::slot::Interest;
+use crate::gdb_instance::Interest;
 use sdm_child::ShimLink;
 use sdm_child::{GdbChild, LastWords};
 use sdm_mi::{LineReader, Record};

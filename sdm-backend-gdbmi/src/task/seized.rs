@@ -12,9 +12,9 @@ use sdm_gdb::Driver;
 use sdm_idset::TaskId;
 
 use super::{GdbIo, Task};
+use crate::gdb_instance::Seized;
 use crate::host::GdbNumber;
 use crate::seized_looks::Order;
-use crate::slot::Seized;
 
 /// The parent of a seized program, and data about the program outside its driver.
 pub(crate) struct Parent {

@@ -1,7 +1,7 @@
 //! Values of every kind, by every command that shows values.
 
 use sdm_debug::command::{BreakSpec, FrameSelect, WatchKind, WatchSpec};
-use sdm_debug::quoted::bare;
+use sdm_debug::quotes::bare;
 use sdm_debug::reply::{StopReason, Value};
 use sdm_debug::{Command, FailureCode, Reply};
 

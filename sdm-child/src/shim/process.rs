@@ -19,7 +19,7 @@ use sdm_debug::wire;
 
 use super::channel::{Channel, Heard};
 use super::message::{StartRequest, Started, ToServer, ToShim};
-use crate::begin::begin_seized;
+use crate::gdb_start::begin_seized;
 use crate::tracer::{Tracer, Watch};
 use crate::{Begun, Preload, ProgramEnds, ProgramNews, StartConfig, begin};
 use crate::{sys, variables};

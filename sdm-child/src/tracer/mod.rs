@@ -4,9 +4,9 @@
 //! released, and gdb attaches: see [`Tracer::let_go`]. The kernel kills the program when its parent ends
 //! (`PTRACE_O_EXITKILL`), just as a program started by gdb ends with gdb.
 
-mod begin;
-mod news;
+mod events;
 mod signals;
+mod start;
 mod traps;
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use sdm_system::proc;
 
 use crate::may_have_own_handlers;
 use crate::sys::{self, Onward};
-pub use news::{Cause, Freed, MpiSymbols, ProgramNews};
+pub use events::{Cause, Freed, MpiSymbols, ProgramNews};
 use signals::{is_of_instruction, is_stop, needs_debugger};
 use traps::{Trap, Traps};
 

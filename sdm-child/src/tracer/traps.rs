@@ -15,7 +15,7 @@ use object::{NativeEndian, Object, ObjectSymbol, ReadCache};
 use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
 
-use super::news::MpiSymbols;
+use super::events::MpiSymbols;
 
 /// Number of addresses at which a processor can stop a thread.
 const SLOTS: usize = 4;

@@ -11,7 +11,7 @@
 //! forged and is used as information only. It rules an announced address out after a while, so that a start
 //! fails with the reason before its whole time is over. An attacker on the network cannot shorten that.
 
-mod place;
+mod candidates;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +22,7 @@ use crate::ids::ServerId;
 use crate::limits::HANDSHAKE_WAIT;
 use crate::link::LinkError;
 use crate::transport::ConnectionString;
-pub use place::Place;
+pub use candidates::Place;
 
 /// Pause after the first round without success; it doubles from round to round.
 pub const PAUSE_MIN: Duration = Duration::from_millis(1);

@@ -14,8 +14,8 @@ mod credit;
 mod error;
 mod fuzz;
 mod heartbeat;
-mod lone;
 mod records;
+mod single_message;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

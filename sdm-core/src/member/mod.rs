@@ -5,11 +5,11 @@
 //! [`Member::poll_timeout`] has passed. The same code runs over sockets and in the simulator.
 
 mod bulk;
-mod dialing;
 mod exchange;
+mod handshakes;
 mod links;
-mod sent;
-mod strangers;
+mod pending_dials;
+mod sent_commands;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::node::{
     Action, ConnectRequest, Delivery, ExchangeFailure, LinkId, Node, ProtocolError, Submission,
 };
 use crate::transport::ConnectionString;
-use sent::Unsent;
-use strangers::Refusals;
+use handshakes::Refusals;
+use sent_commands::Unsent;
 
 /// A request or event of a member for its owner.
 #[derive(Debug)]
@@ -234,8 +234,10 @@ impl Member {
                 Action::Send { link, message } => self.send(now, link, &message),
                 Action::Connect(request) => {
                     let server = request.server;
-                    let dialer =
-                        Dialer::new(now, dialing::target(now, &request, self.found.get(&server)));
+                    let dialer = Dialer::new(
+                        now,
+                        pending_dials::target(now, &request, self.found.get(&server)),
+                    );
                     self.stop_dialing(server);
                     self.dialing.push(Dialing {
                         request,

@@ -6,7 +6,7 @@
 
 use sdm_idset::IdSet;
 
-use super::family::{Child, leaf_slice, tasks_of};
+use super::links::{Child, leaf_slice, tasks_of};
 use super::{Action, Node};
 use crate::ids::Epoch;
 use crate::message::{PlanEntry, Slice};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use super::missing::Missing;
-use super::open::OpenCommand;
+use super::open_commands::OpenCommand;
 use super::{Action, Node, ProtocolError, reserve_first};
 use crate::aggregate::{Aggregate, Merge};
 use crate::ids::{Attempt, CommandId};

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use sdm_idset::IdSet;
 
-use super::family::{ChildState, name};
+use super::links::{ChildState, name};
 use super::{Node, ProtocolError};
 use crate::message::{Health, Message, ReachChange};
 

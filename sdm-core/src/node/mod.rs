@@ -9,20 +9,20 @@ mod adoption;
 mod answers;
 mod audit;
 mod commands;
-mod ending;
+mod datagram;
 mod events;
 mod exchange;
-mod family;
+mod execution;
+mod fast_path;
 mod fuzz;
 mod health;
-mod letter;
-mod local;
+mod links;
 mod missing;
-mod open;
+mod open_commands;
 mod plan;
-mod quick;
 mod root;
 mod route;
+mod shutdown;
 #[cfg(test)]
 mod tests;
 
@@ -38,17 +38,17 @@ use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::message::{Block, EndPolicy, EventBlock, ExchangeId, Letter, Message, ReachChange};
 
 pub use audit::{AuditError, Disagreement};
-use ending::Ending;
 use events::Window;
 pub use exchange::ExchangeFailure;
 use exchange::Exchanges;
-use family::{Child, Parent};
+use execution::Executed;
+pub use fast_path::OwnTasks;
 pub use fuzz::{fuzz_front_end, fuzz_member, fuzz_slice};
-use local::Executed;
-use open::{OpenCommand, Settled};
-pub use quick::OwnTasks;
+use links::{Child, Parent};
+use open_commands::{OpenCommand, Settled};
 use root::Root;
 pub use root::Submission;
+use shutdown::Ending;
 
 /// Identifies a link to the node's owner, who chooses the number; never reused while the node lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

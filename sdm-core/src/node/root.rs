@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
-use super::family::{Child, measure};
+use super::links::{Child, measure};
 use super::{Action, Delivery, LinkId, Node, ProtocolError};
 use crate::aggregate::Rules;
 use crate::config::Config;

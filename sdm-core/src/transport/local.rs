@@ -15,8 +15,8 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use super::abstract_name::meeting_name;
 use super::inet::BACKLOG;
-use super::meeting::meeting_name;
 use crate::ids::ServerId;
 use crate::link::LinkConfig;
 

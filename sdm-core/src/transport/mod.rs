@@ -4,6 +4,8 @@
 //! [`Transport::recv`] until `WouldBlock`. After a `WouldBlock` of [`Transport::send`] wait for
 //! [`TransportEvent::Writable`]. An event may be superfluous; none is missing.
 
+#[cfg(feature = "net")]
+mod abstract_name;
 mod address;
 #[cfg(feature = "net")]
 mod inet;
@@ -11,17 +13,15 @@ mod interface;
 #[cfg(feature = "net")]
 mod local;
 #[cfg(feature = "net")]
-mod meeting;
+mod local_addresses;
 pub mod mem;
-#[cfg(feature = "net")]
-mod own;
 mod ports;
 #[cfg(feature = "net")]
 pub mod reversed;
 #[cfg(feature = "net")]
 mod shape;
 #[cfg(feature = "net")]
-pub mod shaped;
+pub mod shaped_socket;
 #[cfg(feature = "net")]
 mod socket;
 #[cfg(feature = "net")]
@@ -36,12 +36,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "net")]
+pub use abstract_name::meeting_name;
 pub use address::{AddressError, ConnectionString, HostTransport, HostTransportError, Scheme};
 pub use interface::{Interface, InterfaceError};
 #[cfg(feature = "net")]
-pub use meeting::meeting_name;
-#[cfg(feature = "net")]
-pub use own::{NoAddress, own_addresses};
+pub use local_addresses::{NoAddress, own_addresses};
 pub use ports::{PortRange, PortRangeError};
 #[cfg(feature = "net")]
 pub use shape::{Shape, ShapeError};

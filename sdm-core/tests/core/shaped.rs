@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use sdm_core::transport::shaped::Shaped;
+use sdm_core::transport::shaped_socket::Shaped;
 use sdm_core::transport::tcp::TcpTransport;
 use sdm_core::transport::{ConnId, ConnectionString, Transport, TransportEvent};
 

@@ -11,8 +11,8 @@ use crate::connection::Connection;
 use crate::error::{Handled, RequestError};
 use crate::group::Standing;
 use crate::jobs::{Listing, Purpose};
+use crate::locations;
 use crate::message::Request;
-use crate::places;
 use crate::source::stack_frame;
 
 /// Maximum number of frames in one response to `stackTrace`.
@@ -126,7 +126,7 @@ fn frames(
         Reply::Mi { result, .. } => Some(result.as_str()),
         _ => None,
     });
-    let addresses: Vec<String> = places::fields(record.unwrap_or_default(), "addr").collect();
+    let addresses: Vec<String> = locations::fields(record.unwrap_or_default(), "addr").collect();
     Ok(listed(connection, listing, &standing, (base, &addresses)))
 }
 

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{
-    asking, begin, beside, consoling, end, frames, going, looking, moving, pointing, restarting,
-    stopping,
+    breakpoints, disconnect, frames, goto, multi_client, prompt, queries, restart, run_control,
+    startup, stopped_events, variables,
 };
 use crate::action::Action;
 use crate::arguments::InitializeArguments;
-use crate::beforehand::Beforehand;
+use crate::client_breakpoints::{ENDING_FILTERS, EXCEPTION_FILTERS};
 use crate::connection::{Connection, Phase};
+use crate::deferred_requests::Beforehand;
 use crate::error::{Handled, RequestError, early};
 use crate::message::Request;
-use crate::points::{ENDING_FILTERS, EXCEPTION_FILTERS};
 
 pub(super) fn handle_request(connection: &mut Connection, request: Request) {
     if connection.phase >= Phase::Leaving {
@@ -35,16 +35,16 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
     let name = request.command.as_str();
     match name {
         "initialize" => return initialize(connection, request),
-        "disconnect" => return end::disconnect(connection, request),
+        "disconnect" => return disconnect::disconnect(connection, request),
         "cancel" => return cancel(connection, request),
         _ if connection.phase == Phase::New => {
             return Err(early(name, "`initialize` must come first"));
         }
-        "launch" => return begin::launch(connection, request),
-        "attach" => return begin::attach(connection, request),
+        "launch" => return startup::launch(connection, request),
+        "attach" => return startup::attach(connection, request),
         "terminate" => return Ok(Some(Value::Null)),
         // Editors request the threads at any time.
-        "threads" => return stopping::threads(connection, request),
+        "threads" => return stopped_events::threads(connection, request),
         _ => {}
     }
     let known = HANDLERS.iter().find(|(known, _)| *known == name);
@@ -66,53 +66,56 @@ type Handler = fn(&mut Connection, &Request) -> Handled;
 
 /// The handlers of requests about tasks.
 const HANDLERS: [(&str, Handler); 33] = [
-    ("completions", asking::completions_of),
-    ("configurationDone", begin::configuration_done),
-    ("continue", moving::go_on),
-    ("dataBreakpointInfo", pointing::data_breakpoint_info),
-    ("disassemble", asking::disassemble),
-    ("evaluate", looking::evaluate),
-    ("exceptionInfo", asking::exception_info),
-    ("goto", going::goto),
-    ("gotoTargets", going::goto_targets),
-    ("loadedSources", going::loaded_sources),
-    ("modules", asking::modules),
-    ("next", moving::step),
-    ("pause", moving::pause),
-    ("readMemory", asking::read_memory),
-    ("restart", restarting::restart),
-    ("scopes", looking::scopes),
-    ("sdm/focus", beside::focus),
-    ("sdm/ranks", asking::ranks),
-    ("sdm/scope", moving::set_scope),
-    ("setBreakpoints", pointing::set_breakpoints),
-    ("setDataBreakpoints", pointing::set_data_breakpoints),
+    ("completions", queries::completions_of),
+    ("configurationDone", startup::configuration_done),
+    ("continue", run_control::go_on),
+    ("dataBreakpointInfo", breakpoints::data_breakpoint_info),
+    ("disassemble", queries::disassemble),
+    ("evaluate", variables::evaluate),
+    ("exceptionInfo", queries::exception_info),
+    ("goto", goto::goto),
+    ("gotoTargets", goto::goto_targets),
+    ("loadedSources", goto::loaded_sources),
+    ("modules", queries::modules),
+    ("next", run_control::step),
+    ("pause", run_control::pause),
+    ("readMemory", queries::read_memory),
+    ("restart", restart::restart),
+    ("scopes", variables::scopes),
+    ("sdm/focus", multi_client::focus),
+    ("sdm/ranks", queries::ranks),
+    ("sdm/scope", run_control::set_scope),
+    ("setBreakpoints", breakpoints::set_breakpoints),
+    ("setDataBreakpoints", breakpoints::set_data_breakpoints),
     (
         "setExceptionBreakpoints",
-        pointing::set_exception_breakpoints,
+        breakpoints::set_exception_breakpoints,
     ),
-    ("setExpression", asking::set_expression),
-    ("setFunctionBreakpoints", pointing::set_function_breakpoints),
+    ("setExpression", queries::set_expression),
+    (
+        "setFunctionBreakpoints",
+        breakpoints::set_function_breakpoints,
+    ),
     (
         "setInstructionBreakpoints",
-        pointing::set_instruction_breakpoints,
+        breakpoints::set_instruction_breakpoints,
     ),
-    ("setVariable", asking::set_variable),
-    ("source", asking::source),
+    ("setVariable", queries::set_variable),
+    ("source", queries::source),
     ("stackTrace", frames::stack_trace),
-    ("stepIn", moving::step),
-    ("stepOut", moving::step),
-    ("threads", stopping::threads),
-    ("variables", looking::variables),
-    ("writeMemory", asking::write_memory),
+    ("stepIn", run_control::step),
+    ("stepOut", run_control::step),
+    ("threads", stopped_events::threads),
+    ("variables", variables::variables),
+    ("writeMemory", queries::write_memory),
 ];
 
 /// The follow-up once the response to a request is written.
 fn follow(connection: &mut Connection, request: &Request) {
     match request.command.as_str() {
-        "configurationDone" => begin::set_off(connection),
-        "terminate" => end::end_tasks(connection),
-        "disconnect" => end::leave(connection),
+        "configurationDone" => startup::set_off(connection),
+        "terminate" => disconnect::end_tasks(connection),
+        "disconnect" => disconnect::leave(connection),
         _ => {}
     }
 }
@@ -131,14 +134,14 @@ fn initialize(connection: &mut Connection, request: &Request) -> Handled {
 fn cancel(connection: &mut Connection, request: &Request) -> Handled {
     let seq = request.arguments.get("requestId").and_then(Value::as_i64);
     let progress = request.arguments.get("progressId").and_then(Value::as_str);
-    begin::give_up(connection, seq, progress);
+    startup::give_up(connection, seq, progress);
     if let Some((given_up, commands)) = seq.and_then(|seq| connection.jobs.give_up(seq)) {
         for command in commands {
             connection.act(Action::Cancel(command));
         }
         connection.write(given_up.refusal(&RequestError::Cancelled));
     }
-    if let Some(given_up) = seq.and_then(|seq| consoling::give_up(connection, seq)) {
+    if let Some(given_up) = seq.and_then(|seq| prompt::give_up(connection, seq)) {
         connection.write(given_up.refusal(&RequestError::Cancelled));
     }
     Ok(Some(Value::Null))

@@ -4,7 +4,7 @@ use sdm_debug::Command;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_idset::IdSet;
 
-use super::{pointing, printing};
+use super::{breakpoints, output_events};
 use crate::connection::{Connection, Phase, Role};
 use crate::jobs::Purpose;
 use crate::tasks::Condition;
@@ -41,7 +41,7 @@ pub(super) fn forget(connection: &mut Connection, tasks: &IdSet) {
 
 /// Shows a message of tasks, in order with their output.
 pub(super) fn tell(connection: &mut Connection, tasks: &IdSet, text: &str) {
-    printing::flush_output(connection, true);
+    output_events::flush_output(connection, true);
     let text = match connection.tasks.all().len() {
         0 | 1 => format!("{text}\n"),
         _ => format!("{} {text}\n", set_name(tasks)),
@@ -69,7 +69,7 @@ pub(super) fn stopped(connection: &mut Connection, stops: Vec<(IdSet, Stop)>) {
         if let StopReason::Breakpoint { number } = &stop.reason
             && connection.points.hit(*number, tasks)
         {
-            pointing::tell_gone(connection, *number);
+            breakpoints::tell_gone(connection, *number);
         }
     }
     let stand = stops.into_iter();

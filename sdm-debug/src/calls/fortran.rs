@@ -192,7 +192,7 @@ pub fn fortran_argument(arguments: &[String], place: usize, role: ArgumentRole) 
 pub fn array_names(expression: &str) -> Option<Vec<&str>> {
     let mut names = Vec::new();
     let mut plain = expression.to_owned();
-    for (at, c) in crate::quoted::outside_quotes(expression) {
+    for (at, c) in crate::quotes::outside_quotes(expression) {
         let before = expression[..at].trim_end();
         let is_behind_name =
             before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ')');

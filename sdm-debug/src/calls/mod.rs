@@ -3,7 +3,7 @@
 
 mod fortran;
 mod source;
-mod waiting;
+mod wait_functions;
 
 use sdm_mpi::{ArgumentRole, mpi_name, outer_name};
 
@@ -11,7 +11,7 @@ pub use fortran::{
     Form, array_names, fortran_argument, fortran_arguments, is_array_type, statement,
 };
 pub use source::{call_arguments, is_harmless};
-pub use waiting::{is_file, is_join, is_lock, is_mutex, is_once, is_sleep, plain};
+pub use wait_functions::{is_file, is_join, is_lock, is_mutex, is_once, is_sleep, plain};
 
 /// The function's name as in the user's source. Open MPI's internal functions replace public ones that end in a jump
 /// to them.

@@ -1,6 +1,6 @@
 //! Extraction of a call's arguments from source lines, and detection of expressions without side effects.
 
-use crate::quoted::outside_quotes;
+use crate::quotes::outside_quotes;
 
 /// Maximum length of an expression that is evaluated, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 512;

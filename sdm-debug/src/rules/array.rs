@@ -1,7 +1,7 @@
 //! Arrays of numbers as gdb prints them: `{1, 2}` in C and C++, `(1, 2)` in Fortran, with up to a few dimensions.
 
 use super::number::{Parsed, parse};
-use crate::quoted::bare;
+use crate::quotes::bare;
 
 /// Maximum number of elements that are read of one array.
 pub const ELEMENTS_MAX: usize = 1 << 18;

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use sdm_foreign::HostProgram;
 
-use super::placing::{Placement, Wish};
+use super::placement::{Placement, Wish};
 use super::request::{Done, Request, SpawnCallback, hand_over};
 use super::upcalls::{is_set, process, slice};
 use crate::ffi::{App, DEBUG_TARGET, Info, Proc, TYPE_PROC, TYPE_STRING};

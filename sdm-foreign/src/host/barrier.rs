@@ -7,7 +7,7 @@ use sdm_idset::IdSet;
 
 use crate::ffi::{Info, Proc};
 use crate::host::request::{Done, InfoCallback, Known, ModexCallback, OpCallback};
-use crate::host::steering::Part;
+use crate::host::tool_requests::Part;
 use crate::host::{SUCCESS, UNREACHABLE};
 
 /// Purpose of a barrier. Each purpose has a count of its own, marked by the highest bits.

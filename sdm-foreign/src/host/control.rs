@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use nix::libc::{SIGKILL, SIGTERM};
-use sdm_foreign::notes::{Kept, Told};
+use sdm_foreign::peer_messages::{Kept, Told};
 
 use super::request::{
     Among, Done, GroupCall, InfoCallback, OpCallback, Request, Waking, hand_over,

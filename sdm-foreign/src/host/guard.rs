@@ -24,7 +24,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use sdm_system::tcp_peer;
 
-use super::relay;
+use super::tool_proxy;
 
 type Listen = unsafe extern "C" fn(c_int, c_int) -> c_int;
 type Accept = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
@@ -113,7 +113,7 @@ pub(crate) unsafe extern "C" fn listen(socket: c_int, backlog: c_int) -> c_int {
     match guard(unsafe { BorrowedFd::borrow_raw(socket) }) {
         Ok(()) => 0,
         Err(error) => {
-            crate::say::say(&format!("its socket cannot be guarded: {error}"));
+            crate::messages::say(&format!("its socket cannot be guarded: {error}"));
             Errno::ENOMEM.set();
             -1
         }
@@ -164,9 +164,9 @@ pub(crate) unsafe extern "C" fn accept(
         if is_of_a_job(&stream) {
             return stream.into_raw_fd();
         }
-        match relay::begin(stream) {
+        match tool_proxy::begin(stream) {
             Some(end) => return end.into_raw_fd(),
-            None => crate::say::say("a tool was refused: too many are connected"),
+            None => crate::messages::say("a tool was refused: too many are connected"),
         }
     }
     // The one error after which all versions of the library go on.
@@ -197,7 +197,7 @@ fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
             error
         }
     };
-    crate::say::say(&format!("a connection was refused: {refused}"));
+    crate::messages::say(&format!("a connection was refused: {refused}"));
 }
 
 /// Whether a readable connection has sent bytes, and has not merely ended.
@@ -211,7 +211,7 @@ fn is_of_a_job(stream: &TcpStream) -> bool {
     let looked = stream
         .set_nonblocking(true)
         .and_then(|()| stream.peek(&mut first));
-    let is_it = looked.is_ok_and(|count| relay::is_of_a_job(&first[..count]));
+    let is_it = looked.is_ok_and(|count| tool_proxy::is_of_a_job(&first[..count]));
     // As the library knows it from the kernel.
     let _ = stream.set_nonblocking(false);
     is_it

@@ -3,24 +3,24 @@
 //! Its standard input is a socket to which the session's servers of this node connect. It serves one job, and ends when
 //! all of them have disconnected, also the one that started it. The messages are in [`sdm_foreign::wire`].
 
-mod absent;
 mod app;
 mod barrier;
-mod board;
 mod control;
+mod ended_processes;
 mod guard;
-mod letters;
-mod offspring;
 mod peer;
-mod placing;
-mod post;
+mod peer_requests;
+mod placement;
+mod publications;
 mod queues;
-mod relay;
+mod remote_data;
 mod request;
 mod server;
-mod spawning;
-mod steering;
+mod spawn;
+mod spawned_jobs;
 mod system;
+mod tool_proxy;
+mod tool_requests;
 mod tools;
 mod upcalls;
 mod value;
@@ -36,24 +36,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use barrier::{Barriers, Comer, Purpose};
-use board::Board;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
 use peer::Peer;
-use post::{Asker, Post};
+use peer_requests::{Asker, Post};
+use publications::Board;
 use queues::Queues;
 use request::{Among, Request, Requests};
-use sdm_foreign::notes::Question;
+use sdm_foreign::peer_messages::Question;
 use sdm_foreign::wire::{PART_BYTES_MAX, VERSION};
 use sdm_foreign::{FromHost, HostJob, Offspring, ToHost};
 use sdm_idset::TaskId;
 use sdm_system::peer::check_this_user;
 use server::Server;
-use spawning::Spawns;
-use steering::Steering;
+use spawn::Spawns;
 use system::SystemFile;
+use tool_requests::Steering;
 use tools::Gathering;
 use watchdog::Turns;
 

@@ -75,7 +75,7 @@ impl Peer {
                 Ok(None) => return is_there.then_some(heard),
                 Ok(Some(message)) => heard.push(message),
                 Err(error) => {
-                    crate::say::say(&format!("a server of the session sends {error}"));
+                    crate::messages::say(&format!("a server of the session sends {error}"));
                     return None;
                 }
             }
@@ -93,7 +93,7 @@ impl Peer {
         for message in messages {
             match frame(message) {
                 Ok(bytes) => self.unsent.extend_from_slice(&bytes),
-                Err(_) => crate::say::say("a message was omitted because it was too long"),
+                Err(_) => crate::messages::say("a message was omitted because it was too long"),
             }
         }
         self.flush()

@@ -8,13 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
-use sdm_foreign::notes::{Kept, Told};
+use sdm_foreign::peer_messages::{Kept, Told};
 
 use crate::ffi::{
     ByteObject, Data, DataArray, Info, Proc, ProcInfo, Published, SUCCESS, TYPE_BYTE_OBJECT, Value,
 };
 use crate::host::barrier::Purpose;
-use crate::host::placing::Wish;
+use crate::host::placement::Wish;
 use crate::host::queues::Queue;
 use crate::host::value;
 

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 use std::time::{Duration, Instant};
 
-use sdm_foreign::notes::{Question, Reply};
+use sdm_foreign::peer_messages::{Question, Reply};
 use sdm_foreign::{FromHost, HostProcess, HostState, HostTable};
 use sdm_idset::TaskId;
 
-use super::post::{Asker, Unsigned};
+use super::peer_requests::{Asker, Unsigned};
 use super::request::{Done, InfoCallback, Known, ToolCallback, Wanted};
 use super::{Host, NOT_FOUND, NOT_SUPPORTED, PARTIAL_SUCCESS, SUCCESS, Serving};
 use crate::ffi::{
     Data, DataArray, Info, NAMESPACE, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, TYPE_DATA_ARRAY,
     TYPE_PROC, TYPE_PROC_INFO, TYPE_STATUS, TYPE_UINT32,
 };
-use sdm_foreign::notes::Note;
+use sdm_foreign::peer_messages::Note;
 
 /// The processes of the server's own node.
 const LOCAL_TABLE: &CStr = c"pmix.qry.lptable";

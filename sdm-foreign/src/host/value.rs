@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
-use sdm_foreign::notes::Kept;
+use sdm_foreign::peer_messages::Kept;
 
 use crate::ffi::{ByteObject, Data, TYPE_BYTE_OBJECT, TYPE_STRING, Value};
 

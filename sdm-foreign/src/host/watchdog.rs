@@ -41,7 +41,9 @@ impl Turns {
             loop {
                 thread::sleep(LOOK_EVERY);
                 if watch.look(turns.now()) {
-                    crate::say::say("the PMIx library has not come back from a call for a minute");
+                    crate::messages::say(
+                        "the PMIx library has not come back from a call for a minute",
+                    );
                     crate::sys::exit(1);
                 }
             }

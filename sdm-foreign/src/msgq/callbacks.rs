@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nix::libc;
 use sdm_foreign::queues::{LIBRARY_BYTES_MAX, TypeLayout};
 
-use super::answering::give_up;
+use super::answer::give_up;
 use super::interface::{
     BasicCallbacks, ImageCallbacks, NO_INFORMATION, OK, Opaque, ProcessCallbacks, TypeSizes,
 };

@@ -4,7 +4,7 @@
 //! standard output is the memory of the process, for reading. A fault of the library costs this process and this
 //! answer at most: it has limits of memory and time, and no descriptors but these two.
 
-mod answering;
+mod answer;
 mod callbacks;
 mod interface;
 
@@ -25,7 +25,7 @@ use sdm_foreign::queues::{
 use sdm_foreign::wire::Frames;
 use sdm_text::printable_name;
 
-use answering::{begin, failed, give};
+use answer::{begin, failed, give};
 use callbacks::{BASIC, IMAGE, PROCESS, Subject};
 use interface::{DebugLibrary, ToldMessage};
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use sdm_foreign::asked::{Ask, Attribute, AttributeValue, Datum, FromTool, JobPart, Line};
+use sdm_foreign::tool_protocol::{Ask, Attribute, AttributeValue, Datum, FromTool, JobPart, Line};
 
 use super::decode;
 use super::out::tell;
@@ -471,7 +471,7 @@ unsafe extern "C" fn written(
         }
         _ => &[],
     };
-    for part in bytes.chunks(sdm_foreign::asked::INPUT_BYTES_MAX) {
+    for part in bytes.chunks(sdm_foreign::tool_protocol::INPUT_BYTES_MAX) {
         tell(FromTool::Output {
             of: decode::among(source),
             channel,

@@ -3,8 +3,8 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use sdm_foreign::asked::{DEPTH_MAX, Datum, JobPart, Line, TEXT_BYTES_MAX};
 use sdm_foreign::names;
+use sdm_foreign::tool_protocol::{DEPTH_MAX, Datum, JobPart, Line, TEXT_BYTES_MAX};
 
 use crate::ffi::{
     ByteObject, DataArray, Info, Proc, ProcInfo, TYPE_BOOL, TYPE_BYTE_OBJECT, TYPE_DATA_ARRAY,

@@ -18,10 +18,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
-use sdm_foreign::asked::{FromTool, Line, TOOL_VERSION, ToTool};
+use sdm_foreign::tool_protocol::{FromTool, Line, TOOL_VERSION, ToTool};
 use sdm_foreign::wire::{Frames, frame};
 
-use crate::say;
+use crate::messages;
 use out::tell;
 
 /// Maximum number of messages that wait for being read.
@@ -34,7 +34,7 @@ const LINE_BYTES: usize = 600;
 /// Acts as a tool of the server in process `server`, whose rendezvous file is `file`, until standard input ends.
 pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
     let file = CString::new(file).context("the rendezvous file")?;
-    let connected = crate::connecting::connect(library, server, Some(&file));
+    let connected = crate::connect::connect(library, server, Some(&file));
     // Output of the library itself must not mix with the messages.
     let out = own_output().context("standard output")?;
     let (sender, receiver) = sync_channel(WAITING_MAX);
@@ -52,7 +52,7 @@ pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
     tool.wait_for_job(|| tell(FromTool::Starting));
     let turn = turn.end();
     let done = serve(&calls::Calls::of(&tool)?);
-    crate::connecting::leave(tool, turn);
+    crate::connect::leave(tool, turn);
     tell_no_more(writer);
     done
 }
@@ -80,7 +80,7 @@ fn write(messages: &Receiver<FromTool>, out: &mut File) {
         match frame(&message) {
             Ok(bytes) if out.write_all(&bytes).is_ok() => {}
             Ok(_) => return,
-            Err(error) => say::say(&error.to_string()),
+            Err(error) => messages::say(&error.to_string()),
         }
     }
 }
@@ -121,7 +121,7 @@ fn answer(number: u32, status: i32, lines: Vec<Line>) {
     let (mut part, mut size) = (Vec::new(), 0);
     for line in lines {
         size += LINE_BYTES + line.key.len();
-        if let sdm_foreign::asked::Datum::Text(text) = &line.value {
+        if let sdm_foreign::tool_protocol::Datum::Text(text) = &line.value {
             size += text.len();
         }
         part.push(line);

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::mpsc::SyncSender;
 
-use sdm_foreign::asked::FromTool;
+use sdm_foreign::tool_protocol::FromTool;
 
 /// Channel to the parent process.
 static OUT: OnceLock<SyncSender<FromTool>> = OnceLock::new();

@@ -186,7 +186,7 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     };
     let stop = place_stop(gdb, StopReason::Attached, &results).await;
     gdb.edit().stops.pop_front();
-    super::clear::now(gdb);
+    super::uninserted_breakpoints::now(gdb);
     // The process may have been killed meanwhile.
     let gone = gdb.get().why_not_live();
     match gone {

@@ -11,13 +11,13 @@ use sdm_mpi::{
     waits_for_requests,
 };
 
+use super::call_registers::{Kept, kept};
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
-use super::kept::{Kept, kept};
-use super::narrow;
 use super::other_jobs::{add_possible, is_connected};
 use super::ranks::{Named, Place, alternatives, pointer, requests, translate, unexpected};
 use super::threads::ReadThread;
+use super::variables;
 use crate::gdb::Gdb;
 use crate::text::variable;
 
@@ -382,7 +382,7 @@ async fn arguments(
 ) -> Result<Vec<Variable>, Failure> {
     let (id, level) = (thread.id, frame.level);
     let line = format!("-stack-list-arguments --thread {id} 1 {level} {level}");
-    let results = narrow::list(gdb, narrow::SCALARS, &line).await?;
+    let results = variables::list(gdb, variables::SCALARS, &line).await?;
     let arguments = results
         .tuples("stack-args")
         .flat_map(|frame| frame.tuples("args"));

@@ -8,7 +8,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use super::output::unchecked;
 use crate::gdb::Gdb;
-use crate::state::printed::Printed;
+use crate::state::console_capture::Printed;
 use crate::text::value;
 
 /// Maximum number of elements that are printed one by one.

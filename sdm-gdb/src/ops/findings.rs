@@ -3,7 +3,7 @@
 //! Its runtime has functions for this, which read the recorded error and take no lock. No other thread runs
 //! meanwhile.
 
-use sdm_debug::quoted::bare;
+use sdm_debug::quotes::bare;
 use sdm_debug::reply::{Access, Finding};
 
 use super::frames::FRAMES_MAX;
@@ -25,7 +25,7 @@ pub(crate) async fn read(gdb: &Gdb, finder: Finder) -> Option<Finding> {
     let (tool, kind) = match finder {
         Finder::Check => (
             Finding::MPI_CHECK.to_owned(),
-            super::checked::read(gdb).await?,
+            super::check_errors::read(gdb).await?,
         ),
         Finder::Summary => {
             let text = text(gdb, &format!("(char*){FIRST_ARGUMENT}")).await;

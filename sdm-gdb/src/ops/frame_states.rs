@@ -10,10 +10,10 @@ use sdm_debug::{Failure, FailureCode, wire};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::frames::GdbFrame;
-use super::narrow;
 use super::stack::ReadThread;
+use super::variables;
 use crate::gdb::Gdb;
-use crate::state::probed::FrameState;
+use crate::state::last_probe::FrameState;
 use crate::text::variable;
 
 /// Number of frames examined at each end of a deeper stack.
@@ -80,7 +80,7 @@ async fn variables(
 ) -> Result<Vec<Variable>, Failure> {
     let (id, level) = (thread.id, frame.level);
     let line = format!("-stack-list-variables --thread {id} --frame {level} --all-values");
-    let results = narrow::list(gdb, narrow::MEMBERS, &line).await?;
+    let results = variables::list(gdb, variables::MEMBERS, &line).await?;
     Ok(results.tuples("variables").map(variable).collect())
 }
 

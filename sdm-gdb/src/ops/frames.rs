@@ -7,7 +7,7 @@ use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::{Frame, StackFrame, Variable};
 use sdm_inspect::python::PythonFrame;
 
-use super::narrow;
+use super::variables;
 use crate::gdb::Gdb;
 use crate::text::base_name;
 use crate::text::variable;
@@ -231,9 +231,9 @@ impl GdbFrame {
     /// Adds arguments that only gdb's command line lists.
     pub(super) fn complete_arguments(&mut self, printed: &str) {
         let known = std::mem::take(&mut self.arguments);
-        self.arguments = narrow::completed(known, printed);
+        self.arguments = variables::completed(known, printed);
         for argument in &mut self.arguments {
-            argument.value.text = narrow::shown(&argument.value.text).to_owned();
+            argument.value.text = variables::shown(&argument.value.text).to_owned();
         }
     }
 
@@ -286,7 +286,7 @@ pub(super) fn is_fortran(file: &str) -> bool {
 /// Reads an argument; its value is shortened to what `bt` shows.
 fn argument(results: &Results) -> Variable {
     let mut variable = variable(results);
-    variable.value.text = narrow::shown(&variable.value.text).to_owned();
+    variable.value.text = variables::shown(&variable.value.text).to_owned();
     variable
 }
 

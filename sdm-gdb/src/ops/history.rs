@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use sdm_debug::quoted::referred;
+use sdm_debug::quotes::referred;
 use sdm_debug::{Failure, FailureCode};
 
 use crate::gdb::Gdb;

@@ -5,13 +5,13 @@
 
 use std::borrow::Cow;
 
-use sdm_debug::quoted::referred;
+use sdm_debug::quotes::referred;
 use sdm_debug::{Failure, FailureCode};
 
 use super::values::{evaluated, in_value};
 use super::{history, references, strides};
 use crate::gdb::Gdb;
-use crate::state::printed::PRINTED_BYTES_MAX;
+use crate::state::console_capture::PRINTED_BYTES_MAX;
 use crate::text::console_line;
 
 /// Deepest nesting of blocks.

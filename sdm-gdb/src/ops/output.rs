@@ -3,7 +3,7 @@
 use sdm_debug::Failure;
 
 use crate::gdb::Gdb;
-use crate::state::printed::Printed;
+use crate::state::console_capture::Printed;
 use sdm_mi::quote;
 
 /// The value of an expression that SDM has made or checked. `place` holds MI's options for thread and frame; if empty

@@ -16,11 +16,11 @@ use super::frame_states::frame_states;
 use super::frames::GdbFrame;
 use super::locks::lock;
 use super::ranks::window_locks;
-use super::returns::{follow, follow_call};
+use super::return_tracking::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
 use crate::gdb::Gdb;
-use crate::state::probed::{FrameState, Probed};
-use crate::state::returns::{Followed, Returns};
+use crate::state::last_probe::{FrameState, Probed};
+use crate::state::return_tracking::{Followed, Returns};
 
 /// Processor time in nanoseconds since the probe before; a thread with less counts as starved. Stopping and resuming
 /// alone take about as much.

@@ -10,10 +10,10 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::memory::Memory;
 use sdm_inspect::mpi::{Communicator, Direction, Members, Message, Mpich, OpenMpi, OwnObjects};
 
+use super::call_registers::Kept;
 use super::evaluate::unchecked;
 use super::frame_states::{STACK_POINTER, read_registers};
 use super::frames::GdbFrame;
-use super::kept::Kept;
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::value;

@@ -6,8 +6,8 @@ use sdm_debug::{Event, Failure, FailureCode, TaskState};
 use super::end::{End, program_ended};
 use crate::gdb::Gdb;
 use crate::state::activity::OpenRun;
+use crate::state::breakpoints::{Owner, watch_number};
 use crate::state::commands::Pending;
-use crate::state::points::{Owner, watch_number};
 use crate::state::scope::Stopped;
 use crate::state::signals::Sigcont;
 use crate::state::{State, StopRecord};
@@ -296,7 +296,7 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
         }
         // The library event came before the code was cleared, and gdb has inserted its breakpoints again.
         "library-loaded" | "library-unloaded" if gdb.get().activity.is_executing() => {
-            super::clear::when_done(gdb);
+            super::uninserted_breakpoints::when_done(gdb);
         }
         _ => {}
     }

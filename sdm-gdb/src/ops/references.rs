@@ -5,11 +5,11 @@
 //! gdb's Python prints the referenced value there. It handles only references, and only while its own setting is on.
 //! It is created on first use. In a gdb without Python the addresses remain.
 
-use sdm_debug::quoted::{outside_quotes, referred};
+use sdm_debug::quotes::{outside_quotes, referred};
 
 use super::history;
 use crate::gdb::Gdb;
-use crate::state::printed::Printed;
+use crate::state::console_capture::Printed;
 use crate::text::console_line;
 use sdm_mi::quote;
 

@@ -97,7 +97,7 @@ async fn begin_now(
         RunKind::Step(..) | RunKind::StepOut(..) | RunKind::Finish | RunKind::To
     );
     if ends_by_itself {
-        super::world::forget(gdb);
+        super::world_rank::forget(gdb);
     }
     // The task may have ended or been detached while the caller waited.
     let gone = match gdb.get().is_leaving {
@@ -160,7 +160,7 @@ async fn begin_now(
             return Err(failure);
         }
     }
-    super::clear::when_done(gdb);
+    super::uninserted_breakpoints::when_done(gdb);
     Ok(())
 }
 

@@ -5,11 +5,11 @@ use sdm_debug::fold::{RawFrame, RawThread, STOPPED, fold_task, innermost_user_fr
 use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::called::Calls;
 use super::frames::{FRAMES_MAX, GdbFrame};
+use super::tail_calls::Calls;
 pub(crate) use super::threads::ReadThread;
 use super::threads::kernel_id;
-use super::{narrow, python, registers, stack_end};
+use super::{python, registers, stack_end, variables};
 use crate::gdb::Gdb;
 use crate::text::console_line;
 use sdm_mi::Results;
@@ -102,10 +102,10 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
         return Ok(());
     };
     let line = format!("-stack-list-arguments 1 {first} {last}");
-    let results = match narrow::list(gdb, narrow::SCALARS, &line).await {
-        Err(failure) if narrow::is_missing(&failure) => {
+    let results = match variables::list(gdb, variables::SCALARS, &line).await {
+        Err(failure) if variables::is_missing(&failure) => {
             let native = frames.iter_mut().filter(|frame| frame.is_native());
-            native.for_each(|frame| frame.set_missing(narrow::missing(&failure)));
+            native.for_each(|frame| frame.set_missing(variables::missing(&failure)));
             return Ok(());
         }
         results => results?,
@@ -124,8 +124,8 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
     let line = format!(
         "with print frame-arguments presence -- frame apply level {first}-{last} -s info args"
     );
-    let printed = match narrow::printed(gdb, narrow::SCALARS, &line).await {
-        Err(failure) if narrow::is_missing(&failure) => return Ok(()),
+    let printed = match variables::printed(gdb, variables::SCALARS, &line).await {
+        Err(failure) if variables::is_missing(&failure) => return Ok(()),
         printed => printed?,
     };
     for of_level in printed.split("\n#") {
@@ -177,7 +177,7 @@ async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failur
     for (id, thread) in found {
         let (frames, stopped, missing) = match read_thread(gdb, id, &mut calls).await {
             Ok((frames, stopped)) => (frames, stopped, None),
-            Err(failure) if narrow::is_missing(&failure) => {
+            Err(failure) if variables::is_missing(&failure) => {
                 let reason = format!("{STOPPED}{}", failure.text);
                 (Vec::new(), Some(reason), Some(failure))
             }

@@ -17,8 +17,8 @@ use crate::action::Action;
 use crate::answer::Answer;
 use crate::gdb::Gdb;
 use crate::state::activity::RunKind;
+use crate::state::breakpoints::KeptPoint;
 use crate::state::origin::Wrapped;
-use crate::state::points::KeptPoint;
 use crate::state::signals::PASSED;
 use crate::text::base_name;
 use crate::text::console_line;
@@ -103,7 +103,7 @@ async fn run_program(
         return super::valgrind::launch(gdb, id, line, waiting).await;
     }
     if let Some(wrapped) = &launch.wrapped {
-        return super::wrapped::launch(gdb, id, waiting(wrapped, breakpoints)).await;
+        return super::exec_wrapper::launch(gdb, id, waiting(wrapped, breakpoints)).await;
     }
     insert_kept(gdb, breakpoints).await;
     launch_it(gdb, id, stop)

@@ -4,7 +4,7 @@
 
 use sdm_debug::command::{PointSpec, StepKind};
 use sdm_debug::fold::innermost_user_frame;
-use sdm_debug::quoted::bare;
+use sdm_debug::quotes::bare;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
@@ -20,8 +20,8 @@ use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::StopRecord;
 use crate::state::activity::RunKind;
+use crate::state::breakpoints::Owner;
 use crate::state::internal::{Finder, Internal};
-use crate::state::points::Owner;
 use crate::text::{console_line, last_text, value};
 use sdm_mi::Results;
 
@@ -93,9 +93,9 @@ pub(crate) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
     }
     insert_internal(&gdb).await;
     look_for_libraries(&gdb).await;
-    super::world::check(&gdb, thread_of(record)).await;
+    super::world_rank::check(&gdb, thread_of(record)).await;
     let stop = place_stop(&gdb, reason, record).await;
-    let goes_on = super::checked::is_suppressed(&gdb, &stop) && go_on(&gdb).await.is_ok();
+    let goes_on = super::check_errors::is_suppressed(&gdb, &stop) && go_on(&gdb).await.is_ok();
     if !goes_on {
         report(&gdb, stop);
     }
@@ -130,7 +130,7 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
             what: super::mpi_error::aborting(gdb).await,
         },
         Verdict::World => {
-            super::world::reached(gdb, thread_of(record)).await;
+            super::world_rank::reached(gdb, thread_of(record)).await;
             return gone_on(gdb).await;
         }
         Verdict::Forks { has } => {
@@ -151,7 +151,7 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
             meaning: "gdb does not know this signal and cannot pass it on".to_owned(),
         },
         Verdict::ToEntry if gdb.get().origin.wrapped().is_some() => {
-            return super::wrapped::go_on(gdb).await;
+            return super::exec_wrapper::go_on(gdb).await;
         }
         Verdict::ToEntry => return go_to_entry(gdb, record).await,
     })
@@ -185,7 +185,7 @@ async fn look_for_libraries(gdb: &Gdb) {
     if wanted {
         // Without this, frames in a new library would have no names.
         let _ = gdb.mi(console_line("sharedlibrary")).await;
-        super::clear::now(gdb);
+        super::uninserted_breakpoints::now(gdb);
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use sdm_debug::quoted::{bare, is_left_out, referred};
+use sdm_debug::quotes::{bare, is_left_out, referred};
 use sdm_debug::reply::{MEMORY_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::output::unchecked;
-use super::{elements, history, narrow, references, returned, strides};
+use super::{elements, history, references, return_values, strides, variables};
 use crate::gdb::Gdb;
-use crate::state::printed::Printed;
+use crate::state::console_capture::Printed;
 use crate::text::{console_line, last_text, value, variable};
 use sdm_mi::{Results, quote};
 
@@ -25,7 +25,7 @@ const PIECES_MAX: u64 = 16;
 
 /// The arguments of the selected frame, or its other variables.
 pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failure> {
-    let results = narrow::variables(gdb).await?;
+    let results = variables::variables(gdb).await?;
     let is_argument = |variable: &&Results| variable.text("arg").is_some();
     let wanted = results
         .tuples("variables")
@@ -48,9 +48,11 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     }
     // MI lists neither constants nor variables that the compiler has optimised out.
     let what = if arguments { "args" } else { "locals" };
-    match narrow::printed(gdb, narrow::SCALARS, &format!("info {what}")).await {
-        Ok(printed) => variables = narrow::completed(variables, &printed),
-        Err(failure) if narrow::is_missing(&failure) => variables.push(narrow::missing(&failure)),
+    match variables::printed(gdb, variables::SCALARS, &format!("info {what}")).await {
+        Ok(printed) => variables = variables::completed(variables, &printed),
+        Err(failure) if variables::is_missing(&failure) => {
+            variables.push(variables::missing(&failure))
+        }
         Err(failure) => return Err(failure),
     }
     Ok(Reply::Variables(variables))
@@ -161,7 +163,7 @@ async fn print_numbered(
     expression: &str,
 ) -> Result<(Option<u64>, String), Failure> {
     let expression = history::own(gdb, expression)?;
-    returned::refuse_call(gdb, "", &expression).await?;
+    return_values::refuse_call(gdb, "", &expression).await?;
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
     result?;
@@ -217,7 +219,7 @@ fn plain(printed: &Printed) -> Value {
 /// frame; if empty the selected ones are used.
 pub(crate) async fn said(gdb: &Gdb, place: &str, expression: &str) -> Result<Printed, Failure> {
     strides::refuse(gdb, place, expression).await?;
-    returned::refuse_call(gdb, place, expression).await?;
+    return_values::refuse_call(gdb, place, expression).await?;
     let printed = unchecked(gdb, place, expression).await?;
     let printed = in_value(gdb, place, expression, printed).await;
     elements::right(gdb, (place, ""), expression, printed).await
@@ -241,7 +243,7 @@ pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
     let printed = last_text(record, "return-value")?;
     let name = last_text(record, "gdb-result-var")?;
     history::note(gdb, name);
-    if let Err(failure) = returned::refuse(gdb, "", name).await {
+    if let Err(failure) = return_values::refuse(gdb, "", name).await {
         return Some(value(&format!("<{}>", failure.text)));
     }
     match references::are_within(printed) {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sdm_debug::Failure;
 
-use super::printed::Printed;
+use super::console_capture::Printed;
 use sdm_mi::Results;
 
 /// The MI commands sent to one gdb.

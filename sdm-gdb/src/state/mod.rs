@@ -1,15 +1,15 @@
 //! The driver's state of its gdb and its task. Data only: nothing here sends a command or waits.
 
 pub(super) mod activity;
+pub(super) mod breakpoints;
 pub(super) mod commands;
+pub(super) mod console_capture;
 pub(super) mod internal;
+pub(super) mod last_probe;
 pub(super) mod objects;
 pub(super) mod origin;
-pub(super) mod points;
-pub(super) mod printed;
-pub(super) mod probed;
 pub(super) mod processes;
-pub(super) mod returns;
+pub(super) mod return_tracking;
 pub(super) mod scope;
 pub(super) mod signals;
 
@@ -23,11 +23,11 @@ use sdm_debug::{Failure, FailureCode, Reply, TaskState};
 use super::action::Action;
 use super::config::DriverConfig;
 use activity::Activity;
+use breakpoints::{Breakpoints, Owner};
 use commands::{Commands, GdbLife};
+use last_probe::Probed;
 use objects::Object;
 use origin::Origin;
-use points::{Breakpoints, Owner};
-use probed::Probed;
 use processes::Processes;
 use sdm_mi::Results;
 use signals::{Handling, Interrupts, Sigcont};

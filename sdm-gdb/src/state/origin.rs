@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sdm_child::Freed;
 use sdm_debug::command::StopAt;
 
-use super::points::KeptPoint;
+use super::breakpoints::KeptPoint;
 use super::scope::Scope;
 
 /// The origin of a task.

@@ -14,7 +14,7 @@ use object::elf::{FileHeader64, NT_AUXV, NT_PRPSINFO, PT_LOAD, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef};
 use sdm_system::files;
-use sdm_system::identity::Identity;
+use sdm_system::launcher_env::Identity;
 use sdm_system::secret::SecretFile;
 
 use super::packed::Packed;

@@ -5,7 +5,7 @@
 use std::io;
 use std::time::Duration;
 
-use sdm_system::bounded::{self, Bounds};
+use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
 
 use super::JobProcess;
@@ -50,7 +50,7 @@ pub(super) fn read(pid: i32) -> io::Result<Mpir> {
         wait: READ_WAIT,
         lines_max: 2 * PROCESSES_MAX as usize,
     };
-    let said = bounded::run(&mut gdb, SCRIPT.as_bytes(), bounds)?;
+    let said = run_bounded::run(&mut gdb, SCRIPT.as_bytes(), bounds)?;
     let ends = |line: &String| {
         let (_, count) = line.split_once(END)?;
         count.parse::<u32>().ok()

@@ -8,14 +8,14 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use sdm_system::bounded::{self, Bounds};
+use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
 
 use super::JobProcess;
 use super::PROCESSES_MAX;
 use super::processes::{Process, Processes};
-use super::told::{Told, programs};
-use crate::share as hosts;
+use super::remote_ranks::{Told, programs};
+use crate::host_names as hosts;
 
 /// The program that Hydra starts on each host, and that starts the ranks there.
 const PROXY: &str = "hydra_pmi_proxy";
@@ -113,7 +113,7 @@ impl Login {
             wait: ANSWER_WAIT,
             lines_max: PROCESSES_MAX as usize,
         };
-        let said = bounded::run(&mut command, SCRIPT.as_bytes(), bounds);
+        let said = run_bounded::run(&mut command, SCRIPT.as_bytes(), bounds);
         let said = said.map_err(Unasked::Run)?;
         if said.lines.last().map(String::as_str) != Some("end") {
             let why = said.complaints.last().cloned();

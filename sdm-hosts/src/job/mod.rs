@@ -8,18 +8,18 @@ mod access;
 pub mod core_file;
 mod error;
 mod gdb;
-mod held;
+mod hold_state;
 mod hosts;
 mod hydra;
+mod launcher;
 mod mpir;
 mod packed;
 mod pmix;
 mod processes;
 mod ranks;
+mod remote_ranks;
 mod slurm;
-mod starter;
 mod target;
-mod told;
 mod wrappers;
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ use std::path::Path;
 
 pub use access::{Obstacle, obstacles};
 pub use error::JobError;
-pub use held::{HeldRanks, Standing};
+pub use hold_state::{HeldRanks, Standing};
 pub use hosts::{is_host, is_this_host};
 pub(crate) use mpir::fuzz_mpir;
 pub use pmix::{PmixError, STARTING};
@@ -191,10 +191,10 @@ fn check_hosts(job: &Job) -> Result<(), JobError> {
         if process.host.is_empty() {
             continue;
         }
-        crate::share::check_name(&process.host).map_err(|what| JobError::Host {
+        crate::host_names::check_name(&process.host).map_err(|what| JobError::Host {
             job: job.source.clone(),
             rank: process.rank,
-            host: crate::share::quoted(&process.host),
+            host: crate::host_names::quoted(&process.host),
             what,
         })?;
     }

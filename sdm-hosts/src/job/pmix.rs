@@ -16,8 +16,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::unistd::geteuid;
-use sdm_system::bounded::{self, Bounds, Said};
 use sdm_system::proc::{self, Mapping};
+use sdm_system::run_bounded::{self, Bounds, Said};
 use sdm_system::{files, programs};
 
 use super::PROCESSES_MAX;
@@ -179,7 +179,7 @@ fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, PmixE
         lines_max: 2 * PROCESSES_MAX as usize,
     };
     let mut is_starting = false;
-    let said = bounded::run_unless(command, &[], bounds, |lines| {
+    let said = run_bounded::run_unless(command, &[], bounds, |lines| {
         is_starting = lines.iter().any(|line| line == STARTING);
         is_starting
     });

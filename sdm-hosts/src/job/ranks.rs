@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sdm_system::identity::Identity;
+use sdm_system::launcher_env::Identity;
 
 use super::processes::{Environment, Process, Processes};
 use super::{HELPERS, JobError, STARTERS};

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use sdm_system::bounded::{self, Bounds};
+use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
 use sdm_text::printable;
 
-use super::told::{Told, programs};
+use super::remote_ranks::{Told, programs};
 use super::{Job, JobError, JobProcess, PROCESSES_MAX};
 
 /// The script that runs on each node.
@@ -71,7 +71,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
         wait,
         lines_max: PROCESSES_MAX as usize,
     };
-    let said = bounded::run(&mut command, &[], bounds).map_err(|source| Unanswered::Run {
+    let said = run_bounded::run(&mut command, &[], bounds).map_err(|source| Unanswered::Run {
         program: program.to_owned(),
         source,
     })?;

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, getppid, pipe};
 
-use super::take::take;
+use super::capture::take;
 use super::{Refusal, Snapshot, Wanted};
 use crate::sys;
 

@@ -1,20 +1,20 @@
 //! Registers and stacks of a process's threads at one moment.
 
 mod batch;
+mod capture;
 mod refusal;
 mod registers;
-mod stopping;
-mod take;
+mod stop;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 pub use batch::take_all;
+pub(crate) use capture::read_memory;
+pub use capture::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
 pub use refusal::Refusal;
 pub use registers::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER};
-pub(crate) use take::read_memory;
-pub use take::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
 
 /// The threads of a process, with registers and stacks, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

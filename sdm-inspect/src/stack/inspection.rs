@@ -3,13 +3,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::called;
 use super::frame::{ProcessStacks, ThreadStack};
+use super::tail_callee;
 use super::thread::{Detail, ThreadInspection, read_thread};
+use crate::address_space::Space;
 use crate::assembly::assembly;
 use crate::memory::Memory;
 use crate::snapshot::{Registers, Snapshot, Thread, read_memory};
-use crate::space::Space;
 use crate::unwind::End;
 use crate::values::{Scope, Value, evaluate};
 
@@ -112,7 +112,7 @@ impl Inspection {
     /// The function that the call instruction in front of an address names.
     #[must_use]
     pub fn called_before(&self, address: u64) -> Option<String> {
-        called::before(&self.space, address)
+        tail_callee::before(&self.space, address)
     }
 
     /// The instructions of the function at an address, up to that address: each with its start and its text in AT&T

@@ -1,9 +1,9 @@
 //! Stacks of processes, with names and source lines, without a debugger.
 
-mod called;
 mod frame;
 mod inspection;
-mod tails;
+mod tail_callee;
+mod tail_calls;
 mod thread;
 
 use std::rc::Rc;
@@ -12,9 +12,9 @@ use std::time::Duration;
 pub use frame::{ProcessStacks, StackFrame, ThreadStack};
 pub use inspection::Inspection;
 
+use crate::address_space::Space;
 use crate::module::Modules;
 use crate::snapshot::{Refusal, WINDOW_BYTES_MAX, Wanted, take_all};
-use crate::space::Space;
 
 /// Most snapshots of one process for one answer: a stack may be deeper than was read, or a thread may have a second
 /// one.

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::frame::{StackFrame, ThreadStack};
-use super::{called, tails};
+use super::{tail_callee, tail_calls};
+use crate::address_space::Space;
 use crate::files::base_name;
 use crate::snapshot::Thread;
-use crate::space::Space;
 use crate::unwind::{End, FRAMES_MAX, Frame, unwind};
 
 /// gdb's name of the frame of a signal.
@@ -33,12 +33,12 @@ pub(super) struct Detail {
 pub(super) fn read_thread(thread: &Thread, space: &Space) -> ThreadInspection {
     let (frames, end) = unwind(thread, space);
     let mut named = Vec::new();
-    for frame in tails::insert(space, &frames) {
+    for frame in tail_calls::insert(space, &frames) {
         name_all(frame, space, &mut named);
     }
     named.truncate(FRAMES_MAX);
     let (mut frames, details): (Vec<StackFrame>, Vec<Detail>) = named.into_iter().unzip();
-    called::name(space, &mut frames);
+    tail_callee::name(space, &mut frames);
     let stack = ThreadStack {
         thread: thread.id,
         frames,

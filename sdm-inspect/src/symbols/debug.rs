@@ -14,7 +14,7 @@ use gimli::{
 };
 
 use super::calls::Function;
-use super::found::Found;
+use super::debug_file::Found;
 use super::line::Line;
 use super::names::Names;
 use super::rows;

@@ -2,7 +2,7 @@
 
 mod calls;
 mod debug;
-mod found;
+mod debug_file;
 mod line;
 mod names;
 mod rows;
@@ -15,7 +15,7 @@ use std::path::Path;
 pub(crate) use self::calls::{Function, Target};
 use self::debug::Debug;
 pub(crate) use self::debug::FunctionEntry;
-use self::found::Found;
+use self::debug_file::Found;
 pub(crate) use self::line::Line;
 pub(crate) use self::names::{is_fortran, text};
 use self::table::{Table, Variables};

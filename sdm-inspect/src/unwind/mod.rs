@@ -1,10 +1,10 @@
 //! Unwinds a stack from its innermost function to the outermost, from the bytes of a snapshot.
 
-mod guess;
+mod heuristic;
 
-use crate::rules::NoStep;
+use crate::address_space::Space;
+use crate::frame_rules::NoStep;
 use crate::snapshot::{Registers, Thread};
-use crate::space::Space;
 
 /// Maximum number of functions of one stack; the same as requested of a debugger.
 pub(crate) const FRAMES_MAX: usize = 1025;
@@ -63,7 +63,7 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
         let place = space.place(lookup).ok_or(NoStep::Unknown);
         let by_rules = place.and_then(|it| it.module.rules().step(it.address, thread, &registers));
         let step = match by_rules {
-            Err(NoStep::Unknown) => guess::step(space, thread, &registers, is_innermost),
+            Err(NoStep::Unknown) => heuristic::step(space, thread, &registers, is_innermost),
             step => step,
         };
         let step = match step {

@@ -6,7 +6,7 @@
 mod contents;
 mod entry;
 mod expression;
-mod place;
+mod location;
 mod scope;
 mod types;
 mod value;

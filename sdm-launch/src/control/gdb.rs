@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
-use sdm_system::lender::Lender;
+use sdm_system::fd_server::Lender;
 use sdm_system::stream::Stream;
 use sdm_system::{files, programs};
 
@@ -226,7 +226,7 @@ impl Gdb {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            super::waiting::await_any(self.fds().chain([ended.as_fd()]), left)?;
+            super::poll::await_any(self.fds().chain([ended.as_fd()]), left)?;
         }
     }
 }

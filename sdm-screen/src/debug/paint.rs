@@ -6,7 +6,7 @@ use ratatui::style::{Modifier, Style as Cells};
 use ratatui::widgets::Paragraph;
 use sdm_debug::event::Stream;
 use sdm_text::{beginning, columns, printable};
-use sdm_view::board::SourceSight;
+use sdm_view::overview::SourceSight;
 
 use super::layout::{COLUMNS_MIN, LINES_MIN, body, places};
 use super::values::{self, ValueRow};

@@ -3,8 +3,8 @@
 use ratatui::layout::Rect;
 use sdm_debug::TaskState;
 use sdm_idset::{IdSet, TaskId};
-use sdm_view::board::Board;
 use sdm_view::item::{Happening, RankRow};
+use sdm_view::overview::Board;
 use sdm_view::readable;
 
 use crate::style::Tone;

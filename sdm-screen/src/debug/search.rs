@@ -56,8 +56,9 @@ impl Debugger {
             }
             Panel::Output => {
                 let lines = self.printed.iter();
-                let text =
-                    |it: &sdm_view::board::Printed| String::from_utf8_lossy(&it.line).into_owned();
+                let text = |it: &sdm_view::overview::Printed| {
+                    String::from_utf8_lossy(&it.line).into_owned()
+                };
                 let last = self.printed.len().checked_sub(1)?;
                 Some((
                     lines.map(text).collect(),

@@ -1,8 +1,8 @@
 //! The source, with the tasks at each line.
 
 use sdm_idset::IdSet;
-use sdm_view::board::{Board, SourceSight};
 use sdm_view::item::{BreakRow, Happening};
+use sdm_view::overview::{Board, SourceSight};
 
 /// The selected line of the source.
 #[derive(Debug, Default)]

@@ -11,8 +11,8 @@ use sdm_debug::event::Stream;
 use sdm_debug::reply::StackFrame;
 use sdm_debug::rules::{StackNode, StackTree};
 use sdm_idset::IdSet;
-use sdm_view::board::{Board, Named, Printed, Sight, SourceSight};
 use sdm_view::item::{BreakRow, MergedStacks, RankRow};
+use sdm_view::overview::{Board, Named, Printed, Sight, SourceSight};
 use sdm_view::render::Names;
 
 use super::{Debugger, Deed};

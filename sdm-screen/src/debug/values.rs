@@ -2,7 +2,7 @@
 
 use sdm_idset::IdSet;
 use sdm_text::printable;
-use sdm_view::board::{Named, Sight};
+use sdm_view::overview::{Named, Sight};
 use sdm_view::render::Names;
 
 use crate::style::{Style, Tone};

@@ -1,7 +1,7 @@
 //! Arguments that several commands share.
 
 use sdm_debug::command::BreakSpec;
-use sdm_debug::quoted::outside_quotes;
+use sdm_debug::quotes::outside_quotes;
 
 use super::cursor::Cursor;
 use super::set::Until;

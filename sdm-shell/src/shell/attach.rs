@@ -4,11 +4,11 @@ use sdm_debug::command::{AttachSpec, PointSpec, StartPoint};
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::{IdSet, TaskId};
 
-use super::ending::Ending;
-use super::ending::StacksCode;
+use super::exit::Ending;
+use super::exit::StacksCode;
+use super::invocation::Said;
 use super::model::Over;
-use super::said::Said;
-use super::{SessionHandle, Verdict, held_back, rerun, run};
+use super::{SessionHandle, Verdict, notices, rerun, run};
 use super::{ask, memory_estimate};
 use crate::commands::{SetExpr, UserCommand};
 use sdm_view::item::Item;
@@ -27,7 +27,7 @@ pub(super) async fn attach_as_needed(session: &SessionHandle, to: &IdSet) -> boo
     if verdict != Verdict::GivenUp {
         session.edit(|model| model.job.unattached.subtract(&wanted));
     }
-    held_back::show_places(session, &attached);
+    notices::show_places(session, &attached);
     !attached.is_empty() || wanted != *to
 }
 
@@ -85,7 +85,7 @@ pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
 pub(super) async fn attach_held(session: &SessionHandle, spec: AttachSpec, partial: bool) -> bool {
     let all = session.all();
     let attached = attach_quietly(session, spec, &all).await.1;
-    held_back::show_places(session, &attached);
+    notices::show_places(session, &attached);
     let enough = attached == all || (partial && !attached.is_empty());
     enough && !session.is_over()
 }
@@ -124,7 +124,7 @@ pub(super) async fn attach_more(
     }
     let (verdict, attached) = attach_quietly(session, among(&spec, &wanted), &wanted).await;
     session.edit(|model| model.sets.focus.union_with(&attached));
-    held_back::show_places(session, &attached);
+    notices::show_places(session, &attached);
     verdict
 }
 
@@ -214,7 +214,7 @@ async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet
     for point in points {
         insert_again(session, said, point, &attached).await;
     }
-    held_back::show_places(session, &attached);
+    notices::show_places(session, &attached);
     verdict
 }
 

@@ -6,7 +6,7 @@ use sdm_idset::IdSet;
 
 use super::attach::{among, announce, attach_unannounced};
 use super::look::{Look, LookBy};
-use super::{SessionHandle, held_back, run};
+use super::{SessionHandle, notices, run};
 
 /// Attaches to the `first` of these processes, or reads their stacks and has gdb attach when a command
 /// needs it. Returns false if that succeeded for none, or if the user has interrupted it. The other
@@ -36,7 +36,7 @@ pub(super) async fn attach(
             model.sets.focus.clone_from(&there);
         }
     });
-    held_back::show_places(session, &attached);
+    notices::show_places(session, &attached);
     !there.is_empty() && !session.is_over()
 }
 

@@ -9,11 +9,11 @@ use sdm_view::item::Happening;
 use sdm_view::render::Names;
 
 use super::controls::ScriptLine;
-use super::ending::Ending;
+use super::exit::Ending;
 use super::model::open_commands::RunEnd;
 use super::model::{Break, Over};
 use super::report::Values;
-use super::{SessionHandle, ask, ending, held_back, report, script};
+use super::{SessionHandle, ask, exit, notices, report, script};
 
 /// The exit code for a time-out or a hang.
 const TIMED_OUT: u8 = 120;
@@ -63,13 +63,13 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
     }
     let why = run_to_the_end(session, batch).await;
     session.status(None);
-    held_back::show_held(session);
+    notices::show_held(session);
     tell_mpi_errors(session);
     let (code, reason) = match why {
         Why::Over => {
             report::look_back(session, Values::Now).await;
-            held_back::show_gone(session);
-            return ending::ending(session);
+            notices::show_gone(session);
+            return exit::ending(session);
         }
         Why::Ended => match code_of_the_end(session) {
             (0, None) => misused(session),
@@ -93,12 +93,12 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
             (TIMED_OUT, Some(text))
         }
     };
-    held_back::show_gone(session);
+    notices::show_gone(session);
     if matches!(
         session.read(|model| model.over.clone()),
         Some(Over::Terminated(_))
     ) {
-        return ending::ending(session);
+        return exit::ending(session);
     }
     Ending {
         code,
@@ -277,7 +277,7 @@ async fn carry_out_all(session: &SessionHandle, origin: &str, lines: &[String]) 
             origin: origin.to_owned(),
         };
         script::carry_out_line(session, &line, 0).await;
-        held_back::show_held(session);
+        notices::show_held(session);
     }
 }
 

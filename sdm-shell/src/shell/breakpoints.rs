@@ -7,9 +7,9 @@ use sdm_view::item::{Gathered, Item};
 use sdm_view::render::Names;
 
 use super::define;
+use super::invocation::Said;
 use super::model::dialogue::{DeleteAll, Pending, Purpose, Question};
 use super::rerun::is_yes;
-use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::Point;
 

@@ -4,9 +4,9 @@ use sdm_debug::command::CoreSpec;
 use sdm_idset::{IdSet, TaskId};
 use sdm_view::item::{Gathered, Happening, Item};
 
-use super::ending::StacksCode;
-use super::{SessionHandle, Verdict, held_back};
-use sdm_view::gather::Merged;
+use super::exit::StacksCode;
+use super::{SessionHandle, Verdict, notices};
+use sdm_view::coalesce::Merged;
 
 /// Opens all core files, and shows the positions of their processes. Returns false if none could be opened.
 pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool {
@@ -22,7 +22,7 @@ pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool 
     if open.has_failed() {
         session.show(&Item::Answer(open.gathered));
     }
-    held_back::show_places(session, &opened);
+    notices::show_places(session, &opened);
     !opened.is_empty() && !session.is_over()
 }
 

@@ -13,12 +13,12 @@ use sdm_debug::{Command, Failure, FailureCode, TaskState};
 use sdm_diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_idset::{IdSet, TaskId};
 
+use super::invocation::Said;
 use super::look::LookBy;
 use super::model::open_commands::RunEnd;
-use super::said::Said;
 use super::{SessionHandle, Verdict, attach};
 use sample::{BETWEEN, HALTED, LookResult, Sampler, all_of, free, note_missed, where_stopped};
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 use sdm_view::item::{Happening, Item};
 
 pub use sample::Looks;

@@ -4,9 +4,9 @@ use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Happening, Item, Listing};
 
+use super::invocation::Said;
 use super::model::dialogue::ListFrom;
 use super::model::displays::{DISPLAYS_MAX, question, words};
-use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::Displayed;
 

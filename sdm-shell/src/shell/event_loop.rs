@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use sdm_session::DebugSession;
 
 use super::model::{Effect, Model};
-use super::{SessionHandle, Shell, board, held_back, program_input, report};
+use super::{SessionHandle, Shell, notices, overview, program_input, report};
 
 impl<D: DebugSession + 'static> Shell<D> {
     /// Polls a command's future until it is done.
@@ -42,7 +42,7 @@ impl<D: DebugSession + 'static> Shell<D> {
     /// Waits for one event and handles it, then shows the notices whose delay is over.
     fn take_event(&self) {
         let deadline = self.handle.read(|model| model.news.deadline());
-        let next = [self.handle.wake_at(), deadline, board::due(&self.handle)]
+        let next = [self.handle.wake_at(), deadline, overview::due(&self.handle)]
             .into_iter()
             .flatten()
             .min();
@@ -54,9 +54,9 @@ impl<D: DebugSession + 'static> Shell<D> {
             self.handle.edit(|model| model.handle_event(now, event));
             perform_effects(&self.handle);
         }
-        held_back::show_due(&self.handle);
+        notices::show_due(&self.handle);
         report::write_due_report(&self.handle);
-        board::show_due(&self.handle);
+        overview::show_due(&self.handle);
     }
 }
 

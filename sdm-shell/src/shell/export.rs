@@ -8,10 +8,10 @@ use sdm_text::printable;
 use sdm_view::item::{Gathered, Item, Plot};
 use sdm_view::render::Names;
 
-use super::said::Said;
+use super::invocation::Said;
 use super::slices::Slices;
 use super::{SessionHandle, Verdict, ask, values};
-use crate::exported::Exported;
+use crate::export_files::Exported;
 
 /// Number of tasks that are asked at a time: more distinct answers would not fit into one message.
 const TASKS_AT_ONCE: usize = 64;
@@ -92,7 +92,7 @@ pub(super) async fn plot(session: &SessionHandle, said: &Said<'_>, expression: &
         false => {
             let mut classes: Vec<(IdSet, &NumberArray)> = Vec::new();
             for (task, array) in &arrays {
-                sdm_view::gather::join(&mut classes, &IdSet::single(*task), array);
+                sdm_view::coalesce::join(&mut classes, &IdSet::single(*task), array);
             }
             classes.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
             classes
@@ -159,7 +159,7 @@ async fn numbers_of(
                     _ => None,
                 };
                 let Some(array) = array else {
-                    sdm_view::gather::join(&mut rest.ok, &tasks, reply);
+                    sdm_view::coalesce::join(&mut rest.ok, &tasks, reply);
                     continue;
                 };
                 let size = usize::try_from(tasks.len()).unwrap_or(usize::MAX);

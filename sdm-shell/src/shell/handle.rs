@@ -14,14 +14,14 @@ use sdm_debug::Command;
 use sdm_debug::rules::rule_of;
 use sdm_idset::IdSet;
 use sdm_session::{DebugSession, SendOptions, SessionMember};
-use sdm_view::alike;
 use sdm_view::item::{Happening, Item, Problem, View};
+use sdm_view::normalise;
 
 use super::controls::InputSource;
 use super::effects::{LocalMachine, SessionRestart, SessionWidening};
 use super::model::open_commands::{OpenCommand, RunEnd};
 use super::model::{Break, Model, Over};
-use super::reporting::Reporting;
+use super::report_state::Reporting;
 use super::{Application, Verdict};
 use crate::commands::CommandError;
 
@@ -248,7 +248,7 @@ impl SessionHandle {
     /// Shows a group of items.
     pub(super) fn show_group(&self, items: &[Item]) {
         let joined = match self.0.view.borrow().joins_alike() {
-            true => alike::returns_joined(items),
+            true => normalise::returns_joined(items),
             false => items.to_vec(),
         };
         self.0.view.borrow_mut().group(true);

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use sdm_debug::{Command, EndPolicy};
 
-use super::ending::{Ending, told_to_end};
+use super::exit::{Ending, told_to_end};
 use super::model::Over;
 use super::model::goal::{Goal, Waited};
 use super::model::open_commands::RunEnd;
-use super::{SessionHandle, ask, held_back};
+use super::{SessionHandle, ask, notices};
 use sdm_idset::set_text;
 use sdm_view::item::{Happening, Item};
 
@@ -21,7 +21,7 @@ const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
 /// Detaches living tasks if the session ends that way. Stays until programs that were started and then
 /// detached have ended; Ctrl-C kills them.
 pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending {
-    held_back::show_told(session);
+    notices::show_told(session);
     let stays = session
         .read(|model| model.options.is_ours() && matches!(model.over, None | Some(Over::Quit(_))));
     if !stays {
@@ -44,14 +44,14 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
             let ended = session.read(|model| model.tasks.ended_among(&left));
             ask::settle(session, &ended).await;
         }
-        held_back::show_held(session);
+        notices::show_held(session);
     }
     if session.read(|model| model.options.controlled && model.tasks.live().is_empty()) {
         // The launcher ends without a request, after it has forwarded its output.
         let until = Some(session.now() + LAUNCHER_WAIT);
         session.wait_for(&Goal::LauncherEnded, "quit", until).await;
-        held_back::show_held(session);
-        held_back::show_gone(session);
+        notices::show_held(session);
+        notices::show_gone(session);
     }
     session.edit(|model| model.over = model.over.take().or(over));
     after_signal(session, ending)

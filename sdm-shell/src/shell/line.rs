@@ -2,10 +2,10 @@
 use sdm_debug::Command;
 use sdm_view::item::Item;
 
+use super::invocation::Said;
 use super::model::dialogue::{ListFrom, Question};
-use super::said::Said;
 use super::{
-    SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, held_back, memory_use,
+    SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, memory_use, notices,
     pagination, program_input, queues, report, rerun, run, save, script, session_info, sets,
     stacks, system, thread_apply, values, working_directory,
 };
@@ -90,7 +90,7 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
         None => carry_out(session, &said, parsed.command).await,
         Some(thread) => thread_apply::with_thread(session, &said, thread, parsed.command).await,
     };
-    held_back::show_held(session);
+    notices::show_held(session);
     session.edit(|model| {
         model.dialogue.list_from = list_from;
         // The classes of the stops that ended the run become those of this command.

@@ -3,7 +3,7 @@
 use sdm_debug::command::{AttachSpec, LookSpec};
 use sdm_debug::{Command, FailureCode};
 use sdm_idset::IdSet;
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 use sdm_view::item::{Gathered, Happening, Item};
 
 use super::model::open_commands::OpenCommand;

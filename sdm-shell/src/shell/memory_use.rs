@@ -4,8 +4,8 @@ use sdm_debug::Command;
 use sdm_debug::rules::Merged;
 use sdm_view::item::Item;
 
+use super::invocation::Said;
 use super::model::open_commands::OpenCommand;
-use super::said::Said;
 use super::{SessionHandle, Verdict, ask};
 
 /// `info memory`.

@@ -12,8 +12,8 @@ mod ask;
 mod attach;
 mod attachment;
 mod batch;
-mod board;
 mod breakpoints;
+mod closed_session;
 mod complete;
 mod controls;
 mod cores;
@@ -21,29 +21,29 @@ mod define;
 mod diagnose;
 mod display;
 mod effects;
-mod ended;
-mod ending;
+mod embedded;
 mod event_loop;
+mod exit;
 mod export;
-mod guest;
 mod handle;
-mod held_back;
+mod invocation;
 mod leave;
 mod line;
 mod look;
 mod memory_estimate;
 mod memory_use;
 mod model;
+mod notices;
 mod options;
+mod overview;
 mod pagination;
 mod profile;
 mod program_input;
 mod queues;
 mod report;
-mod reporting;
+mod report_state;
 mod rerun;
 mod run;
-mod said;
 mod save;
 mod script;
 mod session_info;
@@ -61,18 +61,18 @@ mod watch;
 mod working_directory;
 
 pub use batch::Batch;
+pub use closed_session::Ended;
 pub use controls::{Control, InputSource, LineSource, Script, ScriptLine};
 pub use diagnose::{Diagnosed, Looks};
 pub use effects::{
     Application, LocalEnd, LocalMachine, LocalProcess, NotOpened, Restart, Widen, Widened, Widening,
 };
-pub use ended::Ended;
-pub use ending::{Ending, StacksCode};
-pub use guest::GuestShell;
+pub use embedded::GuestShell;
+pub use exit::{Ending, StacksCode};
+pub use invocation::Verdict;
 pub use look::LookBy;
 pub use options::{Options, QUERY_TIMEOUT};
 pub use profile::Sampling;
-pub use said::Verdict;
 pub use wait::COMPLETE_WAIT;
 
 use std::cell::RefCell;
@@ -259,7 +259,7 @@ impl<D: DebugSession + 'static> Shell<D> {
     /// The ending of a session whose start failed.
     #[must_use]
     pub fn failed_start(&self) -> Ending {
-        ending::failed_start(&self.handle)
+        exit::failed_start(&self.handle)
     }
 
     /// The ending of a session whose [`Shell::attach`] failed.

@@ -9,7 +9,7 @@ use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 use sdm_view::profile::Profile;
 
-use super::ending::StacksCode;
+use super::exit::StacksCode;
 use super::{SessionHandle, Verdict, attach, stacks};
 
 /// Time after which servers report their samples. It bounds their memory, and lets the user stop early.

@@ -5,9 +5,9 @@ use std::io;
 use sdm_debug::Command;
 use sdm_session::SendOptions;
 
+use super::invocation::Said;
 use super::model::input::{INPUT, Piece};
 use super::model::open_commands::OpenCommand;
-use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::SetExpr;
 

@@ -5,8 +5,8 @@ use sdm_debug::rules::Merged;
 use sdm_view::item::Item;
 use sdm_view::queues::QueueTable;
 
+use super::invocation::Said;
 use super::model::open_commands::OpenCommand;
-use super::said::Said;
 use super::{SessionHandle, Verdict, ask};
 
 /// `queues`.

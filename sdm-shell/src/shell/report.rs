@@ -10,8 +10,8 @@ use sdm_view::render::{Names, frame_text, value_text};
 use sdm_view::report::{Fact, Look, LookFrame, Recorder, Report, outliers};
 
 use super::model::Over;
-use super::reporting::Reporting;
-use super::{SessionHandle, Verdict, held_back, run};
+use super::report_state::Reporting;
+use super::{SessionHandle, Verdict, notices, run};
 use crate::ReportFiles;
 
 /// The time at which variables of outliers are read. That takes gdb, while ranks without gdb run on.
@@ -165,7 +165,7 @@ pub(super) async fn look_closer(session: &SessionHandle) {
 /// Reads the stacks of tasks that are stopped or run without a gdb, and further data of crashed tasks and
 /// outliers.
 async fn look(session: &SessionHandle, values: Values) {
-    held_back::show_held(session);
+    notices::show_held(session);
     let standing = session.standing();
     let (free, spec) = session.read(|model| model.without_gdb(&model.job.seized));
     let seen_all = standing.union(&free);

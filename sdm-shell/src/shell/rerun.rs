@@ -5,13 +5,13 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
+use super::invocation::Said;
 use super::model::Over;
 use super::model::dialogue::{Question, Rerun};
 use super::model::goal::Goal;
 use super::model::job::Stage;
 use super::run;
-use super::said::Said;
-use super::{SessionHandle, Verdict, held_back, memory_estimate, start};
+use super::{SessionHandle, Verdict, memory_estimate, notices, start};
 use crate::commands::{JobCommand, UserCommand as C};
 
 /// Carries out a command for the job as a whole.
@@ -104,7 +104,7 @@ async fn start_anew(session: &SessionHandle, again: Rerun) -> Verdict {
     if let Some(arguments) = &again.arguments {
         session.edit(|model| model.job.set_arguments(&again.to, arguments));
     }
-    held_back::show_held(session);
+    notices::show_held(session);
     let opened = match &mut *session.shared().restart.borrow_mut() {
         Some(restart) => restart(),
         None => return Verdict::Failed,

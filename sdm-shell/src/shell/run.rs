@@ -6,12 +6,12 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::{IdSet, set_text};
 use sdm_view::item::{Gathered, Happening, Item};
 
+use super::invocation::Said;
 use super::model::Over;
 use super::model::dialogue::Question;
 use super::model::goal::{Goal, Waited};
 use super::model::open_commands::RunEnd;
-use super::said::Said;
-use super::{SessionHandle, Verdict, ask, display, held_back, sets};
+use super::{SessionHandle, Verdict, ask, display, notices, sets};
 use crate::commands::SetExpr;
 
 /// Time limit for interrupted tasks to report their stop.
@@ -60,7 +60,7 @@ pub(super) async fn await_run(
         model.tasks.ended_among(&stopped)
     });
     ask::settle(session, &ended).await;
-    held_back::show_held(session);
+    notices::show_held(session);
     let mut verdict = Verdict::Done;
     for id in ids {
         let one = verdict_of(session, *id);
@@ -90,7 +90,7 @@ async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) ->
     if waited != Waited::TimedOut {
         return not_reached(session, waited);
     }
-    held_back::show_held(session);
+    notices::show_held(session);
     let (crashed, running) = session.read(|model| (model.crashed_of(ids), model.running_of(ids)));
     let (crashed, running) = (set_text(&crashed, 24), set_text(&running, 24));
     session.say(&format!(
@@ -104,11 +104,11 @@ fn not_reached(session: &SessionHandle, waited: Waited) -> Option<Verdict> {
     match waited {
         Waited::Reached | Waited::TimedOut => None,
         Waited::GivenUp => {
-            held_back::show_held(session);
+            notices::show_held(session);
             Some(Verdict::GivenUp)
         }
         Waited::Over => {
-            held_back::show_held(session);
+            notices::show_held(session);
             Some(Verdict::Failed)
         }
     }
@@ -192,7 +192,7 @@ pub(super) async fn end_tasks(
             verdict = Verdict::Done;
         }
     }
-    held_back::show_held(session);
+    notices::show_held(session);
     session.show(&Item::Answer(open.gathered));
     verdict
 }
@@ -206,7 +206,7 @@ fn leave_unattached(session: &SessionHandle, said: &Said<'_>) -> bool {
     }
     session.edit(|model| model.job.unattached.subtract(&left));
     session.happened(&left, Happening::Detached, RunEnd::Shown);
-    held_back::show_held(session);
+    notices::show_held(session);
     session.read(|model| model.tasks.live().is_disjoint(&said.to))
 }
 
@@ -246,7 +246,7 @@ pub(super) async fn show_ranks(
         Ok(to) => to,
         Err(verdict) => return verdict,
     };
-    held_back::show_held(session);
+    notices::show_held(session);
     let rows = session.read(|model| model.rank_rows(&to));
     session.show(&Item::Ranks(rows));
     Verdict::Done
@@ -255,7 +255,7 @@ pub(super) async fn show_ranks(
 pub(super) fn switch_output(session: &SessionHandle, on: Option<bool>) -> Verdict {
     match on {
         Some(on) => {
-            held_back::show_held(session);
+            notices::show_held(session);
             session.edit(|model| model.news.output.on = on);
         }
         None => {
@@ -291,7 +291,7 @@ pub(super) async fn wait_command(
     if waited == Waited::Reached {
         ask::settle(session, &ended).await;
     }
-    held_back::show_held(session);
+    notices::show_held(session);
     let running = to.intersection(&session.running());
     if !running.is_empty() {
         let text = set_text(&running, 60);
@@ -326,5 +326,5 @@ pub(super) async fn stop(session: &SessionHandle, tasks: &IdSet) {
     session
         .wait_for(&Goal::Still(running, RunEnd::Shown), "interrupt", until)
         .await;
-    held_back::show_held(session);
+    notices::show_held(session);
 }

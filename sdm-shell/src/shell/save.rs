@@ -4,8 +4,8 @@ use sdm_debug::Command;
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
+use super::invocation::Said;
 use super::model::goal::Goal;
-use super::said::Said;
 use super::{SessionHandle, Verdict};
 
 /// Maximum number of core files of one command.

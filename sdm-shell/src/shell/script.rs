@@ -1,10 +1,10 @@
 //! Execution of lines in order, from a user, a script, or a sourced file.
 
 use super::controls::{Control, LineSource, ScriptLine};
-use super::ending::{Ending, ending_of_failure};
+use super::exit::{Ending, ending_of_failure};
 use super::line;
 use super::run::{self};
-use super::{SessionHandle, Verdict, define, ending, held_back, wait};
+use super::{SessionHandle, Verdict, define, exit, notices, wait};
 use sdm_view::item::Item;
 
 /// Maximum nesting depth of `source`.
@@ -44,9 +44,9 @@ pub(super) async fn run_lines(session: &SessionHandle, source: &mut dyn LineSour
             return ending_of_failure(session, verdict, &line);
         }
     }
-    held_back::show_held(session);
-    held_back::show_gone(session);
-    ending::ending(session)
+    notices::show_held(session);
+    notices::show_gone(session);
+    exit::ending(session)
 }
 
 /// Carries out a line of a user or script. `depth` is the nesting depth of sourced files and user-defined

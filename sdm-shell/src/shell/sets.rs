@@ -4,7 +4,7 @@ use sdm_idset::IdSet;
 use sdm_idset::set_text;
 use sdm_view::item::{Item, SetRow};
 
-use super::said::Said;
+use super::invocation::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::{CommandError, PREDEFINED, SetExpr};
 

@@ -5,7 +5,7 @@
 //! becomes gdb's `cell[0]@64`. That also works for pointers and for types with an `operator[]`. Other
 //! slices are evaluated index by index.
 use sdm_debug::Command;
-use sdm_debug::quoted::outside_quotes;
+use sdm_debug::quotes::outside_quotes;
 
 /// Maximum number of questions that one expression is expanded into.
 const QUESTIONS_MAX: usize = 256;

@@ -5,10 +5,10 @@ use sdm_debug::command::AttachSpec;
 
 use sdm_debug::Command;
 
-use super::ending::StacksCode;
+use super::exit::StacksCode;
+use super::invocation::Said;
 use super::look::{Look, LookBy};
 use super::run::answer;
-use super::said::Said;
 use super::{SessionHandle, Verdict};
 
 /// Reads the stacks of processes without changing them, shows the merged stacks, and detaches.

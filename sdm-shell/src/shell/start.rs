@@ -8,8 +8,8 @@ use sdm_idset::IdSet;
 use super::model::goal::{Goal, Waited};
 use super::model::job::Stage;
 use super::model::open_commands::OpenCommand;
-use super::{SessionHandle, ask, held_back, memory_estimate, program_input};
-use sdm_view::gather::join;
+use super::{SessionHandle, ask, memory_estimate, notices, program_input};
+use sdm_view::coalesce::join;
 use sdm_view::item::Item;
 
 /// The exit codes of shells, `env` and others for a missing program, and for one that cannot be run.
@@ -74,7 +74,7 @@ pub(super) fn send_starts(
 }
 
 pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: Waited) -> bool {
-    held_back::show_held(session);
+    notices::show_held(session);
     if waited == Waited::Over {
         return false;
     }

@@ -2,14 +2,14 @@
 //! background.
 use std::time::Duration;
 
-use super::{SessionHandle, Verdict, held_back};
+use super::{SessionHandle, Verdict, notices};
 
 /// Polling interval for the end of a local command, while the session goes on.
 const TURN: Duration = Duration::from_millis(20);
 
 /// `shell COMMAND`. Without a command: an interactive shell for the user.
 pub(super) async fn system(session: &SessionHandle, command: &str) -> Verdict {
-    held_back::show_held(session);
+    notices::show_held(session);
     let started = session.machine(|machine| machine.start(command));
     let mut process = match started {
         Ok(process) => process,

@@ -4,11 +4,11 @@ use sdm_debug::{Command, Reply, TaskState};
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
+use super::invocation::Said;
 use super::line;
-use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::UserCommand;
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 
 /// Maximum number of threads of one `thread apply all`.
 const THREADS_MAX: usize = 64;

@@ -6,8 +6,8 @@ use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
+use super::invocation::Said;
 use super::model::open_commands::OpenCommand;
-use super::said::Said;
 use super::slices::Slices;
 use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;

@@ -10,7 +10,7 @@ use super::model::job::Stage;
 use super::model::notices::Patience;
 use super::model::open_commands::RunEnd;
 use super::model::{Break, Over};
-use super::{Control, SessionHandle, board, complete};
+use super::{Control, SessionHandle, complete, overview};
 use crate::commands;
 
 /// The status line appears after this time.
@@ -107,7 +107,7 @@ pub(super) async fn next_line(
                 continue;
             }
             Some(line) => return Some(line),
-            None => board::look(session).await,
+            None => overview::look(session).await,
         }
         if !session.read(|model| model.requests.has_line()) {
             session.turn(None).await;

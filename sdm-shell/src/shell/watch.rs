@@ -6,7 +6,7 @@ use sdm_debug::command::AttachSpec;
 use sdm_debug::{Command, FailureCode, TaskState};
 use sdm_idset::{IdSet, set_text};
 
-use super::ending::StacksCode;
+use super::exit::StacksCode;
 use super::look::{Look, LookBy};
 use super::model::open_commands::RunEnd;
 use super::run::answer;

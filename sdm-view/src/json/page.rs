@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{VERSION, break_row, rank_row, reply, set};
-use crate::board::{Board, Named, Sight, SourceSight};
+use crate::overview::{Board, Named, Sight, SourceSight};
 
 /// The lines of source that are shown on each side of the one that matters.
 const LINES_AROUND: u32 = 12;

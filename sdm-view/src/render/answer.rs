@@ -8,8 +8,8 @@ use sdm_text::{printable, printable_lines, without_numbers};
 use super::page::Page;
 use super::style::Style;
 use super::{data, event, highlight, place, stacks, values};
-use crate::alike::{DIFFERS, arguments, biggest_first};
 use crate::item::{Gathered, Happening};
+use crate::normalise::{DIFFERS, arguments, biggest_first};
 use crate::readable;
 
 /// Maximum number of distinct answers that are shown.

@@ -10,8 +10,8 @@ use super::label::Names;
 use super::page::Page;
 use super::style::Style;
 use super::{answer, diagnosis, event, highlight, numbers, plot, profile, queues, table, topics};
-use crate::board::{Board, Printed};
 use crate::item::{Happening, Item, Problem, View};
+use crate::overview::{Board, Printed};
 use crate::readable;
 
 /// Maximum number of simultaneous events that are shown.

@@ -8,8 +8,8 @@ use sdm_text::printable;
 use super::page::Page;
 use super::place;
 use super::style::Style;
-use crate::alike;
-use crate::alike::biggest_first;
+use crate::normalise;
+use crate::normalise::biggest_first;
 
 /// Maximum number of distinct values of one variable that are shown.
 const VALUES_SHOWN_MAX: usize = 8;
@@ -99,7 +99,7 @@ fn classes<'a>(members: impl Iterator<Item = (&'a IdSet, &'a Value)>) -> Vec<(Id
         }
     }
     values.sort_by(|(a, _), (b, _)| biggest_first(a, b));
-    let mut values = alike::join(values);
+    let mut values = normalise::join(values);
     values.sort_by(|(a, _), (b, _)| biggest_first(a, b));
     values
 }

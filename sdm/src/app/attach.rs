@@ -18,8 +18,8 @@ use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::{LookBy, Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::Names;
 
+use super::command_source::{Lines, carry_out, end, queue, script};
 use super::error::AppError;
-use super::lines::{Lines, carry_out, end, queue, script};
 use super::local::application;
 use super::opener::{Opener, Refused, refused, tell_passed_over};
 use super::signals::Signals;

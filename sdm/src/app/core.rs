@@ -20,8 +20,8 @@ use sdm_shell::{Ending, Options, Shell, StacksCode};
 use sdm_system::secret::SecretFile;
 use sdm_view::render::Names;
 
+use super::command_source::{Lines, carry_out, end, queue, script};
 use super::error::AppError;
-use super::lines::{Lines, carry_out, end, queue, script};
 use super::local::application;
 use super::opener::Opener;
 use super::opener::{Refused, refused};

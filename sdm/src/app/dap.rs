@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use sdm_system::listening::{self, SocketFile};
+use sdm_system::listener::{self, SocketFile};
 use serde_json::{Value, json};
 
 use super::opener::Opener;
@@ -72,22 +72,22 @@ fn editor(args: &DapArgs, bouncer: Bouncer) -> io::Result<Place> {
             });
         }
         Some(Listen::Tcp(address)) => {
-            let listener = listening::listen_at_loopback(*address)?;
+            let listener = listener::listen_at_loopback(*address)?;
             // The process that started the adapter may wait for this line. A failed write is ignored.
             let _ = tell(&format!("listening at {}", listener.local_addr()?));
             Box::new(move || {
                 let mut let_go = |why| bouncer.let_go(&why);
-                let stream = listening::next_at_loopback(&listener, &mut let_go)?;
+                let stream = listener::next_at_loopback(&listener, &mut let_go)?;
                 stream.set_nodelay(true)?;
                 Stream::of_tcp(stream)
             })
         }
         Some(Listen::Unix(path)) => {
-            let (listener, own) = listening::listen_at_path(path)?;
+            let (listener, own) = listener::listen_at_path(path)?;
             file = Some(own);
             Box::new(move || {
                 let mut let_go = |why| bouncer.let_go(&why);
-                let stream = listening::next_at_path(&listener, &mut let_go)?;
+                let stream = listener::next_at_path(&listener, &mut let_go)?;
                 Stream::of_unix(stream)
             })
         }

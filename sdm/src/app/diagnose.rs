@@ -8,7 +8,7 @@ use sdm_diagnose::{OBSERVATIONS_BYTES_MAX, Observations, Observed, dot};
 use sdm_idset::{IdSet, TaskId};
 use sdm_shell::{Diagnosed, Ending, Looks, StacksCode};
 use sdm_system::{files, proc};
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 use sdm_view::item::Item;
 use sdm_view::render::Names;
 
@@ -65,7 +65,7 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
         policy: EndPolicy::Detach,
         reason,
     };
-    Ok(super::lines::end(shell, opener, ending))
+    Ok(super::command_source::end(shell, opener, ending))
 }
 
 /// Judges a file of observations, and shows the diagnosis.

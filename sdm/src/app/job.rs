@@ -17,8 +17,8 @@ use sdm_shell::{Batch, Options, Restart, Shell};
 use sdm_view::render::Names;
 use sdm_view::report::Fact;
 
+use super::command_source::{Lines, carry_out, carry_out_batch, end, queue, script, sends};
 use super::control::Controlled;
-use super::lines::{Lines, carry_out, carry_out_batch, end, queue, script, sends};
 use super::local::application;
 use super::opener::{Opener, Refused, open, refused};
 use super::report;

@@ -14,7 +14,7 @@ use sdm_shell::{Application, Control, LocalEnd, LocalMachine, LocalProcess};
 use sdm_system::programs;
 use sdm_view::item::View;
 
-use super::full::Full;
+use super::full_screen::Full;
 use super::queue::Queue;
 
 /// The application around a shell, with its view and controls.

@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use super::keys::Keys;
+use crate::blocked_output::{is_given_up, writing};
 use crate::sink::Sink;
-use crate::unread::{is_given_up, writing};
 
 /// The question, in the words of gdb.
 const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";

@@ -22,9 +22,9 @@ use sdm_shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
 use sdm_text::{beginning, columns, printable};
 use sdm_view::escape::shown;
 
-use super::full::Shared;
+use super::full_screen::Shared;
 use super::queue::Queue;
-use super::typed::TypedLine;
+use super::type_ahead::TypedLine;
 use super::wake::Wake;
 
 use crate::sink::Sink;
@@ -138,7 +138,7 @@ fn read_lines(
     (controls, wake): (&Sender<Control>, &Wake),
     (leaves, waits): (&AtomicBool, &AtomicBool),
 ) {
-    let history = crate::remembered::folder().map(|it| it.join(crate::remembered::HISTORY));
+    let history = crate::user_state::folder().map(|it| it.join(crate::user_state::HISTORY));
     if let Some(file) = &history {
         // There is none on the first day.
         let _ = editor.load_history(file);
@@ -232,7 +232,7 @@ struct Switch(Arc<AtomicBool>);
 
 impl ConditionalEventHandler for Switch {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
-        if super::full::check().is_err() {
+        if super::full_screen::check().is_err() {
             return Some(Cmd::Noop);
         }
         self.0.store(true, Ordering::SeqCst);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustyline::ExternalPrinter;
 
-use super::full::Full;
-use super::typed::Typed;
-use crate::unread::{is_given_up, writing};
+use super::full_screen::Full;
+use super::type_ahead::Typed;
+use crate::blocked_output::{is_given_up, writing};
 
 /// Maximum number of queued texts that are to be printed above the edited line.
 const TEXTS_MAX: usize = 256;

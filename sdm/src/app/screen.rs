@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use sdm_text::printable_lines;
-use sdm_view::board::{Board, Printed};
 use sdm_view::escape::shown;
+use sdm_view::overview::{Board, Printed};
 use sdm_view::render::{Screen, Style};
 
 use super::pager;
 use super::queue::Queue;
-use super::typed::Typed;
+use super::type_ahead::Typed;
 use crate::locale;
 use crate::sink::Sink;
 

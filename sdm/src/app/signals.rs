@@ -11,9 +11,9 @@ use nix::sys::signal::{Signal, raise};
 use sdm_shell::Control;
 
 use super::wake::Wake;
+use crate::blocked_output;
 use crate::sink::complain;
 use crate::sys::{self, Interrupt};
-use crate::unread;
 
 /// The signal handler, in a thread of its own.
 pub(super) struct Signals {
@@ -100,7 +100,7 @@ fn hear(
             let at_once = ends > 1;
             // If the thread cannot be started, pending writes are waited for.
             let unread = thread::Builder::new().name("unread".to_owned());
-            let _ = unread.spawn(move || unread::give_up(&main, at_once));
+            let _ = unread.spawn(move || blocked_output::give_up(&main, at_once));
         }
         let target = target.lock().unwrap_or_else(PoisonError::into_inner);
         match &*target {

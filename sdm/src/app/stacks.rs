@@ -64,7 +64,7 @@ fn end<O: Opener>(shell: Shell<O::Session>, opener: &mut O, code: StacksCode) ->
         policy: EndPolicy::Detach,
         reason: code.reason(),
     };
-    super::lines::end(shell, opener, ending)
+    super::command_source::end(shell, opener, ending)
 }
 
 fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, AppError> {

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sdm_shell::{Control, LineSource, ScriptLine};
-use sdm_system::listening::{self, Refusals, SocketFile};
+use sdm_system::listener::{self, Refusals, SocketFile};
 use sdm_system::secret::SecretFile;
 use sdm_system::{files, programs};
 use sdm_view::escape::shown;
@@ -79,9 +79,9 @@ impl Web {
             return Ok(None);
         };
         let door = match address {
-            Listen::Tcp(address) => listening::listen_at_loopback(*address).map(Door::Tcp),
+            Listen::Tcp(address) => listener::listen_at_loopback(*address).map(Door::Tcp),
             Listen::Unix(path) => {
-                listening::listen_at_path(path).map(|(listener, file)| Door::Unix(listener, file))
+                listener::listen_at_path(path).map(|(listener, file)| Door::Unix(listener, file))
             }
         };
         let door = door.map_err(|error| (124, format!("--web: {error}")))?;
@@ -251,7 +251,7 @@ impl Door {
     fn next(&self, refused: &mut dyn FnMut(io::Error)) -> io::Result<Served> {
         match self {
             Self::Tcp(listener) => {
-                let stream = listening::next_at_loopback(listener, refused)?;
+                let stream = listener::next_at_loopback(listener, refused)?;
                 stream.set_read_timeout(Some(IDLE))?;
                 stream.set_write_timeout(Some(WRITE_WAIT))?;
                 stream.set_nodelay(true)?;
@@ -261,7 +261,7 @@ impl Door {
                 }))
             }
             Self::Unix(listener, _) => {
-                let stream = listening::next_at_path(listener, refused)?;
+                let stream = listener::next_at_path(listener, refused)?;
                 stream.set_read_timeout(Some(IDLE))?;
                 stream.set_write_timeout(Some(WRITE_WAIT))?;
                 Ok(Box::new(move |site| {

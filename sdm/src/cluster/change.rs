@@ -3,8 +3,8 @@
 use sdm_rm::Question;
 
 use super::choose::{DONE_WAIT, ask, job};
-use super::each::each;
 use super::error::ClusterError;
+use super::for_each::each;
 use crate::cli::JobArgs;
 
 /// A change of a job.

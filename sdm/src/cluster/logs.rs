@@ -13,7 +13,7 @@ use sdm_runtime::states::Job;
 use super::choose::{ANSWER_WAIT, Chosen, ask, defined, job};
 use super::element::Element;
 use super::error::ClusterError;
-use super::far;
+use super::remote_files;
 use crate::cli::LogsArgs;
 use crate::sink::Sink;
 
@@ -114,7 +114,8 @@ fn there(
         program: "ssh".to_owned(),
         source,
     };
-    let mut ssh = far::tail(host, options, path, far::From::Beginning, follow).map_err(error)?;
+    let mut ssh = remote_files::tail(host, options, path, remote_files::From::Beginning, follow)
+        .map_err(error)?;
     let mut ssh = ssh.stdin(Stdio::piped()).spawn().map_err(error)?;
     while follow && ssh.try_wait().map_err(error)?.is_none() && !has_ended(chosen)? {
         std::thread::sleep(FOLLOW_PERIOD);

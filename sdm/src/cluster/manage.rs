@@ -7,9 +7,9 @@ use sdm_runtime::{attribute as id, states};
 use serde_json::{Value, json};
 
 use super::choose::{ANSWER_WAIT, ask, defined};
-use super::each::each;
 use super::element::{self, Element};
 use super::error::ClusterError;
+use super::for_each::each;
 use super::table::{Stand, Table};
 use super::times;
 use crate::cli::{AddArgs, ClusterVerb, EditArgs, ListArgs, ThereArgs};

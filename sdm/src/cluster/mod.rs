@@ -5,15 +5,15 @@
 
 mod change;
 mod choose;
-mod each;
 mod element;
 mod error;
-mod far;
+mod for_each;
 mod job;
 mod list;
 mod logs;
 mod manage;
 pub(crate) mod names;
+mod remote_files;
 mod show;
 mod submit;
 mod table;
@@ -69,6 +69,6 @@ pub(crate) fn carry_out(verb: &Verb) -> Option<u8> {
     };
     Some(done.unwrap_or_else(|error| {
         complain(format_args!("sdm: {error}"));
-        each::REFUSED
+        for_each::REFUSED
     }))
 }

@@ -15,11 +15,11 @@ use sdm_system::programs;
 
 use super::element::{self, Element};
 use super::error::ClusterError;
-use super::far::FarEnd;
+use super::remote_files::FarEnd;
 use super::times;
 use crate::cli::{Cli, TopArgs};
-use crate::remembered;
 use crate::settings::known_profiles;
+use crate::user_state;
 
 /// Maximum time to wait for a key before news is checked. The screen is written only after a change.
 const TICK: Duration = Duration::from_millis(50);
@@ -52,9 +52,9 @@ pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
     let mut terminal = Terminal::take("use `sdm jobs --watch` for line output", !look.no_mouse)?;
     let mut top = Top::new(look.style(!no_color), times::now());
     top.bind(look.bindings());
-    top.recall(&look.recalled(&remembered::read(REMEMBERED)));
+    top.recall(&look.recalled(&user_state::read(REMEMBERED)));
     let shown = show_until_left(&mut top, &mut terminal);
-    remembered::write(REMEMBERED, &top.remembered());
+    user_state::write(REMEMBERED, &top.remembered());
     shown
 }
 

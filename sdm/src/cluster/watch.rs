@@ -6,8 +6,8 @@ use sdm_rm::{Answer, Look, ManagerState, Question};
 use serde_json::Value;
 
 use super::choose::{ANSWER_WAIT, ask, look};
-use super::each::REFUSED;
 use super::error::ClusterError;
+use super::for_each::REFUSED;
 use super::list::Which;
 use super::table::Table;
 use super::{element, times};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sdm_core::transport::own_addresses;
 use sdm_doctor::gdb::{self, Places};
 use sdm_doctor::{Check, Finding, Machine};
-use sdm_system::bounded::{self, Bounds, Said};
+use sdm_system::run_bounded::{self, Bounds, Said};
 use sdm_system::{files, own_program, programs};
 use sdm_text::{printable, printable_name};
 
@@ -42,7 +42,7 @@ pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
 fn said(program: impl AsRef<Path>, words: &[&str]) -> io::Result<Said> {
     let mut command = programs::at(program);
     command.args(words).env("LC_ALL", "C");
-    let said = bounded::run(&mut command, b"", BOUNDS)?;
+    let said = run_bounded::run(&mut command, b"", BOUNDS)?;
     if said.status.success() {
         return Ok(said);
     }

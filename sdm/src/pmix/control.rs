@@ -2,8 +2,8 @@
 
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, geteuid};
-use sdm_foreign::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
 use sdm_foreign::names::RANK_ALL;
+use sdm_foreign::tool_protocol::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
 use sdm_hosts::job::is_this_host;
 use sdm_hosts::pmix::Rendezvous;
 use sdm_system::proc;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_foreign::asked::{Ask, Datum, Line};
+use sdm_foreign::tool_protocol::{Ask, Datum, Line};
 use sdm_hosts::pmix::Rendezvous;
 use sdm_text::printable;
 use serde_json::{Value, json};

@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use sdm_foreign::asked::{
+use sdm_foreign::names::{self, RANK_ALL};
+use sdm_foreign::tool_protocol::{
     Ask, Attribute, AttributeValue, Datum, FromTool, INPUT_BYTES_MAX, JobPart, Line,
 };
-use sdm_foreign::names::{self, RANK_ALL};
 use sdm_hosts::pmix::Rendezvous;
 use serde_json::json;
 

@@ -12,7 +12,7 @@ mod session;
 mod show;
 mod words;
 
-use sdm_foreign::asked::Ask;
+use sdm_foreign::tool_protocol::Ask;
 use sdm_hosts::pmix::{Wanted, choose};
 
 use crate::cli::{PmixArgs, PmixChannel, PmixServerArgs, PmixVerb};

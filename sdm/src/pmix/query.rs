@@ -1,7 +1,7 @@
 //! Queries of servers: lists, queries by key, and substitutes for keys that a server does not answer.
 
-use sdm_foreign::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
 use sdm_foreign::names;
+use sdm_foreign::tool_protocol::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
 use sdm_hosts::job::is_this_host;
 use sdm_system::proc;
 use serde_json::json;

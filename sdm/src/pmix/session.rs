@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sdm_foreign::asked::{Ask, FromTool, Line, TOOL_VERSION, ToTool};
+use sdm_foreign::tool_protocol::{Ask, FromTool, Line, TOOL_VERSION, ToTool};
 use sdm_foreign::wire::{Frames, frame};
 use sdm_hosts::pmix::{PmixError, Rendezvous, tool};
 use sdm_system::proc::{self, State};
 use sdm_text::printable;
 
 use super::error::ToolError;
-use crate::kept_end::keep_end;
+use crate::tail_buffer::keep_end;
 
 /// Time limit for an answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sdm_foreign::asked::{Datum, JobPart, Line};
 use sdm_foreign::names;
+use sdm_foreign::tool_protocol::{Datum, JobPart, Line};
 use sdm_text::printable;
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Parsing of arguments, and exit codes.
 
-use sdm_foreign::asked::JobPart;
 use sdm_foreign::names::RANK_ALL;
+use sdm_foreign::tool_protocol::JobPart;
 
 use super::error::ToolError;
 

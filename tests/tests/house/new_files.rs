@@ -27,7 +27,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "what gdb makes: its own `open` passes there",
     ),
     (
-        "sdm-rm/src/place.rs",
+        "sdm-rm/src/socket_path.rs",
         "a lock in the runtime folder, which is the user's own",
     ),
     (

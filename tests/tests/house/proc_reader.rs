@@ -19,7 +19,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "opens a descriptor again by its name",
     ),
     (
-        "sdm-system/src/lender.rs",
+        "sdm-system/src/fd_server.rs",
         "names a descriptor for others to open",
     ),
     (

@@ -4,7 +4,7 @@ use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;
 use sdm_core::secure::{SessionKey, draw_session_id};
 use sdm_core::transport::ConnectionString;
-use sdm_core::transport::shaped::Shaped;
+use sdm_core::transport::shaped_socket::Shaped;
 use sdm_core::transport::tcp::TcpTransport;
 
 use crate::transport::hosts::{Hosts, local};

@@ -7,7 +7,7 @@ use super::hit;
 use crate::gdb::Gdb;
 use crate::guards::list;
 use crate::ops::lines::check;
-use crate::state::points::Owner;
+use crate::state::breakpoints::Owner;
 
 /// Maximum number of command lines of one breakpoint.
 const COMMANDS_MAX: usize = 256;

@@ -10,7 +10,7 @@ use crate::gdb::Gdb;
 use crate::guards::Made;
 use crate::ops::lines::check;
 use crate::ops::strides;
-use crate::state::points::place_of;
+use crate::state::breakpoints::place_of;
 use crate::wording::about_a_place;
 use sdm_mi::{Results, quote};
 

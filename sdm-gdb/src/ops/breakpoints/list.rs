@@ -6,7 +6,7 @@ use sdm_debug::{Failure, Reply};
 
 use super::catch;
 use crate::gdb::Gdb;
-use crate::state::points::{Point, is_pending, place_of};
+use crate::state::breakpoints::{Point, is_pending, place_of};
 use crate::state::scope::Scope;
 use sdm_mi::Results;
 

@@ -5,7 +5,7 @@ use sdm_debug::{Event, Failure, FailureCode};
 
 use super::{enable, insert, insert_catch, insert_watch};
 use crate::gdb::Gdb;
-use crate::state::points::KeptPoint;
+use crate::state::breakpoints::KeptPoint;
 
 /// Inserts breakpoints before the program runs; a failure affects only that breakpoint.
 pub(crate) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<KeptPoint>) {

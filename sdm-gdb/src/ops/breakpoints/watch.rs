@@ -7,7 +7,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::make::{enter, made_by, made_in, refusal, restrict};
 use crate::gdb::Gdb;
-use crate::state::points::watch_number;
+use crate::state::breakpoints::watch_number;
 use crate::text::console_line;
 use sdm_mi::quote;
 

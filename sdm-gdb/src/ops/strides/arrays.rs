@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::quoted::outside_quotes;
+use sdm_debug::quotes::outside_quotes;
 
 /// Most arrays of one expression that are examined.
 const ARRAYS_MAX: usize = 32;

@@ -1,6 +1,6 @@
 //! Programs under Valgrind: their start, and Valgrind's error reports.
 
-mod said;
+mod messages;
 
 use sdm_core::CommandId;
 use sdm_debug::event::Stream;
@@ -13,7 +13,7 @@ use super::internal::insert_all;
 use super::run::begin;
 use super::stack::list_frames;
 
-use said::{leaks, plain};
+use messages::{leaks, plain};
 
 use crate::gdb::Gdb;
 use crate::state::activity::RunKind;

@@ -1,6 +1,6 @@
 //! Parsing of a set's text into a [`SetExpr`].
 
-use sdm_debug::quoted::outside_quotes;
+use sdm_debug::quotes::outside_quotes;
 use sdm_hosts::hostlist::HostPattern;
 use sdm_idset::{ID_MAX, IdSet, Stride, TaskId};
 

@@ -1,7 +1,7 @@
 //! Breakpoint commands.
 
 use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, WatchKind, WatchSpec};
-use sdm_debug::quoted::split_at_commas;
+use sdm_debug::quotes::split_at_commas;
 
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};

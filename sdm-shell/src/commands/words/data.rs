@@ -2,7 +2,7 @@
 
 use sdm_debug::Command;
 
-use super::looking::pass;
+use super::inspection::pass;
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
 use crate::commands::{CommandError, JobCommand, UserCommand as C, ValuesCommand, args};

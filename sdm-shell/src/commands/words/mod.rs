@@ -3,8 +3,8 @@
 mod breakpoints;
 mod data;
 mod info;
-mod looking;
-mod running;
+mod inspection;
+mod run_control;
 mod session;
 mod sets;
 
@@ -27,7 +27,7 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         title: "Running and stopping",
-        commands: running::COMMANDS,
+        commands: run_control::COMMANDS,
     },
     Group {
         title: "Breakpoints",
@@ -35,7 +35,7 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         title: "Where tasks are",
-        commands: looking::COMMANDS,
+        commands: inspection::COMMANDS,
     },
     Group {
         title: "Data",

@@ -9,7 +9,7 @@ use sdm_debug::rules::{Merged, Probes};
 use sdm_debug::{Command, Failure, FailureCode};
 use sdm_diagnose::Observed;
 use sdm_idset::{IdSet, TaskId};
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 use sdm_view::item::Happening;
 
 use crate::shell::model::goal::{Goal, Waited};

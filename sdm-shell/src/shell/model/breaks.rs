@@ -231,7 +231,7 @@ impl Breaks {
         let relative = self.points.get(&at.number).is_some_and(Point::is_relative);
         if let Some((_, file, line)) = at.places.first().filter(|_| relative) {
             let found = self.found.entry(at.number).or_default();
-            sdm_view::gather::join(found, tasks, format!("{file}:{line}"));
+            sdm_view::coalesce::join(found, tasks, format!("{file}:{line}"));
         }
     }
 }

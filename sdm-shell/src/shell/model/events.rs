@@ -16,7 +16,7 @@ use super::open_commands::{OpenCommand, RunEnd};
 use super::tasks::Row;
 use super::{Break, Effect, Model, Over};
 use crate::Control;
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 
 impl Model {
     /// Handles an event of the session at this time.

@@ -3,7 +3,7 @@
 use sdm_core::CommandId;
 use sdm_idset::IdSet;
 
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 
 /// Name of the commands that carry the standard input of `sdm` to the programs.
 pub(crate) const INPUT: &str = "standard input";

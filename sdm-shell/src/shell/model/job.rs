@@ -9,7 +9,7 @@ use sdm_view::item::{BreakRow, Happening, Item, RankRow};
 
 use super::open_commands::OpenCommand;
 use super::{Model, Over};
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 
 /// Maximum number of gdb settings that are kept.
 const SETTINGS_MAX: usize = 256;

@@ -10,12 +10,12 @@ mod events;
 pub(crate) mod goal;
 pub(crate) mod input;
 pub(crate) mod job;
-mod joined;
 pub(crate) mod notices;
 pub(crate) mod open_commands;
 pub(crate) mod output;
-mod saved;
+mod saved_commands;
 pub(crate) mod sets;
+mod spawned_tasks;
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
@@ -33,8 +33,8 @@ use open_commands::OpenCommands;
 use output::Output;
 use sdm_debug::EndPolicy;
 use sdm_idset::IdSet;
-use sdm_view::board::Sight;
 use sdm_view::item::Item;
+use sdm_view::overview::Sight;
 use sets::Sets;
 use tasks::TaskTable;
 

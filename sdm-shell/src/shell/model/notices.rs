@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Happening, Item};
 
-use sdm_view::gather::{Merged, join};
+use sdm_view::coalesce::{Merged, join};
 
 /// The delay of notices.
 #[derive(Clone, Copy, Debug)]

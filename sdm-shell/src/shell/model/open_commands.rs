@@ -8,7 +8,7 @@ use sdm_session::{Class, ClassAnswer};
 use sdm_view::item::Gathered;
 
 use super::tasks::Row;
-use sdm_view::gather::join;
+use sdm_view::coalesce::join;
 
 /// Number of completed commands that are remembered for late answers.
 const RECENT_MAX: usize = 256;

@@ -8,7 +8,7 @@ use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
-use sdm_view::gather::Merged;
+use sdm_view::coalesce::Merged;
 
 /// Time that lines are collected, so that equal lines of many tasks are merged.
 const LINES_WINDOW: Duration = Duration::from_millis(100);

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use sdm_dap::Adapter;
 use sdm_dap::frame::{Framed, Framer, framed};
-use sdm_system::listening::Refusals;
+use sdm_system::listener::Refusals;
 use sdm_system::peer;
 
 use super::super::wake::Wake;

@@ -1,0 +1,280 @@
+//! Conclusions about blocked ranks: the text, and the ranks to blame.
+
+use super::collective_order::{is_owed, may_be_right};
+use super::graph::WaitGraph;
+use super::verdict::Verdict;
+use super::wait_for::{Gathering, Needs};
+use super::{Cause, Step};
+use sdm_idset::{IdSet, TaskId};
+
+/// Maximum number of ranks of a cycle that are printed: its beginning and its end.
+const CIRCLE_SHOWN: usize = 12;
+
+/// The ranks that wait only for one another, and the data for a conclusion about them.
+pub(super) struct Blocked<'a> {
+    pub(super) needs: &'a Needs,
+    pub(super) blocked: &'a IdSet,
+    /// All ranks of the job.
+    pub(super) all: &'a IdSet,
+    /// Ranks that wait for the lock of an RMA window.
+    pub(super) locking: &'a IdSet,
+    /// A cycle of blocked ranks, where it is known which rank each waits for. Empty otherwise.
+    pub(super) circle: &'a [u32],
+    /// The collective operations that blocked ranks are in, largest first.
+    pub(super) there: Vec<&'a Gathering>,
+}
+
+impl Blocked<'_> {
+    pub(super) fn conclude(&self) -> Verdict {
+        if let [alone] = self.circle {
+            let text = "the rank waits for a message from itself";
+            let alone = IdSet::single(TaskId(*alone));
+            return Verdict::new(Step::Deadlock, text).blaming(alone);
+        }
+        if let Some(verdict) = self.alone().or_else(|| self.left_out()) {
+            return verdict;
+        }
+        let Some(most) = self.there.first() else {
+            return self.without_collective();
+        };
+        let others = self.blocked.difference(&most.tasks);
+        // Ranks in an operation of fewer ranks, or in one that ranks leave one by one, may be there
+        // legitimately.
+        let by_right = self.there.iter().filter(|one| may_be_right(one));
+        let by_right = IdSet::union_all(by_right.map(|one| &one.tasks));
+        let others = others.difference(&by_right);
+        let odd = closest(&self.needs.graph, &others, &most.tasks);
+        // A rank outside the operation's communicator is not missing there.
+        let odd = match &most.members {
+            Some(members) => odd.intersection(members),
+            None => odd,
+        };
+        let circle = circle_text(self.circle);
+        let circle = circle.map_or_else(String::new, |circle| format!(" ({circle})"));
+        if let Some((whom, text)) = self.wanted_of(&odd, most) {
+            return Verdict::new(Step::Deadlock, text + &circle).blaming(whom);
+        }
+        if !odd.is_empty() && odd.is_subset(self.locking) {
+            let text = format!(
+                "some ranks wait for a window lock that one of the ranks in {} may hold; which of them is unknown",
+                most.call
+            );
+            return Verdict::new(Step::Deadlock, text);
+        }
+        if odd.is_empty() || odd.len() >= most.tasks.len() {
+            let text = format!(
+                "some ranks wait in {}, which other blocked ranks have not reached{circle}; no single rank is to blame",
+                most.call
+            );
+            let between = self.of_circle().unwrap_or_else(|| odd.union(&most.tasks));
+            return Verdict::new(Step::Deadlock, text).between(between);
+        }
+        if let Some((one, other)) = self.pair(&odd, most) {
+            // A cycle of two ranks is already described by the text.
+            let circle = Some(circle).filter(|_| self.circle.len() > 2);
+            let text = format!(
+                "rank {one} waits for rank {other}, which waits for rank {one} in {}{}; one of the two is wrong",
+                most.call,
+                circle.unwrap_or_default()
+            );
+            let both = [one, other].map(TaskId).into_iter().collect();
+            return Verdict::new(Step::Deadlock, text).blaming(both);
+        }
+        // A rank that exchanges messages with these may have omitted the message that they wait for.
+        let only_each_other =
+            !self.circle.is_empty() && self.circle.iter().all(|rank| odd.contains(TaskId(*rank)));
+        let doubt = match odd.len() {
+            _ if only_each_other || !odd.is_subset(&self.needs.messages) => "",
+            1 => "; it waits for a message that another rank may have failed to send or receive",
+            _ => "; they wait for messages that other ranks may have failed to send or receive",
+        };
+        let have = match odd.len() {
+            1 => "it has",
+            _ => "they have",
+        };
+        let text = format!(
+            "the other ranks wait in {}, which {have} not reached{doubt}{circle}",
+            most.call
+        );
+        Verdict::new(Step::Deadlock, text).blaming(odd)
+    }
+
+    /// Finds ranks that wait for a message from any source in a communicator without other members.
+    fn alone(&self) -> Option<Verdict> {
+        let sets = self.needs.graph.sets.iter();
+        let alone = sets.filter(|set| set.peers.is_empty() && !set.guessed && set.who.len() == 1);
+        let alone = IdSet::union_all(alone.map(|set| &set.who)).intersection(self.blocked);
+        let text =
+            "waiting for a message from any source in a communicator that has no other member";
+        (!alone.is_empty()).then(|| Verdict::new(Step::Deadlock, text).blaming(alone))
+    }
+
+    /// Finds ranks that have left out a collective operation of a subset. Instead they wait in one of more
+    /// ranks, for those that wait for them.
+    fn left_out(&self) -> Option<Verdict> {
+        let most = self.there.first()?;
+        let wanted = most.missing(self.all)?;
+        let found = self.there.iter().skip(1).find_map(|one| {
+            let missing = one.missing(self.all)?;
+            let is_owed = is_owed(&one.name);
+            let is_one = one.communicator.is_some() && is_owed;
+            let waits = missing.is_subset(&most.tasks) && !one.tasks.is_disjoint(&wanted);
+            let is_odd = !missing.is_empty() && missing.len() <= one.tasks.len();
+            (is_one && waits && is_odd).then_some((one, missing))
+        });
+        let (one, missing) = found?;
+        let text = format!(
+            "other ranks wait for them in {}; they skipped that call and wait in {}",
+            one.call, most.call
+        );
+        Some(Verdict::new(Step::Deadlock, text).blaming(missing))
+    }
+
+    /// The odd rank, and the only rank it waits for, which is in the largest operation. One of them is
+    /// wrong: either the odd one communicates once too often, or the other has left that call out. The
+    /// stacks cannot tell which.
+    fn pair(&self, odd: &IdSet, most: &Gathering) -> Option<(u32, u32)> {
+        let is_told = most.communicator.is_none() || most.members.is_some();
+        let one = odd.first().filter(|_| odd.len() == 1 && is_told)?;
+        let ones = self.needs.graph.ones.iter();
+        let mut wanted = ones.filter(|(who, _)| *who == one.0);
+        let (_, other) = wanted.next()?;
+        let is_only = wanted.next().is_none() && most.tasks.contains(TaskId(*other));
+        is_only.then_some((one.0, *other))
+    }
+
+    /// Finds ranks that wait for each other in the same operation, but in different communicators.
+    pub(super) fn apart(&self) -> Option<Verdict> {
+        let there = self.there.iter();
+        let candidates = there.filter_map(|one| {
+            let missing = one.missing(self.all)?;
+            let others = self.there.iter().filter(|other| {
+                let waits_for_these = other.missing(self.all);
+                let waits_for_these =
+                    waits_for_these.is_some_and(|missing| !missing.is_disjoint(&one.tasks));
+                one.is_of_other_communicator(other, self.all) && waits_for_these
+            });
+            let covered = IdSet::union_all(others.map(|other| &other.tasks));
+            // With these it would be complete.
+            (!missing.is_empty() && missing.is_subset(&covered)).then_some((one, missing))
+        });
+        let candidates: Vec<_> = candidates.collect();
+        let (most, odd) = candidates.iter().min_by_key(|(_, missing)| missing.len())?;
+        let alike = candidates
+            .iter()
+            .filter(|(_, missing)| missing.len() == odd.len());
+        let between = IdSet::union_all(alike.clone().map(|(_, missing)| missing));
+        let same_ranks = match candidates.len() {
+            0 | 1 => "",
+            _ => " that have the same ranks",
+        };
+        let text = format!(
+            "the ranks are in {}, but in different communicators{same_ranks}",
+            most.call
+        );
+        // Of equally many on either side neither is the odd one.
+        let odd = match alike.count() {
+            1 => odd.clone(),
+            _ => IdSet::new(),
+        };
+        let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Communicator);
+        Some(verdict.blaming(odd).between(between))
+    }
+
+    fn without_collective(&self) -> Verdict {
+        let of_locks = IdSet::union_all(self.needs.locks.iter().map(|(who, _)| who));
+        let what = match self.of_circle().is_some_and(|it| it.is_subset(&of_locks)) {
+            true => "locks",
+            false => "messages",
+        };
+        let text = match circle_text(self.circle) {
+            Some(circle) => format!(
+                "the ranks wait for each other's {what} in a cycle ({circle}); no single rank is to blame"
+            ),
+            None => "the ranks wait for each other, and no other rank is left that could send a message; which rank \
+                     each one waits for is unknown"
+                .to_owned(),
+        };
+        let between = self.of_circle().unwrap_or_else(|| self.blocked.clone());
+        Verdict::new(Step::Deadlock, text).between(between)
+    }
+
+    /// The ranks of the cycle. None without a cycle.
+    fn of_circle(&self) -> Option<IdSet> {
+        let ranks = self.circle.iter().map(|rank| TaskId(*rank));
+        (!self.circle.is_empty()).then(|| ranks.collect())
+    }
+
+    /// Finds the ranks in the largest operation that all odd ranks wait for: holders of a lock or, if
+    /// several ranks are odd, the one sender of their messages.
+    fn wanted_of(&self, odd: &IdSet, most: &Gathering) -> Option<(IdSet, String)> {
+        if odd.is_empty() {
+            return None;
+        }
+        let locks = self.needs.locks.iter();
+        let locks = locks.filter(|(who, _)| !who.is_disjoint(odd));
+        let locks: Vec<&(IdSet, IdSet)> = locks.collect();
+        let waiting = IdSet::union_all(locks.iter().map(|(who, _)| who));
+        let holders = IdSet::union_all(locks.iter().map(|(_, holders)| holders));
+        let call = &most.call;
+        if odd.is_subset(&waiting) && holders.is_subset(&most.tasks) {
+            let text = format!(
+                "they hold a lock that other ranks wait for, and wait for those ranks in {call}"
+            );
+            return Some((holders, text));
+        }
+        let ones = self.needs.graph.ones.iter();
+        let ones = ones.filter(|(who, _)| odd.contains(TaskId(*who)));
+        let (mut waiting, mut wanted) = (IdSet::new(), IdSet::new());
+        for (who, one) in ones {
+            waiting.insert(TaskId(*who));
+            wanted.insert(TaskId(*one));
+        }
+        let is_one = wanted.len() == 1 && wanted.is_subset(&most.tasks);
+        (odd.len() > 1 && *odd == waiting && is_one).then(|| {
+            let text = format!(
+                "{} other ranks wait for a message from this rank, which waits in {call}",
+                odd.len()
+            );
+            (wanted, text)
+        })
+    }
+}
+
+/// Returns the tasks among `some` that wait for one of `these` directly. Returns all of `some` if none
+/// does.
+fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
+    let mut found = IdSet::new();
+    let either = graph.either.iter();
+    let either = either.flat_map(|(who, peers)| peers.map(|peer| (*who, peer)));
+    for (who, peer) in graph.ones.iter().copied().chain(either) {
+        if some.contains(TaskId(who)) && these.contains(TaskId(peer)) {
+            found.insert(TaskId(who));
+        }
+    }
+    if found.is_empty() {
+        some.clone()
+    } else {
+        found
+    }
+}
+
+/// The text for a cycle of waits: `0 -> 1 -> 2 -> 0`.
+fn circle_text(circle: &[u32]) -> Option<String> {
+    let first = circle.first()?;
+    let arrow = |ranks: &[u32]| {
+        let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
+        ranks.join(" -> ")
+    };
+    Some(if circle.len() <= CIRCLE_SHOWN {
+        format!("{} -> {first}", arrow(circle))
+    } else {
+        let (head, tail) = (CIRCLE_SHOWN - 4, 2);
+        format!(
+            "{} -> ... {} more ... -> {} -> {first}",
+            arrow(&circle[..head]),
+            circle.len() - head - tail,
+            arrow(&circle[circle.len() - tail..])
+        )
+    })
+}

@@ -1,0 +1,162 @@
+//! Ranks that are past an operation that others still wait in.
+
+use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::needs_all;
+
+use super::Step;
+use super::operations::NONBLOCKING;
+use super::verdict::Verdict;
+use super::wait_for::{Gathering, Needs};
+
+/// Maximum number of ranks that are listed in a text.
+pub(super) const NAMED_MAX: u64 = 4;
+
+/// Selects, for each set of ranks, the operations that can prove a mismatch; the set of the largest
+/// operation is first.
+///
+/// Ranks leave a reduction before its other ranks are done, and are in the next operation legitimately.
+/// Different operations prove a mismatch only where every rank is in one. Otherwise a missing rank can be
+/// what the others wait for.
+pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a Gathering>> {
+    let mut by_ranks: Vec<(&IdSet, Vec<&Gathering>)> = Vec::new();
+    for one in there {
+        // For some operations the ranks that belong to them are unknown.
+        let ranks = one.ranks(all);
+        // On an intercommunicator the roots differ legitimately: in the root's own group the argument is
+        // negative.
+        let is_between = one.root.is_some_and(|root| root < 0);
+        let Some(ranks) = ranks.filter(|_| !is_between) else {
+            continue;
+        };
+        match by_ranks.iter_mut().find(|(known, _)| *known == ranks) {
+            Some((_, list)) => list.push(one),
+            None => by_ranks.push((ranks, vec![one])),
+        }
+    }
+    let proving = |(ranks, list): (&IdSet, Vec<&'a Gathering>)| {
+        let covered = IdSet::union_all(list.iter().map(|one| &one.tasks));
+        let is_everybody = ranks.is_subset(&covered);
+        let proving = list.into_iter();
+        let proving = proving.filter(|one| is_everybody || needs_all(&one.name));
+        proving.collect()
+    };
+    by_ranks.into_iter().map(proving).collect()
+}
+
+/// True where ranks can be in this operation legitimately while others are elsewhere.
+pub(super) fn may_be_right(one: &Gathering) -> bool {
+    one.communicator.is_some() || !needs_all(&one.name)
+}
+
+/// The verdict on ranks that wait for messages from ranks in `MPI_Finalize`, which send no more.
+pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
+    let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
+    let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
+    let is_at_end = |rank: &u32| at_end.contains(TaskId(*rank));
+    let (mut behind, mut partners) = (IdSet::new(), IdSet::new());
+    // Ranks that are the only ones that some rank waits for.
+    let mut certain = IdSet::new();
+    let graph = &needs.graph;
+    let ones = graph.ones.iter().map(|(who, one)| (*who, vec![*one]));
+    let either = graph.either.iter().map(|(who, two)| (*who, two.to_vec()));
+    for (who, wanted) in ones.chain(either) {
+        if blocked.contains(TaskId(who)) && wanted.iter().all(is_at_end) {
+            behind.insert(TaskId(who));
+            if let [one] = wanted[..] {
+                certain.insert(TaskId(one));
+            }
+            partners.extend(wanted.into_iter().map(TaskId));
+        }
+    }
+    let alternatives = needs.alternatives.iter();
+    for (who, wanted) in alternatives.filter(|(_, wanted)| wanted.is_subset(&at_end)) {
+        let who = who.intersection(blocked);
+        if who.is_empty() {
+            continue;
+        }
+        // None of these ranks has sent the message that is waited for.
+        if wanted.len() <= NAMED_MAX {
+            certain.union_with(wanted);
+        }
+        behind.union_with(&who);
+        partners.union_with(wanted);
+    }
+    if behind.is_empty() {
+        return None;
+    }
+    // A single rank that several wait for has omitted something; otherwise either side may be wrong.
+    let is_of_one = behind.len() > 1 && partners.len() == 1;
+    let who = match (is_of_one, behind.len()) {
+        (true, _) => "other ranks wait".to_owned(),
+        (false, 1) => format!("rank {behind} waits"),
+        (false, count) if count <= NAMED_MAX => format!("ranks {behind} wait"),
+        _ => "some ranks wait".to_owned(),
+    };
+    let (named, left_out) = match partners.len() {
+        1 => (
+            format!("rank {partners}, which is in MPI_Finalize"),
+            "it skipped a call",
+        ),
+        count if count <= NAMED_MAX => (
+            format!("ranks {partners}, which are in MPI_Finalize"),
+            "they skipped calls",
+        ),
+        _ => (
+            "ranks that are in MPI_Finalize".to_owned(),
+            "they skipped calls",
+        ),
+    };
+    let doubt = match (is_of_one, behind.len()) {
+        (true, _) => String::new(),
+        _ if certain.is_empty() => String::new(),
+        (false, 1) => format!(": {left_out}, or rank {behind} made one too many"),
+        (false, _) => format!(": {left_out}, or the waiting ranks made too many"),
+    };
+    let blamed = match is_of_one {
+        true => partners,
+        false => behind.union(&certain),
+    };
+    let text = format!("{who} for a message to or from {named}{doubt}");
+    Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
+}
+
+/// True for operations that no rank leaves before all its ranks have entered.
+///
+/// A rank that has begun a nonblocking one has to wait for it before later calls. A fence can be left early
+/// where it begins an epoch and ends none, but then no rank stays in it.
+pub(super) fn is_owed(name: &str) -> bool {
+    needs_all(name) || name == NONBLOCKING || name == "win_fence"
+}
+
+/// The verdict on ranks in `MPI_Finalize` that others wait for in an operation of a communicator they
+/// belong to.
+pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verdict> {
+    let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
+    let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
+    let found = needs.gatherings.iter().filter_map(|one| {
+        let is_owed = match one.name.as_str() {
+            "finalize" => false,
+            name => is_owed(name),
+        };
+        let waits = !one.tasks.is_disjoint(blocked);
+        let absent = one.ranks(all)?.intersection(&at_end);
+        // Where most have left it out it is once too often here.
+        let is_odd = !absent.is_empty() && absent.len() <= one.tasks.len();
+        (is_owed && waits && is_odd).then_some((one, absent))
+    });
+    let (one, absent) = found.max_by_key(|(one, _)| one.tasks.len())?;
+    let within = match &one.communicator {
+        Some(name) if !name.is_empty() => format!(" in {name}"),
+        _ => String::new(),
+    };
+    let (who, is, them) = match absent.len() {
+        1 => (format!("rank {absent}"), "is", "it"),
+        count if count <= NAMED_MAX => (format!("ranks {absent}"), "are", "them"),
+        _ => ("ranks".to_owned(), "are", "them"),
+    };
+    let text = format!(
+        "{who} {is} in MPI_Finalize, while other ranks wait for {them} in {}{within}, which {who} skipped",
+        one.call
+    );
+    Some(Verdict::new(Step::CannotGoOn, text).blaming(absent))
+}

@@ -1,0 +1,78 @@
+//! The ranks that an error is attributed to, with their calls.
+
+use sdm_debug::rules::Probes;
+use sdm_idset::IdSet;
+
+use super::Step;
+use super::motion::{SamePlace, groups};
+use super::verdict::Verdict;
+use super::wait::{WaitKind, place};
+use super::wait_for::Gathering;
+
+/// Ranks that an error is attributed to, with the call that they are in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guilty {
+    /// The ranks.
+    pub tasks: IdSet,
+    /// The runtime's function, or the user's function outside of a runtime. Empty for ranks that have
+    /// ended.
+    pub call: String,
+    /// The communicator of a collective operation, as far as it is known.
+    pub communicator: String,
+    /// The user's frame: `exchange () at halo.c:60`.
+    pub place: String,
+}
+
+/// The ranks to blame. If no single rank is to blame, the ranks between which the error is.
+pub(super) fn guilty(
+    (samples, still): (&[Probes], &[SamePlace]),
+    verdict: &Verdict,
+    gatherings: &[Gathering],
+) -> Vec<Guilty> {
+    let named = match (verdict.suspects.is_empty(), verdict.step) {
+        (false, _) => &verdict.suspects,
+        (true, Step::HeldUp) => &verdict.held_up_by,
+        (true, _) => &verdict.between,
+    };
+    let communicator = |tasks: &IdSet| {
+        let known = gatherings.iter().find(|one| tasks.is_subset(&one.tasks));
+        let known = known.map(|one| match &one.communicator {
+            None => sdm_mpi::COMM_WORLD.to_owned(),
+            Some(name) => name.clone(),
+        });
+        known.unwrap_or_default()
+    };
+    let mut list = Vec::new();
+    let mut rest = named.clone();
+    let known = still.iter().map(|group| SamePlace {
+        tasks: group.tasks.intersection(named),
+        wait: group.wait.clone(),
+    });
+    let known: Vec<SamePlace> = known.collect();
+    let found = IdSet::union_all(known.iter().map(|group| &group.tasks));
+    let others = groups(samples, &named.difference(&found));
+    for group in known.into_iter().chain(others) {
+        if group.tasks.is_empty() {
+            continue;
+        }
+        rest.subtract(&group.tasks);
+        list.push(Guilty {
+            communicator: communicator(&group.tasks),
+            call: match group.wait.kind {
+                WaitKind::Running => group.wait.frame.function.clone(),
+                _ => group.wait.call.clone(),
+            },
+            place: place(&group.wait.frame),
+            tasks: group.tasks,
+        });
+    }
+    if !rest.is_empty() {
+        list.push(Guilty {
+            tasks: rest,
+            call: String::new(),
+            communicator: String::new(),
+            place: String::new(),
+        });
+    }
+    list
+}

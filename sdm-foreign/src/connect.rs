@@ -1,0 +1,66 @@
+//! Connecting a tool to a PMIx server, with retries in a fresh process.
+
+use std::ffi::CStr;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use sdm_system::programs;
+
+use crate::tool_lock::Turn;
+use crate::{connection_holder, library};
+
+/// Environment variable with the number of failed attempts to connect, across re-executions of this process.
+const TRIES: &str = "SDM_PMIX_TRIES";
+const TRIES_MAX: u32 = 120;
+const TRY_EVERY: Duration = Duration::from_millis(250);
+/// Status of the library for a server that cannot be reached.
+const UNREACHED: i32 = -25;
+
+/// Connects to a server, once this tool holds the server's lock ([`Turn`]).
+///
+/// While a server still lists a tool that died earlier, connecting fails as if the server were unreachable. The library
+/// cannot be initialised twice in one process, so this process then executes itself again, at most [`TRIES_MAX`] times.
+pub(crate) fn connect(
+    library: &Path,
+    server: i32,
+    file: Option<&CStr>,
+) -> Result<(library::Tool, Turn)> {
+    connection_holder::check_runs(server)?;
+    let turn =
+        Turn::take(server).with_context(|| format!("the PMIx server in process {server}"))?;
+    // Before anything is connected, and while this process has one thread.
+    let keeper =
+        connection_holder::start(server, turn.descriptor(), library::ends_with_job(server))?;
+    let error = match library::Tool::connect(library, server, file) {
+        Ok(tool) => return Ok((tool, turn)),
+        Err(error) => error,
+    };
+    let known = error.downcast_ref::<library::CallError>();
+    let tries = std::env::var(TRIES).ok().and_then(|it| it.parse().ok());
+    let tries: u32 = tries.unwrap_or(0);
+    if known.is_none_or(|known| known.status != UNREACHED) || tries >= TRIES_MAX {
+        // The server may still be busy with this one.
+        turn.leave_to_keeper();
+        return Err(error);
+    }
+    turn.end();
+    // The executed program starts a keeper of its own.
+    keeper.dismiss();
+    std::thread::sleep(TRY_EVERY);
+    let mut again = programs::at("/proc/self/exe");
+    again.args(std::env::args_os().skip(1));
+    Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
+}
+
+/// Disconnects from the server, once this tool holds the lock again. The keeper releases the lock when the server has
+/// closed the connection.
+pub(crate) fn leave(tool: library::Tool, turn: Turn) {
+    // Without the lock this process disconnects all the same: other tools have not finished within the time limit.
+    let turn = turn.take_again();
+    tool.finish();
+    if let Ok(turn) = turn {
+        turn.leave_to_keeper();
+    }
+}

@@ -1,0 +1,268 @@
+//! Messages between the PMIx servers of several nodes, in [`crate::wire::HostLetter`]s. The answer to a question
+//! has the letter's number.
+
+use std::ffi::CString;
+
+use sdm_idset::IdSet;
+use serde::{Deserialize, Serialize};
+
+use crate::spawned_jobs::Offspring;
+use crate::table::HostTable;
+use crate::wire::{HostProgram, LETTER_BYTES_MAX};
+
+/// The types of the library whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
+const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
+
+/// Maximum memory of all decoded sets of one letter together, in bytes.
+const SETS_BYTES_MAX: u64 = 16 << 20;
+
+/// A published value, which owns its data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Kept {
+    /// A string.
+    Text(CString),
+    /// Bytes of any kind.
+    Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// A value of a library type without pointers: the type's number and the raw words.
+    Plain(u16, [u64; 3]),
+}
+
+impl Kept {
+    /// True for a type whose values hold no pointers.
+    #[must_use]
+    pub fn is_plain(kind: u16) -> bool {
+        PLAIN_KINDS.iter().any(|it| it.contains(&kind))
+    }
+}
+
+/// A published value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The rank that has published it.
+    pub owner: u32,
+    /// Its name.
+    pub key: String,
+    /// The value.
+    pub value: Kept,
+}
+
+/// A request of one node to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Question {
+    /// Reads the data that a rank has put, from this byte on.
+    Modex {
+        /// The rank.
+        rank: u32,
+        /// Offset at which the answer begins, in bytes.
+        offset: u64,
+    },
+    /// Publishes these values.
+    Publish(Vec<Entry>),
+    /// Looks up published values.
+    LookUp {
+        /// The names.
+        keys: Vec<String>,
+        /// True where the answer may wait until all are there.
+        waits: bool,
+    },
+    /// Removes values that a rank has published: those with these keys, or all where no key is given.
+    Unpublish {
+        /// The rank.
+        owner: u32,
+        /// The names.
+        keys: Vec<String>,
+    },
+    /// The table of the node's processes.
+    Processes,
+    /// Announces a job that is about to be started.
+    Know(Offspring),
+    /// Reserves task numbers for processes that the receiving node is to start.
+    Reserve {
+        /// Number of processes.
+        count: u32,
+    },
+    /// Starts the receiving node's processes of an announced job.
+    Start {
+        /// The job.
+        namespace: String,
+        /// Task that requested the start; `None` for a tool.
+        by: Option<u32>,
+        /// The programs of the processes, in the order of their ranks.
+        programs: Vec<HostProgram>,
+    },
+    /// Asks for the output of processes, for the node of this rank. This request and those below have no answer.
+    WantOutput(u32),
+    /// A task has printed something.
+    Printed {
+        /// The task.
+        task: u32,
+        /// True for standard error.
+        is_error: bool,
+        /// The output.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
+    /// Standard input for tasks; empty at its end.
+    Input {
+        /// The tasks, of any node.
+        tasks: IdSet,
+        /// The input.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
+    /// A signal for tasks.
+    Signal {
+        /// The tasks, of any node.
+        tasks: IdSet,
+        /// Its number.
+        signal: i32,
+    },
+    /// An event for the receiving node's processes.
+    Told(Told),
+    /// A job has ended at a node, to the node of its first task.
+    NodeEnded {
+        /// Its name.
+        namespace: String,
+        /// The node, by its place among those of the first job.
+        node: u32,
+        /// The first status there that is not 0, or 0.
+        status: i32,
+    },
+    /// A job has ended.
+    JobEnded {
+        /// Its name.
+        namespace: String,
+        /// The first status that is not 0, or 0.
+        status: i32,
+    },
+}
+
+/// An event that a process or a tool reports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// Code of the event, as the library numbers it.
+    pub code: i32,
+    /// Namespace of the process or tool that reports it.
+    pub namespace: String,
+    /// Rank of that process.
+    pub rank: u32,
+    /// The receivers of the event, as a range of PMIx.
+    pub range: u8,
+    /// Attributes of the event, by key.
+    pub infos: Vec<(String, Kept)>,
+}
+
+/// The answer to a [`Question`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// A part of the data that a rank has put.
+    Modex {
+        /// The library's status: 0 where all is well.
+        status: i32,
+        /// Length of the whole data, in bytes.
+        total: u64,
+        /// Offset of the part in the data, in bytes.
+        offset: u64,
+        /// The part.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
+    /// The outcome of a request without a result.
+    Done {
+        /// The library's status.
+        status: i32,
+    },
+    /// The values found by [`Question::LookUp`].
+    Found {
+        /// The library's status.
+        status: i32,
+        /// The values found.
+        entries: Vec<Entry>,
+    },
+    /// The table of the node's processes.
+    Processes(HostTable),
+    /// The answer to [`Question::Reserve`].
+    Reserved {
+        /// The first of the consecutive task numbers; `None` where too few are free.
+        first: Option<u32>,
+    },
+}
+
+/// A letter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Note {
+    /// Asks.
+    Question(Question),
+    /// Answers.
+    Reply(Reply),
+}
+
+impl Note {
+    /// The encoded letter; `None` where it is too long.
+    #[must_use]
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        let bytes = postcard::to_allocvec(self).expect("plain data serialises into memory");
+        (bytes.len() <= LETTER_BYTES_MAX).then_some(bytes)
+    }
+
+    /// Decodes a letter; `None` where the bytes are malformed, or a value contradicts its type.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let read = || postcard::take_from_bytes::<Self>(bytes);
+        let (note, rest) = sdm_idset::bounded(SETS_BYTES_MAX, read).ok()?;
+        let entries = match &note {
+            Self::Question(Question::Publish(entries))
+            | Self::Reply(Reply::Found { entries, .. }) => entries.as_slice(),
+            _ => &[],
+        };
+        let infos = match &note {
+            Self::Question(Question::Told(told)) => told.infos.as_slice(),
+            _ => &[],
+        };
+        let is_known = |value: &Kept| match value {
+            Kept::Plain(kind, _) => Kept::is_plain(*kind),
+            _ => true,
+        };
+        let entries = entries.iter().map(|it| &it.value);
+        let mut values = entries.chain(infos.iter().map(|(_, value)| value));
+        (rest.is_empty() && values.all(is_known)).then_some(note)
+    }
+}
+
+/// Decodes arbitrary bytes as a letter. Checks that nothing panics, and that a decoded letter survives encoding and
+/// decoding.
+pub fn fuzz_notes(bytes: &[u8]) {
+    if let Some(note) = Note::read(bytes)
+        && let Some(again) = note.bytes()
+    {
+        assert_eq!(Note::read(&again), Some(note));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn note_decodes_unchanged_and_pointers_are_refused() {
+        let entry = |value| Entry {
+            owner: 3,
+            key: "port".to_owned(),
+            value,
+        };
+        let publish = |value| Note::Question(Question::Publish(vec![entry(value)]));
+        let text = publish(Kept::Text(c"tcp://1".to_owned()));
+        let bytes = text.bytes().expect("it is short");
+        fuzz_notes(&bytes);
+        assert_eq!(Note::read(&bytes), Some(text));
+        // 3 is a string: its first word would be an address.
+        let pointer = publish(Kept::Plain(3, [0x41; 3]))
+            .bytes()
+            .expect("it is short");
+        assert_eq!(Note::read(&pointer), None);
+        assert_eq!(
+            publish(Kept::Bytes(vec![0; LETTER_BYTES_MAX])).bytes(),
+            None
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! The driver of a program that runs without a gdb until something needs one.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::rc::Rc;
+use std::time::Instant;
+
+use sdm_child::{Freed, MpiSymbols};
+use sdm_core::CommandId;
+use sdm_debug::event::Phase;
+use sdm_debug::{Event, TaskState};
+use sdm_system::signal_name;
+
+use super::ops::end::{self, End};
+use super::ops::{take_over, world_rank};
+use super::state::activity::{OpenRun, RunKind};
+use super::state::origin::Origin;
+use super::text::base_name;
+use super::{Action, Driver, DriverConfig, Host, Turn};
+
+impl Driver {
+    /// A driver for a program that its parent has seized: it appears to run under a gdb. A stop or its end answers
+    /// `id`.
+    pub fn seized(
+        now: Instant,
+        config: Rc<DriverConfig>,
+        host: Box<dyn Host>,
+        id: CommandId,
+        (pid, program): (i32, &Path),
+    ) -> Self {
+        let driver = Self::new(now, config, host);
+        let name = program.to_string_lossy();
+        let mut state = driver.gdb.edit();
+        state.open.insert(id);
+        state.origin = Origin::Seized {
+            freed: None,
+            is_taken_over: false,
+        };
+        state.processes.started("", Some(pid));
+        base_name(&name).clone_into(&mut state.program_name);
+        state.set_task(TaskState::Starting);
+        state.activity.open_run(OpenRun {
+            id: Some(id),
+            kind: RunKind::StartFreely,
+            token: 0,
+            again: Rc::from(RunKind::StartFreely.line()),
+        });
+        state.set_task(TaskState::Running);
+        state.activity.begin_executing();
+        let begun = Action::Event(Event::Progress(Phase::Running));
+        state.actions.extend([Action::ProgramOpened, begun]);
+        drop(state);
+        driver
+    }
+
+    /// Lets a newly started gdb take over a seized program.
+    pub fn take_over(&mut self, now: Instant, program: PathBuf) {
+        self.gdb.edit().now = now;
+        let take_over = take_over::take_over(self.gdb.clone(), program);
+        self.push(None, Turn::Alone, take_over);
+        self.run();
+    }
+
+    /// Reports that a seized program's threads were released.
+    pub fn handle_freed(&mut self, now: Instant, freed: Freed) {
+        let mut state = self.gdb.edit();
+        state.now = now;
+        state.origin.set_freed(freed);
+        drop(state);
+        self.run();
+    }
+
+    /// Compares the rank that a seized program's MPI library reports with the launcher's, when the program asks for
+    /// its rank.
+    pub fn check_world(&mut self, now: Instant, symbols: MpiSymbols) {
+        self.gdb.edit().now = now;
+        world_rank::check_at(&self.gdb, symbols);
+        self.run();
+    }
+
+    /// Reports the end of a seized program; `before_finalize` for an MPI program that has not called `MPI_Finalize`.
+    pub fn handle_end(&mut self, now: Instant, status: ExitStatus, before_finalize: bool) {
+        let mut state = self.gdb.edit();
+        state.now = now;
+        if state.origin.is_taken_over() {
+            return;
+        }
+        let mpi = &mut state.breakpoints.mpi;
+        mpi.initialized |= before_finalize;
+        mpi.watched |= before_finalize;
+        drop(state);
+        let end = match (status.code(), status.signal()) {
+            (Some(code), _) => End::Exited(code),
+            (None, signal) => End::Signalled(signal_name(signal.unwrap_or_default())),
+        };
+        end::program_ended(&self.gdb, end);
+        self.run();
+    }
+}

@@ -1,0 +1,187 @@
+//! Data of a process that gdb attaches to, with its state before and the means to restore it if gdb does not detach
+//! by itself.
+//!
+//! When a gdb is killed the kernel detaches from its processes, and leaves gdb's breakpoints in them: a process that
+//! runs into one dies of SIGTRAP. A stop that gdb had requested and not received yet then takes effect, permanently.
+//! So such a process is stopped by the kernel at gdb's end ([`Leash`]), and once more as soon as that end is noticed.
+//! Its code is restored, and it is resumed, unless it was stopped before the attach.
+
+use std::rc::Rc;
+
+use nix::sys::signal::Signal;
+use sdm_system::proc::{self, State};
+
+use crate::breakpoint_cleanup;
+use crate::process::{Identity, identity};
+use crate::stop_on_gdb_death::{Grip, Leash};
+use crate::watchdog::Warden;
+
+/// A process to which a gdb attaches. Drop it once gdb has no hold on the process any more.
+pub struct Held {
+    who: Identity,
+    /// True if it was stopped before the attach, and is to be stopped again.
+    stopped: bool,
+    /// Trap instructions that were in its code before the attach, and belong to another tool.
+    foreign: Vec<u64>,
+    /// True if it was stopped by this module.
+    frozen: bool,
+    warden: Rc<Warden>,
+    grip: Option<Grip>,
+}
+
+impl Held {
+    /// Call this before gdb learns of the process; `None` if the process is gone. `woken` if it is stopped for a
+    /// debugger that is to resume it.
+    pub fn new(
+        pid: i32,
+        woken: bool,
+        (gdb, leash): (i32, Option<Leash>),
+        warden: &Rc<Warden>,
+    ) -> Option<Self> {
+        let who = identity(pid)?;
+        let stopped = !woken && is_stopped(pid);
+        // If this fails, gdb cannot attach to the process either.
+        let foreign = breakpoint_cleanup::breakpoints(pid).unwrap_or_default();
+        // The pipe has room for thousands of messages, and the warden reads them.
+        let _ = warden.hold(gdb, pid, stopped);
+        Some(Self {
+            who,
+            stopped,
+            foreign,
+            frozen: false,
+            warden: Rc::clone(warden),
+            grip: leash.map(Leash::grip),
+        })
+    }
+
+    /// Ties the process to gdb, which will insert breakpoints into it: the kernel stops the process when gdb dies.
+    pub fn tie(&mut self) {
+        if let Some(grip) = self.grip.as_mut().filter(|grip| !grip.is_tied()) {
+            grip.tie(self.who.pid());
+        }
+    }
+
+    /// Releases the process from gdb, which is about to detach and exit by itself.
+    pub fn untie(&mut self) {
+        self.grip = None;
+    }
+
+    /// Stops the process when its gdb dies or is about to be killed, before it runs into gdb's breakpoints. A process
+    /// without gdb's breakpoints is not stopped: if this process were killed too, it might stay stopped.
+    pub fn catch(&mut self) {
+        let is_tied = self.grip.as_ref().is_some_and(Grip::is_tied);
+        if is_tied
+            || breakpoint_cleanup::breakpoints(self.who.pid())
+                .is_ok_and(|found| found != self.foreign)
+        {
+            self.who.signal(Signal::SIGSTOP);
+            self.frozen = true;
+        }
+    }
+
+    /// Restores its code; returns a message for the user, if any.
+    pub fn restore(&self) -> Option<String> {
+        let pid = self.who.pid();
+        match breakpoint_cleanup::remove_breakpoints(pid, &self.foreign) {
+            Ok(removed) => match removed.len() {
+                0 => None,
+                1 => Some(format!(
+                    "process {pid}: removed a breakpoint that gdb had left in it"
+                )),
+                count => Some(format!(
+                    "process {pid}: removed {count} breakpoints that gdb had left in it"
+                )),
+            },
+            Err(_) if !self.who.is_alive() => None,
+            Err(error) => Some(format!(
+                "process {pid}: breakpoints of gdb may remain in it: {error}"
+            )),
+        }
+    }
+
+    /// Removes the breakpoints that gdb has inserted. gdb does not notice, and restores the same bytes when it stops
+    /// the process.
+    pub fn clear(&self) {
+        // The process may have ended.
+        let _ = breakpoint_cleanup::remove_breakpoints(self.who.pid(), &self.foreign);
+    }
+
+    /// Records that gdb has ended, so that drop resumes the process if needed. A SIGSTOP from gdb may have arrived
+    /// after gdb had detached. If gdb was killed, one may still be pending.
+    pub fn wake(&mut self, was_killed: bool) {
+        self.frozen |= was_killed || is_stopping(self.who.pid());
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.untie();
+        if self.frozen && !self.stopped {
+            self.who.signal(Signal::SIGCONT);
+        }
+        let _ = self.warden.let_go(self.who.pid());
+    }
+}
+
+/// True if a signal has stopped the process; false if a tracer has.
+pub(crate) fn is_stopped(pid: i32) -> bool {
+    proc::of(pid).state().is_some_and(State::is_stopped)
+}
+
+/// True if a signal has stopped a thread of the process, or is about to. Without a processor a thread stops long
+/// after the signal was sent, or after another thread has taken it.
+pub(crate) fn is_stopping(pid: i32) -> bool {
+    let process = proc::of(pid);
+    let is_sent = |status: &proc::Status| {
+        let mut pending = ["SigPnd", "ShdPnd"].into_iter();
+        pending.any(|field| status.signals(field).contains(&(Signal::SIGSTOP as i32)))
+    };
+    let mut threads = process.thread_ids().into_iter().flatten();
+    threads.any(|id| {
+        let thread = process.thread(id);
+        let status = thread.status();
+        thread.state().is_some_and(State::is_stopped) || status.as_ref().is_ok_and(is_sent)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use nix::sys::ptrace;
+    use nix::sys::signal::kill;
+    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::Pid;
+
+    use super::*;
+
+    #[test]
+    fn pending_stop_is_recognized() {
+        let mut child = Command::new("sleep");
+        child
+            .arg("1000")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = child.spawn().unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        assert!(!is_stopping(pid.as_raw()));
+        ptrace::attach(pid).unwrap();
+        // A process that is about to execute another program stops for that first.
+        while waitpid(pid, None).unwrap() != WaitStatus::Stopped(pid, Signal::SIGSTOP) {
+            ptrace::cont(pid, None).unwrap();
+        }
+        assert!(!is_stopping(pid.as_raw()), "its tracer holds it");
+        kill(pid, Signal::SIGSTOP).unwrap();
+        assert!(is_stopping(pid.as_raw()) && !is_stopped(pid.as_raw()));
+        ptrace::detach(pid, None).unwrap();
+        // For a moment after the signal was sent the kernel does not show it.
+        while !is_stopped(pid.as_raw()) {
+            std::thread::yield_now();
+        }
+        assert!(is_stopping(pid.as_raw()));
+        kill(pid, Signal::SIGCONT).unwrap();
+        assert!(!is_stopping(pid.as_raw()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

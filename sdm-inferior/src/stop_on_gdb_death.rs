@@ -1,0 +1,105 @@
+//! A SIGSTOP that the kernel sends to a process when its gdb is killed.
+//!
+//! When a gdb dies the kernel closes its files, and then detaches from its processes. Such a process continues at
+//! once, into the breakpoint at which it is stopped, so that a reaction to gdb's death comes too late. Therefore gdb
+//! inherits the write end of a pipe, and the kernel is told to send the process SIGSTOP when that end closes
+//! (`F_SETSIG`). The signal is pending before the process is detached.
+//!
+//! Afterwards some process must resume it, and a kill of everything at once (a resource manager that ends a job step)
+//! leaves none. So the leash is armed only when gdb is about to insert breakpoints in the process: before that it is
+//! in no danger.
+
+use std::os::fd::OwnedFd;
+
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+
+use crate::sys;
+
+/// A pipe, one end of which is for a gdb that is not started yet.
+pub struct Leash {
+    ours: OwnedFd,
+    /// The end that gdb is to hold.
+    pub theirs: OwnedFd,
+}
+
+/// This process's end of a leash whose other end a gdb holds. From [`Grip::tie`] on and until it is dropped, the
+/// kernel stops the process when that gdb ends.
+pub(crate) struct Grip {
+    ours: OwnedFd,
+    tied: bool,
+}
+
+impl Drop for Grip {
+    fn drop(&mut self) {
+        // A close is not sufficient. A process that was forked meanwhile, such as a warden, can have both ends too,
+        // and closes them later.
+        if self.tied {
+            sys::untie(&self.ours);
+        }
+    }
+}
+
+impl Grip {
+    /// Arms the leash: the kernel stops the process when its gdb is gone.
+    pub(crate) fn tie(&mut self, pid: i32) {
+        // If this fails, the process is stopped a little later.
+        self.tied |= sys::stop_at_end_of(&self.ours, pid).is_ok();
+    }
+
+    pub(crate) fn is_tied(&self) -> bool {
+        self.tied
+    }
+}
+
+impl Leash {
+    /// A new pipe; `None` if no more files can be opened. The process is then stopped a little later.
+    pub fn new() -> Option<Self> {
+        let (ours, theirs) = pipe2(OFlag::O_CLOEXEC).ok()?;
+        Some(Self { ours, theirs })
+    }
+
+    /// Call this once gdb runs and holds its end.
+    pub(crate) fn grip(self) -> Grip {
+        let Self { ours, theirs } = self;
+        drop(theirs);
+        Grip { ours, tied: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attached_process::is_stopped;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn tied_process_is_stopped_when_the_other_ends() {
+        let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        for (tied, dropped) in [(true, false), (true, true), (false, false)] {
+            let (mut dies, mut stops) = (Command::new("cat"), cat());
+            let leash = Leash::new().unwrap();
+            sdm_system::hand_on(&mut dies, &leash.theirs);
+            let mut dies = dies.stdin(Stdio::piped()).spawn().unwrap();
+            let pid = stops.id().cast_signed();
+            let mut grip = leash.grip();
+            if tied {
+                grip.tie(pid);
+            }
+            assert_eq!(grip.is_tied(), tied);
+            assert!(!is_stopped(pid));
+            let _grip = (!dropped).then_some(grip);
+            let is_to_stop = tied && !dropped;
+            dies.kill().unwrap();
+            dies.wait().unwrap();
+            let begin = Instant::now();
+            while is_to_stop && !is_stopped(pid) && begin.elapsed() < Duration::from_secs(30) {
+                std::thread::yield_now();
+            }
+            assert_eq!(is_stopped(pid), is_to_stop);
+            stops.kill().unwrap();
+            stops.wait().unwrap();
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The warden: a process that outlives this one until its gdbs have ended.
+//!
+//! A gdb ends at the end of its input, but does not read input while it waits for a called function in the program
+//! (`print sleep(1000)`). The warden is a copy of this process that holds only one pipe, and is told of every gdb and
+//! its processes. When this process dies in any way, the warden ends the gdbs: it waits, stops the programs that they
+//! wait for, and at last kills gdb. It removes gdb's breakpoints from the programs, and resumes them. It never sends
+//! gdb SIGINT, which gdb would pass on to a program that it is detaching from.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, read, write};
+use sdm_system::proc::{self, State};
+
+use crate::attached_process::is_stopping;
+use crate::process::{self, Identity, identity};
+use crate::{breakpoint_cleanup, sys};
+
+/// Time of each step towards the end. The first step is for gdbs that read the end of their input.
+const STEP_WAIT: Duration = Duration::from_secs(2);
+/// Number of times that the processes a gdb waits for are stopped, at intervals of one second, if it has attached to
+/// them. A gdb of several tasks may call functions in each.
+const STOPS_ATTACHED: u32 = 30;
+/// The number for a gdb that has attached to nothing: the program that it has started dies with it, and killing it
+/// does no harm.
+const STOPS_STARTED: u32 = 3;
+/// Pause between two of these attempts.
+const STOP_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum delay after gdb's end until a pending stop by gdb takes effect.
+const LATE_STOP: Duration = Duration::from_millis(100);
+/// Interval of searches for it in between.
+const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
+/// Periods of the SIGCONT timer, against stops of this process: while it waits, and when it has work. The parent's
+/// end sends one too. A stop just after that would come before the work has begun.
+const GO_ON_WAITING: Duration = Duration::from_secs(5);
+const GO_ON: Duration = Duration::from_millis(200);
+/// The process's name in process lists, at most 15 bytes.
+const NAME: &std::ffi::CStr = c"sdm-warden";
+
+/// The write end of the pipe for messages; its closing tells the warden of this process's death.
+#[derive(Debug)]
+pub struct Warden(OwnedFd);
+
+/// A message to the warden: gdb, a process, and the kind of message. It is short enough to be written atomically.
+type Word = [i32; 3];
+
+/// A message that names a new gdb.
+const GDB: i32 = 0;
+/// The gdb is to attach to this process, which runs.
+const RUNS: i32 = 1;
+/// The gdb is to attach to this process, which is stopped.
+const STANDS: i32 = 2;
+/// The process needs no care any more.
+const LET_GO: i32 = 3;
+
+impl Warden {
+    /// Starts the warden as a fork of this process.
+    ///
+    /// # Errors
+    /// [`io::Error`] if the system has no resources for it.
+    pub fn start() -> io::Result<Self> {
+        sys::fork_copy(NAME, |pipe| keep(&pipe)).map(Self)
+    }
+
+    /// Registers a gdb, which this process has not reaped.
+    ///
+    /// # Errors
+    /// [`io::Error`] if the warden is gone.
+    pub fn keep(&self, gdb: i32) -> io::Result<()> {
+        self.tell([gdb, 0, GDB])
+    }
+
+    /// Registers a process to which a gdb is to attach.
+    ///
+    /// # Errors
+    /// [`io::Error`] if the warden is gone.
+    pub fn hold(&self, gdb: i32, pid: i32, stopped: bool) -> io::Result<()> {
+        self.tell([gdb, pid, if stopped { STANDS } else { RUNS }])
+    }
+
+    /// Unregisters a process after a detach.
+    ///
+    /// # Errors
+    /// [`io::Error`] if the warden is gone.
+    pub fn let_go(&self, pid: i32) -> io::Result<()> {
+        self.tell([0, pid, LET_GO])
+    }
+
+    fn tell(&self, word: Word) -> io::Result<()> {
+        let bytes: Vec<u8> = word.iter().flat_map(|it| it.to_ne_bytes()).collect();
+        write(&self.0, &bytes)?;
+        Ok(())
+    }
+}
+
+/// A gdb.
+struct WatchedGdb {
+    pid: i32,
+    /// Readable once the gdb has ended.
+    end: OwnedFd,
+    attached: Vec<Attached>,
+}
+
+/// A process to which the gdb attaches.
+struct Attached {
+    who: Identity,
+    /// True if it was stopped before.
+    stopped: bool,
+    /// Trap instructions in its code from before the attach.
+    foreign: Vec<u64>,
+}
+
+impl WatchedGdb {
+    /// True while the gdb is attached to processes that it has not started.
+    fn has_attached(&self) -> bool {
+        !self.attached.is_empty()
+    }
+
+    fn is_alive(&self) -> bool {
+        !ends_within(self, Duration::ZERO)
+    }
+}
+
+/// Main loop of the copy.
+fn keep(pipe: &OwnedFd) {
+    let mut kept: Vec<WatchedGdb> = Vec::new();
+    // Without the timer, a stop of this process keeps it from its work.
+    let mut clock = sys::GoOn::start(GO_ON_WAITING).ok();
+    while let Some(word) = read_word(pipe) {
+        note(&mut kept, word);
+    }
+    if let Some(clock) = &mut clock {
+        let _ = clock.tick(GO_ON);
+    }
+    let deadline = Instant::now() + STEP_WAIT;
+    kept.iter().for_each(go_on);
+    wait_for_all(&kept, deadline);
+    let stopped = end_blocked(&kept);
+    let attached: Vec<&Attached> = kept.iter().flat_map(|gdb| &gdb.attached).collect();
+    for it in &attached {
+        // The process may have ended.
+        let _ = breakpoint_cleanup::remove_breakpoints(it.who.pid(), &it.foreign);
+    }
+    for program in stopped {
+        let _ = kill(Pid::from_raw(program), Signal::SIGCONT);
+    }
+    let until = Instant::now() + LATE_STOP;
+    while Instant::now() < until {
+        let stopped = |it: &&&Attached| !it.stopped && is_stopping(it.who.pid());
+        for it in attached.iter().filter(stopped) {
+            it.who.signal(Signal::SIGCONT);
+        }
+        std::thread::sleep(LATE_STOP_LOOK);
+    }
+}
+
+fn read_word(pipe: &OwnedFd) -> Option<Word> {
+    let mut bytes = [0; size_of::<Word>()];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match read(pipe, &mut bytes[filled..]) {
+            Err(nix::errno::Errno::EINTR) => {}
+            Ok(count) if count > 0 => filled += count,
+            _ => return None,
+        }
+    }
+    let mut numbers = bytes
+        .chunks_exact(4)
+        .map(|it| it.try_into().map(i32::from_ne_bytes));
+    let mut next = || numbers.next()?.ok();
+    Some([next()?, next()?, next()?])
+}
+
+fn note(kept: &mut Vec<WatchedGdb>, [gdb, pid, what]: Word) {
+    match what {
+        GDB => {
+            kept.retain(|gdb| gdb.is_alive() || !gdb.attached.is_empty());
+            if let Ok(end) = sdm_system::pidfd_open(gdb.cast_unsigned()) {
+                let (pid, attached) = (gdb, Vec::new());
+                kept.push(WatchedGdb { pid, end, attached });
+            }
+        }
+        LET_GO => {
+            for gdb in kept {
+                gdb.attached.retain(|it| it.who.pid() != pid);
+            }
+        }
+        _ => {
+            let known = kept.iter_mut().rev().find(|it| it.pid == gdb);
+            if let (Some(known), Some(who)) = (known, identity(pid)) {
+                known.attached.push(Attached {
+                    who,
+                    stopped: what == STANDS,
+                    foreign: breakpoint_cleanup::breakpoints(pid).unwrap_or_default(),
+                });
+            }
+        }
+    }
+}
+
+fn ends_within(gdb: &WatchedGdb, wait: Duration) -> bool {
+    let deadline = Instant::now() + wait;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut fds = [PollFd::new(gdb.end.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds, timeout) {
+            Err(nix::errno::Errno::EINTR) => {}
+            found => return found.is_ok_and(|count| count > 0),
+        }
+    }
+}
+
+/// Waits until all of these gdbs have ended, but not beyond `deadline`.
+fn wait_for_all<'a>(gdbs: impl IntoIterator<Item = &'a WatchedGdb>, deadline: Instant) {
+    for gdb in gdbs {
+        ends_within(gdb, deadline.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// The action on a gdb that does not read its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WardenStep {
+    /// The programs that it waits for are stopped.
+    Stop,
+    /// Nothing is done: it may be about to end.
+    Wait,
+    /// The gdb is killed.
+    Kill,
+}
+
+/// Time until a gdb that does not read its input is killed.
+fn patience(has_attached: bool) -> Duration {
+    let stops = match has_attached {
+        true => STOPS_ATTACHED,
+        false => STOPS_STARTED,
+    };
+    STOP_PAUSE * stops + STEP_WAIT
+}
+
+/// The action on a gdb that has not read its input for this time.
+fn step(spent: Duration, has_attached: bool) -> WardenStep {
+    let patience = patience(has_attached);
+    match spent {
+        _ if spent >= patience => WardenStep::Kill,
+        _ if spent >= patience - STEP_WAIT + STOP_PAUSE => WardenStep::Wait,
+        _ => WardenStep::Stop,
+    }
+}
+
+/// Ends the gdbs that do not read their input, all at the same time, so that the time does not grow with their
+/// number. Returns the programs to resume.
+fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
+    let blocked = kept.iter().filter(|gdb| gdb.is_alive());
+    let blocked: Vec<(&WatchedGdb, Vec<i32>)> =
+        blocked.map(|gdb| (gdb, traced_by(gdb.pid))).collect();
+    let began = Instant::now();
+    let last = blocked.iter().map(|(gdb, _)| patience(gdb.has_attached()));
+    let last = last.max().unwrap_or_default() + STEP_WAIT;
+    // Until a gdb has ended, its pid cannot be reused, since no other process reaps it before.
+    while blocked.iter().any(|(gdb, _)| gdb.is_alive()) && began.elapsed() < last {
+        let living = || blocked.iter().filter(|(gdb, _)| gdb.is_alive());
+        living().for_each(|(gdb, _)| go_on(gdb));
+        let before: Vec<_> = living()
+            .map(|(gdb, _)| (gdb.pid, asleep(gdb.pid)))
+            .collect();
+        wait_for_all(
+            blocked.iter().map(|(gdb, _)| *gdb),
+            Instant::now() + STOP_PAUSE,
+        );
+        for (gdb, programs) in living() {
+            // A gdb that uses the processor may be detaching from programs, which takes time.
+            let is_idle =
+                asleep(gdb.pid).is_some_and(|ticks| before.contains(&(gdb.pid, Some(ticks))));
+            match step(began.elapsed(), gdb.has_attached()) {
+                WardenStep::Stop if is_idle => {
+                    // gdb does not wait for a program that is already stopped. Such a program would stay stopped if
+                    // this process were killed too.
+                    for program in programs.iter().filter(|pid| is_let_run(**pid)) {
+                        let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
+                    }
+                }
+                WardenStep::Stop | WardenStep::Wait => {}
+                WardenStep::Kill => {
+                    let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGKILL);
+                }
+            }
+        }
+    }
+    // Programs that the gdbs had started have ended with them.
+    let goes_on = |gdb: &WatchedGdb, pid: i32| {
+        let mut attached = gdb.attached.iter();
+        !attached.any(|it| it.who.pid() == pid && it.stopped)
+    };
+    let each = blocked.iter().flat_map(|(gdb, programs)| {
+        let programs = programs.iter().copied();
+        programs.filter(|pid| goes_on(gdb, *pid))
+    });
+    each.collect()
+}
+
+/// Resumes a stopped gdb, which cannot read the end of its input before.
+fn go_on(gdb: &WatchedGdb) {
+    process::go_on(gdb.pid);
+}
+
+/// Processor time that a process has used, in clock ticks; `None` unless it sleeps.
+fn asleep(pid: i32) -> Option<u64> {
+    let stat = proc::of(pid).stat().ok()?;
+    stat.cpu_ticks().filter(|_| stat.state() == State('S'))
+}
+
+/// True if a thread of a traced process runs.
+fn is_let_run(pid: i32) -> bool {
+    let process = proc::of(pid);
+    let mut threads = process.thread_ids().into_iter().flatten();
+    threads.any(|id| {
+        let state = process.thread(id).state();
+        state.is_some_and(|it| !it.is_held() && !it.has_ended())
+    })
+}
+
+/// The pids of the processes that a gdb traces.
+fn traced_by(gdb: i32) -> Vec<i32> {
+    let is_its = |status: proc::Status| status.tracer() == Some(gdb);
+    let pids = proc::pids().into_iter().flatten();
+    pids.filter(|pid| proc::of(*pid).status().is_ok_and(is_its))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn started_program_delays_shutdown_under_ten_seconds() {
+        for (has_attached, bound) in [(false, 10), (true, 40)] {
+            let mut spent = Duration::ZERO;
+            let mut stops = 0;
+            while step(spent, has_attached) != WardenStep::Kill {
+                stops += u32::from(step(spent, has_attached) == WardenStep::Stop);
+                spent += STOP_PAUSE;
+            }
+            assert_eq!(spent, patience(has_attached));
+            // Before that comes one wait for the gdbs that read their input. After it come one for the end of the
+            // killed ones, and the search for late stops.
+            let all = STEP_WAIT + spent + STEP_WAIT + LATE_STOP;
+            assert!(all < Duration::from_secs(bound), "{all:?}");
+            assert!(stops > 2, "{stops}");
+        }
+    }
+
+    fn run(program: &str, argument: &str, stdin: Stdio, stdout: Stdio) -> Child {
+        let mut command = Command::new(program);
+        command.arg(argument).stdin(stdin).stdout(stdout);
+        command.spawn().unwrap()
+    }
+
+    /// Checks that a gdb with a long patience can end by itself after one with a short patience was killed.
+    #[test]
+    fn each_gdb_ends_independently() {
+        let (reader, writer) = io::pipe().unwrap();
+        let mut first = run("cat", "-", reader.into(), Stdio::null());
+        let mut second = run("sleep", "1000", Stdio::null(), writer.into());
+        let mut attached = run("sleep", "1000", Stdio::null(), Stdio::null());
+        let (theirs, ours) = io::pipe().unwrap();
+        let ours = Warden(ours.into());
+        let pid = |child: &Child| i32::try_from(child.id()).unwrap();
+        ours.keep(pid(&first)).unwrap();
+        ours.keep(pid(&second)).unwrap();
+        ours.hold(pid(&first), pid(&attached), false).unwrap();
+        drop(ours);
+        keep(&theirs.into());
+        assert!(first.wait().unwrap().success());
+        assert!(!second.wait().unwrap().success());
+        assert!(attached.try_wait().unwrap().is_none());
+        attached.kill().unwrap();
+        attached.wait().unwrap();
+    }
+}

@@ -1,0 +1,202 @@
+//! The sockets of keepers: one each, in a directory of the user's own.
+
+use sdm_text::printable_name;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sdm_system::listener::{self, SocketFile};
+
+use crate::wire::{self, Frame};
+
+/// Maximum length of a session's name, in bytes.
+const NAME_BYTES_MAX: usize = 40;
+/// Time that a keeper has to describe itself.
+const ASK_WAIT: Duration = Duration::from_secs(5);
+/// Maximum number of sessions that are listed.
+const SESSIONS_MAX: usize = 1000;
+
+/// The name of a kept session, which is valid as a file name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name(String);
+
+/// The reason why a session cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// A text that is not a valid name.
+    #[error(
+        "session '{0}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and begins with none of '.' and '-'"
+    )]
+    Name(String),
+    /// There is no listener with this name.
+    #[error("session '{0}': no such session; `sdm sessions` lists them")]
+    Absent(String),
+    /// The folder is not safe to use.
+    #[error("the folder for sessions: {0}")]
+    Folder(String),
+    /// The system reported an error.
+    #[error("session '{name}': {what}: {error}")]
+    Io {
+        /// The name of the session.
+        name: String,
+        /// The failed step, in a few words.
+        what: &'static str,
+        /// The system's reason.
+        error: io::Error,
+    },
+}
+
+impl Name {
+    /// Checks a name given by the user.
+    ///
+    /// # Errors
+    /// The text is no name.
+    pub fn new(text: &str) -> Result<Self, PlaceError> {
+        let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let fits = (1..=NAME_BYTES_MAX).contains(&text.len());
+        if fits && text.chars().all(good) && !text.starts_with(['.', '-']) {
+            Ok(Self(text.to_owned()))
+        } else {
+            let begin: String = text.chars().take(80).collect();
+            Err(PlaceError::Name(sdm_text::printable(begin.as_bytes())))
+        }
+    }
+
+    /// A name made of a program's name and a number.
+    #[must_use]
+    pub fn of_program(program: &str, number: u32) -> Self {
+        let base = program.rsplit('/').next().unwrap_or_default();
+        let good = base
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '_');
+        let base: String = good.take(NAME_BYTES_MAX - 12).collect();
+        let base = if base.is_empty() { "sdm" } else { &base };
+        Self(format!("{base}-{number}"))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn error(&self, what: &'static str) -> impl Fn(io::Error) -> PlaceError {
+        let name = self.0.clone();
+        move |error| PlaceError::Io {
+            name: name.clone(),
+            what,
+            error,
+        }
+    }
+
+    /// Listens under this name; only this user can connect.
+    pub(crate) fn listen(&self) -> Result<(UnixListener, SocketFile), PlaceError> {
+        let path = folder()?.join(&self.0);
+        if UnixStream::connect(&path).is_ok() {
+            let error = io::Error::from(io::ErrorKind::AddrInUse);
+            return Err(self.error("listen")(error));
+        }
+        listener::listen_anew(&path).map_err(self.error("listen"))
+    }
+
+    /// Connects to the keeper with this name. All of the user's folders are searched for its socket.
+    pub(crate) fn connect(&self) -> Result<UnixStream, PlaceError> {
+        for folder in folders()? {
+            let path = folder.join(&self.0);
+            match UnixStream::connect(&path) {
+                Ok(stream) => return Ok(stream),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    // The keeper was killed, so no process will listen here again.
+                    let _ = fs::remove_file(&path);
+                }
+                Err(error) => return Err(self.error("connect")(error)),
+            }
+        }
+        Err(PlaceError::Absent(self.0.clone()))
+    }
+}
+
+/// A kept session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The session's name, as accepted by `sdm resume`.
+    pub name: String,
+    /// Time since its start.
+    pub age: Duration,
+    /// True if a terminal is connected to it.
+    pub attached: bool,
+    /// The command line.
+    pub command: String,
+}
+
+/// The sessions of this user on this machine, sorted by name.
+///
+/// # Errors
+/// A folder cannot be used.
+pub fn sessions() -> Result<Vec<About>, PlaceError> {
+    let mut names = BTreeSet::new();
+    for folder in folders()? {
+        let unread =
+            |error: io::Error| PlaceError::Folder(format!("{} {error}", printable_name(&folder)));
+        let entries = fs::read_dir(&folder).map_err(unread)?.flatten();
+        names.extend(entries.filter_map(|entry| Name::new(entry.file_name().to_str()?).ok()));
+    }
+    let found = names
+        .into_iter()
+        .filter_map(|name| ask(&name))
+        .take(SESSIONS_MAX)
+        .collect();
+    Ok(found)
+}
+
+fn ask(name: &Name) -> Option<About> {
+    let stream = name.connect().ok()?;
+    stream.set_read_timeout(Some(ASK_WAIT)).ok()?;
+    wire::send(&stream, &Frame::Ask).ok()?;
+    match wire::receive(&stream) {
+        Ok(Some(Frame::About {
+            age_s,
+            attached,
+            command,
+        })) => Some(About {
+            name: name.0.clone(),
+            age: Duration::from_secs(age_s),
+            attached,
+            command,
+        }),
+        _ => None,
+    }
+}
+
+/// The directory, which is made if missing; never one that another user could have made.
+fn folder() -> Result<PathBuf, PlaceError> {
+    sdm_system::files::runtime_folder().map_err(|error| PlaceError::Folder(error.to_string()))
+}
+
+/// All directories in which a keeper of this user may listen.
+fn folders() -> Result<Vec<PathBuf>, PlaceError> {
+    sdm_system::files::runtime_folders().map_err(|error| PlaceError::Folder(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_names_are_checked() {
+        for good in ["a", "halo-4711", "x.y_z"] {
+            assert_eq!(Name::new(good).unwrap().as_str(), good);
+        }
+        for bad in ["", ".", "../x", "a/b", "-r", "a b", &"x".repeat(41)] {
+            assert!(Name::new(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Name::of_program("./halo", 7).as_str(), "halo-7");
+        assert_eq!(Name::of_program("/", 7).as_str(), "sdm-7");
+        let long = Name::of_program(&"x".repeat(99), u32::MAX);
+        assert!(Name::new(long.as_str()).is_ok());
+    }
+}

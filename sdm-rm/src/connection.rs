@@ -1,0 +1,149 @@
+//! Connections of callers to a manager's process.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::poll::PollFlags;
+
+use crate::answer::{Answer, Question};
+use crate::controller::Ticket;
+use crate::json_line::{self, ANSWER_BYTES_MAX, LineError, QUESTION_BYTES_MAX};
+
+/// Time limit for a caller to send its question, and to read the answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The event for which a caller waits.
+#[derive(Debug)]
+pub(crate) enum Wants {
+    /// Its question, which is not complete.
+    ToAsk,
+    /// The outcome of its command.
+    Outcome(Ticket),
+    /// A change from this version, at most until this time.
+    Change(u64, Instant),
+    /// The end of the manager's agent.
+    TheEnd,
+    /// Room in its socket for the rest of the answer.
+    ToRead,
+    /// Nothing: the connection is done.
+    Nothing,
+}
+
+/// A connection with one question and its answer.
+pub(crate) struct Caller {
+    stream: UnixStream,
+    read: Vec<u8>,
+    unsent: Vec<u8>,
+    sent: usize,
+    until: Instant,
+    pub(crate) wants: Wants,
+}
+
+impl Caller {
+    /// A new connection, which must be this user's.
+    pub(crate) fn new(now: Instant, stream: UnixStream) -> io::Result<Self> {
+        sdm_system::peer::check_this_user(&stream)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            read: Vec::new(),
+            unsent: Vec::new(),
+            sent: 0,
+            until: now + PATIENCE,
+            wants: Wants::ToAsk,
+        })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// The poll events of interest. A caller that waits for an answer may hang up meanwhile.
+    pub(crate) fn interest(&self) -> PollFlags {
+        match self.wants {
+            Wants::ToRead => PollFlags::POLLOUT,
+            _ => PollFlags::POLLIN,
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        match self.wants {
+            Wants::ToAsk | Wants::ToRead => Some(self.until),
+            Wants::Change(_, until) => Some(until),
+            Wants::Outcome(_) | Wants::TheEnd | Wants::Nothing => None,
+        }
+    }
+
+    /// Drops a caller that takes too long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if matches!(self.wants, Wants::ToAsk | Wants::ToRead) && self.until <= now {
+            self.wants = Wants::Nothing;
+        }
+    }
+
+    /// Reads from the connection. Returns the question once it is complete, or the error that makes it invalid.
+    pub(crate) fn read(&mut self) -> Option<Result<Question, LineError>> {
+        let mut piece = [0; 8192];
+        loop {
+            match self.stream.read(&mut piece) {
+                Ok(0) => {
+                    self.wants = Wants::Nothing;
+                    return None;
+                }
+                Ok(count) if matches!(self.wants, Wants::ToAsk) => {
+                    self.read.extend_from_slice(&piece[..count]);
+                }
+                // Bytes after the one question of a connection are ignored.
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(_) => {
+                    self.wants = Wants::Nothing;
+                    return None;
+                }
+            }
+            if !matches!(self.wants, Wants::ToAsk) {
+                continue;
+            }
+            match json_line::decode(&self.read, QUESTION_BYTES_MAX) {
+                Ok(None) => {}
+                Ok(Some(question)) => return Some(Ok(question)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// Answers: the caller has nothing else to wait for.
+    pub(crate) fn answer(&mut self, now: Instant, answer: &Answer) {
+        let line = json_line::encode(answer, ANSWER_BYTES_MAX).or_else(|error| {
+            let without = Answer {
+                groups: Vec::new(),
+                error: Some(format!("the answer: {error}")),
+                ..answer.clone()
+            };
+            json_line::encode(&without, ANSWER_BYTES_MAX)
+        });
+        self.unsent = line.unwrap_or_default();
+        self.until = now + PATIENCE;
+        self.wants = Wants::ToRead;
+        self.write(now);
+    }
+
+    /// Writes pending bytes until the socket is full. Each progress extends the time limit.
+    pub(crate) fn write(&mut self, now: Instant) {
+        while self.sent < self.unsent.len() {
+            match self.stream.write(&self.unsent[self.sent..]) {
+                Ok(count) => {
+                    self.sent += count;
+                    self.until = now + PATIENCE;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => break,
+            }
+        }
+        self.wants = Wants::Nothing;
+    }
+}

@@ -1,0 +1,179 @@
+//! The ending of a session: exit code, policy for its tasks, and reason.
+
+use nix::sys::signal::Signal;
+use sdm_debug::EndPolicy;
+use sdm_idset::{IdSet, set_text};
+use sdm_view::item::MergedStacks;
+
+use super::controls::ScriptLine;
+use super::model::Over;
+use super::{SessionHandle, Verdict, notices};
+
+/// Maximum length of a set in a reason, in bytes.
+const SET_BYTES_MAX: usize = 60;
+
+/// The ending of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The exit code of `sdm`.
+    pub code: u8,
+    /// The treatment of the tasks: kill the started ones, or leave all running.
+    pub policy: EndPolicy,
+    /// The reason, where the end was not requested.
+    pub reason: Option<String>,
+}
+
+/// The reason of a command that the user has interrupted. The state in which the processes were left is
+/// known when the session is closed.
+const INTERRUPTED: &str = "interrupted";
+
+impl Ending {
+    /// Adds the state in which the processes were left by an interrupted command. `closed` is true if the
+    /// session ended in order; `unsure` has the tasks that may not be detached.
+    pub fn tell_left(&mut self, closed: bool, unsure: &IdSet) {
+        let given_up = StacksCode::Interrupted as u8;
+        let is_given_up = self.code == given_up && self.policy == EndPolicy::Detach;
+        let Some(reason) = self.reason.as_mut().filter(|_| is_given_up) else {
+            return;
+        };
+        match (closed, unsure.is_empty()) {
+            (true, true) => reason.push_str("; every process was left in its previous state"),
+            (false, true) => {
+                reason.push_str("; some processes may not be in their previous state");
+            }
+            (_, false) => {
+                let who = set_text(unsure, SET_BYTES_MAX);
+                reason.push_str(&format!("; {who} may not be in their previous state"));
+            }
+        }
+    }
+}
+
+/// The result of `sdm stacks`, which is its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StacksCode {
+    /// All tasks are in the same place.
+    Agree = 0,
+    /// Some tasks are in other places than others.
+    Differ = 1,
+    /// Some stacks could not be read.
+    Error = 2,
+    /// Interrupted by the user.
+    Interrupted = 130,
+}
+
+impl StacksCode {
+    /// The result after stacks were read. An incomplete stack counts as unread.
+    #[must_use]
+    pub(super) fn of_stacks(self, stacks: Option<&MergedStacks>) -> Self {
+        match stacks {
+            Some(stacks) if !stacks.is_whole() => Self::Error,
+            Some(stacks) if !stacks.agree() && self == Self::Agree => Self::Differ,
+            _ => self,
+        }
+    }
+
+    /// The reason of this code, where it was not requested.
+    #[must_use]
+    pub fn reason(self) -> Option<String> {
+        (self == Self::Interrupted).then(|| INTERRUPTED.to_owned())
+    }
+}
+
+/// The exit code and the reason of an end by this signal.
+pub(super) fn told_to_end(signal: u8) -> (u8, String) {
+    let name = Signal::try_from(i32::from(signal)).map_or("", Signal::as_str);
+    (128 + signal, format!("signal {signal} ({name})"))
+}
+
+pub(super) fn ending(session: &SessionHandle) -> Ending {
+    let (code, policy, reason) = match session.read(|model| model.over.clone()) {
+        None => (0, EndPolicy::KillStarted, None),
+        Some(Over::Quit(policy)) => (0, policy, None),
+        Some(Over::Ended(why)) => (122, EndPolicy::KillStarted, Some(why)),
+        Some(Over::Terminated(signal)) => {
+            let (code, reason) = told_to_end(signal);
+            (code, EndPolicy::KillStarted, Some(reason))
+        }
+        Some(Over::Unread) => (1, EndPolicy::KillStarted, None),
+    };
+    Ending {
+        code,
+        policy,
+        reason,
+    }
+}
+
+/// The ending of a session whose start failed.
+pub(super) fn failed_start(session: &SessionHandle) -> Ending {
+    let not_begun = |code, reason: &str| Ending {
+        code,
+        policy: EndPolicy::KillStarted,
+        reason: Some(reason.to_owned()),
+    };
+    match session.read(|model| model.over.clone()) {
+        Some(Over::Terminated(_) | Over::Quit(_) | Over::Unread) => ending(session),
+        Some(Over::Ended(why)) => not_begun(124, &why),
+        None => {
+            let code = session.read(|model| model.job.programless).unwrap_or(124);
+            not_begun(code, "the program could not be started")
+        }
+    }
+}
+
+pub(super) fn ending_of_failure(
+    session: &SessionHandle,
+    verdict: Verdict,
+    line: &ScriptLine,
+) -> Ending {
+    notices::show_gone(session);
+    let (code, what) = match verdict {
+        Verdict::GivenUp => (130, "given up"),
+        _ => (123, "failed"),
+    };
+    let reason = format!("`{}` {what} ({})", line.text.trim(), line.origin);
+    Ending {
+        code,
+        policy: EndPolicy::KillStarted,
+        reason: Some(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsure_tasks_are_not_reported_as_left() {
+        let told = |code, policy, closed, unsure: &str| {
+            let mut ending = Ending {
+                code,
+                policy,
+                reason: Some("interrupted".to_owned()),
+            };
+            ending.tell_left(closed, &unsure.parse().unwrap());
+            ending.reason.unwrap()
+        };
+        let given_up = StacksCode::Interrupted as u8;
+        let detach = EndPolicy::Detach;
+        assert_eq!(
+            told(given_up, detach, true, ""),
+            "interrupted; every process was left in its previous state"
+        );
+        assert_eq!(
+            told(given_up, detach, false, ""),
+            "interrupted; some processes may not be in their previous state"
+        );
+        for closed in [true, false] {
+            assert_eq!(
+                told(given_up, detach, closed, "1,4-5"),
+                "interrupted; 1,4-5 may not be in their previous state"
+            );
+        }
+        assert_eq!(told(124, detach, true, ""), "interrupted");
+        assert_eq!(
+            told(given_up, EndPolicy::KillStarted, true, ""),
+            "interrupted"
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! The state of the session for the full-screen view. Changes are reported as they come. Stacks, locals and
+//! source are queried once after each stop and each command, while no other command waits.
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::reply::Frame;
+use sdm_debug::{Command, Reply};
+use sdm_idset::IdSet;
+use sdm_view::item::Gathered;
+use sdm_view::overview::{Board, Named, Sight, SourceSight};
+
+use super::SessionHandle;
+use super::model::Model;
+use super::model::dialogue::ListFrom;
+use super::model::displays::{question, words};
+use super::model::goal::Goal;
+
+/// Minimum interval between two updates of the view: more than thirty frames a second are not perceived.
+const PERIOD: Duration = Duration::from_millis(33);
+/// Maximum number of callers that are searched for a frame with source.
+const CALLERS_MAX: u32 = 64;
+/// Number of source lines to request around the current one, if the file is not on this machine.
+const LINES_AROUND: u32 = 100;
+/// The command name that the status line shows while the query is under way.
+const SAID: &str = "look";
+
+/// The time of the view's next update. None while nothing has changed.
+pub(super) fn due(session: &SessionHandle) -> Option<Instant> {
+    if !session.shared().view.borrow().wants_board() {
+        return None;
+    }
+    session.read(|model| {
+        let glance = &model.glance;
+        let next = glance.shown_at.map(|at| at + PERIOD);
+        (glance.shown != Some(glance.changes)).then(|| next.unwrap_or(model.news.activity))
+    })
+}
+
+/// Updates the view if it is due.
+pub(super) fn show_due(session: &SessionHandle) {
+    let now = session.now();
+    if due(session).is_some_and(|due| due <= now) {
+        let board = session.edit(|model| {
+            model.glance.shown = Some(model.glance.changes);
+            model.glance.shown_at = Some(now);
+            board(model)
+        });
+        session.shared().view.borrow_mut().show_board(&board);
+    }
+}
+
+/// The current state for the view, from the model.
+fn board(model: &Model) -> Board {
+    Board {
+        prompt: model.prompt(),
+        all: model.all.clone(),
+        focus: model.sets.focus.clone(),
+        running: model.tasks.running(),
+        ranks: model.rank_rows(&model.all),
+        breakpoints: model.breaks.rows().to_vec(),
+        sight: Arc::clone(&model.glance.sight),
+        is_stale: model
+            .glance
+            .seen
+            .is_none_or(|(moves, _)| moves != model.tasks.moves()),
+    }
+}
+
+/// Queries the state at the tasks' position, if a view shows it and tasks have moved or a command was
+/// carried out since the last query.
+pub(super) async fn look(session: &SessionHandle) {
+    if !session.shared().view.borrow().wants_board() || session.is_over() {
+        return;
+    }
+    let now = session.read(|model| (model.tasks.moves(), model.glance.lines));
+    // While stop notices are collected, the query waits, so that tasks that stop together are queried once.
+    let waits = session
+        .read(|model| model.glance.seen == Some(now) || model.news.notices.deadline().is_some());
+    if waits {
+        return;
+    }
+    // Noted before the query, so that a failed query is not repeated for the same state.
+    session.edit(|model| model.glance.seen = Some(now));
+    let sight = sight(session).await;
+    session.edit(|model| {
+        model.glance.sight = Arc::new(sight);
+        model.glance.changes += 1;
+    });
+}
+
+/// Sends all queries at once, and waits for the answers.
+async fn sight(session: &SessionHandle) -> Sight {
+    let silent = session.read(|model| model.tasks.silent().clone());
+    let standing = session.standing().difference(&silent);
+    let focus = session.read(|model| model.sets.focus.intersection(&standing));
+    let mut sight = Sight::default();
+    if standing.is_empty() {
+        return sight;
+    }
+    let stacks = session.send(SAID, &standing, &Command::Stacks { full: false });
+    let mut asked = Vec::new();
+    let mut watched = Vec::new();
+    if !focus.is_empty() {
+        let own = [
+            Command::SelectFrame(FrameSelect::Current),
+            Command::Arguments,
+            Command::Locals,
+        ];
+        asked.extend(own.map(|command| session.send(SAID, &focus, &command)));
+        for (_, display) in session.read(|model| model.displays.all()) {
+            let id = session.send(SAID, &focus, &question(&display));
+            watched.push((words(&display), id));
+        }
+    }
+    if let Some(gathered) = answer(session, stacks).await {
+        sight.stacks = gathered.stacks();
+    }
+    let mut answers = Vec::new();
+    for id in asked {
+        answers.push(answer(session, id).await.unwrap_or_default());
+    }
+    for (name, id) in watched {
+        let gathered = answer(session, id).await.unwrap_or_default();
+        sight.watched.push(Named::of_values(name, &gathered));
+    }
+    if let [frames, arguments, locals] = &answers[..] {
+        sight.locals = Named::of_frames(arguments, locals);
+        let failed = frames.failed.iter().chain(&locals.failed);
+        sight.missing = failed
+            .map(|(_, why)| why.text.clone())
+            .next()
+            .unwrap_or_default();
+        sight.source = source(session, frames).await;
+    }
+    sight
+}
+
+/// Waits for the answer to a command that was sent.
+async fn answer(session: &SessionHandle, id: CommandId) -> Option<Gathered> {
+    let waited = session.wait_for(&Goal::Answered(id), SAID, None).await;
+    session.take_answered(id, waited).map(|open| open.gathered)
+}
+
+/// The source at the position of most tasks, or that of the nearest caller with source.
+async fn source(session: &SessionHandle, frames: &Gathered) -> Option<SourceSight> {
+    // Frames differ in the values of their arguments, too.
+    let mut places: Vec<(IdSet, &Frame)> = Vec::new();
+    for (tasks, reply) in &frames.ok {
+        let Reply::Frame(view) = reply else {
+            continue;
+        };
+        let is_same = |known: &Frame| {
+            let frame = &view.frame;
+            (&known.path, known.line, &known.function) == (&frame.path, frame.line, &frame.function)
+        };
+        match places.iter_mut().find(|(_, known)| is_same(known)) {
+            Some((known, _)) => known.union_with(tasks),
+            None => places.push((tasks.clone(), &view.frame)),
+        }
+    }
+    places.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+    let (tasks, frame) = places.into_iter().next()?;
+    let (frame, is_caller) = match has_source(frame) {
+        true => (frame.clone(), false),
+        false => (caller(session, &tasks, frame.level).await?, true),
+    };
+    let (first, lines) = lines(session, &tasks, &frame).await?;
+    Some(SourceSight {
+        path: frame.path,
+        first,
+        lines,
+        line: frame.line,
+        function: frame.function,
+        is_caller,
+        tasks,
+    })
+}
+
+fn has_source(frame: &Frame) -> bool {
+    frame.line > 0 && !frame.path.is_empty()
+}
+
+/// The nearest caller of a frame that has source, in one of these tasks.
+async fn caller(session: &SessionHandle, tasks: &IdSet, level: u32) -> Option<Frame> {
+    let spec = BacktraceSpec {
+        limit: CALLERS_MAX,
+        args: false,
+        full: true,
+    };
+    let one = tasks.first().map(IdSet::single)?;
+    let id = session.send(SAID, &one, &Command::Backtrace(spec));
+    let gathered = answer(session, id).await?;
+    let frames = gathered.ok.into_iter().find_map(|(_, reply)| match reply {
+        Reply::Backtrace(backtrace) => Some(backtrace.frames),
+        _ => None,
+    })?;
+    frames
+        .into_iter()
+        .find(|frame| frame.level >= level && has_source(frame))
+}
+
+/// The lines of a frame's file, and the number of the first one. They come from the file on this machine,
+/// or from gdb around the frame's line.
+async fn lines(
+    session: &SessionHandle,
+    tasks: &IdSet,
+    frame: &Frame,
+) -> Option<(u32, Arc<Vec<String>>)> {
+    let known = session.read(|model| model.glance.sight.source.clone());
+    let known = known.filter(|it| it.path == frame.path);
+    if let Some(known) = known.filter(|it| covers(it, frame.line)) {
+        return Some((known.first, known.lines));
+    }
+    if let Ok(text) = session.machine(|machine| machine.read_text(frame.path.as_ref())) {
+        let lines = text.lines().map(str::to_owned).collect();
+        return Some((1, Arc::new(lines)));
+    }
+    let first = frame.line.saturating_sub(LINES_AROUND).max(1);
+    let last = frame.line.saturating_add(LINES_AROUND);
+    let command = Command::List {
+        what: format!("{}:{first},{last}", frame.path),
+    };
+    let one = tasks.first().map(IdSet::single)?;
+    let id = session.send(SAID, &one, &command);
+    // The `list` of gdb would continue after these lines: the next `list` begins at the selected frame
+    // again.
+    session.edit(|model| model.dialogue.list_from = ListFrom::Selected);
+    let gathered = answer(session, id).await?;
+    gathered.ok.into_iter().find_map(|(_, reply)| match reply {
+        Reply::Source(source) => Some((source.first, Arc::new(source.lines))),
+        _ => None,
+    })
+}
+
+/// True if the known lines contain this one with some lines around it.
+fn covers(known: &SourceSight, line: u32) -> bool {
+    let last = known
+        .first
+        .saturating_add(u32::try_from(known.lines.len()).unwrap_or(u32::MAX));
+    let is_whole = known.first == 1 && line < last && !known.lines.is_empty();
+    is_whole || (known.first + LINES_AROUND / 2 <= line && line + LINES_AROUND / 2 < last)
+}
