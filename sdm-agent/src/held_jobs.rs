@@ -7,12 +7,12 @@ use crate::manager::Submission;
 use crate::script;
 
 /// Names of the sessions for a batch system's held jobs.
-pub(crate) struct Held {
+pub(crate) struct HeldSessions {
     /// Prefix of the sessions' names; the job's number follows.
     pub(crate) prefix: &'static str,
 }
 
-impl Held {
+impl HeldSessions {
     /// True for a job that is to wait in a session of SDM's.
     pub(crate) fn wants(job: &Submission) -> bool {
         job.debug && job.debugger.is_empty()

@@ -60,7 +60,7 @@ pub fn serve(mut client: Client, mut worker: Worker) -> io::Result<()> {
             }
             until = Some(over);
         }
-        let heeds = Heeds {
+        let heeds = ClientInterest {
             input: service.is_hearing() && !service.is_over(),
             room: !unsent.is_empty(),
         };
@@ -103,7 +103,7 @@ fn is_passing(error: &io::Error) -> bool {
 
 /// Events of the client to wait for.
 #[derive(Clone, Copy)]
-struct Heeds {
+struct ClientInterest {
     input: bool,
     room: bool,
 }
@@ -112,7 +112,7 @@ struct Heeds {
 fn wait(
     client: &Client,
     worker: &Worker,
-    heeds: Heeds,
+    heeds: ClientInterest,
     until: Option<Instant>,
 ) -> io::Result<(bool, bool, bool)> {
     let mut fds = vec![PollFd::new(worker.bell().as_fd(), PollFlags::POLLIN)];

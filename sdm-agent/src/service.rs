@@ -18,7 +18,7 @@ use sdm_runtime::wire::frame::FrameError;
 use sdm_runtime::wire::groups::Group;
 
 use crate::error::ManagerError;
-use crate::ledger::{Alike, Ledger, Notice};
+use crate::ledger::{EqualElements, Ledger, Notice};
 use crate::manager::{JobChange, Submission};
 use crate::worker::{Reply, Request};
 
@@ -37,7 +37,7 @@ const HEARD_BYTES_MAX: usize = 8 << 20;
 const PAUSE_OF_LOOK: u32 = 20;
 
 /// A client's command that was passed to the manager.
-struct Asked {
+struct PendingCommand {
     /// The client's transaction.
     transaction: u32,
     /// Id of the submission; `None` for another command.
@@ -51,7 +51,7 @@ pub struct Service {
     /// Events that are still to be sent to the client.
     untold: VecDeque<Event>,
     requests: VecDeque<Request>,
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, PendingCommand>,
     last_number: u64,
     /// Start of the running query of the manager; `None` where none runs.
     looking: Option<Instant>,
@@ -237,7 +237,12 @@ impl Service {
         }
     }
 
-    fn answer(&mut self, now: Instant, asked: Option<Asked>, result: Result<(), ManagerError>) {
+    fn answer(
+        &mut self,
+        now: Instant,
+        asked: Option<PendingCommand>,
+        result: Result<(), ManagerError>,
+    ) {
         let Some(asked) = asked else { return };
         let result = result.map_err(|why| failure(&why));
         self.wire.complete(asked.transaction, result);
@@ -329,7 +334,7 @@ impl Service {
                 ));
             }
         };
-        let asked = Asked {
+        let asked = PendingCommand {
             transaction,
             submission,
         };
@@ -379,8 +384,8 @@ fn say_lost(event: &Event) {
 
 /// A notice as the wire has it, in as many events as its groups need.
 fn events(notice: Notice) -> Vec<Event> {
-    let groups = |all: &[Alike]| -> Vec<Group> {
-        let group = |alike: &Alike| Group {
+    let groups = |all: &[EqualElements]| -> Vec<Group> {
+        let group = |alike: &EqualElements| Group {
             ids: Ids::Numbers(alike.ids.clone()),
             attributes: alike.attributes.clone(),
         };

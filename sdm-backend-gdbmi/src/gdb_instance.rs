@@ -18,7 +18,7 @@ use sdm_gdb::Driver;
 pub(crate) type Interest = (RawFd, bool, bool);
 
 /// Tasks that need a gdb of their own, as a shared one cannot hold them.
-pub(crate) struct Apart {
+pub(crate) struct UnsharedTasks {
     /// The attach request.
     pub(crate) spec: AttachSpec,
     /// The command that must attach to each of them.
@@ -109,7 +109,7 @@ pub(crate) trait Slot {
     }
 
     /// The tasks that this gdb cannot hold together with others.
-    fn apart(&mut self) -> Option<&mut Apart> {
+    fn apart(&mut self) -> Option<&mut UnsharedTasks> {
         None
     }
 }

@@ -25,7 +25,7 @@ use sdm_inspect::queues::{Helper, PendingAnswer};
 use sdm_inspect::resources;
 use sdm_inspect::return_counter::{Arrival, Noted};
 use sdm_inspect::traffic;
-use sdm_system::fd_server::Lender;
+use sdm_system::fd_server::FdServer;
 use sdm_system::files::NewFile;
 use sdm_system::launcher_env::Identity;
 use sdm_system::proc::{self, Mapping};
@@ -41,7 +41,7 @@ const MPI_LIBRARY: &[u8] = b"libmpi";
 /// A core file on this host.
 struct LocalCore {
     file: NewFile,
-    lender: Lender,
+    lender: FdServer,
 }
 
 impl NewCore for LocalCore {
@@ -106,7 +106,7 @@ impl Host for LocalHost {
 
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>> {
         let file = NewFile::beside(path)?;
-        let lender = Lender::start(Some(file.file.try_clone()?.into()), None)?;
+        let lender = FdServer::start(Some(file.file.try_clone()?.into()), None)?;
         Ok(Box::new(LocalCore { file, lender }))
     }
 

@@ -15,11 +15,11 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// The time of the next check.
 #[derive(Default)]
-pub(crate) struct Pulse {
+pub(crate) struct LivenessTimer {
     look_at: Option<Instant>,
 }
 
-impl Pulse {
+impl LivenessTimer {
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.look_at
     }

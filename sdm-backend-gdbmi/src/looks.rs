@@ -18,7 +18,7 @@ use sdm_system::proc;
 
 use sdm_gdb::{fold_looked, has_python};
 
-use crate::samples::{Sampling, Seen};
+use crate::samples::{SampleHistory, Sampling};
 
 /// The looker and its open requests.
 pub(crate) struct Looks {
@@ -35,7 +35,7 @@ pub(crate) struct Looks {
     next: u64,
     open: BTreeMap<u64, OpenLook>,
     /// The last samples of continued samplings.
-    seen: Seen,
+    seen: SampleHistory,
     outputs: VecDeque<BackendOutput>,
 }
 
@@ -63,7 +63,7 @@ impl Looks {
             watched: None,
             next: 0,
             open: BTreeMap::new(),
-            seen: Seen::default(),
+            seen: SampleHistory::default(),
             outputs: VecDeque::new(),
         }
     }

@@ -19,7 +19,7 @@ impl Sampling {
         task: TaskId,
         stacks: TaskStacks,
         stood: Duration,
-        seen: &mut Seen,
+        seen: &mut SampleHistory,
     ) {
         let moved = seen.is_elsewhere(task, &stacks);
         let samples = self.0.entry(task).or_default();
@@ -41,13 +41,13 @@ impl Sampling {
 
 /// The last samples, across commands that continue one another.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct SampleHistory {
     /// Hash of the last stacks of each task.
     stacks: BTreeMap<TaskId, u64>,
     processor: Duration,
 }
 
-impl Seen {
+impl SampleHistory {
     /// Forgets these tasks' last samples.
     pub(crate) fn forget(&mut self, tasks: &IdSet) {
         self.stacks.retain(|task, _| !tasks.contains(*task));
@@ -85,7 +85,7 @@ mod tests {
             TaskStacks::of_main(vec![StackFrame::own("main", "halo.c", line)], helpers)
         };
         let task = TaskId(3);
-        let mut seen = Seen::default();
+        let mut seen = SampleHistory::default();
         let mut samples = |looks: &[(u32, u32)], goes_on: bool| {
             if !goes_on {
                 seen.forget(&IdSet::single(task));
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn processor_time_is_counted_once() {
-        let mut seen = Seen::default();
+        let mut seen = SampleHistory::default();
         let spent = [30, 50, 50, 10].map(|all| seen.spent(Duration::from_millis(all)));
         assert_eq!(spent, [30, 20, 0, 10].map(Duration::from_millis));
     }

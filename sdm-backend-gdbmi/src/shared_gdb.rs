@@ -17,12 +17,12 @@ use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
 use sdm_inferior::Held;
 
-use crate::gdb_instance::{Apart, Interest, Slot};
-use crate::liveness::{self, Pulse};
+use crate::gdb_instance::{Interest, Slot, UnsharedTasks};
+use crate::liveness::{self, LivenessTimer};
 use crate::task::{Filled, GdbIo, Pipe, lets_go};
 use crate::timers::Timers;
 use sdm_child::GdbChild;
-use sdm_gdb::{Action, BrokenOff, Driver, split, withdrawn};
+use sdm_gdb::{AbandonedCommand, Action, Driver, split, withdrawn};
 use sdm_mi::{AsyncKind, Record, Results};
 
 /// A gdb that is attached to the processes of several tasks.
@@ -44,7 +44,7 @@ pub(crate) struct SharedGdb {
     starting_count: usize,
     /// Number of tasks that still need their gdb.
     needing_count: usize,
-    pulse: Pulse,
+    pulse: LivenessTimer,
     /// For each open command number the index of its task, and its number there.
     tokens: BTreeMap<u64, (usize, u64)>,
     next_token: u64,
@@ -58,7 +58,7 @@ pub(crate) struct SharedGdb {
     unswept: bool,
     closing: Vec<OwnedFd>,
     outputs: Vec<BackendOutput>,
-    apart: Apart,
+    apart: UnsharedTasks,
 }
 
 struct SharingTask {
@@ -97,7 +97,7 @@ impl SharedGdb {
             missable_count: 0,
             starting_count: 0,
             needing_count: 0,
-            pulse: Pulse::default(),
+            pulse: LivenessTimer::default(),
             tokens: BTreeMap::new(),
             next_token: 1,
             threads: BTreeMap::new(),
@@ -106,7 +106,7 @@ impl SharedGdb {
             unswept: false,
             closing: Vec::new(),
             outputs: Vec::new(),
-            apart: Apart {
+            apart: UnsharedTasks {
                 spec,
                 wanted: Vec::new(),
             },
@@ -214,7 +214,7 @@ impl SharedGdb {
         let Some(token) = known.map(|(token, _)| *token) else {
             return;
         };
-        if self.gdb.break_off(token) == BrokenOff::Withdrawn {
+        if self.gdb.break_off(token) == AbandonedCommand::Withdrawn {
             self.tokens.remove(&token);
             self.members[at]
                 .driver
@@ -484,7 +484,7 @@ impl Slot for SharedGdb {
         (&mut self.outputs, &mut self.closing)
     }
 
-    fn apart(&mut self) -> Option<&mut Apart> {
+    fn apart(&mut self) -> Option<&mut UnsharedTasks> {
         Some(&mut self.apart)
     }
 }

@@ -18,13 +18,13 @@ use sdm_inferior::{Held, Identity, identity};
 use sdm_system::signal_name;
 
 use crate::gdb_instance::{Interest, Seized, Slot};
-use crate::liveness::{self, Pulse};
-use detached_program::{LeftEnd, LeftRunning};
+use crate::liveness::{self, LivenessTimer};
+use detached_program::{DetachedEnd, DetachedProgram};
 pub(crate) use gdb::{Filled, GdbIo, Pipe};
 use sdm_child::ToShim;
 use sdm_child::{Binding, GdbChild, Streams};
 use sdm_child::{InputStream, OutputStream};
-use sdm_gdb::{Action, BrokenOff, Driver, withdrawn};
+use sdm_gdb::{AbandonedCommand, Action, Driver, withdrawn};
 pub(crate) use seized::Parent;
 
 /// True for commands that must work even if gdb itself was stopped by a SIGSTOP: interrupt, detach and kill. gdb is
@@ -54,12 +54,12 @@ pub(crate) struct Task {
     attached: bool,
     /// The process that gdb attaches to, until gdb has detached.
     held: Option<Held>,
-    pulse: Pulse,
+    pulse: LivenessTimer,
     /// Ties the program to its gdb, until it is released.
     binding: Option<Box<Binding>>,
     /// The detached program, until it ends.
-    left: Option<LeftRunning>,
-    left_end: Option<LeftEnd>,
+    left: Option<DetachedProgram>,
+    left_end: Option<DetachedEnd>,
     /// Set if the program was started without a gdb.
     seized: Option<Parent>,
     /// Signals that came before the program had started, and whether to send them even to a stopped one.
@@ -93,7 +93,7 @@ impl Task {
             started: None,
             attached,
             held: None,
-            pulse: Pulse::default(),
+            pulse: LivenessTimer::default(),
             binding: None,
             left: None,
             left_end: None,
@@ -167,7 +167,7 @@ impl Task {
             }
             Action::Event(event) => self.tell(event),
             Action::BreakOff(token) => {
-                if self.gdb.break_off(token) == BrokenOff::Withdrawn {
+                if self.gdb.break_off(token) == AbandonedCommand::Withdrawn {
                     self.driver.handle_record(now, withdrawn(token));
                 }
             }
@@ -203,7 +203,7 @@ impl Task {
         } else if let Some(who) = started {
             let of_seized = self.seized.as_ref().map(Parent::link);
             let shim = self.gdb.shim().or(of_seized).cloned();
-            self.left = Some(LeftRunning::new(now, who, shim));
+            self.left = Some(DetachedProgram::new(now, who, shim));
         }
     }
 
@@ -224,10 +224,10 @@ impl Task {
         let end = self.left.as_mut().and_then(|left| left.look(now, gdb_gone));
         let Some(end) = end else { return };
         self.closing
-            .extend(self.left.take().and_then(LeftRunning::into_fd));
+            .extend(self.left.take().and_then(DetachedProgram::into_fd));
         let (state, event) = match end.clone() {
-            LeftEnd::Exited(code) => (TaskState::Exited(code), Event::Exited { code }),
-            LeftEnd::Signalled(number) => {
+            DetachedEnd::Exited(code) => (TaskState::Exited(code), Event::Exited { code }),
+            DetachedEnd::Signalled(number) => {
                 let signal = signal_name(number);
                 (
                     TaskState::Signalled(signal.clone()),
@@ -313,7 +313,7 @@ impl Slot for Task {
 
     fn add_interests(&self, to: &mut Vec<Interest>) {
         to.extend(self.gdb.interests());
-        let left = self.left.as_ref().and_then(LeftRunning::fd);
+        let left = self.left.as_ref().and_then(DetachedProgram::fd);
         to.extend(left.map(|fd| (fd, true, false)));
         let input = self.streams.input.as_ref();
         let input = input.and_then(InputStream::wants_write);
@@ -335,7 +335,7 @@ impl Slot for Task {
                     self.reap(now);
                 }
             }
-        } else if self.left.as_ref().and_then(LeftRunning::fd) == Some(fd) {
+        } else if self.left.as_ref().and_then(DetachedProgram::fd) == Some(fd) {
             self.look_at_left(now);
         } else if self.streams.outputs.iter().any(|output| output.fd() == fd) {
             self.read_output(now, Some(fd));
@@ -359,7 +359,7 @@ impl Slot for Task {
             self.driver.poll_timeout(),
             self.gdb.poll_timeout(),
             self.pulse.poll_timeout(),
-            self.left.as_ref().and_then(LeftRunning::poll_timeout),
+            self.left.as_ref().and_then(DetachedProgram::poll_timeout),
             flush,
             linger,
             more,
@@ -393,7 +393,7 @@ impl Slot for Task {
         if self.gdb.is_reap_due(now) {
             self.reap(now);
         }
-        let left = self.left.as_ref().and_then(LeftRunning::poll_timeout);
+        let left = self.left.as_ref().and_then(DetachedProgram::poll_timeout);
         if left.is_some_and(|at| at <= now) {
             self.look_at_left(now);
         }
@@ -422,8 +422,8 @@ impl Slot for Task {
 
     fn left_end(&self) -> Option<i32> {
         match &self.left_end {
-            Some(LeftEnd::Exited(code)) => Some(*code),
-            Some(LeftEnd::Signalled(number)) => Some(128 + number),
+            Some(DetachedEnd::Exited(code)) => Some(*code),
+            Some(DetachedEnd::Signalled(number)) => Some(128 + number),
             None => None,
         }
     }

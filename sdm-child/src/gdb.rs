@@ -96,7 +96,7 @@ fn arguments<'a>(options: &'a GdbOptions, scripts: &'a str) -> Vec<&'a str> {
 
 /// The environment of a gdb, and of its program.
 #[derive(Default)]
-pub struct Around<'a> {
+pub struct GdbEnvironment<'a> {
     /// The binding that gdb has until it has started its program.
     pub binding: Option<&'a Binding>,
     /// The library that gdb preloads.
@@ -140,7 +140,7 @@ impl GdbChild {
         gdb: &Path,
         directory: &Path,
         options: &GdbOptions,
-        around: &Around<'_>,
+        around: &GdbEnvironment<'_>,
         handed: &[&OwnedFd],
         goes_with_us: bool,
     ) -> Result<Self, Failure> {

@@ -12,13 +12,14 @@ use sdm_system::{proc, programs};
 use sdm_text::printable_name;
 
 use super::{
-    Around, Binding, Completion, Environment, GdbChild, Launch, Outfit, Preload, SignalState,
-    Streams, WayToStreams, find_directory, find_gdb, find_program, name_of, program_environment,
+    Binding, Completion, Environment, GdbChild, GdbEnvironment, Launch, Outfit, Preload,
+    SignalState, StreamPaths, Streams, find_directory, find_gdb, find_program, name_of,
+    program_environment,
 };
 use crate::launch::orders;
 use crate::starter_args::Hold;
 use crate::stdio::InheritedStreams;
-use crate::tracer::{NotSeized, Tracer, Watch};
+use crate::tracer::{SeizeRefusal, Tracer, Watch};
 use crate::variables::Variables;
 
 /// The start of programs, and of their gdbs.
@@ -68,7 +69,7 @@ impl StartConfig {
 }
 
 /// A gdb that was started for a program.
-pub struct Begun {
+pub struct StartedGdb {
     /// gdb's settings that run the program.
     pub launch: Launch,
     /// The gdb. Its working directory and its binding are those of the program to start.
@@ -93,7 +94,7 @@ pub fn begin(
     given: &[(OsString, Option<OsString>)],
     preload: &mut Option<Option<Preload>>,
     goes_with_us: bool,
-) -> Result<Begun, Failure> {
+) -> Result<StartedGdb, Failure> {
     let Prepared {
         program,
         directory,
@@ -111,7 +112,7 @@ pub fn begin(
         &gdb,
         &directory,
         &config.options,
-        &Around {
+        &GdbEnvironment {
             binding: config.binding.as_ref(),
             preload: preload.as_ref(),
             variables: given,
@@ -119,7 +120,7 @@ pub fn begin(
         &handed,
         goes_with_us,
     )?;
-    Ok(Begun {
+    Ok(StartedGdb {
         launch,
         child,
         streams,
@@ -160,7 +161,7 @@ fn prepare(
     let program = find_program(&spec.program, &directory, search_path)?;
     let starter = config.starter()?;
     let (streams, way) = match &config.streams {
-        Some(inherited) => (Streams::elsewhere(), WayToStreams::to(inherited, reads)),
+        Some(inherited) => (Streams::elsewhere(), StreamPaths::to(inherited, reads)),
         None => Streams::open(is_fed).map_err(|error| {
             let text = format!("streams of the program: {error}");
             Failure::new(FailureCode::System, text)
@@ -185,7 +186,7 @@ fn prepare(
 }
 
 /// A program that runs without a gdb.
-pub(crate) struct BegunSeized {
+pub(crate) struct StartedProgram {
     pub(crate) tracer: Tracer,
     pub(crate) program: PathBuf,
     pub(crate) streams: Streams,
@@ -203,7 +204,7 @@ pub(crate) fn begin_seized(
     given: &[(OsString, Option<OsString>)],
     server: Option<i32>,
     watch: Watch,
-) -> Result<Option<BegunSeized>, Failure> {
+) -> Result<Option<StartedProgram>, Failure> {
     let Prepared {
         program,
         directory,
@@ -246,12 +247,12 @@ pub(crate) fn begin_seized(
         crate::sys::bind(&mut command, binding.program);
     }
     match Tracer::start(command, release, watch) {
-        Ok(tracer) => Ok(Some(BegunSeized {
+        Ok(tracer) => Ok(Some(StartedProgram {
             tracer,
             program,
             streams,
         })),
-        Err(NotSeized::NeedsGdb) => Ok(None),
-        Err(NotSeized::CannotRun(why)) => Err(failed(&why)),
+        Err(SeizeRefusal::NeedsGdb) => Ok(None),
+        Err(SeizeRefusal::CannotRun(why)) => Err(failed(&why)),
     }
 }

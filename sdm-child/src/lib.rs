@@ -37,8 +37,8 @@ mod variables;
 
 pub use autoload::MARK as SCRIPT_MARK;
 pub use binding::Binding;
-pub use gdb::{Around, GdbChild, LastWords, gdb_arguments, handles, is_handle};
-pub use gdb_start::{Begun, StartConfig, begin};
+pub use gdb::{GdbChild, GdbEnvironment, LastWords, gdb_arguments, handles, is_handle};
+pub use gdb_start::{StartConfig, StartedGdb, begin};
 pub use handlers::may_have_own_handlers;
 pub use launch::{COMMAND_LINE_BYTES_MAX, Launch};
 pub use memcheck::program_of;
@@ -62,4 +62,4 @@ pub(crate) use launch::{Environment, Outfit, program_environment};
 pub(crate) use program::find_gdb;
 pub(crate) use starter::{name_of, name_of_pipe};
 pub(crate) use starter_args::Source;
-pub(crate) use streams::{ProgramEnds, WayToStreams};
+pub(crate) use streams::{ProgramEnds, StreamPaths};

@@ -18,7 +18,7 @@ pub struct ProgramEnds {
 }
 
 /// The paths or descriptors by which a program's exec wrapper opens its streams.
-pub struct WayToStreams {
+pub struct StreamPaths {
     /// Standard input, output and errors.
     pub sources: [Source; 3],
     /// The descriptors named by the sources, which gdb inherits.
@@ -27,7 +27,7 @@ pub struct WayToStreams {
     pub closed: Vec<RawFd>,
 }
 
-impl WayToStreams {
+impl StreamPaths {
     /// The way to this process's own streams; without `reads` the input is empty.
     pub fn to(inherited: &InheritedStreams, reads: bool) -> Self {
         let [stdin, stdout, stderr] = inherited.copies();
@@ -54,11 +54,11 @@ pub struct Streams {
     /// True if the program has streams that are not read here: their end is reported with the program's end.
     pub elsewhere: bool,
     /// The program's ends.
-    pub theirs: Option<TheirEnds>,
+    pub theirs: Option<StreamHolder>,
 }
 
 /// The holder of the program's ends of its streams until it has opened them.
-pub enum TheirEnds {
+pub enum StreamHolder {
     /// This process.
     Here(ProgramEnds),
     /// The shim that starts the program's gdb.
@@ -67,7 +67,7 @@ pub enum TheirEnds {
 
 impl Streams {
     /// Opens the streams, and returns the way for the exec wrapper too.
-    pub fn open(with_stdin: bool) -> std::io::Result<(Self, WayToStreams)> {
+    pub fn open(with_stdin: bool) -> std::io::Result<(Self, StreamPaths)> {
         use nix::fcntl::OFlag;
         use nix::unistd::pipe2;
         let pty = Pty::open()?;
@@ -109,9 +109,9 @@ impl Streams {
             input,
             owed: Vec::new(),
             elsewhere: false,
-            theirs: Some(TheirEnds::Here(theirs)),
+            theirs: Some(StreamHolder::Here(theirs)),
         };
-        let way = WayToStreams {
+        let way = StreamPaths {
             sources,
             names,
             closed: Vec::new(),
@@ -125,8 +125,8 @@ impl Streams {
         let outputs = self.outputs.into_iter().map(OutputStream::into_fd);
         let ours = outputs.chain(self.input.and_then(|mut input| input.close()));
         let theirs = match self.theirs {
-            Some(TheirEnds::Here(ends)) => Some(ends),
-            Some(TheirEnds::AtShim(_)) | None => None,
+            Some(StreamHolder::Here(ends)) => Some(ends),
+            Some(StreamHolder::AtShim(_)) | None => None,
         };
         (theirs, ours.collect())
     }
@@ -149,7 +149,7 @@ impl Streams {
         Some(Self {
             outputs,
             input,
-            theirs: Some(TheirEnds::AtShim(HeldAtShim(Rc::clone(link)))),
+            theirs: Some(StreamHolder::AtShim(HeldAtShim(Rc::clone(link)))),
             ..Self::none()
         })
     }

@@ -225,7 +225,7 @@ pub(crate) fn next_change(of: i32, wait: bool) -> io::Result<Option<(i32, i32)>>
 
 /// The ways to continue a stopped traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Onward {
+pub(crate) enum Resumption {
     /// Run.
     Run,
     /// Stay stopped with its process, and be reported when that resumes.
@@ -238,11 +238,11 @@ pub(crate) enum Onward {
 ///
 /// # Errors
 /// [`io::Error`] if it has ended, or is not stopped.
-pub(crate) fn send_on(id: i32, how: Onward, signal: i32) -> io::Result<()> {
+pub(crate) fn send_on(id: i32, how: Resumption, signal: i32) -> io::Result<()> {
     let request = match how {
-        Onward::Run => libc::PTRACE_CONT,
-        Onward::StayStopped => libc::PTRACE_LISTEN,
-        Onward::Free => libc::PTRACE_DETACH,
+        Resumption::Run => libc::PTRACE_CONT,
+        Resumption::StayStopped => libc::PTRACE_LISTEN,
+        Resumption::Free => libc::PTRACE_DETACH,
     };
     let nothing = std::ptr::null_mut::<libc::c_void>();
     let signal = std::ptr::without_provenance_mut::<libc::c_void>(signal.unsigned_abs() as usize);

@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStringExt;
 use sdm_idset::{IdSet, TaskId};
 
 /// Changes of the environment of one task: a value, or `None` to remove the variable.
-pub(crate) type Given = Vec<(OsString, Option<OsString>)>;
+pub(crate) type EnvironmentChanges = Vec<(OsString, Option<OsString>)>;
 /// The changes as bytes.
-pub(crate) type GivenBytes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+pub(crate) type EnvironmentBytes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// The differences between this process's environment and that of started programs.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Variables {
 impl Variables {
     /// The changes for one task.
     #[must_use]
-    pub fn of(&self, task: TaskId) -> Given {
+    pub fn of(&self, task: TaskId) -> EnvironmentChanges {
         let before = IdSet::all_below(task.0);
         let numbers = self.numbers.iter().map(|(name, among)| {
             let number = among.intersection_len(&before);
@@ -33,7 +33,7 @@ impl Variables {
 
     /// The changes for a task, encoded for another process.
     #[must_use]
-    pub fn bytes_of(&self, task: TaskId) -> GivenBytes {
+    pub fn bytes_of(&self, task: TaskId) -> EnvironmentBytes {
         let given = self.of(task).into_iter();
         given
             .map(|(name, value)| (name.into_vec(), value.map(OsString::into_vec)))
@@ -43,7 +43,7 @@ impl Variables {
 
 /// Changes received from another process.
 #[must_use]
-pub(crate) fn given(bytes: GivenBytes) -> Given {
+pub(crate) fn given(bytes: EnvironmentBytes) -> EnvironmentChanges {
     let given = bytes.into_iter();
     given
         .map(|(name, value)| (OsString::from_vec(name), value.map(OsString::from_vec)))

@@ -11,7 +11,7 @@ use sdm_idset::IdSet;
 use crate::config::Config;
 pub use crate::config::EndPolicy;
 use crate::ids::{Attempt, CommandId, ServerId};
-pub use exchange::{ExchangeId, ExchangeMessage, ExchangeStep, Letter, Piece};
+pub use exchange::{Datagram, ExchangeId, ExchangeMessage, ExchangeStep, Piece};
 
 /// The lane of a link that a message takes. Order holds within a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ pub enum Message {
     /// Both ways: a step of an exchange.
     Exchange(Box<ExchangeMessage>),
     /// Both ways: a message for the server of a task.
-    Letter(Box<Letter>),
+    Datagram(Box<Datagram>),
 }
 
 impl Message {

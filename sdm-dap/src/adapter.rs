@@ -39,7 +39,7 @@ use crate::connection::{Connection, Phase, Role};
 use crate::console::Machines;
 use crate::error::RequestError;
 use crate::frame::{Framed, Framer, framed};
-use crate::message::{self, Said};
+use crate::message::{self, ClientMessage};
 use crate::references::References;
 
 /// The debug adapter of one DAP client, a state machine without I/O.
@@ -79,9 +79,9 @@ impl Adapter {
                 connection.act(Action::Pass(framed(&body)));
             }
             Framed::Body(body) => match message::read(&body) {
-                Said::Request(request) => requests::handle_request(connection, request),
-                Said::Other => {}
-                Said::Nothing(why) => {
+                ClientMessage::Request(request) => requests::handle_request(connection, request),
+                ClientMessage::Other => {}
+                ClientMessage::Nothing(why) => {
                     connection.say("important", &format!("sdm: malformed message: {why}\n"))
                 }
             },

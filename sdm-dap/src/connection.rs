@@ -12,9 +12,9 @@ use crate::action::{Action, Opening};
 use crate::arguments::InitializeArguments;
 use crate::client_breakpoints::Points;
 use crate::console::{Console, Machines};
-use crate::deferred_requests::Beforehand;
+use crate::deferred_requests::DeferredRequests;
 use crate::error::RequestError;
-use crate::exit_state::Ending;
+use crate::exit_state::ExitState;
 use crate::frame::framed;
 use crate::jobs::{JOBS_MAX, Jobs, Purpose, Question};
 use crate::launch::{Scope, Threads};
@@ -22,7 +22,7 @@ use crate::message::{Request, event};
 use crate::os_threads::OsThreads;
 use crate::output::Output;
 use crate::references::References;
-use crate::stop_coalescing::Settling;
+use crate::stop_coalescing::PendingStops;
 use crate::tasks::Tasks;
 use crate::thread_ids::{Row, Rows};
 
@@ -68,7 +68,7 @@ pub(crate) enum Role {
 
 /// A client's role among the clients of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Company {
+pub(crate) struct ClientGroup {
     /// Its role in the session.
     pub(crate) role: Role,
     /// The client's `initialize` request, to be passed on.
@@ -85,7 +85,7 @@ pub(crate) struct Anew {
     /// Commands for the gdbs of an attach, after they have attached.
     pub(crate) settings: Vec<String>,
     /// Requests that wait for the programs.
-    pub(crate) beforehand: Beforehand,
+    pub(crate) beforehand: DeferredRequests,
     /// True while a session is closed in order to be opened again.
     pub(crate) restarting: bool,
     /// True once the client has cancelled the start.
@@ -150,12 +150,12 @@ pub(crate) struct Connection {
     pub(crate) rows: Rows,
     /// The stacks of stopped tasks, as far as they were requested.
     pub(crate) stacks: Vec<(IdSet, Backtrace)>,
-    pub(crate) settling: Settling,
+    pub(crate) settling: PendingStops,
     pub(crate) points: Points,
     pub(crate) references: References,
     pub(crate) jobs: Jobs,
     pub(crate) output: Output,
-    pub(crate) ending: Ending,
+    pub(crate) ending: ExitState,
     /// Progress of the start as last sent to the client, in percent.
     pub(crate) progress: Option<u64>,
     /// The threads in the sense of the system, if the session has a single process.
@@ -165,7 +165,7 @@ pub(crate) struct Connection {
     /// The debug console and its facilities.
     pub(crate) prompt: Prompt,
     /// The other clients of the session.
-    pub(crate) company: Company,
+    pub(crate) company: ClientGroup,
 }
 
 impl Connection {
@@ -187,17 +187,17 @@ impl Connection {
             tasks: Tasks::default(),
             rows: Rows::default(),
             stacks: Vec::new(),
-            settling: Settling::default(),
+            settling: PendingStops::default(),
             points: Points::default(),
             references: References::default(),
             jobs: Jobs::default(),
             output: Output::default(),
-            ending: Ending::default(),
+            ending: ExitState::default(),
             progress: None,
             os_threads: OsThreads::default(),
             anew: Anew::default(),
             prompt: Prompt::default(),
-            company: Company::default(),
+            company: ClientGroup::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use sdm_debug::Command;
 use sdm_debug::reply::Stop;
 use sdm_idset::IdSet;
 use sdm_session::{DebugSession, SendOptions, SessionEvent};
-use sdm_shell::{Application, GuestShell, LocalMachine, LocalProcess, Options};
+use sdm_shell::{Application, EmbeddedShell, LocalMachine, LocalProcess, Options};
 use sdm_view::item::{Item, View};
 use sdm_view::render::{Names, Screen, Style, TextView};
 
@@ -64,10 +64,10 @@ impl fmt::Debug for Machines {
 
 /// The console of one session.
 pub(crate) struct Console {
-    pub(crate) shell: GuestShell,
+    pub(crate) shell: EmbeddedShell,
     said: Rc<RefCell<VecDeque<ConsoleAction>>>,
     now: Rc<Cell<Instant>>,
-    text: Kept,
+    text: TextBuffer,
     /// Waiting lines, each with the request that is answered by the output of the line.
     pub(crate) lines: VecDeque<(Option<Request>, String)>,
     /// The request that is answered once the current line is done.
@@ -96,7 +96,7 @@ impl Console {
     ) -> Self {
         let said = Rc::new(RefCell::new(VecDeque::new()));
         let clock = Rc::new(Cell::new(now));
-        let text = Kept::default();
+        let text = TextBuffer::default();
         let session = ConsoleSession {
             tasks,
             said: Rc::clone(&said),
@@ -118,7 +118,7 @@ impl Console {
             ..Options::default()
         };
         Self {
-            shell: GuestShell::new(session, application, options),
+            shell: EmbeddedShell::new(session, application, options),
             said,
             now: clock,
             text,
@@ -214,7 +214,7 @@ impl DebugSession for ConsoleSession {
 }
 
 /// The view of the console's output: without the items for which the client gets DAP events.
-struct ConsoleView(TextView<Kept>);
+struct ConsoleView(TextView<TextBuffer>);
 
 impl View for ConsoleView {
     fn show(&mut self, at: Duration, item: &Item) {
@@ -242,9 +242,9 @@ impl View for ConsoleView {
 
 /// A screen that keeps its text until it is taken.
 #[derive(Clone, Default)]
-struct Kept(Rc<RefCell<String>>);
+struct TextBuffer(Rc<RefCell<String>>);
 
-impl Screen for Kept {
+impl Screen for TextBuffer {
     fn write(&mut self, text: &str) {
         let mut kept = self.0.borrow_mut();
         if kept.len() < TEXT_BYTES_MAX {

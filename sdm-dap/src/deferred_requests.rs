@@ -14,14 +14,14 @@ const WAIT: Duration = Duration::from_secs(2);
 
 /// Requests of a client that are carried out once the programs are at `main`.
 #[derive(Debug, Default)]
-pub(crate) struct Beforehand {
+pub(crate) struct DeferredRequests {
     /// The waiting requests, each with its time of arrival.
     pub(crate) waiting: VecDeque<(Instant, Request)>,
     /// True once `configurationDone` was received and answered.
     pub(crate) configured: bool,
 }
 
-impl Beforehand {
+impl DeferredRequests {
     /// True for requests that a client sends before the programs run.
     pub(crate) fn takes(name: &str) -> bool {
         name == "configurationDone" || (name.starts_with("set") && name.ends_with("Breakpoints"))

@@ -7,14 +7,14 @@ use sdm_idset::IdSet;
 
 /// State of the programs' end.
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct ExitState {
     /// Tasks whose standard output has ended, and those whose standard error has.
     pub(crate) ended: [IdSet; 2],
     /// The time until which the rest of the output is awaited.
     pub(crate) until: Option<Instant>,
 }
 
-impl Ending {
+impl ExitState {
     pub(crate) fn note_end(&mut self, tasks: &IdSet, stream: Stream) {
         self.ended[usize::from(stream == Stream::Stderr)].union_with(tasks);
     }

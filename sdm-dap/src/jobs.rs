@@ -15,7 +15,7 @@ use crate::action::{Action, Ticket};
 use crate::answers::Answers;
 use crate::console::ConsoleCommand;
 use crate::error::RequestError;
-use crate::member_expressions::Whole;
+use crate::member_expressions::ParentValue;
 use crate::message::Request;
 use crate::references::FrameHandle;
 
@@ -68,7 +68,7 @@ pub(crate) enum Purpose {
         /// Index of the first part.
         from: u32,
         /// The value.
-        whole: Whole,
+        whole: ParentValue,
     },
     /// Evaluate an expression.
     Evaluate {

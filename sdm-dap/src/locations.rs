@@ -5,14 +5,14 @@ const PLACES_MAX: usize = 1024;
 
 /// Targets of `goto`, by the client's numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct GotoTargets {
     first: i64,
     known: std::collections::VecDeque<String>,
     /// The number of the breakpoint at which tasks stop after the last `goto`.
     pub(crate) arrival: Option<u32>,
 }
 
-impl Places {
+impl GotoTargets {
     /// Assigns a number to a location, from 1.
     pub(crate) fn add(&mut self, location: String) -> i64 {
         if self.known.len() >= PLACES_MAX {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn locations_have_numeric_references() {
-        let mut places = Places::default();
+        let mut places = GotoTargets::default();
         assert_eq!(places.add("a".to_owned()), 1);
         for _ in 0..PLACES_MAX {
             places.add("b".to_owned());

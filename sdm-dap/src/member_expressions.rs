@@ -53,13 +53,13 @@ impl WholeKind {
 
 /// A value whose parts are listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Whole {
+pub(crate) struct ParentValue {
     /// The expression of the value; `None` if no expression names it.
     pub(crate) expression: Option<String>,
     pub(crate) kind: WholeKind,
 }
 
-impl Whole {
+impl ParentValue {
     /// The expression of a part of the value; `None` if no expression names it.
     pub(crate) fn part(&self, child: &VarObject) -> Option<String> {
         let whole = self.expression.as_deref().map(operand)?;
@@ -139,7 +139,7 @@ mod tests {
             ("m", Made, "[0]", "int", None),
             ("f", Plain, "<odd>", "int", None),
         ] {
-            let whole = Whole {
+            let whole = ParentValue {
                 expression: Some(whole.to_owned()),
                 kind,
             };

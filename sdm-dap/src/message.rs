@@ -35,7 +35,7 @@ struct RawMessage {
 
 /// A message of a client.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum ClientMessage {
     Request(Request),
     /// A response to a request of the adapter, or an event.
     Other,
@@ -44,15 +44,15 @@ pub(crate) enum Said {
 }
 
 /// Parses the body of a message.
-pub(crate) fn read(body: &[u8]) -> Said {
+pub(crate) fn read(body: &[u8]) -> ClientMessage {
     match serde_json::from_slice::<RawMessage>(body) {
-        Ok(raw) if raw.kind == "request" => Said::Request(Request {
+        Ok(raw) if raw.kind == "request" => ClientMessage::Request(Request {
             seq: raw.seq,
             command: raw.command.chars().take(ECHO_CHARS_MAX).collect(),
             arguments: raw.arguments,
         }),
-        Ok(_) => Said::Other,
-        Err(error) => Said::Nothing(error.to_string()),
+        Ok(_) => ClientMessage::Other,
+        Err(error) => ClientMessage::Nothing(error.to_string()),
     }
 }
 

@@ -7,8 +7,8 @@ use sdm_debug::Command;
 use sdm_debug::command::FrameSelect;
 use sdm_idset::IdSet;
 
-use crate::locations::Places;
-use crate::member_expressions::{Whole, WholeKind};
+use crate::locations::GotoTargets;
+use crate::member_expressions::{ParentValue, WholeKind};
 
 /// Maximum number of references that are kept; the oldest are dropped.
 const REFERENCES_MAX: usize = 1 << 16;
@@ -70,7 +70,7 @@ pub(crate) enum Node {
         object: String,
         from: u32,
         /// The part as an expression, which yields the expressions of its own parts.
-        whole: Whole,
+        whole: ParentValue,
     },
     /// The distinct values of something, each with its tasks, and with a node if it has parts.
     Values(Vec<(IdSet, String, Option<Box<Node>>)>),
@@ -105,7 +105,7 @@ pub(crate) struct References {
     nodes: BTreeMap<i64, Node>,
     objects: u64,
     /// Targets of `goto`.
-    pub(crate) places: Places,
+    pub(crate) places: GotoTargets,
     /// The variable object of each part, by its parent's variable object and its displayed name.
     parts: BTreeMap<(String, String), String>,
 }

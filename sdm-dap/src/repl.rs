@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 
 /// The request of a line.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Wish {
+pub(crate) enum LineRequest {
     /// Send this command to tasks and show the answers.
     Ask(Box<Command>),
     /// Stop tasks.
@@ -29,18 +29,18 @@ pub(crate) enum Wish {
 
 /// The request of a line, with its tasks.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct LineCommand {
     /// The tasks; `None` if the line names none.
     pub(crate) tasks: Option<IdSet>,
     /// What.
-    pub(crate) wish: Wish,
+    pub(crate) wish: LineRequest,
 }
 
 /// Parses a line; `None` if it is no command, but may be an expression.
 ///
 /// # Errors
 /// [`RequestError::Tasks`]: an empty set of tasks, or a command for which the editor has other means.
-pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestError> {
+pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<LineCommand>, RequestError> {
     let refuse = |why: String| Err(RequestError::Tasks(why));
     let parsed = match commands::parse(line) {
         Ok(parsed) => parsed,
@@ -48,40 +48,40 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestEr
         Err(_) => return Ok(None),
     };
     let wish = match parsed.command {
-        UserCommand::Ask(command) => Wish::Ask(Box::new(command)),
-        UserCommand::Stacks { full } => Wish::Ask(Box::new(Command::Stacks { full })),
-        UserCommand::Interrupt => Wish::Interrupt,
+        UserCommand::Ask(command) => LineRequest::Ask(Box::new(command)),
+        UserCommand::Stacks { full } => LineRequest::Ask(Box::new(Command::Stacks { full })),
+        UserCommand::Interrupt => LineRequest::Interrupt,
         UserCommand::Job(JobCommand::Run {
             arguments: None,
             to_main,
             ..
-        }) => Wish::Restart(to_main),
+        }) => LineRequest::Restart(to_main),
         UserCommand::Job(JobCommand::Run { .. }) => {
             let text = "arguments are taken from launch.json: change them there, and restart";
             return refuse(text.to_owned());
         }
         UserCommand::Nothing { .. } => return Ok(None),
-        UserCommand::Run { .. } => Wish::Shell(true),
-        _ => Wish::Shell(false),
+        UserCommand::Run { .. } => LineRequest::Shell(true),
+        _ => LineRequest::Shell(false),
     };
-    let is_shells = matches!(wish, Wish::Shell(_));
+    let is_shells = matches!(wish, LineRequest::Shell(_));
     let tasks = match &parsed.to {
         // Sets that only the shell knows, or that select a thread in each task.
         Some(set) if is_shells || set.thread().is_some() => {
-            let runs = wish == Wish::Shell(true);
-            let wish = Wish::Shell(runs);
-            return Ok(Some(Asked { tasks: None, wish }));
+            let runs = wish == LineRequest::Shell(true);
+            let wish = LineRequest::Shell(runs);
+            return Ok(Some(LineCommand { tasks: None, wish }));
         }
         Some(set) => match resolve(set, tasks)? {
             Some(found) => Some(found),
             None => {
-                let wish = Wish::Shell(false);
-                return Ok(Some(Asked { tasks: None, wish }));
+                let wish = LineRequest::Shell(false);
+                return Ok(Some(LineCommand { tasks: None, wish }));
             }
         },
         None => None,
     };
-    Ok(Some(Asked { tasks, wish }))
+    Ok(Some(LineCommand { tasks, wish }))
 }
 
 /// The expression of a command that evaluates one; `None` for other commands.

@@ -24,7 +24,7 @@ pub(crate) struct Step {
 
 /// Stops that the client does not know yet.
 #[derive(Debug, Default)]
-pub(crate) struct Settling {
+pub(crate) struct PendingStops {
     /// Tasks that have stopped.
     pub(crate) fresh: IdSet,
     /// Tasks that are asked for their stacks.
@@ -43,7 +43,7 @@ pub(crate) struct Settling {
     pub(crate) changed: bool,
 }
 
-impl Settling {
+impl PendingStops {
     /// Forgets earlier stops, as tasks are resumed.
     pub(crate) fn begin(&mut self) {
         self.first = None;

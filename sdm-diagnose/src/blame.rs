@@ -3,7 +3,7 @@
 use super::collective_order::{is_owed, may_be_right};
 use super::graph::WaitGraph;
 use super::verdict::Verdict;
-use super::wait_for::{Gathering, Needs};
+use super::wait_for::{CollectiveGroup, Needs};
 use super::{Cause, Step};
 use sdm_idset::{IdSet, TaskId};
 
@@ -21,7 +21,7 @@ pub(super) struct Blocked<'a> {
     /// A cycle of blocked ranks, where it is known which rank each waits for. Empty otherwise.
     pub(super) circle: &'a [u32],
     /// The collective operations that blocked ranks are in, largest first.
-    pub(super) there: Vec<&'a Gathering>,
+    pub(super) there: Vec<&'a CollectiveGroup>,
 }
 
 impl Blocked<'_> {
@@ -133,7 +133,7 @@ impl Blocked<'_> {
     /// The odd rank, and the only rank it waits for, which is in the largest operation. One of them is
     /// wrong: either the odd one communicates once too often, or the other has left that call out. The
     /// stacks cannot tell which.
-    fn pair(&self, odd: &IdSet, most: &Gathering) -> Option<(u32, u32)> {
+    fn pair(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<(u32, u32)> {
         let is_told = most.communicator.is_none() || most.members.is_some();
         let one = odd.first().filter(|_| odd.len() == 1 && is_told)?;
         let ones = self.needs.graph.ones.iter();
@@ -207,7 +207,7 @@ impl Blocked<'_> {
 
     /// Finds the ranks in the largest operation that all odd ranks wait for: holders of a lock or, if
     /// several ranks are odd, the one sender of their messages.
-    fn wanted_of(&self, odd: &IdSet, most: &Gathering) -> Option<(IdSet, String)> {
+    fn wanted_of(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<(IdSet, String)> {
         if odd.is_empty() {
             return None;
         }

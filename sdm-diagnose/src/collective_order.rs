@@ -6,7 +6,7 @@ use sdm_mpi::needs_all;
 use super::Step;
 use super::operations::NONBLOCKING;
 use super::verdict::Verdict;
-use super::wait_for::{Gathering, Needs};
+use super::wait_for::{CollectiveGroup, Needs};
 
 /// Maximum number of ranks that are listed in a text.
 pub(super) const NAMED_MAX: u64 = 4;
@@ -17,8 +17,11 @@ pub(super) const NAMED_MAX: u64 = 4;
 /// Ranks leave a reduction before its other ranks are done, and are in the next operation legitimately.
 /// Different operations prove a mismatch only where every rank is in one. Otherwise a missing rank can be
 /// what the others wait for.
-pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a Gathering>> {
-    let mut by_ranks: Vec<(&IdSet, Vec<&Gathering>)> = Vec::new();
+pub(super) fn proving<'a>(
+    there: &[&'a CollectiveGroup],
+    all: &IdSet,
+) -> Vec<Vec<&'a CollectiveGroup>> {
+    let mut by_ranks: Vec<(&IdSet, Vec<&CollectiveGroup>)> = Vec::new();
     for one in there {
         // For some operations the ranks that belong to them are unknown.
         let ranks = one.ranks(all);
@@ -33,7 +36,7 @@ pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a G
             None => by_ranks.push((ranks, vec![one])),
         }
     }
-    let proving = |(ranks, list): (&IdSet, Vec<&'a Gathering>)| {
+    let proving = |(ranks, list): (&IdSet, Vec<&'a CollectiveGroup>)| {
         let covered = IdSet::union_all(list.iter().map(|one| &one.tasks));
         let is_everybody = ranks.is_subset(&covered);
         let proving = list.into_iter();
@@ -44,7 +47,7 @@ pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a G
 }
 
 /// True where ranks can be in this operation legitimately while others are elsewhere.
-pub(super) fn may_be_right(one: &Gathering) -> bool {
+pub(super) fn may_be_right(one: &CollectiveGroup) -> bool {
     one.communicator.is_some() || !needs_all(&one.name)
 }
 

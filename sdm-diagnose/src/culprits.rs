@@ -7,7 +7,7 @@ use super::Step;
 use super::motion::{SamePlace, groups};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, place};
-use super::wait_for::Gathering;
+use super::wait_for::CollectiveGroup;
 
 /// Ranks that an error is attributed to, with the call that they are in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Guilty {
 pub(super) fn guilty(
     (samples, still): (&[Probes], &[SamePlace]),
     verdict: &Verdict,
-    gatherings: &[Gathering],
+    gatherings: &[CollectiveGroup],
 ) -> Vec<Guilty> {
     let named = match (verdict.suspects.is_empty(), verdict.step) {
         (false, _) => &verdict.suspects,

@@ -13,10 +13,10 @@ use super::graph::Reduced;
 use super::messages::misdirected;
 use super::mismatch::mismatch;
 use super::motion::{SamePlace, Seen, all_of, groups};
-use super::threads::{Waiting, by_other_threads};
+use super::threads::{MpiWaits, by_other_threads};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, is_of_window, locks_window};
-use super::wait_for::{Gathering, Members, Needs, resources};
+use super::wait_for::{CollectiveGroup, Members, Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
 
 /// Judges the observations. Nothing is proved about ranks that exchange data while they stay in their
@@ -104,11 +104,11 @@ impl<'a> Case<'a> {
             .difference(&never);
         let stood = union(&observed.stood);
         let all = looked.union(&never).union(&unknown).union(&stood);
-        let Waiting {
+        let MpiWaits {
             waiting,
             acting,
             beside,
-        } = Waiting::of(observed.samples.last(), still, &never);
+        } = MpiWaits::of(observed.samples.last(), still, &never);
         let locked = IdSet::union_all(evidence.circles.iter().map(|(tasks, _)| tasks));
         let locked = locked.intersection(&seen.still);
         let never = never.union(&locked).union(&evidence.orphaned);
@@ -273,7 +273,7 @@ impl<'a> Case<'a> {
     fn blocked(&self) -> Verdict {
         let blocked = &self.reduced.blocked;
         let there = self.needs.gatherings.iter();
-        let mut there: Vec<&Gathering> = there
+        let mut there: Vec<&CollectiveGroup> = there
             .filter(|one| !one.tasks.is_disjoint(blocked))
             .collect();
         there.sort_by_key(|one| std::cmp::Reverse(one.tasks.len()));

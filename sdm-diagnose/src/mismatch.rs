@@ -5,13 +5,13 @@ use sdm_mpi::needs_all;
 
 use super::collective_order::NAMED_MAX;
 use super::verdict::Verdict;
-use super::wait_for::Gathering;
+use super::wait_for::CollectiveGroup;
 use super::{Cause, Step};
 
 /// The verdict on operations of the same ranks that do not match: different ones, or with different
 /// arguments.
-pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
-    let verdict = |what: String, most: &Gathering, others: &IdSet, largest: u64| {
+pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
+    let verdict = |what: String, most: &CollectiveGroup, others: &IdSet, largest: u64| {
         // Of equally many on either side neither is the odd one.
         let few = largest < most.tasks.len();
         let between = match few {
@@ -25,8 +25,8 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     // A rank in the same operation with a different argument is the cause of later mismatches.
     let differ = |one: Option<i64>, two| one.zip(two).filter(|(one, two)| one != two);
     for (index, most) in these.iter().enumerate() {
-        let found = |one: &Gathering| {
-            let key = |one: &Gathering| (one.context, one.communicator.is_none());
+        let found = |one: &CollectiveGroup| {
+            let key = |one: &CollectiveGroup| (one.context, one.communicator.is_none());
             let roots = differ(most.root, one.root).map(|two| (Cause::Root, two));
             let found = roots.or_else(|| Some((Cause::Count, differ(most.count, one.count)?)));
             found.filter(|_| one.name == most.name && key(one) == key(most))
@@ -84,7 +84,7 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
 
 /// True where the named root has left the operation. It would have sent or received the parts of these
 /// ranks.
-fn is_root_past(one: &Gathering, these: &[&Gathering]) -> bool {
+fn is_root_past(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
     let root = one.root.and_then(|root| u32::try_from(root).ok());
     let is_there = |root| {
         let mut same = these.iter().filter(|other| other.name == one.name);

@@ -13,7 +13,7 @@ use super::motion::SamePlace;
 use super::wait::{Wait, WaitKind};
 
 /// The tasks that wait in MPI.
-pub(super) struct Waiting {
+pub(super) struct MpiWaits {
     /// Tasks that can go on only through other tasks.
     pub(super) waiting: IdSet,
     /// Tasks whose main thread waits, while another thread of the task can go on.
@@ -22,9 +22,9 @@ pub(super) struct Waiting {
     pub(super) beside: IdSet,
 }
 
-impl Waiting {
+impl MpiWaits {
     pub(super) fn of(last: Option<&Probes>, still: &[SamePlace], never: &IdSet) -> Self {
-        let beside = last.map(Beside::of).unwrap_or_default();
+        let beside = last.map(OtherThreads::of).unwrap_or_default();
         let of_one = last.map(of_one_thread).unwrap_or_default();
         let in_place = |is: fn(&SamePlace) -> bool| {
             let groups = still.iter().filter(|group| is(group));
@@ -112,7 +112,7 @@ fn parked(last: Option<&Probes>) -> IdSet {
 
 /// The activity of the threads other than the main one, by task.
 #[derive(Default)]
-struct Beside {
+struct OtherThreads {
     /// Tasks with a thread that can go on by itself: it computes, sleeps, reads or polls.
     acting: IdSet,
     /// Tasks with other threads in MPI calls, of which none can go on by itself.
@@ -127,7 +127,7 @@ struct Counted {
     rest: u32,
 }
 
-impl Beside {
+impl OtherThreads {
     fn of(last: &Probes) -> Self {
         let mut beside = Self::default();
         for (tasks, stacks) in &last.stacks {

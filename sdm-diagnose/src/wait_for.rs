@@ -17,7 +17,7 @@ use super::wait::{WaitKind, kind, locks_window};
 
 /// Tasks that are in one collective operation together, as far as its arguments say.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Gathering {
+pub(super) struct CollectiveGroup {
     pub(super) tasks: IdSet,
     /// The name of the operation in lower case, without `MPI_`: `allreduce`.
     pub(super) name: String,
@@ -37,7 +37,7 @@ pub(super) struct Gathering {
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     pub(super) graph: WaitGraph,
-    pub(super) gatherings: Vec<Gathering>,
+    pub(super) gatherings: Vec<CollectiveGroup>,
     /// Ranks in a matching send and receive, which should complete.
     pub(super) matched: IdSet,
     /// Sends and receives whose tags differ: sender, receiver, the tag sent, the tag expected.
@@ -86,7 +86,7 @@ impl Class<'_> {
     }
 }
 
-impl Gathering {
+impl CollectiveGroup {
     /// True where both are the same operation with the same arguments. The name of a communicator can
     /// differ between ranks, so its members identify it if they are known.
     fn is_same_operation(&self, other: &Self) -> bool {
@@ -298,7 +298,7 @@ impl Needs {
             parts.entry(key).or_default().insert(task);
         }
         for ([root, count, context], tasks) in parts {
-            let gathering = Gathering {
+            let gathering = CollectiveGroup {
                 tasks,
                 name: name.clone(),
                 call: class.call.to_owned(),
@@ -308,7 +308,7 @@ impl Needs {
                 root,
                 count,
             };
-            let is_same = |known: &&mut Gathering| known.is_same_operation(&gathering);
+            let is_same = |known: &&mut CollectiveGroup| known.is_same_operation(&gathering);
             let same = self.gatherings.iter_mut().find(is_same);
             match same {
                 Some(known) => known.tasks.union_with(&gathering.tasks),

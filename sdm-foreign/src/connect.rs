@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use sdm_system::programs;
 
-use crate::tool_lock::Turn;
+use crate::tool_lock::ToolLock;
 use crate::{connection_holder, library};
 
 /// Environment variable with the number of failed attempts to connect, across re-executions of this process.
@@ -18,7 +18,7 @@ const TRY_EVERY: Duration = Duration::from_millis(250);
 /// Status of the library for a server that cannot be reached.
 const UNREACHED: i32 = -25;
 
-/// Connects to a server, once this tool holds the server's lock ([`Turn`]).
+/// Connects to a server, once this tool holds the server's lock ([`ToolLock`]).
 ///
 /// While a server still lists a tool that died earlier, connecting fails as if the server were unreachable. The library
 /// cannot be initialised twice in one process, so this process then executes itself again, at most [`TRIES_MAX`] times.
@@ -26,10 +26,10 @@ pub(crate) fn connect(
     library: &Path,
     server: i32,
     file: Option<&CStr>,
-) -> Result<(library::Tool, Turn)> {
+) -> Result<(library::Tool, ToolLock)> {
     connection_holder::check_runs(server)?;
     let turn =
-        Turn::take(server).with_context(|| format!("the PMIx server in process {server}"))?;
+        ToolLock::take(server).with_context(|| format!("the PMIx server in process {server}"))?;
     // Before anything is connected, and while this process has one thread.
     let keeper =
         connection_holder::start(server, turn.descriptor(), library::ends_with_job(server))?;
@@ -56,7 +56,7 @@ pub(crate) fn connect(
 
 /// Disconnects from the server, once this tool holds the lock again. The keeper releases the lock when the server has
 /// closed the connection.
-pub(crate) fn leave(tool: library::Tool, turn: Turn) {
+pub(crate) fn leave(tool: library::Tool, turn: ToolLock) {
     // Without the lock this process disconnects all the same: other tools have not finished within the time limit.
     let turn = turn.take_again();
     tool.finish();

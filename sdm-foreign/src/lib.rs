@@ -19,6 +19,6 @@ pub mod tool_protocol;
 pub mod wire;
 
 pub use outer_runtime::is_outer;
-pub use spawned_jobs::{Offspring, Share};
+pub use spawned_jobs::{Share, SpawnedJob};
 pub use table::{HostProcess, HostState, HostTable};
 pub use wire::{FromHost, HostJob, HostLetter, HostNode, HostProgram, ToHost};

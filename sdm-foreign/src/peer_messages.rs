@@ -6,7 +6,7 @@ use std::ffi::CString;
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
-use crate::spawned_jobs::Offspring;
+use crate::spawned_jobs::SpawnedJob;
 use crate::table::HostTable;
 use crate::wire::{HostProgram, LETTER_BYTES_MAX};
 
@@ -18,7 +18,7 @@ const SETS_BYTES_MAX: u64 = 16 << 20;
 
 /// A published value, which owns its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Kept {
+pub enum PublishedValue {
     /// A string.
     Text(CString),
     /// Bytes of any kind.
@@ -27,7 +27,7 @@ pub enum Kept {
     Plain(u16, [u64; 3]),
 }
 
-impl Kept {
+impl PublishedValue {
     /// True for a type whose values hold no pointers.
     #[must_use]
     pub fn is_plain(kind: u16) -> bool {
@@ -43,7 +43,7 @@ pub struct Entry {
     /// Its name.
     pub key: String,
     /// The value.
-    pub value: Kept,
+    pub value: PublishedValue,
 }
 
 /// A request of one node to another.
@@ -75,7 +75,7 @@ pub enum Question {
     /// The table of the node's processes.
     Processes,
     /// Announces a job that is about to be started.
-    Know(Offspring),
+    Know(SpawnedJob),
     /// Reserves task numbers for processes that the receiving node is to start.
     Reserve {
         /// Number of processes.
@@ -118,7 +118,7 @@ pub enum Question {
         signal: i32,
     },
     /// An event for the receiving node's processes.
-    Told(Told),
+    PeerEvent(PeerEvent),
     /// A job has ended at a node, to the node of its first task.
     NodeEnded {
         /// Its name.
@@ -139,7 +139,7 @@ pub enum Question {
 
 /// An event that a process or a tool reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct PeerEvent {
     /// Code of the event, as the library numbers it.
     pub code: i32,
     /// Namespace of the process or tool that reports it.
@@ -149,7 +149,7 @@ pub struct Told {
     /// The receivers of the event, as a range of PMIx.
     pub range: u8,
     /// Attributes of the event, by key.
-    pub infos: Vec<(String, Kept)>,
+    pub infos: Vec<(String, PublishedValue)>,
 }
 
 /// The answer to a [`Question`].
@@ -216,11 +216,11 @@ impl Note {
             _ => &[],
         };
         let infos = match &note {
-            Self::Question(Question::Told(told)) => told.infos.as_slice(),
+            Self::Question(Question::PeerEvent(told)) => told.infos.as_slice(),
             _ => &[],
         };
-        let is_known = |value: &Kept| match value {
-            Kept::Plain(kind, _) => Kept::is_plain(*kind),
+        let is_known = |value: &PublishedValue| match value {
+            PublishedValue::Plain(kind, _) => PublishedValue::is_plain(*kind),
             _ => true,
         };
         let entries = entries.iter().map(|it| &it.value);
@@ -251,17 +251,17 @@ mod tests {
             value,
         };
         let publish = |value| Note::Question(Question::Publish(vec![entry(value)]));
-        let text = publish(Kept::Text(c"tcp://1".to_owned()));
+        let text = publish(PublishedValue::Text(c"tcp://1".to_owned()));
         let bytes = text.bytes().expect("it is short");
         fuzz_notes(&bytes);
         assert_eq!(Note::read(&bytes), Some(text));
         // 3 is a string: its first word would be an address.
-        let pointer = publish(Kept::Plain(3, [0x41; 3]))
+        let pointer = publish(PublishedValue::Plain(3, [0x41; 3]))
             .bytes()
             .expect("it is short");
         assert_eq!(Note::read(&pointer), None);
         assert_eq!(
-            publish(Kept::Bytes(vec![0; LETTER_BYTES_MAX])).bytes(),
+            publish(PublishedValue::Bytes(vec![0; LETTER_BYTES_MAX])).bytes(),
             None
         );
     }

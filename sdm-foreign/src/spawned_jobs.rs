@@ -26,7 +26,7 @@ impl Share {
 
 /// A job that a process has started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Offspring {
+pub struct SpawnedJob {
     /// Its name among the jobs of all PMIx servers.
     pub namespace: String,
     /// Its processes, in the order of their ranks.
@@ -40,7 +40,7 @@ pub struct Offspring {
     pub target: Option<(String, u32)>,
 }
 
-impl Offspring {
+impl SpawnedJob {
     /// Number of its processes on all nodes.
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn spawned_ranks_are_numbered_over_nodes_in_order() {
         let share = |node, first, count| Share { node, first, count };
-        let job = Offspring {
+        let job = SpawnedJob {
             namespace: "sdm-1.0.0".to_owned(),
             shares: vec![share(1, 500, 2), share(0, 100, 1), share(1, 502, 1)],
             parent: None,
@@ -159,7 +159,7 @@ mod tests {
             first: u32::MAX,
             count: u32::MAX,
         };
-        let job = Offspring {
+        let job = SpawnedJob {
             namespace: String::new(),
             shares: vec![share, share],
             parent: None,

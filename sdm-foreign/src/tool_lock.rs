@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// This process's hold of the lock. If this process dies, its keeper may still hold the lock.
-pub(crate) struct Turn(State);
+pub(crate) struct ToolLock(State);
 
 /// The file stays open in both, as a keeper knows it by its number.
 enum State {
@@ -30,7 +30,7 @@ enum State {
     Free(File),
 }
 
-impl Turn {
+impl ToolLock {
     /// Waits until no other tool of this user is connected to a server, at most a minute. Then it fails, because a
     /// server may refuse all later tools once two were connected at once.
     pub(crate) fn take(server: i32) -> Result<Self> {
@@ -39,7 +39,7 @@ impl Turn {
         Self(State::Free(file)).take_again()
     }
 
-    /// Takes the lock again, as [`Turn::take`] does.
+    /// Takes the lock again, as [`ToolLock::take`] does.
     pub(crate) fn take_again(self) -> Result<Self> {
         let mut file = match self.0 {
             State::Held(_) => return Ok(self),
@@ -90,7 +90,7 @@ impl Turn {
 mod tests {
     use super::*;
 
-    impl Turn {
+    impl ToolLock {
         fn is_held(&self) -> bool {
             matches!(self.0, State::Held(_))
         }
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn second_caller_waits_for_the_first() {
         let own = std::process::id().cast_signed();
-        let first = Turn::take(own).unwrap();
+        let first = ToolLock::take(own).unwrap();
         assert!(first.is_held());
-        let waits = std::thread::spawn(move || Turn::take(own).unwrap());
+        let waits = std::thread::spawn(move || ToolLock::take(own).unwrap());
         assert!(!waits.is_finished());
         let first = first.end();
         assert!(!first.is_held());

@@ -1,7 +1,7 @@
 //! Protocol between a client and a tool process of ours (`sdm-pmix tool`), in the frames of [`wire`](crate::wire).
 //!
 //! The client begins with [`ToTool::Hello`]. The tool answers with [`FromTool::Hello`] once it is connected, or with
-//! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`Ask`] has a number, and its
+//! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`ToolRequest`] has a number, and its
 //! answer comes in parts. Nested PMIx values are sent as a flat list of [`Line`]s with their depth, so that no reader
 //! recurses.
 
@@ -27,11 +27,11 @@ pub enum ToTool {
         version: u16,
     },
     /// A request.
-    Ask {
+    ToolRequest {
         /// Number of the request, which the answer repeats.
         number: u32,
         /// The request itself.
-        ask: Ask,
+        ask: ToolRequest,
     },
 }
 
@@ -46,7 +46,7 @@ pub struct JobPart {
 
 /// A request to a tool: one call of PMIx.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Ask {
+pub enum ToolRequest {
     /// `PMIx_Query_info` for one key: one that a server does not know makes a query of several fail.
     Query {
         /// The key.

@@ -8,7 +8,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use super::gdb::Gdb;
 use super::state::commands::AnswerState;
-use super::state::console_capture::Printed;
+use super::state::console_capture::CapturedOutput;
 use sdm_mi::Results;
 
 /// Future of the answer to one MI command. Dropping it early abandons the command: gdb never receives it, or is
@@ -31,13 +31,13 @@ impl Answer {
     /// Captures gdb's console output until the answer, for [`Answer::printed`].
     pub(super) fn capture(self) -> Self {
         if let Some(pending) = self.gdb.edit().commands.pending.get_mut(&self.token) {
-            pending.printed = Some(Printed::default());
+            pending.printed = Some(CapturedOutput::default());
         }
         self
     }
 
     /// Waits for the answer, and returns gdb's console output with it.
-    pub(super) async fn printed(self) -> (Result<Results, Failure>, Printed) {
+    pub(super) async fn printed(self) -> (Result<Results, Failure>, CapturedOutput) {
         let (gdb, token) = (self.gdb.clone(), self.token);
         gdb.until(|state| {
             let pending = state.commands.pending.get(&token);

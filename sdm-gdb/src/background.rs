@@ -15,8 +15,8 @@ use super::gdb::Gdb;
 
 /// The detached works of one gdb.
 #[derive(Default)]
-pub(super) struct Works {
-    under_way: RefCell<Vec<Work>>,
+pub(super) struct BackgroundTasks {
+    under_way: RefCell<Vec<BackgroundTask>>,
     /// Number of the latest work.
     last: Cell<u64>,
     /// Number of the work that is being polled.
@@ -24,14 +24,14 @@ pub(super) struct Works {
 }
 
 /// A detached work.
-struct Work {
+struct BackgroundTask {
     number: u64,
     /// Kept alive by the operation that waits for the work.
     waiter: Weak<()>,
     future: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-impl Works {
+impl BackgroundTasks {
     /// Number of the work that is being polled, to which its commands belong.
     pub(super) fn current(&self) -> Option<u64> {
         self.current.get()
@@ -44,7 +44,7 @@ impl Works {
     }
 
     /// Polls one work; true if it has finished.
-    fn poll(&self, work: &mut Work) -> bool {
+    fn poll(&self, work: &mut BackgroundTask) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let before = self.current.replace(Some(work.number));
         let poll = work.future.as_mut().poll(&mut context);
@@ -64,7 +64,7 @@ impl Gdb {
         works.last.set(number);
         let (slot, waiter) = (Rc::new(RefCell::new(None)), Rc::new(()));
         let result = Rc::downgrade(&slot);
-        let mut work = Work {
+        let mut work = BackgroundTask {
             number,
             waiter: Rc::downgrade(&waiter),
             future: Box::pin(deliver(future, result)),

@@ -14,11 +14,11 @@ use sdm_debug::{Event, Failure, FailureCode, Reply};
 
 use super::action::Action;
 use super::answer::Answer;
-use super::background::Works;
+use super::background::BackgroundTasks;
 use super::budget::Budget;
 use super::config::DriverConfig;
 use super::state::State;
-use super::state::commands::{AnswerState, GdbLife, Patience, Pending};
+use super::state::commands::{AnswerState, GdbLife, InterruptState, Pending};
 use crate::host::Host;
 use sdm_mi::Results;
 
@@ -37,7 +37,7 @@ struct GdbParts {
     /// Times at which waiting operations want to be polled.
     wakeups: RefCell<Vec<Instant>>,
     /// Works that run to their end even if nobody waits for their results.
-    works: Works,
+    works: BackgroundTasks,
     host: Box<dyn Host>,
 }
 
@@ -50,7 +50,7 @@ impl Gdb {
             state: RefCell::new(State::new(now, config)),
             version: Cell::new(0),
             wakeups: RefCell::new(Vec::new()),
-            works: Works::default(),
+            works: BackgroundTasks::default(),
             host,
         };
         Self {
@@ -87,7 +87,7 @@ impl Gdb {
         self.parts.version.set(self.parts.version.get() + 1);
     }
 
-    pub(super) fn works(&self) -> &Works {
+    pub(super) fn works(&self) -> &BackgroundTasks {
         &self.parts.works
     }
 
@@ -169,7 +169,7 @@ impl Gdb {
         let pending = Pending {
             deadline: state.now + left.map_or(wait, |left| left.min(wait)),
             work,
-            patience: Patience::Waiting,
+            patience: InterruptState::Waiting,
             answer: known.map_or(AnswerState::Awaited, AnswerState::Here),
             printed: None,
         };
@@ -196,8 +196,8 @@ impl Gdb {
             if !due(pending) {
                 return true;
             }
-            if pending.patience == Patience::Waiting {
-                pending.patience = Patience::Interrupted;
+            if pending.patience == InterruptState::Waiting {
+                pending.patience = InterruptState::Interrupted;
                 pending.deadline = now + GRACE;
                 overdue.push(Action::BreakOff(*token));
                 return true;
@@ -244,7 +244,8 @@ impl Gdb {
             AnswerState::Here(_) => {}
             AnswerState::Awaited => {
                 // An interrupted command fails with "Quit" or the like. The true reason is the driver's interrupt.
-                let interrupted = pending.patience == Patience::Interrupted && result.is_err();
+                let interrupted =
+                    pending.patience == InterruptState::Interrupted && result.is_err();
                 pending.answer = AnswerState::Here(if interrupted {
                     let text = "gdb took too long and was interrupted";
                     Err(Failure::new(FailureCode::TimedOut, text))

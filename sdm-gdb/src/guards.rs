@@ -4,12 +4,12 @@ use super::gdb::Gdb;
 use super::state::objects::Object;
 
 /// Breakpoints in gdb that are not in the driver's state yet. Drop deletes them in gdb.
-pub(super) struct Made {
+pub(super) struct NewBreakpoints {
     gdb: Gdb,
     numbers: Vec<u32>,
 }
 
-impl Made {
+impl NewBreakpoints {
     /// Guards gdb's breakpoints with these numbers, which gdb has just made.
     pub(super) fn new(gdb: &Gdb, numbers: impl IntoIterator<Item = u32>) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for NewBreakpoints {
     fn drop(&mut self) {
         if !self.numbers.is_empty() {
             self.gdb
@@ -82,32 +82,32 @@ impl Drop for MadeObject {
 
 /// A command that waits for the program to stop. While it lives a stop by the driver's own signal is its answer;
 /// later such a stop belongs to no command.
-pub(super) struct Asked(Gdb);
+pub(super) struct InterruptGuard(Gdb);
 
-impl Asked {
+impl InterruptGuard {
     pub(super) fn new(gdb: &Gdb) -> Self {
         gdb.edit().interrupts.asked += 1;
         Self(gdb.clone())
     }
 }
 
-impl Drop for Asked {
+impl Drop for InterruptGuard {
     fn drop(&mut self) {
         self.0.edit().interrupts.asked -= 1;
     }
 }
 
 /// An open command that detaches from the program: the end of the session waits for it.
-pub(super) struct LettingGo(Gdb);
+pub(super) struct DetachGuard(Gdb);
 
-impl LettingGo {
+impl DetachGuard {
     pub(super) fn new(gdb: &Gdb) -> Self {
         gdb.edit().letting_go += 1;
         Self(gdb.clone())
     }
 }
 
-impl Drop for LettingGo {
+impl Drop for DetachGuard {
     fn drop(&mut self) {
         self.0.edit().letting_go -= 1;
     }

@@ -65,7 +65,7 @@ enum Attach {
 
 /// The fate of a command whose answer is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BrokenOff {
+pub enum AbandonedCommand {
     /// The command was never sent to gdb: there is no answer to wait for.
     Withdrawn,
     /// gdb has the command, and will answer it.
@@ -74,7 +74,7 @@ pub enum BrokenOff {
 
 /// The commands that one gdb receives.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct InterruptGate {
     waiting: VecDeque<QueuedLine>,
     /// Commands that gdb has received and not answered, oldest first.
     under_way: VecDeque<(u64, Kind)>,
@@ -85,7 +85,7 @@ pub struct Gate {
     numbers: Numbers,
 }
 
-impl Gate {
+impl InterruptGate {
     /// Adds a line for gdb, which begins with the driver's token.
     pub fn push(&mut self, line: &str) {
         let (token, command) = split(line);
@@ -176,16 +176,16 @@ impl Gate {
     }
 
     /// Abandons a command whose answer is no longer wanted.
-    pub fn break_off(&mut self, token: u64) -> BrokenOff {
+    pub fn break_off(&mut self, token: u64) -> AbandonedCommand {
         let waits = self.waiting.iter().position(|line| line.token == token);
         if let Some(at) = waits.filter(|at| self.waiting[*at].kind != Kind::Deed) {
             self.waiting.remove(at);
-            return BrokenOff::Withdrawn;
+            return AbandonedCommand::Withdrawn;
         }
         if self.under_way.contains(&(token, Kind::Question)) {
             self.unwanted.insert(token);
         }
-        BrokenOff::UnderWay
+        AbandonedCommand::UnderWay
     }
 
     /// True if gdb must be sent SIGINT now.
@@ -331,8 +331,8 @@ mod tests {
     use super::*;
     use sdm_mi::parse_line;
 
-    fn gate(lines: &[&str]) -> Gate {
-        let mut gate = Gate::default();
+    fn gate(lines: &[&str]) -> InterruptGate {
+        let mut gate = InterruptGate::default();
         for line in lines {
             gate.push(line);
         }
@@ -340,7 +340,7 @@ mod tests {
     }
 
     /// The lines that the gate releases now, as tokens of the drivers.
-    fn written(gate: &mut Gate) -> Vec<u64> {
+    fn written(gate: &mut InterruptGate) -> Vec<u64> {
         let before = gate.under_way.len();
         while gate.poll_line().is_some() {}
         let told = gate.under_way.iter().skip(before);
@@ -431,14 +431,14 @@ mod tests {
         let mut gate = gate(&["1-stack-info-frame", "2-data-x", "3-target-detach"]);
         assert_eq!(written(&mut gate), [1, 2]);
         assert!(!gate.poll_interrupt(), "nobody wants it");
-        assert_eq!(gate.break_off(1), BrokenOff::UnderWay);
+        assert_eq!(gate.break_off(1), AbandonedCommand::UnderWay);
         assert!(gate.poll_interrupt() && !gate.poll_interrupt(), "once");
         assert!(gate.is_interrupted());
         gate.push("4-stack-info-frame");
         assert!(gate.answered(1));
         assert!(!gate.is_interrupted());
         assert_eq!(written(&mut gate), []);
-        assert_eq!(gate.break_off(2), BrokenOff::UnderWay);
+        assert_eq!(gate.break_off(2), AbandonedCommand::UnderWay);
         assert!(gate.poll_interrupt(), "the next one is unwanted, too");
         assert!(gate.answered(2));
         assert_eq!(written(&mut gate), [BARRIER]);
@@ -452,8 +452,8 @@ mod tests {
         for deed in ["1-add-inferior", "1-target-detach", "1-exec-continue"] {
             let mut gate = gate(&[deed, "2-stack-info-frame"]);
             assert_eq!(written(&mut gate), [1, 2]);
-            assert_eq!(gate.break_off(1), BrokenOff::UnderWay);
-            assert_eq!(gate.break_off(2), BrokenOff::UnderWay);
+            assert_eq!(gate.break_off(1), AbandonedCommand::UnderWay);
+            assert_eq!(gate.break_off(2), AbandonedCommand::UnderWay);
             assert!(!gate.poll_interrupt(), "{deed}");
             assert!(gate.answered(1));
             assert!(gate.poll_interrupt(), "gdb is at the question now");
@@ -467,7 +467,7 @@ mod tests {
         assert!(gate.answered(1));
         gate.push("2-stack-info-frame");
         assert_eq!(written(&mut gate), [2]);
-        assert_eq!(gate.break_off(2), BrokenOff::UnderWay);
+        assert_eq!(gate.break_off(2), AbandonedCommand::UnderWay);
         assert!(!gate.poll_interrupt());
         gate.all_attached();
         assert_eq!(written(&mut gate), [BARRIER]);
@@ -489,8 +489,12 @@ mod tests {
     fn queued_attach_is_withdrawn_by_cancel() {
         let mut gate = gate(&["1-target-attach 7", "2-target-attach 8", "3-exec-continue"]);
         assert_eq!(written(&mut gate), [1]);
-        assert_eq!(gate.break_off(2), BrokenOff::Withdrawn);
-        assert_eq!(gate.break_off(3), BrokenOff::UnderWay, "a run goes on");
+        assert_eq!(gate.break_off(2), AbandonedCommand::Withdrawn);
+        assert_eq!(
+            gate.break_off(3),
+            AbandonedCommand::UnderWay,
+            "a run goes on"
+        );
         assert_eq!(written(&mut gate), [3]);
     }
 }

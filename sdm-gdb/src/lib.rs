@@ -43,28 +43,28 @@ use sdm_core::CommandId;
 use sdm_debug::{Command, Failure, FailureCode, Reply, TaskState};
 
 use gdb::Gdb;
-use guards::LettingGo;
+use guards::DetachGuard;
 use ops::{
     attach, core_file, end, interrupt, preconditions, query, records, run, start, stop, usage,
 };
 use sdm_child::Launch;
 use sdm_mi::Record;
-use state::console_capture::Printed;
+use state::console_capture::CapturedOutput;
 use state::origin::{Access, Origin};
 use state::scope::Scope;
 
 pub use action::Action;
 pub use config::DriverConfig;
 pub use host::{Host, NewCore};
-pub use interrupt_gate::{BrokenOff, Gate, split, withdrawn};
+pub use interrupt_gate::{AbandonedCommand, InterruptGate, split, withdrawn};
 pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;
 pub use ops::native_stacks::{fold_looked, has_python, raw_frame, shown_count};
 pub use ops::python::is_evaluation;
 pub use ops::stack_end::UNKNOWN_CALLER;
-pub use ops::start::Before;
-pub use state::breakpoints::KeptPoint;
-pub use state::last_probe::KeptProbe;
+pub use ops::start::StartInput;
+pub use state::breakpoints::SavedBreakpoint;
+pub use state::last_probe::SavedProbe;
 pub use text::VALUE_BYTES_MAX;
 
 /// The driver of one gdb: a state machine without I/O.
@@ -137,12 +137,12 @@ impl Driver {
     }
 
     /// The last probe, with which the next one is compared.
-    pub fn kept_probe(&self) -> KeptProbe {
-        KeptProbe(self.gdb.get().probed.clone())
+    pub fn kept_probe(&self) -> SavedProbe {
+        SavedProbe(self.gdb.get().probed.clone())
     }
 
     /// Sets the probe with which the next one is compared.
-    pub fn restore_probe(&mut self, KeptProbe(kept): KeptProbe) {
+    pub fn restore_probe(&mut self, SavedProbe(kept): SavedProbe) {
         self.gdb.edit().probed = kept;
     }
 
@@ -153,7 +153,7 @@ impl Driver {
         id: CommandId,
         launch: Launch,
         stop: sdm_debug::command::StopAt,
-        before: Before,
+        before: StartInput,
     ) {
         let gdb = self.begin_task(now, id, Origin::default());
         self.push(
@@ -322,7 +322,7 @@ impl Driver {
         let pending = state.commands.pending.values_mut();
         pending
             .filter_map(|pending| pending.printed.as_mut())
-            .for_each(|printed| *printed = Printed::default());
+            .for_each(|printed| *printed = CapturedOutput::default());
     }
 
     /// Handles the death of a process that gdb has not reported.
@@ -355,7 +355,7 @@ impl Driver {
     }
 
     /// The front-end's breakpoints, for insertion in another run.
-    pub fn kept_breakpoints(&self) -> Vec<KeptPoint> {
+    pub fn kept_breakpoints(&self) -> Vec<SavedBreakpoint> {
         self.gdb.get().breakpoints.kept()
     }
 
@@ -394,7 +394,7 @@ impl Driver {
         turn: Turn,
         future: impl Future<Output = ()> + 'static,
     ) {
-        let letting_go = LettingGo::new(&self.gdb);
+        let letting_go = DetachGuard::new(&self.gdb);
         let future = async move {
             future.await;
             drop(letting_go);

@@ -84,7 +84,7 @@ impl Scene {
         };
         let id = CommandId(id);
         self.driver
-            .start(self.now, id, launch, StopAt::Main, Before::default());
+            .start(self.now, id, launch, StopAt::Main, StartInput::default());
         self.drain();
     }
 

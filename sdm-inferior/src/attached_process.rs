@@ -3,7 +3,7 @@
 //!
 //! When a gdb is killed the kernel detaches from its processes, and leaves gdb's breakpoints in them: a process that
 //! runs into one dies of SIGTRAP. A stop that gdb had requested and not received yet then takes effect, permanently.
-//! So such a process is stopped by the kernel at gdb's end ([`Leash`]), and once more as soon as that end is noticed.
+//! So such a process is stopped by the kernel at gdb's end ([`StopOnGdbDeath`]), and once more as soon as that end is noticed.
 //! Its code is restored, and it is resumed, unless it was stopped before the attach.
 
 use std::rc::Rc;
@@ -13,8 +13,8 @@ use sdm_system::proc::{self, State};
 
 use crate::breakpoint_cleanup;
 use crate::process::{Identity, identity};
-use crate::stop_on_gdb_death::{Grip, Leash};
-use crate::watchdog::Warden;
+use crate::stop_on_gdb_death::{DeathPipe, StopOnGdbDeath};
+use crate::watchdog::Watchdog;
 
 /// A process to which a gdb attaches. Drop it once gdb has no hold on the process any more.
 pub struct Held {
@@ -25,8 +25,8 @@ pub struct Held {
     foreign: Vec<u64>,
     /// True if it was stopped by this module.
     frozen: bool,
-    warden: Rc<Warden>,
-    grip: Option<Grip>,
+    warden: Rc<Watchdog>,
+    grip: Option<DeathPipe>,
 }
 
 impl Held {
@@ -35,8 +35,8 @@ impl Held {
     pub fn new(
         pid: i32,
         woken: bool,
-        (gdb, leash): (i32, Option<Leash>),
-        warden: &Rc<Warden>,
+        (gdb, leash): (i32, Option<StopOnGdbDeath>),
+        warden: &Rc<Watchdog>,
     ) -> Option<Self> {
         let who = identity(pid)?;
         let stopped = !woken && is_stopped(pid);
@@ -50,7 +50,7 @@ impl Held {
             foreign,
             frozen: false,
             warden: Rc::clone(warden),
-            grip: leash.map(Leash::grip),
+            grip: leash.map(StopOnGdbDeath::grip),
         })
     }
 
@@ -69,7 +69,7 @@ impl Held {
     /// Stops the process when its gdb dies or is about to be killed, before it runs into gdb's breakpoints. A process
     /// without gdb's breakpoints is not stopped: if this process were killed too, it might stay stopped.
     pub fn catch(&mut self) {
-        let is_tied = self.grip.as_ref().is_some_and(Grip::is_tied);
+        let is_tied = self.grip.as_ref().is_some_and(DeathPipe::is_tied);
         if is_tied
             || breakpoint_cleanup::breakpoints(self.who.pid())
                 .is_ok_and(|found| found != self.foreign)

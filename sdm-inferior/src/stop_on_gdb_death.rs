@@ -17,20 +17,20 @@ use nix::unistd::pipe2;
 use crate::sys;
 
 /// A pipe, one end of which is for a gdb that is not started yet.
-pub struct Leash {
+pub struct StopOnGdbDeath {
     ours: OwnedFd,
     /// The end that gdb is to hold.
     pub theirs: OwnedFd,
 }
 
-/// This process's end of a leash whose other end a gdb holds. From [`Grip::tie`] on and until it is dropped, the
+/// This process's end of a leash whose other end a gdb holds. From [`DeathPipe::tie`] on and until it is dropped, the
 /// kernel stops the process when that gdb ends.
-pub(crate) struct Grip {
+pub(crate) struct DeathPipe {
     ours: OwnedFd,
     tied: bool,
 }
 
-impl Drop for Grip {
+impl Drop for DeathPipe {
     fn drop(&mut self) {
         // A close is not sufficient. A process that was forked meanwhile, such as a warden, can have both ends too,
         // and closes them later.
@@ -40,7 +40,7 @@ impl Drop for Grip {
     }
 }
 
-impl Grip {
+impl DeathPipe {
     /// Arms the leash: the kernel stops the process when its gdb is gone.
     pub(crate) fn tie(&mut self, pid: i32) {
         // If this fails, the process is stopped a little later.
@@ -52,7 +52,7 @@ impl Grip {
     }
 }
 
-impl Leash {
+impl StopOnGdbDeath {
     /// A new pipe; `None` if no more files can be opened. The process is then stopped a little later.
     pub fn new() -> Option<Self> {
         let (ours, theirs) = pipe2(OFlag::O_CLOEXEC).ok()?;
@@ -60,10 +60,10 @@ impl Leash {
     }
 
     /// Call this once gdb runs and holds its end.
-    pub(crate) fn grip(self) -> Grip {
+    pub(crate) fn grip(self) -> DeathPipe {
         let Self { ours, theirs } = self;
         drop(theirs);
-        Grip { ours, tied: false }
+        DeathPipe { ours, tied: false }
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
         let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         for (tied, dropped) in [(true, false), (true, true), (false, false)] {
             let (mut dies, mut stops) = (Command::new("cat"), cat());
-            let leash = Leash::new().unwrap();
+            let leash = StopOnGdbDeath::new().unwrap();
             sdm_system::hand_on(&mut dies, &leash.theirs);
             let mut dies = dies.stdin(Stdio::piped()).spawn().unwrap();
             let pid = stops.id().cast_signed();

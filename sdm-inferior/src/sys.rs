@@ -31,9 +31,9 @@ pub(crate) fn untie(pipe: &OwnedFd) {
 
 /// A kernel timer that sends this process SIGCONT periodically, so that a stop does not last: it runs on while the
 /// process is stopped.
-pub(crate) struct GoOn(Timer);
+pub(crate) struct ContinueTimer(Timer);
 
-impl GoOn {
+impl ContinueTimer {
     /// Starts the timer: the first signal after `every`, and then periodically.
     pub(crate) fn start(every: Duration) -> io::Result<Self> {
         // A timer whose signal is ignored, as SIGCONT is by default, may expire only once.

@@ -42,7 +42,7 @@ const NAME: &std::ffi::CStr = c"sdm-warden";
 
 /// The write end of the pipe for messages; its closing tells the warden of this process's death.
 #[derive(Debug)]
-pub struct Warden(OwnedFd);
+pub struct Watchdog(OwnedFd);
 
 /// A message to the warden: gdb, a process, and the kind of message. It is short enough to be written atomically.
 type Word = [i32; 3];
@@ -56,7 +56,7 @@ const STANDS: i32 = 2;
 /// The process needs no care any more.
 const LET_GO: i32 = 3;
 
-impl Warden {
+impl Watchdog {
     /// Starts the warden as a fork of this process.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl WatchedGdb {
 fn keep(pipe: &OwnedFd) {
     let mut kept: Vec<WatchedGdb> = Vec::new();
     // Without the timer, a stop of this process keeps it from its work.
-    let mut clock = sys::GoOn::start(GO_ON_WAITING).ok();
+    let mut clock = sys::ContinueTimer::start(GO_ON_WAITING).ok();
     while let Some(word) = read_word(pipe) {
         note(&mut kept, word);
     }
@@ -223,7 +223,7 @@ fn wait_for_all<'a>(gdbs: impl IntoIterator<Item = &'a WatchedGdb>, deadline: In
 
 /// The action on a gdb that does not read its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WardenStep {
+enum WatchdogStep {
     /// The programs that it waits for are stopped.
     Stop,
     /// Nothing is done: it may be about to end.
@@ -242,12 +242,12 @@ fn patience(has_attached: bool) -> Duration {
 }
 
 /// The action on a gdb that has not read its input for this time.
-fn step(spent: Duration, has_attached: bool) -> WardenStep {
+fn step(spent: Duration, has_attached: bool) -> WatchdogStep {
     let patience = patience(has_attached);
     match spent {
-        _ if spent >= patience => WardenStep::Kill,
-        _ if spent >= patience - STEP_WAIT + STOP_PAUSE => WardenStep::Wait,
-        _ => WardenStep::Stop,
+        _ if spent >= patience => WatchdogStep::Kill,
+        _ if spent >= patience - STEP_WAIT + STOP_PAUSE => WatchdogStep::Wait,
+        _ => WatchdogStep::Stop,
     }
 }
 
@@ -276,15 +276,15 @@ fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
             let is_idle =
                 asleep(gdb.pid).is_some_and(|ticks| before.contains(&(gdb.pid, Some(ticks))));
             match step(began.elapsed(), gdb.has_attached()) {
-                WardenStep::Stop if is_idle => {
+                WatchdogStep::Stop if is_idle => {
                     // gdb does not wait for a program that is already stopped. Such a program would stay stopped if
                     // this process were killed too.
                     for program in programs.iter().filter(|pid| is_let_run(**pid)) {
                         let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
                     }
                 }
-                WardenStep::Stop | WardenStep::Wait => {}
-                WardenStep::Kill => {
+                WatchdogStep::Stop | WatchdogStep::Wait => {}
+                WatchdogStep::Kill => {
                     let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGKILL);
                 }
             }
@@ -342,8 +342,8 @@ mod tests {
         for (has_attached, bound) in [(false, 10), (true, 40)] {
             let mut spent = Duration::ZERO;
             let mut stops = 0;
-            while step(spent, has_attached) != WardenStep::Kill {
-                stops += u32::from(step(spent, has_attached) == WardenStep::Stop);
+            while step(spent, has_attached) != WatchdogStep::Kill {
+                stops += u32::from(step(spent, has_attached) == WatchdogStep::Stop);
                 spent += STOP_PAUSE;
             }
             assert_eq!(spent, patience(has_attached));
@@ -369,7 +369,7 @@ mod tests {
         let mut second = run("sleep", "1000", Stdio::null(), writer.into());
         let mut attached = run("sleep", "1000", Stdio::null(), Stdio::null());
         let (theirs, ours) = io::pipe().unwrap();
-        let ours = Warden(ours.into());
+        let ours = Watchdog(ours.into());
         let pid = |child: &Child| i32::try_from(child.id()).unwrap();
         ours.keep(pid(&first)).unwrap();
         ours.keep(pid(&second)).unwrap();

@@ -14,7 +14,7 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 use sdm_system::peer::Peer;
 
 use crate::socket_path::{Name, PlaceError};
-use crate::terminal_lease::{Heard, TerminalId, TerminalLease};
+use crate::terminal_lease::{TerminalId, TerminalLease, TerminalMessage};
 use crate::wire::{self, Frame, Size};
 
 /// Output that is kept for the next terminal, in bytes.
@@ -312,12 +312,12 @@ impl Keeper {
             let heard = self.lock().lease.receive(number, frame);
             self.changed.notify_all();
             match heard.map_err(io::Error::other)? {
-                Some(Heard::Typed(bytes)) => {
+                Some(TerminalMessage::Typed(bytes)) => {
                     let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
                     input.write_all(&bytes)?;
                     input.flush()?;
                 }
-                Some(Heard::Resized(size)) => self.resize(size),
+                Some(TerminalMessage::Resized(size)) => self.resize(size),
                 None => {}
             }
         }

@@ -19,7 +19,7 @@ mod wire;
 pub use client::{Left, resume, start_keeper, tell_to_detach};
 pub use keeper::{KeepError, KeeperOptions, keep};
 pub use socket_path::{About, Name, PlaceError, sessions};
-pub use terminal_lease::{Heard, TerminalId, TerminalLease, Unexpected};
+pub use terminal_lease::{TerminalId, TerminalLease, TerminalMessage, Unexpected};
 pub use wire::{Frame, Size, fuzz_frames};
 
 /// The key that detaches a terminal: Ctrl-\, as in similar tools.

@@ -108,15 +108,19 @@ impl TerminalLease {
     }
 
     /// Handles a terminal's frame; returns the data that is for the program.
-    pub fn receive(&mut self, from: TerminalId, frame: Frame) -> Result<Option<Heard>, Unexpected> {
+    pub fn receive(
+        &mut self,
+        from: TerminalId,
+        frame: Frame,
+    ) -> Result<Option<TerminalMessage>, Unexpected> {
         let has_it = self.current() == Some(from);
         match frame {
             Frame::Shown(at) if self.terminals.contains_key(&from) => self.ring.set_shown(at),
             // Messages of a released terminal are ignored.
             Frame::Shown(_) => {}
             _ if !has_it => {}
-            Frame::Input(bytes) => return Ok(Some(Heard::Typed(bytes))),
-            Frame::Resized(size) => return Ok(Some(Heard::Resized(size))),
+            Frame::Input(bytes) => return Ok(Some(TerminalMessage::Typed(bytes))),
+            Frame::Resized(size) => return Ok(Some(TerminalMessage::Resized(size))),
             Frame::Detach => self.let_go(),
             _ => return Err(Unexpected),
         }
@@ -196,7 +200,7 @@ impl TerminalLease {
 
 /// A terminal's message that is not for the lease itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Heard {
+pub enum TerminalMessage {
     /// Keyboard input for the program.
     Typed(Vec<u8>),
     /// The terminal has a new size.
@@ -247,7 +251,7 @@ mod tests {
         let first = lease.open();
         let typed = |text: &str| Frame::Input(text.into());
         let heard = lease.receive(first, typed("a"));
-        assert_eq!(heard, Ok(Some(Heard::Typed(b"a".to_vec()))));
+        assert_eq!(heard, Ok(Some(TerminalMessage::Typed(b"a".to_vec()))));
         assert_eq!(lease.receive(first, Frame::Detach), Ok(None));
         assert_eq!(lease.receive(first, typed("b")), Ok(None));
         assert_eq!(lease.current(), None);

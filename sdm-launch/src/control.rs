@@ -19,11 +19,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sdm_hosts::job::{self, HeldRanks, JobError, Standing};
+use sdm_hosts::job::{self, HeldRanks, JobError, StoppedAt};
 
 use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher};
-pub use gdb::Unheld;
-use gdb::{Gate, Gdb};
+pub use gdb::HoldFailure;
+use gdb::{AttachPipe, Gdb};
 use poll::await_any;
 
 /// Interval between checks whether all processes are stopped, and whether to stop waiting.
@@ -73,7 +73,7 @@ pub enum HoldError {
         /// Display name of the launcher: `mpirun`.
         who: String,
         /// The step that gdb did not complete.
-        source: Unheld,
+        source: HoldFailure,
     },
     /// Its processes were not held in time.
     #[error("{who}: its processes were not stopped by {control} within {} s{}", wait.as_secs(), behind(why))]
@@ -109,18 +109,18 @@ fn behind(why: &Option<String>) -> String {
 /// A job that is being started, or held.
 ///
 /// Dropping it releases the hold, and sends its launcher SIGTERM.
-pub struct Held {
+pub struct HeldLauncher {
     launch: Launch,
     hold: Option<Gdb>,
     who: String,
     control: Control,
     ranks: HeldRanks,
-    standing: Standing,
+    standing: StoppedAt,
     started: Instant,
     wait: Duration,
 }
 
-impl Held {
+impl HeldLauncher {
     /// Makes `launcher` start a job whose processes will be held. `gdb` is for MPIR; `wait` limits the time until
     /// they are held.
     ///
@@ -145,7 +145,7 @@ impl Held {
             Control::Mpir => {
                 let (name, value) = NO_WARNING;
                 spec.variables.push((name.into(), value.into()));
-                let gate = Gate::new().map_err(|source| watch(&who, "pipe", source))?;
+                let gate = AttachPipe::new().map_err(|source| watch(&who, "pipe", source))?;
                 spec.gate = Some(gate.path());
                 Some(gate)
             }
@@ -166,7 +166,7 @@ impl Held {
         };
         Ok(Self {
             ranks: HeldRanks::of(launch.first_pid()),
-            standing: Standing::NotYet,
+            standing: StoppedAt::NotYet,
             launch,
             hold,
             who,
@@ -200,7 +200,7 @@ impl Held {
                 },
                 None => {
                     self.standing = self.ranks.look()?;
-                    self.standing != Standing::NotYet
+                    self.standing != StoppedAt::NotYet
                 }
             };
             if is_held {
@@ -226,7 +226,7 @@ impl Held {
 
     /// The error where gdb did not reach the point at which the launcher holds its processes. If the launcher has
     /// ended meanwhile, its last output is the message.
-    fn not_held(&mut self, why: Unheld, pass: &mut dyn FnMut(bool, &[u8])) -> HoldError {
+    fn not_held(&mut self, why: HoldFailure, pass: &mut dyn FnMut(bool, &[u8])) -> HoldError {
         let who = self.who.clone();
         let why = HoldError::NotHeld { who, source: why };
         let Some(gdb) = self.hold.take_if(|gdb| gdb.has_begun()) else {
@@ -276,7 +276,7 @@ impl Held {
     #[must_use]
     pub fn into_parts(mut self) -> (Launch, Hold) {
         // Whether ranks on other hosts have ended cannot be seen.
-        if self.standing == Standing::Here {
+        if self.standing == StoppedAt::Here {
             self.launch.end_lingering();
         }
         (self.launch, Hold(self.hold))

@@ -24,7 +24,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::launched_process::Started;
+use crate::launched_process::ProcessSpec;
 use crate::spec::command_line;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
@@ -114,7 +114,7 @@ impl Launcher for External {
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_no_part_options(self.name())?;
-        let mut started = Started::launcher(&self.name, spec);
+        let mut started = ProcessSpec::launcher(&self.name, spec);
         started.input = self.told(spec)?;
         let mut command = programs::at(&self.program);
         if let Some(directory) = &spec.directory {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use sdm_hosts::mpi::Mpi;
 
 use crate::hosts::{names_hosts, with_shares};
-use crate::launched_process::Started;
+use crate::launched_process::ProcessSpec;
 use crate::machine_limits::check_room;
 use crate::spec::{NUMBER_OPTIONS, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
@@ -69,7 +69,7 @@ impl Launcher for Hydra {
         if spec.verbose {
             launch.note(command_line(&command));
         }
-        launch.spawn(command, Started::launcher(self.name(), spec))?;
+        launch.spawn(command, ProcessSpec::launcher(self.name(), spec))?;
         launch.all_started()
     }
 }

@@ -15,12 +15,12 @@ use nix::sys::signal::Signal;
 use sdm_bootstrap::announce::{Announcement, Refusal};
 use sdm_bootstrap::joined::Joined;
 use sdm_bootstrap::log;
-use sdm_system::fd_server::Lender;
+use sdm_system::fd_server::FdServer;
 use sdm_system::stream::{Line, Piece, Stream};
 
 use crate::LaunchError;
-use crate::launched_process::{LastWords, LaunchedProcess, Started};
-use crate::lingering_launcher::{Due, END_AFTER, Lingering};
+use crate::launched_process::{LastWords, LaunchedProcess, ProcessSpec};
+use crate::lingering_launcher::{END_AFTER, LauncherAction, Lingering};
 use crate::ssh_advice;
 
 /// An event of the servers, or of the process that started them.
@@ -90,7 +90,7 @@ pub struct Launch {
     /// Events not yet read. Their number is bounded by the input of one call of [`Launch::handle_ready`].
     events: VecDeque<LaunchEvent>,
     /// Texts that a launcher reads.
-    texts: Vec<Lender>,
+    texts: Vec<FdServer>,
     /// Watch over a launcher that is known to outlive all its processes; `None` for other launchers.
     lingering: Option<Lingering>,
 }
@@ -149,7 +149,7 @@ impl Launch {
         let file = memfd_create(c"sdm-programs", MFdFlags::MFD_CLOEXEC)?;
         let mut file = File::from(file);
         file.write_all(text.as_bytes())?;
-        let lender = Lender::start(Some(file.into()), None)?;
+        let lender = FdServer::start(Some(file.into()), None)?;
         let path = lender.first();
         self.texts.push(lender);
         Ok(path)
@@ -160,7 +160,7 @@ impl Launch {
         self.events.push_back(LaunchEvent::Announced(announcement));
     }
 
-    pub(crate) fn spawn(&mut self, command: Command, what: Started) -> Result<(), LaunchError> {
+    pub(crate) fn spawn(&mut self, command: Command, what: ProcessSpec) -> Result<(), LaunchError> {
         let shared = self.shared.as_ref().and_then(|it| it.writers.as_ref());
         let member = LaunchedProcess::spawn(command, what, shared)?;
         self.members.push(member);
@@ -360,7 +360,7 @@ impl Launch {
             return;
         }
         match self.lingering.as_mut().map(|it| it.look(now)) {
-            Some(Due::Terminate) => {
+            Some(LauncherAction::Terminate) => {
                 let (who, seconds) = (&self.members[0].what.who, END_AFTER.as_secs());
                 let text = format!(
                     "{who} (pid {}) was still running {seconds} s after all its processes had ended: sdm ends it; \
@@ -370,8 +370,8 @@ impl Launch {
                 self.note(text);
                 self.terminate();
             }
-            Some(Due::Kill) => self.kill(),
-            Some(Due::Nothing) | None => {}
+            Some(LauncherAction::Kill) => self.kill(),
+            Some(LauncherAction::Nothing) | None => {}
         }
     }
 

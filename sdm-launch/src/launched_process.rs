@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::PIPE_BUF;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use sdm_system::guard_process::Attendant;
+use sdm_system::guard_process::GuardProcess;
 use sdm_system::programs;
 use sdm_system::stream::{Line, Stream};
 use zeroize::Zeroize;
@@ -23,7 +23,7 @@ const LAST_WORDS_MAX: usize = 20;
 
 /// Description of a process to start.
 #[derive(Clone, Debug)]
-pub(crate) struct Started {
+pub(crate) struct ProcessSpec {
     /// Display name: `server 3`, `mpirun`, `ssh node7`.
     pub(crate) who: String,
     /// Whether it starts all servers, and ends with them.
@@ -43,7 +43,7 @@ pub(crate) struct Started {
     pub(crate) death_signal: Signal,
 }
 
-impl Started {
+impl ProcessSpec {
     /// A server.
     pub(crate) fn server(server: u32) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Started {
 /// One process that was started.
 pub(crate) struct LaunchedProcess {
     /// Description of the process.
-    pub(crate) what: Started,
+    pub(crate) what: ProcessSpec,
     /// Keeps its standard input open.
     input: Option<PipeWriter>,
     /// A process that copies the files to its standard input.
@@ -102,7 +102,7 @@ pub(crate) struct LaunchedProcess {
     child: Child,
     pid: Pid,
     /// Helper that ends the process if this process ends first; only for a running launcher.
-    ender: Option<Attendant>,
+    ender: Option<GuardProcess>,
     /// Readable at the end; none before [`LaunchedProcess::watch_end`] and once the end was seen.
     end: Option<OwnedFd>,
     is_over: bool,
@@ -135,7 +135,7 @@ impl LaunchedProcess {
     /// process gets its own.
     pub(crate) fn spawn(
         mut command: Command,
-        mut what: Started,
+        mut what: ProcessSpec,
         shared: Option<&[PipeWriter; 2]>,
     ) -> Result<Self, LaunchError> {
         let program = command.get_program().to_owned();
@@ -351,12 +351,12 @@ for second in 1 2 3 4 5; do lives "$1" || exit 0; sleep 1; done
 lives "$1" && kill -KILL "-$1""#;
 
 /// The helper process that ends a launcher; `None` where no further process can be started.
-fn ender_of(launcher: Pid) -> Option<Attendant> {
+fn ender_of(launcher: Pid) -> Option<GuardProcess> {
     let mut command = programs::shell(END);
     command.args(["sdm-launch-end", &launcher.to_string()]);
     command.stdin(Stdio::piped());
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    Attendant::start(&mut command).ok()
+    GuardProcess::start(&mut command).ok()
 }
 
 /// Shell script of the feeder: copies the first `$1` bytes of its input, then the files, then the rest of its input.
@@ -366,7 +366,7 @@ const PIPE_BYTES: usize = 64 << 10;
 
 /// Returns the standard input for a process, its open write end, and the helper that copies files to it. The standard
 /// input is /dev/null where the process gets no input.
-fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
+fn feed(what: &mut ProcessSpec) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
     if what.input.is_empty() && what.streams != Streams::Fed {
         let stdin = match what.streams {
             Streams::Inherited => Stdio::inherit(),

@@ -53,7 +53,7 @@ mod ssh_advice;
 mod sys;
 
 pub use choose::{Choice, build_id, choose, find_program, linked, misfit};
-pub use control::{Control, Held, Hold, HoldError, Unheld};
+pub use control::{Control, HeldLauncher, Hold, HoldError, HoldFailure};
 pub use detect::{Kind, common_name, find, programs_of};
 pub use error::LaunchError;
 pub use external::External;

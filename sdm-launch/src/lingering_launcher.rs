@@ -19,7 +19,7 @@ const KILL_AFTER: Duration = Duration::from_secs(3);
 
 /// The action due on a launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum LauncherAction {
     Nothing,
     /// Send a request to end.
     Terminate,
@@ -64,15 +64,15 @@ impl Lingering {
     }
 
     /// Checks the launcher for living child processes, if a check is due. Returns the action to take.
-    pub(crate) fn look(&mut self, now: Instant) -> Due {
+    pub(crate) fn look(&mut self, now: Instant) -> LauncherAction {
         if now < self.next {
-            return Due::Nothing;
+            return LauncherAction::Nothing;
         }
         let works = is_stopped(self.pid) || self.has_child();
         self.look_at(now, works)
     }
 
-    fn look_at(&mut self, now: Instant, works: bool) -> Due {
+    fn look_at(&mut self, now: Instant, works: bool) -> LauncherAction {
         // If this process was delayed, the launcher's output since then may be unread, so only a part of the time
         // counts.
         let passed = now.saturating_duration_since(self.last).min(2 * LOOK_EVERY);
@@ -84,14 +84,14 @@ impl Lingering {
         };
         if self.asked && self.idle >= KILL_AFTER {
             self.idle = Duration::ZERO;
-            return Due::Kill;
+            return LauncherAction::Kill;
         }
         if self.idle >= END_AFTER {
             self.idle = Duration::ZERO;
             self.asked = true;
-            return Due::Terminate;
+            return LauncherAction::Terminate;
         }
-        Due::Nothing
+        LauncherAction::Nothing
     }
 
     /// Whether a child process of the launcher lives; also true where the processes cannot be listed.
@@ -133,12 +133,12 @@ mod tests {
         begun: Instant,
         works: bool,
         seconds: u32,
-    ) -> Vec<(u64, Due)> {
+    ) -> Vec<(u64, LauncherAction)> {
         let mut came = Vec::new();
         for _ in 0..seconds {
             let now = lingering.next();
             let due = lingering.look_at(now, works);
-            if due != Due::Nothing {
+            if due != LauncherAction::Nothing {
                 came.push(((now - begun).as_secs(), due));
             }
         }
@@ -153,7 +153,10 @@ mod tests {
         assert_eq!(looks(&mut lingering, begun, false, 9), []);
         lingering.heard();
         assert_eq!(looks(&mut lingering, begun, false, 9), []);
-        let ends = [(119, Due::Terminate), (122, Due::Kill)];
+        let ends = [
+            (119, LauncherAction::Terminate),
+            (122, LauncherAction::Kill),
+        ];
         assert_eq!(looks(&mut lingering, begun, false, 4), ends);
     }
 
@@ -162,7 +165,7 @@ mod tests {
         let begun = Instant::now();
         let mut lingering = Lingering::new(1, begun);
         let late = begun + Duration::from_secs(1000);
-        assert_eq!(lingering.look_at(late, false), Due::Nothing);
+        assert_eq!(lingering.look_at(late, false), LauncherAction::Nothing);
     }
 
     #[test]

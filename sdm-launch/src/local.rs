@@ -3,7 +3,7 @@
 use sdm_text::printable_name;
 use std::process::Command;
 
-use crate::launched_process::Started;
+use crate::launched_process::ProcessSpec;
 use crate::machine_limits;
 use crate::spec::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
@@ -55,7 +55,7 @@ pub(crate) fn start_each(
             .env(SERVER_VARIABLE, server.to_string())
             .env(SERVER_COUNT_VARIABLE, spec.count.to_string());
         place(&mut command, server);
-        let mut what = Started::server(server);
+        let mut what = ProcessSpec::server(server);
         if server == 0 {
             // As under a runtime, only the first rank has standard input.
             what.streams = spec.streams;
@@ -93,7 +93,7 @@ pub(crate) fn start_forking(
                 .args(own)
                 .env(SERVER_COUNT_VARIABLE, spec.count.to_string())
                 .env(LOCAL_INDEX_VARIABLE, local.to_string());
-            let what = Started::servers(first..first + part);
+            let what = ProcessSpec::servers(first..first + part);
             if let Err(error) = launch.spawn(command, what) {
                 launch.abandon();
                 return Err(error);

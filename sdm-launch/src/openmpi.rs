@@ -10,7 +10,7 @@ use nix::unistd::geteuid;
 use sdm_hosts::mpi::Mpi;
 
 use crate::hosts::{names_hosts, with_shares};
-use crate::launched_process::Started;
+use crate::launched_process::ProcessSpec;
 use crate::machine_limits::check_room;
 use crate::spec::{NUMBER_OPTIONS, command_line, is_option};
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
@@ -157,7 +157,7 @@ impl Launcher for OpenMpi {
         if spec.verbose {
             launch.note(command_line(&command));
         }
-        launch.spawn(command, Started::launcher(self.name(), spec))?;
+        launch.spawn(command, ProcessSpec::launcher(self.name(), spec))?;
         launch.all_started()
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 
-use crate::launched_process::Started;
+use crate::launched_process::ProcessSpec;
 use crate::spec::command_line;
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 
@@ -111,7 +111,7 @@ impl Launcher for Srun {
         if spec.verbose {
             launch.note(command_line(&command));
         }
-        let mut started = Started::launcher(self.name(), spec);
+        let mut started = ProcessSpec::launcher(self.name(), spec);
         if spec.attaches {
             // On SIGTERM srun kills the step, servers and gdbs included, at once. It passes SIGCONT on to the
             // servers, which continues stopped ones.

@@ -13,7 +13,7 @@ use sdm_hosts::job::is_this_host;
 use sdm_system::{files, programs};
 
 use crate::hosts::spread;
-use crate::launched_process::Started;
+use crate::launched_process::ProcessSpec;
 use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
 use crate::ssh_advice::WHO;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers, Streams};
@@ -108,7 +108,7 @@ fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<
         launch.note(command_line(&command));
     }
     let last = group.last().expect("a group has somebody");
-    let started = Started {
+    let started = ProcessSpec {
         is_launcher: false,
         who: format!("{WHO}{host}"),
         server: None,

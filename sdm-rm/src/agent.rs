@@ -26,7 +26,7 @@ pub(crate) struct Agent {
 
 /// A stream of the agent that can be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum AgentStream {
     Input,
     Output,
     Errors,
@@ -63,13 +63,21 @@ impl Agent {
     }
 
     /// The streams to poll, with their descriptors.
-    pub(crate) fn ends(&self) -> Vec<(End, BorrowedFd<'_>)> {
+    pub(crate) fn ends(&self) -> Vec<(AgentStream, BorrowedFd<'_>)> {
         let mut ends = Vec::new();
         if !self.unsent.is_empty() {
-            ends.push((End::Input, self.input.as_fd()));
+            ends.push((AgentStream::Input, self.input.as_fd()));
         }
-        ends.extend(self.output.as_ref().map(|it| (End::Output, it.as_fd())));
-        ends.extend(self.errors.as_ref().map(|it| (End::Errors, it.as_fd())));
+        ends.extend(
+            self.output
+                .as_ref()
+                .map(|it| (AgentStream::Output, it.as_fd())),
+        );
+        ends.extend(
+            self.errors
+                .as_ref()
+                .map(|it| (AgentStream::Errors, it.as_fd())),
+        );
         ends
     }
 

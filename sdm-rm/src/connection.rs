@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The event for which a caller waits.
 #[derive(Debug)]
-pub(crate) enum Wants {
+pub(crate) enum CallerGoal {
     /// Its question, which is not complete.
     ToAsk,
     /// The outcome of its command.
@@ -38,7 +38,7 @@ pub(crate) struct Caller {
     unsent: Vec<u8>,
     sent: usize,
     until: Instant,
-    pub(crate) wants: Wants,
+    pub(crate) wants: CallerGoal,
 }
 
 impl Caller {
@@ -52,7 +52,7 @@ impl Caller {
             unsent: Vec::new(),
             sent: 0,
             until: now + PATIENCE,
-            wants: Wants::ToAsk,
+            wants: CallerGoal::ToAsk,
         })
     }
 
@@ -63,23 +63,23 @@ impl Caller {
     /// The poll events of interest. A caller that waits for an answer may hang up meanwhile.
     pub(crate) fn interest(&self) -> PollFlags {
         match self.wants {
-            Wants::ToRead => PollFlags::POLLOUT,
+            CallerGoal::ToRead => PollFlags::POLLOUT,
             _ => PollFlags::POLLIN,
         }
     }
 
     pub(crate) fn timeout(&self) -> Option<Instant> {
         match self.wants {
-            Wants::ToAsk | Wants::ToRead => Some(self.until),
-            Wants::Change(_, until) => Some(until),
-            Wants::Outcome(_) | Wants::TheEnd | Wants::Nothing => None,
+            CallerGoal::ToAsk | CallerGoal::ToRead => Some(self.until),
+            CallerGoal::Change(_, until) => Some(until),
+            CallerGoal::Outcome(_) | CallerGoal::TheEnd | CallerGoal::Nothing => None,
         }
     }
 
     /// Drops a caller that takes too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if matches!(self.wants, Wants::ToAsk | Wants::ToRead) && self.until <= now {
-            self.wants = Wants::Nothing;
+        if matches!(self.wants, CallerGoal::ToAsk | CallerGoal::ToRead) && self.until <= now {
+            self.wants = CallerGoal::Nothing;
         }
     }
 
@@ -89,10 +89,10 @@ impl Caller {
         loop {
             match self.stream.read(&mut piece) {
                 Ok(0) => {
-                    self.wants = Wants::Nothing;
+                    self.wants = CallerGoal::Nothing;
                     return None;
                 }
-                Ok(count) if matches!(self.wants, Wants::ToAsk) => {
+                Ok(count) if matches!(self.wants, CallerGoal::ToAsk) => {
                     self.read.extend_from_slice(&piece[..count]);
                 }
                 // Bytes after the one question of a connection are ignored.
@@ -100,11 +100,11 @@ impl Caller {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
                 Err(_) => {
-                    self.wants = Wants::Nothing;
+                    self.wants = CallerGoal::Nothing;
                     return None;
                 }
             }
-            if !matches!(self.wants, Wants::ToAsk) {
+            if !matches!(self.wants, CallerGoal::ToAsk) {
                 continue;
             }
             match json_line::decode(&self.read, QUESTION_BYTES_MAX) {
@@ -127,7 +127,7 @@ impl Caller {
         });
         self.unsent = line.unwrap_or_default();
         self.until = now + PATIENCE;
-        self.wants = Wants::ToRead;
+        self.wants = CallerGoal::ToRead;
         self.write(now);
     }
 
@@ -144,6 +144,6 @@ impl Caller {
                 Err(_) => break,
             }
         }
-        self.wants = Wants::Nothing;
+        self.wants = CallerGoal::Nothing;
     }
 }

@@ -40,7 +40,7 @@ enum Purpose {
 
 /// A submission that was accepted, and whose job the agent has not reported yet.
 #[derive(Debug)]
-struct Taken {
+struct AcceptedSubmission {
     ticket: Ticket,
     until: Instant,
 }
@@ -61,7 +61,7 @@ pub struct Controller {
     /// The command whose completion shows that the agent has reported all elements known when it was sent.
     first_look: Option<u32>,
     purposes: BTreeMap<u32, Purpose>,
-    taken: BTreeMap<String, Taken>,
+    taken: BTreeMap<String, AcceptedSubmission>,
     last_ticket: Ticket,
     outcomes: VecDeque<(Ticket, Outcome)>,
 }
@@ -222,7 +222,7 @@ impl Controller {
 
     /// The time of [`Controller::poll_timeout`] has come.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let late = |taken: &Taken| taken.until <= now;
+        let late = |taken: &AcceptedSubmission| taken.until <= now;
         self.taken.retain(|_, taken| {
             if late(taken) {
                 let outcome = (taken.ticket, Err(CommandError::Unnumbered));
@@ -349,7 +349,8 @@ impl Controller {
             (Some(Purpose::Asked(ticket)), Ok(())) => self.outcomes.push_back((ticket, Ok(None))),
             (Some(Purpose::Submission(ticket, submission)), Ok(())) => {
                 let until = now + self.patience;
-                self.taken.insert(submission, Taken { ticket, until });
+                self.taken
+                    .insert(submission, AcceptedSubmission { ticket, until });
                 self.find_submitted();
             }
             (Some(Purpose::Asked(ticket) | Purpose::Submission(ticket, _)), Err(failure)) => {

@@ -12,9 +12,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::agent::{Agent, End};
+use crate::agent::{Agent, AgentStream};
 use crate::answer::{Answer, ManagerState, ManagerView, Question};
-use crate::connection::{Caller, Wants};
+use crate::connection::{Caller, CallerGoal};
 use crate::controller::Controller;
 use crate::definition::Definition;
 use crate::error::AgentError;
@@ -104,7 +104,7 @@ struct Process {
 enum Source {
     Signals,
     Listener,
-    Agent(End),
+    Agent(AgentStream),
     Caller(usize),
 }
 
@@ -161,7 +161,7 @@ impl Process {
         let told = self
             .callers
             .iter()
-            .all(|it| matches!(it.wants, Wants::Nothing));
+            .all(|it| matches!(it.wants, CallerGoal::Nothing));
         // Callers that do not read their answers are not waited for.
         let late = self
             .stops_until
@@ -187,7 +187,7 @@ impl Process {
         }
         while let Some((ticket, outcome)) = self.controller.poll_outcome() {
             let is_its =
-                |caller: &Caller| matches!(caller.wants, Wants::Outcome(its) if its == ticket);
+                |caller: &Caller| matches!(caller.wants, CallerGoal::Outcome(its) if its == ticket);
             if let Some(at) = self.callers.iter().position(is_its) {
                 let mut answer = self.answer();
                 match outcome {
@@ -201,8 +201,8 @@ impl Process {
         let is_at_end = self.agent.is_none() && self.stops_until.is_some();
         for at in 0..self.callers.len() {
             let is_due = match self.callers[at].wants {
-                Wants::Change(since, until) => since != version || until <= now,
-                Wants::TheEnd => is_at_end,
+                CallerGoal::Change(since, until) => since != version || until <= now,
+                CallerGoal::TheEnd => is_at_end,
                 _ => false,
             };
             if is_due {
@@ -211,7 +211,7 @@ impl Process {
             }
         }
         self.callers
-            .retain(|it| !matches!(it.wants, Wants::Nothing));
+            .retain(|it| !matches!(it.wants, CallerGoal::Nothing));
     }
 
     fn wait(&self, now: Instant) -> io::Result<Vec<Source>> {
@@ -223,8 +223,8 @@ impl Process {
         }
         for (end, fd) in self.agent.iter().flat_map(Agent::ends) {
             let flags = match end {
-                End::Input => PollFlags::POLLOUT,
-                End::Output | End::Errors => PollFlags::POLLIN,
+                AgentStream::Input => PollFlags::POLLOUT,
+                AgentStream::Output | AgentStream::Errors => PollFlags::POLLIN,
             };
             sources.push(Source::Agent(end));
             fds.push(PollFd::new(fd, flags));
@@ -303,14 +303,14 @@ impl Process {
         Ok(())
     }
 
-    fn handle_agent(&mut self, end: End, now: Instant, buffer: &mut [u8]) {
+    fn handle_agent(&mut self, end: AgentStream, now: Instant, buffer: &mut [u8]) {
         let Some(agent) = &mut self.agent else {
             return;
         };
         match end {
-            End::Input => agent.write(),
-            End::Errors => agent.read_errors(buffer),
-            End::Output => {
+            AgentStream::Input => agent.write(),
+            AgentStream::Errors => agent.read_errors(buffer),
+            AgentStream::Output => {
                 let count = agent.read(buffer);
                 self.controller.receive(now, &buffer[..count]);
                 // An agent that has closed its output is useless.
@@ -323,7 +323,7 @@ impl Process {
 
     fn handle_caller(&mut self, at: usize, now: Instant) {
         let caller = &mut self.callers[at];
-        if matches!(caller.wants, Wants::ToRead) {
+        if matches!(caller.wants, CallerGoal::ToRead) {
             return caller.write(now);
         }
         match caller.read() {
@@ -353,15 +353,15 @@ impl Process {
             }
             Question::Changed { since, wait_ms } => {
                 let wait = Duration::from_millis(*wait_ms).min(CHANGE_WAIT_MAX);
-                self.callers[at].wants = Wants::Change(*since, now + wait);
+                self.callers[at].wants = CallerGoal::Change(*since, now + wait);
             }
             Question::Stop => {
-                self.callers[at].wants = Wants::TheEnd;
+                self.callers[at].wants = CallerGoal::TheEnd;
                 self.stop(now);
             }
             command => {
                 let ticket = self.controller.command(now, command);
-                self.callers[at].wants = Wants::Outcome(ticket);
+                self.callers[at].wants = CallerGoal::Outcome(ticket);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The debugger's screen: the state of the session, and the prompt with the whole language of the shell.
 //!
 //! [`Debugger`] is a state machine without I/O, as [`crate::Top`] is. Its inputs are keys, the session's
-//! [`Board`], messages and program output. Its outputs are frames and [`Deed`]s. A key that acts on the
+//! [`Overview`], messages and program output. Its outputs are frames and [`Deed`]s. A key that acts on the
 //! session becomes a line for the shell, which is shown among the typed lines.
 
 mod console;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use ratatui::layout::Rect;
 use sdm_idset::IdSet;
-use sdm_view::overview::{Board, Printed, Sight};
+use sdm_view::overview::{Overview, Printed, Sight};
 use sdm_view::render::Names;
 
 use crate::bindings::Bindings;
@@ -70,7 +70,7 @@ pub enum Deed {
 pub struct Debugger {
     pub(crate) style: Style,
     pub(crate) names: Names,
-    pub(crate) board: Board,
+    pub(crate) board: Overview,
     /// The prompt's text and flag. None while the shell carries out a line.
     pub(crate) asked: Option<(String, bool)>,
     /// The status line of a command that takes long.
@@ -118,7 +118,7 @@ impl Debugger {
         Self {
             style,
             names,
-            board: Board::default(),
+            board: Overview::default(),
             asked: None,
             status: None,
             panel: Panel::Source,
@@ -199,7 +199,7 @@ impl Debugger {
     }
 
     /// Sets the state of the session. An unchanged state causes no redraw.
-    pub fn handle_board(&mut self, board: Board) {
+    pub fn handle_board(&mut self, board: Overview) {
         if board == self.board {
             return;
         }

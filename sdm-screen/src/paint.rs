@@ -11,7 +11,7 @@ use sdm_text::printable;
 use crate::line::quoted;
 use crate::style::{Style, Tone};
 use crate::table::{Table, shortened};
-use crate::top::{MENU, Over, Top, View};
+use crate::top::{MENU, Overlay, Top, View};
 
 /// Minimum number of columns of the terminal.
 const COLUMNS_MIN: u16 = 40;
@@ -150,7 +150,7 @@ impl Top {
             }
         };
         let mut text = format!("sdm top > {view}");
-        if !self.filter.is_empty() && !matches!(self.over, Over::Filter(_)) {
+        if !self.filter.is_empty() && !matches!(self.over, Overlay::Filter(_)) {
             text.push_str(&format!("  /{}", printable(self.filter.as_bytes())));
         }
         let stale = self.facts.clusters.iter().filter(|it| it.stale);
@@ -322,23 +322,23 @@ impl Top {
     /// The line at the bottom.
     pub(crate) fn foot(&self) -> (String, Tone) {
         let (mut text, tone) = match &self.over {
-            Over::Filter(_) => (
+            Overlay::Filter(_) => (
                 format!("/{}_", printable(self.filter.as_bytes())),
                 Tone::Good,
             ),
-            Over::Command(line) => (format!(":{}_", printable(line.as_bytes())), Tone::Good),
-            Over::Confirm(words) => (format!("sdm {}? y does it", words.join(" ")), Tone::Bad),
-            Over::Menu { .. } => ("Enter do it  Esc back".to_owned(), Tone::Good),
-            Over::Form(_) if !self.hint.is_empty() => (self.hint.clone(), Tone::Wait),
-            Over::Form(_) => (
+            Overlay::Command(line) => (format!(":{}_", printable(line.as_bytes())), Tone::Good),
+            Overlay::Confirm(words) => (format!("sdm {}? y does it", words.join(" ")), Tone::Bad),
+            Overlay::Menu { .. } => ("Enter do it  Esc back".to_owned(), Tone::Good),
+            Overlay::Form(_) if !self.hint.is_empty() => (self.hint.clone(), Tone::Wait),
+            Overlay::Form(_) => (
                 "Enter do it  Tab next  Left Right choose  ^U clear  Esc back".to_owned(),
                 Tone::Good,
             ),
-            Over::Help => ("any key closes this".to_owned(), Tone::Good),
-            Over::Nothing if !self.hint.is_empty() => (self.hint.clone(), Tone::Wait),
-            Over::Nothing => (self.bindings.footer(self.keys()), Tone::Off),
+            Overlay::Help => ("any key closes this".to_owned(), Tone::Good),
+            Overlay::Nothing if !self.hint.is_empty() => (self.hint.clone(), Tone::Wait),
+            Overlay::Nothing => (self.bindings.footer(self.keys()), Tone::Off),
         };
-        if matches!(self.over, Over::Filter(_) | Over::Command(_)) {
+        if matches!(self.over, Overlay::Filter(_) | Overlay::Command(_)) {
             // The end of the typed text stays visible.
             while sdm_text::columns(&text) > usize::from(self.area.width.max(2)) {
                 text.remove(1);
@@ -367,22 +367,22 @@ impl Top {
     /// The overlay in front of the view: its title, lines, and the index of the selected line.
     fn over_lines(&self) -> Option<(String, Vec<String>, Option<usize>)> {
         Some(match &self.over {
-            Over::Help => {
+            Overlay::Help => {
                 let mut lines: Vec<String> = HELP.iter().map(|it| (*it).to_owned()).collect();
                 lines.extend(self.bindings.lines());
                 ("keys".to_owned(), lines, None)
             }
-            Over::Menu { name, at } => {
+            Overlay::Menu { name, at } => {
                 let each = MENU.iter();
                 let each = each.map(|(verb, what)| format!("{verb:<9} {what}"));
                 (name.clone(), each.collect(), Some(*at))
             }
-            Over::Confirm(words) => {
+            Overlay::Confirm(words) => {
                 let line = format!("sdm {}", words.join(" "));
                 let how = "y: yes    any other key: no".to_owned();
                 ("really?".to_owned(), vec![line, how], None)
             }
-            Over::Form(form) => (form.title(), form.lines(), Some(form.at)),
+            Overlay::Form(form) => (form.title(), form.lines(), Some(form.at)),
             _ => return None,
         })
     }
@@ -420,7 +420,7 @@ impl Top {
         }
         let line = u16::try_from(at.unwrap_or(0)).unwrap_or(0);
         match &self.over {
-            Over::Form(form) => {
+            Overlay::Form(form) => {
                 let x = u16::try_from(form.column()).unwrap_or(u16::MAX);
                 let x = inner
                     .x

@@ -50,7 +50,7 @@ pub(crate) enum View {
 
 /// The overlay that has the keyboard focus instead of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum Overlay {
     #[default]
     Nothing,
     /// The list of keys.
@@ -94,7 +94,7 @@ pub struct Top {
     pub(crate) facts: Facts,
     pub(crate) now: u64,
     pub(crate) view: View,
-    pub(crate) over: Over,
+    pub(crate) over: Overlay,
     pub(crate) filter: String,
     pub(crate) listing: Listing,
     /// True where the view's right or lower part has the keyboard focus.
@@ -125,7 +125,7 @@ impl Top {
             facts: Facts::default(),
             now,
             view: View::default(),
-            over: Over::default(),
+            over: Overlay::default(),
             filter: String::new(),
             listing: Listing::default(),
             second: false,
@@ -220,7 +220,7 @@ impl Top {
         self.hint.clear();
         let is_typed = matches!(
             self.over,
-            Over::Filter(_) | Over::Command(_) | Over::Form(_)
+            Overlay::Filter(_) | Overlay::Command(_) | Overlay::Form(_)
         );
         let meant = match is_typed {
             true => Some(key),
@@ -234,23 +234,23 @@ impl Top {
             KeyCode::Char('c') if control => return self.requests.push_back(Request::Quit),
             KeyCode::Char('z') if control => return self.requests.push_back(Request::Suspend),
             KeyCode::Char('l') if control => return self.requests.push_back(Request::Redraw),
-            KeyCode::Char('u') if control && matches!(self.over, Over::Form(_)) => {}
+            KeyCode::Char('u') if control && matches!(self.over, Overlay::Form(_)) => {}
             KeyCode::Char(_) if control => return,
             _ => {}
         }
         match std::mem::take(&mut self.over) {
-            Over::Nothing => self.view_key(key.code),
+            Overlay::Nothing => self.view_key(key.code),
             // Whatever is typed closes it.
-            Over::Help => {}
-            Over::Menu { name, at } => self.menu_key(key.code, name, at),
-            Over::Confirm(words) => match key.code {
+            Overlay::Help => {}
+            Overlay::Menu { name, at } => self.menu_key(key.code, name, at),
+            Overlay::Confirm(words) => match key.code {
                 KeyCode::Char('y' | 'Y') => self.run(words),
                 _ => "not done".clone_into(&mut self.hint),
             },
-            Over::Filter(before) => self.filter_key(key.code, before),
-            Over::Command(line) => self.command_key(key.code, line),
-            Over::Form(form) if control => self.form_key(KeyCode::Delete, form),
-            Over::Form(form) => self.form_key(key.code, form),
+            Overlay::Filter(before) => self.filter_key(key.code, before),
+            Overlay::Command(line) => self.command_key(key.code, line),
+            Overlay::Form(form) if control => self.form_key(KeyCode::Delete, form),
+            Overlay::Form(form) => self.form_key(key.code, form),
         }
     }
 

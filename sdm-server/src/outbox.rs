@@ -9,7 +9,7 @@ use sdm_idset::IdSet;
 
 /// A message to the parent.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Upward {
+pub(crate) enum ParentMessage {
     /// The answer to a command.
     Answer(CommandId, Block),
     /// An event of these tasks, with its lane and payload.
@@ -27,14 +27,14 @@ pub(crate) fn payload_of(result: Result<Reply, Failure>) -> (Status, Bytes) {
 /// Messages to the parent, in order. Equal answers of several tasks are merged into one, so that the tree
 /// receives it once.
 #[derive(Default)]
-pub(crate) struct Said {
-    list: Vec<Upward>,
+pub(crate) struct Outbox {
+    list: Vec<ParentMessage>,
     /// The command that is being answered, with its answers so far. Any other output in between ends it,
     /// because a later answer must not overtake that output.
     answers: Option<(CommandId, Aggregate)>,
 }
 
-impl Said {
+impl Outbox {
     /// Adds an output of the backend.
     pub(crate) fn add(&mut self, output: BackendOutput) {
         match output {
@@ -63,7 +63,7 @@ impl Said {
                 };
                 let payload = wire::encode(&event).into();
                 self.list
-                    .push(Upward::Event(IdSet::single(task), lane, payload));
+                    .push(ParentMessage::Event(IdSet::single(task), lane, payload));
             }
         }
     }
@@ -72,7 +72,7 @@ impl Said {
         if let Some((id, answers)) = self.answers.take() {
             let blocks = answers.into_classes().into_iter();
             self.list
-                .extend(blocks.map(|block| Upward::Answer(id, block)));
+                .extend(blocks.map(|block| ParentMessage::Answer(id, block)));
         }
     }
 
@@ -82,9 +82,9 @@ impl Said {
     }
 }
 
-impl IntoIterator for Said {
-    type Item = Upward;
-    type IntoIter = std::vec::IntoIter<Upward>;
+impl IntoIterator for Outbox {
+    type Item = ParentMessage;
+    type IntoIter = std::vec::IntoIter<ParentMessage>;
 
     fn into_iter(mut self) -> Self::IntoIter {
         self.end_answers();
@@ -105,13 +105,15 @@ mod tests {
     }
 
     fn said(outputs: Vec<BackendOutput>) -> Vec<String> {
-        let mut said = Said::default();
+        let mut said = Outbox::default();
         for output in outputs {
             said.add(output);
         }
         let show = |upward| match upward {
-            Upward::Answer(id, block) => format!("{} {} {:?}", id.0, block.sources, block.status),
-            Upward::Event(tasks, ..) => format!("event {tasks}"),
+            ParentMessage::Answer(id, block) => {
+                format!("{} {} {:?}", id.0, block.sources, block.status)
+            }
+            ParentMessage::Event(tasks, ..) => format!("event {tasks}"),
         };
         said.into_iter().map(show).collect()
     }

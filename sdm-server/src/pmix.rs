@@ -64,7 +64,7 @@ pub(crate) enum PmixError {
 
 /// An event of the PMIx server.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum PmixEvent {
     /// The PMIx server is ready, with the environment variables for programs.
     Ready(Vec<(OsString, OsString)>),
     /// The PMIx server failed to start, with the reason.
@@ -85,7 +85,7 @@ pub(crate) enum Heard {
     /// All of this node's ranks have entered a fence.
     Fence(Fence),
     /// A message for another node.
-    Letter(HostLetter),
+    Datagram(HostLetter),
     /// A tool queries the process table.
     WantProcesses,
     /// A process spawns programs.
@@ -257,8 +257,8 @@ impl PmixServer {
         self.sent = 0;
     }
 
-    /// Reads pending events. None follows [`Heard::Gone`].
-    pub(crate) fn hear(&mut self) -> Vec<Heard> {
+    /// Reads pending events. None follows [`PmixEvent::Gone`].
+    pub(crate) fn hear(&mut self) -> Vec<PmixEvent> {
         let mut heard = Vec::new();
         if self.is_gone {
             return heard;
@@ -276,7 +276,7 @@ impl PmixServer {
         self.is_gone = true;
         let how = status.map_or_else(|| "it has ended".to_owned(), how);
         let said = self.child.as_ref().and_then(|it| it.last_lines.last());
-        heard.push(Heard::Gone(match said {
+        heard.push(PmixEvent::Gone(match said {
             Some(said) => format!("{how}: {said}"),
             None => how,
         }));
@@ -303,7 +303,7 @@ impl PmixServer {
     }
 
     /// Reads events. Returns false at end of file.
-    fn read(&mut self, heard: &mut Vec<Heard>) -> bool {
+    fn read(&mut self, heard: &mut Vec<PmixEvent>) -> bool {
         let mut bytes = [0; 16 << 10];
         let mut turns = 0..READS_MAX;
         let is_open = loop {
@@ -334,7 +334,7 @@ impl PmixServer {
         }
     }
 
-    fn take(&mut self, message: FromHost) -> Option<Heard> {
+    fn take(&mut self, message: FromHost) -> Option<PmixEvent> {
         Some(match message {
             FromHost::Ready {
                 library,
@@ -344,7 +344,7 @@ impl PmixServer {
                 tracing::info!("PMIx server: {library}");
                 self.deadline = None;
                 let pairs = environment.into_iter();
-                Heard::Ready(
+                PmixEvent::Ready(
                     pairs
                         .map(|(name, value)| (name.into(), value.into()))
                         .collect(),
@@ -352,36 +352,36 @@ impl PmixServer {
             }
             FromHost::Failed { text } => {
                 self.deadline = None;
-                Heard::Failed(text)
+                PmixEvent::Failed(text)
             }
-            FromHost::Notice { text } => Heard::Notice(text),
-            FromHost::Aborted { rank, status, text } => Heard::Aborted(rank, status, text),
+            FromHost::Notice { text } => PmixEvent::Notice(text),
+            FromHost::Aborted { rank, status, text } => PmixEvent::Aborted(rank, status, text),
             FromHost::Log {
                 rank,
                 is_error,
                 bytes,
-            } => Heard::Log {
+            } => PmixEvent::Log {
                 rank,
                 is_error,
                 bytes,
             },
-            FromHost::FenceData { number, bytes } => Heard::FenceData(number, bytes),
+            FromHost::FenceData { number, bytes } => PmixEvent::FenceData(number, bytes),
             FromHost::Fence {
                 number,
                 ranks,
                 count,
                 is_speaker,
-            } => Heard::Fence(Fence {
+            } => PmixEvent::Fence(Fence {
                 number,
                 ranks,
                 count,
                 is_speaker,
             }),
-            FromHost::Letter(letter) => Heard::Letter(letter),
-            FromHost::WantProcesses => Heard::WantProcesses,
-            FromHost::WantOutput => Heard::WantOutput,
-            FromHost::Signal { tasks, signal } => Heard::Signal(tasks, signal),
-            FromHost::Input { tasks, bytes } => Heard::Input(tasks, bytes),
+            FromHost::Letter(letter) => PmixEvent::Datagram(letter),
+            FromHost::WantProcesses => PmixEvent::WantProcesses,
+            FromHost::WantOutput => PmixEvent::WantOutput,
+            FromHost::Signal { tasks, signal } => PmixEvent::Signal(tasks, signal),
+            FromHost::Input { tasks, bytes } => PmixEvent::Input(tasks, bytes),
             FromHost::Spawn {
                 number,
                 by,
@@ -390,7 +390,7 @@ impl PmixServer {
                 size,
                 programs,
                 environment,
-            } => Heard::Spawn(SpawnRequest {
+            } => PmixEvent::Spawn(SpawnRequest {
                 number,
                 by,
                 tasks,

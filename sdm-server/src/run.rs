@@ -39,7 +39,7 @@ use crate::arguments::Arguments;
 use crate::backend::{Inherited, start_config};
 use crate::fork::{Part, fork_all};
 use crate::network;
-use crate::outbox::{Said, Upward};
+use crate::outbox::{Outbox, ParentMessage};
 use crate::pmix_state::Hosted;
 use crate::shim::{self, Role, ShimListener};
 use crate::staged_binary::Copy;
@@ -90,8 +90,8 @@ pub fn serve(
         begin(&arguments, identity, config, inherited, copy, starter)
     });
     match came_up {
-        Ok(Begun::Server(server)) => server.run(),
-        Ok(Begun::Shim(code)) => Ok(code),
+        Ok(StartRole::Server(server)) => server.run(),
+        Ok(StartRole::Shim(code)) => Ok(code),
         Err(error) => {
             // Where the launcher ends only when all servers have ended, the failure would not be noticed
             // otherwise.
@@ -103,7 +103,7 @@ pub fn serve(
 }
 
 /// The role that this process has taken on at its start.
-enum Begun {
+enum StartRole {
     Server(Box<Server>),
     /// A shim, which has ended with this exit code.
     Shim(u8),
@@ -117,11 +117,11 @@ fn begin(
     inherited: Inherited,
     copy: Copy,
     starter: Starter,
-) -> Result<Begun> {
+) -> Result<StartRole> {
     let Some(each) = arguments.share else {
         let starter = Some(starter);
         let server = come_up(arguments, identity, config, inherited, copy, starter)?;
-        return Ok(Begun::Server(Box::new(server)));
+        return Ok(StartRole::Server(Box::new(server)));
     };
     let wait = Duration::from_secs(arguments.start_wait);
     match shim::meet(each, &identity, &host_name(arguments)?, &config, wait)? {
@@ -130,7 +130,7 @@ fn begin(
             drop(config);
             let gdb = start_config(GdbOptions::default(), &IdSet::new(), &inherited);
             let code = shim::be_a_shim(channel, identity.server, gdb, copy, starter, wait)?;
-            Ok(Begun::Shim(code))
+            Ok(StartRole::Shim(code))
         }
         Role::Server(listener) => {
             let inherited = inherited.without_streams();
@@ -138,7 +138,7 @@ fn begin(
             let logs = tracing::dispatcher::has_been_set();
             shim::leave_streams(logs).context("leave the standard streams")?;
             server.listen_for_shims(listener)?;
-            Ok(Begun::Server(Box::new(server)))
+            Ok(StartRole::Server(Box::new(server)))
         }
     }
 }
@@ -357,7 +357,7 @@ impl Server {
                 self.shut_down(now, policy);
             }
             Output::Exchanged { id, outcome } => self.end_meeting(&id, outcome),
-            Output::Letter(letter) => self.take_letter(letter),
+            Output::Datagram(letter) => self.take_letter(letter),
             Output::Refused { why } => tracing::warn!("{why}"),
             _ => {}
         }
@@ -457,7 +457,7 @@ impl Server {
     /// Sends the backend's outputs to the parent, all in one write.
     fn take_outputs(&mut self, outputs: Vec<BackendOutput>) {
         let outputs = self.sort_out(outputs);
-        let mut said = Said::default();
+        let mut said = Outbox::default();
         if !self.alone {
             outputs.into_iter().for_each(|it| said.add(it));
         }
@@ -465,11 +465,11 @@ impl Server {
             self.driver.with_member(|member, now| {
                 for upward in said {
                     match upward {
-                        Upward::Answer(id, Block { status, sources, payload }) => {
+                        ParentMessage::Answer(id, Block { status, sources, payload }) => {
                             tracing::info!(command = id.0, tasks = %sources, "answered: {status:?}");
                             member.handle_local(now, id, &sources, status, payload);
                         }
-                        Upward::Event(tasks, lane, payload) => {
+                        ParentMessage::Event(tasks, lane, payload) => {
                             member.handle_local_event(now, lane, &tasks, payload);
                         }
                     }

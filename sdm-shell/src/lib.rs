@@ -14,8 +14,8 @@ mod shell;
 
 pub use report_files::{NotWritten, ReportFiles};
 pub use shell::{
-    Application, Batch, COMPLETE_WAIT, Control, Diagnosed, Ended, Ending, GuestShell, InputSource,
-    LineSource, LocalEnd, LocalMachine, LocalProcess, LookBy, Looks, NotOpened, Options,
-    QUERY_TIMEOUT, Restart, Sampling, Script, ScriptLine, Shell, StacksCode, Verdict, Widen,
-    Widened, Widening,
+    Application, Batch, COMPLETE_WAIT, Control, Diagnosed, EmbeddedShell, Ended, Ending,
+    InputSource, LineSource, LocalEnd, LocalMachine, LocalProcess, LookBy, Looks, NotOpened,
+    Options, QUERY_TIMEOUT, Restart, Sampling, Script, ScriptLine, Shell, StacksCode, Verdict,
+    Widen, Widened, Widening,
 };

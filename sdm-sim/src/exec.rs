@@ -18,7 +18,7 @@ use crate::spec::{Spec, event_payload};
 const DOWN_US: u64 = 30_000;
 
 /// An output of a server's tasks.
-pub(crate) enum Said {
+pub(crate) enum TaskOutput {
     Answer {
         id: CommandId,
         task: TaskId,
@@ -34,7 +34,7 @@ pub(crate) enum Said {
     Down,
 }
 
-enum Todo {
+enum PendingWork {
     Answer(CommandId, TaskId),
     Event(Lane, TaskId, usize),
     Down,
@@ -83,7 +83,7 @@ impl OwnTasks for TasksAtOnce<'_> {
 #[derive(Default)]
 pub(crate) struct Executor {
     running: BTreeMap<CommandId, Running>,
-    due: BTreeMap<(u64, u64), Todo>,
+    due: BTreeMap<(u64, u64), PendingWork>,
     count: u64,
     /// Number of events of each task, by lane.
     said: BTreeMap<(TaskId, bool), u32>,
@@ -95,7 +95,7 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    fn at(&mut self, when: u64, what: Todo) {
+    fn at(&mut self, when: u64, what: PendingWork) {
         self.count += 1;
         self.due.insert((when, self.count), what);
     }
@@ -112,10 +112,10 @@ impl Executor {
             let events = u64::from(spec.events);
             for nth in 0..events {
                 let when = now + takes * nth / events;
-                self.at(when, Todo::Event(Lane::Control, task, 4));
+                self.at(when, PendingWork::Event(Lane::Control, task, 4));
             }
             if !spec.hangs(task) || self.nothing_hangs {
-                self.at(now + takes, Todo::Answer(id, task));
+                self.at(now + takes, PendingWork::Answer(id, task));
             }
         }
         let running = self.running.entry(id).or_insert_with(|| Running {
@@ -145,14 +145,14 @@ impl Executor {
     }
 
     /// Cancels a command: its unanswered tasks fail at once.
-    pub(crate) fn cancel(&mut self, id: CommandId) -> Vec<Said> {
+    pub(crate) fn cancel(&mut self, id: CommandId) -> Vec<TaskOutput> {
         let Some(running) = self.running.get_mut(&id) else {
             return Vec::new();
         };
         let payload = Failure::new(FailureCode::Cancelled, "cancelled").encode();
         let tasks = std::mem::take(&mut running.unanswered);
         let status = Status::Failed;
-        let answers = tasks.iter().map(|task| Said::Answer {
+        let answers = tasks.iter().map(|task| TaskOutput::Answer {
             id,
             task,
             status,
@@ -163,7 +163,7 @@ impl Executor {
 
     /// A task emits an event of this size.
     pub(crate) fn begin_event(&mut self, now: u64, lane: Lane, task: TaskId, bytes: usize) {
-        self.at(now, Todo::Event(lane, task, bytes));
+        self.at(now, PendingWork::Event(lane, task, bytes));
     }
 
     /// Pauses or resumes bulk events, as the tree has no room for bulk data or has room again.
@@ -171,7 +171,7 @@ impl Executor {
         self.paused = paused;
         if !paused {
             for (task, bytes) in std::mem::take(&mut self.held) {
-                self.at(now, Todo::Event(Lane::Bulk, task, bytes));
+                self.at(now, PendingWork::Event(Lane::Bulk, task, bytes));
             }
         }
     }
@@ -188,7 +188,7 @@ impl Executor {
             hanging.extend(tasks.map(|task| (*id, task)));
         }
         for (id, task) in hanging {
-            self.at(now, Todo::Answer(id, task));
+            self.at(now, PendingWork::Answer(id, task));
         }
     }
 
@@ -196,7 +196,7 @@ impl Executor {
         self.due.clear();
         self.held.clear();
         self.is_down = true;
-        self.at(now + DOWN_US, Todo::Down);
+        self.at(now + DOWN_US, PendingWork::Down);
     }
 
     pub(crate) fn is_down(&self) -> bool {
@@ -204,15 +204,15 @@ impl Executor {
     }
 
     /// The next answer or event that is due at `now`; one at a time, so that its consequences come in between.
-    pub(crate) fn say(&mut self, now: u64) -> Option<Said> {
+    pub(crate) fn say(&mut self, now: u64) -> Option<TaskOutput> {
         while self.next().is_some_and(|when| when <= now) {
             let (_, todo) = self.due.pop_first()?;
             match todo {
-                Todo::Answer(id, task) => {
+                PendingWork::Answer(id, task) => {
                     let running = self.running.get_mut(&id)?;
                     if running.unanswered.remove(task) {
                         let (status, payload) = running.spec.answer(task);
-                        return Some(Said::Answer {
+                        return Some(TaskOutput::Answer {
                             id,
                             task,
                             status,
@@ -220,22 +220,22 @@ impl Executor {
                         });
                     }
                 }
-                Todo::Event(Lane::Bulk, task, bytes) if self.paused => {
+                PendingWork::Event(Lane::Bulk, task, bytes) if self.paused => {
                     self.held.push_back((task, bytes));
                 }
-                Todo::Event(lane, task, bytes) => {
+                PendingWork::Event(lane, task, bytes) => {
                     let said = self.said.entry((task, lane == Lane::Bulk)).or_default();
                     *said += 1;
                     let sequence = *said;
                     let payload = event_payload(lane, sequence, bytes);
-                    return Some(Said::Event {
+                    return Some(TaskOutput::Event {
                         lane,
                         task,
                         sequence,
                         payload,
                     });
                 }
-                Todo::Down => return Some(Said::Down),
+                PendingWork::Down => return Some(TaskOutput::Down),
             }
         }
         None

@@ -8,7 +8,7 @@ use sdm_core::{Epoch, SessionId};
 
 use crate::fault_kinds::Fault;
 use crate::net::{Conn, ConnId, Item, Who};
-use crate::world::{Happening, World};
+use crate::world::{World, WorldEvent};
 
 const SECOND: u64 = 1_000_000;
 
@@ -21,7 +21,7 @@ impl World {
         if let Some(kind) = self.rng.weighted(&self.swarm.fault_weights) {
             self.do_fault(Fault::ALL[kind]);
             let gap = self.rng.between(0, 2 * self.swarm.fault_gap_us);
-            self.at(self.now + gap, Happening::Fault);
+            self.at(self.now + gap, WorldEvent::Fault);
         }
     }
 
@@ -42,7 +42,7 @@ impl World {
             Fault::PauseDelivery => {
                 self.pause_delivery(true);
                 let wait = self.rng.skewed(SECOND / 100, 10 * SECOND);
-                self.at(self.now + wait, Happening::TakeOutput);
+                self.at(self.now + wait, WorldEvent::TakeOutput);
             }
             Fault::Stop => self.stop_some(1, SECOND),
             Fault::StopLong => self.stop_some(2 * SECOND, 30 * SECOND),
@@ -147,7 +147,7 @@ impl World {
             let parent = self.parent_of(server);
             self.crash(server, true);
             if let Some(parent) = parent.filter(|id| *id <= ServerId::SERVER_MAX) {
-                self.at(self.now + after, Happening::Crash(parent));
+                self.at(self.now + after, WorldEvent::Crash(parent));
             }
         }
     }
@@ -161,7 +161,7 @@ impl World {
             proc.stopped_until = until;
             self.log
                 .note(self.now, format_args!("{id}: stopped for {wait} us"));
-            self.at(until, Happening::Continue(id));
+            self.at(until, WorldEvent::Continue(id));
             self.hinder(until);
         }
     }
@@ -191,7 +191,7 @@ impl World {
             let wait = self.rng.skewed(1_000, 400_000);
             self.stop(id, wait);
             let next = self.now + 2 * wait;
-            self.at(next, Happening::Stumble(id, times - 1));
+            self.at(next, WorldEvent::Stumble(id, times - 1));
         }
     }
 
@@ -234,7 +234,7 @@ impl World {
             pipe.blocked_until = pipe.blocked_until.max(until);
         }
         if breaks && !connection.is_between(ServerId::FRONT_END, ServerId::MASTER) {
-            self.at(until, Happening::Reset(conn));
+            self.at(until, WorldEvent::Reset(conn));
         }
         self.hinder(until);
     }
@@ -264,7 +264,7 @@ impl World {
         }
         for conn in broken {
             if self.rng.one_in(3) {
-                self.at(until, Happening::Reset(conn));
+                self.at(until, WorldEvent::Reset(conn));
             }
         }
         self.islands.push((until, servers));
@@ -325,7 +325,7 @@ impl World {
             self.send(conn, 0, bytes);
         }
         let wait = self.rng.skewed(1_000, 20 * SECOND);
-        self.at(self.now + wait, Happening::StrangerLeaves(conn));
+        self.at(self.now + wait, WorldEvent::StrangerLeaves(conn));
     }
 
     /// The first bytes of a caller with another session key.
@@ -388,10 +388,10 @@ impl World {
             }
         }
         for (conn, side) in arrivals {
-            self.at(now, Happening::Arrival(conn, side));
+            self.at(now, WorldEvent::Arrival(conn, side));
         }
         for conn in resets {
-            self.at(now, Happening::Reset(conn));
+            self.at(now, WorldEvent::Reset(conn));
         }
         let ids: Vec<ServerId> = self.procs.keys().copied().collect();
         for id in ids {
@@ -400,7 +400,7 @@ impl World {
             };
             if proc.stopped_until > now {
                 proc.stopped_until = now;
-                self.at(now, Happening::Continue(id));
+                self.at(now, WorldEvent::Continue(id));
             }
             if let Some(proc) = self.procs.get_mut(&id) {
                 proc.exec.let_nothing_hang(now);

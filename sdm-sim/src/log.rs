@@ -63,9 +63,9 @@ impl Log {
 }
 
 /// Formats a delivery as one line. Payloads are shown by length and hash.
-pub(crate) struct Told<'a>(pub(crate) &'a Delivery);
+pub(crate) struct DeliveryLine<'a>(pub(crate) &'a Delivery);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for DeliveryLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Delivery::Answer {

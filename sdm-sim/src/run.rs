@@ -9,7 +9,7 @@ use sdm_idset::IdSet;
 use crate::ledger::{Checked, Violation, violated};
 use crate::net::Who;
 use crate::spec::Spec;
-use crate::world::{Happening, World};
+use crate::world::{World, WorldEvent};
 
 const SECOND: u64 = 1_000_000;
 /// Time that recovery may take: silence is detected, lost tasks are waited for, orphans give up.
@@ -80,13 +80,13 @@ pub fn run(seed: u64, options: Options) -> Result<Report, Box<Broken>> {
 impl World {
     fn live(&mut self, left: &mut u32) -> Checked {
         let safety = self.swarm.safety_us;
-        self.at(0, Happening::User);
-        self.at(0, Happening::Chatter);
+        self.at(0, WorldEvent::User);
+        self.at(0, WorldEvent::Chatter);
         let first = self.rng.below(2 * self.swarm.fault_gap_us);
-        self.at(first, Happening::Fault);
+        self.at(first, WorldEvent::Fault);
         if self.swarm.session_dies {
             let when = self.rng.below(safety);
-            self.at(when, Happening::StrikeTop);
+            self.at(when, WorldEvent::StrikeTop);
         }
         if self.swarm.ends_early {
             let when = self.rng.below(safety);

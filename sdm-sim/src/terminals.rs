@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sdm_keep::{Frame, Heard, TerminalId, TerminalLease};
+use sdm_keep::{Frame, TerminalId, TerminalLease, TerminalMessage};
 
 use crate::ledger::{Checked, violated};
 use crate::log::Log;
@@ -24,7 +24,7 @@ const UNREAD_MAX: usize = 4;
 const SHOW_US: u64 = 30 * SECOND;
 
 /// A scheduled event.
-enum Act {
+enum TerminalEvent {
     /// The user acts.
     User,
     /// A frame arrives at a terminal.
@@ -57,7 +57,7 @@ struct Terminal {
 pub(crate) struct Terminals {
     rng: Rng,
     now: u64,
-    queue: BTreeMap<(u64, u64), Act>,
+    queue: BTreeMap<(u64, u64), TerminalEvent>,
     sequence: u64,
     lease: TerminalLease,
     terminals: BTreeMap<TerminalId, Terminal>,
@@ -99,17 +99,17 @@ impl Terminals {
             gap_us,
             has_faults: true,
         };
-        terminals.at(0, Act::User);
+        terminals.at(0, TerminalEvent::User);
         terminals
     }
 
-    fn at(&mut self, when: u64, act: Act) {
+    fn at(&mut self, when: u64, act: TerminalEvent) {
         self.sequence += 1;
         self.queue.insert((when, self.sequence), act);
     }
 
     /// Schedules an event after a short random delay.
-    fn soon(&mut self, slow_us: u64, act: Act) {
+    fn soon(&mut self, slow_us: u64, act: TerminalEvent) {
         let delay = self.rng.between(1, 20_000) + slow_us;
         self.at(self.now + delay, act);
     }
@@ -137,10 +137,10 @@ impl Terminals {
             let ((when, _), act) = entry.remove_entry();
             self.now = self.now.max(when);
             match act {
-                Act::User => self.next_act(log),
-                Act::ToTerminal(id) => self.reach_terminal(id)?,
-                Act::ToKeeper(id) => self.reach_keeper(id)?,
-                Act::CutOff(id) => self.cut_off(id, log),
+                TerminalEvent::User => self.next_act(log),
+                TerminalEvent::ToTerminal(id) => self.reach_terminal(id)?,
+                TerminalEvent::ToKeeper(id) => self.reach_keeper(id)?,
+                TerminalEvent::CutOff(id) => self.cut_off(id, log),
             }
             self.pump();
         }
@@ -195,7 +195,7 @@ impl Terminals {
             _ => self.open(log),
         }
         let gap = self.rng.between(0, 2 * self.gap_us);
-        self.at(self.now + gap, Act::User);
+        self.at(self.now + gap, TerminalEvent::User);
     }
 
     fn open(&mut self, log: &mut Log) {
@@ -217,7 +217,7 @@ impl Terminals {
             if let Some(terminal) = self.terminals.get_mut(&id)
                 && !std::mem::replace(&mut terminal.is_seen_off, true)
             {
-                self.at(self.now + LET_GO_WAIT_US, Act::CutOff(id));
+                self.at(self.now + LET_GO_WAIT_US, TerminalEvent::CutOff(id));
             }
         }
     }
@@ -238,7 +238,7 @@ impl Terminals {
             terminal.has_left = frame.is_none();
             terminal.from_it.push_back(frame);
             let slow_us = terminal.slow_us;
-            self.soon(slow_us, Act::ToKeeper(id));
+            self.soon(slow_us, TerminalEvent::ToKeeper(id));
         }
     }
 
@@ -258,7 +258,7 @@ impl Terminals {
         terminal.hangs = hangs;
         let unread = if hangs { 0 } else { terminal.to_it.len() };
         for _ in 0..unread {
-            self.soon(0, Act::ToTerminal(id));
+            self.soon(0, TerminalEvent::ToTerminal(id));
         }
     }
 
@@ -275,7 +275,7 @@ impl Terminals {
             }
         }
         for (id, slow_us) in sent {
-            self.soon(slow_us, Act::ToTerminal(id));
+            self.soon(slow_us, TerminalEvent::ToTerminal(id));
         }
     }
 
@@ -350,7 +350,7 @@ impl Terminals {
             self.shown = self.shown.max(at);
         }
         match self.lease.receive(id, frame) {
-            Ok(Some(Heard::Typed(key))) => {
+            Ok(Some(TerminalMessage::Typed(key))) => {
                 let key = key.try_into().map_or(0, u64::from_le_bytes);
                 if key <= self.got {
                     let text = format!("key {key} came after key {}", self.got);

@@ -7,7 +7,7 @@ use sdm_core::{CommandId, ServerId};
 use sdm_idset::{IdSet, TaskId};
 
 use crate::spec::{RULE_SUM, Spec};
-use crate::world::{Happening, World};
+use crate::world::{World, WorldEvent};
 
 /// Number of unfinished commands at which the user waits.
 const UNFINISHED_MAX: usize = 40;
@@ -27,7 +27,7 @@ impl World {
             self.give_some_command();
         }
         let gap = self.rng.between(0, 2 * self.swarm.user_gap_us);
-        self.at(self.now + gap, Happening::User);
+        self.at(self.now + gap, WorldEvent::User);
     }
 
     fn some_tasks(&mut self) -> IdSet {
@@ -212,6 +212,6 @@ impl World {
             self.chatter(lane, task, bytes);
         }
         let gap = self.rng.between(0, 2 * self.swarm.event_gap_us);
-        self.at(self.now + gap, Happening::Chatter);
+        self.at(self.now + gap, WorldEvent::Chatter);
     }
 }

@@ -7,7 +7,7 @@ use sdm_core::node::LinkId;
 
 use crate::exec::TasksAtOnce;
 use crate::net::{Conn, ConnId, Item, RECORDED_BYTES, Who, server_at};
-use crate::world::{Happening, World};
+use crate::world::{World, WorldEvent};
 
 /// Longest time of a call to a host that does not answer, in microseconds.
 const CALL_US_MAX: u64 = 5_000_000;
@@ -63,11 +63,11 @@ impl World {
             Some(called) => {
                 self.log
                     .note(self.now, format_args!("{caller}: calls {called}"));
-                self.at(self.now + delay, Happening::Call(caller, link, called));
+                self.at(self.now + delay, WorldEvent::Call(caller, link, called));
             }
             None => self.at(
                 self.now + delay,
-                Happening::NotConnected(caller, link, true),
+                WorldEvent::NotConnected(caller, link, true),
             ),
         }
     }
@@ -88,14 +88,14 @@ impl World {
             let wait = self.rng.between(1, CALL_US_MAX);
             self.at(
                 self.now + wait,
-                Happening::NotConnected(caller, link, false),
+                WorldEvent::NotConnected(caller, link, false),
             );
             return;
         }
         if !self.procs.contains_key(&called) || !self.procs.contains_key(&caller) {
             self.at(
                 self.now + delay,
-                Happening::NotConnected(caller, link, true),
+                WorldEvent::NotConnected(caller, link, true),
             );
             return;
         }
@@ -104,7 +104,7 @@ impl World {
             connection.ends[0].link = Some(link);
         }
         self.accept(conn);
-        self.at(self.now + delay, Happening::Connected(conn));
+        self.at(self.now + delay, WorldEvent::Connected(conn));
     }
 
     /// Accepts a connection; a stopped process accepts it when it resumes.
@@ -142,7 +142,7 @@ impl World {
         };
         if proc.stopped_until > self.now {
             let until = proc.stopped_until;
-            self.at(until, Happening::Connected(conn));
+            self.at(until, WorldEvent::Connected(conn));
             return;
         }
         if connection.ends[0].open {
@@ -159,7 +159,7 @@ impl World {
         };
         if proc.stopped_until > self.now {
             let until = proc.stopped_until;
-            self.at(until, Happening::NotConnected(caller, link, refused));
+            self.at(until, WorldEvent::NotConnected(caller, link, refused));
             return;
         }
         let kind = if refused {
@@ -229,7 +229,7 @@ impl World {
             pipe.bytes += bytes.len();
         }
         pipe.items.push_back((at, item));
-        self.at(at, Happening::Arrival(conn, side));
+        self.at(at, WorldEvent::Arrival(conn, side));
     }
 
     /// Delivers one due item of a pipe, if the reader runs.
@@ -255,7 +255,7 @@ impl World {
             }
         }
         if due > now {
-            self.at(due, Happening::Arrival(conn, side));
+            self.at(due, WorldEvent::Arrival(conn, side));
             return;
         }
         let Some((_, item)) = pipe.items.pop_front() else {

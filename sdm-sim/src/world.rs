@@ -13,9 +13,9 @@ use sdm_core::node::LinkId;
 use sdm_core::{Epoch, ServerId};
 use sdm_idset::{IdSet, TaskId};
 
-use crate::exec::{Executor, Said};
+use crate::exec::{Executor, TaskOutput};
 use crate::ledger::{Checked, Ledger, Violation, violated};
-use crate::log::{Log, Told};
+use crate::log::{DeliveryLine, Log};
 use crate::net::{Conn, ConnId, Who};
 use crate::rng::Rng;
 use crate::swarm::Swarm;
@@ -42,7 +42,7 @@ pub(crate) struct Proc {
 }
 
 /// A scheduled event.
-pub(crate) enum Happening {
+pub(crate) enum WorldEvent {
     /// A timer of a process.
     Timer(ServerId, u64),
     /// Items may have arrived at the far end of a pipe.
@@ -91,7 +91,7 @@ pub(crate) struct World {
     pub(crate) start_deadline: u64,
     pub(crate) rng: Rng,
     pub(crate) swarm: Swarm,
-    queue: BTreeMap<(u64, u64), Happening>,
+    queue: BTreeMap<(u64, u64), WorldEvent>,
     sequence: u64,
     steps_at_once: u32,
     pub(crate) procs: BTreeMap<ServerId, Proc>,
@@ -133,7 +133,7 @@ impl World {
         u64::try_from(since.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn at(&mut self, when: u64, what: Happening) {
+    pub(crate) fn at(&mut self, when: u64, what: WorldEvent) {
         self.sequence += 1;
         self.queue.insert((when.max(self.now), self.sequence), what);
     }
@@ -191,25 +191,25 @@ impl World {
         true
     }
 
-    fn happen(&mut self, what: Happening) {
+    fn happen(&mut self, what: WorldEvent) {
         match what {
-            Happening::Timer(id, count) => self.timer(id, count),
-            Happening::Arrival(conn, side) => self.arrival(conn, side),
-            Happening::Call(caller, link, called) => self.call(caller, link, called),
-            Happening::Connected(conn) => self.connected(conn),
-            Happening::NotConnected(caller, link, refused) => {
+            WorldEvent::Timer(id, count) => self.timer(id, count),
+            WorldEvent::Arrival(conn, side) => self.arrival(conn, side),
+            WorldEvent::Call(caller, link, called) => self.call(caller, link, called),
+            WorldEvent::Connected(conn) => self.connected(conn),
+            WorldEvent::NotConnected(caller, link, refused) => {
                 self.not_connected(caller, link, refused);
             }
-            Happening::Reset(conn) => self.reset(conn),
-            Happening::Continue(id) => self.go_on(id),
-            Happening::Stumble(id, times) => self.stumble(id, times),
-            Happening::Crash(id) => self.crash(id, true),
-            Happening::Fault => self.next_fault(),
-            Happening::User => self.next_act(),
-            Happening::Chatter => self.next_chatter(),
-            Happening::TakeOutput => self.pause_delivery(false),
-            Happening::StrangerLeaves(conn) => self.hang_up(conn, 0),
-            Happening::StrikeTop => self.strike_top(),
+            WorldEvent::Reset(conn) => self.reset(conn),
+            WorldEvent::Continue(id) => self.go_on(id),
+            WorldEvent::Stumble(id, times) => self.stumble(id, times),
+            WorldEvent::Crash(id) => self.crash(id, true),
+            WorldEvent::Fault => self.next_fault(),
+            WorldEvent::User => self.next_act(),
+            WorldEvent::Chatter => self.next_chatter(),
+            WorldEvent::TakeOutput => self.pause_delivery(false),
+            WorldEvent::StrangerLeaves(conn) => self.hang_up(conn, 0),
+            WorldEvent::StrikeTop => self.strike_top(),
         }
     }
 
@@ -238,13 +238,13 @@ impl World {
     }
 
     /// Passes a task's output to its member.
-    pub(crate) fn pass_on(&mut self, id: ServerId, said: Said) {
+    pub(crate) fn pass_on(&mut self, id: ServerId, said: TaskOutput) {
         let instant = self.instant(self.now);
         let Some(proc) = self.procs.get_mut(&id) else {
             return;
         };
         match said {
-            Said::Answer {
+            TaskOutput::Answer {
                 id: command,
                 task,
                 status,
@@ -255,7 +255,7 @@ impl World {
                 proc.member
                     .handle_local(instant, command, &tasks, status, payload);
             }
-            Said::Event {
+            TaskOutput::Event {
                 lane,
                 task,
                 sequence,
@@ -266,7 +266,7 @@ impl World {
                 proc.member
                     .handle_local_event(instant, lane, &tasks, payload);
             }
-            Said::Down => proc.member.handle_local_down(instant),
+            TaskOutput::Down => proc.member.handle_local_down(instant),
         }
         self.drain(id);
     }
@@ -321,7 +321,7 @@ impl World {
                 }
             }
             Output::Deliver(delivery) => {
-                let line = Told(&delivery).to_string();
+                let line = DeliveryLine(&delivery).to_string();
                 self.log.note(now, format_args!("{line}"));
                 let result = self.ledger.deliver(now, &delivery);
                 let shown = self.terminals.print(now, &line, &mut self.log);
@@ -332,7 +332,7 @@ impl World {
                 self.log
                     .note(now, format_args!("{id}: exchanged with {tasks}"));
             }
-            Output::Letter(_) => self.log.note(now, format_args!("{id}: a letter")),
+            Output::Datagram(_) => self.log.note(now, format_args!("{id}: a letter")),
             Output::PauseOutput(paused) => proc.exec.pause(now, paused),
             Output::End(policy) => {
                 self.log.note(now, format_args!("{id}: ends, {policy:?}"));
@@ -357,7 +357,7 @@ impl World {
             proc.timer_count += 1;
             let count = proc.timer_count;
             if let Some(at) = next {
-                self.at(at, Happening::Timer(id, count));
+                self.at(at, WorldEvent::Timer(id, count));
             }
         }
     }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::guard_process::Attendant;
+use super::guard_process::GuardProcess;
 use super::programs;
 
 /// Shell script: it reports that it runs, and waits for the end of its input, so that it ends with this process in
@@ -22,13 +22,13 @@ const START_WAIT: Duration = Duration::from_secs(30);
 
 /// A shell process that holds descriptors as its standard output and standard error, for other processes to open.
 #[derive(Debug)]
-pub struct Lender {
-    shell: Attendant,
+pub struct FdServer {
+    shell: GuardProcess,
     /// The other end of the shell's input; its closing ends the shell.
     input: UnixStream,
 }
 
-impl Lender {
+impl FdServer {
     /// Passes one or two descriptors to the helper; this process keeps neither. They can be opened when this returns:
     /// shortly before, a newly started process cannot be inspected either. A missing one is `/dev/null`.
     ///
@@ -40,7 +40,7 @@ impl Lender {
         let mut command = programs::shell(WAIT);
         command.stdin(OwnedFd::from(theirs));
         command.stdout(stdio(first)).stderr(stdio(second));
-        let shell = Attendant::start(&mut command)?;
+        let shell = GuardProcess::start(&mut command)?;
         // Dropping the command closes this process's copies, so only the shell has them.
         drop(command);
         input.set_read_timeout(Some(START_WAIT))?;
@@ -77,7 +77,7 @@ mod tests {
     fn lent_descriptors_are_opened_by_path_and_closed() {
         let (theirs, mut ours) = io::pipe().unwrap();
         let (mut errors, their_errors) = io::pipe().unwrap();
-        let lender = Lender::start(Some(theirs.into()), Some(their_errors.into())).unwrap();
+        let lender = FdServer::start(Some(theirs.into()), Some(their_errors.into())).unwrap();
         let mut first = File::open(lender.first()).unwrap();
         let mut second = File::options().write(true).open(lender.second()).unwrap();
         drop(lender);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn absent_descriptor_reads_as_empty() {
-        let lender = Lender::start(None, None).unwrap();
+        let lender = FdServer::start(None, None).unwrap();
         assert_eq!(std::fs::read(lender.first()).unwrap(), b"");
     }
 }

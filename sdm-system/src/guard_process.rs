@@ -7,12 +7,12 @@ use std::process::{Child, Command, ExitStatus};
 /// A helper process that ends when its input ends and has no state to lose. Drop kills it, unless it was released or
 /// dismissed.
 #[derive(Debug)]
-pub struct Attendant {
+pub struct GuardProcess {
     /// The child process; `None` once it is released.
     child: Option<Child>,
 }
 
-impl Attendant {
+impl GuardProcess {
     /// Starts the helper, in a process group of its own, so that it gets no signals from a terminal.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Attendant {
     }
 }
 
-impl Drop for Attendant {
+impl Drop for GuardProcess {
     fn drop(&mut self) {
         let Some(child) = &mut self.child else { return };
         // A helper that is killed while its input is open has not performed its task.

@@ -6,8 +6,8 @@
 //! - [`identity`]: the number that a runtime gave this process.
 //! - [`proc`]: the kernel's facts about processes.
 //! - [`secret::SecretFile`]: a file for this user alone, removed when its process ends.
-//! - [`fd_server::Lender`]: holds descriptors for other processes.
-//! - [`guard_process::Attendant`]: a helper process that ends with this one.
+//! - [`fd_server::FdServer`]: holds descriptors for other processes.
+//! - [`guard_process::GuardProcess`]: a helper process that ends with this one.
 //! - [`peer::Peer`]: the process at the other end of a socket.
 //!
 //! Nothing here knows the tree, its key, or debugging.

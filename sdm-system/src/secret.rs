@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
-use crate::guard_process::Attendant;
+use crate::guard_process::GuardProcess;
 use crate::{files, programs};
 
 /// Shell script that waits for the end of its input, and then removes the named file and folders. The input ends when
@@ -30,7 +30,7 @@ pub struct SecretFile {
     /// Its private directory, if it has one.
     folder: Option<PathBuf>,
     /// A helper that removes the file if this process is killed.
-    removal: Option<Attendant>,
+    removal: Option<GuardProcess>,
 }
 
 impl SecretFile {
@@ -96,12 +96,12 @@ impl SecretFile {
 
     /// Call this before the file is made. Dropping the result ends the shell, and a file that still exists then
     /// stays.
-    fn start_removal(&self) -> io::Result<Attendant> {
+    fn start_removal(&self) -> io::Result<GuardProcess> {
         let mut command = programs::shell(REMOVE);
         command.arg("sdm-key-removal").arg(&self.path);
         command.args(&self.folder).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        Attendant::start(&mut command)
+        GuardProcess::start(&mut command)
     }
 }
 

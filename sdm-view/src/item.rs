@@ -14,7 +14,7 @@ use sdm_idset::IdSet;
 
 use crate::coalesce::join;
 use crate::compare::Comparison;
-use crate::overview::Board;
+use crate::overview::Overview;
 use crate::profile::Profile;
 use crate::queues::QueueTable;
 pub use crate::stacks::MergedStacks;
@@ -376,14 +376,14 @@ pub trait View {
     /// Enables or disables paging of long output, which needs an interactive user.
     fn set_pagination(&mut self, _on: bool) {}
 
-    /// True while the view shows the whole state of the session. It then gets a [`Board`] after each
+    /// True while the view shows the whole state of the session. It then gets a [`Overview`] after each
     /// change.
     fn wants_board(&self) -> bool {
         false
     }
 
     /// Shows the current state of the session.
-    fn show_board(&mut self, _board: &Board) {}
+    fn show_board(&mut self, _board: &Overview) {}
 
     /// Enters or leaves full-screen mode. Returns false if the terminal does not support it.
     fn set_full_screen(&mut self, _on: bool) -> bool {

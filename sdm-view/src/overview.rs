@@ -1,6 +1,6 @@
 //! State of a session for a full-screen view: the tasks, breakpoints, stacks, source and variables.
 //!
-//! A view that wants a [`Board`] ([`crate::View::wants_board`]) is given one after each change. A new
+//! A view that wants a [`Overview`] ([`crate::View::wants_board`]) is given one after each change. A new
 //! [`Sight`] follows each stop and each command; its queries are sent while no other command waits.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::render::value_text;
 
 /// State of a session for a full-screen view.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Board {
+pub struct Overview {
     /// The text of the prompt.
     pub prompt: String,
     /// All tasks of the session.

@@ -8,7 +8,7 @@ use sdm_text::printable_lines;
 use sdm_view::escape::shown;
 use sdm_view::item::{Item, View};
 use sdm_view::json::{JsonView, page};
-use sdm_view::overview::{Board, Sight};
+use sdm_view::overview::{Overview, Sight};
 use sdm_view::render::{Names, Screen, Style, TextView};
 
 use crate::news::News;
@@ -73,7 +73,7 @@ impl View for WebView {
         self.inner.wants_board() || self.news.has_page()
     }
 
-    fn show_board(&mut self, board: &Board) {
+    fn show_board(&mut self, board: &Overview) {
         self.inner.show_board(board);
         let is_new = self
             .sight

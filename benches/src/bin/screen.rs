@@ -20,7 +20,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_runtime::wire::event::Kind;
 use sdm_screen::{Cluster, Debugger, Facts, Item, KeyCode, KeyEvent, Style, Top};
 use sdm_view::item::{MergedStacks, RankRow};
-use sdm_view::overview::{Board, Named, Sight, SourceSight};
+use sdm_view::overview::{Named, Overview, Sight, SourceSight};
 use sdm_view::render::Names;
 
 #[global_allocator]
@@ -113,7 +113,7 @@ fn set(from: u32, step: u32, below: u32) -> IdSet {
 }
 
 /// A board of 10,000 tasks in 500 places, each place with a value of its own.
-fn board(shift: u32) -> Board {
+fn board(shift: u32) -> Overview {
     let mut children = Vec::new();
     let mut values = Vec::new();
     for place in 0..PLACES {
@@ -160,7 +160,7 @@ fn board(shift: u32) -> Board {
         }],
         ..Sight::default()
     };
-    Board {
+    Overview {
         prompt: "[all 10000: 10000 stopped] (sdm) ".to_owned(),
         all: all.clone(),
         focus: all.clone(),
@@ -172,7 +172,7 @@ fn board(shift: u32) -> Board {
             health: None,
         }],
         sight: Arc::new(sight),
-        ..Board::default()
+        ..Overview::default()
     }
 }
 

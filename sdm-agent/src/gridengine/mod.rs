@@ -16,7 +16,7 @@ use sdm_system::files;
 use sdm_text::printable;
 
 use crate::error::ManagerError;
-use crate::held_jobs::Held;
+use crate::held_jobs::HeldSessions;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::script;
 use crate::snapshot::{Attributes, Job, Snapshot};
@@ -104,7 +104,7 @@ impl Manager for GridEngine {
         let mut options: Vec<String> = ["-terse", "-C", "", "-S", "/bin/sh", "-N", &name]
             .map(str::to_owned)
             .to_vec();
-        if Held::wants(job) {
+        if HeldSessions::wants(job) {
             let (variable, word) = xml::HELD;
             options.extend(["-ac".to_owned(), format!("{variable}={word}")]);
         }
@@ -164,10 +164,10 @@ impl Manager for GridEngine {
 
 /// The batch script for a job.
 fn script(job: &Submission) -> Result<String, ManagerError> {
-    let held = Held {
+    let held = HeldSessions {
         prefix: user_jobs::SESSION,
     };
-    match (Held::wants(job), job.processes) {
+    match (HeldSessions::wants(job), job.processes) {
         (true, 1) => held.script(job, NUMBER, "--launcher local"),
         (true, _) => held.script(job, NUMBER, ""),
         (false, count) if job.batch || count == 1 => Ok(script::of(job, "exec")),

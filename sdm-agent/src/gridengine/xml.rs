@@ -45,10 +45,10 @@ fn value<'a>(node: Node<'a, '_>, name: &str) -> &'a str {
 }
 
 /// Hosts and queues.
-pub(super) type Places = (BTreeMap<String, Attributes>, BTreeMap<String, Attributes>);
+pub(super) type HostsAndQueues = (BTreeMap<String, Attributes>, BTreeMap<String, Attributes>);
 
 /// The nodes and the queues, of `qhost -q -xml`.
-pub(super) fn places(text: &str) -> Result<Places, UnreadableXml> {
+pub(super) fn places(text: &str) -> Result<HostsAndQueues, UnreadableXml> {
     let document = document("qhost", text)?;
     let (mut nodes, mut queues) = (BTreeMap::new(), BTreeMap::<String, Attributes>::new());
     let hosts = document

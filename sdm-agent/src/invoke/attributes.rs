@@ -116,7 +116,7 @@ impl JobRequest {
     /// # Errors
     /// A mandatory attribute is missing, or a value is invalid.
     pub fn read(attributes: &[(String, String)]) -> Result<Self, AttributeError> {
-        let given = Given(attributes);
+        let given = AttributeList(attributes);
         if let Some(missing) = MANDATORY.into_iter().find(|it| given.first(it).is_none()) {
             return Err(AttributeError::Missing(missing));
         }
@@ -211,9 +211,9 @@ impl JobRequest {
 }
 
 /// Attributes as they were given.
-struct Given<'a>(&'a [(String, String)]);
+struct AttributeList<'a>(&'a [(String, String)]);
 
-impl<'a> Given<'a> {
+impl<'a> AttributeList<'a> {
     /// The first value of this name, without blanks around it.
     fn first(&self, name: &str) -> Option<&'a str> {
         let mut all = self.0.iter().filter(|(known, _)| known == name);

@@ -29,7 +29,7 @@ const PAUSE_OF_LOOK: u32 = 10;
 const MISSING_MAX: u32 = 3;
 
 /// A request to a manager's thread.
-enum Ask {
+enum ManagerRequest {
     Start(JobNumber, Box<JobRequest>),
     Cancel(JobNumber),
     Forget(JobNumber),
@@ -37,7 +37,7 @@ enum Ask {
 
 /// A change of a job's state, or a line for the log.
 #[derive(Debug)]
-pub enum News {
+pub enum JobUpdate {
     /// A job is in this state, with some words.
     Job(JobNumber, JobState, String),
     /// A line for the log.
@@ -45,10 +45,10 @@ pub enum News {
 }
 
 /// All managers that are in use.
-pub struct Back {
-    threads: BTreeMap<Target, Sender<Ask>>,
+pub struct ManagerThreads {
+    threads: BTreeMap<Target, Sender<ManagerRequest>>,
     homes: BTreeMap<JobNumber, Target>,
-    news: Receiver<News>,
+    news: Receiver<JobUpdate>,
     sender: NewsSender,
     bell: PipeReader,
     guard: Guard,
@@ -56,7 +56,7 @@ pub struct Back {
 
 /// Sends news, and makes the bell readable.
 struct NewsSender {
-    news: Sender<News>,
+    news: Sender<JobUpdate>,
     bell: PipeWriter,
 }
 
@@ -68,14 +68,14 @@ impl NewsSender {
         })
     }
 
-    fn send(&mut self, news: News) {
+    fn send(&mut self, news: JobUpdate) {
         // Without a receiver the process is ending.
         let _ = self.news.send(news);
         let _ = self.bell.write_all(&[1]);
     }
 }
 
-impl Back {
+impl ManagerThreads {
     /// A back end without jobs. The guard ends jobs that this process does not end.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Back {
     ///
     /// # Errors
     /// [`io::Error`] of the bell.
-    pub fn news(&mut self) -> io::Result<Option<News>> {
+    pub fn news(&mut self) -> io::Result<Option<JobUpdate>> {
         self.bell.read_exact(&mut [0])?;
         Ok(self.news.try_recv().ok())
     }
@@ -136,22 +136,22 @@ impl Back {
             self.threads.insert(target.clone(), ask);
         }
         self.homes.insert(number, target);
-        self.ask(number, Ask::Start(number, request));
+        self.ask(number, ManagerRequest::Start(number, request));
         Ok(())
     }
 
     /// Ends a job.
     pub fn cancel(&mut self, number: JobNumber) {
-        self.ask(number, Ask::Cancel(number));
+        self.ask(number, ManagerRequest::Cancel(number));
     }
 
     /// Forgets a job that has ended.
     pub fn forget(&mut self, number: JobNumber) {
-        self.ask(number, Ask::Forget(number));
+        self.ask(number, ManagerRequest::Forget(number));
         self.homes.remove(&number);
     }
 
-    fn ask(&self, number: JobNumber, ask: Ask) {
+    fn ask(&self, number: JobNumber, ask: ManagerRequest) {
         let home = self.homes.get(&number);
         if let Some(thread) = home.and_then(|home| self.threads.get(home)) {
             // It ends with this process only.
@@ -182,7 +182,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(mut self, asked: &Receiver<Ask>) {
+    fn run(mut self, asked: &Receiver<ManagerRequest>) {
         let mut next = Instant::now();
         loop {
             let watches = self.jobs.values().any(|job| !is_over(job.state));
@@ -218,15 +218,15 @@ impl Thread {
             .min(Duration::from_secs(3600))
     }
 
-    fn carry_out(&mut self, ask: Ask) {
+    fn carry_out(&mut self, ask: ManagerRequest) {
         match ask {
-            Ask::Start(number, request) => {
+            ManagerRequest::Start(number, request) => {
                 if let Err(why) = self.start(number, request) {
                     self.guard.note(&Note::Over(number));
                     self.tell(number, JobState::Failed, why.to_string());
                 }
             }
-            Ask::Cancel(number) => {
+            ManagerRequest::Cancel(number) => {
                 let Some(job) = self.jobs.get_mut(&number) else {
                     // It could not be started.
                     return self.tell(number, JobState::Done, "it was not started".to_owned());
@@ -237,14 +237,14 @@ impl Thread {
                     && let Err(why) = manager.terminate(&id)
                 {
                     // It may have ended by itself, which the next look shows.
-                    self.news.send(News::Log(format!("cancel: {why}")));
+                    self.news.send(JobUpdate::Log(format!("cancel: {why}")));
                 }
             }
-            Ask::Forget(number) => {
+            ManagerRequest::Forget(number) => {
                 if let (Some(job), Some(manager)) = (self.jobs.remove(&number), &mut self.manager)
                     && let Err(why) = manager.forget(&job.id)
                 {
-                    self.news.send(News::Log(format!("forget: {why}")));
+                    self.news.send(JobUpdate::Log(format!("forget: {why}")));
                 }
             }
         }
@@ -266,13 +266,13 @@ impl Thread {
             staged = Some(job.program.clone()).filter(|it| *it != request.job.program);
         }
         for line in options::add(&self.target, &request, &mut job) {
-            self.news.send(News::Log(line));
+            self.news.send(JobUpdate::Log(line));
         }
         self.guard
             .note(&Note::Starts(number, self.target.clone(), job.name.clone()));
         let id = manager.submit(&job)?;
         self.guard.note(&Note::Has(number, id.clone()));
-        self.news.send(News::Log(format!(
+        self.news.send(JobUpdate::Log(format!(
             "job {number} is {id} of {:?}",
             self.target
         )));
@@ -289,7 +289,7 @@ impl Thread {
     }
 
     fn tell(&mut self, number: JobNumber, state: JobState, words: String) {
-        self.news.send(News::Job(number, state, words));
+        self.news.send(JobUpdate::Job(number, state, words));
     }
 
     fn look(&mut self) {
@@ -303,7 +303,7 @@ impl Thread {
         let ids: Vec<String> = watched.iter().map(|(_, id)| id.clone()).collect();
         let found = match manager.look_at(&ids) {
             Ok(found) => found,
-            Err(why) => return self.news.send(News::Log(format!("look: {why}"))),
+            Err(why) => return self.news.send(JobUpdate::Log(format!("look: {why}"))),
         };
         for (number, id) in watched {
             self.take(number, found.get(&id));
@@ -367,7 +367,7 @@ impl Thread {
             complaints.extend(removed.err().map(|why| format!("staged executable: {why}")));
         }
         for line in complaints {
-            self.news.send(News::Log(line));
+            self.news.send(JobUpdate::Log(line));
         }
     }
 }

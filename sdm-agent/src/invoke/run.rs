@@ -13,7 +13,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sdm_system::files::{self, Writing};
 
 use super::guard::Guard;
-use super::manager_threads::{Back, News};
+use super::manager_threads::{JobUpdate, ManagerThreads};
 use super::server::{Action, JobState, Pipe, Server};
 use super::target::Target;
 
@@ -39,7 +39,7 @@ pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
     let guard = Guard::start(&program)?;
     signals.thread_block()?;
     let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    let mut back = Back::new(guard)?;
+    let mut back = ManagerThreads::new(guard)?;
     let mut server = Server::new(format!("sdm-{}", std::process::id()));
     let mut input = Some(io::stdin());
     let mut ends_until = None;
@@ -78,8 +78,8 @@ pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
             && let Some(news) = back.news()?
         {
             match news {
-                News::Job(number, state, words) => server.job_is(now, number, state, &words),
-                News::Log(line) => write_log(log.as_mut(), &line),
+                JobUpdate::Job(number, state, words) => server.job_is(now, number, state, &words),
+                JobUpdate::Log(line) => write_log(log.as_mut(), &line),
             }
         }
         if ready.input
@@ -115,7 +115,7 @@ fn continue_without(input: &mut Option<io::Stdin>, ends: &mut Option<Instant>, n
 }
 
 fn carry_out(
-    back: &mut Back,
+    back: &mut ManagerThreads,
     server: &mut Server,
     server_type: &str,
     action: Action,
@@ -164,7 +164,7 @@ struct Ready {
 
 fn wait(
     input: Option<&io::Stdin>,
-    back: &Back,
+    back: &ManagerThreads,
     signals: &SignalFd,
     until: Option<Instant>,
 ) -> io::Result<Ready> {

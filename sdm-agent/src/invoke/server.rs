@@ -88,7 +88,7 @@ struct ClientJob {
 
 /// Progress of the server's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum ServerEnd {
     /// EXIT was answered, or the client is gone; jobs are ended from then on.
     At(Instant),
     /// Jobs are being ended.
@@ -107,7 +107,7 @@ pub struct Server {
     actions: VecDeque<Action>,
     /// The job whose end must precede the answer to JOB_DESTROY, and the time limit of that wait.
     destroying: Option<(JobNumber, Instant)>,
-    ending: Option<Ending>,
+    ending: Option<ServerEnd>,
 }
 
 impl Server {
@@ -135,7 +135,7 @@ impl Server {
     /// Handles the end of the client's input.
     pub fn closed(&mut self, now: Instant) {
         if self.ending.is_none() {
-            self.ending = Some(Ending::At(now));
+            self.ending = Some(ServerEnd::At(now));
             self.destroying = None;
             self.output.retain(|(pipe, _)| *pipe == Pipe::Replies);
             self.end_jobs();
@@ -180,7 +180,7 @@ impl Server {
             .values()
             .filter(|job| job.comes.is_some() && !is_silent);
         let ending = match self.ending {
-            Some(Ending::At(at)) => Some(at),
+            Some(ServerEnd::At(at)) => Some(at),
             _ => None,
         };
         let destroying = self.destroying.map(|(_, until)| until);
@@ -196,7 +196,7 @@ impl Server {
             self.destroying = None;
             self.reply("S");
         }
-        if let Some(Ending::At(at)) = self.ending
+        if let Some(ServerEnd::At(at)) = self.ending
             && at <= now
         {
             self.end_jobs();
@@ -211,11 +211,11 @@ impl Server {
             let state = job.comes.as_ref().map_or(job.told, |(state, _)| *state);
             state.is_end()
         };
-        self.ending == Some(Ending::Begun) && self.jobs.values().all(ended)
+        self.ending == Some(ServerEnd::Begun) && self.jobs.values().all(ended)
     }
 
     fn end_jobs(&mut self) {
-        self.ending = Some(Ending::Begun);
+        self.ending = Some(ServerEnd::Begun);
         let all: Vec<JobNumber> = self.jobs.keys().copied().collect();
         for number in all {
             self.cancel(number);
@@ -263,7 +263,7 @@ impl Server {
             ClientRequest::Destroy(name) => self.destroy(now, &name),
             ClientRequest::Exit => {
                 self.reply("S");
-                self.ending = Some(Ending::At(now + SILENCE));
+                self.ending = Some(ServerEnd::At(now + SILENCE));
             }
             ClientRequest::Wrong(why) => {
                 self.log(format!("refused: {why}"));

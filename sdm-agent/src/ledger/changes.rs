@@ -10,7 +10,7 @@ use crate::snapshot::Attributes;
 
 /// Elements that have the same values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Alike {
+pub struct EqualElements {
     /// Their ids.
     pub ids: RoaringBitmap,
     /// The values, of ascending ids of definitions.
@@ -21,15 +21,15 @@ pub struct Alike {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     /// New elements: their kind, the id of their parent, and the elements grouped by attributes.
-    New(Kind, u32, Vec<Alike>),
+    New(Kind, u32, Vec<EqualElements>),
     /// Changed attributes; for processes, with the id of their job.
-    Changed(Kind, Option<u32>, Vec<Alike>),
+    Changed(Kind, Option<u32>, Vec<EqualElements>),
     /// Removed elements; for processes, with the id of their job.
     Removed(Kind, Option<u32>, RoaringBitmap),
 }
 
 /// An element that was reported, with its attributes as reported.
-pub(super) struct Told {
+pub(super) struct ReportedElement {
     pub(super) id: u32,
     pub(super) attributes: Attributes,
 }
@@ -52,18 +52,18 @@ impl Changes {
         self.bytes - before
     }
 
-    pub(super) fn add(&mut self, attributes: Attributes, last: &mut u32) -> Told {
+    pub(super) fn add(&mut self, attributes: Attributes, last: &mut u32) -> ReportedElement {
         *last += 1;
         let list: Vec<_> = attributes.clone().into_iter().collect();
         self.bytes += bytes_of(&list);
         self.new.entry(list).or_default().insert(*last);
-        Told {
+        ReportedElement {
             id: *last,
             attributes,
         }
     }
 
-    pub(super) fn update(&mut self, told: &mut Told, now: Attributes) {
+    pub(super) fn update(&mut self, told: &mut ReportedElement, now: Attributes) {
         let known = &told.attributes;
         let differs = |(id, value): &(&String, &String)| known.get(*id) != Some(*value);
         let pair = |(id, value): (&String, &String)| (id.clone(), value.clone());
@@ -94,10 +94,10 @@ impl Changes {
         parent: Option<u32>,
         of: Option<u32>,
     ) -> Vec<Notice> {
-        let groups = |map: BTreeMap<_, _>| -> Vec<Alike> {
-            let mut groups: Vec<Alike> = map
+        let groups = |map: BTreeMap<_, _>| -> Vec<EqualElements> {
+            let mut groups: Vec<EqualElements> = map
                 .into_iter()
-                .map(|(attributes, ids)| Alike { ids, attributes })
+                .map(|(attributes, ids)| EqualElements { ids, attributes })
                 .collect();
             groups.sort_by_key(|group| group.ids.min());
             groups

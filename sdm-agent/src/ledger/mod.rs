@@ -11,33 +11,33 @@ use sdm_runtime::states::{self, Machine};
 use sdm_runtime::wire::event::Kind;
 
 use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set_state};
-pub use changes::{Alike, Notice};
-use changes::{Changes, Told, push_removed};
+use changes::{Changes, ReportedElement, push_removed};
+pub use changes::{EqualElements, Notice};
 
 /// Approximate size of one batch of events. Later batches report the elements as they are then.
 pub const BATCH_BYTES: usize = 1 << 20;
 
-struct ToldJob {
-    job: Told,
-    processes: Vec<Told>,
+struct ReportedJob {
+    job: ReportedElement,
+    processes: Vec<ReportedElement>,
 }
 
 /// All elements of one manager that were reported.
 pub struct Ledger {
     base: u32,
     last: u32,
-    machine: Option<Told>,
-    nodes: BTreeMap<String, Told>,
-    queues: BTreeMap<String, Told>,
-    jobs: BTreeMap<String, ToldJob>,
+    machine: Option<ReportedElement>,
+    nodes: BTreeMap<String, ReportedElement>,
+    queues: BTreeMap<String, ReportedElement>,
+    jobs: BTreeMap<String, ReportedJob>,
     /// Submission ids of jobs that have not been reported to the client yet, by job number.
     submitted: BTreeMap<String, String>,
-    untold: Untold,
+    untold: PendingSnapshot,
 }
 
 /// The part of the last snapshot that the ledger has not compared yet.
 #[derive(Default)]
-struct Untold {
+struct PendingSnapshot {
     machine: Option<Attributes>,
     nodes: BTreeMap<String, Attributes>,
     queues: BTreeMap<String, Attributes>,
@@ -66,7 +66,7 @@ impl Ledger {
             queues: BTreeMap::new(),
             jobs: BTreeMap::new(),
             submitted: BTreeMap::new(),
-            untold: Untold::default(),
+            untold: PendingSnapshot::default(),
         }
     }
 
@@ -108,7 +108,7 @@ impl Ledger {
     /// returns the rest. Changes of an earlier snapshot that were not reported are replaced by those of this one.
     pub fn update(&mut self, now: Snapshot) -> Vec<Notice> {
         let mut notices = self.gone(&now);
-        self.untold = Untold {
+        self.untold = PendingSnapshot {
             machine: Some(now.machine),
             nodes: now.nodes,
             queues: now.queues,
@@ -202,7 +202,8 @@ impl Ledger {
                     new.entry(queue).or_default().counted(|added| {
                         let job = added.add(attributes, &mut self.last);
                         let processes = Vec::new();
-                        self.jobs.insert(number.clone(), ToldJob { job, processes });
+                        self.jobs
+                            .insert(number.clone(), ReportedJob { job, processes });
                     })
                 }
             };
@@ -267,7 +268,10 @@ impl Ledger {
 }
 
 /// Removes named elements that have disappeared, and returns their ids.
-fn gone(told: &mut BTreeMap<String, Told>, now: &BTreeMap<String, Attributes>) -> RoaringBitmap {
+fn gone(
+    told: &mut BTreeMap<String, ReportedElement>,
+    now: &BTreeMap<String, Attributes>,
+) -> RoaringBitmap {
     let mut gone = RoaringBitmap::new();
     told.retain(|name, element| {
         let stays = now.contains_key(name);
@@ -281,7 +285,7 @@ fn gone(told: &mut BTreeMap<String, Told>, now: &BTreeMap<String, Attributes>) -
 
 /// Compares named elements, as many as fit into `left` bytes.
 fn follow(
-    told: &mut BTreeMap<String, Told>,
+    told: &mut BTreeMap<String, ReportedElement>,
     now: &mut BTreeMap<String, Attributes>,
     last: &mut u32,
     left: &mut usize,
@@ -346,8 +350,8 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(",")
         };
-        let lines = |what: String, groups: &[Alike]| {
-            let line = |group: &Alike| {
+        let lines = |what: String, groups: &[EqualElements]| {
+            let line = |group: &EqualElements| {
                 let pair = |(id, value): &(String, String)| format!(" {id}={value}");
                 let pairs: String = group.attributes.iter().map(pair).collect();
                 format!("{what} {}{pairs}", set(&group.ids))

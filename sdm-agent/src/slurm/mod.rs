@@ -25,7 +25,7 @@ use sdm_system::{files, programs};
 use sdm_text::printable;
 
 use crate::error::ManagerError;
-use crate::held_jobs::Held;
+use crate::held_jobs::HeldSessions;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::script;
 use crate::snapshot::{Attributes, Job, Process, Snapshot, set, set_state};
@@ -256,7 +256,7 @@ impl Manager for Slurm {
         if !job.directory.is_empty() {
             options.push(format!("--chdir={}", job.directory));
         }
-        if Held::wants(job) {
+        if HeldSessions::wants(job) {
             options.push(format!("--comment={}", held_jobs::COMMENT));
         }
         options.extend(job.options.iter().cloned());
@@ -325,10 +325,10 @@ fn in_text() -> Result<Both, ManagerError> {
 /// The batch script of a job: the program under `srun`, which starts its processes, or a kept session that has
 /// `srun` start them.
 fn script(job: &Submission) -> Result<String, ManagerError> {
-    let held = Held {
+    let held = HeldSessions {
         prefix: held_jobs::PREFIX,
     };
-    match Held::wants(job) {
+    match HeldSessions::wants(job) {
         true => held.script(job, "$SLURM_JOB_ID", "--launcher srun"),
         false if job.batch => Ok(script::of(job, "exec")),
         false => Ok(script::of(job, "exec srun")),

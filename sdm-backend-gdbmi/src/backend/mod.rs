@@ -20,7 +20,7 @@ use sdm_debug::{
     LauncherDuties, Program, Reply, TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
-use sdm_inferior::Warden;
+use sdm_inferior::Watchdog;
 
 use self::seized::free_process;
 use self::shims::Shims;
@@ -96,7 +96,7 @@ pub struct GdbBackend {
     /// The library preloaded into gdbs that attach, likewise.
     guard: Option<Option<Preload>>,
     /// The warden, which ends the gdbs if this process is killed; started with the first gdb.
-    warden: Option<Rc<Warden>>,
+    warden: Option<Rc<Watchdog>>,
     /// The processes that start the gdbs, if a launcher has started one for each task.
     shims: Shims,
     /// Inspection of tasks without a gdb.

@@ -6,7 +6,7 @@ use sdm_debug::command::StartPoint;
 use sdm_idset::{IdSet, TaskId};
 
 use super::GdbBackend;
-use sdm_gdb::{Driver, KeptPoint};
+use sdm_gdb::{Driver, SavedBreakpoint};
 
 impl GdbBackend {
     /// Sends a signal to those of these tasks whose programs were started here.
@@ -28,7 +28,7 @@ impl GdbBackend {
         let driver = self.slot_of(task).and_then(|slot| slot.driver(task));
         let kept = driver.map(Driver::kept_breakpoints).unwrap_or_default();
         let kept = kept.into_iter();
-        let point = |it: KeptPoint| StartPoint {
+        let point = |it: SavedBreakpoint| StartPoint {
             tasks: IdSet::single(task),
             spec: it.spec,
             enabled: it.enabled,

@@ -18,7 +18,7 @@ use super::start::before_the_start;
 use crate::task::Task;
 use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use sdm_child::{GdbChild, Streams};
-use sdm_gdb::Before;
+use sdm_gdb::StartInput;
 
 /// Time to wait until the other ranks' processes are asked to end too, as by a launcher that ends its job. Otherwise
 /// this rank alone is ended.
@@ -30,8 +30,8 @@ pub(super) struct Shims {
     pub(super) links: BTreeMap<TaskId, Rc<ShimLink>>,
     tasks: HashMap<RawFd, TaskId>,
     /// Gdbs that were requested from shims and have not arrived.
-    coming: BTreeMap<TaskId, Coming>,
-    leaving: BTreeMap<TaskId, Leaving>,
+    coming: BTreeMap<TaskId, StartingGdb>,
+    leaving: BTreeMap<TaskId, EndingRank>,
     /// Tasks whose shims were told to exit.
     dismissed: HashSet<TaskId>,
     changes: VecDeque<InterestChange>,
@@ -42,10 +42,10 @@ pub(super) struct Shims {
 }
 
 /// A start whose gdb has not arrived yet.
-pub(super) struct Coming {
+pub(super) struct StartingGdb {
     pub(super) id: CommandId,
     pub(super) spec: StartSpec,
-    before: Before,
+    before: StartInput,
     /// False once the command was cancelled.
     is_wanted: bool,
     pub(super) is_fed: bool,
@@ -54,7 +54,7 @@ pub(super) struct Coming {
 }
 
 /// A rank whose launcher has asked it to end.
-struct Leaving {
+struct EndingRank {
     signal: i32,
     /// Time at which it is ended in any case; `None` once that is done.
     due: Option<Instant>,
@@ -216,7 +216,7 @@ impl GdbBackend {
                 let text = format!("the process of this rank: {error}");
                 Failure::new(FailureCode::System, text)
             })?;
-        let coming = Coming {
+        let coming = StartingGdb {
             id,
             spec: spec.clone(),
             before,
@@ -291,7 +291,7 @@ impl GdbBackend {
     }
 
     /// The start that was requested from a shim; `None` if it is no longer wanted.
-    pub(super) fn wanted(&mut self, task: TaskId) -> Option<Coming> {
+    pub(super) fn wanted(&mut self, task: TaskId) -> Option<StartingGdb> {
         let coming = self.shims.coming.remove(&task)?;
         if self.ending.is_none() && coming.is_wanted {
             return Some(coming);
@@ -325,7 +325,7 @@ impl GdbBackend {
         link: &Rc<ShimLink>,
         started: Started,
         fds: Vec<OwnedFd>,
-        coming: Coming,
+        coming: StartingGdb,
     ) -> Result<Task, Failure> {
         let odd = || {
             Failure::new(
@@ -360,14 +360,14 @@ impl GdbBackend {
                 self.shims
                     .leaving
                     .entry(task)
-                    .or_insert(Leaving { signal, due });
+                    .or_insert(EndingRank { signal, due });
             }
         }
     }
 
     /// Ends the ranks that the launcher has asked to end without the others.
     pub(super) fn end_leaving(&mut self, now: Instant) {
-        let is_due = |it: &Leaving| it.due.is_some_and(|due| due <= now);
+        let is_due = |it: &EndingRank| it.due.is_some_and(|due| due <= now);
         let due: Vec<(TaskId, i32)> = self
             .shims
             .leaving
@@ -400,7 +400,7 @@ impl GdbBackend {
 pub(super) fn will_not_come(
     outputs: &mut VecDeque<BackendOutput>,
     task: TaskId,
-    coming: Coming,
+    coming: StartingGdb,
     failure: Failure,
 ) {
     if coming.is_wanted {

@@ -1,6 +1,6 @@
 //! The start of a task: start a program, attach to processes, open a core file.
 
-use sdm_inferior::{Held, Leash, Warden};
+use sdm_inferior::{Held, StopOnGdbDeath, Watchdog};
 use sdm_text::printable_name;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -21,9 +21,10 @@ use crate::shared_gdb::SharedGdb;
 use crate::task::Task;
 use sdm_check::{LIBRARY_VARIABLE, SUPPRESS_VARIABLE, Suppressions};
 use sdm_child::{
-    Around, Begun, GdbChild, Preload, StartConfig, Streams, begin, find_directory, find_program,
+    GdbChild, GdbEnvironment, Preload, StartConfig, StartedGdb, Streams, begin, find_directory,
+    find_program,
 };
-use sdm_gdb::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
+use sdm_gdb::{AttachTarget, CoreFile, Driver, SavedBreakpoint, StartInput};
 
 impl GdbBackend {
     pub(super) fn start(
@@ -54,7 +55,7 @@ impl GdbBackend {
             &mut self.preload,
             false,
         )?;
-        let Begun {
+        let StartedGdb {
             launch,
             child,
             streams,
@@ -72,9 +73,9 @@ impl GdbBackend {
         let preload = self
             .preload
             .get_or_insert_with(|| config.completion.preload(false));
-        let around = Around {
+        let around = GdbEnvironment {
             preload: preload.as_ref(),
-            ..Around::default()
+            ..GdbEnvironment::default()
         };
         let child = GdbChild::spawn(gdb, directory, &config.options, &around, &[], false)?;
         self.keep(child)
@@ -87,15 +88,15 @@ impl GdbBackend {
         gdb: &Path,
         options: &GdbOptions,
         pids: &[i32],
-        leashes: &[Option<Leash>],
+        leashes: &[Option<StopOnGdbDeath>],
     ) -> Result<GdbChild, Failure> {
         let directory = &find_directory(None)?;
         let completion = self.config.start.completion;
         let guard = self.guard.get_or_insert_with(|| completion.preload(true));
-        let around = Around {
+        let around = GdbEnvironment {
             preload: guard.as_ref(),
             variables: &[Preload::guarding(sdm_inspect::files::owners(pids))],
-            ..Around::default()
+            ..GdbEnvironment::default()
         };
         let handed: Vec<_> = leashes.iter().flatten().map(|it| &it.theirs).collect();
         let child = GdbChild::spawn(gdb, directory, options, &around, &handed, false)?;
@@ -112,7 +113,7 @@ impl GdbBackend {
     pub(super) fn keep(&mut self, child: GdbChild) -> Result<GdbChild, Failure> {
         let warden = match self.warden.take() {
             Some(warden) => Ok(warden),
-            None => Warden::start().map(Rc::new),
+            None => Watchdog::start().map(Rc::new),
         };
         let kept = warden.and_then(|warden| {
             let warden = self.warden.insert(warden);
@@ -132,7 +133,7 @@ impl GdbBackend {
         let pid = self.pid_of(task, spec)?;
         let gdb = self.config.start.find_gdb(spec.gdb.as_deref())?;
         let options = self.config.start.options.clone();
-        let leash = [Leash::new()];
+        let leash = [StopOnGdbDeath::new()];
         let child = self.spawn_attaching(&gdb, &options, &[pid], &leash)?;
         let [leash] = leash;
         let held = self.hold(pid, spec, &child, leash);
@@ -157,7 +158,7 @@ impl GdbBackend {
                 Err(failure) => self.answer(id, task, Err(failure)),
             }
         }
-        let leashes: Vec<_> = wanted.iter().map(|_| Leash::new()).collect();
+        let leashes: Vec<_> = wanted.iter().map(|_| StopOnGdbDeath::new()).collect();
         let spawned = self
             .config
             .start
@@ -198,7 +199,7 @@ impl GdbBackend {
         pid: i32,
         spec: &AttachSpec,
         gdb: &GdbChild,
-        leash: Option<Leash>,
+        leash: Option<StopOnGdbDeath>,
     ) -> Option<Held> {
         let warden = self.warden.as_ref()?;
         Held::new(pid, spec.held, (gdb.pid(), leash), warden)
@@ -243,7 +244,10 @@ impl GdbBackend {
     ///
     /// # Errors
     /// The task has not ended.
-    pub(super) fn breakpoints_of_ended(&self, task: TaskId) -> Result<Vec<KeptPoint>, Failure> {
+    pub(super) fn breakpoints_of_ended(
+        &self,
+        task: TaskId,
+    ) -> Result<Vec<SavedBreakpoint>, Failure> {
         let slot = self.current.get(&task);
         let Some(known) = slot.and_then(|slot| self.slots.get(slot)) else {
             return Ok(Vec::new());
@@ -304,9 +308,9 @@ pub(super) fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
 pub(super) fn before_the_start(
     spec: &StartSpec,
     task: TaskId,
-    breakpoints: Vec<KeptPoint>,
-) -> Before {
-    let mut before = Before {
+    breakpoints: Vec<SavedBreakpoint>,
+) -> StartInput {
+    let mut before = StartInput {
         settings: Vec::new(),
         breakpoints,
         check: check(spec),
@@ -318,7 +322,7 @@ pub(super) fn before_the_start(
     }
     for point in &spec.points {
         if point.tasks.contains(task) {
-            before.breakpoints.push(KeptPoint {
+            before.breakpoints.push(SavedBreakpoint {
                 spec: point.spec.clone(),
                 enabled: point.enabled,
             });

@@ -19,7 +19,7 @@ use sdm_system::proc;
 
 use crate::host::{LocalHost, SystemCalls};
 use crate::sources::Sources;
-use sdm_gdb::{Action, Driver, DriverConfig, KeptProbe, is_evaluation, raw_frame};
+use sdm_gdb::{Action, Driver, DriverConfig, SavedProbe, is_evaluation, raw_frame};
 use stand_in::StandIn;
 
 /// Time limit for the answer to a question; the answer is immediate.
@@ -33,7 +33,7 @@ pub(crate) struct Prober {
     /// The system calls of the threads of the probed process.
     calls: SystemCalls,
     /// The earlier probe of each, which is restored if the last one does not count.
-    before: BTreeMap<i32, KeptProbe>,
+    before: BTreeMap<i32, SavedProbe>,
 }
 
 impl looker::Prober for Prober {

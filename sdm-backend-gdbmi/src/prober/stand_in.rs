@@ -21,7 +21,7 @@ pub(super) struct StandIn<'a> {
 }
 
 /// Results, and console output before them; `None` if unknown.
-type Said = Option<(Results, String)>;
+type StandInReply = Option<(Results, String)>;
 
 /// A command in words, with its thread and frame.
 struct Question<'a> {
@@ -92,7 +92,7 @@ impl<'a> StandIn<'a> {
         printed.into_iter().chain([result]).collect()
     }
 
-    fn say(&self, command: &str) -> Said {
+    fn say(&self, command: &str) -> StandInReply {
         let (head, quoted) = match command.split_once('"') {
             Some((head, _)) => (head, unquoted(&command[head.len()..])),
             None => (command, None),
@@ -121,7 +121,7 @@ impl<'a> StandIn<'a> {
         Some((results, String::new()))
     }
 
-    fn console(&self, question: &Question<'_>, command: &str) -> Said {
+    fn console(&self, question: &Question<'_>, command: &str) -> StandInReply {
         if let Some((_, inner)) = command.split_once("interpreter-exec mi3 ") {
             return self.say(&unquoted(inner)?);
         }

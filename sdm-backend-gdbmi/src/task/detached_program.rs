@@ -15,7 +15,7 @@ use super::gdb::LOOK_AGAIN;
 use sdm_child::{ShimLink, ToShim};
 
 /// A detached program that continues to run.
-pub(super) struct LeftRunning {
+pub(super) struct DetachedProgram {
     who: Identity,
     /// The shim whose child it becomes; `None` if it stays a child of this process.
     shim: Option<Rc<ShimLink>>,
@@ -27,12 +27,12 @@ pub(super) struct LeftRunning {
 
 /// The way in which such a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum LeftEnd {
+pub(super) enum DetachedEnd {
     Exited(i32),
     Signalled(i32),
 }
 
-impl LeftRunning {
+impl DetachedProgram {
     /// Call this while gdb still holds the program or is about to detach. gdb is the parent; after gdb's end this
     /// process is, or the shim that started gdb.
     pub(super) fn new(now: Instant, who: Identity, shim: Option<Rc<ShimLink>>) -> Self {
@@ -65,7 +65,7 @@ impl LeftRunning {
     }
 
     /// Checks whether it has ended; `gdb_gone` if this process has become its parent.
-    pub(super) fn look(&mut self, now: Instant, gdb_gone: bool) -> Option<LeftEnd> {
+    pub(super) fn look(&mut self, now: Instant, gdb_gone: bool) -> Option<DetachedEnd> {
         self.look_at = Some(now + LOOK_AGAIN);
         if self.who.is_alive() {
             if self.pidfd.is_some() {
@@ -81,12 +81,12 @@ impl LeftRunning {
             None => match sdm_child::reap(self.who.pid()) {
                 Ok(status) => status?,
                 // Another process has reaped it, so its exit status is unknown.
-                Err(_) => return Some(LeftEnd::Exited(0)),
+                Err(_) => return Some(DetachedEnd::Exited(0)),
             },
         };
         match (status.code(), status.signal()) {
-            (Some(code), _) => Some(LeftEnd::Exited(code)),
-            (None, Some(signal)) => Some(LeftEnd::Signalled(signal)),
+            (Some(code), _) => Some(DetachedEnd::Exited(code)),
+            (None, Some(signal)) => Some(DetachedEnd::Signalled(signal)),
             (None, None) => None,
         }
     }

@@ -13,7 +13,7 @@ use sdm_child::ShimLink;
 use sdm_child::{GdbChild, LastWords};
 use sdm_mi::{LineReader, Record};
 
-use sdm_gdb::{BrokenOff, Gate};
+use sdm_gdb::{AbandonedCommand, InterruptGate};
 
 /// Time that gdb has for each step of its end: to exit by itself, then to exit on SIGTERM. Then it is killed,
 /// provided that no process below it is alive.
@@ -37,7 +37,7 @@ pub(crate) struct GdbIo {
     end: GdbEnd,
     /// Time of the next attempt to reap it.
     reap_at: Option<Instant>,
-    gate: Gate,
+    gate: InterruptGate,
     /// Time of the next interrupt of gdb.
     interrupt_at: Option<Instant>,
     to_gdb: Vec<u8>,
@@ -110,7 +110,7 @@ impl GdbIo {
             child: None,
             end: GdbEnd::Alive,
             reap_at: None,
-            gate: Gate::default(),
+            gate: InterruptGate::default(),
             interrupt_at: None,
             to_gdb: Vec::new(),
             written: 0,
@@ -172,7 +172,7 @@ impl GdbIo {
     }
 
     /// Abandons a command: gdb is interrupted in it if that harms no program.
-    pub(crate) fn break_off(&mut self, token: u64) -> BrokenOff {
+    pub(crate) fn break_off(&mut self, token: u64) -> AbandonedCommand {
         self.gate.break_off(token)
     }
 

@@ -30,7 +30,7 @@ pub struct Channel {
 
 /// The result of a receive.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Received {
     /// A message and its descriptors.
     Message(Vec<u8>, Vec<OwnedFd>),
     /// No message at present.
@@ -109,15 +109,15 @@ impl Channel {
     ///
     /// # Errors
     /// [`io::Error`] if it is larger than any valid message.
-    pub(super) fn receive(&mut self) -> io::Result<Heard> {
+    pub(super) fn receive(&mut self) -> io::Result<Received> {
         let fd = self.socket.as_raw_fd();
         let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
         let length = loop {
             match recv(fd, &mut [], peek) {
-                Ok(0) | Err(Errno::ECONNRESET) => return Ok(Heard::Closed),
+                Ok(0) | Err(Errno::ECONNRESET) => return Ok(Received::Closed),
                 Ok(length) => break length,
                 Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => return Ok(Heard::Nothing),
+                Err(Errno::EAGAIN) => return Ok(Received::Nothing),
                 Err(error) => return Err(error.into()),
             }
         };
@@ -137,7 +137,7 @@ impl Channel {
                 fds.extend(numbers.into_iter().map(sys::own_received));
             }
         }
-        Ok(Heard::Message(bytes, fds))
+        Ok(Received::Message(bytes, fds))
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         let (mut reader, writer) = io::pipe().unwrap();
         one.send(b"first".to_vec(), vec![writer.into()]).unwrap();
         one.send(b"second".to_vec(), Vec::new()).unwrap();
-        let Heard::Message(bytes, fds) = other.receive().unwrap() else {
+        let Received::Message(bytes, fds) = other.receive().unwrap() else {
             panic!("the first is there");
         };
         assert_eq!((&bytes[..], fds.len()), (&b"first"[..], 1));
@@ -180,10 +180,10 @@ mod tests {
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "through");
         let second = other.receive().unwrap();
-        assert!(matches!(second, Heard::Message(bytes, _) if bytes == b"second"));
-        assert!(matches!(other.receive().unwrap(), Heard::Nothing));
+        assert!(matches!(second, Received::Message(bytes, _) if bytes == b"second"));
+        assert!(matches!(other.receive().unwrap(), Received::Nothing));
         drop(one);
-        assert!(matches!(other.receive().unwrap(), Heard::Closed));
+        assert!(matches!(other.receive().unwrap(), Received::Closed));
         assert!(other.send(b"x".to_vec(), Vec::new()).is_err());
     }
 
@@ -201,7 +201,7 @@ mod tests {
         }
         assert!(one.wants_write());
         let mut received = 0;
-        while let Heard::Message(bytes, _) = other.receive().unwrap() {
+        while let Received::Message(bytes, _) = other.receive().unwrap() {
             assert_eq!(bytes.len(), MESSAGE_BYTES_MAX);
             received += 1;
             one.flush().unwrap();

@@ -14,7 +14,7 @@ use nix::libc::SIGKILL;
 use sdm_debug::Failure;
 use sdm_debug::wire;
 
-use super::channel::{Channel, Heard};
+use super::channel::{Channel, Received};
 use super::message::{Started, ToServer, ToShim};
 use crate::ProgramNews;
 
@@ -103,9 +103,9 @@ impl ShimLink {
         while !self.is_gone() {
             let heard = self.channel.borrow_mut().receive();
             let (bytes, fds) = match heard {
-                Ok(Heard::Message(bytes, fds)) => (bytes, fds),
-                Ok(Heard::Nothing) => return None,
-                Ok(Heard::Closed) | Err(_) => break,
+                Ok(Received::Message(bytes, fds)) => (bytes, fds),
+                Ok(Received::Nothing) => return None,
+                Ok(Received::Closed) | Err(_) => break,
             };
             match wire::decode::<ToServer>(&bytes) {
                 Ok(ToServer::Started(started)) => return Some(ShimSays::Started(started, fds)),

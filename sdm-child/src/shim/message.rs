@@ -9,7 +9,7 @@ use sdm_debug::fold::FoldRules;
 use sdm_debug::{Failure, GdbOptions, wire};
 use serde::{Deserialize, Serialize};
 
-use crate::variables::GivenBytes;
+use crate::variables::EnvironmentBytes;
 use crate::{Launch, ProgramNews, SignalState};
 
 /// Messages to a shim.
@@ -60,7 +60,7 @@ pub struct StartRequest {
     /// True if the front-end feeds the program's standard input.
     pub is_fed: bool,
     /// Variables in which the program's environment differs from the shim's.
-    pub given: GivenBytes,
+    pub given: EnvironmentBytes,
     /// The rules that recognise runtime libraries.
     pub fold: FoldRules,
     /// The blocked and ignored signals with which the program starts; `None` for the shim's own.

@@ -22,7 +22,7 @@ use std::io;
 
 use sdm_debug::wire;
 
-use channel::Heard;
+use channel::Received;
 use message::ToServer;
 
 impl Channel {
@@ -32,9 +32,9 @@ impl Channel {
     /// [`io::Error`] if it sends something else, or closes the connection.
     pub fn hello(&mut self) -> io::Result<Option<u32>> {
         match self.receive()? {
-            Heard::Nothing => Ok(None),
-            Heard::Closed => Err(io::ErrorKind::ConnectionReset.into()),
-            Heard::Message(bytes, _) => match wire::decode(&bytes) {
+            Received::Nothing => Ok(None),
+            Received::Closed => Err(io::ErrorKind::ConnectionReset.into()),
+            Received::Message(bytes, _) => match wire::decode(&bytes) {
                 Ok(ToServer::Hello { rank }) => Ok(Some(rank)),
                 _ => Err(io::Error::other("it does not state which rank it is")),
             },

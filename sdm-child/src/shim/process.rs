@@ -17,11 +17,11 @@ use sdm_debug::command::StartSpec;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::wire;
 
-use super::channel::{Channel, Heard};
+use super::channel::{Channel, Received};
 use super::message::{StartRequest, Started, ToServer, ToShim};
 use crate::gdb_start::begin_seized;
 use crate::tracer::{Tracer, Watch};
-use crate::{Begun, Preload, ProgramEnds, ProgramNews, StartConfig, begin};
+use crate::{Preload, ProgramEnds, ProgramNews, StartConfig, StartedGdb, begin};
 use crate::{sys, variables};
 
 /// A request of the server, or an event, for the process around a [`Shim`].
@@ -188,9 +188,9 @@ impl Shim {
 
     fn hear(&mut self) -> Option<io::Result<ToShim>> {
         match self.channel.receive() {
-            Ok(Heard::Nothing) => None,
-            Ok(Heard::Message(bytes, _)) => Some(wire::decode(&bytes).map_err(io::Error::other)),
-            Ok(Heard::Closed) => Some(Err(io::ErrorKind::ConnectionReset.into())),
+            Ok(Received::Nothing) => None,
+            Ok(Received::Message(bytes, _)) => Some(wire::decode(&bytes).map_err(io::Error::other)),
+            Ok(Received::Closed) => Some(Err(io::ErrorKind::ConnectionReset.into())),
             Err(error) => Some(Err(error)),
         }
     }
@@ -303,8 +303,8 @@ impl Shim {
         }
     }
 
-    fn hand_over(&mut self, begun: Begun) {
-        let Begun {
+    fn hand_over(&mut self, begun: StartedGdb) {
+        let StartedGdb {
             launch,
             child,
             streams,

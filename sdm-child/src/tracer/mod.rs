@@ -21,7 +21,7 @@ use sdm_debug::fold::FoldRules;
 use sdm_system::proc;
 
 use crate::may_have_own_handlers;
-use crate::sys::{self, Onward};
+use crate::sys::{self, Resumption};
 pub use events::{Cause, Freed, MpiSymbols, ProgramNews};
 use signals::{is_of_instruction, is_stop, needs_debugger};
 use traps::{Trap, Traps};
@@ -33,7 +33,7 @@ const TRAP_HWBKPT: i32 = 4;
 
 /// The reason why a program does not run without a gdb.
 #[derive(Debug)]
-pub(crate) enum NotSeized {
+pub(crate) enum SeizeRefusal {
     /// The program needs a gdb from its beginning, and has not begun.
     NeedsGdb,
     /// The program cannot be run, for this reason.
@@ -234,7 +234,7 @@ impl Tracer {
                 // A process that shares memory with the program, as a thread does, but is not one of its threads.
                 self.threads.remove(&id);
                 traps::disarm(id);
-                let _ = sys::send_on(id, Onward::Free, 0);
+                let _ = sys::send_on(id, Resumption::Free, 0);
                 self.look_whether_free();
             }
             libc::PTRACE_EVENT_CLONE => {
@@ -287,7 +287,7 @@ impl Tracer {
         if self.is_letting_go {
             return self.free(id);
         }
-        if sys::send_on(id, Onward::StayStopped, 0).is_ok() {
+        if sys::send_on(id, Resumption::StayStopped, 0).is_ok() {
             self.threads.entry(id).or_default().stood_at = None;
         }
     }
@@ -419,7 +419,7 @@ impl Tracer {
             thread.armed = self.traps.version;
         }
         // The end of a thread that was killed meanwhile is reported separately.
-        let _ = sys::send_on(id, Onward::Run, signal);
+        let _ = sys::send_on(id, Resumption::Run, signal);
     }
 
     /// Sets the present addresses in all running threads.
@@ -453,7 +453,7 @@ impl Tracer {
             _ => thread.stood_at.unwrap_or(0),
         };
         traps::disarm(id);
-        let _ = sys::send_on(id, Onward::Free, signal);
+        let _ = sys::send_on(id, Resumption::Free, signal);
         self.look_whether_free();
     }
 

@@ -11,8 +11,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
 use super::traps::Traps;
-use super::{NotSeized, Thread, Tracer, Watch, options, signal_of};
-use crate::sys::{self, Onward};
+use super::{SeizeRefusal, Thread, Tracer, Watch, options, signal_of};
+use crate::sys::{self, Resumption};
 
 impl Tracer {
     /// Starts and seizes a program. `command` is the exec wrapper, which executes the program once a byte comes
@@ -21,8 +21,8 @@ impl Tracer {
         mut command: Command,
         mut release: io::PipeWriter,
         watch: Watch,
-    ) -> Result<Self, NotSeized> {
-        let failed = |error: io::Error| NotSeized::CannotRun(error.to_string());
+    ) -> Result<Self, SeizeRefusal> {
+        let failed = |error: io::Error| SeizeRefusal::CannotRun(error.to_string());
         let mut set = SigSet::empty();
         set.add(Signal::SIGCHLD);
         set.thread_block().map_err(|errno| failed(errno.into()))?;
@@ -37,7 +37,7 @@ impl Tracer {
         let pid = child.id().cast_signed();
         if ptrace::seize(Pid::from_raw(pid), options()).is_err() {
             end(pid);
-            return Err(NotSeized::NeedsGdb);
+            return Err(SeizeRefusal::NeedsGdb);
         }
         release.write_all(&[0]).map_err(failed)?;
         drop(release);
@@ -61,7 +61,7 @@ impl Tracer {
         tracer.threads.insert(pid, Thread::default());
         if let Err(why) = tracer.come_to_program() {
             end(pid);
-            let NotSeized::CannotRun(text) = why else {
+            let SeizeRefusal::CannotRun(text) = why else {
                 return Err(why);
             };
             let mut said = String::new();
@@ -69,32 +69,32 @@ impl Tracer {
                 let _ = complaints.read_to_string(&mut said);
             }
             let last = said.lines().last().map(str::to_owned);
-            return Err(NotSeized::CannotRun(last.unwrap_or(text)));
+            return Err(SeizeRefusal::CannotRun(last.unwrap_or(text)));
         }
         Ok(tracer)
     }
 
     /// Continues to the moment at which the process has executed the program.
-    fn come_to_program(&mut self) -> Result<(), NotSeized> {
+    fn come_to_program(&mut self) -> Result<(), SeizeRefusal> {
         loop {
             let changed = sys::next_change(self.pid, true);
             let Ok(Some((id, status))) = changed else {
-                return Err(NotSeized::CannotRun("the process has ended".to_owned()));
+                return Err(SeizeRefusal::CannotRun("the process has ended".to_owned()));
             };
             if !libc::WIFSTOPPED(status) {
-                return Err(NotSeized::CannotRun(ended(status)));
+                return Err(SeizeRefusal::CannotRun(ended(status)));
             }
             if status >> 16 == libc::PTRACE_EVENT_EXEC {
-                let traps = Traps::of_new(self.pid).map_err(|_| NotSeized::NeedsGdb)?;
+                let traps = Traps::of_new(self.pid).map_err(|_| SeizeRefusal::NeedsGdb)?;
                 self.traps = traps.after(&self.traps);
-                self.traps.arm(id).map_err(|_| NotSeized::NeedsGdb)?;
+                self.traps.arm(id).map_err(|_| SeizeRefusal::NeedsGdb)?;
                 self.threads.entry(id).or_default().armed = self.traps.version;
                 self.stand(id, 0);
                 self.go_on(id);
                 return Ok(());
             }
             // Passes on signals that arrive meanwhile, as no handler exists yet.
-            let _ = sys::send_on(id, Onward::Run, signal_of(status));
+            let _ = sys::send_on(id, Resumption::Run, signal_of(status));
         }
     }
 }

@@ -4,7 +4,7 @@ use sdm_idset::TaskId;
 
 use super::{DecodeError, Reader, Writer, read_list, unexpected};
 use crate::limits::{BLOCKS_MAX, EXCHANGE_CHUNK_BYTES, TEXT_BYTES_MAX};
-use crate::message::{ExchangeId, ExchangeMessage, ExchangeStep, Letter, Piece};
+use crate::message::{Datagram, ExchangeId, ExchangeMessage, ExchangeStep, Piece};
 
 const GIVEN: u8 = 0;
 const TAKEN: u8 = 1;
@@ -81,7 +81,7 @@ pub(super) fn read_exchange(r: &mut Reader<'_>) -> Result<ExchangeMessage, Decod
     Ok(ExchangeMessage { id, step })
 }
 
-pub(super) fn write_letter(w: &mut Writer<'_>, letter: &Letter) {
+pub(super) fn write_letter(w: &mut Writer<'_>, letter: &Datagram) {
     w.set(&letter.to);
     w.u32(letter.from.0);
     w.u64(letter.number);
@@ -89,8 +89,8 @@ pub(super) fn write_letter(w: &mut Writer<'_>, letter: &Letter) {
     w.bytes("letter", &letter.bytes, EXCHANGE_CHUNK_BYTES);
 }
 
-pub(super) fn read_letter(r: &mut Reader<'_>) -> Result<Letter, DecodeError> {
-    Ok(Letter {
+pub(super) fn read_letter(r: &mut Reader<'_>) -> Result<Datagram, DecodeError> {
+    Ok(Datagram {
         to: r.set("addressees")?,
         from: read_task(r, "sender")?,
         number: r.u64("number of a letter")?,

@@ -85,7 +85,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
             w.u8(EXCHANGE);
             write_exchange(&mut w, exchange);
         }
-        Message::Letter(letter) => {
+        Message::Datagram(letter) => {
             w.u8(LETTER);
             write_letter(&mut w, letter);
         }
@@ -124,7 +124,7 @@ pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
         LEAVE => Message::Leave,
         PLAN => Message::Plan(Slice::new(read_slice(r)?)),
         EXCHANGE => Message::Exchange(Box::new(read_exchange(r)?)),
-        LETTER => Message::Letter(Box::new(read_letter(r)?)),
+        LETTER => Message::Datagram(Box::new(read_letter(r)?)),
         _ => return Err(unexpected("message kind", 0)),
     };
     r.finish("message")?;

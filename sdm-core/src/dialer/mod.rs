@@ -99,7 +99,7 @@ enum DialState {
 
 /// Counts of the wrong peers found at one place.
 #[derive(Clone, Copy, Default, Debug)]
-struct Met {
+struct WrongPeers {
     /// Handshakes in a row with others of this session, at most `STRANGER_HANDSHAKES_MAX`.
     others: u8,
     /// Handshakes in a row with strangers of any kind, at most `STRANGER_HANDSHAKES_MAX`.
@@ -132,7 +132,7 @@ pub struct Dialer {
     /// The last wrong peer and its address; a better hint than `last`.
     stranger: Option<(ConnectionString, String)>,
     /// The wrong peers found at each place, by place index.
-    met: Vec<Met>,
+    met: Vec<WrongPeers>,
     /// True where the last connection was established, but the peer did not answer.
     unanswered: bool,
     /// Number of attempts in a row that were refused.
@@ -148,7 +148,7 @@ impl Dialer {
         } else {
             DialState::Pause(now + target.pause)
         };
-        let met = vec![Met::default(); target.places.len()];
+        let met = vec![WrongPeers::default(); target.places.len()];
         Self {
             target,
             state,
@@ -288,7 +288,7 @@ impl Dialer {
             true => (count + 1).min(STRANGER_HANDSHAKES_MAX),
             false => 0,
         };
-        *met = Met {
+        *met = WrongPeers {
             others: next(met.others, other),
             strangers: next(met.strangers, stranger),
             since: stranger.then(|| met.since.unwrap_or(now)),

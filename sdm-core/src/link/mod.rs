@@ -26,7 +26,7 @@ use crate::limits::{
     BULK_CHUNK_BYTES_MAX, BULK_FRAME_BYTES_MAX, LINK_BULK_BYTES_MAX, LINK_CONTROL_BYTES_MAX,
 };
 use crate::message::{Lane, Message};
-use crate::secure::{Handshake, Hello, Opened};
+use crate::secure::{Handshake, Hello, OpenChannel};
 use credit::Credit;
 use heartbeat::{Heartbeat, Pulse};
 use records::{IDLE_BYTES_MAX, LENGTH_BYTES, Records};
@@ -274,7 +274,7 @@ impl Link {
         result
     }
 
-    fn open(&mut self, now: Instant, initiator: bool, opened: Opened) {
+    fn open(&mut self, now: Instant, initiator: bool, opened: OpenChannel) {
         self.records = Some(Records::new(opened.ciphers));
         self.heartbeat.heard(now);
         if initiator {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Member;
 use crate::limits::EXCHANGE_BACKLOG_BYTES;
-use crate::message::{ExchangeId, Letter};
+use crate::message::{Datagram, ExchangeId};
 use crate::node::LinkId;
 
 impl Member {
@@ -17,7 +17,7 @@ impl Member {
     }
 
     /// Sends a letter; see [`crate::node::Node::post`].
-    pub fn post(&mut self, now: Instant, letter: Letter) {
+    pub fn post(&mut self, now: Instant, letter: Datagram) {
         self.node.post(letter);
         self.drain_node(now);
     }

@@ -23,7 +23,7 @@ use crate::dialer::Dialer;
 use crate::ids::{CommandId, ServerId};
 use crate::limits;
 use crate::link::{Link, LinkConfig};
-use crate::message::{EndPolicy, ExchangeId, Lane, Letter, Slice, Status};
+use crate::message::{Datagram, EndPolicy, ExchangeId, Lane, Slice, Status};
 use crate::node::{
     Action, ConnectRequest, Delivery, ExchangeFailure, LinkId, Node, ProtocolError, Submission,
 };
@@ -80,7 +80,7 @@ pub enum Output {
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
     /// A letter for the server of own tasks, or a letter of its own that could not be delivered.
-    Letter(Letter),
+    Datagram(Datagram),
     /// A delivery for the user of the tree; at the root only.
     Deliver(Delivery),
     /// Read no program output while true: the tree has no room for it.
@@ -262,7 +262,7 @@ impl Member {
                 Action::Exchanged { id, outcome } => {
                     self.outputs.push_back(Output::Exchanged { id, outcome });
                 }
-                Action::Letter(letter) => self.outputs.push_back(Output::Letter(letter)),
+                Action::Datagram(letter) => self.outputs.push_back(Output::Datagram(letter)),
                 Action::End(policy) => self.outputs.push_back(Output::End(policy)),
                 Action::Ended => self.outputs.push_back(Output::Ended),
             }

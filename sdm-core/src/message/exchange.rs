@@ -71,7 +71,7 @@ pub struct Piece {
 /// A message from the server of one task to the servers of others, delivered at most once. The sender is notified
 /// of the tasks to which it could not be delivered, and sets its own time limit for answers.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Letter {
+pub struct Datagram {
     /// Tasks whose servers are the receivers, never empty.
     pub to: IdSet,
     /// The task whose server sent the letter. In a letter that comes back, the first task to which it could not be

@@ -5,18 +5,18 @@ use sdm_idset::IdSet;
 
 use super::{Action, LinkId, Node, ProtocolError};
 use crate::ids::ServerId;
-use crate::message::{Letter, Message};
+use crate::message::{Datagram, Message};
 
 impl Node {
     /// Sends a letter; it comes back where it cannot be delivered.
-    pub fn post(&mut self, letter: Letter) {
+    pub fn post(&mut self, letter: Datagram) {
         self.pass_on(letter, false);
     }
 
     pub(super) fn handle_letter(
         &mut self,
         link: LinkId,
-        letter: Letter,
+        letter: Datagram,
     ) -> Result<(), ProtocolError> {
         if self.root.is_some() {
             let me = self.me;
@@ -27,7 +27,7 @@ impl Node {
     }
 
     /// Forwards a letter: to the own tasks, to children, and to the parent unless it came from there.
-    fn pass_on(&mut self, letter: Letter, is_from_above: bool) {
+    fn pass_on(&mut self, letter: Datagram, is_from_above: bool) {
         let own = letter.to.intersection(&self.local);
         let mut rest = letter.to.difference(&own);
         let mut ways = Vec::new();
@@ -51,7 +51,7 @@ impl Node {
         if let Some(first) = missing.first()
             && letter.is_brought
         {
-            let back = Letter {
+            let back = Datagram {
                 to: IdSet::single(letter.from),
                 from: first,
                 number: letter.number,
@@ -61,16 +61,16 @@ impl Node {
             self.pass_on(back, false);
         }
         for (link, to) in ways {
-            let letter = Letter {
+            let letter = Datagram {
                 to,
                 ..letter.clone()
             };
-            let message = Message::Letter(Box::new(letter));
+            let message = Message::Datagram(Box::new(letter));
             self.actions.push_back(Action::Send { link, message });
         }
         if !own.is_empty() {
-            let letter = Letter { to: own, ..letter };
-            self.actions.push_back(Action::Letter(letter));
+            let letter = Datagram { to: own, ..letter };
+            self.actions.push_back(Action::Datagram(letter));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sdm_idset::IdSet;
 
 use super::adoption::slice_now;
-use super::plan::Gathering;
+use super::plan::PartialPlan;
 use super::{Action, ConnectRequest, LinkId, Node, ProtocolError};
 use crate::ids::{Epoch, ServerId};
 use crate::message::{Init, Lane, Message, PlanEntry, Slice};
@@ -17,7 +17,7 @@ pub(super) struct Parent {
     pub(super) server: ServerId,
     pub(super) link: LinkId,
     /// The parts received so far of a plan that is incomplete.
-    pub(super) gathering: Option<Box<Gathering>>,
+    pub(super) gathering: Option<Box<PartialPlan>>,
 }
 
 /// A member below.
@@ -427,7 +427,7 @@ impl Node {
         Ok(())
     }
 
-    fn orphaned(&mut self, now: Instant, gathering: Option<Box<Gathering>>) {
+    fn orphaned(&mut self, now: Instant, gathering: Option<Box<PartialPlan>>) {
         if self.ending.is_none() {
             let known = self.config.as_ref().map(|config| config.orphan_wait);
             let wait = known.or(gathering.map(|gathering| gathering.orphan_wait()));

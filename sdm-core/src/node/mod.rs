@@ -35,7 +35,7 @@ use sdm_idset::IdSet;
 use crate::aggregate::Rules;
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
-use crate::message::{Block, EndPolicy, EventBlock, ExchangeId, Letter, Message, ReachChange};
+use crate::message::{Block, Datagram, EndPolicy, EventBlock, ExchangeId, Message, ReachChange};
 
 pub use audit::{AuditError, Disagreement};
 use events::Window;
@@ -45,10 +45,10 @@ use execution::Executed;
 pub use fast_path::OwnTasks;
 pub use fuzz::{fuzz_front_end, fuzz_member, fuzz_slice};
 use links::{Child, Parent};
-use open_commands::{OpenCommand, Settled};
+use open_commands::{OpenCommand, SettledCommands};
 use root::Root;
 pub use root::Submission;
-use shutdown::Ending;
+use shutdown::Shutdown;
 
 /// Identifies a link to the node's owner, who chooses the number; never reused while the node lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -95,7 +95,7 @@ pub enum Action {
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
     /// A letter for the server of own tasks, or a letter of its own that could not be delivered.
-    Letter(Letter),
+    Datagram(Datagram),
     /// A delivery for the user of the tree; at the root only.
     Deliver(Delivery),
     /// Shut the own tasks down; answered by [`Node::handle_local_down`].
@@ -182,7 +182,7 @@ pub struct Node {
     open: Vec<OpenCommand>,
     /// The number of the last question to children.
     attempt: Attempt,
-    settled: Settled,
+    settled: SettledCommands,
     executed: Vec<Executed>,
     exchanges: Exchanges,
     control: Window,
@@ -190,7 +190,7 @@ pub struct Node {
     /// True while the parent has no room for bulk data.
     bulk_paused: bool,
     orphan_deadline: Option<Instant>,
-    ending: Option<Ending>,
+    ending: Option<Shutdown>,
     root: Option<Root>,
     actions: VecDeque<Action>,
 }
@@ -213,7 +213,7 @@ impl Node {
             by_link: Vec::new(),
             open: Vec::new(),
             attempt: Attempt(0),
-            settled: Settled::default(),
+            settled: SettledCommands::default(),
             executed: Vec::new(),
             exchanges: Exchanges::default(),
             control: Window::default(),
@@ -280,7 +280,7 @@ impl Node {
             self.bulk_deadline(),
             self.orphan_deadline,
         ];
-        let ending = self.ending.as_ref().and_then(Ending::deadline);
+        let ending = self.ending.as_ref().and_then(Shutdown::deadline);
         commands
             .chain(events.into_iter().flatten())
             .chain(ending)
@@ -327,7 +327,7 @@ impl Node {
             (Message::Exchange(message), child) if from_parent || child.is_some() => {
                 self.handle_exchange(link, from_parent, *message)
             }
-            (Message::Letter(letter), child) if from_parent || child.is_some() => {
+            (Message::Datagram(letter), child) if from_parent || child.is_some() => {
                 self.handle_letter(link, *letter)
             }
             // A link that either side has given up can still deliver messages that were on their way.
@@ -374,6 +374,6 @@ fn kind(message: &Message) -> &'static str {
         Message::Reach(_) => "reach",
         Message::Leave => "leave",
         Message::Exchange(_) => "exchange",
-        Message::Letter(_) => "letter",
+        Message::Datagram(_) => "letter",
     }
 }

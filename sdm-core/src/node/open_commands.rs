@@ -123,14 +123,14 @@ impl OpenCommand {
 ///
 /// The record is never dropped, so that a member that did not get it cannot have a command executed twice.
 #[derive(Default)]
-pub(super) struct Settled {
+pub(super) struct SettledCommands {
     /// All below this one,
     pub(super) below: CommandId,
     /// but for these.
     pub(super) but: Vec<CommandId>,
 }
 
-impl Settled {
+impl SettledCommands {
     pub(super) fn has(&self, id: CommandId) -> bool {
         id != CommandId::INIT && id < self.below && !self.but.contains(&id)
     }

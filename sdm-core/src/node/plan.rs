@@ -11,7 +11,7 @@ use crate::limits::{
 use crate::message::{Init, Message, PlanEntry, Slice};
 
 /// A plan that has arrived in part, from the present parent.
-pub(super) struct Gathering {
+pub(super) struct PartialPlan {
     config: Config,
     /// All that has come, as long as the parts lie in one piece of memory.
     whole: Slice,
@@ -23,7 +23,7 @@ pub(super) struct Gathering {
     sets_bytes: u64,
 }
 
-impl Gathering {
+impl PartialPlan {
     /// Adds a part.
     fn add(&mut self, part: &Slice) -> Result<(), &'static str> {
         self.text_bytes += part.iter().map(text_bytes).sum::<usize>();
@@ -90,7 +90,7 @@ impl Node {
             let me = self.me;
             return Err(ProtocolError(format!("{me}: a plan for {wanted} members")));
         }
-        parent.gathering = Some(Box::new(Gathering {
+        parent.gathering = Some(Box::new(PartialPlan {
             config: init.config,
             whole: init.slice.run(0..0),
             entries: Vec::new(),

@@ -9,13 +9,13 @@ use crate::message::{EndPolicy, Message};
 const END_WAIT: Duration = Duration::from_secs(6);
 
 /// A session that is being ended.
-pub(super) struct Ending {
+pub(super) struct Shutdown {
     local_down: bool,
     told: bool,
     deadline: Instant,
 }
 
-impl Ending {
+impl Shutdown {
     pub(super) fn deadline(&self) -> Option<Instant> {
         (!self.told).then_some(self.deadline)
     }
@@ -26,7 +26,7 @@ impl Node {
         if self.ending.is_some() {
             return Ok(());
         }
-        self.ending = Some(Ending {
+        self.ending = Some(Shutdown {
             local_down: false,
             told: false,
             deadline: now + END_WAIT,
@@ -51,7 +51,7 @@ impl Node {
         if self.ending.is_some() {
             return;
         }
-        self.ending = Some(Ending {
+        self.ending = Some(Shutdown {
             local_down: false,
             told: false,
             deadline: now + END_WAIT,

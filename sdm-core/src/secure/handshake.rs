@@ -19,7 +19,7 @@ const REFUSED_ROLE: u8 = 3;
 const REFUSED_HELLO: u8 = 4;
 
 /// Result of a completed handshake.
-pub(crate) struct Opened {
+pub(crate) struct OpenChannel {
     pub(crate) ciphers: Box<Ciphers>,
     pub(crate) peer: Box<Hello>,
 }
@@ -83,7 +83,7 @@ impl Handshake {
         &mut self,
         input: &mut &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Opened>, LinkError> {
+    ) -> Result<Option<OpenChannel>, LinkError> {
         if !self.greeted {
             let complete = self.gather(input, PREFACE_BYTES);
             if let Err(error) = self.check_preface() {
@@ -147,7 +147,7 @@ impl Handshake {
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<Opened, LinkError> {
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<OpenChannel, LinkError> {
         let mut plain = [0; MESSAGE_BYTES_MAX];
         let noise = self.noise.as_mut().expect("a handshake finishes once");
         let Ok(len) = noise.read_message(&self.received[2..], &mut plain) else {
@@ -184,7 +184,7 @@ impl Handshake {
             }
         }
         let noise = self.noise.take().expect("a handshake finishes once");
-        Ok(Opened {
+        Ok(OpenChannel {
             ciphers: Box::new(Ciphers::of(*noise)),
             peer,
         })

@@ -28,7 +28,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 use crate::ids::{Epoch, ServerId, SessionId};
 
 pub(crate) use cipher::{Ciphers, TAG_BYTES};
-pub(crate) use handshake::{Handshake, Opened};
+pub(crate) use handshake::{Handshake, OpenChannel};
 
 /// AES-GCM and SHA-256: the cheapest small records of the four combinations on machines with AES
 /// instructions (figures in ARCHITECTURE.md).

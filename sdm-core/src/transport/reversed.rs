@@ -44,7 +44,7 @@ pub struct Reversed<T> {
 struct ReverseListener {
     config: LinkConfig,
     /// Connections whose claim has not arrived, oldest first.
-    unclaimed: Vec<Unclaimed>,
+    unclaimed: Vec<UnclaimedConnection>,
     /// Connections that wait until they are needed: the newest one of each server.
     waiting: BTreeMap<ServerId, ConnId>,
     /// Servers that this member connects to and that have not called, with the id of each pending connection.
@@ -55,7 +55,7 @@ struct ReverseListener {
     next_own: u64,
 }
 
-struct Unclaimed {
+struct UnclaimedConnection {
     conn: ConnId,
     until: Instant,
     received: Vec<u8>,
@@ -154,7 +154,7 @@ impl ReverseListener {
         if self.unclaimed.len() == UNCLAIMED_MAX {
             inner.close(self.unclaimed.remove(0).conn);
         }
-        self.unclaimed.push(Unclaimed {
+        self.unclaimed.push(UnclaimedConnection {
             conn,
             until: Instant::now() + CLAIM_WAIT,
             received: Vec::with_capacity(CLAIM_BYTES),
@@ -248,7 +248,7 @@ impl ReverseListener {
 
     /// Closes connections whose claim is late.
     fn expire(&mut self, inner: &mut impl Transport, now: Instant) {
-        let late = |it: &mut Unclaimed| it.until <= now;
+        let late = |it: &mut UnclaimedConnection| it.until <= now;
         for it in self.unclaimed.extract_if(.., late) {
             inner.close(it.conn);
         }

@@ -10,7 +10,7 @@ use crate::action::Action;
 use crate::arguments::InitializeArguments;
 use crate::client_breakpoints::{ENDING_FILTERS, EXCEPTION_FILTERS};
 use crate::connection::{Connection, Phase};
-use crate::deferred_requests::Beforehand;
+use crate::deferred_requests::DeferredRequests;
 use crate::error::{Handled, RequestError, early};
 use crate::message::Request;
 
@@ -53,7 +53,7 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
     };
     match connection.phase {
         Phase::Initialized => Err(early(name, "`launch` or `attach` must come first")),
-        Phase::Beginning if Beforehand::takes(name) => {
+        Phase::Beginning if DeferredRequests::takes(name) => {
             connection.anew.beforehand.wait(connection.now, request)
         }
         Phase::Beginning => Err(early(name, "the programs are not at `main` yet")),

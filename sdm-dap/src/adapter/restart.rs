@@ -12,7 +12,7 @@ use crate::connection::{Connection, Phase, Role};
 use crate::error::{Handled, RequestError, early};
 use crate::jobs::Purpose;
 use crate::message::Request;
-use crate::stop_coalescing::Settling;
+use crate::stop_coalescing::PendingStops;
 
 /// Ends the programs, or detaches from them, and begins again with the same breakpoints.
 pub(super) fn restart(connection: &mut Connection, request: &Request) -> Handled {
@@ -48,8 +48,8 @@ pub(super) fn begin_again(connection: &mut Connection) {
     let all = connection.tasks.all().clone();
     connection.references.forget(&all);
     connection.stacks.clear();
-    connection.settling = Settling::default();
-    connection.ending = crate::exit_state::Ending::default();
+    connection.settling = PendingStops::default();
+    connection.ending = crate::exit_state::ExitState::default();
     connection.os_threads = crate::os_threads::OsThreads::default();
     connection.anew.restarting = true;
     connection.phase = Phase::Beginning;

@@ -15,11 +15,11 @@ use crate::arguments::{EvaluateArguments, FrameArguments, VariablesArguments};
 use crate::connection::{Connection, Phase, Role};
 use crate::error::{Handled, RequestError, early};
 use crate::jobs::Purpose;
-use crate::member_expressions::{Whole, WholeKind};
+use crate::member_expressions::{ParentValue, WholeKind};
 use crate::memory;
 use crate::message::Request;
 use crate::references::{FrameHandle, Node, ScopeKind};
-use crate::repl::{self, Asked, Wish};
+use crate::repl::{self, LineCommand, LineRequest};
 use crate::values::{OneValue, Variables, has_parts, set_name};
 
 /// Number of parts requested at once unless the client says otherwise.
@@ -116,7 +116,7 @@ fn open_expression(
     else {
         return Err(RequestError::Reference(id));
     };
-    let whole = Whole {
+    let whole = ParentValue {
         expression: Some(expression.clone()),
         kind,
     };
@@ -147,7 +147,7 @@ fn ask_parts(
     request: &Request,
     mut commands: Vec<(IdSet, Command)>,
     (tasks, object, from): (IdSet, String, u32),
-    whole: Whole,
+    whole: ParentValue,
 ) -> Result<(), RequestError> {
     let arguments: VariablesArguments = request.read()?;
     let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
@@ -225,7 +225,7 @@ pub(super) fn finish_parts(
     connection: &mut Connection,
     request: &Request,
     (object, from): (&str, u32),
-    whole: &Whole,
+    whole: &ParentValue,
     answers: &[Answers],
 ) {
     let Some(last) = answers.last() else {
@@ -294,12 +294,12 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
             return prompt::submit(connection, request, &expression, false);
         }
         match repl::read(&expression, &connection.tasks)? {
-            Some(Asked { tasks: whom, wish }) => {
+            Some(LineCommand { tasks: whom, wish }) => {
                 prompt::open(connection);
                 tasks = whom.clone().unwrap_or(tasks);
                 match wish {
-                    Wish::Ask(asked) => command = *asked,
-                    Wish::Shell(runs) => {
+                    LineRequest::Ask(asked) => command = *asked,
+                    LineRequest::Shell(runs) => {
                         return prompt::submit(connection, request, &expression, runs);
                     }
                     wish => return carry_out(connection, request, &wish, whom),
@@ -334,17 +334,17 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
 fn carry_out(
     connection: &mut Connection,
     request: &Request,
-    wish: &Wish,
+    wish: &LineRequest,
     whom: Option<IdSet>,
 ) -> Handled {
     match wish {
-        Wish::Interrupt => {
+        LineRequest::Interrupt => {
             let all = connection.tasks.all().clone();
             let running = connection.tasks.running();
             let tasks = whom.unwrap_or(all).intersection(&running);
             run_control::interrupt(connection, tasks);
         }
-        Wish::Restart(to_main) => {
+        LineRequest::Restart(to_main) => {
             if connection.company.role != Role::Owner || connection.phase != Phase::Live {
                 return Err(early(&request.command, "nothing to restart"));
             }
@@ -354,7 +354,7 @@ fn carry_out(
             restart::begin_again(connection);
             return Ok(None);
         }
-        Wish::Ask(_) | Wish::Shell(_) => {}
+        LineRequest::Ask(_) | LineRequest::Shell(_) => {}
     }
     Ok(Some(said("")))
 }
@@ -416,7 +416,12 @@ fn said(text: &str) -> Value {
 }
 
 /// Adds a part of a value for some tasks; returns its name.
-fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject, whole: &Whole) -> String {
+fn add_part(
+    variables: &mut Variables,
+    tasks: &IdSet,
+    child: &VarObject,
+    whole: &ParentValue,
+) -> String {
     let text = value_text(&child.value);
     let expression = whole.part(child);
     // gdb does not count the parts that a pretty-printer makes until they are requested.
@@ -425,7 +430,7 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject, whole: 
         tasks: tasks.clone(),
         object: child.name.clone(),
         from: 0,
-        whole: Whole {
+        whole: ParentValue {
             expression: expression.clone(),
             kind: WholeKind::of(child, &text),
         },

@@ -18,7 +18,7 @@ pub(super) const BUDGET_BYTES: usize = 2 << 20;
 const ENTRY_BYTES: usize = 512;
 
 /// A key of the map.
-pub(super) trait Thing: Ord + Clone {
+pub(super) trait CappedKey: Ord + Clone {
     /// The size in bytes, or an upper bound.
     fn cost(&self) -> usize;
     /// A hash that is the same in every member of the tree.
@@ -36,7 +36,7 @@ pub(super) struct Held {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Capped<K: Thing> {
+pub(super) struct Capped<K: CappedKey> {
     entries: BTreeMap<(u64, K), Held>,
     cost: usize,
     budget: usize,
@@ -46,7 +46,7 @@ pub(super) struct Capped<K: Thing> {
     pub(super) others_count: u64,
 }
 
-impl<K: Thing> Default for Capped<K> {
+impl<K: CappedKey> Default for Capped<K> {
     fn default() -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -59,7 +59,7 @@ impl<K: Thing> Default for Capped<K> {
     }
 }
 
-impl<K: Thing> Capped<K> {
+impl<K: CappedKey> Capped<K> {
     /// Adds a thing of some tasks.
     pub(super) fn insert(&mut self, thing: K, held: &Held) {
         self.insert_hashed(thing.hash(), thing, held);
@@ -200,7 +200,7 @@ impl<K: Thing> Capped<K> {
     }
 }
 
-fn entry_cost(thing: &impl Thing) -> usize {
+fn entry_cost(thing: &impl CappedKey) -> usize {
     ENTRY_BYTES + thing.cost()
 }
 
@@ -215,7 +215,7 @@ mod tests {
     #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
     struct Chosen(u64, u8);
 
-    impl Thing for Chosen {
+    impl CappedKey for Chosen {
         fn cost(&self) -> usize {
             usize::from(self.1) * 100
         }

@@ -4,9 +4,9 @@ use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{Capped, Held, Thing};
+use super::capped::{Capped, CappedKey, Held};
 use super::coding::{Reader, Writer, is_merged};
-use super::plain::Gathers;
+use super::plain::MergedForm;
 use super::rule_numbers::RULE_LINES;
 use crate::fold::shorten_to;
 use crate::{Reply, wire};
@@ -64,7 +64,7 @@ impl Lines {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Line(String);
 
-impl Thing for Line {
+impl CappedKey for Line {
     fn cost(&self) -> usize {
         self.0.len()
     }
@@ -77,7 +77,7 @@ impl Thing for Line {
 /// The gathered lines of many tasks.
 pub(super) type Gathered = Capped<Line>;
 
-impl Gathers for Gathered {
+impl MergedForm for Gathered {
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         read(sources, payload)
     }

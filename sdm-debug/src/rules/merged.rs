@@ -4,7 +4,7 @@ use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 
 use super::coding::{is_merged, rule_of};
-use super::plain::Gathers;
+use super::plain::MergedForm;
 use super::rule_numbers::{
     RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_SAMPLES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
 };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
+use super::capped::{BUDGET_BYTES, Capped, CappedKey, Held};
 use super::coding::{Reader, Writer};
 use crate::wire;
 
@@ -15,7 +15,7 @@ use crate::wire;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Encoded(pub(super) Vec<u8>);
 
-impl Thing for Encoded {
+impl CappedKey for Encoded {
     fn cost(&self) -> usize {
         self.0.len()
     }

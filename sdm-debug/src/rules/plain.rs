@@ -7,7 +7,7 @@ use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::IdSet;
 
 /// A merged form of answers.
-pub(super) trait Gathers: Default + Send + 'static {
+pub(super) trait MergedForm: Default + Send + 'static {
     /// Reads a task's own answer or a merged payload of these sources.
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected>;
 
@@ -21,13 +21,13 @@ pub(super) trait Gathers: Default + Send + 'static {
 /// The merge rule of a type that gathers answers.
 pub(super) struct Plain<G>(PhantomData<fn() -> G>);
 
-impl<G: Gathers> Plain<G> {
+impl<G: MergedForm> Plain<G> {
     pub(super) fn rule() -> Box<dyn Merge> {
         Box::new(Self(PhantomData))
     }
 }
 
-impl<G: Gathers> Merge for Plain<G> {
+impl<G: MergedForm> Merge for Plain<G> {
     fn start(&self) -> Acc {
         Box::new(G::default())
     }
@@ -47,7 +47,10 @@ impl<G: Gathers> Merge for Plain<G> {
 
 /// Merges answers, each of these tasks, one after another, with encoding and decoding between steps.
 #[cfg(test)]
-pub(super) fn merged<G: Gathers>(answers: &[(IdSet, Vec<u8>)], bytes_max: usize) -> (IdSet, Bytes) {
+pub(super) fn merged<G: MergedForm>(
+    answers: &[(IdSet, Vec<u8>)],
+    bytes_max: usize,
+) -> (IdSet, Bytes) {
     let rule = Plain::<G>::rule();
     let mut whole: Option<(IdSet, Bytes)> = None;
     for (tasks, own) in answers {

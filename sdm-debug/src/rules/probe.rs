@@ -11,7 +11,7 @@ use super::capped::Capped;
 use super::coding::{Reader, Writer, is_merged};
 use super::numbers::Numbers;
 use super::parts::{Encoded, classes, insert, is, read_kind, write_kind};
-use super::plain::Gathers;
+use super::plain::MergedForm;
 use super::rule_numbers::RULE_PROBE;
 use crate::fold::STACK_FRAMES_MAX;
 use crate::probe::{ArgumentRole, ProcessState, TaskProbe, TaskWaits, Within};
@@ -173,7 +173,7 @@ fn join<T: PartialEq>(classes: &mut Vec<(IdSet, T)>, more: Vec<(IdSet, T)>) {
     }
 }
 
-impl Gathers for Parts {
+impl MergedForm for Parts {
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         read(sources, payload)
     }

@@ -10,7 +10,7 @@ use super::capped::Capped;
 use super::coding::{Reader, Writer, is_merged};
 use super::numbers::{Alike, Numbers};
 use super::parts::{Encoded, classes, insert, is, read_kind, write_kind};
-use super::plain::Gathers;
+use super::plain::MergedForm;
 use super::rule_numbers::RULE_QUEUES;
 use crate::queues::{MessageKind, TASK_MESSAGES_MAX, TaskQueues};
 use crate::reply::Reply;
@@ -121,13 +121,13 @@ struct Nth {
 
 /// The meaning of a row of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum RowMeaning {
     WorldPeer,
     Peer,
     Buffer,
 }
 
-const WHAT: [What; 3] = [What::WorldPeer, What::Peer, What::Buffer];
+const WHAT: [RowMeaning; 3] = [RowMeaning::WorldPeer, RowMeaning::Peer, RowMeaning::Buffer];
 
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(super) struct QueueParts {
@@ -135,7 +135,7 @@ pub(super) struct QueueParts {
     more: IdSet,
     without_unexpected: IdSet,
     kinds: Capped<Encoded>,
-    numbers: BTreeMap<(Vec<u8>, What), Numbers>,
+    numbers: BTreeMap<(Vec<u8>, RowMeaning), Numbers>,
 }
 
 impl QueueParts {
@@ -160,9 +160,9 @@ impl QueueParts {
             let key = wire::encode(&nth);
             insert(&mut self.kinds, tasks, Some(nth));
             for (what, number) in [
-                (What::WorldPeer, message.world_peer),
-                (What::Peer, message.peer),
-                (What::Buffer, Some(message.buffer.cast_signed())),
+                (RowMeaning::WorldPeer, message.world_peer),
+                (RowMeaning::Peer, message.peer),
+                (RowMeaning::Buffer, Some(message.buffer.cast_signed())),
             ] {
                 if let Some(number) = number {
                     let numbers = self.numbers.entry((key.clone(), what)).or_default();
@@ -182,9 +182,9 @@ impl QueueParts {
             let key = wire::encode(&nth);
             MessageClass {
                 tasks,
-                world_peers: of(&key, What::WorldPeer),
-                peers: of(&key, What::Peer),
-                buffers: of(&key, What::Buffer),
+                world_peers: of(&key, RowMeaning::WorldPeer),
+                peers: of(&key, RowMeaning::Peer),
+                buffers: of(&key, RowMeaning::Buffer),
                 kind: nth.kind,
             }
         };
@@ -198,7 +198,7 @@ impl QueueParts {
     }
 }
 
-impl Gathers for QueueParts {
+impl MergedForm for QueueParts {
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         read(sources, payload)
     }
@@ -246,7 +246,7 @@ fn write(parts: QueueParts, bytes_max: usize) -> Vec<u8> {
 
 fn write_numbers(
     writer: &mut Writer,
-    numbers: BTreeMap<(Vec<u8>, What), Numbers>,
+    numbers: BTreeMap<(Vec<u8>, RowMeaning), Numbers>,
     bytes_max: usize,
 ) {
     let mut written = Writer { out: Vec::new() };

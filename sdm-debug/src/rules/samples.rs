@@ -4,10 +4,10 @@ use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{Capped, Held, Thing};
+use super::capped::{Capped, CappedKey, Held};
 use super::coding::{Reader, Writer, is_merged};
 use super::frames::{FramesReader, FramesWriter, cost};
-use super::plain::Gathers;
+use super::plain::MergedForm;
 use super::rule_numbers::RULE_SAMPLES;
 use crate::fold::STACK_FRAMES_MAX;
 use crate::reply::{Reply, StackFrame, TaskSamples};
@@ -22,7 +22,7 @@ pub struct Seen {
     pub times: u64,
 }
 
-impl Thing for Seen {
+impl CappedKey for Seen {
     fn cost(&self) -> usize {
         cost(&self.frames)
     }
@@ -125,7 +125,7 @@ fn held(seen: &Seen, tasks: IdSet) -> Held {
     }
 }
 
-impl Gathers for Samples {
+impl MergedForm for Samples {
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         if is_merged(payload) {
             return read(sources, payload);

@@ -6,10 +6,10 @@ use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{Capped, Held, Thing};
+use super::capped::{Capped, CappedKey, Held};
 use super::coding::{Reader, Writer, is_merged};
 use super::frames::{FramesReader, FramesWriter, cost};
-use super::plain::Gathers;
+use super::plain::MergedForm;
 use super::rule_numbers::RULE_STACK_TREE;
 use crate::fold::STACK_FRAMES_MAX;
 use crate::reply::{Reply, StackFrame, TaskStacks};
@@ -72,7 +72,7 @@ impl StackTree {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Stack(Vec<StackFrame>);
 
-impl Thing for Stack {
+impl CappedKey for Stack {
     fn cost(&self) -> usize {
         cost(&self.0)
     }
@@ -171,7 +171,7 @@ fn nodes(stacks: &[(&[StackFrame], &Held)], depth: usize) -> Vec<StackNode> {
     nodes
 }
 
-impl Gathers for Stacks {
+impl MergedForm for Stacks {
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         read(sources, payload)
     }

@@ -4,7 +4,7 @@ use sdm_core::aggregate::Rejected;
 use sdm_idset::{IdSet, TaskId};
 
 use super::coding::{Reader, Writer, is_merged};
-use super::plain::Gathers;
+use super::plain::MergedForm;
 use super::rule_numbers::RULE_USAGE;
 use crate::reply::{Reply, Usage};
 use crate::wire;
@@ -68,7 +68,7 @@ impl TotalUsage {
     }
 }
 
-impl Gathers for TotalUsage {
+impl MergedForm for TotalUsage {
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         Self::decode(sources, payload)
     }

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use sdm_foreign::HostProgram;
 
-use super::placement::{Placement, Wish};
+use super::placement::{Placement, SpawnSpec};
 use super::request::{Done, Request, SpawnCallback, hand_over};
 use super::upcalls::{is_set, process, slice};
 use crate::ffi::{App, DEBUG_TARGET, Info, Proc, TYPE_PROC, TYPE_STRING};
@@ -50,7 +50,7 @@ pub(super) unsafe extern "C" fn on_spawn(
     let programs = apps
         .iter()
         .map(|app| unsafe { program(app, infos, is_debugger) });
-    let wish = Wish {
+    let wish = SpawnSpec {
         programs: programs.collect(),
         is_held: is_on(HOLD),
         // SAFETY: the same.

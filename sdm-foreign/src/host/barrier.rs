@@ -31,7 +31,7 @@ impl Purpose {
 }
 
 /// The callback that waits for a barrier.
-pub(crate) enum Comer {
+pub(crate) enum BarrierWaiter {
     Fence(Done<ModexCallback>),
     Connect(Done<OpCallback>),
     /// The members that make a group, and whether the group needs a context id.
@@ -42,7 +42,7 @@ pub(crate) enum Comer {
     },
 }
 
-impl Comer {
+impl BarrierWaiter {
     pub(crate) fn tell(self, status: i32, bytes: Vec<u8>) {
         match self {
             Self::Fence(done) => done.tell(status, bytes),
@@ -72,7 +72,7 @@ fn about_group(members: Vec<Proc>, assigns: bool, bytes: &[u8]) -> Known {
 
 /// A barrier that all participating processes of this node have entered.
 struct Barrier {
-    comer: Comer,
+    comer: BarrierWaiter,
     /// The server that speaks for this node.
     speaker: u64,
     /// Data of all nodes, as far as it has arrived.
@@ -94,7 +94,7 @@ impl Barriers {
     pub(crate) fn begin(
         &mut self,
         (ranks, purpose): (IdSet, Purpose),
-        comer: Comer,
+        comer: BarrierWaiter,
         speaker: u64,
     ) -> (u64, u32) {
         let known = self.counts.iter_mut();

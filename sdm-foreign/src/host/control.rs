@@ -4,10 +4,10 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use nix::libc::{SIGKILL, SIGTERM};
-use sdm_foreign::peer_messages::{Kept, Told};
+use sdm_foreign::peer_messages::{PeerEvent, PublishedValue};
 
 use super::request::{
-    Among, Done, GroupCall, InfoCallback, OpCallback, Request, Waking, hand_over,
+    Done, GroupCall, InfoCallback, OpCallback, Participants, Request, Waking, hand_over,
 };
 use super::upcalls::{done, is_set, process, slice};
 use super::value;
@@ -52,7 +52,7 @@ pub(super) unsafe extern "C" fn on_push(
     data: *mut c_void,
 ) -> c_int {
     // SAFETY: as the library's interface says.
-    let among = unsafe { Among::of(targets, count) };
+    let among = unsafe { Participants::of(targets, count) };
     // SAFETY: null, or an object with that many bytes.
     let bytes = unsafe { bytes.as_ref() }.map(|it| unsafe { bytes_of(*it) });
     let done = done(callback, data);
@@ -73,7 +73,7 @@ pub(super) unsafe extern "C" fn on_control(
     data: *mut c_void,
 ) -> c_int {
     // SAFETY: as the library's interface says.
-    let (among, infos) = unsafe { (Among::of(targets, count), slice(infos, info_count)) };
+    let (among, infos) = unsafe { (Participants::of(targets, count), slice(infos, info_count)) };
     let signal = infos.iter().find_map(|info| {
         if info.is(SIGNAL) {
             // SAFETY: the standard says that it is a number.
@@ -112,12 +112,12 @@ pub(super) unsafe extern "C" fn on_notify(
         // SAFETY: a key always ends; a value of the library's.
         unsafe { Some((text(info.key.as_ptr()), value::copy(&info.value)?)) }
     });
-    let told = Told {
+    let told = PeerEvent {
         code,
         namespace: source.name(),
         rank: source.rank,
         range,
-        infos: known.collect::<Vec<(String, Kept)>>(),
+        infos: known.collect::<Vec<(String, PublishedValue)>>(),
     };
     hand_over(Request::Notify(told));
     OPERATION_SUCCEEDED
@@ -151,7 +151,7 @@ pub(super) unsafe extern "C" fn on_group(
     hand_over(Request::Group(GroupCall {
         members: members.to_vec(),
         // SAFETY: as above.
-        among: unsafe { Among::of(processes, count) },
+        among: unsafe { Participants::of(processes, count) },
         endpoints: endpoints.unwrap_or_default(),
         assigns,
         done,

@@ -40,16 +40,16 @@ const FIRST_BYTES_MAX: usize = 4096;
 /// Whether the library is guarded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 /// The guarded listening sockets, each with the descriptor number that the library uses for it.
-static DOORS: Mutex<Vec<(c_int, Arc<Door>)>> = Mutex::new(Vec::new());
+static DOORS: Mutex<Vec<(c_int, Arc<ConnectionQueue>)>> = Mutex::new(Vec::new());
 
 /// Queue of this user's connections that have sent their first bytes, until the library accepts them.
-struct Door {
+struct ConnectionQueue {
     spoken: Mutex<VecDeque<TcpStream>>,
     /// Number of queued connections. The library polls a duplicate of this descriptor in place of its listening socket.
     bell: EventFd,
 }
 
-impl Door {
+impl ConnectionQueue {
     fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
         Ok(Self {
@@ -127,7 +127,7 @@ fn guard(socket: BorrowedFd<'_>) -> io::Result<()> {
         return Ok(());
     }
     listener.set_nonblocking(true)?;
-    let door = Arc::new(Door::new()?);
+    let door = Arc::new(ConnectionQueue::new()?);
     let number = socket.as_raw_fd();
     {
         let mut doors = lock(&DOORS);
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     /// Waits until it rings.
-    fn rings(door: &Door) -> bool {
+    fn rings(door: &ConnectionQueue) -> bool {
         let mut fds = [PollFd::new(door.bell.as_fd(), PollFlags::POLLIN)];
         poll(&mut fds, PollTimeout::from(60_000_u16)).is_ok_and(|count| count > 0)
     }
@@ -261,7 +261,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();
-        let door = Arc::new(Door::new().unwrap());
+        let door = Arc::new(ConnectionQueue::new().unwrap());
         let keeper = Arc::clone(&door);
         thread::spawn(move || keeper.keep(&listener));
         let connect = || TcpStream::connect(address).unwrap();

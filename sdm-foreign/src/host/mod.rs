@@ -35,27 +35,27 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use barrier::{Barriers, Comer, Purpose};
+use barrier::{BarrierWaiter, Barriers, Purpose};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
 use peer::Peer;
-use peer_requests::{Asker, Post};
-use publications::Board;
+use peer_requests::{Post, Requester};
+use publications::Publications;
 use queues::Queues;
-use request::{Among, Request, Requests};
+use request::{Participants, Request, Requests};
 use sdm_foreign::peer_messages::Question;
 use sdm_foreign::wire::{PART_BYTES_MAX, VERSION};
-use sdm_foreign::{FromHost, HostJob, Offspring, ToHost};
+use sdm_foreign::{FromHost, HostJob, SpawnedJob, ToHost};
 use sdm_idset::TaskId;
 use sdm_system::peer::check_this_user;
 use server::Server;
 use spawn::Spawns;
 use system::SystemFile;
 use tool_requests::Steering;
-use tools::Gathering;
-use watchdog::Turns;
+use tools::PartialTable;
+use watchdog::LoopCounter;
 
 use crate::ffi::Proc;
 
@@ -84,20 +84,20 @@ struct Host {
     next_peer: u64,
     /// The job, with the answer to every server; `None` before the first server has come.
     serving: Option<Serving>,
-    board: Board,
+    board: Publications,
     barriers: Barriers,
     post: Post,
     /// The ranks of this node that have connected to the library.
     connected: BTreeSet<u32>,
     next_tool: u64,
-    gatherings: Vec<Gathering>,
+    gatherings: Vec<PartialTable>,
     next_gathering: u64,
     queues: Queues,
     spawns: Spawns,
     steering: Steering,
     /// Number of groups that processes of this node have made.
     groups: u32,
-    turns: Turns,
+    turns: LoopCounter,
 }
 
 struct Serving {
@@ -111,7 +111,7 @@ struct Serving {
     /// Removed with this.
     folder: Folder,
     /// The jobs that processes have started, on any node.
-    offspring: Vec<Offspring>,
+    offspring: Vec<SpawnedJob>,
 }
 
 /// A folder of this process's own, which is removed at the end.
@@ -138,7 +138,7 @@ pub(crate) fn run() -> Result<()> {
         peers: Vec::new(),
         next_peer: 0,
         serving: None,
-        board: Board::default(),
+        board: Publications::default(),
         barriers: Barriers::default(),
         post: Post::default(),
         connected: BTreeSet::new(),
@@ -149,7 +149,7 @@ pub(crate) fn run() -> Result<()> {
         spawns: Spawns::default(),
         steering: Steering::default(),
         groups: 0,
-        turns: Turns::default(),
+        turns: LoopCounter::default(),
     };
     host.turns.watch().context("a thread")?;
     let mut came = false;
@@ -339,16 +339,20 @@ impl Host {
             Request::Tool { name, done } => self.welcome(name, done),
             Request::Query { wanted, done } => self.query(wanted, done),
             Request::Fence { among, bytes, done } => {
-                self.meet(&among, Purpose::Fence, bytes, Comer::Fence(done));
+                self.meet(&among, Purpose::Fence, bytes, BarrierWaiter::Fence(done));
             }
             Request::Meet {
                 among,
                 purpose,
                 done,
-            } => self.meet(&among, purpose, Vec::new(), Comer::Connect(done)),
+            } => self.meet(&among, purpose, Vec::new(), BarrierWaiter::Connect(done)),
             Request::Modex { process, done } => {
                 let (rank, offset) = (self.task_of(&process), 0);
-                self.ask(rank, Question::Modex { rank, offset }, Asker::Modex(done));
+                self.ask(
+                    rank,
+                    Question::Modex { rank, offset },
+                    Requester::Modex(done),
+                );
             }
             Request::Put {
                 to,
@@ -406,7 +410,13 @@ impl Host {
     }
 
     /// Enters this node's processes of `among` into a barrier with the other nodes; answers at once if there are none.
-    fn meet(&mut self, among: &Among, purpose: Purpose, bytes: Vec<u8>, comer: Comer) {
+    fn meet(
+        &mut self,
+        among: &Participants,
+        purpose: Purpose,
+        bytes: Vec<u8>,
+        comer: BarrierWaiter,
+    ) {
         let Some(serving) = &self.serving else {
             return comer.tell(UNREACHABLE, Vec::new());
         };

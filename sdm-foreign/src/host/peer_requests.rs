@@ -22,7 +22,7 @@ const PART_BYTES: usize = 56 << 10;
 const BLOBS_MAX: usize = 256;
 
 /// The origin of a request, which gets the answer.
-pub(crate) enum Asker {
+pub(crate) enum Requester {
     Modex(Done<ModexCallback>),
     Op(Done<OpCallback>),
     LookUp(Done<LookupCallback>),
@@ -32,7 +32,7 @@ pub(crate) enum Asker {
     Spawn(u64, u32),
 }
 
-impl Asker {
+impl Requester {
     fn fail(self, status: i32) {
         match self {
             Self::Modex(done) => done.tell(status, Vec::new()),
@@ -44,10 +44,10 @@ impl Asker {
 }
 
 /// A request without an answer yet.
-struct Waiting {
+struct PendingQuestion {
     to: u32,
     question: Question,
-    asker: Asker,
+    asker: Requester,
     tries: u32,
     due: Instant,
     /// Received bytes of an answer that comes in parts.
@@ -58,7 +58,7 @@ struct Waiting {
 #[derive(Default)]
 pub(crate) struct Post {
     next: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, PendingQuestion>,
     /// Stored data by the rank that asked for it and the number of its letter.
     blobs: BTreeMap<(u32, u64), Vec<u8>>,
 }
@@ -68,7 +68,12 @@ pub(crate) type Unsigned = (u32, u64, Note);
 
 impl Post {
     /// Asks the node of a rank; gives the letter.
-    pub(crate) fn ask(&mut self, to: u32, question: Question, asker: Asker) -> Option<Unsigned> {
+    pub(crate) fn ask(
+        &mut self,
+        to: u32,
+        question: Question,
+        asker: Requester,
+    ) -> Option<Unsigned> {
         let note = Note::Question(question.clone());
         if note.bytes().is_none() {
             asker.fail(OUT_OF_RESOURCE);
@@ -76,7 +81,7 @@ impl Post {
         }
         let number = self.next;
         self.next += 1;
-        let waiting = Waiting {
+        let waiting = PendingQuestion {
             to,
             question,
             asker,
@@ -113,7 +118,7 @@ impl Post {
             return None;
         }
         match self.waiting.remove(&number)?.asker {
-            Asker::Spawn(spawn, node) => return Some((spawn, node)),
+            Requester::Spawn(spawn, node) => return Some((spawn, node)),
             asker => asker.fail(UNREACHABLE),
         }
         None
@@ -122,7 +127,7 @@ impl Post {
     /// The job that an answer to this letter belongs to, and the node that has answered.
     pub(crate) fn take_spawn(&mut self, number: u64) -> Option<(u64, u32)> {
         let waiting = self.waiting.get(&number)?;
-        let Asker::Spawn(spawn, node) = waiting.asker else {
+        let Requester::Spawn(spawn, node) = waiting.asker else {
             return None;
         };
         self.waiting.remove(&number);
@@ -132,7 +137,7 @@ impl Post {
     /// The table of processes that an answer to this letter belongs to.
     pub(crate) fn take_table(&mut self, number: u64) -> Option<u64> {
         let waiting = self.waiting.get(&number)?;
-        let Asker::Table(id) = waiting.asker else {
+        let Requester::Table(id) = waiting.asker else {
             return None;
         };
         self.waiting.remove(&number);
@@ -147,16 +152,16 @@ impl Post {
         tell: impl FnOnce(Done<LookupCallback>, i32, &[Entry]),
     ) -> Option<Unsigned> {
         let waiting = self.waiting.remove(&number)?;
-        let Waiting {
+        let PendingQuestion {
             to, asker, have, ..
         } = waiting;
         match (asker, reply) {
-            (Asker::Op(done), Reply::Done { status }) => done.tell(status),
-            (Asker::LookUp(done), Reply::Found { status, entries }) => {
+            (Requester::Op(done), Reply::Done { status }) => done.tell(status),
+            (Requester::LookUp(done), Reply::Found { status, entries }) => {
                 tell(done, status, &entries);
             }
             (
-                Asker::Modex(done),
+                Requester::Modex(done),
                 Reply::Modex {
                     status,
                     total,
@@ -185,10 +190,10 @@ impl Post {
                     let offset = have.len() as u64;
                     let question = Question::Modex { rank, offset };
                     let note = Note::Question(question.clone());
-                    let waiting = Waiting {
+                    let waiting = PendingQuestion {
                         to,
                         question,
-                        asker: Asker::Modex(done),
+                        asker: Requester::Modex(done),
                         tries: 0,
                         due: Instant::now() + ASK_AGAIN,
                         have,

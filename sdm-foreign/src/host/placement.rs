@@ -4,7 +4,7 @@ use sdm_foreign::HostProgram;
 
 /// A job to be started, as a process or a tool requests it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct SpawnSpec {
     pub(crate) programs: Vec<(HostProgram, Placement)>,
     /// True where the processes are to wait in `PMIx_Init` for a debugger.
     pub(crate) is_held: bool,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_foreign::peer_messages::{Entry, Kept};
+use sdm_foreign::peer_messages::{Entry, PublishedValue};
 
 use crate::host::request::{Done, LookupCallback};
 use crate::host::{DUPLICATE_KEY, NOT_FOUND, OUT_OF_RESOURCE, PARTIAL_SUCCESS, SUCCESS};
@@ -36,12 +36,12 @@ pub(crate) struct Found {
 
 /// Published values by key, each with the task that published it, and the waiting lookups.
 #[derive(Default)]
-pub(crate) struct Board {
-    entries: BTreeMap<String, (u32, Kept)>,
+pub(crate) struct Publications {
+    entries: BTreeMap<String, (u32, PublishedValue)>,
     waiting: Vec<(Vec<String>, Looker)>,
 }
 
-impl Board {
+impl Publications {
     /// Publishes entries. Returns the status, and the lookups that waited for them. Nothing is published if another
     /// value has one of the keys. An equal entry that exists already, from a repeated request, counts as published.
     pub(crate) fn publish(&mut self, entries: Vec<Entry>) -> (i32, Vec<Found>) {

@@ -12,7 +12,7 @@ use sdm_system::{goes_with_its_parent, own_program};
 use serde_json::Value;
 
 use super::Host;
-use super::request::{Done, InfoCallback, Known, Request, Wanted, hand_over};
+use super::request::{Done, InfoCallback, Known, QueryItem, Request, hand_over};
 
 const QUEUE_LIST: &CStr = c"pmix.qry.qlst";
 const QUEUE_STATUS: &CStr = c"pmix.qry.qst";
@@ -33,7 +33,7 @@ pub(crate) struct Queue {
 /// A question that waits.
 struct HeldQuery {
     due: Instant,
-    wanted: Vec<Wanted>,
+    wanted: Vec<QueryItem>,
     done: Done<InfoCallback>,
 }
 
@@ -50,9 +50,9 @@ impl Queues {
     /// Holds a query about queues until these are known; returns other queries.
     pub(super) fn hold(
         &mut self,
-        wanted: Vec<Wanted>,
+        wanted: Vec<QueryItem>,
         done: Done<InfoCallback>,
-    ) -> Option<(Vec<Wanted>, Done<InfoCallback>)> {
+    ) -> Option<(Vec<QueryItem>, Done<InfoCallback>)> {
         let is_known = self
             .known
             .as_ref()
@@ -84,7 +84,7 @@ impl Queues {
     }
 
     /// Adds the value that a tool asks for; false where it is unknown.
-    pub(super) fn tell(&self, wanted: &Wanted, known: &mut Known) -> bool {
+    pub(super) fn tell(&self, wanted: &QueryItem, known: &mut Known) -> bool {
         let (Some((_, queues)), true) = (&self.known, is_about_queues(&wanted.key)) else {
             return false;
         };

@@ -7,7 +7,7 @@ use sdm_foreign::{FromHost, HostLetter};
 use sdm_idset::{IdSet, TaskId};
 
 use super::peer::Peer;
-use super::peer_requests::{Asker, Unsigned};
+use super::peer_requests::{Requester, Unsigned};
 use super::publications::{Found, Looker};
 use super::request::{Done, LookupCallback, Request};
 use super::{Host, NOT_FOUND, OUT_OF_RESOURCE, SUCCESS, Serving, value};
@@ -31,7 +31,7 @@ impl Host {
                 let entries: Vec<_> = entries.collect();
                 if !self.keeps_board() {
                     let question = Question::Publish(entries);
-                    return self.ask(BOARD_RANK, question, Asker::Op(done));
+                    return self.ask(BOARD_RANK, question, Requester::Op(done));
                 }
                 let (status, found) = self.board.publish(entries);
                 done.tell(status);
@@ -40,7 +40,7 @@ impl Host {
             Request::Lookup { keys, waits, done } => {
                 if !self.keeps_board() {
                     let question = Question::LookUp { keys, waits };
-                    return self.ask(BOARD_RANK, question, Asker::LookUp(done));
+                    return self.ask(BOARD_RANK, question, Requester::LookUp(done));
                 }
                 let found = self.board.look_up(keys, waits, Looker::Here(done));
                 found.into_iter().for_each(|it| self.tell_found(it));
@@ -53,7 +53,7 @@ impl Host {
                 let owner = self.task_of(&process);
                 if !self.keeps_board() {
                     let question = Question::Unpublish { owner, keys };
-                    return self.ask(BOARD_RANK, question, Asker::Op(done));
+                    return self.ask(BOARD_RANK, question, Requester::Op(done));
                 }
                 self.board.unpublish(owner, &keys);
                 done.tell(SUCCESS);
@@ -82,13 +82,13 @@ impl Host {
         tell_looker(self.serving.as_ref(), done, status, entries);
     }
 
-    pub(super) fn ask(&mut self, rank: u32, question: Question, asker: Asker) {
+    pub(super) fn ask(&mut self, rank: u32, question: Question, asker: Requester) {
         self.try_ask(rank, question, asker);
     }
 
     /// Sends a request to the node of a rank. Returns false where the request is too long for a letter; its asker
     /// has then received the error.
-    pub(super) fn try_ask(&mut self, rank: u32, question: Question, asker: Asker) -> bool {
+    pub(super) fn try_ask(&mut self, rank: u32, question: Question, asker: Requester) -> bool {
         let letter = self.post.ask(rank, question, asker);
         let is_asked = letter.is_some();
         letter.into_iter().for_each(|it| self.send_letter(it));
@@ -173,7 +173,7 @@ impl Host {
             | Question::Printed { .. }
             | Question::Input { .. }
             | Question::Signal { .. }
-            | Question::Told(_)
+            | Question::PeerEvent(_)
             | Question::NodeEnded { .. }
             | Question::JobEnded { .. }) => return self.hear_elsewhere(question),
             Question::Know(offspring) => {

@@ -8,13 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
-use sdm_foreign::peer_messages::{Kept, Told};
+use sdm_foreign::peer_messages::{PeerEvent, PublishedValue};
 
 use crate::ffi::{
     ByteObject, Data, DataArray, Info, Proc, ProcInfo, Published, SUCCESS, TYPE_BYTE_OBJECT, Value,
 };
 use crate::host::barrier::Purpose;
-use crate::host::placement::Wish;
+use crate::host::placement::SpawnSpec;
 use crate::host::queues::Queue;
 use crate::host::value;
 
@@ -123,7 +123,7 @@ impl Done<InfoCallback> {
 }
 
 /// One key of a tool's query.
-pub(crate) struct Wanted {
+pub(crate) struct QueryItem {
     pub(crate) key: CString,
     /// Namespace of the job that the query is about; `None` where the tool names none.
     pub(crate) namespace: Option<String>,
@@ -177,13 +177,13 @@ pub(crate) enum Request {
     },
     /// All processes of this node that belong to `among` are in a barrier; `bytes` is their data for the other nodes.
     Fence {
-        among: Among,
+        among: Participants,
         bytes: Vec<u8>,
         done: Done<ModexCallback>,
     },
     /// The same as [`Self::Fence`], without data.
     Meet {
-        among: Among,
+        among: Participants,
         purpose: Purpose,
         done: Done<OpCallback>,
     },
@@ -201,7 +201,7 @@ pub(crate) enum Request {
     },
     Publish {
         process: Proc,
-        entries: Vec<(String, Kept)>,
+        entries: Vec<(String, PublishedValue)>,
         done: Done<OpCallback>,
     },
     Lookup {
@@ -217,26 +217,26 @@ pub(crate) enum Request {
     /// A process or a tool requests the start of programs, as one job.
     Spawn {
         by: Proc,
-        wish: Wish,
+        wish: SpawnSpec,
         done: Done<SpawnCallback>,
     },
     /// A tool asks for the output of processes.
     Pull,
     /// Standard input from a tool for processes; empty at its end.
     Push {
-        among: Among,
+        among: Participants,
         bytes: Vec<u8>,
         done: Done<OpCallback>,
     },
     /// A tool sends a signal to processes; to all where it names none. `None` as the signal where it asks for
     /// another control.
     Control {
-        among: Among,
+        among: Participants,
         signal: Option<i32>,
         done: Done<InfoCallback>,
     },
     /// A process or a tool of this node reports an event.
-    Notify(Told),
+    Notify(PeerEvent),
     /// Processes make a group.
     Group(GroupCall),
     /// A process has something to print.
@@ -253,7 +253,7 @@ pub(crate) enum Request {
     },
     /// A tool queries values.
     Query {
-        wanted: Vec<Wanted>,
+        wanted: Vec<QueryItem>,
         done: Done<InfoCallback>,
     },
     /// A process of the job has connected.
@@ -268,7 +268,7 @@ pub(crate) enum Request {
 /// A call of all members on this node that makes or destroys a group.
 pub(crate) struct GroupCall {
     pub(crate) members: Vec<Proc>,
-    pub(crate) among: Among,
+    pub(crate) among: Participants,
     /// The members' endpoint data for the others.
     pub(crate) endpoints: Vec<u8>,
     /// True where the members request a numeric identifier for the group.
@@ -283,7 +283,7 @@ pub(crate) struct Waking {
     pub(crate) range: u8,
     pub(crate) infos: Vec<Info>,
     /// Values that the infos point to.
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<PublishedValue>,
     /// Bytes that are passed on, and where they are.
     pub(crate) bytes: Vec<u8>,
     pub(crate) object: ByteObject,
@@ -307,12 +307,12 @@ impl Waking {
     }
 
     /// An event that another node has reported.
-    pub(crate) fn of(told: &Told) -> Self {
+    pub(crate) fn of(told: &PeerEvent) -> Self {
         let source = Proc::new(&told.namespace, told.rank);
         let mut waking = Self::new(told.code, source, told.range);
         waking.kept = told.infos.iter().map(|(_, kept)| kept.clone()).collect();
         let infos = told.infos.iter().zip(&waking.kept);
-        let info = |(key, kept): (&str, &Kept)| {
+        let info = |(key, kept): (&str, &PublishedValue)| {
             let Value { kind, data } = value::value(kept);
             let key = CString::new(key).unwrap_or_default();
             Info::new(&key, kind, data)
@@ -330,12 +330,12 @@ impl Waking {
 
 /// The processes that meet.
 #[derive(Default)]
-pub(crate) struct Among {
-    pub(crate) parts: Vec<AmongJob>,
+pub(crate) struct Participants {
+    pub(crate) parts: Vec<JobParticipants>,
 }
 
 /// Processes of one job.
-pub(crate) struct AmongJob {
+pub(crate) struct JobParticipants {
     pub(crate) namespace: String,
     pub(crate) ranks: Vec<u32>,
     /// True where all processes of the job are meant.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use nix::unistd::{getegid, geteuid};
-use sdm_foreign::{HostJob, Offspring};
+use sdm_foreign::{HostJob, SpawnedJob};
 use sdm_idset::IdSet;
 
 use crate::ffi::{
@@ -175,7 +175,7 @@ impl Server {
         &self,
         first: &HostJob,
         folder: &Path,
-        job: &Offspring,
+        job: &SpawnedJob,
         parent: Option<&Proc>,
     ) -> Result<()> {
         let mut places = Vec::new();

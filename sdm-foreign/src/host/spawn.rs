@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sdm_foreign::peer_messages::{Note, Question, Reply};
 use sdm_foreign::wire::frame;
-use sdm_foreign::{FromHost, HostProgram, Offspring, Share};
+use sdm_foreign::{FromHost, HostProgram, Share, SpawnedJob};
 use sdm_idset::IdSet;
 
-use super::peer_requests::Asker;
-use super::placement::{Placed, PlacingError, Wish, place};
+use super::peer_requests::Requester;
+use super::placement::{Placed, PlacingError, SpawnSpec, place};
 use super::request::{Done, SpawnCallback};
 use super::{Host, NOT_FOUND, OUT_OF_RESOURCE, SUCCESS, UNREACHABLE};
 use crate::ffi::Proc;
@@ -34,11 +34,11 @@ enum Phase {
 struct Spawn {
     done: Done<SpawnCallback>,
     by: Option<u32>,
-    wish: Wish,
+    wish: SpawnSpec,
     plan: Vec<Placed>,
     /// The first task number that each node has reserved, by node.
     firsts: BTreeMap<u32, u32>,
-    job: Option<Offspring>,
+    job: Option<SpawnedJob>,
     phase: Phase,
     /// The nodes that have not answered.
     waiting: BTreeSet<u32>,
@@ -74,7 +74,7 @@ pub(crate) struct Spawns {
 
 impl Host {
     /// Starts programs as one job, on request of a process or a tool.
-    pub(super) fn spawn(&mut self, by: &Proc, wish: Wish, done: Done<SpawnCallback>) {
+    pub(super) fn spawn(&mut self, by: &Proc, wish: SpawnSpec, done: Done<SpawnCallback>) {
         let by = self.serving.as_ref().and_then(|it| it.task_of(by));
         if by.is_none() {
             // The requester is a tool, which gets the new processes' output.
@@ -125,7 +125,7 @@ impl Host {
     }
 
     /// The placement of a requested job's processes on nodes.
-    fn plan(&self, wish: &Wish) -> Result<Vec<Placed>, PlacingError> {
+    fn plan(&self, wish: &SpawnSpec) -> Result<Vec<Placed>, PlacingError> {
         let Some(serving) = &self.serving else {
             return Ok(Vec::new());
         };
@@ -146,7 +146,7 @@ impl Host {
     fn ask_node(&mut self, number: u64, node: u32, question: Question) {
         let nodes = self.serving.as_ref().map(|it| &it.job.nodes);
         let rank = nodes.and_then(|it| it.get(node as usize)?.ranks.first());
-        let asker = Asker::Spawn(number, node);
+        let asker = Requester::Spawn(number, node);
         let is_asked = rank.is_some_and(|rank| self.try_ask(rank.0, question, asker));
         if !is_asked {
             self.hear_of_spawn(number, node, None);
@@ -231,7 +231,7 @@ impl Host {
         else {
             return;
         };
-        let job = Offspring {
+        let job = SpawnedJob {
             namespace: format!("{}.{}.{number}", serving.job.namespace, serving.job.own),
             shares: shares(&spawn.plan, &spawn.firsts),
             parent: spawn.by,
@@ -403,7 +403,7 @@ impl Host {
     }
 
     /// Registers a job that is about to be started from another node. Returns the status for the answer.
-    pub(super) fn know(&mut self, job: &Offspring) -> i32 {
+    pub(super) fn know(&mut self, job: &SpawnedJob) -> i32 {
         let Some(serving) = &mut self.serving else {
             return UNREACHABLE;
         };

@@ -2,16 +2,16 @@
 //! their own from 0 on, and numbers among all tasks of the session, by which everything else here and on other nodes
 //! knows them.
 
-use sdm_foreign::Offspring;
+use sdm_foreign::SpawnedJob;
 use sdm_idset::{IdSet, TaskId};
 
 use super::Serving;
-use super::request::Among;
+use super::request::Participants;
 use crate::ffi::Proc;
 
 impl Serving {
     /// Adds a job that a process has started to the known jobs.
-    pub(super) fn adopt(&mut self, job: &Offspring) -> anyhow::Result<()> {
+    pub(super) fn adopt(&mut self, job: &SpawnedJob) -> anyhow::Result<()> {
         let parent = job.parent.map(|it| self.process_of(it));
         self.library
             .adopt(&self.job, &self.folder.0, job, parent.as_ref())?;
@@ -20,7 +20,7 @@ impl Serving {
     }
 
     /// Environment variables for the processes of such a job on this node.
-    pub(super) fn environment_of(&self, job: &Offspring) -> anyhow::Result<Vec<(String, String)>> {
+    pub(super) fn environment_of(&self, job: &SpawnedJob) -> anyhow::Result<Vec<(String, String)>> {
         let ranks = job.ranks_on(self.job.own);
         self.library.environment(&job.namespace, &ranks)
     }
@@ -47,7 +47,7 @@ impl Serving {
     }
 
     /// Task numbers of these processes; `None` where some belong to an unknown job.
-    pub(super) fn tasks_among(&self, among: &Among) -> Option<IdSet> {
+    pub(super) fn tasks_among(&self, among: &Participants) -> Option<IdSet> {
         let mut all = IdSet::new();
         for part in &among.parts {
             let tasks = self.tasks_of_job(&part.namespace)?;
@@ -67,7 +67,7 @@ impl Serving {
             return Some(self.job.ranks());
         }
         let its = self.offspring.iter().find(|it| it.namespace == namespace);
-        its.map(Offspring::tasks)
+        its.map(SpawnedJob::tasks)
     }
 
     /// The tasks of this node.

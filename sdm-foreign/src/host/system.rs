@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use nix::unistd::{gethostname, getpid};
-use sdm_hosts::pmix::{LeftOut, server_of};
+use sdm_hosts::pmix::{RejectedFile, server_of};
 use sdm_system::files::create_new;
 use sdm_text::printable_name;
 
@@ -93,12 +93,12 @@ fn link(new: &Path, path: &Path) -> Result<()> {
 fn remove_stale(path: &Path) -> Result<()> {
     match server_of(path) {
         Ok(server) => bail!("the node has a server: {server}"),
-        Err(LeftOut::Ended(_) | LeftOut::NoLibrary(_)) => {
+        Err(RejectedFile::Ended(_) | RejectedFile::NoLibrary(_)) => {
             let removed = fs::remove_file(path);
             removed.with_context(|| format!("remove {}, which is stale", printable_name(path)))
         }
         // It has just gone.
-        Err(LeftOut::Unread(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(RejectedFile::Unread(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(why) => bail!("{}: {why}", printable_name(path)),
     }
 }

@@ -67,12 +67,12 @@ pub(super) fn begin(tool: TcpStream) -> Option<UnixStream> {
 
 /// One direction of the relay: the bytes that are read and not yet written.
 #[derive(Default)]
-struct Way {
+struct ByteQueue {
     bytes: Vec<u8>,
     is_ended: bool,
 }
 
-impl Way {
+impl ByteQueue {
     /// Reads available bytes, if the buffer is empty. Returns true where some were read.
     fn fill(&mut self, from: &mut impl Read) -> bool {
         if !self.bytes.is_empty() || self.is_ended {
@@ -113,8 +113,8 @@ fn is_for_later(error: &std::io::Error) -> bool {
 struct Relay {
     tool: TcpStream,
     library: UnixStream,
-    to_library: Way,
-    to_tool: Way,
+    to_library: ByteQueue,
+    to_tool: ByteQueue,
     /// When the library last replied.
     replied: Option<Instant>,
     /// The tool has read its replies: it has spoken since.
@@ -128,8 +128,8 @@ impl Relay {
         Self {
             tool,
             library,
-            to_library: Way::default(),
-            to_tool: Way::default(),
+            to_library: ByteQueue::default(),
+            to_tool: ByteQueue::default(),
             replied: None,
             is_through: false,
             gone: None,
@@ -177,7 +177,7 @@ impl Relay {
     }
 
     fn wait(&self) -> nix::Result<()> {
-        let watched = |from: &Way, to: &Way| {
+        let watched = |from: &ByteQueue, to: &ByteQueue| {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::POLLIN, from.bytes.is_empty() && !from.is_ended);
             flags.set(PollFlags::POLLOUT, !to.bytes.is_empty());

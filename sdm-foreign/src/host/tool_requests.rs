@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sdm_foreign::FromHost;
-use sdm_foreign::peer_messages::{Note, Question, Told};
+use sdm_foreign::peer_messages::{Note, PeerEvent, Question};
 use sdm_idset::{IdSet, TaskId};
 
-use super::barrier::{Comer, Purpose};
-use super::request::{Among, Done, GroupCall, InfoCallback, Known, OpCallback, Request, Waking};
+use super::barrier::{BarrierWaiter, Purpose};
+use super::request::{
+    Done, GroupCall, InfoCallback, Known, OpCallback, Participants, Request, Waking,
+};
 use super::{Host, NOT_SUPPORTED, SUCCESS, Serving, UNREACHABLE};
 use crate::ffi::{Info, Proc, TYPE_PROC, TYPE_STATUS};
 
@@ -75,12 +77,12 @@ impl Host {
             Request::Notify(told) => {
                 if told.code == READY_FOR_DEBUG && told.range == RANGE_HOST {
                     // The receivers of this event are tools.
-                    self.notify(&Told {
+                    self.notify(&PeerEvent {
                         range: RANGE_GLOBAL,
                         ..told.clone()
                     });
                 }
-                self.tell_elsewhere(&Question::Told(told));
+                self.tell_elsewhere(&Question::PeerEvent(told));
             }
             Request::Group(call) => self.group(call),
             _ => {}
@@ -133,7 +135,7 @@ impl Host {
         }
     }
 
-    fn push(&mut self, among: &Among, bytes: &[u8], done: Done<OpCallback>) {
+    fn push(&mut self, among: &Participants, bytes: &[u8], done: Done<OpCallback>) {
         let Some(tasks) = self.serving.as_ref().and_then(|it| it.tasks_among(among)) else {
             return done.tell(UNREACHABLE);
         };
@@ -157,7 +159,7 @@ impl Host {
         });
     }
 
-    fn control(&mut self, among: &Among, signal: Option<i32>, done: Done<InfoCallback>) {
+    fn control(&mut self, among: &Participants, signal: Option<i32>, done: Done<InfoCallback>) {
         let Some(signal) = signal else {
             return done.tell(NOT_SUPPORTED, Known::default());
         };
@@ -268,7 +270,7 @@ impl Host {
             } => self.deliver(task, is_error, &bytes),
             Question::Input { tasks, bytes } => self.feed(&tasks, &bytes),
             Question::Signal { tasks, signal } => self.signal(&tasks, signal),
-            Question::Told(told) => self.notify(&told),
+            Question::PeerEvent(told) => self.notify(&told),
             Question::NodeEnded {
                 namespace,
                 node,
@@ -286,7 +288,7 @@ impl Host {
         }
     }
 
-    fn notify(&self, told: &Told) {
+    fn notify(&self, told: &PeerEvent) {
         self.wake(Waking::of(told));
     }
 
@@ -316,7 +318,7 @@ impl Host {
             count: self.groups,
             endpoints,
         };
-        let comer = Comer::Group {
+        let comer = BarrierWaiter::Group {
             members,
             assigns,
             done,

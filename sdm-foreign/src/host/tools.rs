@@ -8,8 +8,8 @@ use sdm_foreign::peer_messages::{Question, Reply};
 use sdm_foreign::{FromHost, HostProcess, HostState, HostTable};
 use sdm_idset::TaskId;
 
-use super::peer_requests::{Asker, Unsigned};
-use super::request::{Done, InfoCallback, Known, ToolCallback, Wanted};
+use super::peer_requests::{Requester, Unsigned};
+use super::request::{Done, InfoCallback, Known, QueryItem, ToolCallback};
 use super::{Host, NOT_FOUND, NOT_SUPPORTED, PARTIAL_SUCCESS, SUCCESS, Serving};
 use crate::ffi::{
     Data, DataArray, Info, NAMESPACE, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, TYPE_DATA_ARRAY,
@@ -42,13 +42,13 @@ fn number_of(state: HostState, is_connected: bool) -> (u8, i32) {
 /// The origin of a request for a table of processes.
 enum Reader {
     /// A tool that is connected here.
-    Tool(Vec<Wanted>, Done<InfoCallback>),
+    Tool(Vec<QueryItem>, Done<InfoCallback>),
     /// Another node: a rank of that node, which gets the answer, and the number of its letter.
     Node(u32, u64),
 }
 
 /// A table of processes that is being gathered.
-pub(crate) struct Gathering {
+pub(crate) struct PartialTable {
     id: u64,
     reader: Reader,
     /// The servers of this node that have not answered.
@@ -69,14 +69,14 @@ impl Host {
     }
 
     /// Handles a tool's query: first about batch queues, then about the state of all processes.
-    pub(super) fn query(&mut self, wanted: Vec<Wanted>, done: Done<InfoCallback>) {
+    pub(super) fn query(&mut self, wanted: Vec<QueryItem>, done: Done<InfoCallback>) {
         if let Some((wanted, done)) = self.queues.hold(wanted, done) {
             self.query_processes(wanted, done);
         }
     }
 
-    pub(super) fn query_processes(&mut self, wanted: Vec<Wanted>, done: Done<InfoCallback>) {
-        let reads = |it: &Wanted| [PROCESS_TABLE, LOCAL_TABLE].contains(&it.key.as_c_str());
+    pub(super) fn query_processes(&mut self, wanted: Vec<QueryItem>, done: Done<InfoCallback>) {
+        let reads = |it: &QueryItem| [PROCESS_TABLE, LOCAL_TABLE].contains(&it.key.as_c_str());
         let needs_table = wanted.iter().any(reads);
         let is_local = !wanted.iter().any(|it| it.key.as_c_str() == PROCESS_TABLE);
         let reader = Reader::Tool(wanted, done);
@@ -100,7 +100,7 @@ impl Host {
             (Some(serving), false) => serving.first_ranks_elsewhere(),
             _ => Vec::new(),
         };
-        self.gatherings.push(Gathering {
+        self.gatherings.push(PartialTable {
             id,
             reader,
             peers,
@@ -110,7 +110,7 @@ impl Host {
         });
         self.tell_all(&FromHost::WantProcesses);
         for rank in firsts {
-            self.ask(rank, Question::Processes, Asker::Table(id));
+            self.ask(rank, Question::Processes, Requester::Table(id));
         }
         self.end_gatherings(Instant::now());
     }
@@ -146,7 +146,8 @@ impl Host {
 
     /// Answers the queries whose tables are complete, or whose time limit is reached.
     pub(super) fn end_gatherings(&mut self, now: Instant) {
-        let is_over = |it: &mut Gathering| (it.peers.is_empty() && it.nodes == 0) || it.due <= now;
+        let is_over =
+            |it: &mut PartialTable| (it.peers.is_empty() && it.nodes == 0) || it.due <= now;
         let over: Vec<_> = self.gatherings.extract_if(.., is_over).collect();
         for gathering in over {
             self.tell_reader(gathering.reader, gathering.table);
@@ -177,7 +178,7 @@ impl Host {
     }
 
     /// Adds the value that a tool asks for; false where it is unknown here.
-    fn tell(&self, wanted: &Wanted, table: &HostTable, known: &mut Known) -> bool {
+    fn tell(&self, wanted: &QueryItem, table: &HostTable, known: &mut Known) -> bool {
         let Some(serving) = &self.serving else {
             return false;
         };

@@ -9,8 +9,8 @@ use super::app::on_spawn;
 use super::barrier::Purpose;
 use super::control::{on_control, on_group, on_notify, on_pull, on_push};
 use super::request::{
-    Among, AmongJob, Done, InfoCallback, LookupCallback, ModexCallback, OpCallback, Request,
-    ToolCallback, Wanted, hand_over,
+    Done, InfoCallback, JobParticipants, LookupCallback, ModexCallback, OpCallback, Participants,
+    QueryItem, Request, ToolCallback, hand_over,
 };
 use super::value;
 use crate::ffi::{
@@ -30,15 +30,15 @@ const LOG_STDERR: &CStr = c"pmix.log.stderr";
 /// Maximum number of keys, values or processes of one call that are accepted.
 const ITEMS_MAX: usize = 1 << 20;
 
-impl Among {
+impl Participants {
     /// # Safety
     /// That many processes, or null.
     pub(super) unsafe fn of(processes: *const Proc, count: usize) -> Self {
         // SAFETY: the caller says so.
         let processes = unsafe { slice(processes, count) };
-        let mut parts: Vec<AmongJob> = Vec::new();
+        let mut parts: Vec<JobParticipants> = Vec::new();
         for of_one in processes.chunk_by(|a, b| a.namespace == b.namespace) {
-            parts.push(AmongJob {
+            parts.push(JobParticipants {
                 namespace: of_one[0].name(),
                 ranks: of_one.iter().map(|it| it.rank).collect(),
                 is_all: of_one.iter().any(|it| it.rank == RANK_WILDCARD),
@@ -161,7 +161,7 @@ unsafe extern "C" fn on_fence(
     unsafe { libc::free(bytes.cast()) };
     let done = Done { callback, data };
     // SAFETY: as the library's interface says.
-    let among = unsafe { Among::of(processes, process_count) };
+    let among = unsafe { Participants::of(processes, process_count) };
     hand_over(Request::Fence {
         among,
         bytes: copy,
@@ -305,7 +305,7 @@ unsafe fn meet(
     done: Done<OpCallback>,
 ) -> c_int {
     // SAFETY: the caller says so.
-    let among = unsafe { Among::of(processes, count) };
+    let among = unsafe { Participants::of(processes, count) };
     hand_over(Request::Meet {
         among,
         purpose,
@@ -385,7 +385,7 @@ unsafe extern "C" fn on_query(
             found.map(|it| unsafe { text(it.value.data.string) })
         };
         let (namespace, queue) = (about(NAMESPACE), about(QUEUE));
-        wanted.extend(keys.into_iter().map(|key| Wanted {
+        wanted.extend(keys.into_iter().map(|key| QueryItem {
             key: CString::new(key).unwrap_or_default(),
             namespace: namespace.clone(),
             queue: queue.clone(),

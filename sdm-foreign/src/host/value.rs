@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
-use sdm_foreign::peer_messages::Kept;
+use sdm_foreign::peer_messages::PublishedValue;
 
 use crate::ffi::{ByteObject, Data, TYPE_BYTE_OBJECT, TYPE_STRING, Value};
 
@@ -11,14 +11,14 @@ use crate::ffi::{ByteObject, Data, TYPE_BYTE_OBJECT, TYPE_STRING, Value};
 ///
 /// # Safety
 /// A value as its type says.
-pub(crate) unsafe fn copy(value: &Value) -> Option<Kept> {
+pub(crate) unsafe fn copy(value: &Value) -> Option<PublishedValue> {
     match value.kind {
         TYPE_STRING => {
             // SAFETY: the type says that it is a string.
             let string = unsafe { value.data.string };
             // SAFETY: strings of values end.
             let known = |it| unsafe { CStr::from_ptr(it) }.to_owned();
-            Some(Kept::Text(match string.is_null() {
+            Some(PublishedValue::Text(match string.is_null() {
                 true => CString::default(),
                 false => known(string),
             }))
@@ -28,36 +28,36 @@ pub(crate) unsafe fn copy(value: &Value) -> Option<Kept> {
             let ByteObject { bytes, size } = unsafe { value.data.bytes };
             // SAFETY: that many bytes.
             let known = |it| unsafe { std::slice::from_raw_parts(it, size) }.to_vec();
-            Some(Kept::Bytes(match bytes.is_null() {
+            Some(PublishedValue::Bytes(match bytes.is_null() {
                 true => Vec::new(),
                 false => known(bytes.cast::<u8>()),
             }))
         }
-        kind if Kept::is_plain(kind) => {
+        kind if PublishedValue::is_plain(kind) => {
             // SAFETY: all bytes of a value may be read, whatever is in it.
             let words = unsafe { value.data.words };
-            Some(Kept::Plain(kind, words))
+            Some(PublishedValue::Plain(kind, words))
         }
         _ => None,
     }
 }
 
 /// The value in the library's representation. Its pointers are valid as long as `kept` lives.
-pub(crate) fn value(kept: &Kept) -> Value {
+pub(crate) fn value(kept: &PublishedValue) -> Value {
     let mut data = Data { words: [0; 3] };
     let kind = match kept {
-        Kept::Text(string) => {
+        PublishedValue::Text(string) => {
             data.string = string.as_ptr();
             TYPE_STRING
         }
-        Kept::Bytes(bytes) => {
+        PublishedValue::Bytes(bytes) => {
             data.bytes = ByteObject {
                 bytes: bytes.as_ptr().cast(),
                 size: bytes.len(),
             };
             TYPE_BYTE_OBJECT
         }
-        Kept::Plain(kind, words) => {
+        PublishedValue::Plain(kind, words) => {
             data.words = *words;
             *kind
         }

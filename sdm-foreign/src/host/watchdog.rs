@@ -14,15 +14,15 @@ const LOOKS_MAX: u32 = 12;
 
 /// Counter of the main loop's turns: even while it waits, odd while it works; it begins odd.
 #[derive(Clone, Debug)]
-pub(crate) struct Turns(Arc<AtomicU64>);
+pub(crate) struct LoopCounter(Arc<AtomicU64>);
 
-impl Default for Turns {
+impl Default for LoopCounter {
     fn default() -> Self {
         Self(Arc::new(AtomicU64::new(1)))
     }
 }
 
-impl Turns {
+impl LoopCounter {
     /// The main loop begins to wait, or has ended to.
     pub(crate) fn go_on(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn waiting_main_loop_is_not_stuck() {
-        let (turns, mut watch) = (Turns::default(), Watch::default());
-        let mut looks = |turns: &Turns| (0..1000).any(|_| watch.look(turns.now()));
+        let (turns, mut watch) = (LoopCounter::default(), Watch::default());
+        let mut looks = |turns: &LoopCounter| (0..1000).any(|_| watch.look(turns.now()));
         assert!(looks(&turns), "it works at first");
         // As in the main loop: one call before the wait, and one after it.
         turns.go_on();

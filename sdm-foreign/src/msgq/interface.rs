@@ -98,8 +98,8 @@ struct Operation {
 }
 
 /// A message that has not completed. The library may be wrong about that; the MPI request at
-/// [`ToldMessage::request`] is authoritative.
-pub(super) struct ToldMessage {
+/// [`LibraryMessage::request`] is authoritative.
+pub(super) struct LibraryMessage {
     pub(super) is_matched: bool,
     pub(super) is_complete: bool,
     pub(super) peer: Option<i64>,
@@ -279,7 +279,7 @@ impl DebugLibrary {
     }
 
     /// The next message of the queue; none at its end.
-    pub(super) fn next_message(&self, subject: Opaque) -> Result<Option<ToldMessage>> {
+    pub(super) fn next_message(&self, subject: Opaque) -> Result<Option<LibraryMessage>> {
         let mut found = Operation {
             status: 0,
             desired_rank: ANY,
@@ -323,7 +323,7 @@ unsafe fn step(handle: *mut c_void, name: &CStr) -> Result<Step> {
     Ok(unsafe { std::mem::transmute::<*mut c_void, Step>(found) })
 }
 
-fn told(found: &Operation) -> ToldMessage {
+fn told(found: &Operation) -> LibraryMessage {
     let is_matched = found.status == MATCHED;
     // Once a receive from any rank is matched, its actual sender is known.
     let actual = is_matched && rank(found.desired_rank).is_none();
@@ -338,7 +338,7 @@ fn told(found: &Operation) -> ToldMessage {
     };
     let request = text(&found.texts[0]);
     let request = request.split_once("0x").map(|(_, digits)| digits);
-    ToldMessage {
+    LibraryMessage {
         is_matched,
         is_complete: found.status == COMPLETE,
         peer: rank(peer),

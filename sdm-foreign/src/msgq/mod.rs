@@ -27,7 +27,7 @@ use sdm_text::printable_name;
 
 use answer::{begin, failed, give};
 use callbacks::{BASIC, IMAGE, PROCESS, Subject};
-use interface::{DebugLibrary, ToldMessage};
+use interface::{DebugLibrary, LibraryMessage};
 
 /// Limit of the library's processor time, in seconds.
 const PROCESSOR_SECONDS_MAX: u64 = 20;
@@ -146,7 +146,7 @@ fn read(library: &DebugLibrary, subject: &'static Subject) -> Result<ProcessQueu
 fn message(
     subject: &'static Subject,
     kind: QueueKind,
-    told: &ToldMessage,
+    told: &LibraryMessage,
 ) -> Result<Option<QueuedMessage>> {
     let mut is_remote = false;
     let mut is_complete = told.is_complete;

@@ -6,7 +6,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use sdm_foreign::tool_protocol::{Ask, Attribute, AttributeValue, Datum, FromTool, JobPart, Line};
+use sdm_foreign::tool_protocol::{
+    Attribute, AttributeValue, Datum, FromTool, JobPart, Line, ToolRequest,
+};
 
 use super::decode;
 use super::out::tell;
@@ -175,21 +177,21 @@ impl<'a> Calls<'a> {
     }
 
     /// Executes a request. Returns the status of the library call and the lines of its result.
-    pub(super) fn carry_out(&self, ask: &Ask) -> Result<(c_int, Vec<Line>)> {
+    pub(super) fn carry_out(&self, ask: &ToolRequest) -> Result<(c_int, Vec<Line>)> {
         let none = |status| (status, Vec::new());
         match ask {
-            Ask::Query { key, attributes } => self.query(key, attributes),
-            Ask::Get { of, key } => self.get(of, key),
-            Ask::Log {
+            ToolRequest::Query { key, attributes } => self.query(key, attributes),
+            ToolRequest::Get { of, key } => self.get(of, key),
+            ToolRequest::Log {
                 channel,
                 text,
                 is_required,
             } => self.log(channel, text, *is_required).map(none),
-            Ask::Events { codes } => self.events(codes).map(none),
-            Ask::Spawn { .. } => self.spawn(ask),
-            Ask::Pull { of } => self.pull(of).map(none),
-            Ask::Push { to, bytes } => self.push(to, bytes).map(none),
-            Ask::Control { of, attributes } => self.control(of, attributes),
+            ToolRequest::Events { codes } => self.events(codes).map(none),
+            ToolRequest::Spawn { .. } => self.spawn(ask),
+            ToolRequest::Pull { of } => self.pull(of).map(none),
+            ToolRequest::Push { to, bytes } => self.push(to, bytes).map(none),
+            ToolRequest::Control { of, attributes } => self.control(of, attributes),
         }
     }
 
@@ -273,8 +275,8 @@ impl<'a> Calls<'a> {
         })
     }
 
-    fn spawn(&self, ask: &Ask) -> Result<(c_int, Vec<Line>)> {
-        let Ask::Spawn {
+    fn spawn(&self, ask: &ToolRequest) -> Result<(c_int, Vec<Line>)> {
+        let ToolRequest::Spawn {
             count,
             words,
             folder,

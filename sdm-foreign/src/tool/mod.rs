@@ -100,11 +100,11 @@ fn serve(calls: &calls::Calls) -> Result<()> {
                         library: calls.version(),
                     });
                 }
-                ToTool::Ask { number, ask } if is_known => {
+                ToTool::ToolRequest { number, ask } if is_known => {
                     let (status, lines) = calls.carry_out(&ask)?;
                     answer(number, status, lines);
                 }
-                ToTool::Hello { .. } | ToTool::Ask { .. } => {
+                ToTool::Hello { .. } | ToTool::ToolRequest { .. } => {
                     bail!("asked by another version of SDM")
                 }
             }

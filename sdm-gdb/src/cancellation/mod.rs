@@ -20,8 +20,8 @@ use sdm_debug::{Command, Failure, FailureCode, Reply, TaskState};
 
 use super::fake_host::FakeHost;
 use super::state::signals::Sigint;
-use super::{Action, Before, Driver, DriverConfig};
-use crate::interrupt_gate::{BrokenOff, Gate};
+use super::{Action, Driver, DriverConfig, StartInput};
+use crate::interrupt_gate::{AbandonedCommand, InterruptGate};
 use peer::Peer;
 use sdm_child::Launch;
 use sdm_mi::parse_line;
@@ -29,7 +29,7 @@ use sdm_mi::parse_line;
 /// A driver, its gate and a simulated gdb.
 struct Scene {
     driver: Driver,
-    gate: Gate,
+    gate: InterruptGate,
     gdb: Peer,
     now: Instant,
     /// True if gdb aborts the interrupted command; otherwise the SIGINT comes too late.
@@ -53,7 +53,7 @@ impl Scene {
         let now = Instant::now();
         let mut scene = Self {
             driver: Driver::new(now, Rc::new(config), Box::new(FakeHost::default())),
-            gate: Gate::default(),
+            gate: InterruptGate::default(),
             gdb: Peer::new(),
             now,
             in_time,
@@ -67,7 +67,13 @@ impl Scene {
             reached_by: None,
         };
         let driver = &mut scene.driver;
-        driver.start(now, CommandId(0), launch, StopAt::Main, Before::default());
+        driver.start(
+            now,
+            CommandId(0),
+            launch,
+            StopAt::Main,
+            StartInput::default(),
+        );
         scene.drain();
         scene.say("=thread-group-started,id=\"i1\",pid=\"77\"");
         scene.settle();
@@ -144,7 +150,7 @@ impl Scene {
                     assert!(before.is_none(), "{id} was answered twice");
                 }
                 Action::BreakOff(token) => {
-                    let withdrawn = self.gate.break_off(token) == BrokenOff::Withdrawn;
+                    let withdrawn = self.gate.break_off(token) == AbandonedCommand::Withdrawn;
                     let answer = withdrawn.then(|| crate::interrupt_gate::withdrawn(token));
                     if let Some(answer) = answer {
                         self.driver.handle_record(self.now, answer);

@@ -11,7 +11,7 @@ use sdm_mpi::{
     waits_for_requests,
 };
 
-use super::call_registers::{Kept, kept};
+use super::call_registers::{CallRegisters, kept};
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
 use super::other_jobs::{add_possible, is_connected};
@@ -122,7 +122,7 @@ impl ArgumentSources<'_> {
         gdb: &Gdb,
         thread: &ReadThread,
         (place, role): (usize, ArgumentRole),
-        copied: &mut Option<Option<Kept>>,
+        copied: &mut Option<Option<CallRegisters>>,
     ) -> Result<Option<(String, Option<Value>, Known)>, Failure> {
         let user = self.user;
         let is_fortran = user.is_fortran();
@@ -313,7 +313,7 @@ async fn by_ranks_of_the_job(
 async fn from_call(
     gdb: &Gdb,
     thread: &ReadThread,
-    kept: &Kept,
+    kept: &CallRegisters,
     (place, role): (usize, ArgumentRole),
 ) -> Result<Option<Value>, Failure> {
     let is_handle = is_object(role);

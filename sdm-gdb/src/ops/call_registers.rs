@@ -44,7 +44,7 @@ enum Copy {
 }
 
 /// The places of a call's arguments.
-pub(super) struct Kept {
+pub(super) struct CallRegisters {
     copies: [Option<Copy>; 6],
     /// Stack pointer of the caller, after the return address was popped.
     caller: u64,
@@ -56,7 +56,7 @@ pub(super) async fn kept(
     gdb: &Gdb,
     thread: &ReadThread,
     callee: Option<usize>,
-) -> Result<Option<Kept>, Failure> {
+) -> Result<Option<CallRegisters>, Failure> {
     let Some(callee) = callee.and_then(|at| thread.frames.get(at)) else {
         return Ok(None);
     };
@@ -75,7 +75,7 @@ pub(super) async fn kept(
     };
     let instructions = instructions(gdb, thread, callee).await?;
     let instructions: Vec<&str> = instructions.iter().map(String::as_str).collect();
-    Ok(Some(Kept {
+    Ok(Some(CallRegisters {
         copies: copies(&instructions),
         caller: pointer,
         level: callee.level,
@@ -103,7 +103,7 @@ async fn instructions(
     Ok(text.collect())
 }
 
-impl Kept {
+impl CallRegisters {
     /// The argument with this index from 0, of this size; `None` if it is lost.
     pub(super) async fn argument(
         &self,

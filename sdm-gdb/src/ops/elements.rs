@@ -8,7 +8,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use super::output::unchecked;
 use crate::gdb::Gdb;
-use crate::state::console_capture::Printed;
+use crate::state::console_capture::CapturedOutput;
 use crate::text::value;
 
 /// Maximum number of elements that are printed one by one.
@@ -19,8 +19,8 @@ pub(super) async fn right(
     gdb: &Gdb,
     (place, format): (&str, &str),
     expression: &str,
-    printed: Printed,
-) -> Result<Printed, Failure> {
+    printed: CapturedOutput,
+) -> Result<CapturedOutput, Failure> {
     if !is_doubtful(&printed) {
         return Ok(printed);
     }
@@ -38,7 +38,7 @@ pub(super) async fn right(
 
 /// Corrects a variable of the selected frame likewise.
 pub(super) async fn put_right(gdb: &Gdb, variable: &mut Variable) -> Result<(), Failure> {
-    let mut printed = Printed::default();
+    let mut printed = CapturedOutput::default();
     printed.push(&variable.value.text);
     if is_doubtful(&printed) {
         let right = right(gdb, ("", ""), &variable.name, printed).await?;
@@ -47,7 +47,11 @@ pub(super) async fn put_right(gdb: &Gdb, variable: &mut Variable) -> Result<(), 
     Ok(())
 }
 
-async fn one_by_one(gdb: &Gdb, (place, format): (&str, &str), expression: &str) -> Option<Printed> {
+async fn one_by_one(
+    gdb: &Gdb,
+    (place, format): (&str, &str),
+    expression: &str,
+) -> Option<CapturedOutput> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '%');
     if !expression.chars().all(is_name) {
         return None;
@@ -63,7 +67,7 @@ async fn one_by_one(gdb: &Gdb, (place, format): (&str, &str), expression: &str) 
     if last.checked_sub(first)? >= ELEMENTS_MAX {
         return None;
     }
-    let mut all = Printed::default();
+    let mut all = CapturedOutput::default();
     for at in first..=last {
         let element = unchecked(gdb, place, &format!("{format} {expression}({at})"))
             .await

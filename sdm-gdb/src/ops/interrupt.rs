@@ -13,7 +13,7 @@ use sdm_debug::{Failure, FailureCode, Reply, TaskState};
 use super::run::begin;
 use crate::action::Action;
 use crate::gdb::Gdb;
-use crate::guards::Asked;
+use crate::guards::InterruptGuard;
 use crate::state::State;
 use crate::state::activity::RunKind;
 use crate::state::signals::Sigint;
@@ -34,7 +34,7 @@ pub(crate) async fn interrupt(gdb: Gdb, id: CommandId) {
     let result = match refused {
         Some(failure) => Err(failure),
         None => {
-            let asked = Asked::new(&gdb);
+            let asked = InterruptGuard::new(&gdb);
             let result = stop_program(&gdb).await;
             drop(asked);
             result.map(|()| Reply::Done)
@@ -156,7 +156,7 @@ pub(crate) async fn settle_before_detach(gdb: &Gdb) {
         if !waiting || task != TaskState::Stopped {
             return;
         }
-        let asked = Asked::new(gdb);
+        let asked = InterruptGuard::new(gdb);
         let begun = begin(gdb, None, RunKind::Continue, "-exec-continue").await;
         if begun.is_ok() {
             gdb.until_within(SETTLE_WAIT, has_stopped).await;

@@ -122,7 +122,7 @@ fn lead(steps: &mut [Step], step: usize) {
 
 /// The result of a breakpoint's commands.
 #[derive(Default)]
-pub(crate) struct Carried {
+pub(crate) struct LinesResult {
     /// Output of the commands, including the error of one that failed.
     pub(crate) text: String,
     /// True if the task must be resumed.
@@ -130,8 +130,8 @@ pub(crate) struct Carried {
 }
 
 /// Carries out the lines, until one resumes the task or fails.
-pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
-    let mut carried = Carried::default();
+pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> LinesResult {
+    let mut carried = LinesResult::default();
     // The lines were checked when they were set.
     let steps = compile(lines).unwrap_or_default();
     let mut at = 0;
@@ -226,7 +226,7 @@ fn output(line: &str) -> Option<&str> {
     })
 }
 
-impl Carried {
+impl LinesResult {
     fn print(&mut self, text: &str) {
         if self.text.len() + text.len() <= PRINTED_BYTES_MAX {
             self.text.push_str(text);

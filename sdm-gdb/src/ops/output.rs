@@ -3,7 +3,7 @@
 use sdm_debug::Failure;
 
 use crate::gdb::Gdb;
-use crate::state::console_capture::Printed;
+use crate::state::console_capture::CapturedOutput;
 use sdm_mi::quote;
 
 /// The value of an expression that SDM has made or checked. `place` holds MI's options for thread and frame; if empty
@@ -12,7 +12,7 @@ pub(crate) async fn unchecked(
     gdb: &Gdb,
     place: &str,
     expression: &str,
-) -> Result<Printed, Failure> {
+) -> Result<CapturedOutput, Failure> {
     let command = quote(format!("output {expression}").as_bytes());
     let line = format!("-interpreter-exec {place}console {command}");
     let (result, printed) = gdb.send(line).capture().printed().await;

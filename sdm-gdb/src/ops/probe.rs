@@ -53,7 +53,7 @@ pub(crate) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply, Failure> 
     };
     let mut now = if stopped {
         let selected = Selected::of(gdb).await?;
-        let before = Earlier {
+        let before = PriorProbe {
             last: &last,
             compared,
             followed,
@@ -111,7 +111,7 @@ impl Drop for Selected {
 }
 
 /// Earlier data with which a probe is compared.
-struct Earlier<'a> {
+struct PriorProbe<'a> {
     /// The last probe.
     last: &'a Probed,
     /// The last probe, if this one is to be compared with it.
@@ -125,14 +125,14 @@ async fn look(
     gdb: &Gdb,
     spec: ProbeSpec,
     probe: &mut TaskProbe,
-    before: Earlier<'_>,
+    before: PriorProbe<'_>,
 ) -> Result<Probed, Failure> {
     let (threads, beyond) = read_threads(gdb).await?;
     let config = gdb.get().config.clone();
     let fold = &config.fold;
     let raw: Vec<RawThread> = threads.iter().map(|thread| thread.raw.clone()).collect();
     let main = threads.iter().find(|thread| thread.raw.main);
-    let Earlier {
+    let PriorProbe {
         last,
         compared,
         followed,

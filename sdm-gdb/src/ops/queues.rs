@@ -9,7 +9,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_foreign::queues::{ProcessQueues, QUEUES_VERSION, QueueKind, QueuesAsk, TypeLayout};
 use sdm_inspect::memory::Memory;
 use sdm_inspect::queues::{
-    COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table,
+    COMMUNICATORS, CheckedProcess, VARIABLES, WITH_CLASS, class_symbol, rows, table,
 };
 
 use super::python::address;
@@ -57,7 +57,7 @@ pub(crate) async fn queues(gdb: &Gdb) -> Result<Reply, Failure> {
         Some(types) => types,
         None => table(),
     };
-    let looked = Looked {
+    let looked = CheckedProcess {
         memory: &*memory,
         symbols: &symbols,
         types: &types,

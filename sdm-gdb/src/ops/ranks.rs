@@ -10,7 +10,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::memory::Memory;
 use sdm_inspect::mpi::{Communicator, Direction, Members, Message, Mpich, OpenMpi, OwnObjects};
 
-use super::call_registers::Kept;
+use super::call_registers::CallRegisters;
 use super::evaluate::unchecked;
 use super::frame_states::{STACK_POINTER, read_registers};
 use super::frames::GdbFrame;
@@ -38,7 +38,7 @@ pub(super) struct Place<'a> {
     pub(super) user: &'a GdbFrame,
     /// Level of the function's caller.
     pub(super) level: u32,
-    pub(super) kept: Option<&'a Kept>,
+    pub(super) kept: Option<&'a CallRegisters>,
 }
 
 /// The address in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`.

@@ -9,7 +9,7 @@ use sdm_debug::quotes::{outside_quotes, referred};
 
 use super::history;
 use crate::gdb::Gdb;
-use crate::state::console_capture::Printed;
+use crate::state::console_capture::CapturedOutput;
 use crate::text::console_line;
 use sdm_mi::quote;
 
@@ -65,7 +65,12 @@ pub(super) async fn make_printer(gdb: &Gdb) -> bool {
 }
 
 /// A printed value with the objects of its references. `again` prints the value once more, without side effects.
-pub(super) async fn followed(gdb: &Gdb, place: &str, again: &str, printed: Printed) -> Printed {
+pub(super) async fn followed(
+    gdb: &Gdb,
+    place: &str,
+    again: &str,
+    printed: CapturedOutput,
+) -> CapturedOutput {
     if !are_within(&printed) || !make_printer(gdb).await {
         return printed;
     }

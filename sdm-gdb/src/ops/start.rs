@@ -17,7 +17,7 @@ use crate::action::Action;
 use crate::answer::Answer;
 use crate::gdb::Gdb;
 use crate::state::activity::RunKind;
-use crate::state::breakpoints::KeptPoint;
+use crate::state::breakpoints::SavedBreakpoint;
 use crate::state::origin::Wrapped;
 use crate::state::signals::PASSED;
 use crate::text::base_name;
@@ -28,16 +28,22 @@ use sdm_child::Launch;
 
 /// Input for gdb before the program runs.
 #[derive(Debug, Default, PartialEq)]
-pub struct Before {
+pub struct StartInput {
     /// Lines for gdb's command line.
     pub settings: Vec<String>,
     /// The breakpoints that exist from the start.
-    pub breakpoints: Vec<KeptPoint>,
+    pub breakpoints: Vec<SavedBreakpoint>,
     /// Suppressions for the check of the use of MPI; `None` without that check.
     pub check: Option<Suppressions>,
 }
 
-pub(crate) async fn start(gdb: Gdb, id: CommandId, launch: Launch, stop: StopAt, before: Before) {
+pub(crate) async fn start(
+    gdb: Gdb,
+    id: CommandId,
+    launch: Launch,
+    stop: StopAt,
+    before: StartInput,
+) {
     let result = run_program(&gdb, id, &launch, stop, before).await;
     // The program has opened its streams, or will never do so.
     gdb.edit().actions.push_back(Action::ProgramOpened);
@@ -61,9 +67,9 @@ async fn run_program(
     id: CommandId,
     launch: &Launch,
     stop: StopAt,
-    before: Before,
+    before: StartInput,
 ) -> Result<(), Failure> {
-    let Before {
+    let StartInput {
         settings,
         breakpoints,
         check,

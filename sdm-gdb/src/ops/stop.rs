@@ -12,7 +12,7 @@ use super::breakpoints::{caught, stopping_at};
 use super::current_signal::current_signal;
 use super::frames::GdbFrame;
 use super::internal::insert_internal;
-use super::lines::Carried;
+use super::lines::LinesResult;
 use super::python;
 use super::run::{go_on, resume_silently};
 use super::stack::{list_frames, thread_select};
@@ -384,7 +384,7 @@ async fn carry_out(gdb: &Gdb, number: u32) -> bool {
         Some(PointSpec::Break(spec)) => spec.commands.clone(),
         _ => return true,
     };
-    let Carried { text, goes_on } = super::lines::carry_out(gdb, &lines).await;
+    let LinesResult { text, goes_on } = super::lines::carry_out(gdb, &lines).await;
     if !text.is_empty() {
         gdb.tell(Event::Printed { number, text });
     }

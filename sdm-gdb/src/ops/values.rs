@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::output::unchecked;
 use super::{elements, history, references, return_values, strides, variables};
 use crate::gdb::Gdb;
-use crate::state::console_capture::Printed;
+use crate::state::console_capture::CapturedOutput;
 use crate::text::{console_line, last_text, value, variable};
 use sdm_mi::{Results, quote};
 
@@ -204,7 +204,7 @@ pub(crate) async fn evaluated(gdb: &Gdb, place: &str, expression: &str) -> Resul
     Ok(plain(&said(gdb, place, expression).await?))
 }
 
-fn plain(printed: &Printed) -> Value {
+fn plain(printed: &CapturedOutput) -> Value {
     let mut value = value(bare(printed));
     if printed.is_cut() {
         value.cut = Some(printed.length_and_hash());
@@ -217,7 +217,11 @@ fn plain(printed: &Printed) -> Value {
 ///
 /// MI's own evaluation gives a reference's address in place of its value. `place` holds MI's options for thread and
 /// frame; if empty the selected ones are used.
-pub(crate) async fn said(gdb: &Gdb, place: &str, expression: &str) -> Result<Printed, Failure> {
+pub(crate) async fn said(
+    gdb: &Gdb,
+    place: &str,
+    expression: &str,
+) -> Result<CapturedOutput, Failure> {
     strides::refuse(gdb, place, expression).await?;
     return_values::refuse_call(gdb, place, expression).await?;
     let printed = unchecked(gdb, place, expression).await?;
@@ -230,8 +234,8 @@ pub(super) async fn in_value(
     gdb: &Gdb,
     place: &str,
     expression: &str,
-    printed: Printed,
-) -> Printed {
+    printed: CapturedOutput,
+) -> CapturedOutput {
     if !references::are_within(&printed) || !strides::is_harmless(gdb, expression).await {
         return printed;
     }

@@ -44,7 +44,7 @@ pub(crate) struct Breakpoints {
 
 /// A breakpoint of the front-end with later changes, to be inserted before a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KeptPoint {
+pub struct SavedBreakpoint {
     /// The front-end's request.
     pub spec: PointSpec,
     /// False if the breakpoint is disabled.
@@ -53,7 +53,7 @@ pub struct KeptPoint {
 
 /// A breakpoint of the front-end in gdb.
 pub(crate) struct Point {
-    pub(crate) kept: KeptPoint,
+    pub(crate) kept: SavedBreakpoint,
     /// gdb's numbers of the breakpoint; several for a regular expression.
     pub(crate) numbers: Vec<u32>,
     /// True while gdb has no location for the breakpoint.
@@ -89,7 +89,7 @@ const BREAKPOINTS_MAX: usize = 4096;
 
 impl Breakpoints {
     /// The front-end's breakpoints, for insertion in another run.
-    pub(crate) fn kept(&self) -> Vec<KeptPoint> {
+    pub(crate) fn kept(&self) -> Vec<SavedBreakpoint> {
         self.user.iter().map(|point| point.kept.clone()).collect()
     }
 
@@ -173,7 +173,7 @@ impl Breakpoints {
 
     /// Adds a breakpoint that gdb has made for the front-end, with gdb's numbers.
     pub(crate) fn add(&mut self, spec: PointSpec, numbers: Vec<u32>, pending: bool) {
-        let kept = KeptPoint {
+        let kept = SavedBreakpoint {
             spec,
             enabled: true,
         };

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sdm_debug::Failure;
 
-use super::console_capture::Printed;
+use super::console_capture::CapturedOutput;
 use sdm_mi::Results;
 
 /// The MI commands sent to one gdb.
@@ -26,16 +26,16 @@ pub(crate) struct Pending {
     /// The detached work that has sent the command; `None` for an operation.
     pub(crate) work: Option<u64>,
     /// Whether gdb was already interrupted because of the command.
-    pub(crate) patience: Patience,
+    pub(crate) patience: InterruptState,
     /// State of its answer.
     pub(crate) answer: AnswerState,
     /// gdb's output since the command; `None` if nobody wants it.
-    pub(crate) printed: Option<Printed>,
+    pub(crate) printed: Option<CapturedOutput>,
 }
 
 /// Whether gdb has already been interrupted at a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum InterruptState {
     /// gdb has time until the deadline, and is interrupted then.
     Waiting,
     /// gdb was interrupted at the deadline; the command is given up at the next.

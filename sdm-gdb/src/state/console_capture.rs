@@ -9,14 +9,14 @@ pub(crate) const PRINTED_BYTES_MAX: usize = 1 << 20;
 
 /// The beginning of gdb's output, and the length and hash of the whole output.
 #[derive(Default)]
-pub(crate) struct Printed {
+pub(crate) struct CapturedOutput {
     text: String,
     bytes: u64,
     /// Hash of the whole output; started when the text is full.
     hash: Option<Box<Xxh3Default>>,
 }
 
-impl Printed {
+impl CapturedOutput {
     /// Appends output.
     pub(crate) fn push(&mut self, text: &str) {
         // gdb 18 prints this about the cancelled command before, after this one has begun.
@@ -65,7 +65,7 @@ impl Printed {
 }
 
 /// The kept text.
-impl Deref for Printed {
+impl Deref for CapturedOutput {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn cut_output_is_compared_by_its_whole_text() {
         let print = |parts: &[&str]| {
-            let mut printed = Printed::default();
+            let mut printed = CapturedOutput::default();
             parts.iter().for_each(|part| printed.push(part));
             printed
         };

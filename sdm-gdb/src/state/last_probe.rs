@@ -29,7 +29,7 @@ pub(crate) struct Probed {
 }
 
 /// A saved probe, which is restored if the probe after it does not count.
-pub struct KeptProbe(pub(crate) Option<Probed>);
+pub struct SavedProbe(pub(crate) Option<Probed>);
 
 /// One activation of a user's function.
 #[derive(Clone, Debug, PartialEq, Eq)]

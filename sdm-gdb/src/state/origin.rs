@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sdm_child::Freed;
 use sdm_debug::command::StopAt;
 
-use super::breakpoints::KeptPoint;
+use super::breakpoints::SavedBreakpoint;
 use super::scope::Scope;
 
 /// The origin of a task.
@@ -51,7 +51,7 @@ pub(crate) struct Wrapped {
     /// The place at which the program is to stop first.
     pub(crate) stop: StopAt,
     /// The breakpoints to insert then.
-    pub(crate) kept: Vec<KeptPoint>,
+    pub(crate) kept: Vec<SavedBreakpoint>,
     /// gdb's number of the catchpoint that catches each `exec`.
     pub(crate) catch: Option<u32>,
 }

@@ -18,7 +18,7 @@ use sdm_debug::{Command, GdbOptions};
 
 use super::{Beginning, Story, StoryStep};
 use crate::fake_host::FakeHost;
-use crate::{Action, AttachTarget, Before, CoreFile, Driver, DriverConfig};
+use crate::{Action, AttachTarget, CoreFile, Driver, DriverConfig, StartInput};
 use sdm_child::{Launch, gdb_arguments};
 use sdm_mi::{LineReader, Record};
 
@@ -118,7 +118,7 @@ impl Player {
                     reached_by: None,
                 };
                 let driver = &mut self.driver;
-                driver.start(self.now, id, launch, StopAt::Main, Before::default());
+                driver.start(self.now, id, launch, StopAt::Main, StartInput::default());
             }
             Beginning::Attach => {
                 self.log.push(format!("$ attach {pid}"));

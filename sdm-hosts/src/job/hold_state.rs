@@ -15,7 +15,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Location of the stopped ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum StoppedAt {
     /// Some ranks do not exist yet, or are not stopped.
     NotYet,
     /// All ranks are stopped on this host.
@@ -54,29 +54,29 @@ impl HeldRanks {
     ///
     /// # Errors
     /// Two processes of one rank, or `/proc` cannot be read.
-    pub fn look(&mut self) -> Result<Standing, JobError> {
+    pub fn look(&mut self) -> Result<StoppedAt, JobError> {
         let processes = Processes::read(Path::new("/proc"));
         let processes = processes.map_err(|source| JobError::Proc { source })?;
         let found = ranks::below(&processes, self.starter)?;
         if !found.pids.iter().all(|(_, pid)| is_stopped(*pid)) {
-            return Ok(Standing::NotYet);
+            return Ok(StoppedAt::NotYet);
         }
         let count = found.pids.len();
         let size = found.size.map(|size| size as usize);
         if count > 0 && size.is_none_or(|size| size <= count) {
-            return Ok(Standing::Here);
+            return Ok(StoppedAt::Here);
         }
         let server = processes.get(self.starter);
         let Some(server) = server.filter(|process| pmix::is_server(process)) else {
-            return Ok(Standing::NotYet);
+            return Ok(StoppedAt::NotYet);
         };
         Ok(match self.answer_of(server.pid) {
-            Some(Ok(jobs)) if is_whole(&jobs, size) => Standing::ElsewhereToo,
+            Some(Ok(jobs)) if is_whole(&jobs, size) => StoppedAt::ElsewhereToo,
             Some(Err(why)) => {
                 self.unasked = Some(why);
-                Standing::NotYet
+                StoppedAt::NotYet
             }
-            Some(Ok(_)) | None => Standing::NotYet,
+            Some(Ok(_)) | None => StoppedAt::NotYet,
         })
     }
 

@@ -14,7 +14,7 @@ use sdm_system::{files, programs};
 use super::JobProcess;
 use super::PROCESSES_MAX;
 use super::processes::{Process, Processes};
-use super::remote_ranks::{Told, programs};
+use super::remote_ranks::{RemoteProcess, programs};
 use crate::host_names as hosts;
 
 /// The program that Hydra starts on each host, and that starts the ranks there.
@@ -34,7 +34,7 @@ const HOSTS_MAX: usize = 32;
 
 /// Answers of the other hosts.
 #[derive(Debug, Default)]
-pub(super) struct Elsewhere {
+pub(super) struct RemoteAnswers {
     /// The ranks on these hosts.
     pub(super) processes: Vec<JobProcess>,
     /// Number of all ranks, where a host reports it.
@@ -55,7 +55,7 @@ struct Login {
 
 /// Cause for which a host was not asked for its ranks, or did not answer.
 #[derive(Debug, thiserror::Error)]
-enum Unasked {
+enum HostFailure {
     #[error("{0}")]
     Host(&'static str),
     #[error("it is reached by `{0}`, but sdm can log in by {LOGIN} only")]
@@ -94,13 +94,13 @@ impl Login {
     }
 
     /// The ranks of this host, and the number of all ranks.
-    fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), Unasked> {
-        hosts::check_name(&self.host).map_err(Unasked::Host)?;
+    fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), HostFailure> {
+        hosts::check_name(&self.host).map_err(HostFailure::Host)?;
         let called = self.words[0].rsplit('/').next().unwrap_or_default();
         if called != LOGIN {
-            return Err(Unasked::OtherLogin(called.to_owned()));
+            return Err(HostFailure::OtherLogin(called.to_owned()));
         }
-        let login = files::search(LOGIN).ok_or(Unasked::NoLogin)?;
+        let login = files::search(LOGIN).ok_or(HostFailure::NoLogin)?;
         let mut command = programs::at(login);
         command
             .args(&self.words[1..])
@@ -114,10 +114,10 @@ impl Login {
             lines_max: PROCESSES_MAX as usize,
         };
         let said = run_bounded::run(&mut command, SCRIPT.as_bytes(), bounds);
-        let said = said.map_err(Unasked::Run)?;
+        let said = said.map_err(HostFailure::Run)?;
         if said.lines.last().map(String::as_str) != Some("end") {
             let why = said.complaints.last().cloned();
-            return Err(Unasked::Said(
+            return Err(HostFailure::Said(
                 why.unwrap_or_else(|| said.status.to_string()),
             ));
         }
@@ -133,7 +133,8 @@ impl Login {
                 ["proxy", pid] => below.extend(pid.parse::<i32>()),
                 [rank, pid, parent, of, mpi, ticks, program] => {
                     let place = (&*self.host, program);
-                    let Some(one) = Told::read([rank, pid, parent, mpi, ticks], place) else {
+                    let Some(one) = RemoteProcess::read([rank, pid, parent, mpi, ticks], place)
+                    else {
                         continue;
                     };
                     told.push((one, of.parse().ok().filter(|of| *of > 0)));
@@ -145,7 +146,7 @@ impl Login {
         let mut known = 0;
         while known < below.len() {
             known = below.len();
-            let is_below = |one: &&(Told, Option<u32>)| below.contains(&one.0.parent());
+            let is_below = |one: &&(RemoteProcess, Option<u32>)| below.contains(&one.0.parent());
             let more: Vec<i32> = told.iter().filter(is_below).map(|it| it.0.pid()).collect();
             below.extend(more);
         }
@@ -160,7 +161,11 @@ impl Login {
 
 /// The ranks on the hosts to which `starter` has logged in; `None` where it uses this host only. Launcher and
 /// logins must belong to the user `uid`, which is this process's: those of other users are not used.
-pub(super) fn elsewhere(processes: &Processes, starter: &Process, uid: u32) -> Option<Elsewhere> {
+pub(super) fn elsewhere(
+    processes: &Processes,
+    starter: &Process,
+    uid: u32,
+) -> Option<RemoteAnswers> {
     let logins: Vec<Login> = processes
         .children(starter.pid)
         .filter(|login| starter.is_of(uid) && login.is_of(uid))
@@ -169,7 +174,7 @@ pub(super) fn elsewhere(processes: &Processes, starter: &Process, uid: u32) -> O
     if logins.is_empty() {
         return None;
     }
-    let mut all = Elsewhere::default();
+    let mut all = RemoteAnswers::default();
     for some in logins.chunks(HOSTS_MAX) {
         let answers: Vec<_> = thread::scope(|scope| {
             let asked: Vec<_> = some
@@ -178,7 +183,7 @@ pub(super) fn elsewhere(processes: &Processes, starter: &Process, uid: u32) -> O
                 .collect();
             let answers = asked.into_iter().map(|it| it.join());
             answers
-                .map(|it| it.unwrap_or(Err(Unasked::Panicked)))
+                .map(|it| it.unwrap_or(Err(HostFailure::Panicked)))
                 .collect()
         });
         for (login, answer) in some.iter().zip(answers) {

@@ -27,7 +27,7 @@ use std::path::Path;
 
 pub use access::{Obstacle, obstacles};
 pub use error::JobError;
-pub use hold_state::{HeldRanks, Standing};
+pub use hold_state::{HeldRanks, StoppedAt};
 pub use hosts::{is_host, is_this_host};
 pub(crate) use mpir::fuzz_mpir;
 pub use pmix::{PmixError, STARTING};

@@ -10,7 +10,7 @@ use super::{HELPERS, JobError, STARTERS};
 
 /// A process's rank in a job, from the environment that a runtime has given it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Given {
+pub(super) struct EnvironmentRank {
     pub(super) rank: u32,
     size: Option<u32>,
     /// Identifier of the job among those of the same runtime.
@@ -37,7 +37,7 @@ pub(super) struct Ranked {
 /// Two processes of one rank: more than one job runs below a process that is not a launcher.
 pub(super) fn below(processes: &Processes, starter: i32) -> Result<Ranked, JobError> {
     let inherited = processes.environment(starter);
-    let mut found: Vec<(i32, Given)> = Vec::new();
+    let mut found: Vec<(i32, EnvironmentRank)> = Vec::new();
     let mut open: Vec<i32> = processes.children(starter).map(|it| it.pid).collect();
     while let Some(pid) = open.pop() {
         let Some(process) = processes.get(pid) else {
@@ -54,13 +54,13 @@ pub(super) fn below(processes: &Processes, starter: i32) -> Result<Ranked, JobEr
         let age = |pid: i32| (processes.get(pid).map(|it| it.began), pid);
         let first = found.iter().min_by_key(|(pid, _)| age(*pid));
         let first = first.map(|(_, given)| given.job.clone());
-        let is_later = |(_, given): &mut (i32, Given)| Some(&given.job) != first.as_ref();
+        let is_later = |(_, given): &mut (i32, EnvironmentRank)| Some(&given.job) != first.as_ref();
         spawned = found.extract_if(.., is_later).map(|(pid, _)| pid).collect();
         spawned.sort_unstable();
     }
     let size = found.iter().filter_map(|(_, given)| given.size).max();
     let mut ranks: BTreeMap<u32, i32> = BTreeMap::new();
-    for (pid, Given { rank, .. }) in found {
+    for (pid, EnvironmentRank { rank, .. }) in found {
         if let Some(other) = ranks.insert(rank, pid) {
             return Err(JobError::SameRank {
                 starter,
@@ -93,7 +93,7 @@ impl ByJob {
         let mut found = Self::default();
         for pid in pids {
             match given(processes, *pid, &Environment::default()) {
-                Some(Given { rank, job, .. }) => {
+                Some(EnvironmentRank { rank, job, .. }) => {
                     found.jobs.entry(job).or_default().push((rank, *pid));
                 }
                 None => found.unranked.push(*pid),
@@ -122,7 +122,11 @@ pub fn size_of(pid: i32) -> Option<u32> {
 }
 
 /// The rank of a process; variables `inherited` from a launcher do not count.
-pub(super) fn given(processes: &Processes, pid: i32, inherited: &Environment) -> Option<Given> {
+pub(super) fn given(
+    processes: &Processes,
+    pid: i32,
+    inherited: &Environment,
+) -> Option<EnvironmentRank> {
     let own = processes.environment(pid);
     let identity = identity(&own, inherited)?;
     let text = |name: &str| Some(own.get(name)?.to_string_lossy().into_owned());
@@ -136,7 +140,7 @@ pub(super) fn given(processes: &Processes, pid: i32, inherited: &Environment) ->
         _ => None,
     };
     let job = told.unwrap_or_else(|| above(processes, pid, &identity));
-    Some(Given {
+    Some(EnvironmentRank {
         rank: identity.server,
         size: identity.size,
         job,

@@ -6,7 +6,7 @@ use super::wrappers::{Candidate, choose};
 use super::{JobProcess, PROCESSES_MAX};
 
 /// One process.
-pub(super) struct Told {
+pub(super) struct RemoteProcess {
     rank: u32,
     pid: i32,
     parent: i32,
@@ -16,7 +16,7 @@ pub(super) struct Told {
     program: String,
 }
 
-impl Told {
+impl RemoteProcess {
     /// Parses rank, pid, parent, whether an MPI library is mapped, and clock ticks; `None` where a number is invalid.
     pub(super) fn read(numbers: [&str; 5], (host, program): (&str, &str)) -> Option<Self> {
         let [rank, pid, parent, mpi, ticks] = numbers;
@@ -43,12 +43,12 @@ impl Told {
 }
 
 /// The program of each rank, by rising rank.
-pub(super) fn programs(all: Vec<Told>) -> Vec<JobProcess> {
-    let mut ranks: BTreeMap<u32, BTreeMap<i32, Told>> = BTreeMap::new();
+pub(super) fn programs(all: Vec<RemoteProcess>) -> Vec<JobProcess> {
+    let mut ranks: BTreeMap<u32, BTreeMap<i32, RemoteProcess>> = BTreeMap::new();
     for one in all {
         ranks.entry(one.rank).or_default().insert(one.pid, one);
     }
-    let chosen = |(rank, mut found): (u32, BTreeMap<i32, Told>)| {
+    let chosen = |(rank, mut found): (u32, BTreeMap<i32, RemoteProcess>)| {
         let pid = choose(&candidates(&found))?.pid;
         let one = found.remove(&pid)?;
         Some(JobProcess {
@@ -62,12 +62,12 @@ pub(super) fn programs(all: Vec<Told>) -> Vec<JobProcess> {
 }
 
 /// The outermost process of a rank and those below it.
-fn candidates(found: &BTreeMap<i32, Told>) -> Vec<Candidate> {
-    let is_outermost = |one: &&Told| !found.contains_key(&one.parent);
+fn candidates(found: &BTreeMap<i32, RemoteProcess>) -> Vec<Candidate> {
+    let is_outermost = |one: &&RemoteProcess| !found.contains_key(&one.parent);
     let Some(top) = found.values().find(is_outermost) else {
         return Vec::new();
     };
-    let candidate = |one: &Told, depth| Candidate {
+    let candidate = |one: &RemoteProcess, depth| Candidate {
         pid: one.pid,
         parent: one.parent,
         depth,

@@ -7,7 +7,7 @@ use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
 use sdm_text::printable;
 
-use super::remote_ranks::{Told, programs};
+use super::remote_ranks::{RemoteProcess, programs};
 use super::{Job, JobError, JobProcess, PROCESSES_MAX};
 
 /// The script that runs on each node.
@@ -60,8 +60,8 @@ impl Step {
 }
 
 /// Runs one of Slurm's programs and returns its output lines.
-fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>, Unanswered> {
-    let path = files::search(program).ok_or_else(|| Unanswered::NoProgram(program.to_owned()))?;
+fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>, SlurmFailure> {
+    let path = files::search(program).ok_or_else(|| SlurmFailure::NoProgram(program.to_owned()))?;
     let mut command = programs::at(path);
     command.args(arguments).env("LC_ALL", "C");
     for variable in ["SQUEUE_STATES", "SQUEUE_USERS", "SQUEUE_PARTITION"] {
@@ -71,7 +71,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
         wait,
         lines_max: PROCESSES_MAX as usize,
     };
-    let said = run_bounded::run(&mut command, &[], bounds).map_err(|source| Unanswered::Run {
+    let said = run_bounded::run(&mut command, &[], bounds).map_err(|source| SlurmFailure::Run {
         program: program.to_owned(),
         source,
     })?;
@@ -80,7 +80,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
     }
     let complaint = said.complaints.last();
     let what = complaint.map_or_else(|| said.status.to_string(), |it| printable(it.as_bytes()));
-    Err(Unanswered::Said {
+    Err(SlurmFailure::Said {
         program: program.to_owned(),
         what,
     })
@@ -88,7 +88,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
 
 /// Reason for which Slurm did not answer.
 #[derive(Debug, thiserror::Error)]
-enum Unanswered {
+enum SlurmFailure {
     #[error("no {0} on PATH")]
     NoProgram(String),
     #[error("{program}: {source}")]
@@ -118,7 +118,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
         id: whole.clone(),
         what,
     };
-    let unasked = |error: Unanswered| none(error.to_string());
+    let unasked = |error: SlurmFailure| none(error.to_string());
     let known = ask("squeue", &["-h", "-j", id, "-o", "%t"], WAIT).map_err(unasked)?;
     let listed = ["-h", "--steps", "-j", id, "-o", "%i|%A|%N|%U|%j"];
     let lines = ask("squeue", &listed, WAIT).map_err(unasked)?;
@@ -176,7 +176,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
 }
 
 /// The answers of the nodes. On each node a one-task step, which overlaps the job's, runs the script.
-fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Unanswered> {
+fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, SlurmFailure> {
     let (job, step) = (job.to_string(), step.to_string());
     let jobid = format!("--jobid={job}");
     let (count, total) = (
@@ -211,7 +211,10 @@ fn read(lines: &[String]) -> Vec<JobProcess> {
         let [rank, pid, parent, node, mpi, ticks, program] = words[..] else {
             continue;
         };
-        told.extend(Told::read([rank, pid, parent, mpi, ticks], (node, program)));
+        told.extend(RemoteProcess::read(
+            [rank, pid, parent, mpi, ticks],
+            (node, program),
+        ));
     }
     programs(told)
 }

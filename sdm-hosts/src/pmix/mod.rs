@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use crate::job::PmixError;
-pub use rendezvous::{LeftOut, Level, Rendezvous, fuzz_rendezvous};
+pub use rendezvous::{Level, RejectedFile, Rendezvous, fuzz_rendezvous};
 
 /// The user's choice of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub fn servers() -> (Vec<Rendezvous>, Vec<String>) {
 ///
 /// # Errors
 /// Why it is left out.
-pub fn server_of(file: &Path) -> Result<Rendezvous, LeftOut> {
+pub fn server_of(file: &Path) -> Result<Rendezvous, RejectedFile> {
     rendezvous::read(file)
 }
 

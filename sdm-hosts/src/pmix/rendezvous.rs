@@ -40,7 +40,7 @@ const HARMED: [&str; 2] = ["orterun", "orted"];
 
 /// Cause for which the server of a file is rejected.
 #[derive(Debug, thiserror::Error)]
-pub enum LeftOut {
+pub enum RejectedFile {
     /// The file cannot be read.
     #[error("{0}")]
     Unread(io::Error),
@@ -231,32 +231,32 @@ fn level_of(name: &str) -> Option<Level> {
 ///
 /// # Errors
 /// Why it is left out, as text for the user: another user's, a dead one, or no such file.
-pub(super) fn read(file: &Path) -> Result<Rendezvous, LeftOut> {
+pub(super) fn read(file: &Path) -> Result<Rendezvous, RejectedFile> {
     let text = text_of(file)?;
     let name = file.file_name().and_then(|name| name.to_str());
     // A file that a person names may be called anything.
     let level = name.and_then(level_of).unwrap_or(Level::Session);
-    let mut server = parse(&text).ok_or(LeftOut::NoServer)?;
+    let mut server = parse(&text).ok_or(RejectedFile::NoServer)?;
     server.level = level;
     file.clone_into(&mut server.file);
     check(&mut server)?;
     Ok(server)
 }
 
-fn text_of(file: &Path) -> Result<String, LeftOut> {
+fn text_of(file: &Path) -> Result<String, RejectedFile> {
     let mut options = OpenOptions::new();
     // Opening a FIFO would block.
     options.read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK);
-    let file: File = options.open(file).map_err(LeftOut::Unread)?;
-    let about = file.metadata().map_err(LeftOut::Unread)?;
+    let file: File = options.open(file).map_err(RejectedFile::Unread)?;
+    let about = file.metadata().map_err(RejectedFile::Unread)?;
     let own = geteuid().as_raw();
     if !about.is_file() {
-        return Err(LeftOut::NoFile);
+        return Err(RejectedFile::NoFile);
     }
     if about.uid() != own {
-        return Err(LeftOut::Foreign(files::user(about.uid())));
+        return Err(RejectedFile::Foreign(files::user(about.uid())));
     }
-    files::text_of(file, BYTES_MAX).map_err(LeftOut::Unread)
+    files::text_of(file, BYTES_MAX).map_err(RejectedFile::Unread)
 }
 
 /// Parses the lines of a file, without checking the server.
@@ -281,30 +281,30 @@ fn parse(text: &str) -> Option<Rendezvous> {
 }
 
 /// Checks that the process is a server of this user.
-fn check(server: &mut Rendezvous) -> Result<(), LeftOut> {
+fn check(server: &mut Rendezvous) -> Result<(), RejectedFile> {
     let pid = server.pid;
     let process = proc::of(pid);
     let status = process.status();
-    let status = status.map_err(|_| LeftOut::Ended(pid))?;
+    let status = status.map_err(|_| RejectedFile::Ended(pid))?;
     let ids = status.ids("Uid").unwrap_or_default();
     let own = geteuid().as_raw();
     if ids.is_empty() || ids.iter().any(|id| *id != own) {
         let owner = ids.first().copied().unwrap_or_default();
         let owner = files::user(owner);
-        return Err(LeftOut::ForeignProcess { pid, owner });
+        return Err(RejectedFile::ForeignProcess { pid, owner });
     }
     let program = process.program().unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy();
     if HARMED.contains(&&*program) {
         let program = program.into_owned();
-        return Err(LeftOut::Harmed { program, pid });
+        return Err(RejectedFile::Harmed { program, pid });
     }
     // Its number may be another's by now.
     if !has_pmix(&process, pid) {
-        return Err(LeftOut::NoLibrary(pid));
+        return Err(RejectedFile::NoLibrary(pid));
     }
     if !listens(&process, &server.uri) {
-        return Err(LeftOut::NoListener(pid));
+        return Err(RejectedFile::NoListener(pid));
     }
     server.program = program.into_owned();
     Ok(())

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sdm_system::programs;
 
-use super::message::{Ask, Frames, Question, Told, View, frame};
+use super::message::{Frames, LookAnswer, LookRequest, Question, View, frame};
 use super::{MODE, OF_SYSTEM, READ_BYTES};
 use crate::snapshot::Refusal;
 
@@ -81,7 +81,7 @@ impl Looker {
             Question::Samples { period, .. } => period,
             _ => Duration::ZERO,
         };
-        let ask = Ask {
+        let ask = LookRequest {
             number,
             pids,
             question,
@@ -143,7 +143,7 @@ impl Looker {
 
     fn read(&mut self, now: Instant, answers: &mut Vec<Answer>) -> io::Result<()> {
         while let Some(told) = self.frames.take()? {
-            let Told {
+            let LookAnswer {
                 number,
                 pid,
                 seen,

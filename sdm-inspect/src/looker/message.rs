@@ -21,7 +21,7 @@ const LENGTH_BYTES: usize = 4;
 
 /// A request to the looker.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Ask {
+pub(super) struct LookRequest {
     /// The number of the question.
     pub(super) number: u64,
     /// The processes to inspect.
@@ -49,7 +49,7 @@ pub enum Question {
 
 /// The looker's answer about one process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct LookAnswer {
     /// The number of the question that this answers.
     pub(super) number: u64,
     /// The process.
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn messages_are_decoded_from_pieces() {
-        let ask = |number| Ask {
+        let ask = |number| LookRequest {
             number,
             pids: vec![1, -1],
             question: Question::Samples {
@@ -137,10 +137,10 @@ mod tests {
         let mut taken = Vec::new();
         for byte in &bytes {
             frames.push(&[*byte]);
-            taken.extend(frames.take::<Ask>().unwrap());
+            taken.extend(frames.take::<LookRequest>().unwrap());
         }
         assert_eq!(taken, [ask(1), ask(2)]);
         frames.push(&[255; 4]);
-        assert!(frames.take::<Ask>().is_err());
+        assert!(frames.take::<LookRequest>().is_err());
     }
 }

@@ -19,7 +19,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 pub use client::{Answer, Looker};
-use message::{Ask, Frames, Told, frame};
+use message::{Frames, LookAnswer, LookRequest, frame};
 pub use message::{Question, View};
 use sdm_debug::Failure;
 use sdm_debug::command::ProbeSpec;
@@ -91,7 +91,7 @@ fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
     let mut frames = Frames::default();
     let mut bytes = vec![0; READ_BYTES];
     loop {
-        while let Some(ask) = frames.take::<Ask>()? {
+        while let Some(ask) = frames.take::<LookRequest>()? {
             match &ask.question {
                 Question::Samples { span, period } => {
                     sample(&mut inspector, &ask, (*span, *period), &mut to)?;
@@ -118,7 +118,7 @@ fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
 fn answer(
     inspector: &mut Inspector,
     prober: &mut dyn Prober,
-    ask: &Ask,
+    ask: &LookRequest,
 ) -> Vec<Result<View, Refusal>> {
     let moved = Refusal::System {
         text: "its functions changed while they were read".to_owned(),
@@ -159,7 +159,7 @@ fn answer(
 /// Samples repeatedly. A sample that takes longer than the period replaces those that fall due meanwhile.
 fn sample(
     inspector: &mut Inspector,
-    ask: &Ask,
+    ask: &LookRequest,
     (span, period): (Duration, Duration),
     to: &mut File,
 ) -> io::Result<()> {
@@ -188,14 +188,14 @@ fn sample(
 
 /// Sends the result of each process.
 fn tell(
-    ask: &Ask,
+    ask: &LookRequest,
     seen: Vec<Result<View, Refusal>>,
     is_last: impl Fn(&Result<View, Refusal>) -> bool,
     to: &mut File,
 ) -> io::Result<()> {
     let processor = processor()?;
     for (pid, seen) in ask.pids.iter().copied().zip(seen) {
-        to.write_all(&frame(&Told {
+        to.write_all(&frame(&LookAnswer {
             number: ask.number,
             pid,
             is_last: is_last(&seen),

@@ -45,12 +45,12 @@ struct RankLayout {
     groups: Vec<usize>,
     count: usize,
     processes: usize,
-    told_by: ToldBy,
+    told_by: RankSource,
 }
 
 /// The means to find a process's rank in its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ToldBy {
+enum RankSource {
     /// Offset of the rank in the process object; the job's number precedes it.
     Number(usize),
     /// Its position among these addresses.
@@ -127,7 +127,7 @@ impl<'a> OpenMpi<'a> {
                     groups: vec![at],
                     count,
                     processes,
-                    told_by: ToldBy::Number(number),
+                    told_by: RankSource::Number(number),
                 };
                 if let Some((known, ..)) = &learned {
                     layout.groups = [&known.groups[..], &[at]].concat();
@@ -177,7 +177,7 @@ impl<'a> OpenMpi<'a> {
                 groups: found.at,
                 count: found.count,
                 processes,
-                told_by: ToldBy::Place(list(&processes)?),
+                told_by: RankSource::Place(list(&processes)?),
             },
             name: NameAt::learn(memory, &head),
             size,
@@ -325,8 +325,8 @@ impl<'a> OpenMpi<'a> {
     fn rank(&self, process: u64) -> Option<u32> {
         // An entry in place of a process can be anything.
         let number = match &self.layout.told_by {
-            ToldBy::Number(number) => *number,
-            ToldBy::Place(all) => {
+            RankSource::Number(number) => *number,
+            RankSource::Place(all) => {
                 let place = all.iter().position(|it| *it == process)?;
                 return u32::try_from(place).ok();
             }

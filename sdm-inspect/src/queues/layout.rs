@@ -188,7 +188,7 @@ pub fn class_symbol(name: &str) -> String {
 }
 
 /// An Open MPI process whose layout is checked.
-pub struct Looked<'a> {
+pub struct CheckedProcess<'a> {
     /// The memory of the process.
     pub memory: &'a dyn Memory,
     /// Addresses of the process's symbols.
@@ -197,7 +197,7 @@ pub struct Looked<'a> {
     pub types: &'a [TypeLayout],
 }
 
-impl Looked<'_> {
+impl CheckedProcess<'_> {
     /// Checks the layout against the process.
     ///
     /// # Errors

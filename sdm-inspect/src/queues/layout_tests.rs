@@ -110,7 +110,7 @@ impl Process {
     }
 
     fn check(&self) -> Result<(), Failure> {
-        let looked = Looked {
+        let looked = CheckedProcess {
             memory: &self.memory,
             symbols: &self.symbols,
             types: &self.types,

@@ -18,7 +18,7 @@ use sdm_system::proc;
 use sdm_system::programs;
 use sdm_system::signal_name;
 
-pub use layout::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table};
+pub use layout::{COMMUNICATORS, CheckedProcess, VARIABLES, WITH_CLASS, class_symbol, rows, table};
 
 /// Maximum number of bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;

@@ -7,7 +7,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
 use super::registers::system_call;
-use super::stop::Held;
+use super::stop::TracedThreads;
 use super::{Refusal, Registers, Snapshot, Thread, Window};
 use crate::sys;
 
@@ -119,7 +119,7 @@ impl Room {
 /// Stops all threads of a process, reads their registers and stacks, and resumes them. Does not return while a thread
 /// does not stop.
 pub(super) fn take(wanted: &Wanted) -> Result<Snapshot, Refusal> {
-    let mut held = Held::new(wanted.pid)?;
+    let mut held = TracedThreads::new(wanted.pid)?;
     let mut room = Room::of(wanted, held.count());
     let began = Instant::now();
     let read = held.stop().and_then(|()| {

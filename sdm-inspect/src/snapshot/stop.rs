@@ -23,15 +23,15 @@ const THREADS_MAX: usize = 4096;
 const LISTINGS_MAX: usize = 16;
 
 /// The threads of a process that this process traces. Drop detaches from the stopped ones.
-pub(super) struct Held {
+pub(super) struct TracedThreads {
     pid: i32,
     /// `/proc/PID/task`, opened before any thread is stopped.
     folder: Dir,
-    threads: Vec<HeldThread>,
+    threads: Vec<TracedThread>,
 }
 
 /// A thread, with the signal that it was about to receive; `None` while it is not stopped.
-struct HeldThread {
+struct TracedThread {
     id: i32,
     stopped: Option<i32>,
     /// True if it belongs to the process; a newly cloned one may be another process.
@@ -63,7 +63,7 @@ impl Change {
     }
 }
 
-impl Held {
+impl TracedThreads {
     /// A process without traced threads yet.
     pub(super) fn new(pid: i32) -> Result<Self, Refusal> {
         let path = proc::of(pid).path("task");
@@ -88,7 +88,7 @@ impl Held {
             let name = id.to_string();
             fstatat(&self.folder, name.as_str(), AtFlags::empty()).is_ok()
         };
-        let is_of_it = move |thread: &&HeldThread| thread.is_listed || is_here(thread.id);
+        let is_of_it = move |thread: &&TracedThread| thread.is_listed || is_here(thread.id);
         self.threads.iter().filter(is_of_it).map(|thread| thread.id)
     }
 
@@ -143,7 +143,7 @@ impl Held {
                 Err(Errno::EPERM) if is_traced_here(self.pid, id) => {}
                 Err(error) => return Err(Refusal::of(self.pid, error)),
             }
-            threads.push(HeldThread {
+            threads.push(TracedThread {
                 id,
                 stopped: None,
                 is_listed: true,
@@ -205,7 +205,7 @@ impl Held {
     /// Adds a thread that is traced from its first instruction: it stops by itself, before or after its creator
     /// reports it.
     fn add_begun(&mut self, id: i32, stopped: Option<i32>) {
-        self.threads.push(HeldThread {
+        self.threads.push(TracedThread {
             id,
             stopped,
             is_listed: false,

@@ -257,7 +257,7 @@ impl Inspection {
     /// The process's memory: bytes of the snapshot, and for other addresses the present ones.
     #[must_use]
     pub fn memory(&self, thread: usize) -> impl Memory {
-        StoodMemory {
+        StoppedMemory {
             pid: self.snapshot.pid,
             thread: self.snapshot.threads.get(thread),
         }
@@ -281,12 +281,12 @@ fn part(thread: &Thread, from: Option<u64>) -> Option<&[u8]> {
     })
 }
 
-struct StoodMemory<'a> {
+struct StoppedMemory<'a> {
     pid: i32,
     thread: Option<&'a Thread>,
 }
 
-impl Memory for StoodMemory<'_> {
+impl Memory for StoppedMemory<'_> {
     fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
         let stood = self.thread.and_then(|it| it.bytes(address, to.len()));
         match stood {

@@ -14,7 +14,7 @@ use gimli::{
 };
 
 use super::calls::Function;
-use super::debug_file::Found;
+use super::debug_file::SeparateFile;
 use super::line::Line;
 use super::names::Names;
 use super::rows;
@@ -58,7 +58,7 @@ impl Debug {
             return None;
         }
         let mut dwarf = load(image).ok()?;
-        if let Some(shared) = Found::shared(image, opened, path) {
+        if let Some(shared) = SeparateFile::shared(image, opened, path) {
             dwarf
                 .load_sup(|id| section(&shared.image, id.name()))
                 .ok()?;

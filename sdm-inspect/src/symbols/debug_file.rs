@@ -15,12 +15,12 @@ const FOLDER: &str = "/usr/lib/debug";
 const FOLDER_BESIDE: &str = ".debug";
 
 /// A separate file with debug information.
-pub(super) struct Found {
+pub(super) struct SeparateFile {
     pub(super) image: Image,
     pub(super) path: PathBuf,
 }
 
-impl Found {
+impl SeparateFile {
     /// Finds the debug information of a file at a path: by the build id of both, or by the name in `.gnu_debuglink`.
     /// With `of_system` also in the system's directory.
     pub(super) fn of(image: &Image, opened: &Opened, path: &Path, of_system: bool) -> Option<Self> {

@@ -15,7 +15,7 @@ use std::path::Path;
 pub(crate) use self::calls::{Function, Target};
 use self::debug::Debug;
 pub(crate) use self::debug::FunctionEntry;
-use self::debug_file::Found;
+use self::debug_file::SeparateFile;
 pub(crate) use self::line::Line;
 pub(crate) use self::names::{is_fortran, text};
 use self::table::{Table, Variables};
@@ -25,7 +25,7 @@ use crate::files::Opened;
 /// The symbols of a file.
 pub(crate) struct Symbols {
     /// The separate file with symbols and debug information, if there is one.
-    other: Option<Found>,
+    other: Option<SeparateFile>,
     table: Table,
     imports: HashMap<u64, &'static str>,
     debug: Option<Debug>,
@@ -38,7 +38,7 @@ impl Symbols {
     pub(crate) fn of(image: &Image, opened: &Opened, path: &Path, of_system: bool) -> Self {
         let is_stripped = image.section(".debug_info").is_empty();
         let other = is_stripped
-            .then(|| Found::of(image, opened, path, of_system))
+            .then(|| SeparateFile::of(image, opened, path, of_system))
             .flatten();
         let (debug_image, debug_path) = match &other {
             Some(other) => (&other.image, other.path.as_path()),

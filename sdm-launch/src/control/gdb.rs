@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
-use sdm_system::fd_server::Lender;
+use sdm_system::fd_server::FdServer;
 use sdm_system::stream::Stream;
 use sdm_system::{files, programs};
 
@@ -40,15 +40,15 @@ const STEPS: [(&str, &str); 3] = [
 ];
 
 /// The pipe on which a launcher waits until its gdb is attached.
-pub(super) struct Gate {
-    reader: Lender,
+pub(super) struct AttachPipe {
+    reader: FdServer,
     writer: PipeWriter,
 }
 
-impl Gate {
+impl AttachPipe {
     pub(super) fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
-        let reader = Lender::start(Some(reader.into()), None)?;
+        let reader = FdServer::start(Some(reader.into()), None)?;
         Ok(Self { reader, writer })
     }
 
@@ -65,7 +65,7 @@ pub(super) struct Gdb {
     out: Stream,
     err: Stream,
     /// The launcher's gate; `None` once it is open.
-    gate: Option<Gate>,
+    gate: Option<AttachPipe>,
     /// Index of the present step.
     step: usize,
     /// True once the present step's expression was not 0.
@@ -76,7 +76,7 @@ pub(super) struct Gdb {
 /// gdb did not reach the point at which a launcher holds its processes.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}{}", quoted(said.as_deref()))]
-pub struct Unheld {
+pub struct HoldFailure {
     step: Step,
     /// gdb's last message about it.
     said: Option<String>,
@@ -99,7 +99,7 @@ fn quoted(said: Option<&str>) -> String {
 
 impl Gdb {
     /// Starts one that attaches to the process `pid`.
-    pub(super) fn start(program: &Path, pid: i32, gate: Gate) -> io::Result<Self> {
+    pub(super) fn start(program: &Path, pid: i32, gate: AttachPipe) -> io::Result<Self> {
         let (out, out_writer) = Stream::open(false)?;
         let (err, err_writer) = Stream::open(true)?;
         let mut command = programs::named(program)?;
@@ -150,8 +150,8 @@ impl Gdb {
     /// Handles gdb's output; true once the launcher is held.
     ///
     /// # Errors
-    /// [`Unheld`]: the step that failed, with gdb's message.
-    pub(super) fn advance(&mut self) -> Result<bool, Unheld> {
+    /// [`HoldFailure`]: the step that failed, with gdb's message.
+    pub(super) fn advance(&mut self) -> Result<bool, HoldFailure> {
         let mut lines = Vec::new();
         while self.err.read(&mut |line| lines.push(line)) > 0 {}
         self.complaints.extend(
@@ -178,7 +178,7 @@ impl Gdb {
         Ok(self.step == STEPS.len())
     }
 
-    fn end_step(&mut self) -> Result<(), Unheld> {
+    fn end_step(&mut self) -> Result<(), HoldFailure> {
         if !self.is_true {
             return Err(self.complaint(Step::Breakpoint));
         }
@@ -199,10 +199,10 @@ impl Gdb {
     }
 
     /// The error for a step, with gdb's last message about it.
-    fn complaint(&self, step: Step) -> Unheld {
+    fn complaint(&self, step: Step) -> HoldFailure {
         let mut said = self.complaints.iter().rev().map(|line| line.trim());
         let said = said.find(|line| !line.is_empty()).map(str::to_owned);
-        Unheld { step, said }
+        HoldFailure { step, said }
     }
 
     /// Makes gdb detach from the launcher, and end.

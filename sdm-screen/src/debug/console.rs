@@ -11,7 +11,7 @@ const LINES_MAX: usize = 2000;
 /// The messages of the session and the lines that were entered.
 #[derive(Debug, Default)]
 pub(crate) struct Console {
-    lines: VecDeque<Said>,
+    lines: VecDeque<ConsoleLine>,
     /// Number of lines at the end below the displayed ones.
     below: usize,
     /// Index of the last entered line, while only its answer has followed.
@@ -24,7 +24,7 @@ pub(crate) struct Console {
 
 /// A line of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ConsoleLine {
     pub(crate) text: String,
     /// True where the user has entered it, by typing or by a key.
     pub(crate) is_own: bool,
@@ -36,7 +36,7 @@ impl Console {
             self.given = None;
         }
         for line in text.lines() {
-            self.push(Said {
+            self.push(ConsoleLine {
                 text: printable(line.as_bytes()).replace('\t', "    "),
                 is_own: false,
             });
@@ -48,11 +48,11 @@ impl Console {
         const SELECTS: &str = "(sdm) focus ";
         let end = prompt.rfind("(sdm)").unwrap_or(0);
         let text = printable(format!("{}{line}", &prompt[end..]).as_bytes());
-        let selects = |said: &Said| said.is_own && said.text.starts_with(SELECTS);
+        let selects = |said: &ConsoleLine| said.is_own && said.text.starts_with(SELECTS);
         if text.starts_with(SELECTS) && self.lines.back().is_some_and(selects) {
             self.lines.pop_back();
         }
-        self.push(Said { text, is_own: true });
+        self.push(ConsoleLine { text, is_own: true });
         self.given = Some(self.lines.len() - 1);
         self.is_answered = false;
     }
@@ -62,7 +62,7 @@ impl Console {
         self.is_answered = true;
     }
 
-    fn push(&mut self, said: Said) {
+    fn push(&mut self, said: ConsoleLine) {
         if self.lines.len() == LINES_MAX {
             self.lines.pop_front();
             self.given = self.given.and_then(|at| at.checked_sub(1));
@@ -80,7 +80,7 @@ impl Console {
     }
 
     /// The lines that fit into `room`, in order, and the number of lines below them.
-    pub(crate) fn shown(&self, room: usize) -> (impl Iterator<Item = &Said>, usize) {
+    pub(crate) fn shown(&self, room: usize) -> (impl Iterator<Item = &ConsoleLine>, usize) {
         self.room.set(room);
         let below = self.hidden_below(room);
         // One line announces the lines below.

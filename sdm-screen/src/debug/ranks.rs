@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 use sdm_debug::TaskState;
 use sdm_idset::{IdSet, TaskId};
 use sdm_view::item::{Happening, RankRow};
-use sdm_view::overview::Board;
+use sdm_view::overview::Overview;
 use sdm_view::readable;
 
 use crate::style::Tone;
@@ -39,7 +39,7 @@ pub(crate) struct RankMap {
 
 impl RankMap {
     /// Sets the state of the session.
-    pub(crate) fn fill(&mut self, board: &Board) {
+    pub(crate) fn fill(&mut self, board: &Overview) {
         let classes = classes(board);
         if classes != self.classes || board.all != self.all {
             self.classes = classes;
@@ -127,7 +127,7 @@ impl RankMap {
 }
 
 /// The classes, most tasks first; classes with errors last.
-fn classes(board: &Board) -> Vec<RankClass> {
+fn classes(board: &Overview) -> Vec<RankClass> {
     let mut classes: Vec<RankClass> = Vec::new();
     let mut standing: Vec<(&RankRow, IdSet)> = Vec::new();
     for row in &board.ranks {
@@ -175,7 +175,7 @@ fn classes(board: &Board) -> Vec<RankClass> {
 }
 
 /// The places of innermost frames with their tasks, most tasks first.
-fn places(board: &Board) -> Vec<(IdSet, String)> {
+fn places(board: &Overview) -> Vec<(IdSet, String)> {
     let mut places: Vec<(IdSet, String)> = Vec::new();
     if let Some(stacks) = &board.sight.stacks {
         stacks.tree.walk(|_, node| {

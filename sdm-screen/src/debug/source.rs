@@ -2,7 +2,7 @@
 
 use sdm_idset::IdSet;
 use sdm_view::item::{BreakRow, Happening};
-use sdm_view::overview::{Board, SourceSight};
+use sdm_view::overview::{Overview, SourceSight};
 
 /// The selected line of the source.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl SourceView {
 }
 
 /// The tasks that are in a file, by line.
-pub(crate) fn standing(board: &Board, path: &str) -> Vec<(u32, IdSet)> {
+pub(crate) fn standing(board: &Overview, path: &str) -> Vec<(u32, IdSet)> {
     let mut lines: Vec<(u32, IdSet)> = Vec::new();
     for row in &board.ranks {
         let Some(Happening::Stopped(stop)) = &row.last else {
@@ -46,7 +46,7 @@ pub(crate) fn standing(board: &Board, path: &str) -> Vec<(u32, IdSet)> {
 }
 
 /// The breakpoint at a line of a file.
-pub(crate) fn breakpoint<'a>(board: &'a Board, path: &str, line: u32) -> Option<&'a BreakRow> {
+pub(crate) fn breakpoint<'a>(board: &'a Overview, path: &str, line: u32) -> Option<&'a BreakRow> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_here = |row: &&BreakRow| {
         let mut places = row.places.iter();

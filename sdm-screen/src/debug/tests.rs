@@ -12,7 +12,7 @@ use sdm_debug::reply::StackFrame;
 use sdm_debug::rules::{StackNode, StackTree};
 use sdm_idset::IdSet;
 use sdm_view::item::{BreakRow, MergedStacks, RankRow};
-use sdm_view::overview::{Board, Named, Printed, Sight, SourceSight};
+use sdm_view::overview::{Named, Overview, Printed, Sight, SourceSight};
 use sdm_view::render::Names;
 
 use super::{Debugger, Deed};
@@ -61,7 +61,7 @@ fn named(name: &str, values: &[(&str, &str)]) -> Named {
 }
 
 /// A board of 64 ranks: most wait in one place, one waits in another, and one has ended.
-fn board() -> Board {
+fn board() -> Overview {
     let lines: Vec<String> = (1..=80)
         .map(|line| format!("    line_{line}(cell, \"日本\", {line});"))
         .collect();
@@ -94,7 +94,7 @@ fn board() -> Board {
         watched: vec![named("cell[0]", &[("0-61", "0.5"), ("62", "nan")])],
         missing: String::new(),
     };
-    Board {
+    Overview {
         prompt: "[all 64: 63 stopped, 1 exited] (sdm) ".to_owned(),
         all: set("0-63"),
         focus: set("0-63"),
@@ -120,7 +120,7 @@ fn board() -> Board {
     }
 }
 
-fn debugger(style: Style, board: Board) -> Debugger {
+fn debugger(style: Style, board: Overview) -> Debugger {
     let mut debugger = Debugger::new(style, Names::ranks());
     let prompt = board.prompt.clone();
     debugger.handle_board(board);

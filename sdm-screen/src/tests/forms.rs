@@ -62,7 +62,7 @@ fn key_bindings_do_not_apply_in_text_fields() {
     let mut top = top(PLAIN);
     top.bind(Bindings::parse(["x=c", "c=none", "F2=n"]).unwrap());
     keys(&mut top, "c");
-    assert_eq!(top.over, crate::top::Over::Nothing);
+    assert_eq!(top.over, crate::top::Overlay::Nothing);
     assert!(frame(&mut top, 80, 24).contains("x cancel"));
     keys(&mut top, "xy");
     assert_eq!(top.poll_request(), run("cancel here:1"));

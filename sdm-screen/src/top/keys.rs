@@ -3,7 +3,7 @@
 use ratatui::crossterm::event::KeyCode;
 use sdm_runtime::states::{self, State};
 
-use super::{MENU, Over, Request, Top, View};
+use super::{MENU, Overlay, Request, Top, View};
 use crate::form::Form;
 use crate::line::{edit, split, words};
 use crate::table::Row;
@@ -15,9 +15,9 @@ impl Top {
     pub(super) fn view_key(&mut self, code: KeyCode) {
         match code {
             KeyCode::Char('q') => self.ask(Request::Quit),
-            KeyCode::Char('?') | KeyCode::F(1) => self.over = Over::Help,
-            KeyCode::Char('/') => self.over = Over::Filter(self.filter.clone()),
-            KeyCode::Char(':') => self.over = Over::Command(String::new()),
+            KeyCode::Char('?') | KeyCode::F(1) => self.over = Overlay::Help,
+            KeyCode::Char('/') => self.over = Overlay::Filter(self.filter.clone()),
+            KeyCode::Char(':') => self.over = Overlay::Command(String::new()),
             KeyCode::Char('1') => self.go(View::Managers),
             KeyCode::Char('2') => self.go(View::Machines),
             KeyCode::Char('3') => self.go(View::Jobs),
@@ -81,7 +81,7 @@ impl Top {
     /// Handles a key in the view of managers.
     fn manager_key(&mut self, code: KeyCode) {
         if code == KeyCode::Char('a') {
-            self.over = Over::Form(Form::add());
+            self.over = Overlay::Form(Form::add());
             return;
         }
         let Some(Row { name, state, .. }) = self.managers.selected().cloned() else {
@@ -96,11 +96,11 @@ impl Top {
             (KeyCode::Char('x'), Some(states::Manager::Stopped)) => {
                 self.hint = format!("{name} is stopped");
             }
-            (KeyCode::Char('x'), _) => self.over = Over::Confirm(words("stop")),
-            (KeyCode::Char('D'), _) => self.over = Over::Confirm(words("remove")),
+            (KeyCode::Char('x'), _) => self.over = Overlay::Confirm(words("stop")),
+            (KeyCode::Char('D'), _) => self.over = Overlay::Confirm(words("remove")),
             (KeyCode::Char('e'), _) => {
                 let known = self.facts.clusters.iter().find(|it| it.name == name);
-                self.over = known.map_or(Over::Nothing, |it| Over::Form(Form::edit(it)));
+                self.over = known.map_or(Overlay::Nothing, |it| Overlay::Form(Form::edit(it)));
             }
             (KeyCode::Char('d'), _) => self.show(crate::line::words(&["show", &name])),
             (KeyCode::Enter, _) => self.go(View::Machines),
@@ -132,7 +132,7 @@ impl Top {
                 return self.fill();
             }
             KeyCode::Char('n') => {
-                self.over = Over::Form(self.submit_form());
+                self.over = Overlay::Form(self.submit_form());
                 return;
             }
             _ => {}
@@ -146,17 +146,17 @@ impl Top {
         let words = |verb: &str| words(&[verb, &name]);
         match code {
             KeyCode::Enter if self.second && self.view == View::Jobs => self.go(View::Process),
-            KeyCode::Enter => self.over = Over::Menu { name, at: 0 },
+            KeyCode::Enter => self.over = Overlay::Menu { name, at: 0 },
             KeyCode::Char('c') if has_ended => self.hint = format!("{name} has ended already"),
-            KeyCode::Char('c') => self.over = Over::Confirm(words("cancel")),
+            KeyCode::Char('c') => self.over = Overlay::Confirm(words("cancel")),
             KeyCode::Char('h') if !is_pending => {
                 self.hint = format!("{name} is {state}: only a PENDING job can be held");
             }
-            KeyCode::Char('h') => self.over = Over::Confirm(words("hold")),
+            KeyCode::Char('h') => self.over = Overlay::Confirm(words("hold")),
             KeyCode::Char('r') if !is_pending => {
                 self.hint = format!("{name} is {state}: only a PENDING job can be released");
             }
-            KeyCode::Char('r') => self.over = Over::Confirm(words("release")),
+            KeyCode::Char('r') => self.over = Overlay::Confirm(words("release")),
             KeyCode::Char('l') => self.show(words("logs")),
             KeyCode::Char('d') => self.show(words("show")),
             _ => {}
@@ -171,7 +171,7 @@ impl Top {
             KeyCode::Esc | KeyCode::Char('q') => return,
             _ => at,
         };
-        self.over = Over::Menu { name, at };
+        self.over = Overlay::Menu { name, at };
     }
 
     /// The form for a new job, with the cluster of the selected job.
@@ -213,7 +213,7 @@ impl Top {
             },
             code => form.key(code),
         }
-        self.over = Over::Form(form);
+        self.over = Overlay::Form(form);
     }
 
     /// Copies the name of the selected row to the terminal's clipboard.
@@ -256,7 +256,7 @@ impl Top {
             KeyCode::Esc => self.filter.clone_from(&before),
             code => {
                 edit(&mut self.filter, code);
-                self.over = Over::Filter(before);
+                self.over = Overlay::Filter(before);
             }
         }
         self.fill();
@@ -268,7 +268,7 @@ impl Top {
             KeyCode::Enter => self.command(line.trim()),
             code => {
                 edit(&mut line, code);
-                self.over = Over::Command(line);
+                self.over = Overlay::Command(line);
             }
         }
     }
@@ -281,7 +281,7 @@ impl Top {
             "machines" | "nodes" => self.go(View::Machines),
             "jobs" => self.go(View::Jobs),
             "process" | "processes" => self.go(View::Process),
-            "help" => self.over = Over::Help,
+            "help" => self.over = Overlay::Help,
             "q" | "quit" => self.ask(Request::Quit),
             line => match split(line) {
                 Some(words) => match &*words[0] {

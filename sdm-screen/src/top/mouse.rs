@@ -4,7 +4,7 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use super::{Over, Top, View};
+use super::{Overlay, Top, View};
 use crate::bindings::key_at;
 use crate::paint::Part;
 
@@ -41,8 +41,8 @@ impl Top {
             return;
         }
         match std::mem::take(&mut self.over) {
-            Over::Nothing => self.click_view(body, at),
-            Over::Help => {}
+            Overlay::Nothing => self.click_view(body, at),
+            Overlay::Help => {}
             over => {
                 self.over = over;
                 self.click_over(body, at);
@@ -55,12 +55,12 @@ impl Top {
         let line = usize::from(at.y.saturating_sub(inner.y));
         let is_inside = inner.contains(at);
         match &mut self.over {
-            Over::Form(form) if is_inside && line < form.fields.len() => form.at = line,
-            Over::Menu { at, .. } if is_inside && line < super::MENU.len() => {
+            Overlay::Form(form) if is_inside && line < form.fields.len() => form.at = line,
+            Overlay::Menu { at, .. } if is_inside && line < super::MENU.len() => {
                 *at = line;
                 self.press(KeyCode::Enter);
             }
-            Over::Menu { .. } => self.press(KeyCode::Esc),
+            Overlay::Menu { .. } => self.press(KeyCode::Esc),
             // A confirmation needs a key press.
             _ => {}
         }
@@ -107,7 +107,7 @@ impl Top {
 
     fn wheel(&mut self, at: Position, by: isize) {
         let [_, body, _, _] = self.frame_parts(self.area);
-        if self.over == Over::Nothing && self.part_at(body, at).is_some() {
+        if self.over == Overlay::Nothing && self.part_at(body, at).is_some() {
             self.step(0, by);
         }
     }

@@ -1,7 +1,7 @@
 //! Messages between the PMIx servers of several nodes, carried by the tree.
 
 use bytes::Bytes;
-use sdm_core::message::{ExchangeId, Letter};
+use sdm_core::message::{Datagram, ExchangeId};
 use sdm_core::node::ExchangeFailure;
 use sdm_debug::{Event, TaskState, wire};
 use sdm_foreign::wire::PART_BYTES_MAX;
@@ -11,11 +11,11 @@ use sdm_system::proc;
 use serde::{Deserialize, Serialize};
 
 use super::Server;
-use crate::pmix::{Fence, Heard};
+use crate::pmix::{Fence, PmixEvent};
 
 /// A message between servers.
 #[derive(Serialize, Deserialize)]
-enum Errand {
+enum ServerMessage {
     /// A message from the PMIx server of one node to that of another.
     Host(#[serde(with = "serde_bytes")] Vec<u8>),
     /// A process has aborted the job.
@@ -35,24 +35,24 @@ pub(super) struct Abort {
 
 impl Server {
     /// Passes on messages of this node's PMIx server for other nodes.
-    pub(super) fn meet_pmix(&mut self, heard: Heard) {
+    pub(super) fn meet_pmix(&mut self, heard: PmixEvent) {
         match heard {
-            Heard::FenceData(number, bytes) => {
+            PmixEvent::FenceData(number, bytes) => {
                 let given = self.hosted.given.entry(number).or_default();
                 given.push(bytes.into());
             }
-            Heard::Fence(fence) => self.meet(fence),
-            Heard::Letter(letter) => {
+            PmixEvent::Fence(fence) => self.meet(fence),
+            PmixEvent::Datagram(letter) => {
                 let to = IdSet::single(TaskId(letter.to));
-                let errand = Errand::Host(letter.bytes);
+                let errand = ServerMessage::Host(letter.bytes);
                 self.post(to, TaskId(letter.from), letter.number, &errand);
             }
             _ => {}
         }
     }
 
-    fn post(&mut self, to: IdSet, from: TaskId, number: u64, errand: &Errand) {
-        let letter = Letter {
+    fn post(&mut self, to: IdSet, from: TaskId, number: u64, errand: &ServerMessage) {
+        let letter = Datagram {
             to,
             from,
             number,
@@ -68,7 +68,7 @@ impl Server {
         let by = TaskId(abort.by);
         let others = self.hosted.others.clone();
         if !others.is_empty() && self.driver.member().node().local().contains(by) {
-            self.post(others, by, 0, &Errand::Abort(abort));
+            self.post(others, by, 0, &ServerMessage::Abort(abort));
         }
     }
 
@@ -134,12 +134,12 @@ impl Server {
     }
 
     /// Handles a message for this node, or the confirmation of one of its own.
-    pub(super) fn take_letter(&mut self, letter: Letter) {
+    pub(super) fn take_letter(&mut self, letter: Datagram) {
         let bytes = match letter.is_brought {
             false => Vec::new(),
             true => match wire::decode(&letter.bytes) {
-                Ok(Errand::Host(bytes)) => bytes,
-                Ok(Errand::Abort(abort)) => return self.end_aborted(abort),
+                Ok(ServerMessage::Host(bytes)) => bytes,
+                Ok(ServerMessage::Abort(abort)) => return self.end_aborted(abort),
                 Err(error) => return tracing::error!("a letter of task {}: {error}", letter.from),
             },
         };

@@ -18,7 +18,7 @@ use super::Server;
 use super::pmix_relay::Abort;
 use crate::backend;
 use crate::local_tasks::WaitingCommand;
-use crate::pmix::{Heard, PmixError, PmixServer};
+use crate::pmix::{PmixError, PmixEvent, PmixServer};
 use crate::pmix_state::SettingUp;
 
 /// Time limit for programs to end on request before they are killed.
@@ -88,14 +88,14 @@ impl Server {
         self.watch_pmix();
     }
 
-    fn handle_pmix(&mut self, heard: Heard) {
+    fn handle_pmix(&mut self, heard: PmixEvent) {
         match heard {
-            Heard::Ready(environment) => self.begin_hosted(environment),
-            Heard::Failed(text) => {
+            PmixEvent::Ready(environment) => self.begin_hosted(environment),
+            PmixEvent::Failed(text) => {
                 self.forget_pmix();
                 self.go_on_without(&text);
             }
-            Heard::Gone(how) => {
+            PmixEvent::Gone(how) => {
                 self.forget_pmix();
                 if self.hosted.setting_up.is_some() {
                     return self.go_on_without(&format!("sdm-pmix: {how}"));
@@ -106,7 +106,7 @@ impl Server {
                 let tasks = self.own_tasks();
                 self.tell(&tasks, &Event::Notice { text });
             }
-            Heard::Aborted(by, status, said) => {
+            PmixEvent::Aborted(by, status, said) => {
                 let text = match said.trim() {
                     SAYS_NOTHING => String::new(),
                     text => text.to_owned(),
@@ -115,24 +115,26 @@ impl Server {
                 self.pass_on_abort(abort.clone());
                 self.end_aborted(abort);
             }
-            Heard::FenceData(..) | Heard::Fence(_) | Heard::Letter(_) => self.meet_pmix(heard),
-            Heard::WantProcesses => self.tell_processes(),
-            Heard::Spawn(request) => self.spawn(request),
-            Heard::WantOutput => self.hosted.spawning.shows_output = true,
-            Heard::Signal(tasks, signal) => {
+            PmixEvent::FenceData(..) | PmixEvent::Fence(_) | PmixEvent::Datagram(_) => {
+                self.meet_pmix(heard)
+            }
+            PmixEvent::WantProcesses => self.tell_processes(),
+            PmixEvent::Spawn(request) => self.spawn(request),
+            PmixEvent::WantOutput => self.hosted.spawning.shows_output = true,
+            PmixEvent::Signal(tasks, signal) => {
                 let tasks = tasks.intersection(&self.own_tasks());
                 if let Some(backend) = &mut self.backend {
                     backend.signal_programs(&tasks, signal, true);
                 }
             }
-            Heard::Input(tasks, bytes) => {
+            PmixEvent::Input(tasks, bytes) => {
                 let tasks = tasks.intersection(&self.own_tasks());
                 if let Some(backend) = &mut self.backend {
                     self.hosted.spawning.feed(&mut **backend, &tasks, &bytes);
                 }
             }
-            Heard::Notice(text) => self.tell(&self.own_tasks(), &Event::Notice { text }),
-            Heard::Log {
+            PmixEvent::Notice(text) => self.tell(&self.own_tasks(), &Event::Notice { text }),
+            PmixEvent::Log {
                 rank: Some(rank),
                 is_error,
                 bytes,
@@ -144,7 +146,7 @@ impl Server {
                 let task = IdSet::single(TaskId(rank));
                 self.tell(&task, &Event::Output { stream, bytes });
             }
-            Heard::Log { bytes, .. } => {
+            PmixEvent::Log { bytes, .. } => {
                 let said = String::from_utf8_lossy(&bytes);
                 let text = format!("message of a PMIx tool: {}", said.trim_end());
                 self.tell(&self.own_tasks(), &Event::Notice { text });

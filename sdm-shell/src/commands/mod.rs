@@ -16,7 +16,7 @@ mod words;
 
 pub use complete::{Wanted, completions};
 pub use help::help;
-pub use parse::{Called, called, parse, spelled_out};
+pub use parse::{CommandLine, called, parse, spelled_out};
 pub use set::{NameError, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};
 
 use sdm_debug::Command;

@@ -34,7 +34,7 @@ pub fn parse(line: &str) -> Result<Line, CommandError> {
 
 /// A line divided into its target set, the command's name, and the rest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Called<'a> {
+pub struct CommandLine<'a> {
     /// The target set in front of the command. None where the line has none.
     pub to: Option<SetExpr>,
     /// The first word.
@@ -45,12 +45,12 @@ pub struct Called<'a> {
 
 /// Divides a line without checking that the command exists. None where the line does not begin with a word.
 #[must_use]
-pub fn called(line: &str) -> Option<Called<'_>> {
+pub fn called(line: &str) -> Option<CommandLine<'_>> {
     let mut rest = Cursor::new(line);
     let to = prefix_set(&mut rest).ok()?;
     let word = command_word(&mut rest);
     let rest = rest.take_rest();
-    (!word.is_empty()).then_some(Called { to, word, rest })
+    (!word.is_empty()).then_some(CommandLine { to, word, rest })
 }
 
 /// A command and its arguments.

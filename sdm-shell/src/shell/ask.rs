@@ -8,7 +8,7 @@ use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
 use super::model::Model;
-use super::model::goal::{Goal, Waited};
+use super::model::goal::{Goal, WaitOutcome};
 use super::model::notices::Patience;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict};
@@ -54,8 +54,8 @@ impl SessionHandle {
             return (Verdict::Failed, None);
         };
         let verdict = match (waited, open.has_failed()) {
-            (Waited::GivenUp, _) => Verdict::GivenUp,
-            (Waited::Over, _) | (_, true) => Verdict::Failed,
+            (WaitOutcome::GivenUp, _) => Verdict::GivenUp,
+            (WaitOutcome::Over, _) | (_, true) => Verdict::Failed,
             (_, false) => Verdict::Done,
         };
         (verdict, Some(open))
@@ -63,14 +63,14 @@ impl SessionHandle {
 
     /// Removes a command that was waited for from the open ones, and marks tasks without an answer as
     /// missing. After a signal they are not marked, because they had no time to answer.
-    pub(super) fn take_answered(&self, id: CommandId, waited: Waited) -> Option<OpenCommand> {
+    pub(super) fn take_answered(&self, id: CommandId, waited: WaitOutcome) -> Option<OpenCommand> {
         let mut open = self.edit(|model| model.open.remove(id))?;
         match waited {
-            Waited::Reached => {}
-            Waited::TimedOut => open.give_up("no answer from the tree of servers"),
-            Waited::GivenUp => open.give_up("given up"),
-            Waited::Over if self.read(Model::is_cut_off) => {}
-            Waited::Over => open.give_up("the session has ended"),
+            WaitOutcome::Reached => {}
+            WaitOutcome::TimedOut => open.give_up("no answer from the tree of servers"),
+            WaitOutcome::GivenUp => open.give_up("given up"),
+            WaitOutcome::Over if self.read(Model::is_cut_off) => {}
+            WaitOutcome::Over => open.give_up("the session has ended"),
         }
         Some(open)
     }

@@ -6,7 +6,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::exit::Ending;
 use super::exit::StacksCode;
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::Over;
 use super::{SessionHandle, Verdict, notices, rerun, run};
 use super::{ask, memory_estimate};
@@ -93,7 +93,7 @@ pub(super) async fn attach_held(session: &SessionHandle, spec: AttachSpec, parti
 /// `attach SET`: attaches to these tasks and adds them to the focus.
 pub(super) async fn attach_more(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     set: &SetExpr,
 ) -> Verdict {
     let Some(spec) = session.read(|model| model.job.attachable.clone()) else {
@@ -183,7 +183,7 @@ pub(super) fn elsewhere(session: &SessionHandle) -> IdSet {
 
 /// Replaces the tree of servers, which cannot grow, by one that also has servers for `wanted`. Tasks that
 /// were attached are attached again, with their breakpoints.
-async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet) -> Verdict {
+async fn attach_anew(session: &SessionHandle, said: &Invocation<'_>, mut wanted: IdSet) -> Verdict {
     let label = sdm_idset::set_text(&wanted.intersection(&elsewhere(session)), 60);
     session.say(&format!(
             "{label}: this session has no server on their hosts; sdm detaches from all processes and attaches again with servers there"
@@ -221,7 +221,7 @@ async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet
 /// Inserts a breakpoint, watchpoint or catchpoint again, in those of its tasks that are attached.
 async fn insert_again(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     point: StartPoint,
     attached: &IdSet,
 ) {
@@ -251,7 +251,7 @@ async fn insert_again(
 /// `detach [SET]`: detaches these tasks and removes them from the focus.
 pub(super) async fn detach(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     set: Option<&SetExpr>,
 ) -> Verdict {
     let Some(set) = set else {
@@ -261,7 +261,7 @@ pub(super) async fn detach(
         Ok(to) => to,
         Err(error) => return session.refuse(said.line, &error),
     };
-    let said = Said {
+    let said = Invocation {
         line: said.line,
         to,
         named: true,

@@ -42,7 +42,7 @@ pub struct Batch {
 }
 
 /// The reason of a batch run's end.
-enum Why {
+enum BatchEnd {
     /// All tasks have ended.
     Ended,
     /// These tasks were ended by a signal, or are about to be.
@@ -66,26 +66,26 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
     notices::show_held(session);
     tell_mpi_errors(session);
     let (code, reason) = match why {
-        Why::Over => {
+        BatchEnd::Over => {
             report::look_back(session, Values::Now).await;
             notices::show_gone(session);
             return exit::ending(session);
         }
-        Why::Ended => match code_of_the_end(session) {
+        BatchEnd::Ended => match code_of_the_end(session) {
             (0, None) => misused(session),
             code => code,
         },
-        Why::GivenUp => {
+        BatchEnd::GivenUp => {
             report::look_back(session, Values::Now).await;
             (130, Some("given up".to_owned()))
         }
-        Why::Crashed(tasks) => {
+        BatchEnd::Crashed(tasks) => {
             let first = crash_of(session, &tasks);
             report::look_back(session, Values::Now).await;
             carry_out_all(session, "--on-crash", &batch.on_crash).await;
             first
         }
-        Why::TimedOut(text) => {
+        BatchEnd::TimedOut(text) => {
             session.say(&text);
             report::look_back(session, Values::Later).await;
             carry_out_all(session, "--on-timeout", &batch.on_timeout).await;
@@ -107,38 +107,38 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
     }
 }
 
-async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> Why {
+async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
     let began = session.now();
     session.edit(|model| model.news.activity = began);
     loop {
         if session.is_over() {
-            return Why::Over;
+            return BatchEnd::Over;
         }
         let pressed = session.take_break();
         if session.read(|model| model.requests.warned) {
-            return Why::TimedOut("SIGUSR1 was received: the time limit is near".to_owned());
+            return BatchEnd::TimedOut("SIGUSR1 was received: the time limit is near".to_owned());
         }
         if pressed == Some(Break::Interrupt) {
-            return Why::GivenUp;
+            return BatchEnd::GivenUp;
         }
         let crashed = session.read(|model| model.tasks.crashed());
         // After an abort of the job, tasks that the abort ended are not crashes.
         let is_aborted = session.read(|model| model.job.aborted.is_some());
         if !crashed.is_empty() && !is_aborted {
-            return Why::Crashed(crashed);
+            return BatchEnd::Crashed(crashed);
         }
         let standing = session.standing();
         if standing.is_empty() && session.read(|model| model.tasks.running().is_empty()) {
             let ended = session.read(|model| model.tasks.ended());
             ask::settle(session, &ended).await;
-            return Why::Ended;
+            return BatchEnd::Ended;
         }
         if !standing.is_empty() {
             session.send_unattended("batch", &standing, &Command::Continue, RunEnd::Shown);
         }
         let now = session.now();
         if let Some(text) = too_long(session, batch, began, now) {
-            return Why::TimedOut(text);
+            return BatchEnd::TimedOut(text);
         }
         let running = set_text(&session.running(), 24);
         let seconds = (now - began).as_secs();

@@ -7,7 +7,7 @@ use sdm_view::item::{Gathered, Item};
 use sdm_view::render::Names;
 
 use super::define;
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::dialogue::{DeleteAll, Pending, Purpose, Question};
 use super::rerun::is_yes;
 use super::{SessionHandle, Verdict};
@@ -19,7 +19,7 @@ const COMMANDS_MAX: usize = 100;
 /// Carries out `break`, `watch`, `catch` and their variants.
 pub(super) async fn insert_point(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     point: Point,
 ) -> Verdict {
     let point = match point {
@@ -74,7 +74,7 @@ pub(super) async fn answer_pending(
     if !is_yes(answer) {
         return Verdict::Done;
     }
-    let said = Said {
+    let said = Invocation {
         line: &asked.line,
         to: asked.to,
         named: false,
@@ -90,7 +90,7 @@ pub(super) async fn answer_pending(
 /// `condition N [COND]`.
 pub(super) async fn set_condition(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     number: u32,
     condition: Option<String>,
 ) -> Verdict {
@@ -112,7 +112,7 @@ pub(super) async fn set_condition(
 /// `ignore N COUNT`.
 pub(super) async fn set_ignore(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     number: u32,
     count: u32,
 ) -> Verdict {
@@ -160,7 +160,7 @@ pub(super) async fn set_commands(
     if lines.len() > COMMANDS_MAX {
         return session.complain(format!("commands: more than {COMMANDS_MAX} lines"), "");
     }
-    let said = Said {
+    let said = Invocation {
         line: "commands",
         to: session.read(|model| model.sets.focus.clone()),
         named: false,
@@ -187,7 +187,7 @@ pub(super) async fn set_commands(
 
 async fn change_point(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     number: u32,
     command: impl Fn(u32) -> Command,
     change: impl Fn(&mut Point),
@@ -214,7 +214,7 @@ fn number_meant(session: &SessionHandle, number: u32) -> u32 {
 /// `delete [N...]`; the user is asked before all are deleted.
 pub(super) async fn delete_breakpoints(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     numbers: &[u32],
 ) -> Verdict {
     let asks = session.read(|model| model.asks(said.depth) && !model.breaks.rows().is_empty());
@@ -241,7 +241,7 @@ pub(super) async fn answer_delete(
         session.say("not deleted");
         return Verdict::Done;
     }
-    let said = Said {
+    let said = Invocation {
         line: &all.line,
         to: all.to.clone(),
         named: all.named,
@@ -250,7 +250,7 @@ pub(super) async fn answer_delete(
     delete_now(session, &said, &[]).await
 }
 
-async fn delete_now(session: &SessionHandle, said: &Said<'_>, numbers: &[u32]) -> Verdict {
+async fn delete_now(session: &SessionHandle, said: &Invocation<'_>, numbers: &[u32]) -> Verdict {
     let mut verdict = Verdict::Done;
     for number in numbers_or_all(session, numbers) {
         let Some(to) = tasks_of(session, said, number) else {
@@ -288,7 +288,7 @@ async fn delete_now(session: &SessionHandle, said: &Said<'_>, numbers: &[u32]) -
 /// `enable [N...]`, `disable [N...]`.
 pub(super) async fn enable_breakpoints(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     numbers: &[u32],
     enabled: bool,
 ) -> Verdict {
@@ -359,7 +359,7 @@ fn numbers_or_all(session: &SessionHandle, numbers: &[u32]) -> Vec<u32> {
 
 /// The tasks that a command about a breakpoint goes to: all that have the breakpoint, or those of them that
 /// the line names.
-fn tasks_of(session: &SessionHandle, said: &Said<'_>, number: u32) -> Option<IdSet> {
+fn tasks_of(session: &SessionHandle, said: &Invocation<'_>, number: u32) -> Option<IdSet> {
     let tasks = session.edit(|model| Some(model.breaks.find(number)?.tasks.clone()))?;
     let tasks = if said.named {
         tasks.intersection(&said.to)

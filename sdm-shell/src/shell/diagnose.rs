@@ -13,7 +13,7 @@ use sdm_debug::{Command, Failure, FailureCode, TaskState};
 use sdm_diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_idset::{IdSet, TaskId};
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::look::LookBy;
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, Verdict, attach};
@@ -53,7 +53,7 @@ const LONGEST: u32 = 15;
 /// `diagnose [SAMPLES] [for SECONDS]`.
 pub(super) async fn diagnose(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     (samples, seconds): (u32, Option<u32>),
 ) -> Verdict {
     let looks = Looks::of(samples, seconds);

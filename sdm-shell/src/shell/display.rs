@@ -4,7 +4,7 @@ use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Happening, Item, Listing};
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::dialogue::ListFrom;
 use super::model::displays::{DISPLAYS_MAX, question, words};
 use super::{SessionHandle, Verdict};
@@ -13,7 +13,7 @@ use crate::commands::Displayed;
 /// `display[/FORMAT] [EXPR]`.
 pub(super) async fn display(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     display: Option<Displayed>,
 ) -> Verdict {
     let Some(display) = display else {
@@ -113,7 +113,7 @@ async fn show_some(session: &SessionHandle, line: &str, to: &IdSet, only: Option
 }
 
 /// `list [WHAT]`.
-pub(super) async fn list(session: &SessionHandle, said: &Said<'_>, what: &str) -> Verdict {
+pub(super) async fn list(session: &SessionHandle, said: &Invocation<'_>, what: &str) -> Verdict {
     // gdb lists around the line that it has shown last: the selected frame's, so that it is shown.
     let from = session.read(|model| model.dialogue.list_from);
     if what.is_empty() && from == ListFrom::Selected {

@@ -1,6 +1,6 @@
 //! The command language in a session that another front-end serves: an editor's debug console.
 //!
-//! A [`GuestShell`] takes no event from a session and waits for nothing. The front-end that serves the
+//! A [`EmbeddedShell`] takes no event from a session and waits for nothing. The front-end that serves the
 //! session passes events to it and polls it.
 
 use std::cell::RefCell;
@@ -25,12 +25,12 @@ use super::{Application, Options, SessionHandle, Verdict, event_loop, line, noti
 use crate::commands::Point;
 
 /// A shell in a session that another front-end serves.
-pub struct GuestShell {
+pub struct EmbeddedShell {
     handle: SessionHandle,
     under_way: Option<Pin<Box<dyn Future<Output = Verdict>>>>,
 }
 
-impl fmt::Debug for GuestShell {
+impl fmt::Debug for EmbeddedShell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GuestShell")
             .field("busy", &self.is_busy())
@@ -38,7 +38,7 @@ impl fmt::Debug for GuestShell {
     }
 }
 
-impl GuestShell {
+impl EmbeddedShell {
     /// A shell in an application. It uses `session` only to send and cancel commands.
     pub fn new(
         session: impl DebugSession + 'static,
@@ -156,7 +156,7 @@ impl GuestShell {
         }
     }
 
-    /// The time at which [`GuestShell::poll`] has to be called even without an event.
+    /// The time at which [`EmbeddedShell::poll`] has to be called even without an event.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let held = self.handle.read(|model| model.news.deadline());

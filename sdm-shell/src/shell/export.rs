@@ -8,7 +8,7 @@ use sdm_text::printable;
 use sdm_view::item::{Gathered, Item, Plot};
 use sdm_view::render::Names;
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::slices::Slices;
 use super::{SessionHandle, Verdict, ask, values};
 use crate::export_files::Exported;
@@ -24,7 +24,7 @@ type Arrays = BTreeMap<TaskId, NumberArray>;
 /// `export EXPR FILE`.
 pub(super) async fn export(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     (expression, file): (&str, &str),
 ) -> Verdict {
     let (verdict, arrays) = match numbers_of(session, said, expression).await {
@@ -75,7 +75,11 @@ pub(super) async fn export(
 }
 
 /// `plot EXPR`.
-pub(super) async fn plot(session: &SessionHandle, said: &Said<'_>, expression: &str) -> Verdict {
+pub(super) async fn plot(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    expression: &str,
+) -> Verdict {
     let (verdict, arrays) = match numbers_of(session, said, expression).await {
         Ok(found) => found,
         Err(verdict) => return verdict,
@@ -121,7 +125,7 @@ fn floats_of(array: &NumberArray) -> Vec<f64> {
 /// out.
 async fn numbers_of(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     expression: &str,
 ) -> Result<(Verdict, Arrays), Verdict> {
     let slices = match Slices::of(expression) {

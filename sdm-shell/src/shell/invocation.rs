@@ -3,7 +3,7 @@
 use sdm_idset::IdSet;
 
 /// A parsed line's text and target set.
-pub(super) struct Said<'a> {
+pub(super) struct Invocation<'a> {
     /// The line, as written.
     pub(super) line: &'a str,
     /// The tasks named in front of the command, otherwise those in focus.

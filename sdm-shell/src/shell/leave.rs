@@ -9,7 +9,7 @@ use sdm_debug::{Command, EndPolicy};
 
 use super::exit::{Ending, told_to_end};
 use super::model::Over;
-use super::model::goal::{Goal, Waited};
+use super::model::goal::{Goal, WaitOutcome};
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, ask, notices};
 use sdm_idset::set_text;
@@ -40,7 +40,7 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
         let waited = session
             .wait_for(&Goal::Gone(left.clone()), "detached", None)
             .await;
-        if waited != Waited::Over {
+        if waited != WaitOutcome::Over {
             let ended = session.read(|model| model.tasks.ended_among(&left));
             ask::settle(session, &ended).await;
         }

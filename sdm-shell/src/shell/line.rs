@@ -2,7 +2,7 @@
 use sdm_debug::Command;
 use sdm_view::item::Item;
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::dialogue::{ListFrom, Question};
 use super::{
     SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, memory_use, notices,
@@ -71,7 +71,7 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
         session.say(&format!("no task is in `{}`", set.text()));
         return Verdict::Done;
     }
-    let said = Said {
+    let said = Invocation {
         line: line.trim(),
         to,
         named: parsed.to.is_some(),
@@ -101,7 +101,11 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
 }
 
 /// Carries out one command.
-pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command: C) -> Verdict {
+pub(super) async fn carry_out(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    command: C,
+) -> Verdict {
     match command {
         C::Nothing { .. } => Verdict::Done,
         C::Point(point) => breakpoints::insert_point(session, said, point).await,

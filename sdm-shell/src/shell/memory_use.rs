@@ -4,12 +4,12 @@ use sdm_debug::Command;
 use sdm_debug::rules::Merged;
 use sdm_view::item::Item;
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict, ask};
 
 /// `info memory`.
-pub(super) async fn show_memory(session: &SessionHandle, said: &Said<'_>) -> Verdict {
+pub(super) async fn show_memory(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
     let asked = session.ask_quietly(said.line, &said.to, &Command::Usage);
     let (verdict, open) = asked.await;
     let Some(OpenCommand { mut gathered, .. }) = open else {

@@ -67,7 +67,7 @@ pub use diagnose::{Diagnosed, Looks};
 pub use effects::{
     Application, LocalEnd, LocalMachine, LocalProcess, NotOpened, Restart, Widen, Widened, Widening,
 };
-pub use embedded::GuestShell;
+pub use embedded::EmbeddedShell;
 pub use exit::{Ending, StacksCode};
 pub use invocation::Verdict;
 pub use look::LookBy;
@@ -93,7 +93,7 @@ use sdm_view::report::Fact;
 use effects::SessionWidening;
 use handle::SessionHandle;
 use model::Model;
-use model::input::OwnInput;
+use model::input::ProgramInput;
 
 /// A shell over a session. It owns the session and the event loop.
 pub struct Shell<D> {
@@ -186,7 +186,7 @@ impl<D: DebugSession + 'static> Shell<D> {
     pub fn set_input(&mut self, source: Box<dyn InputSource>) {
         *self.handle.shared().input.borrow_mut() = Some(source);
         self.handle
-            .edit(|model| model.input.own = Some(OwnInput::default()));
+            .edit(|model| model.input.own = Some(ProgramInput::default()));
     }
 
     /// Sets the facts of the run and the names of its tasks for the report. If there are `files`, the

@@ -9,7 +9,7 @@ use sdm_debug::reply::Frame;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::Gathered;
-use sdm_view::overview::{Board, Named, Sight, SourceSight};
+use sdm_view::overview::{Named, Overview, Sight, SourceSight};
 
 use super::SessionHandle;
 use super::model::Model;
@@ -52,8 +52,8 @@ pub(super) fn show_due(session: &SessionHandle) {
 }
 
 /// The current state for the view, from the model.
-fn board(model: &Model) -> Board {
-    Board {
+fn board(model: &Model) -> Overview {
+    Overview {
         prompt: model.prompt(),
         all: model.all.clone(),
         focus: model.sets.focus.clone(),

@@ -5,7 +5,7 @@ use std::io;
 use sdm_debug::Command;
 use sdm_session::SendOptions;
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::input::{INPUT, Piece};
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict};
@@ -75,7 +75,7 @@ fn feed(session: &SessionHandle, bytes: &[u8], eof: bool) -> Option<io::Result<(
 /// `send SET TEXT`, `send SET --eof`.
 pub(super) async fn send_input(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     set: &SetExpr,
     text: &str,
     eof: bool,

@@ -5,12 +5,12 @@ use sdm_debug::rules::Merged;
 use sdm_view::item::Item;
 use sdm_view::queues::QueueTable;
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict, ask};
 
 /// `queues`.
-pub(super) async fn queues(session: &SessionHandle, said: &Said<'_>) -> Verdict {
+pub(super) async fn queues(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
     let asked = session.ask_quietly(said.line, &said.to, &Command::Queues);
     let (verdict, open) = asked.await;
     let Some(OpenCommand { mut gathered, .. }) = open else {

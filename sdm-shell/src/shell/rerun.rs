@@ -5,7 +5,7 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::Over;
 use super::model::dialogue::{Question, Rerun};
 use super::model::goal::Goal;
@@ -17,7 +17,7 @@ use crate::commands::{JobCommand, UserCommand as C};
 /// Carries out a command for the job as a whole.
 pub(super) async fn about_the_job(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     command: JobCommand,
 ) -> Verdict {
     match command {
@@ -82,7 +82,7 @@ async fn run_fresh(session: &SessionHandle, again: &Rerun) -> Verdict {
         session.say("all tasks are at main");
         return Verdict::Done;
     }
-    let said = Said {
+    let said = Invocation {
         line: &again.line,
         to: session.all(),
         named: false,

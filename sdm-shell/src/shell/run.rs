@@ -6,10 +6,10 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::{IdSet, set_text};
 use sdm_view::item::{Gathered, Happening, Item};
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::Over;
 use super::model::dialogue::Question;
-use super::model::goal::{Goal, Waited};
+use super::model::goal::{Goal, WaitOutcome};
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, Verdict, ask, display, notices, sets};
 use crate::commands::SetExpr;
@@ -23,7 +23,7 @@ const CRASH_WAIT: Duration = Duration::from_secs(2);
 /// Resumes tasks and waits for the end of the run, unless the command is in the background.
 pub(super) async fn run(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     command: &Command,
     background: bool,
 ) -> Verdict {
@@ -87,7 +87,7 @@ async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) ->
     }
     let until = Some(session.now() + CRASH_WAIT);
     let waited = session.wait_for(&run, line, until).await;
-    if waited != Waited::TimedOut {
+    if waited != WaitOutcome::TimedOut {
         return not_reached(session, waited);
     }
     notices::show_held(session);
@@ -100,14 +100,14 @@ async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) ->
 }
 
 /// The outcome of a command whose wait did not reach its goal. None if the command goes on.
-fn not_reached(session: &SessionHandle, waited: Waited) -> Option<Verdict> {
+fn not_reached(session: &SessionHandle, waited: WaitOutcome) -> Option<Verdict> {
     match waited {
-        Waited::Reached | Waited::TimedOut => None,
-        Waited::GivenUp => {
+        WaitOutcome::Reached | WaitOutcome::TimedOut => None,
+        WaitOutcome::GivenUp => {
             notices::show_held(session);
             Some(Verdict::GivenUp)
         }
-        Waited::Over => {
+        WaitOutcome::Over => {
             notices::show_held(session);
             Some(Verdict::Failed)
         }
@@ -123,7 +123,11 @@ fn verdict_of(session: &SessionHandle, id: CommandId) -> Verdict {
 }
 
 /// Carries out a query of the user. Settings of gdb are recorded for the next job.
-pub(super) async fn ask(session: &SessionHandle, said: &Said<'_>, command: &Command) -> Verdict {
+pub(super) async fn ask(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    command: &Command,
+) -> Verdict {
     let (verdict, done) = session.ask(said.line, &said.to, command).await;
     session.edit(|model| model.job.remember_setting(&done, command));
     verdict
@@ -140,7 +144,7 @@ pub(super) fn more(session: &SessionHandle) -> Verdict {
     }
 }
 
-pub(super) async fn interrupt(session: &SessionHandle, said: &Said<'_>) -> Verdict {
+pub(super) async fn interrupt(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
     let running = session.running().intersection(&said.to);
     let to = if said.named || running.is_empty() {
         said.to.clone()
@@ -159,7 +163,7 @@ pub(super) async fn interrupt(session: &SessionHandle, said: &Said<'_>) -> Verdi
 /// `kill` and `detach`.
 pub(super) async fn end_tasks(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     command: &Command,
 ) -> Verdict {
     if *command == Command::Detach && leave_unattached(session, said) {
@@ -199,7 +203,7 @@ pub(super) async fn end_tasks(
 
 /// Marks tasks that were only sampled as detached, so that gdb no longer attaches to them on demand.
 /// Returns true if the line has no other live task.
-fn leave_unattached(session: &SessionHandle, said: &Said<'_>) -> bool {
+fn leave_unattached(session: &SessionHandle, said: &Invocation<'_>) -> bool {
     let left = session.read(|model| model.job.unattached.intersection(&said.to));
     if left.is_empty() {
         return false;
@@ -239,7 +243,7 @@ pub(super) fn end_of_input(session: &SessionHandle) {
 
 pub(super) async fn show_ranks(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     set: Option<&SetExpr>,
 ) -> Verdict {
     let to = match sets::whom(session, said, set).await {
@@ -272,7 +276,7 @@ pub(super) fn switch_output(session: &SessionHandle, on: Option<bool>) -> Verdic
 
 pub(super) async fn wait_command(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     set: Option<&SetExpr>,
     seconds: Option<u32>,
 ) -> Verdict {
@@ -288,7 +292,7 @@ pub(super) async fn wait_command(
         return verdict;
     }
     let ended = session.read(|model| model.tasks.ended_among(&to));
-    if waited == Waited::Reached {
+    if waited == WaitOutcome::Reached {
         ask::settle(session, &ended).await;
     }
     notices::show_held(session);

@@ -4,7 +4,7 @@ use sdm_debug::Command;
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::goal::Goal;
 use super::{SessionHandle, Verdict};
 
@@ -22,7 +22,7 @@ pub(super) fn save(session: &SessionHandle, file: &str) -> Verdict {
 }
 
 /// `gcore FILE`: every task writes its own core file at the same time.
-pub(super) async fn dump(session: &SessionHandle, said: &Said<'_>, file: &str) -> Verdict {
+pub(super) async fn dump(session: &SessionHandle, said: &Invocation<'_>, file: &str) -> Verdict {
     if said.to.len() > CORES_MAX {
         return session.complain(
             format!("gcore: {} core files at once", said.to.len()),

@@ -4,7 +4,7 @@ use sdm_idset::IdSet;
 use sdm_idset::set_text;
 use sdm_view::item::{Item, SetRow};
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::{SessionHandle, Verdict};
 use crate::commands::{CommandError, PREDEFINED, SetExpr};
 
@@ -40,7 +40,7 @@ impl SessionHandle {
 /// The tasks of a set, or without one the target set of the line.
 pub(super) async fn whom(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     set: Option<&SetExpr>,
 ) -> Result<IdSet, Verdict> {
     match set {
@@ -99,7 +99,7 @@ async fn where_it_holds(session: &SessionHandle, expression: &str) -> Result<IdS
 /// `focus [SET]`.
 pub(super) async fn set_focus(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     set: Option<&SetExpr>,
 ) -> Verdict {
     let Some(set) = set else {
@@ -129,7 +129,7 @@ pub(super) async fn set_focus(
 /// `defset NAME SET`.
 pub(super) async fn define_set(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     name: String,
     set: &SetExpr,
 ) -> Verdict {
@@ -210,7 +210,7 @@ pub(super) async fn show_sets(session: &SessionHandle) -> Verdict {
 /// `freeze [SET]`, `thaw [SET]`.
 pub(super) async fn hold(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     set: Option<&SetExpr>,
     on: bool,
 ) -> Verdict {
@@ -232,7 +232,7 @@ pub(super) async fn hold(
 }
 
 /// The tasks of a run that are not held. Held ones are reported.
-pub(super) fn not_held(session: &SessionHandle, said: &Said<'_>) -> IdSet {
+pub(super) fn not_held(session: &SessionHandle, said: &Invocation<'_>) -> IdSet {
     let held = session.read(|model| said.to.intersection(&model.sets.held));
     if held.is_empty() {
         return said.to.clone();

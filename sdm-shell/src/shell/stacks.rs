@@ -6,7 +6,7 @@ use sdm_debug::command::AttachSpec;
 use sdm_debug::Command;
 
 use super::exit::StacksCode;
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::look::{Look, LookBy};
 use super::run::answer;
 use super::{SessionHandle, Verdict};
@@ -53,7 +53,11 @@ pub(super) fn code_of_nothing(session: &SessionHandle, since: u64) -> StacksCode
 
 /// `stacks [--full]`: shows the merged stacks, with `--full` completely. Tasks that gdb is not attached to
 /// are read without it.
-pub(super) async fn show_stacks(session: &SessionHandle, said: &Said<'_>, full: bool) -> Verdict {
+pub(super) async fn show_stacks(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    full: bool,
+) -> Verdict {
     let (free, spec) = session.read(|model| model.without_gdb(&said.to));
     let rest = said.to.difference(&free);
     let mut look = Look::of(spec, free, full);

@@ -5,7 +5,7 @@ use sdm_debug::command::{StartSpec, StopAt};
 use sdm_debug::{Command, Failure, FailureCode};
 use sdm_idset::IdSet;
 
-use super::model::goal::{Goal, Waited};
+use super::model::goal::{Goal, WaitOutcome};
 use super::model::job::Stage;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, ask, memory_estimate, notices, program_input};
@@ -73,9 +73,13 @@ pub(super) fn send_starts(
     ids
 }
 
-pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: Waited) -> bool {
+pub(super) fn finish_start(
+    session: &SessionHandle,
+    ids: &[CommandId],
+    waited: WaitOutcome,
+) -> bool {
     notices::show_held(session);
-    if waited == Waited::Over {
+    if waited == WaitOutcome::Over {
         return false;
     }
     let mut well = !ids.is_empty();
@@ -88,7 +92,7 @@ pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: W
     let mut lacks = Vec::new();
     for id in ids {
         if session.edit(|model| model.open.leave_unattended(*id)) {
-            well &= waited == Waited::Reached;
+            well &= waited == WaitOutcome::Reached;
             all_stand = false;
             one_stands = true;
             continue;

@@ -4,7 +4,7 @@ use sdm_debug::{Command, Reply, TaskState};
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::line;
 use super::{SessionHandle, Verdict};
 use crate::commands::UserCommand;
@@ -16,7 +16,7 @@ const THREADS_MAX: usize = 64;
 /// `thread apply N... COMMAND`. Without numbers: all threads.
 pub(super) async fn thread_apply(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     threads: &[u32],
     command: UserCommand,
 ) -> Verdict {
@@ -47,7 +47,7 @@ pub(super) async fn thread_apply(
     let more = known.len().saturating_sub(THREADS_MAX);
     for (tasks, number) in known.into_iter().take(THREADS_MAX) {
         session.show(&Item::Text(format!("Thread {number}:")));
-        let narrowed = Said {
+        let narrowed = Invocation {
             line: said.line,
             to: tasks,
             named: true,
@@ -70,7 +70,7 @@ pub(super) async fn thread_apply(
 /// Carries out a command with a thread of each task selected. Restores the previous selection.
 pub(super) async fn with_thread(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     thread: u32,
     command: UserCommand,
 ) -> Verdict {
@@ -93,7 +93,7 @@ pub(super) async fn with_thread(
     if done.is_empty() {
         return verdict;
     }
-    let narrowed = Said {
+    let narrowed = Invocation {
         line: said.line,
         to: done.clone(),
         named: true,
@@ -121,7 +121,10 @@ pub(super) async fn with_thread(
 }
 
 /// The selected threads and frames, with their tasks.
-async fn selected_threads(session: &SessionHandle, said: &Said<'_>) -> Vec<(u32, u32, IdSet)> {
+async fn selected_threads(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+) -> Vec<(u32, u32, IdSet)> {
     let (_, open) = session
         .ask_quietly(said.line, &said.to, &Command::Threads)
         .await;
@@ -146,7 +149,7 @@ async fn selected_threads(session: &SessionHandle, said: &Said<'_>) -> Vec<(u32,
 }
 
 /// `thread`: shows the selected thread, in gdb's words.
-pub(super) async fn show_selected(session: &SessionHandle, said: &Said<'_>) -> Verdict {
+pub(super) async fn show_selected(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
     let (verdict, open) = session
         .ask_quietly(said.line, &said.to, &Command::Threads)
         .await;

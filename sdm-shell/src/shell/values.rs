@@ -6,7 +6,7 @@ use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
-use super::invocation::Said;
+use super::invocation::Invocation;
 use super::model::open_commands::OpenCommand;
 use super::slices::Slices;
 use super::{SessionHandle, Verdict, ask, export};
@@ -23,7 +23,7 @@ const BINS: u16 = 12;
 /// `outliers`, `stats`, `compare`, `plot`, `export`.
 pub(super) async fn about_values(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     command: ValuesCommand,
 ) -> Verdict {
     match command {
@@ -38,7 +38,7 @@ pub(super) async fn about_values(
 }
 
 /// `outliers EXPR`: shows the distinct values, largest class first.
-async fn outliers(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
+async fn outliers(session: &SessionHandle, said: &Invocation<'_>, expression: String) -> Verdict {
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
     };
@@ -55,7 +55,7 @@ async fn outliers(session: &SessionHandle, said: &Said<'_>, expression: String) 
 }
 
 /// `compare EXPR`: shows the differences from the most frequent value.
-async fn compare(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
+async fn compare(session: &SessionHandle, said: &Invocation<'_>, expression: String) -> Verdict {
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
     };
@@ -75,7 +75,7 @@ async fn compare(session: &SessionHandle, said: &Said<'_>, expression: String) -
 /// in parts.
 async fn values_of(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     expression: &str,
 ) -> Option<(Verdict, Values, Gathered)> {
     let slices = match Slices::of(expression) {
@@ -169,7 +169,7 @@ fn texts(values: &[Value]) -> Vec<String> {
 /// The values to compare. If some are truncated, one task of each class evaluates the full value.
 async fn whole_values(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     expression: &str,
     values: Values,
 ) -> Vec<(IdSet, String)> {
@@ -199,7 +199,7 @@ async fn whole_values(
 }
 
 /// `stats EXPR`: statistics that are merged in the tree. The histogram takes a second query.
-async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
+async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: String) -> Verdict {
     let slices = match Slices::of(&expression) {
         Ok(slices) => slices,
         Err(error) => return session.complain(error.to_string(), ""),
@@ -245,7 +245,7 @@ async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> 
 /// signed or unsigned format is requested.
 pub(super) async fn questions(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     slices: &Slices,
 ) -> Vec<Command> {
     let one = said.to.first().map(IdSet::single).unwrap_or_default();
@@ -267,7 +267,7 @@ pub(super) async fn questions(
 /// reason. Returns None where gdb reads it correctly.
 pub(super) async fn refused(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     slices: &Slices,
     expression: &str,
 ) -> Option<Verdict> {
@@ -299,7 +299,7 @@ fn is_array(reply: &Reply) -> bool {
 /// Reports that the answers are arrays, and how `stats` is used for their elements.
 async fn complain_of_array(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     (tasks, array): &(IdSet, Reply),
     expression: &str,
 ) -> Verdict {
@@ -318,7 +318,7 @@ async fn complain_of_array(
 /// The last index of a C or C++ array, evaluated in one of these tasks.
 async fn last_index(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     tasks: &IdSet,
     expression: &str,
 ) -> Option<u64> {
@@ -330,7 +330,7 @@ async fn last_index(
 /// The value of a numeric expression.
 async fn number_of(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     task: &IdSet,
     expression: String,
 ) -> Option<u64> {
@@ -352,7 +352,7 @@ struct StatsOf {
 /// The statistics of the answers to some questions, and the other answers to the last of them.
 async fn stats_of(
     session: &SessionHandle,
-    said: &Said<'_>,
+    said: &Invocation<'_>,
     to: &IdSet,
     questions: &[Command],
     bins: Option<Bins>,

@@ -5,7 +5,7 @@ use sdm_debug::Command;
 use sdm_debug::EndPolicy;
 
 use super::controls::LineSource;
-use super::model::goal::{Goal, Waited};
+use super::model::goal::{Goal, WaitOutcome};
 use super::model::job::Stage;
 use super::model::notices::Patience;
 use super::model::open_commands::RunEnd;
@@ -24,7 +24,12 @@ pub const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 impl SessionHandle {
     /// Waits for a goal, at most until this time. `said` is the user's line. Queries have a time limit of
     /// their own.
-    pub(super) async fn wait_for(&self, goal: &Goal, said: &str, until: Option<Instant>) -> Waited {
+    pub(super) async fn wait_for(
+        &self,
+        goal: &Goal,
+        said: &str,
+        until: Option<Instant>,
+    ) -> WaitOutcome {
         let began = self.now();
         let timeout = self.edit(|model| {
             model.news.notices.patience = goal.patience();
@@ -47,7 +52,7 @@ async fn wait_until(
     goal: &Goal,
     said: &str,
     (began, until): (Instant, Option<Instant>),
-) -> Waited {
+) -> WaitOutcome {
     let mut interrupted = false;
     let mut shown = began;
     loop {
@@ -57,22 +62,22 @@ async fn wait_until(
                 session.edit(|model| model.requests.interrupts += 1);
                 interrupt_goal(session, goal);
             }
-            Some(_) => return Waited::GivenUp,
+            Some(_) => return WaitOutcome::GivenUp,
             None => {}
         }
         if session.read(|model| model.is_reached(goal)) {
-            return Waited::Reached;
+            return WaitOutcome::Reached;
         }
         // A silent server does nothing about an interrupt.
         if interrupted && session.read(|model| model.only_silent_left(goal)) {
-            return Waited::GivenUp;
+            return WaitOutcome::GivenUp;
         }
         if session.read(|model| model.over.is_some() || model.job.stage == Stage::Over) {
-            return Waited::Over;
+            return WaitOutcome::Over;
         }
         let now = session.now();
         if until.is_some_and(|until| now >= until) {
-            return Waited::TimedOut;
+            return WaitOutcome::TimedOut;
         }
         if now >= shown + STATUS_AFTER && !matches!(goal, Goal::Completed(_)) {
             shown = now;

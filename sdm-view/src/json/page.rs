@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{VERSION, break_row, rank_row, reply, set};
-use crate::overview::{Board, Named, Sight, SourceSight};
+use crate::overview::{Named, Overview, Sight, SourceSight};
 
 /// The lines of source that are shown on each side of the one that matters.
 const LINES_AROUND: u32 = 12;
 
 /// The session at a glance, without what was looked at.
 #[must_use]
-pub fn board(board: &Board) -> String {
+pub fn board(board: &Overview) -> String {
     let fields = json!({
         "prompt": board.prompt,
         "all": set(&board.all),

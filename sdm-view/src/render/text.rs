@@ -11,7 +11,7 @@ use super::page::Page;
 use super::style::Style;
 use super::{answer, diagnosis, event, highlight, numbers, plot, profile, queues, table, topics};
 use crate::item::{Happening, Item, Problem, View};
-use crate::overview::{Board, Printed};
+use crate::overview::{Overview, Printed};
 use crate::readable;
 
 /// Maximum number of simultaneous events that are shown.
@@ -37,7 +37,7 @@ pub trait Screen {
     }
 
     /// Shows the current state of the session.
-    fn show_board(&mut self, _board: &Board) {}
+    fn show_board(&mut self, _board: &Overview) {}
 
     /// Adds a line of program output, whose text is also written by `write`.
     fn printed(&mut self, _printed: Printed) {}
@@ -170,7 +170,7 @@ impl<S: Screen> View for TextView<S> {
         self.screen.wants_board()
     }
 
-    fn show_board(&mut self, board: &Board) {
+    fn show_board(&mut self, board: &Overview) {
         self.screen.show_board(board);
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sdm_debug::BackendSettings;
 use sdm_debug::command::AttachSpec;
-use sdm_launch::{Control, Held, Hold, LaunchSpec, Launcher, Part};
+use sdm_launch::{Control, HeldLauncher, Hold, LaunchSpec, Launcher, Part};
 use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::Shell;
 
@@ -97,7 +97,8 @@ impl Controlled {
         records: bool,
     ) -> (Option<HeldProcesses>, Opened<O>) {
         let gdb = self.gdb.clone().unwrap_or_else(|| "gdb".into());
-        let started = Held::start(&*self.launcher, self.control, self.spec, &gdb, self.wait);
+        let started =
+            HeldLauncher::start(&*self.launcher, self.control, self.spec, &gdb, self.wait);
         let mut held = match started {
             Ok(held) => held,
             Err(error) => return (None, Err((124, error.to_string()))),
@@ -136,7 +137,7 @@ impl Controlled {
 
 fn adopt<O: Opener>(
     opener: &mut O,
-    held: Held,
+    held: HeldLauncher,
     mut found: Attachment,
     (mut session, wake): (O::Session, Wake),
     (records, partial): (bool, bool),

@@ -22,7 +22,7 @@ use super::signals::Signals;
 use super::wake::{CurrentWake, Wake};
 use crate::cli::{DapArgs, Listen};
 use crate::sink::{Records, complain, tell};
-use clients::{Bouncer, ClientEvent, Door, Mailbox, Stream};
+use clients::{ClientEvent, Door, Mailbox, RefusalReports, Stream};
 use connection::Connection;
 
 /// Serves one editor. Returns the exit code.
@@ -56,7 +56,7 @@ struct Place {
     _file: Option<SocketFile>,
 }
 
-fn editor(args: &DapArgs, bouncer: Bouncer) -> io::Result<Place> {
+fn editor(args: &DapArgs, bouncer: RefusalReports) -> io::Result<Place> {
     let mut file = None;
     let mut door: Door = match &args.listen {
         None => {
@@ -100,7 +100,7 @@ fn editor(args: &DapArgs, bouncer: Bouncer) -> io::Result<Place> {
 }
 
 fn serve<O: Opener>(args: &DapArgs, opener: &O) -> io::Result<()> {
-    let bouncer = Bouncer::default();
+    let bouncer = RefusalReports::default();
     let place = editor(args, bouncer.clone())?;
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))?;
     let idle: Wake = Arc::new(|| {});

@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use sdm_screen::{Debugger, Input, Terminal, TerminalError};
 use sdm_shell::Control;
-use sdm_view::overview::{Board, Printed};
+use sdm_view::overview::{Overview, Printed};
 use sdm_view::render::Names;
 
 use super::wake::Wake;
 use crate::cli::LookArgs;
 use crate::sink::{Sink, complain};
 use crate::user_state;
-use line_history::KeptLines;
+use line_history::LineHistory;
 pub(super) use state::Asked;
 use state::FullState;
 
@@ -200,7 +200,7 @@ impl Full {
     }
 
     /// Sets the state of the session.
-    pub(super) fn show(&self, board: &Board) {
+    pub(super) fn show(&self, board: &Overview) {
         self.lock().board = Some(board.clone());
         self.wake();
     }
@@ -250,7 +250,7 @@ impl Full {
 
     fn run(self: &Arc<Self>, shared: &Shared) {
         let mut debugger = None;
-        let mut kept = KeptLines::load();
+        let mut kept = LineHistory::load();
         loop {
             let mut state = self.lock();
             while !state.on || state.lent {
@@ -280,7 +280,7 @@ impl Full {
     }
 
     /// A screen with the settings of the last start.
-    fn debugger(&self, names: Names, kept: &KeptLines) -> Debugger {
+    fn debugger(&self, names: Names, kept: &LineHistory) -> Debugger {
         let style = self.look.style(Sink::Output.is_coloured());
         let mut debugger = Debugger::new(style, names);
         debugger.bind(self.look.bindings());
@@ -293,7 +293,7 @@ impl Full {
     fn show_until_left(
         self: &Arc<Self>,
         debugger: &mut Debugger,
-        kept: &mut KeptLines,
+        kept: &mut LineHistory,
         shared: &Shared,
     ) -> Result<(), TerminalError> {
         let mut terminal = Terminal::take(OTHERWISE, !self.look.no_mouse)?;

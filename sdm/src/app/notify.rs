@@ -25,7 +25,7 @@ pub(super) fn notify(line: &str, page: &Path, code: u8) {
 
 /// The error of the command.
 #[derive(Debug, thiserror::Error)]
-enum NotTold {
+enum NotifyError {
     #[error("start /bin/sh: {0}")]
     Start(#[from] io::Error),
     #[error("the command ended with {0}")]
@@ -34,7 +34,7 @@ enum NotTold {
     TooLong,
 }
 
-fn try_notify(line: &str, page: &Path, code: u8) -> Result<(), NotTold> {
+fn try_notify(line: &str, page: &Path, code: u8) -> Result<(), NotifyError> {
     let page = std::path::absolute(page)?;
     let mut child = programs::user_shell(&format!("exec >&2\n{line} \"$@\""))
         .arg("sdm-notify")
@@ -47,12 +47,12 @@ fn try_notify(line: &str, page: &Path, code: u8) -> Result<(), NotTold> {
     loop {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(NotTold::Ended(status)),
+            Some(status) => return Err(NotifyError::Ended(status)),
             None if Instant::now() >= until => {
                 // The process may have ended just now.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(NotTold::TooLong);
+                return Err(NotifyError::TooLong);
             }
             None => sleep(LOOK),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sdm_text::printable_lines;
 use sdm_view::escape::shown;
-use sdm_view::overview::{Board, Printed};
+use sdm_view::overview::{Overview, Printed};
 use sdm_view::render::{Screen, Style};
 
 use super::pager;
@@ -130,7 +130,7 @@ impl Screen for Stdout {
         self.prompt.as_ref().is_some_and(|it| it.full.is_on())
     }
 
-    fn show_board(&mut self, board: &Board) {
+    fn show_board(&mut self, board: &Overview) {
         if let Some(prompt) = &self.prompt {
             prompt.full.show(board);
         }

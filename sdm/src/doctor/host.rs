@@ -44,7 +44,7 @@ pub(super) fn look(args: &DoctorArgs, name: &str) -> Section {
 
 /// The findings received from a host so far.
 #[derive(Default)]
-struct Telling {
+struct HostFindings {
     version: Option<(String, u8)>,
     addresses: Vec<SocketAddr>,
     findings: Vec<Finding>,
@@ -127,9 +127,9 @@ fn hear(child: &mut Child) -> Receiver<String> {
     heard
 }
 
-fn answer(heard: &Receiver<String>) -> Telling {
+fn answer(heard: &Receiver<String>) -> HostFindings {
     let until = Instant::now() + TELL_WAIT;
-    let mut answer = Telling::default();
+    let mut answer = HostFindings::default();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let Ok(line) = heard.recv_timeout(left) else {

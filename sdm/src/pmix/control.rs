@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, geteuid};
 use sdm_foreign::names::RANK_ALL;
-use sdm_foreign::tool_protocol::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
+use sdm_foreign::tool_protocol::{Attribute, AttributeValue, Datum, JobPart, Line, ToolRequest};
 use sdm_hosts::job::is_this_host;
 use sdm_hosts::pmix::Rendezvous;
 use sdm_system::proc;
@@ -114,6 +114,6 @@ fn control(
         is_required: true,
     };
     let attributes = vec![attribute];
-    session.must(job, Ask::Control { of, attributes })?;
+    session.must(job, ToolRequest::Control { of, attributes })?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_foreign::tool_protocol::{Ask, Datum, Line};
+use sdm_foreign::tool_protocol::{Datum, Line, ToolRequest};
 use sdm_hosts::pmix::Rendezvous;
 use sdm_text::printable;
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ fn jobs(server: &Rendezvous) -> Result<Vec<PmixJob>, ToolError> {
     let key = JOBS.to_owned();
     let attributes = Vec::new();
     // A server that does not answer this tells nothing of tools.
-    let (status, lines) = session.ask(Ask::Query { key, attributes })?;
+    let (status, lines) = session.ask(ToolRequest::Query { key, attributes })?;
     let mut told = match status {
         0 => told(&lines),
         _ => BTreeMap::new(),

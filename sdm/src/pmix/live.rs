@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sdm_foreign::names::{self, RANK_ALL};
 use sdm_foreign::tool_protocol::{
-    Ask, Attribute, AttributeValue, Datum, FromTool, INPUT_BYTES_MAX, JobPart, Line,
+    Attribute, AttributeValue, Datum, FromTool, INPUT_BYTES_MAX, JobPart, Line, ToolRequest,
 };
 use sdm_hosts::pmix::Rendezvous;
 use serde_json::json;
@@ -109,7 +109,7 @@ pub(super) fn events(
         }
     }
     let codes = CODES.to_vec();
-    session.must("events", Ask::Events { codes })?;
+    session.must("events", ToolRequest::Events { codes })?;
     // A server reports all earlier ends again, each twice. Events before this answer are such reports,
     // unless their job was running.
     query::namespaces(session)?;
@@ -154,7 +154,7 @@ pub(super) fn events(
 fn is_there(session: &mut Session) -> Result<bool, ToolError> {
     let key = "pmix.qry.ns".to_owned();
     let attributes = Vec::new();
-    Ok(session.ask(Ask::Query { key, attributes })?.0 == 0)
+    Ok(session.ask(ToolRequest::Query { key, attributes })?.0 == 0)
 }
 
 /// The attributes of a spawned job: its end is reported, and its output is kept for tools that ask for it.
@@ -207,8 +207,8 @@ pub(super) fn spawn(
     });
     let session = &mut Session::open(server)?;
     let codes = CODES.to_vec();
-    session.must("events", Ask::Events { codes })?;
-    let ask = Ask::Spawn {
+    session.must("events", ToolRequest::Events { codes })?;
+    let ask = ToolRequest::Spawn {
         count: args.count,
         words,
         folder: folder.to_string_lossy().into_owned(),
@@ -233,7 +233,7 @@ pub(super) fn spawn(
         namespace,
         rank: RANK_ALL,
     };
-    session.must("output", Ask::Pull { of: of.clone() })?;
+    session.must("output", ToolRequest::Pull { of: of.clone() })?;
     let code = relay(session, &of, true, is_json)?;
     Ok(match u8::try_from(code) {
         Ok(code) => code,
@@ -264,8 +264,8 @@ pub(super) fn io(
         return Err(ToolError::UnknownJob(of.namespace));
     }
     let codes = CODES.to_vec();
-    session.must("events", Ask::Events { codes })?;
-    session.must("output", Ask::Pull { of: of.clone() })?;
+    session.must("events", ToolRequest::Events { codes })?;
+    session.must("output", ToolRequest::Pull { of: of.clone() })?;
     relay(session, &of, args.stdin, is_json).map(|_| ())
 }
 
@@ -301,7 +301,7 @@ fn relay(
                     rank: if of.rank == RANK_ALL { 0 } else { of.rank },
                     ..of.clone()
                 };
-                session.tell(Ask::Push { to, bytes });
+                session.tell(ToolRequest::Push { to, bytes });
             }
             (Some(Heard::Ended) | None, _) => return Err(ToolError::Ended(session.last_words())),
             _ => {}

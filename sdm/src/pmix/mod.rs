@@ -12,7 +12,7 @@ mod session;
 mod show;
 mod words;
 
-use sdm_foreign::tool_protocol::Ask;
+use sdm_foreign::tool_protocol::ToolRequest;
 use sdm_hosts::pmix::{Wanted, choose};
 
 use crate::cli::{PmixArgs, PmixChannel, PmixServerArgs, PmixVerb};
@@ -53,7 +53,7 @@ fn verb(args: &PmixArgs) -> Result<u8, ToolError> {
                 PmixChannel::Stderr => "pmix.log.stderr",
                 PmixChannel::Syslog => "pmix.log.syslog",
             };
-            let ask = Ask::Log {
+            let ask = ToolRequest::Log {
                 channel: channel.to_owned(),
                 // Servers write whole lines only.
                 text: format!("{}\n", log.text.trim_end_matches('\n')),

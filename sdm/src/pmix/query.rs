@@ -1,7 +1,7 @@
 //! Queries of servers: lists, queries by key, and substitutes for keys that a server does not answer.
 
 use sdm_foreign::names;
-use sdm_foreign::tool_protocol::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
+use sdm_foreign::tool_protocol::{Attribute, AttributeValue, Datum, JobPart, Line, ToolRequest};
 use sdm_hosts::job::is_this_host;
 use sdm_system::proc;
 use serde_json::json;
@@ -39,8 +39,8 @@ const WORDS: [(&str, &str); 11] = [
     ("keys", KEYS),
 ];
 
-fn plain(key: &str) -> Ask {
-    Ask::Query {
+fn plain(key: &str) -> ToolRequest {
+    ToolRequest::Query {
         key: key.to_owned(),
         attributes: Vec::new(),
     }
@@ -61,7 +61,7 @@ pub(super) fn namespaces(session: &mut Session) -> Result<Vec<String>, ToolError
 
 /// The process table of a job. Empty for a tool.
 pub(super) fn table(session: &mut Session, namespace: &str) -> Result<Vec<Line>, ToolError> {
-    let ask = Ask::Query {
+    let ask = ToolRequest::Query {
         key: TABLE.to_owned(),
         attributes: vec![text("pmix.nspace", namespace, false)],
     };
@@ -98,7 +98,7 @@ pub(super) fn query(
     if args.get {
         let of = of.ok_or(ToolError::NoWhose)?;
         let key = key.to_owned();
-        let found = session.must(&args.key, Ask::Get { of, key })?;
+        let found = session.must(&args.key, ToolRequest::Get { of, key })?;
         return shown(&args.key, &found, None, is_json);
     }
     let mut attributes = Vec::new();
@@ -112,7 +112,7 @@ pub(super) fn query(
             });
         }
     }
-    let ask = Ask::Query {
+    let ask = ToolRequest::Query {
         key: key.to_owned(),
         attributes,
     };

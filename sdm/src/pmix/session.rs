@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sdm_foreign::tool_protocol::{Ask, FromTool, Line, TOOL_VERSION, ToTool};
+use sdm_foreign::tool_protocol::{FromTool, Line, TOOL_VERSION, ToTool, ToolRequest};
 use sdm_foreign::wire::{Frames, frame};
 use sdm_hosts::pmix::{PmixError, Rendezvous, tool};
 use sdm_system::proc::{self, State};
@@ -109,16 +109,16 @@ impl Session {
     }
 
     /// Sends a request without waiting for the answer. Returns its number.
-    pub(super) fn tell(&mut self, ask: Ask) -> u32 {
+    pub(super) fn tell(&mut self, ask: ToolRequest) -> u32 {
         self.number += 1;
         let number = self.number;
-        self.send(&ToTool::Ask { number, ask });
+        self.send(&ToTool::ToolRequest { number, ask });
         number
     }
 
     /// Sends a request and waits for its answer. Returns the status and the lines. Other inputs are kept
     /// for [`Session::next`].
-    pub(super) fn ask(&mut self, ask: Ask) -> Result<(i32, Vec<Line>), ToolError> {
+    pub(super) fn ask(&mut self, ask: ToolRequest) -> Result<(i32, Vec<Line>), ToolError> {
         let asked = self.tell(ask);
         let mut found = Vec::new();
         let deadline = Instant::now() + ANSWER_WAIT;
@@ -143,7 +143,7 @@ impl Session {
     }
 
     /// Sends a request whose failure is an error.
-    pub(super) fn must(&mut self, what: &str, ask: Ask) -> Result<Vec<Line>, ToolError> {
+    pub(super) fn must(&mut self, what: &str, ask: ToolRequest) -> Result<Vec<Line>, ToolError> {
         match self.ask(ask)? {
             (0, lines) => Ok(lines),
             (status, _) => Err(ToolError::Status {

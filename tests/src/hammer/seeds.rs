@@ -4,9 +4,9 @@ use bytes::Bytes;
 use sdm_core::codec::{encode_message, encode_slice};
 use sdm_core::frame as core_frame;
 use sdm_core::message::{
-    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, ExchangeId,
-    ExchangeMessage, ExchangeStep, Health, Init, Lane, Letter, Message, Piece, PlanEntry,
-    ReachChange, Slice, Status, SyncPolicy,
+    Answer, Block, CommandMessage, Datagram, EndPolicy, EventBlock, EventMessage, ExchangeId,
+    ExchangeMessage, ExchangeStep, Health, Init, Lane, Message, Piece, PlanEntry, ReachChange,
+    Slice, Status, SyncPolicy,
 };
 use sdm_core::topology::Topology;
 use sdm_core::{Attempt, CommandId, Config, ServerId};
@@ -86,7 +86,7 @@ fn meetings(sets: &[IdSet], payload: &Bytes) -> Vec<Message> {
             offset: 0,
             bytes: payload.clone(),
         }),
-        Message::Letter(Box::new(Letter {
+        Message::Datagram(Box::new(Datagram {
             to: sets[0].clone(),
             from: TaskId(0),
             number: 9,

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
-use state::{All, Exchange, Taker, append};
+use state::{All, Exchange, ReceivingChild, append};
 
 use super::{Action, LinkId, Node, ProtocolError};
 use crate::ids::ServerId;
@@ -194,7 +194,7 @@ impl Node {
         };
         let exchange = &mut self.exchanges.open[at];
         if exchange.takers.iter().all(|it| it.link != link) {
-            exchange.takers.push(Taker {
+            exchange.takers.push(ReceivingChild {
                 link,
                 next: None,
                 offset: 0,

@@ -26,9 +26,9 @@ pub(super) struct Exchange {
     /// True once the data here may be sent to the parent.
     pub(super) is_ready: bool,
     /// Progress of sending to the parent.
-    pub(super) told: Told,
+    pub(super) told: SendProgress,
     /// True once the data here may be sent to the parent.
-    pub(super) takers: Vec<Taker>,
+    pub(super) takers: Vec<ReceivingChild>,
     /// The data of all tasks, as far as it has arrived here; `None` before its first part.
     pub(super) all: Option<All>,
     /// Tasks whose servers have received the data of all.
@@ -45,7 +45,7 @@ pub(super) struct Part {
 
 /// Progress of sending to a parent: the link, the reported empty tasks, and the next part, chunk and offset.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct SendProgress {
     pub(super) link: Option<LinkId>,
     pub(super) empty: IdSet,
     pub(super) part: usize,
@@ -54,7 +54,7 @@ pub(super) struct Told {
 }
 
 /// A child that is to receive the data of all tasks.
-pub(super) struct Taker {
+pub(super) struct ReceivingChild {
     pub(super) link: LinkId,
     /// The next chunk for it; none before the first.
     pub(super) next: Option<usize>,
@@ -106,7 +106,7 @@ impl Exchange {
             held: 0,
             own: IdSet::new(),
             is_ready: false,
-            told: Told::default(),
+            told: SendProgress::default(),
             takers: Vec::new(),
             all: None,
             taken: IdSet::new(),
@@ -150,9 +150,9 @@ impl Exchange {
             return None;
         }
         if self.told.link != Some(link) {
-            self.told = Told {
+            self.told = SendProgress {
                 link: Some(link),
-                ..Told::default()
+                ..SendProgress::default()
             };
         }
         let empty = self.empty.difference(&self.told.empty);

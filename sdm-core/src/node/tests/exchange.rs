@@ -6,7 +6,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::net::Net;
 use crate::ids::ServerId;
 use crate::limits::EXCHANGE_CHUNK_BYTES;
-use crate::message::{ExchangeId, Letter};
+use crate::message::{Datagram, ExchangeId};
 use crate::topology::Topology;
 
 fn id(tasks: &str, number: u32) -> ExchangeId {
@@ -166,7 +166,7 @@ fn letter_is_delivered_or_returned() {
     let mut net = Net::new(12, Topology::Binomial, 7);
     net.init();
     let mut post = |from: u32, to: u32| {
-        let letter = Letter {
+        let letter = Datagram {
             to: IdSet::single(TaskId(to)),
             from: TaskId(from),
             number: 3,
@@ -196,7 +196,7 @@ fn letter_to_many_tasks_reaches_each_once() {
     let mut net = Net::new(20, Topology::Kary(3), 4);
     net.init();
     let to: IdSet = "0-30".parse().expect("tasks");
-    net.node(ServerId(7)).post(Letter {
+    net.node(ServerId(7)).post(Datagram {
         to,
         from: TaskId(7),
         number: 1,

@@ -11,7 +11,7 @@ use super::super::{Action, Delivery, ExchangeFailure, LinkId, Node};
 use crate::config::Config;
 use crate::ids::{CommandId, Epoch, ServerId};
 use crate::message::{
-    Block, ExchangeId, Lane, Letter, Message, PlanEntry, Slice, Status, SyncPolicy,
+    Block, Datagram, ExchangeId, Lane, Message, PlanEntry, Slice, Status, SyncPolicy,
 };
 use crate::topology::Topology;
 
@@ -44,7 +44,7 @@ pub(in crate::node) struct Net {
     pub(super) still: BTreeSet<ServerId>,
     /// Outcomes of exchanges, with the server that received each.
     pub(super) exchanged: Vec<(ServerId, ExchangeId, Outcome)>,
-    pub(super) letters: Vec<(ServerId, Letter)>,
+    pub(super) letters: Vec<(ServerId, Datagram)>,
 }
 
 pub(super) fn answer_all(payload: &[u8], _task: u32) -> Option<String> {
@@ -180,7 +180,7 @@ impl Net {
                     }
                 }
                 Action::Exchanged { id, outcome } => self.exchanged.push((at, id, outcome)),
-                Action::Letter(letter) => self.letters.push((at, letter)),
+                Action::Datagram(letter) => self.letters.push((at, letter)),
                 Action::Deliver(delivery) => self.deliveries.push(delivery),
                 Action::End(_) => self.node(at).handle_local_down(),
                 Action::Ended => {

@@ -12,7 +12,7 @@ use sdm_debug::{Event, Failure, FailureCode, is_true};
 
 use super::make;
 use crate::gdb::Gdb;
-use crate::guards::Made;
+use crate::guards::NewBreakpoints;
 use crate::ops::evaluate::is_known;
 use crate::ops::values::evaluated;
 
@@ -20,7 +20,7 @@ use crate::ops::values::evaluated;
 /// several tasks. gdb has accepted the condition before.
 pub(super) async fn judge_here(
     gdb: &Gdb,
-    made: &Made,
+    made: &NewBreakpoints,
     condition: Option<&str>,
 ) -> Result<(), Failure> {
     match made.first() {

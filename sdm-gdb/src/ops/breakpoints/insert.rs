@@ -7,7 +7,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use super::hit::judge_here;
 use super::make::{made_in, refusal};
 use crate::gdb::Gdb;
-use crate::guards::Made;
+use crate::guards::NewBreakpoints;
 use crate::ops::lines::check;
 use crate::ops::strides;
 use crate::state::breakpoints::place_of;
@@ -57,7 +57,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
 }
 
 /// The place of a new breakpoint, its guard, and true if gdb has a weaker condition than the user's.
-type Inserted = (BreakpointPlace, Made, bool);
+type Inserted = (BreakpointPlace, NewBreakpoints, bool);
 
 async fn insert_one(gdb: &Gdb, asked: &BreakSpec, location: &str) -> Result<Inserted, Failure> {
     let guarded = asked.condition.as_deref().and_then(strides::guarded);
@@ -142,7 +142,7 @@ async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<Inserted, Failur
         pending: false,
         places: Vec::new(),
     };
-    let (mut made, mut is_guarded) = (Made::new(gdb, []), false);
+    let (mut made, mut is_guarded) = (NewBreakpoints::new(gdb, []), false);
     for location in locations {
         // A function without a breakable location (inlined everywhere) is left out, and the others are kept.
         let Ok((place, more, guarded)) = insert_one(gdb, spec, &location).await else {

@@ -5,7 +5,7 @@ use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use crate::gdb::Gdb;
-use crate::guards::Made;
+use crate::guards::NewBreakpoints;
 use crate::text::console_line;
 use sdm_mi::{Results, quote};
 
@@ -24,24 +24,24 @@ pub(super) async fn made_in(
     gdb: &Gdb,
     line: String,
     number: fn(&Results) -> Option<u32>,
-) -> Result<(Made, Results), Failure> {
+) -> Result<(NewBreakpoints, Results), Failure> {
     let maker = gdb.clone();
     gdb.finish(async move {
         let results = maker.mi(line).await?;
-        Ok((Made::new(&maker, number(&results)), results))
+        Ok((NewBreakpoints::new(&maker, number(&results)), results))
     })
     .await
 }
 
 /// Creates breakpoints by a line for gdb's command line. MI's answer to such a line has no numbers, but gdb sends
 /// notifications.
-pub(crate) async fn made_by(gdb: &Gdb, line: &str) -> Result<Made, Failure> {
+pub(crate) async fn made_by(gdb: &Gdb, line: &str) -> Result<NewBreakpoints, Failure> {
     let (maker, line) = (gdb.clone(), line.to_owned());
     gdb.finish(async move {
         maker.edit().breakpoints.made = Some(Vec::new());
         let result = maker.mi(console_line(&line)).await;
         let numbers = maker.edit().breakpoints.made.take();
-        let made = Made::new(&maker, numbers.unwrap_or_default());
+        let made = NewBreakpoints::new(&maker, numbers.unwrap_or_default());
         result?;
         if made.first().is_none() {
             let text = format!("gdb did not report the breakpoint of `{line}`");
@@ -56,7 +56,7 @@ pub(crate) async fn made_by(gdb: &Gdb, line: &str) -> Result<Made, Failure> {
 /// condition on. If this fails, drop the breakpoints, as they would not be as requested.
 pub(super) async fn restrict(
     gdb: &Gdb,
-    made: &Made,
+    made: &NewBreakpoints,
     condition: Option<&str>,
     ignore: u32,
 ) -> Result<(), Failure> {
@@ -84,7 +84,7 @@ pub(super) async fn set_condition(gdb: &Gdb, number: u32, condition: &str) -> Re
 }
 
 /// Enters new watchpoints or catchpoints, which have no location, into the driver's state, and returns the reply.
-pub(super) fn enter(gdb: &Gdb, point: PointSpec, made: Made) -> Reply {
+pub(super) fn enter(gdb: &Gdb, point: PointSpec, made: NewBreakpoints) -> Reply {
     let place = BreakpointPlace {
         number: point.number(),
         pending: false,

@@ -5,10 +5,10 @@ use sdm_debug::{Event, Failure, FailureCode};
 
 use super::{enable, insert, insert_catch, insert_watch};
 use crate::gdb::Gdb;
-use crate::state::breakpoints::KeptPoint;
+use crate::state::breakpoints::SavedBreakpoint;
 
 /// Inserts breakpoints before the program runs; a failure affects only that breakpoint.
-pub(crate) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<KeptPoint>) {
+pub(crate) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<SavedBreakpoint>) {
     for kept in breakpoints {
         let number = kept.spec.number();
         if let Err(failure) = insert_again(gdb, kept).await {
@@ -19,7 +19,7 @@ pub(crate) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<KeptPoint>) {
 }
 
 /// Inserts a breakpoint of an earlier run again.
-pub(super) async fn insert_again(gdb: &Gdb, kept: KeptPoint) -> Result<(), Failure> {
+pub(super) async fn insert_again(gdb: &Gdb, kept: SavedBreakpoint) -> Result<(), Failure> {
     let number = kept.spec.number();
     match kept.spec {
         PointSpec::Break(mut spec) => {

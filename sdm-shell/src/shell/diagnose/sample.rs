@@ -12,7 +12,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_view::coalesce::join;
 use sdm_view::item::Happening;
 
-use crate::shell::model::goal::{Goal, Waited};
+use crate::shell::model::goal::{Goal, WaitOutcome};
 use crate::shell::model::open_commands::RunEnd;
 use crate::shell::{SessionHandle, Verdict};
 
@@ -271,7 +271,7 @@ pub(in crate::shell) async fn stop_quietly(
     let waited = session
         .wait_for(&Goal::Still(tasks.clone(), RunEnd::Looked), line, until)
         .await;
-    verdict != Verdict::GivenUp && waited != Waited::GivenUp
+    verdict != Verdict::GivenUp && waited != WaitOutcome::GivenUp
 }
 
 /// All tasks in a list of texts.

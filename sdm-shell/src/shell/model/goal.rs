@@ -41,7 +41,7 @@ pub(crate) enum Goal {
 
 /// The outcome of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
+pub(crate) enum WaitOutcome {
     /// The goal is reached.
     Reached,
     /// The time limit is reached.

@@ -14,12 +14,12 @@ pub(crate) struct Input {
     /// Number of bytes that `send` has given to each task. Tasks that are not listed got none.
     pub(crate) offsets: Vec<(IdSet, u64)>,
     /// Standard input of `sdm` for the programs. None where only `send` feeds them.
-    pub(crate) own: Option<OwnInput>,
+    pub(crate) own: Option<ProgramInput>,
 }
 
 /// Standard input of `sdm` for the programs.
 #[derive(Debug, Default)]
-pub(crate) struct OwnInput {
+pub(crate) struct ProgramInput {
     /// The tasks that have received all input so far.
     pub(crate) to: IdSet,
     /// Number of bytes that they have read.
@@ -80,7 +80,7 @@ impl Input {
     }
 }
 
-impl OwnInput {
+impl ProgramInput {
     /// Notes that a piece of this length has reached the tasks, and that those in `done` have accepted it.
     /// Returns true if the next piece has to be requested.
     pub(crate) fn taken(&mut self, length: usize, done: &IdSet) -> bool {

@@ -68,7 +68,7 @@ pub(crate) struct Model {
     /// Requests from outside the session that are not handled yet.
     pub(crate) requests: Requests,
     /// State of the full-screen view.
-    pub(crate) glance: Glance,
+    pub(crate) glance: LastView,
     /// The reason why no command can be carried out any more. None while commands can.
     pub(crate) over: Option<Over>,
     effects: VecDeque<Effect>,
@@ -127,7 +127,7 @@ impl News {
 
 /// The last state that a full-screen view was given.
 #[derive(Debug, Default)]
-pub(crate) struct Glance {
+pub(crate) struct LastView {
     /// Number of changes so far.
     pub(crate) changes: u64,
     /// The value of `changes` when the view was last updated. None before the first update.
@@ -232,7 +232,7 @@ impl Model {
             },
             dialogue: Dialogue::default(),
             requests: Requests::default(),
-            glance: Glance::default(),
+            glance: LastView::default(),
             over: None,
             effects: VecDeque::new(),
         }

@@ -9,7 +9,7 @@ use sdm_session::SessionEvent;
 use sdm_view::item::Item;
 
 use super::goal::Goal;
-use super::input::{OwnInput, Piece};
+use super::input::{Piece, ProgramInput};
 use super::job::Stage;
 use super::open_commands::{OpenCommand, RunEnd};
 use super::{Break, Effect, Model, Over, Requests};
@@ -202,7 +202,7 @@ fn only_interactive_restartable_job_survives_its_session() {
 #[test]
 fn input_is_queued_while_no_job_runs() {
     let (_, mut model) = model();
-    model.input.own = Some(OwnInput::default());
+    model.input.own = Some(ProgramInput::default());
     model.handle_control(Control::Input(b"one".to_vec()));
     assert_eq!(
         model.poll_effect(),

@@ -99,9 +99,9 @@ pub(super) type Door = Box<dyn FnMut() -> io::Result<Stream> + Send>;
 
 /// Reports of refused clients, limited in number.
 #[derive(Clone, Default)]
-pub(super) struct Bouncer(Arc<Mutex<Refusals>>);
+pub(super) struct RefusalReports(Arc<Mutex<Refusals>>);
 
-impl Bouncer {
+impl RefusalReports {
     /// Reports a refused client.
     pub(super) fn let_go(&self, why: &io::Error) {
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,7 +247,7 @@ pub(super) fn read_all(
 }
 
 /// Listens for further clients. Returns the socket name at which they connect.
-pub(super) fn invite(mailbox: Mailbox, bouncer: Bouncer) -> io::Result<String> {
+pub(super) fn invite(mailbox: Mailbox, bouncer: RefusalReports) -> io::Result<String> {
     let mut chance = [0; NAME_BYTES];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut chance)?;
     let word: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -12,7 +12,7 @@ use sdm_session::{DebugSession, SessionEvent, StartProgress};
 
 use super::super::opener::{Opener, Refused, refused};
 use super::super::wake::CurrentWake;
-use super::clients::{self, Bouncer, Client, ClientEvent, HangUp, Mailbox, Said, ToAdapter};
+use super::clients::{self, Client, ClientEvent, HangUp, Mailbox, RefusalReports, Said, ToAdapter};
 use super::console_machine::ConsoleMachine;
 use super::jobs;
 use super::outlet::Outlet;
@@ -38,7 +38,7 @@ pub(super) struct Connection<O: Opener> {
     /// Outputs to disconnected clients, until all is written.
     leaving: Vec<Outlet>,
     /// Reports refused clients.
-    bouncer: Bouncer,
+    bouncer: RefusalReports,
 }
 
 impl<O: Opener> Connection<O> {
@@ -47,7 +47,7 @@ impl<O: Opener> Connection<O> {
         to: (Box<dyn Write + Send>, HangUp),
         (heard, mailbox): (Receiver<ClientEvent>, Mailbox),
         (wake, given_up): (CurrentWake, Arc<AtomicBool>),
-        bouncer: Bouncer,
+        bouncer: RefusalReports,
     ) -> io::Result<Self> {
         let mut adapter = Adapter::new(Instant::now());
         give_machine(&mut adapter, 0, mailbox.clone());

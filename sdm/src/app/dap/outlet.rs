@@ -13,7 +13,7 @@ const READ_WAIT: Duration = Duration::from_secs(2);
 
 /// The queue of bytes to write, and the state of its reader.
 #[derive(Default)]
-struct Unwritten {
+struct WriteQueue {
     waiting: VecDeque<Vec<u8>>,
     /// Number of queued bytes that are not written, including those of the current write.
     bytes: usize,
@@ -30,12 +30,12 @@ struct Unwritten {
 /// State shared by the writing thread and the senders.
 #[derive(Default)]
 struct SharedOutput {
-    unwritten: Mutex<Unwritten>,
+    unwritten: Mutex<WriteQueue>,
     changed: Condvar,
 }
 
 impl SharedOutput {
-    fn lock(&self) -> MutexGuard<'_, Unwritten> {
+    fn lock(&self) -> MutexGuard<'_, WriteQueue> {
         self.unwritten
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -8,12 +8,12 @@ use rustyline::history::{FileHistory, History};
 use crate::user_state::{self, HISTORY};
 
 /// The history of lines, with its file.
-pub(super) struct KeptLines {
+pub(super) struct LineHistory {
     lines: FileHistory,
     file: Option<PathBuf>,
 }
 
-impl KeptLines {
+impl LineHistory {
     /// Loads the history. A file that cannot be read counts as empty.
     pub(super) fn load() -> Self {
         let config = Config::builder().history_ignore_space(true).build();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use sdm_screen::Debugger;
-use sdm_view::overview::{Board, Printed};
+use sdm_view::overview::{Overview, Printed};
 use sdm_view::render::Names;
 
 /// A request for a line: the prompt's text, and true where the line answers a question.
@@ -18,7 +18,7 @@ pub(super) struct FullState {
     pub(super) holds: bool,
     /// True while a local command has the terminal.
     pub(super) lent: bool,
-    pub(super) board: Option<Board>,
+    pub(super) board: Option<Overview>,
     pub(super) texts: VecDeque<String>,
     /// Messages that came while the screen was shown.
     pub(super) missed: String,

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use sdm_core::frame::{self, Frame, HEADER_BYTES};
 use sdm_core::link::{Link, LinkConfig};
 use sdm_core::message::{
-    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, ExchangeId,
-    ExchangeMessage, ExchangeStep, Health, Init, Lane, Letter, Message, Piece, PlanEntry,
-    ReachChange, Slice, Status, SyncPolicy,
+    Answer, Block, CommandMessage, Datagram, EndPolicy, EventBlock, EventMessage, ExchangeId,
+    ExchangeMessage, ExchangeStep, Health, Init, Lane, Message, Piece, PlanEntry, ReachChange,
+    Slice, Status, SyncPolicy,
 };
 use sdm_core::secure::{Hello, Role, SessionKey};
 use sdm_core::{Attempt, CommandId, Config, Epoch, ServerId, SessionId};
@@ -80,7 +80,7 @@ fn frames() -> Vec<(String, Frame)> {
         Message::Reach(_) => reach(Health::Reachable),
         Message::Leave => Message::Leave,
         Message::Exchange(_) => exchange(ExchangeStep::Taken(set("3-4"))),
-        Message::Letter(_) => letter(),
+        Message::Datagram(_) => letter(),
     );
     frames.extend(framed(messages));
     frames
@@ -180,7 +180,7 @@ fn exchange(step: ExchangeStep) -> Message {
 }
 
 fn letter() -> Message {
-    Message::Letter(Box::new(Letter {
+    Message::Datagram(Box::new(Datagram {
         to: set("300"),
         from: TaskId(7),
         number: 1000,
