@@ -35,6 +35,27 @@ fn line_numbers(text: &str) -> Vec<u32> {
         .collect()
 }
 
+/// The detached session `held` is listed as text and as JSON.
+fn check_list(place: &Place) {
+    let (code, listed) = say(place, &["sessions"]);
+    assert_eq!(code, Some(0));
+    assert!(listed.starts_with("held  detached  "), "{listed}");
+    assert!(listed.contains("run -n 1 -- ./work"), "{listed}");
+    let (code, listed) = say(place, &["sessions", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    let one = &listed["sessions"][0];
+    assert_eq!(
+        (code, &one["name"], &one["attached"]),
+        (Some(0), &"held".into(), &false.into())
+    );
+    assert!(
+        one["command"]
+            .as_str()
+            .is_some_and(|it| it.contains("run -n 1 -- ./work")),
+        "{listed}"
+    );
+}
+
 /// A session is detached by a key, attached again, taken by another terminal, and detached from elsewhere while the
 /// program prints. Then it is attached again after a kill of the terminal's process. No output is lost or shown
 /// twice, and the terminal that is attached at the end gets the exit code.
@@ -59,23 +80,7 @@ fn kept_session_outlives_its_terminals() {
     let (code, screen) = first.leave();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("session held goes on"), "{screen}");
-    let (code, listed) = say(&place, &["sessions"]);
-    assert_eq!(code, Some(0));
-    assert!(listed.starts_with("held  detached  "), "{listed}");
-    assert!(listed.contains("run -n 1 -- ./work"), "{listed}");
-    let (code, listed) = say(&place, &["sessions", "--json"]);
-    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
-    let one = &listed["sessions"][0];
-    assert_eq!(
-        (code, &one["name"], &one["attached"]),
-        (Some(0), &"held".into(), &false.into())
-    );
-    assert!(
-        one["command"]
-            .as_str()
-            .is_some_and(|it| it.contains("run -n 1 -- ./work")),
-        "{listed}"
-    );
+    check_list(&place);
     let again = Terminal::start(&place, &line, 100).leave();
     assert!(again.1.contains("'held' exists already"), "{again:?}");
 
