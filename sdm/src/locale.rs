@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_has_a_letter_of_ascii() {
+    fn drawn_characters_have_ascii_letters() {
         let tree = "├─ a…\n│  é\n└─ █▁";
         let text: String = tree.chars().map(in_ascii).collect();
         assert_eq!(text, "+- a~\n|  é\n`- #.");

@@ -7,6 +7,7 @@ mod app;
 mod barrier;
 mod control;
 mod ended_processes;
+mod folder;
 mod guard;
 mod peer;
 mod peer_requests;
@@ -29,13 +30,13 @@ mod watchdog;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use barrier::{BarrierWaiter, Barriers, Purpose};
+use folder::Folder;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::SigSet;
@@ -112,16 +113,6 @@ struct Serving {
     folder: Folder,
     /// The jobs that processes have started, on any node.
     offspring: Vec<SpawnedJob>,
-}
-
-/// A folder of this process's own, which is removed at the end.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Processes may have left files there; a file that cannot be removed stays.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Serves until all servers of the session have disconnected.
@@ -465,7 +456,7 @@ impl Serving {
 /// Begins to serve a job.
 fn serve(job: HostJob) -> Result<Serving> {
     guard::begin()?;
-    let folder = make_folder(&job)?;
+    let folder = Folder::make(&job)?;
     // SAFETY: this process has had one thread until now.
     #[allow(unsafe_code)]
     let library = unsafe { Server::load() }?;
@@ -498,13 +489,4 @@ fn serve(job: HostJob) -> Result<Serving> {
         folder,
         offspring: Vec::new(),
     })
-}
-
-/// Nodes may have the place for such folders in common.
-fn make_folder(job: &HostJob) -> Result<Folder> {
-    let path = job.folder();
-    // This fails where a file of this name exists, whoever owns it.
-    let made = fs::DirBuilder::new().mode(0o700).create(&path);
-    made.with_context(|| format!("make the folder {}", sdm_text::printable_name(&path)))?;
-    Ok(Folder(path))
 }

@@ -20,17 +20,17 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm",
-        "sink unread",
+        "blocked_output sink",
         "a write that nobody reads is given up by closing the sink that it is in",
     ),
     (
         "sdm-backend-gdbmi",
-        "backend backend::begin backend::seized backend::shims",
+        "backend backend::seized backend::shims backend::start",
         "one type, whose methods are in four files",
     ),
     (
         "sdm-gdb",
-        "answer detached gdb",
+        "answer background gdb",
         "sending a command gives what waits for its answer, and that breaks the command off where it is dropped: one thing, in three files for length",
     ),
     (
@@ -40,7 +40,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-inferior",
-        "held process warden",
+        "attached_process process watchdog",
         "the warden is a copy of this process that does what `held` does; `process` stops what a trial has left in the same way",
     ),
     (
@@ -50,12 +50,12 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-core",
-        "member member::dialing member::sent member::strangers",
+        "member member::handshakes member::pending_dials member::sent_commands",
         "one type, whose methods are in a file for each concern, with the data of that concern",
     ),
     (
         "sdm-core",
-        "node node::adoption node::audit node::ending node::events node::exchange node::exchange::state node::family node::local node::open node::plan node::root",
+        "node node::adoption node::audit node::events node::exchange node::exchange::state node::execution node::links node::open_commands node::plan node::root node::shutdown",
         "one type, whose methods are in a file for each concern, with the data of that concern",
     ),
     (
@@ -80,7 +80,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-foreign",
-        "host host::app host::barrier host::board host::control host::post host::queues host::request host::server host::spawning host::steering host::tools host::upcalls",
+        "host host::app host::barrier host::control host::peer_requests host::publications host::queues host::request host::server host::spawn host::tool_requests host::tools host::upcalls",
         "one type, whose methods are in a file for each concern; what the library asks for names who waits for the answer",
     ),
     (
@@ -90,7 +90,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-shell",
-        "commands::parse commands::table commands::words commands::words::data commands::words::looking commands::words::session",
+        "commands::parse commands::table commands::words commands::words::data commands::words::inspection commands::words::session",
         "a command can hold a command: `display`, `define`",
     ),
     (
@@ -115,7 +115,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-view",
-        "board item",
+        "item overview",
         "the board is made of the rows that items have, and is shown by the trait that shows items",
     ),
     (
@@ -150,7 +150,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-hosts",
-        "job job::ranks job::slurm job::told job::wrappers",
+        "job job::ranks job::remote_ranks job::slurm job::wrappers",
         "one type, whose parts are in a file for each way in which a job is found",
     ),
     (

@@ -48,7 +48,7 @@ const VAGUE: &[&str] = &[
 ];
 
 /// Maximum number of files with such a word in their name. It is lowered where one gets another name, and never raised.
-const VAGUE_FILES_MAX: usize = 48;
+const VAGUE_FILES_MAX: usize = 12;
 
 /// Maximum number of words of a meaning.
 const MEANING_WORDS_MAX: usize = 30;
