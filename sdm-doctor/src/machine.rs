@@ -192,7 +192,7 @@ mod tests {
                 Check::PtraceScope,
                 &[(scope, "3\n"), ("proc/self/status", able)],
                 Verdict::Bad,
-                "nobody",
+                "no process",
             ),
             (
                 Check::PtraceScope,

@@ -40,7 +40,9 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Answers", &["json", "timeout"]),
     (
         "Screen",
-        &["tui", "ascii", "palette", "linear", "bind", "no-mouse"],
+        &[
+            "tui", "web", "browser", "ascii", "palette", "linear", "bind", "no-mouse",
+        ],
     ),
     (
         "Without a prompt",

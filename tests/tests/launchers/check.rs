@@ -391,7 +391,10 @@ fn unsupported_check_is_refused_with_a_reason() {
         "rules",
     ];
     let done = refused(&how).code(124);
-    assert!(done.err.contains("line 2: \"what\" is no number"), "{done}");
+    assert!(
+        done.err.contains("line 2: \"what\" is not a number"),
+        "{done}"
+    );
     let open = place.path().join("sdm-check-open.so");
     std::fs::write(&open, "").expect("there is room");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);

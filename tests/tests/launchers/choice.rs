@@ -42,7 +42,7 @@ fn fortran_program_is_started_by_its_own_mpi() {
             ["rank 0 of 2", "rank 1 of 2"],
             "{done}"
         );
-        let chosen = format!("[launcher] {launcher}, since ");
+        let chosen = format!("[launcher] {launcher}, because ");
         assert!(
             done.err.contains(&chosen) && done.err.contains(by),
             "{done}"
@@ -83,7 +83,7 @@ fn isolated_ranks_are_reported_as_an_error() {
     let done = run(&place, &[], python, &[script]);
     // Both print the same, merged or one after the other.
     assert!(done.united().contains("[0-1] rank 0 of 1\n"), "{done}");
-    let told = "ranks 0-1 (2): error: rank 0 of 1 in MPI_COMM_WORLD";
+    let told = "ranks 0-1 (2): error: the program has rank 0 of 1 in MPI_COMM_WORLD";
     assert!(done.united().contains(told), "{done}");
     let done = run(&place, &["--launcher", "mpirun"], python, &[script]);
     assert_eq!(
@@ -106,7 +106,7 @@ fn a_script_is_started_by_the_mpi_of_its_program() {
         let done = run(&place, &[], Path::new("/bin/sh"), args);
         let ranks = ["rank 0 of 2", "rank 1 of 2"];
         assert_eq!(lines_of(&done.out), ranks, "{done}");
-        let chosen = "[launcher] mpiexec, since /bin/sh is called with a program of MPICH or its kin (in its arguments ";
+        let chosen = "[launcher] mpiexec, because /bin/sh is called with a program of MPICH or a derivative (in its arguments ";
         assert!(done.err.contains(chosen), "{done}");
     }
 }

@@ -274,5 +274,5 @@ fn prte_jobs_are_jobs_of_a_cluster() {
     shell.wait_for(|| shell.sdm("queues").out.contains("STOPPED"));
     shell
         .sdm("submit -M dvm -- sleep 1")
-        .refused(1, "no PMIx server");
+        .refused(1, "none of your PMIx servers");
 }

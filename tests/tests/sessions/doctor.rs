@@ -59,7 +59,7 @@ fn healthy_machine_passes_every_check() {
     }
     let done = Sdm::new(&place, "doctor").finish();
     assert!(
-        done.out.contains("  good    attach         gdb attaches"),
+        done.out.contains("  good    attach         gdb can attach"),
         "{done}"
     );
     assert!(done.out.trim_end().ends_with("unknown"), "{done}");

@@ -47,7 +47,12 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
         124,
         "at least 150000 MiB of memory are needed on this host, but MemAvailable is ",
     ),
-    ("-n 2", "./text", 126, "./text: not executable\n  chmod +x"),
+    (
+        "-n 2",
+        "./text",
+        126,
+        "./text: not executable\n  if it is a program, run chmod +x on it",
+    ),
     ("-n 2", "./fifo", 126, "./fifo: is a FIFO of "),
     ("-n 2", "./", 126, "./: is a directory\n"),
     (

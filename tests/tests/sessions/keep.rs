@@ -79,7 +79,7 @@ fn kept_session_outlives_its_terminals() {
     first.keys("\x1c");
     let (code, screen) = first.leave();
     assert_eq!(code, 0, "{screen}");
-    assert!(screen.contains("session held goes on"), "{screen}");
+    assert!(screen.contains("session held keeps running"), "{screen}");
     check_list(&place);
     let again = Terminal::start(&place, &line, 100).leave();
     assert!(again.1.contains("'held' exists already"), "{again:?}");
@@ -99,10 +99,16 @@ fn kept_session_outlives_its_terminals() {
     third.keys("continue\n");
     third.wait(": line 20 ");
     let (code, told) = say(&place, &["detach"]);
-    assert_eq!((code, told.contains("goes on")), (Some(0), true), "{told}");
+    assert_eq!(
+        (code, told.contains("keeps running")),
+        (Some(0), true),
+        "{told}"
+    );
     // A line whose beginning was shown on this terminal is shown whole on the next.
     let (_, screen) = third.leave();
-    let upto = screen.rfind("\nsdm: session held goes on").expect("told");
+    let upto = screen
+        .rfind("\nsdm: session held keeps running")
+        .expect("told");
     let mut seen = line_numbers(&screen[..upto]);
     let mut fourth = Terminal::start(&place, &["resume", "held"], 100);
     fourth.wait("exited with code 7");

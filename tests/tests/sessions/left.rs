@@ -31,7 +31,7 @@ fn detached_program_outlives_sdm_or_is_killed_by_ctrl_c() {
         let mut running = Sdm::run(&place, 2).talk().program(&program, &[]).spawn();
         running.ask("break tick", "breakpoint 1 at");
         running.ask("continue", "stopped at breakpoint 1");
-        running.ask(talk, "0-1 run on");
+        running.ask(talk, "0-1 keep running");
         running.out.wait(0, "] tick 9\n");
         running
     };

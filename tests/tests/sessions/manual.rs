@@ -254,8 +254,8 @@ fn launchers_of_four_sites_start_sessions_by_their_own_words() {
 #[test]
 fn launcher_follows_from_the_linked_mpi() {
     for (compiler, said) in [
-        (Compiler::OpenMpi, "[launcher] mpirun, since "),
-        (Compiler::Mpich, "[launcher] mpiexec, since "),
+        (Compiler::OpenMpi, "[launcher] mpirun, because "),
+        (Compiler::Mpich, "[launcher] mpiexec, because "),
     ] {
         let place = Place::new();
         let sum = place.compile("mpi_sum", compiler);

@@ -43,7 +43,7 @@ fn unsuitable_terminal_is_refused_with_an_alternative() {
     let shell = Shell::new();
     shell
         .sdm("top")
-        .refused(1, "a screen needs a terminal; `sdm jobs --watch`");
+        .refused(1, "a screen needs a terminal; use `sdm jobs --watch`");
     let words = shell.lowered(&["top"]);
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     words.insert(0, "TERM=dumb");

@@ -189,6 +189,10 @@ fn looks() -> Responder {
             all(id, vec![class(&to.to_string(), place)])
         }
         Command::Continue => hits_and_exits(id),
+        Command::Breakpoints => all(
+            id,
+            vec![class(&to.to_string(), Reply::Breakpoints(Vec::new()))],
+        ),
         Command::Backtrace(_) => backtraces(id),
         Command::Evaluate { expression } | Command::Print { expression, .. }
             if expression == "left" =>

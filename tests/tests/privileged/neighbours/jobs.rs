@@ -177,7 +177,7 @@ fn proctable_leads_root_only_to_processes_of_the_owner() {
     let mut starter = job(&[&pids[1]]);
     let pid = starter.id().to_string();
     let told = Outcome::of(&mut neighbour.sdm(Who::Root, ["stacks", &pid]));
-    told.expect(2, "2 of the 2 processes that mpirun");
+    told.expect(2, "2 of the 2 processes of mpirun");
     neighbour.end_all();
     for child in [&mut own, &mut roots, &mut starter] {
         let _ = child.wait();

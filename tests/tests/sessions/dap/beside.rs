@@ -15,7 +15,7 @@ fn focused_rank_is_debugged_in_its_own_session() {
     let mut editor = at_entry(&place, &["steps"], 20);
     editor.event("stopped");
     let why = editor.refused("sdm/focus", &json!({"rank": 20}));
-    assert!(why.contains("no rank 20"), "{why}");
+    assert!(why.contains("rank 20 does not exist"), "{why}");
     editor.ask("sdm/focus", &json!({"rank": 17}));
     let asked = editor.request("startDebugging");
     let mut other = joined(Editor::new(&place), &asked);

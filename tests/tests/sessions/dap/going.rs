@@ -75,7 +75,11 @@ fn goto_moves_a_rank_without_running() {
     let stopped = go(&mut editor, "next", &json!(2));
     assert_ne!(stopped["reason"], "goto");
     let unknown = json!({"threadId": 2, "targetId": 77});
-    assert!(editor.refused("goto", &unknown).contains("no target 77"));
+    assert!(
+        editor
+            .refused("goto", &unknown)
+            .contains("no target has the number 77")
+    );
     editor.disconnect();
 }
 
