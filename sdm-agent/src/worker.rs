@@ -26,7 +26,7 @@ pub enum Request {
 pub enum Reply {
     /// The manager's elements, or the error of the query.
     Looked(Result<Box<Snapshot>, ManagerError>),
-    /// The number of the job that was started, or why none was.
+    /// The number of the request, and the id of the started job or the error.
     Submitted(u64, Result<String, ManagerError>),
     /// The outcome of the request with this number.
     Done(u64, Result<(), ManagerError>),

@@ -1,9 +1,9 @@
 //! Programs under Valgrind, which checks each memory access.
 //!
 //! gdb cannot trace such a process, as it would see Valgrind itself. gdb talks to Valgrind's gdbserver in the process
-//! by `vgdb`, which gdb starts and which starts the program. When `vgdb` ends in any way the program ends too, and
-//! the directory with their pipes is removed. It is a new private directory, since Valgrind's usual pipe names can be
-//! guessed by other users.
+//! by `vgdb`. gdb starts a shell, which starts the program under Valgrind and `vgdb` beside it. When `vgdb` ends in any
+//! way the program ends too, and the directory with their pipes is removed. It is a new private directory, since
+//! Valgrind's usual pipe names can be guessed by other users.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

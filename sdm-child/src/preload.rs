@@ -42,7 +42,7 @@ pub enum Completion {
     Auto,
     /// Always: the library has no effect if it is not needed.
     Always,
-    /// Never: what gdb cannot do is refused.
+    /// Never: gdb gets no library, and commands that need register writes it cannot make are refused.
     Never,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct SourceArgument {
     pub(crate) name: Option<String>,
 }
 
-/// A breakpoint as requested by the client: at a line, in a function or at an instruction.
+/// A breakpoint as requested by the client: at a line, in a function, at an instruction or on data.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PointArgument {

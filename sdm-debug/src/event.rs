@@ -1,4 +1,4 @@
-//! Events: output, stops and ends of tasks that no command asked for.
+//! Events of tasks that no command asked for: output, stops, ends, notices, new tasks, and the death of a gdb.
 
 use serde::{Deserialize, Serialize};
 

@@ -15,7 +15,7 @@ use sdm_idset::{IdSet, set_text};
 use super::operations::is_of_collective;
 use super::wait::{WaitKind, kind, place};
 
-/// Maximum number of different calls or cycles that are printed for one group.
+/// Maximum number of calls, cycles, locks and other facts that are printed for one group.
 const GROUPS_MAX: usize = 8;
 /// Maximum number of values of an argument that are printed.
 const VALUES_MAX: usize = 4;

@@ -1,6 +1,5 @@
-//! gdb's message texts on which decisions depend: all of them, with the gdb versions that print them in the C locale.
-//!
-//! MI has no codes for these. Nothing else in the driver matches a text of gdb's.
+//! gdb's error and status messages that decide how the driver goes on, with the gdb versions that print them in the C
+//! locale. MI has no codes for these.
 
 use std::collections::BTreeSet;
 

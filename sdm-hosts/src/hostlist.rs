@@ -101,7 +101,7 @@ type Range = (u64, u64, usize);
 pub struct PatternError {
     /// Offset of the error, in bytes.
     pub at: usize,
-    /// The text expected at that offset.
+    /// The error message: the expected text, or the limit that is exceeded.
     pub what: &'static str,
 }
 

@@ -4,7 +4,7 @@ use sdm_hosts::mpi::Mpi;
 
 use crate::{Control, Launch, LaunchError, LaunchSpec, SharedServers};
 
-/// A way to start the servers of a session: by itself, or by a program that is made for it.
+/// A way to start the servers of a session: directly, or by a program such as `mpirun` or `srun`.
 pub trait Launcher {
     /// The launcher's short name: `local`, `mpirun`, `mpiexec`.
     fn name(&self) -> &str;

@@ -216,8 +216,8 @@ pub fn check(otherwise: &'static str) -> Result<(), TerminalError> {
     Ok(())
 }
 
-/// Waits for a key or a change of size. Returns an error if the terminal has hung up, because crossterm
-/// would wait for its keys forever.
+/// Waits at most `within` for a key, a change of size or a wake-up. Returns an error if the terminal has hung up,
+/// because crossterm would wait for its keys forever.
 fn wait(within: Duration, resizes: &UnixStream, woken: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let input = stdin();
     let fds = [input.as_fd(), resizes.as_fd()];

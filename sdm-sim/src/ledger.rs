@@ -245,7 +245,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records that streamed answers must not overtake an event of their task.
+    /// Notes that these tasks have answered: an event from before the answer must not arrive after it.
     fn pass_events(&mut self, id: CommandId, sources: &IdSet) {
         let Some(truth) = self.truths.get(&id) else {
             return;

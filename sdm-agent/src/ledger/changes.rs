@@ -87,7 +87,8 @@ impl Changes {
         }
     }
 
-    /// `parent` is that of new elements, `of` the job of processes.
+    /// Notices of the changes, one for each group of equal elements. `parent` is the parent of new elements, `of` the
+    /// job of processes.
     pub(super) fn into_notices(
         self,
         kind: Kind,

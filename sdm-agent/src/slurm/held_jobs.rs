@@ -1,4 +1,4 @@
-//! Names of the sessions in which Slurm's held jobs wait.
+//! Names of the debug sessions of Slurm jobs that SDM stops before `main`.
 
 use crate::snapshot::{Attributes, set_session};
 

@@ -112,7 +112,7 @@ impl Host {
         jobs.map(|job| job.processes.len()).sum()
     }
 
-    /// Stores a new answer; after a failed query the previous answer stays.
+    /// Stores a new answer. A failed query keeps the known jobs, and marks the node down and running jobs unknown.
     fn take(&mut self, reply: Result<HostReply, ManagerError>) {
         let why = match reply {
             Ok(HostReply::Looked(node, jobs)) => {

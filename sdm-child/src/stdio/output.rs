@@ -1,4 +1,5 @@
-//! One stream of the program's output: reads bytes, returns whole lines.
+//! One stream of the program's output: reads bytes, returns whole lines. A part of a line is returned after a while,
+//! and a line that is too long in pieces.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};

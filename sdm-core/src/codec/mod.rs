@@ -31,7 +31,7 @@ pub enum DecodeError {
     /// The value ends before the bytes do.
     #[error("bytes left over after {what} at byte {offset}")]
     TrailingData {
-        /// The value that ended, as in `message`.
+        /// Name of the value that ended, such as `message`.
         what: &'static str,
         /// Offset at which the value ended, in bytes.
         offset: usize,

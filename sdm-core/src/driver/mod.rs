@@ -370,7 +370,7 @@ impl<T: Transport> MemberDriver<T> {
         self.add(conn, link, false);
     }
 
-    /// Closes a connection after its last bytes, as far as the socket takes them.
+    /// Closes a connection once its last bytes are written; one that is not yet established, at once.
     fn close(&mut self, link: LinkId, last_bytes: &[u8]) {
         if let Some(&conn) = self.by_link.get(&link)
             && let Some(connection) = self.connections.get_mut(&conn)

@@ -16,16 +16,16 @@ pub struct ExchangeId {
     pub number: u32,
 }
 
-/// A step of an exchange.
+/// A message of an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExchangeMessage {
     /// The exchange.
     pub id: ExchangeId,
-    /// The message of the exchange.
+    /// The step of the exchange.
     pub step: ExchangeStep,
 }
 
-/// One message of an exchange.
+/// The step of an exchange that a message carries.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExchangeStep {
     /// Up: data of tasks.

@@ -122,7 +122,8 @@ impl Node {
         id
     }
 
-    /// Cancels a command: destinations that have not answered fail with `cancelled`.
+    /// Cancels a command: destinations that have not answered fail with `cancelled`, and those that cannot be told of
+    /// it are reported missing.
     pub fn cancel(&mut self, now: Instant, id: CommandId) {
         // The root has no link above: only its own bookkeeping could refuse, and it does not.
         let _ = self.handle_cancel(now, id);

@@ -1,4 +1,4 @@
-//! Model of a slow network: computes latency and bandwidth of one direction of a connection.
+//! Model of a slow network: delays the bytes of one direction of a connection by a given latency and bandwidth.
 
 use std::collections::VecDeque;
 use std::fmt;

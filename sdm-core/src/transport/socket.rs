@@ -1,4 +1,4 @@
-//! TCP and Unix sockets behind one interface for the event loop.
+//! TCP and Unix sockets, and tunnels through ssh, behind one interface for the event loop.
 
 use std::io::{self, Read, Write};
 use std::path::Path;

@@ -195,7 +195,7 @@ pub(super) fn let_run(connection: &mut Connection, to: &IdSet) -> Vec<(Stop, IdS
     before
 }
 
-/// Handles the answers of all tasks that another client has resumed.
+/// Marks the tasks as stopped again that another client failed to resume; called when all have answered.
 pub(super) fn finish_foreign(
     connection: &mut Connection,
     before: &[(Stop, IdSet)],

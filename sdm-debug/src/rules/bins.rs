@@ -38,7 +38,7 @@ impl Bins {
         out
     }
 
-    /// Decodes the parameters of the rule.
+    /// Decodes the bins from a rule's parameters; `None` if these are invalid.
     #[must_use]
     pub fn decode(params: &[u8]) -> Option<Self> {
         let (low, rest) = params.split_first_chunk()?;

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::Observed;
 
-/// The whole file.
+/// Decodes a file of observations.
 pub(super) fn file(value: Value) -> Result<Observations, E> {
     object("observations", value, |fields| {
         let version: Option<u32> = fields.number("observations")?;

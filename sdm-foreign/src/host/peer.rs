@@ -88,7 +88,8 @@ impl Peer {
             && self.unsent.len() - self.sent <= UNSENT_BYTES_MAX
     }
 
-    /// Sends messages, however much they are; false where it cannot be.
+    /// Queues messages without a limit on unsent bytes, and sends what fits. Omits a message that is too long. Returns
+    /// false if the server has disconnected.
     pub(crate) fn send_all(&mut self, messages: &[FromHost]) -> bool {
         for message in messages {
             match frame(message) {

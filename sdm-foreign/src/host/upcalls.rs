@@ -1,4 +1,4 @@
-//! The functions that the library calls, each of which passes on a request, and their table.
+//! The callbacks of the PMIx server library, each of which passes on a request, and their table.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

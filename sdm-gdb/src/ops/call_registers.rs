@@ -129,7 +129,7 @@ impl CallRegisters {
     }
 }
 
-/// A signed number of 4 or 8 bytes.
+/// The low `bytes` bytes (4 or 8) of a value, as a signed number.
 fn narrowed(value: u64, bytes: u64) -> i64 {
     match bytes {
         // Drops the upper half and extends the sign of the lower half.

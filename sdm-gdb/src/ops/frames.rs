@@ -194,7 +194,7 @@ impl GdbFrame {
         }
     }
 
-    /// The source line of the frame; `None` if unknown.
+    /// The text of the frame's source line; `None` if unknown.
     pub(crate) fn source(&self, gdb: &Gdb) -> Option<String> {
         if self.path.is_empty() || self.line == 0 {
             return None;

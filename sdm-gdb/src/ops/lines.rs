@@ -38,7 +38,7 @@ struct Block {
     begins: usize,
     /// Index of the step that leaves it if its expression is false, until `else` has come.
     test: Option<usize>,
-    /// Indices of the steps that jump behind the block.
+    /// Indices of the jumps to behind the block's `end`: before `else`, and at `loop_break`.
     leaving: Vec<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! Calls that can wait for processes of other jobs (`MPI_Comm_spawn`, `MPI_Comm_connect`).
+//! Whether an MPI call may wait for processes of another job, once one is connected (`MPI_Comm_spawn`,
+//! `MPI_Comm_connect`).
 
 use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};

@@ -106,7 +106,8 @@ pub(crate) fn tell(gdb: &Gdb, text: &str) {
     }
 }
 
-/// The failure behind a gdb error text, if registers or calls are the cause.
+/// The failure for a gdb error text that says that gdb cannot write registers, or may not call functions for that
+/// reason; `None` for other texts.
 pub(crate) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
     let state = gdb.get();
     let unable = match wording(text) {

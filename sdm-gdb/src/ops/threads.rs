@@ -1,4 +1,4 @@
-//! Reads a task's threads.
+//! A thread as read from gdb, and its id in the kernel.
 
 use sdm_debug::Failure;
 use sdm_debug::fold::RawThread;

@@ -14,8 +14,8 @@ use crate::gdb::Gdb;
 use crate::text::{console_line, named};
 use sdm_mi::{Record, Results, parse_line};
 
-/// Time that gdb has for one such question. Then it is interrupted, and the answer names the missing parts. The task
-/// stays stopped meanwhile.
+/// Time limit for one gdb command that lists variables. Then gdb is interrupted, and the answer names the missing
+/// parts. The task stays stopped meanwhile.
 const LIST_WAIT: Duration = Duration::from_secs(20);
 
 /// Limits on the printed size of a value.

@@ -1,7 +1,7 @@
 //! Rendezvous files, in which a PMIx server writes its address for tools.
 //!
-//! Five lines: `NAMESPACE.RANK;tcp4://IP:PORT`, the library's version, the server's pid, its user and group
-//! (`UID:GID`), a date.
+//! Five lines: `NAMESPACE.RANK;tcp4://IP:PORT` (or `tcp6://`), the library's version, the server's pid, its user and
+//! group (`UID:GID`), a date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

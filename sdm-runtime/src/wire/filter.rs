@@ -1,4 +1,5 @@
-//! Filters of outgoing events. The document and PTP leave their meaning to the agent; this meaning is SDM's.
+//! Filters of outgoing events. PTP and the description of its proxy protocol leave their meaning to the
+//! agent; this meaning is SDM's.
 
 use std::collections::BTreeMap;
 

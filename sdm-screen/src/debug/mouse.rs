@@ -1,4 +1,5 @@
-//! Handling of the mouse: a click selects, the wheel scrolls the panel below the pointer.
+//! Handling of the mouse: a click selects, sets a breakpoint beside the source, or presses a key of the footer; the
+//! wheel scrolls the panel below the pointer, or moves its selection.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};

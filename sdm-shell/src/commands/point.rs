@@ -16,7 +16,7 @@ impl Point {
         }
     }
 
-    /// The command that creates it with this number.
+    /// The command to the tasks that inserts this breakpoint under this number.
     #[must_use]
     pub fn command(&self, number: u32) -> Command {
         match self.spec(number) {

@@ -13,13 +13,13 @@ pub(super) fn show_due(session: &SessionHandle) {
     }
 }
 
-/// Shows all delayed notices and output.
+/// Shows all delayed output and events of tasks.
 pub(super) fn show_held(session: &SessionHandle) {
     let held = session.edit(|model| model.news.take_held());
     session.show_group(&held);
 }
 
-/// Shows the positions of these tasks, together with all delayed notices and output.
+/// Shows the positions of these tasks, together with all delayed output and events.
 pub(super) fn show_places(session: &SessionHandle, tasks: &IdSet) {
     let now = session.now();
     session.edit(|model| {

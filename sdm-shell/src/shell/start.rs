@@ -16,7 +16,8 @@ use sdm_view::item::Item;
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 
-/// Starts programs on their tasks, up to `main`. Returns false on failure.
+/// Starts programs on their tasks. Waits until they have started, or are at `main` if they are to stop there. Returns
+/// false on failure.
 pub(super) async fn start(session: &SessionHandle, programs: Vec<(IdSet, StartSpec)>) -> bool {
     session.edit(|model| {
         let seized = programs.iter().filter(|(_, spec)| spec.gdb_when_needed);

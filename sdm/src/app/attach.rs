@@ -1,4 +1,5 @@
-//! `sdm attach`, and the search for the processes of its target, which `sdm stacks` uses as well.
+//! `sdm attach`, and the search for the processes of its target, which other commands
+//! with a TARGET use.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! A run to the end without anybody.
+//! Options of `--batch`: a run without a user, with a report.
 
 use std::path::PathBuf;
 

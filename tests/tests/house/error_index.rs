@@ -83,7 +83,7 @@ fn texts(source: &str) -> Vec<String> {
     found
 }
 
-/// A text without its places.
+/// An error text without its `{...}` placeholders.
 fn words_of(text: &str) -> String {
     let mut parts = text.split('{');
     let first = parts.next().unwrap_or_default().to_owned();

@@ -80,7 +80,7 @@ fn ranks_form_one_job_without_mpirun() {
     }
 }
 
-/// Variable by which scripts choose a GPU, printed in the rank.
+/// Command that prints `OMPI_COMM_WORLD_LOCAL_RANK`, by which scripts choose a GPU.
 const LOCAL_RANK: &str = "print ((int (*)(const char *))atoi)(((char *(*)(const char *))getenv)(\"OMPI_COMM_WORLD_LOCAL_RANK\"))";
 
 fn four_are_debugged(place: &Place, sum: &Path, options: &[&str]) -> Done {

@@ -27,7 +27,7 @@ pub(super) struct Exchange {
     pub(super) is_ready: bool,
     /// Progress of sending to the parent.
     pub(super) told: SendProgress,
-    /// True once the data here may be sent to the parent.
+    /// Children that are to receive the data of all tasks.
     pub(super) takers: Vec<ReceivingChild>,
     /// The data of all tasks, as far as it has arrived here; `None` before its first part.
     pub(super) all: Option<All>,

@@ -86,7 +86,7 @@ impl Breaks {
         matches!(self.points.get(&number), Some(Point::Watch(_)))
     }
 
-    /// Removes a breakpoint from these tasks. Returns true if none is left.
+    /// Removes a breakpoint from these tasks, and its records once no task has it.
     pub(crate) fn remove(&mut self, number: u32, tasks: &IdSet) {
         if let Some(row) = self.find(number) {
             row.tasks.subtract(tasks);
@@ -186,7 +186,7 @@ impl Breaks {
             .for_each(|(known, _)| known.union_with(tasks));
     }
 
-    /// Counts a stop of these tasks at a breakpoint.
+    /// Counts a stop of these tasks at a breakpoint. A temporary breakpoint is removed from them.
     pub(crate) fn hit(&mut self, number: u32, tasks: &IdSet) {
         let Some(row) = self.find(number) else {
             return;

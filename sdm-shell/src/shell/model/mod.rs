@@ -117,7 +117,7 @@ impl News {
         items
     }
 
-    /// Takes all delayed output and notices, output first.
+    /// Takes all delayed output and events of tasks, output first. Notices of the launcher and of lost tasks stay.
     pub(crate) fn take_held(&mut self) -> Vec<Item> {
         let mut items = self.output.take_all();
         items.extend(self.notices.take_happened());

@@ -1,5 +1,5 @@
-//! The clients of one `sdm dap`: the editor that started it, and further clients that each debug one task
-//! of its session.
+//! The clients of one `sdm dap`: the first editor, and further ones, each of which debugs one task of its session:
+//! through `--listen`, or another `sdm dap`.
 //!
 //! A further client is another `sdm dap` process that an editor started for one task. That process forwards
 //! the editor's messages through an abstract Unix socket. The socket's name is random, so that it is free,
