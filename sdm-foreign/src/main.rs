@@ -5,7 +5,7 @@
 //!
 //! The caller kills this process when it takes too long. The library is the one that the server itself has loaded, and
 //! it is loaded at run time. A tool that dies while it connects would cost the user the job, so a second process holds
-//! its connection then; see [`keeper`]. Never run it against Open MPI 4: its server dies of a tool's connection,
+//! its connection then; see [`connection_holder`]. Never run it against Open MPI 4: its server dies of a tool's connection,
 //! and the user's job with it.
 //!
 //! `sdm-pmix queues` loads another foreign library, the one that an MPI library has for debuggers: see [`msgq`].

@@ -5,7 +5,7 @@
 //! by their debug information ([`stack`]).
 //!
 //! Other data is read live from the process's [`memory`]: [`python`], [`mpi`] and [`queues`] know structures there.
-//! [`kernel`], [`resources`], [`exchange`] and [`arrival`] ask the kernel. A process's data can be anything, so every
+//! [`kernel`], [`resources`], [`traffic`] and [`return_counter`] ask the kernel. A process's data can be anything, so every
 //! length, count and chain is bounded.
 
 mod address_space;

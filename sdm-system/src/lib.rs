@@ -3,7 +3,7 @@
 //! - [`files`]: files, directories and programs where other users could interfere.
 //! - [`programs`]: the only way to start a program; [`run_bounded::run`] runs one within limits.
 //! - [`poured`]: a file that a program makes of another one, within limits.
-//! - [`identity`]: the number that a runtime gave this process.
+//! - [`launcher_env`]: the number that a runtime gave this process.
 //! - [`proc`]: the kernel's facts about processes.
 //! - [`secret::SecretFile`]: a file for this user alone, removed when its process ends.
 //! - [`fd_server::FdServer`]: holds descriptors for other processes.

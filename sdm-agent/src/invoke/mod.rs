@@ -2,7 +2,7 @@
 //! executables through it, at any resource manager that an agent knows.
 //!
 //! [`protocol`] parses the client's requests and [`attributes`] the description of a job. [`server`] is the state
-//! machine of replies and notifications. [`target`] chooses a manager, [`back`] runs the jobs there, [`guard`] ends
+//! machine of replies and notifications. [`target`] chooses a manager, [`manager_threads`] runs the jobs there, [`guard`] ends
 //! them where the server is killed, and [`serve()`] is the event loop.
 
 pub mod attributes;

@@ -1,6 +1,6 @@
 //! Hosts of a list as one machine, reached by `ssh`: each is a node, and runs its own jobs with runners of its own.
 //!
-//! On a host the same program answers one request at a time ([`at_host`]). It has the same path there, or a given one.
+//! On a host the same program answers one request at a time ([`host_request`]). It has the same path there, or a given one.
 
 pub mod host_request;
 
