@@ -3,6 +3,7 @@
 //! A task keeps facts from one probe to the next (values of variables, processor time) and compares them on its own
 //! host. Only the result is sent: it is the same for most tasks, so that it merges.
 
+use sdm_idset::IdSet;
 pub use sdm_mpi::ArgumentRole;
 use serde::{Deserialize, Serialize};
 
@@ -261,5 +262,12 @@ impl CallArgument {
         self.expression == sdm_mpi::COMM_WORLD
             || self.number == Some(sdm_mpi::MPICH_WORLD.into())
             || value.is_some_and(sdm_mpi::is_world)
+    }
+
+    /// The ranks of a communicator or window. None if they are unknown.
+    #[must_use]
+    pub fn members(&self) -> Option<IdSet> {
+        let members: IdSet = self.value.as_ref()?.text.parse().ok()?;
+        Some(members).filter(|members| !members.is_empty())
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
 pub(super) fn names_ranks_of_the_job(call: &Call) -> bool {
     let mut arguments = call.arguments.iter();
     arguments.any(|one| match one.role {
-        ArgumentRole::Communicator => one.is_world() || members_of(one).is_some(),
+        ArgumentRole::Communicator => one.is_world() || one.members().is_some(),
         ArgumentRole::Target => true,
         _ => false,
     })
@@ -27,14 +27,7 @@ pub(super) fn alternatives(call: &Call) -> Option<IdSet> {
     let argument = arguments
         .find(is_it)
         .filter(|_| waits_for_any_request(&call.function));
-    members_of(argument?)
-}
-
-/// The ranks of a communicator. None where they are unknown.
-pub(super) fn members_of(communicator: &CallArgument) -> Option<IdSet> {
-    let text = &communicator.value.as_ref()?.text;
-    let members: IdSet = text.parse().ok()?;
-    Some(members).filter(|members| !members.is_empty())
+    argument?.members()
 }
 
 /// The name for all nonblocking collective operations. Their requests do not say which one it is.

@@ -10,8 +10,7 @@ use sdm_mpi::{is_of_all, is_of_world, is_outside, mpi_name, needs_all, waits_for
 use super::graph::{SetNeed, WaitGraph};
 use super::motion::SamePlace;
 use super::operations::{
-    NONBLOCKING, alternatives, is_of_collective, is_with_other_jobs, members_of,
-    names_ranks_of_the_job,
+    NONBLOCKING, alternatives, is_of_collective, is_with_other_jobs, names_ranks_of_the_job,
 };
 use super::wait::{WaitKind, kind, locks_window};
 
@@ -257,7 +256,7 @@ impl Needs {
             }
         }
         if !any.is_empty() {
-            let all = of(R::Communicator).and_then(members_of);
+            let all = of(R::Communicator).and_then(CallArgument::members);
             let peers = all.as_ref().unwrap_or(members.all).difference(&any);
             self.graph.sets.push(SetNeed {
                 who: any,
@@ -284,7 +283,7 @@ impl Needs {
             None => Some(String::new()),
         };
         let members = argument(R::Communicator).or(argument(R::Window));
-        let members = members.and_then(members_of);
+        let members = members.and_then(CallArgument::members);
         let numbers = |role| {
             argument(role)?.number?;
             probes.numbers.get(&role)

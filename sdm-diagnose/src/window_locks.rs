@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::probe::{ArgumentRole, TaskWaits, WindowLock};
+use sdm_debug::probe::{ArgumentRole, CallArgument, TaskWaits, WindowLock};
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
 use super::graph::SetNeed;
-use super::operations::members_of;
 use super::wait_for::{Class, Members, Needs, argument, known};
 
 impl Needs {
@@ -19,7 +18,9 @@ impl Needs {
         members: &Members<'_>,
     ) {
         use ArgumentRole as R;
-        let names_ranks = argument(class, R::Window).and_then(members_of).is_some();
+        let names_ranks = argument(class, R::Window)
+            .and_then(CallArgument::members)
+            .is_some();
         // Waiting tasks by window and target rank. The rank is `None` for a lock on all parts of the
         // window.
         let mut wanted: BTreeMap<(i64, Option<u32>), IdSet> = BTreeMap::new();

@@ -14,7 +14,7 @@ use sdm_mpi::{
 use super::call_registers::{CallRegisters, kept};
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
-use super::other_jobs::{add_possible, is_connected};
+use super::other_jobs::{add_possible, beginning};
 use super::ranks::{Named, Place, alternatives, pointer, requests, translate, unexpected};
 use super::threads::ReadThread;
 use super::variables;
@@ -37,11 +37,10 @@ pub(super) async fn call(
     let Some(user) = user else {
         return Ok(None);
     };
-    // Of other functions all that is asked is whether they can wait for processes of other jobs.
     let is_known = for_requests || !roles.is_empty();
-    if !is_known && (mpi_name(function).is_none() || !is_connected(gdb, thread).await?) {
+    let Some(mut found) = beginning(gdb, thread, (function, is_known)).await? else {
         return Ok(None);
-    }
+    };
     let frames = CallFrames::of(thread, function, index);
     let text = match frames.is_direct {
         true => source_from(gdb, user),
@@ -55,7 +54,6 @@ pub(super) async fn call(
         Some(own) => arguments(gdb, thread, own).await?,
         None => Vec::new(),
     };
-    let mut found = Vec::new();
     let (mut communicator, mut window) = (None, None);
     let mut copied = None;
     let told = ArgumentSources {

@@ -3,8 +3,8 @@
 
 use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
-use sdm_idset::IdSet;
 use sdm_inspect::mpi::Mpich;
+use sdm_mpi::mpi_name;
 
 use super::ranks::{Place, memory, symbol, with_mpich};
 use super::threads::ReadThread;
@@ -12,6 +12,20 @@ use crate::gdb::Gdb;
 
 /// Open MPI's number of communicators with processes of other jobs.
 const COUNT_OF_OPEN_MPI: &str = "ompi_comm_num_dyncomm";
+
+/// The arguments of a call before any is read. Of an MPI function without known arguments all that is asked is whether it
+/// may wait for processes of other jobs; `None` if it does not, and for functions other than MPI's.
+pub(super) async fn beginning(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    (function, is_known): (&str, bool),
+) -> Result<Option<Vec<CallArgument>>, Failure> {
+    if is_known {
+        return Ok(Some(Vec::new()));
+    }
+    let may_wait = mpi_name(function).is_some() && is_connected(gdb, thread).await?;
+    Ok(may_wait.then(|| vec![CallArgument::hidden(ArgumentRole::OtherJobs, 0)]))
+}
 
 /// Adds to a call's arguments that it may wait for processes of other jobs. Without this, a job whose ranks all wait
 /// in MPI would be taken for a deadlock, while a child that it has spawned computes.
@@ -28,17 +42,13 @@ pub(super) async fn add_possible(
 
 /// True where the arguments name a communicator of this job's ranks alone.
 fn is_within_the_job(found: &[CallArgument]) -> bool {
-    let names_ranks = |one: &CallArgument| {
-        let ranks = one.value.as_ref().map(|value| value.text.parse::<IdSet>());
-        matches!(ranks, Some(Ok(ranks)) if !ranks.is_empty())
-    };
-    found
-        .iter()
-        .any(|one| one.role == ArgumentRole::Communicator && (one.is_world() || names_ranks(one)))
+    found.iter().any(|one| {
+        one.role == ArgumentRole::Communicator && (one.is_world() || one.members().is_some())
+    })
 }
 
 /// True where the process has a communicator with processes of other jobs.
-pub(super) async fn is_connected(gdb: &Gdb, thread: &ReadThread) -> Result<bool, Failure> {
+async fn is_connected(gdb: &Gdb, thread: &ReadThread) -> Result<bool, Failure> {
     if let Some(address) = symbol(gdb, thread.id, COUNT_OF_OPEN_MPI).await? {
         let mut count = [0; 4];
         let read = memory(gdb).and_then(|(_, memory)| memory.read(address, &mut count));

@@ -15,9 +15,9 @@ use crate::text::{console_line, last_text, value, variable};
 use sdm_mi::{Results, quote};
 
 /// Most elements of each part of a listed variable that are compared between tasks.
-const COMPARED_ELEMENTS: u32 = 10_000;
+const COMPARED_ELEMENTS: &str = "10000";
 /// Most characters of a listed string that are compared between tasks.
-const COMPARED_CHARACTERS: u32 = 200_000;
+const COMPARED_CHARACTERS: &str = "200000";
 /// Time that gdb has to print these elements. Then the variable is compared by its shown text.
 const BEGINNING_WAIT: Duration = Duration::from_secs(2);
 /// Most pieces of an array's memory that are read.
@@ -35,10 +35,7 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
         let mut variable = variable(results);
         let text = referred(results.text("value").unwrap_or_default());
         if is_left_out(text) {
-            let whole = match is_array(text) {
-                true => in_memory(gdb, &variable.name).await,
-                false => beginning(gdb, &variable.name, text).await,
-            };
+            let whole = beginning(gdb, &variable.name, text).await;
             variable.value.cut = whole.or(variable.value.cut);
         }
         if let Err(failure) = elements::put_right(gdb, &mut variable).await {
@@ -89,36 +86,40 @@ async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u6
     if is_array(printed) {
         return in_memory(gdb, expression).await;
     }
-    let follow = match references::are_within(printed) {
-        true if references::make_printer(gdb).await => references::FOLLOWING,
-        _ => "",
-    };
-    let line = format!(
-        "{follow}with max-value-size unlimited -- with print elements unlimited -- output {expression}"
-    );
-    let asked = gdb.send(console_line(&line)).capture();
-    let (result, printed) = asked.printed().await;
-    result.ok()?;
-    Some(printed.length_and_hash())
+    let wait = gdb.get().config.command_wait;
+    as_printed(gdb, (expression, printed), "unlimited", wait).await
 }
 
 /// Length and hash of more of a value than is shown: variables of which only the rest differs compare as different.
 /// The rest of a large object would cost too much. The dots in the value show that it is shortened.
 async fn beginning(gdb: &Gdb, name: &str, shown: &str) -> Option<(u64, u64)> {
-    let follow = match references::are_within(shown) {
-        true if references::make_printer(gdb).await => references::FOLLOWING,
-        _ => "",
-    };
+    if is_array(shown) {
+        return in_memory(gdb, name).await;
+    }
     let is_text = ["\"", "'", "0x"].iter().any(|it| shown.starts_with(it));
     let elements = if is_text {
         COMPARED_CHARACTERS
     } else {
         COMPARED_ELEMENTS
     };
-    let line = format!(
-        "{follow}with max-value-size unlimited -- with print elements {elements} -- output {name}"
-    );
     let wait = gdb.get().config.command_wait.min(BEGINNING_WAIT);
+    as_printed(gdb, (name, shown), elements, wait).await
+}
+
+/// Length and hash of a value as gdb prints it with at most so many elements of each part.
+async fn as_printed(
+    gdb: &Gdb,
+    (expression, shown): (&str, &str),
+    elements: &str,
+    wait: Duration,
+) -> Option<(u64, u64)> {
+    let follow = match references::are_within(shown) {
+        true if references::make_printer(gdb).await => references::FOLLOWING,
+        _ => "",
+    };
+    let line = format!(
+        "{follow}with max-value-size unlimited -- with print elements {elements} -- output {expression}"
+    );
     let asked = gdb.send_within(console_line(&line), wait).capture();
     let (result, printed) = asked.printed().await;
     result.ok()?;
