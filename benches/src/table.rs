@@ -33,7 +33,7 @@ impl Table {
     /// Adds a row: one cell per column.
     ///
     /// # Panics
-    /// Where the number of cells is another: the caller's error.
+    /// If the number of cells is another: the caller's error.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.head.len(), "one cell per column");
         self.rows.push(cells);

@@ -128,7 +128,7 @@ impl Threads {
     /// A member could not wait for events.
     ///
     /// # Panics
-    /// Where a member has panicked.
+    /// If a member has panicked.
     pub fn close(mut self) -> Result<Calls> {
         self.driver
             .with_member(|m, now| m.finish(now, EndPolicy::KillStarted));

@@ -219,7 +219,7 @@ fn take<'a>(input: &mut &'a [u8], len: usize) -> &'a [u8] {
 /// Fuzz entry: any stream of frames, cut anywhere, gives the same frames and the same error.
 ///
 /// # Panics
-/// Where a law of the codec is broken.
+/// If a law of the codec is broken.
 pub fn fuzz_frame(bytes: &[u8]) {
     let run = |step: usize| {
         let mut deframer = Deframer::default();
@@ -252,7 +252,7 @@ pub fn fuzz_frame(bytes: &[u8]) {
 /// Fuzz entry: the bytes are not a frame, or one that survives encoding and decoding.
 ///
 /// # Panics
-/// Where a property of the codec does not hold.
+/// If a property of the codec does not hold.
 pub fn fuzz_message(bytes: &[u8]) {
     let Ok(frame) = decode(&Bytes::copy_from_slice(bytes)) else {
         return;

@@ -302,7 +302,7 @@ impl HostJob {
     /// The node that this one is.
     ///
     /// # Panics
-    /// Where [`HostJob::check`] fails.
+    /// If [`HostJob::check`] fails.
     #[must_use]
     pub fn own_node(&self) -> &HostNode {
         &self.nodes[self.own as usize]

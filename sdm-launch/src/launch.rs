@@ -394,7 +394,7 @@ impl Launch {
     /// The pid of the first that was started.
     ///
     /// # Panics
-    /// Where nothing was.
+    /// If nothing was.
     pub(crate) fn first_pid(&self) -> i32 {
         self.members[0].pid()
     }

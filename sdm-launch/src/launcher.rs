@@ -65,6 +65,6 @@ pub trait Launcher {
     /// processes when it ends.
     ///
     /// # Errors
-    /// Where nothing could be started; then nothing is left behind.
+    /// If nothing could be started; then nothing is left behind.
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError>;
 }

@@ -31,7 +31,7 @@ impl Talk {
     /// Starts `sdm-agent --rm KIND`; `prepare` changes the command before the start.
     ///
     /// # Panics
-    /// Where the agent cannot be started.
+    /// If the agent cannot be started.
     pub fn start(kind: &str, dialect: Dialect, prepare: impl FnOnce(&mut Process)) -> Self {
         let mut command = Process::new(binaries::folder().join("sdm-agent"));
         command.args(["--rm", kind]);
@@ -50,7 +50,7 @@ impl Talk {
     /// Reads reports until one matches.
     ///
     /// # Panics
-    /// Where none matches within [`BOUND`], the agent ends before, or sends something other than an event.
+    /// If none matches within [`BOUND`], the agent ends before, or sends something other than an event.
     pub fn until(&mut self, found: impl Fn(&Self, &Report) -> bool) -> Report {
         let deadline = Instant::now() + BOUND;
         loop {
@@ -103,7 +103,7 @@ impl Talk {
     /// The element that has this value, once it has.
     ///
     /// # Panics
-    /// Where the agent ends before.
+    /// If the agent ends before.
     pub fn wait(&mut self, id: &str, value: &str) -> u32 {
         let has = |talk: &Self| {
             let mut all = talk.elements.iter();
@@ -142,7 +142,7 @@ impl Talk {
     /// Ends the session.
     ///
     /// # Panics
-    /// Where the agent does not end well.
+    /// If the agent does not end well.
     pub fn quit(mut self) {
         self.client.send(Command::Quit).expect("a short command");
         self.until(|_, report| *report == Report::Shutdown);

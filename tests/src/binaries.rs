@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// `scripts/test` has built them.
 ///
 /// # Panics
-/// Where they cannot be built.
+/// If they cannot be built.
 pub fn folder() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(build).clone()

@@ -78,7 +78,7 @@ impl Browser {
     /// The document as it is once the browser has shown it.
     ///
     /// # Panics
-    /// Where the browser fails.
+    /// If the browser fails.
     #[must_use]
     pub fn document(&self, page: &Path, width: u32) -> String {
         let folder = page.parent().expect("a file is in a folder");
@@ -104,7 +104,7 @@ impl Browser {
     /// `split` though half a line has room for them.
     ///
     /// # Panics
-    /// Where the browser fails.
+    /// If the browser fails.
     #[must_use]
     pub fn measure(&self, page: &Path, width: u32) -> Value {
         let text = fs::read_to_string(page).expect("the page is there");

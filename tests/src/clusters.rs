@@ -37,7 +37,7 @@ impl Shell {
     /// A shell without clusters.
     ///
     /// # Panics
-    /// Where its folder cannot be created.
+    /// If its folder cannot be created.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
@@ -126,7 +126,7 @@ impl Shell {
     /// Arguments of `env` that start `sdm` with these words as the ordinary user with its environment: for a terminal.
     ///
     /// # Panics
-    /// Where the path of `sdm` is not text.
+    /// If the path of `sdm` is not text.
     #[must_use]
     pub fn lowered(&self, words: &[&str]) -> Vec<String> {
         let own = self.environment().into_iter();
@@ -153,7 +153,7 @@ impl Shell {
     /// Runs `sdm` with these arguments, separated by spaces.
     ///
     /// # Panics
-    /// Where it does not run.
+    /// If it does not run.
     #[must_use]
     pub fn sdm(&self, line: &str) -> Said {
         let words: Vec<&str> = line.split(' ').collect();
@@ -163,7 +163,7 @@ impl Shell {
     /// Runs `sdm` with these arguments.
     ///
     /// # Panics
-    /// Where it does not run, or its output is not text.
+    /// If it does not run, or its output is not text.
     #[must_use]
     pub fn words(&self, words: &[&str]) -> Said {
         let Output {
@@ -181,7 +181,7 @@ impl Shell {
     /// Submits a job; gives its number.
     ///
     /// # Panics
-    /// Where that is refused.
+    /// If that is refused.
     #[must_use]
     pub fn submit(&self, words: &[&str]) -> String {
         let said = self.words(&[&["submit"], words].concat()).done();
@@ -191,7 +191,7 @@ impl Shell {
     /// A program that others find as `sdm-rm-NAME`.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If it cannot be written.
     #[must_use]
     pub fn agent(&self, name: &str, script: &str) -> PathBuf {
         let path = self.place.path().join("bin").join(format!("sdm-rm-{name}"));
@@ -202,7 +202,7 @@ impl Shell {
     /// A program of his, in his place.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn write_program(&self, path: &Path, script: &str) {
         fs::write(path, script).expect("a file");
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("it is ours");
@@ -212,7 +212,7 @@ impl Shell {
     /// Waits until something is so.
     ///
     /// # Panics
-    /// Where it is not within [`BOUND`].
+    /// If it is not within [`BOUND`].
     pub fn wait_for(&self, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + BOUND;
         while !is_so() {
@@ -225,7 +225,7 @@ impl Shell {
     /// The record of `sdm cluster list` about a cluster.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is none.
     #[must_use]
     pub fn state(&self, cluster: &str) -> Value {
         let listed = self.sdm("cluster list --json").done();
@@ -238,7 +238,7 @@ impl Shell {
     /// Waits until a job's attribute has a value.
     ///
     /// # Panics
-    /// Where it has not within [`BOUND`].
+    /// If it has not within [`BOUND`].
     pub fn wait_job(&self, job: &str, attribute: &str, value: &str) {
         let deadline = Instant::now() + BOUND;
         loop {
@@ -262,7 +262,7 @@ impl Shell {
     /// The pid of a process of the shell's by a part of its command line.
     ///
     /// # Panics
-    /// Where there is none, or several.
+    /// If there is none, or several.
     #[must_use]
     pub fn pid(&self, part: &str) -> u32 {
         let pids = self.place.pids(part);
@@ -287,7 +287,7 @@ impl Said {
     /// Asserts that the command succeeded without error output.
     ///
     /// # Panics
-    /// Where it did not.
+    /// If it did not.
     #[must_use]
     pub fn done(self) -> Self {
         assert_eq!((self.code, &*self.err), (Some(0), ""), "{}", self.out);
@@ -297,7 +297,7 @@ impl Said {
     /// Asserts that the command failed, with this exit code and this part of the message.
     ///
     /// # Panics
-    /// Where it did not.
+    /// If it did not.
     pub fn refused(&self, code: i32, part: &str) {
         assert_eq!(self.code, Some(code), "{} {}", self.out, self.err);
         assert!(self.err.contains(part), "no {part:?} in {}", self.err);

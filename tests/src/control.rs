@@ -13,7 +13,7 @@ use crate::sdm::{Done, Sdm};
 /// Runs a session of four ranks from beginning to end; `to_main` are the commands that bring the ranks to `main`.
 ///
 /// # Panics
-/// Where the result is not the expected one.
+/// If the result is not the expected one.
 pub fn four_ranks_add_up(sdm: Sdm<'_>, sum: &Path, to_main: &[&str]) -> Done {
     let done = sdm
         .lines(to_main)
@@ -44,7 +44,7 @@ pub fn four_ranks_add_up(sdm: Sdm<'_>, sum: &Path, to_main: &[&str]) -> Done {
 /// moment. `sdm` makes the command that starts a number of ranks.
 ///
 /// # Panics
-/// Where a process is left, or a result is wrong.
+/// If a process is left, or a result is wrong.
 pub fn held_ranks_end_well<'a>(place: &'a Place, compiler: Compiler, sdm: &dyn Fn(u32) -> Sdm<'a>) {
     let program = place.compile("mpi_held", compiler);
     let (there, never) = (place.path().join("there"), "/nonexistent");

@@ -7,7 +7,7 @@ use crate::place::Place;
 /// Writes a core file of `work WHAT` at its state after these gdb commands; returns the file's name in the folder.
 ///
 /// # Panics
-/// Where gdb does not write it.
+/// If gdb does not write it.
 #[must_use]
 pub fn leave_core(place: &Place, rank: Option<u32>, what: &str, until: &[&str]) -> String {
     let name = rank.map_or_else(|| format!("{what}.core"), |rank| format!("core.r{rank}"));

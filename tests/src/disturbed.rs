@@ -22,7 +22,7 @@ impl Disturbed {
     /// the server's number. After the lines the script executes the real server.
     ///
     /// # Panics
-    /// Where the folder cannot be made.
+    /// If the folder cannot be made.
     #[must_use]
     pub fn new(lines: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);

@@ -47,7 +47,7 @@ pub fn unknown<'a>(check: Check, found: &'a str, remedy: &'a str) -> Expected<'a
 /// Asserts that one of the findings at any place is the expected one, and that the exit code reports a fault.
 ///
 /// # Panics
-/// Where that is not so.
+/// If that is not so.
 pub fn assert_found(done: &Done, expected: &Expected<'_>) {
     let report: Value =
         serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done}"));

@@ -47,7 +47,7 @@ impl<'a> Editor<'a> {
     /// Starts `sdm dap`, and talks with it over its standard input and output.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn new(place: &'a Place) -> Self {
         Self::with(place, &[])
@@ -56,7 +56,7 @@ impl<'a> Editor<'a> {
     /// The same with variables of the environment.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn with(place: &'a Place, variables: &[(&str, &str)]) -> Self {
         let mut command = adapter_command(place, &[]);
@@ -70,7 +70,7 @@ impl<'a> Editor<'a> {
     /// The same for a user with clusters of his own.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn of_shell(shell: &'a Shell) -> Self {
         let mut command = shell.command(&["dap"]);
@@ -84,7 +84,7 @@ impl<'a> Editor<'a> {
     /// Starts `sdm dap --listen 127.0.0.1:0`, and talks with it over the connection.
     ///
     /// # Panics
-    /// Where it cannot be started or connected to.
+    /// If it cannot be started or connected to.
     #[must_use]
     pub fn over_tcp(place: &'a Place) -> Self {
         let mut child = adapter(place, &["--listen", "127.0.0.1:0"]);
@@ -100,7 +100,7 @@ impl<'a> Editor<'a> {
     /// Starts `sdm dap --listen unix:PATH`, and talks with it over the socket.
     ///
     /// # Panics
-    /// Where it cannot be started or connected to.
+    /// If it cannot be started or connected to.
     #[must_use]
     pub fn over_unix(place: &'a Place) -> Self {
         let path = place.path().join("sockets/editor");
@@ -112,7 +112,7 @@ impl<'a> Editor<'a> {
     /// Another connection to the adapter that this editor has started.
     ///
     /// # Panics
-    /// Where it does not listen.
+    /// If it does not listen.
     #[must_use]
     pub fn beside(&self) -> Self {
         let address = self.address.clone().expect("it listens");
@@ -166,7 +166,7 @@ impl<'a> Editor<'a> {
     /// Writes bytes as they are.
     ///
     /// # Panics
-    /// Where the adapter does not read.
+    /// If the adapter does not read.
     pub fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("it was not closed");
         input.write_all(bytes).expect("the adapter reads");
@@ -176,7 +176,7 @@ impl<'a> Editor<'a> {
     /// Sends a request; gives its number.
     ///
     /// # Panics
-    /// Where the adapter does not read.
+    /// If the adapter does not read.
     pub fn send(&mut self, command: &str, arguments: &Value) -> i64 {
         self.seq += 1;
         let request = json!({
@@ -191,7 +191,7 @@ impl<'a> Editor<'a> {
     /// Returns the response to a request, successful or not; events that arrive before it are kept.
     ///
     /// # Panics
-    /// Where none arrives.
+    /// If none arrives.
     pub fn response(&mut self, seq: i64) -> Value {
         let is_it =
             |message: &Value| message["type"] == "response" && message["request_seq"] == seq;
@@ -210,7 +210,7 @@ impl<'a> Editor<'a> {
     /// Sends a request and gives the body of its response.
     ///
     /// # Panics
-    /// Where it is refused.
+    /// If it is refused.
     pub fn ask(&mut self, command: &str, arguments: &Value) -> Value {
         let seq = self.send(command, arguments);
         let response = self.response(seq);
@@ -221,7 +221,7 @@ impl<'a> Editor<'a> {
     /// Sends a request that is refused; gives the message.
     ///
     /// # Panics
-    /// Where it is not.
+    /// If it is not.
     pub fn refused(&mut self, command: &str, arguments: &Value) -> String {
         let seq = self.send(command, arguments);
         let response = self.response(seq);
@@ -233,7 +233,7 @@ impl<'a> Editor<'a> {
     /// The body of the next event of this name; others are kept.
     ///
     /// # Panics
-    /// Where none comes.
+    /// If none comes.
     pub fn event(&mut self, name: &str) -> Value {
         let is_it = |message: &Value| message["type"] == "event" && message["event"] == name;
         if let Some(at) = self.waiting.iter().position(is_it) {
@@ -258,7 +258,7 @@ impl<'a> Editor<'a> {
     /// Sends any request and returns its response; messages received meanwhile are dropped.
     ///
     /// # Panics
-    /// Where there is no response.
+    /// If there is no response.
     pub fn try_out(&mut self, command: &str, arguments: &Value) -> Value {
         let seq = self.send(command, arguments);
         let response = loop {
@@ -275,7 +275,7 @@ impl<'a> Editor<'a> {
     /// The arguments of the next request of the adapter's of this name, which is granted.
     ///
     /// # Panics
-    /// Where none comes.
+    /// If none comes.
     pub fn request(&mut self, name: &str) -> Value {
         let is_it = |message: &Value| message["type"] == "request" && message["command"] == name;
         let request = match self.waiting.iter().position(is_it) {
@@ -342,7 +342,7 @@ impl<'a> Editor<'a> {
     /// `initialize`, `launch`, and the wait for `initialized`.
     ///
     /// # Panics
-    /// Where that fails.
+    /// If that fails.
     pub fn launch(&mut self, configuration: &Value) {
         self.ask(
             "initialize",
@@ -356,7 +356,7 @@ impl<'a> Editor<'a> {
     /// The frames of a thread.
     ///
     /// # Panics
-    /// Where they are refused.
+    /// If they are refused.
     pub fn frames(&mut self, thread: &Value) -> Vec<Value> {
         let body = self.ask("stackTrace", &json!({"threadId": thread}));
         body["stackFrames"].as_array().expect("a list").clone()
@@ -365,7 +365,7 @@ impl<'a> Editor<'a> {
     /// The variables of a scope of a frame: name and value.
     ///
     /// # Panics
-    /// Where there is no such scope.
+    /// If there is no such scope.
     pub fn scope(&mut self, frame: &Value, name: &str) -> Vec<Value> {
         let body = self.ask("scopes", &json!({"frameId": frame["id"]}));
         let scopes = body["scopes"].as_array().expect("a list").clone();
@@ -377,7 +377,7 @@ impl<'a> Editor<'a> {
     /// The children of a scope or variable.
     ///
     /// # Panics
-    /// Where the request is refused.
+    /// If the request is refused.
     pub fn below(&mut self, variable: &Value) -> Vec<Value> {
         let reference = &variable["variablesReference"];
         let body = self.ask("variables", &json!({"variablesReference": reference}));
@@ -387,7 +387,7 @@ impl<'a> Editor<'a> {
     /// The names of the threads, in order.
     ///
     /// # Panics
-    /// Where they are refused.
+    /// If they are refused.
     pub fn threads(&mut self) -> Vec<(i64, String)> {
         let body = self.ask("threads", &Value::Null);
         let threads = body["threads"].as_array().expect("a list").iter();
@@ -414,7 +414,7 @@ fn adapter_command(place: &Place, args: &[&str]) -> Command {
 /// All messages of an adapter whose output was stored, each validated against the schema.
 ///
 /// # Panics
-/// Where one violates the schema.
+/// If one violates the schema.
 #[must_use]
 pub fn kept_messages(bytes: &[u8]) -> Vec<Value> {
     let mut schema = Schema::read();
@@ -429,7 +429,7 @@ pub fn kept_messages(bytes: &[u8]) -> Vec<Value> {
 /// The next message; nothing at the end.
 ///
 /// # Panics
-/// Where what comes is no message.
+/// If what comes is no message.
 pub fn read(output: &mut impl BufRead) -> Option<Value> {
     let mut length = None;
     loop {

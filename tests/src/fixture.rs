@@ -60,7 +60,7 @@ impl Compiler {
 /// Puts `tests/fixtures/NAME`, compiled, at `program`.
 ///
 /// # Panics
-/// Where that fails; a missing compiler is named.
+/// If that fails; a missing compiler is named.
 pub fn compile(compiler: Compiler, name: &str, options: &[&str], program: &Path) {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut source = fixtures.join(name);
@@ -96,7 +96,7 @@ pub fn compile(compiler: Compiler, name: &str, options: &[&str], program: &Path)
 /// compiled once for a program.
 ///
 /// # Panics
-/// Where the folder cannot be made.
+/// If the folder cannot be made.
 #[must_use]
 pub fn cache() -> PathBuf {
     let folder = kept_in().join(format!("cache-{}", nix::unistd::geteuid()));

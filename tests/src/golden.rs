@@ -8,7 +8,7 @@ use crate::place::Place;
 /// Compares a text with `golden/NAME.txt`, or writes the file.
 ///
 /// # Panics
-/// Where the texts differ: both are shown.
+/// If the texts differ: both are shown.
 pub fn check(name: &str, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let path = folder.join(format!("{name}.txt"));

@@ -223,7 +223,7 @@ fn matches(expect: &[String], text: &[String]) -> bool {
 /// Runs the sessions of a page of the documentation in a place; `prepare` has the shell before it starts.
 ///
 /// # Panics
-/// Where something else comes of them than the page says.
+/// If something else comes of them than the page says.
 pub fn check(name: &str, place: &Place, prepare: impl FnOnce(&mut Command)) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let page = Page::read(docs.join(name));

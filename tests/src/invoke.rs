@@ -48,7 +48,7 @@ impl Client {
     /// Starts a server of a type, as the shell's user.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn start(shell: &Shell, server_type: &str) -> Self {
         let path = shell
@@ -95,7 +95,7 @@ impl Client {
     /// Writes lines, each with its own call, as a client of Ninf-G 5 does.
     ///
     /// # Panics
-    /// Where the server has closed.
+    /// If the server has closed.
     pub fn write(&mut self, lines: &[String]) {
         let input = self.input.as_mut().expect("it is open");
         for line in lines {
@@ -113,7 +113,7 @@ impl Client {
     /// The next reply or notification; states of jobs are recorded.
     ///
     /// # Panics
-    /// Where none comes within [`BOUND`], or a rule is broken.
+    /// If none comes within [`BOUND`], or a rule is broken.
     pub fn hear(&mut self) -> Heard {
         let said = self.said.recv_timeout(BOUND).expect("it says something");
         if let Heard::Notify(line) = &said {
@@ -147,7 +147,7 @@ impl Client {
     /// Returns the reply to the last request.
     ///
     /// # Panics
-    /// Where the server ends instead.
+    /// If the server ends instead.
     pub fn reply(&mut self) -> String {
         loop {
             match self.hear() {
@@ -161,7 +161,7 @@ impl Client {
     /// Creates a job; `more` are attributes in addition to the usual ones. Returns the job's number.
     ///
     /// # Panics
-    /// Where it is refused.
+    /// If it is refused.
     pub fn create(&mut self, program: &str, arguments: &[&str], more: &[String]) -> String {
         let known = self.jobs.len();
         let reply = self.try_create(program, arguments, more);
@@ -209,7 +209,7 @@ impl Client {
     /// Waits until a job has reached a state.
     ///
     /// # Panics
-    /// Where the job ends in another state, or never reaches this one.
+    /// If the job ends in another state, or never reaches this one.
     pub fn wait(&mut self, job: &str, state: &str) {
         loop {
             let states = &self.jobs[job].states;
@@ -233,7 +233,7 @@ impl Client {
     /// Ends the session. After the answer the server must be silent and end by itself.
     ///
     /// # Panics
-    /// Where the server sends more, or does not end.
+    /// If the server sends more, or does not end.
     pub fn exit(mut self) {
         self.write(&["EXIT".to_owned()]);
         assert_eq!(self.reply(), "S");

@@ -22,7 +22,7 @@ impl Folder {
     /// An empty folder.
     ///
     /// # Panics
-    /// Where it cannot be made.
+    /// If it cannot be made.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("sdm-{name}-{}", std::process::id()));
@@ -34,7 +34,7 @@ impl Folder {
     /// Compiles a program of `tests/fixtures`.
     ///
     /// # Panics
-    /// Where it does not compile.
+    /// If it does not compile.
     #[must_use]
     pub fn compile(&self, compiler: Compiler, fixture: &str) -> PathBuf {
         let program = self.0.join(fixture);
@@ -75,7 +75,7 @@ impl HeldJob {
     /// Starts `launcher mpi_held FILE RANK`, and waits until all ranks are in `main`.
     ///
     /// # Panics
-    /// Where that does not come about.
+    /// If that does not come about.
     #[must_use]
     pub fn start(mut launcher: Command, folder: &Folder, program: &Path, ranks: u32) -> Self {
         // The binaries are built before the ranks spin.
@@ -133,7 +133,7 @@ impl HeldJob {
     /// Releases the job; it must print the right result and have the right exit code.
     ///
     /// # Panics
-    /// Where it does not.
+    /// If it does not.
     pub fn finish(mut self) {
         std::fs::write(&self.go, "").expect("a file");
         let sum = self.ranks * (self.ranks - 1) / 2;
@@ -199,7 +199,7 @@ pub struct Look {
 /// Reads the state of a process that is not traced.
 ///
 /// # Panics
-/// Where it stays traced or stopped, or cannot be read.
+/// If it stays traced or stopped, or cannot be read.
 #[must_use]
 pub fn look(pid: u32) -> Look {
     let deadline = Instant::now() + BOUND;

@@ -31,7 +31,7 @@ impl Beside {
     /// Starts it.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn start(command: &mut Command) -> Self {
         let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -48,7 +48,7 @@ impl Beside {
     /// Waits for its end; gives all that it has written to standard output.
     ///
     /// # Panics
-    /// Where it does not end.
+    /// If it does not end.
     #[must_use]
     pub fn finish(mut self) -> String {
         let ended = self.out.wait_end() && self.err.wait_end();
@@ -71,7 +71,7 @@ impl Running<'_> {
     /// after another.
     ///
     /// # Panics
-    /// Where it was not.
+    /// If it was not.
     pub fn ask_each(&mut self, line: &str, ranks: &str, what: &str) -> String {
         let mark = self.out.mark();
         self.ask(line, &format!("(sdm) {line}\n"));
@@ -85,7 +85,7 @@ impl Running<'_> {
     /// stop.
     ///
     /// # Panics
-    /// Where a rank does not stop.
+    /// If a rank does not stop.
     pub fn stop(&mut self, ranks: &str) {
         self.questions.interrupted();
         let mark = self.out.mark();

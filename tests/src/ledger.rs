@@ -46,7 +46,7 @@ impl Ledger {
     /// Enters an answer.
     ///
     /// # Panics
-    /// Where it breaks the law.
+    /// If it breaks the law.
     pub fn answer(
         &mut self,
         classes: Vec<Class>,
@@ -100,7 +100,7 @@ impl Ledger {
     /// Records the end of the command.
     ///
     /// # Panics
-    /// Where a destination is open, or the end was reported before.
+    /// If a destination is open, or the end was reported before.
     pub fn complete(&mut self) {
         assert!(!self.complete, "over twice");
         assert!(self.open.is_empty(), "over with {} open", self.open);

@@ -92,7 +92,7 @@ fn held_by(pid: u32, mark: &str, below: &[u32]) -> Option<(u32, String)> {
 /// Waits until no process holds `mark`.
 ///
 /// # Panics
-/// Where some still do after [`GONE_WITHIN`]; it names them.
+/// If some still do after [`GONE_WITHIN`]; it names them.
 pub fn assert_gone(mark: &str) {
     assert_none_left(|| holding(mark));
 }
@@ -101,7 +101,7 @@ pub fn assert_gone(mark: &str) {
 /// no known name.
 ///
 /// # Panics
-/// Where some are there after [`GONE_WITHIN`]; it names them.
+/// If some are there after [`GONE_WITHIN`]; it names them.
 pub fn assert_childless() {
     assert_none_left(children);
 }
@@ -109,7 +109,7 @@ pub fn assert_childless() {
 /// Waits until `look` returns an empty list.
 ///
 /// # Panics
-/// Where it still returns processes after [`GONE_WITHIN`]; it names them.
+/// If it still returns processes after [`GONE_WITHIN`]; it names them.
 pub fn assert_none_left(look: impl Fn() -> Vec<(u32, String)>) {
     let deadline = Instant::now() + GONE_WITHIN;
     loop {

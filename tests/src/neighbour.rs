@@ -63,7 +63,7 @@ impl Neighbour {
     /// Creates the folders. Without root rights the skip is reported and the result is `None`.
     ///
     /// # Panics
-    /// Where the folders cannot be made.
+    /// If the folders cannot be made.
     #[must_use]
     pub fn new() -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -116,7 +116,7 @@ impl Neighbour {
     /// created, with the same owner.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn plant(
         &self,
         who: Who,
@@ -133,7 +133,7 @@ impl Neighbour {
     /// Copies a file for a user, as [`Neighbour::plant`] does.
     ///
     /// # Panics
-    /// Where it cannot be copied.
+    /// If it cannot be copied.
     pub fn plant_copy(
         &self,
         who: Who,
@@ -150,7 +150,7 @@ impl Neighbour {
     /// Makes a user the owner of a file or folder.
     ///
     /// # Panics
-    /// Where that is impossible.
+    /// If that is impossible.
     pub fn give(&self, who: Who, path: &Path, mode: u32) {
         let rights = fs::set_permissions(path, Permissions::from_mode(mode));
         rights
@@ -214,7 +214,7 @@ impl Neighbour {
     /// Waits until a process that was started here has `part` in its command line: its pid.
     ///
     /// # Panics
-    /// Where none has within the bound.
+    /// If none has within the bound.
     #[must_use]
     pub fn wait_for(&self, part: &str) -> u32 {
         let deadline = Instant::now() + BOUND;
@@ -238,7 +238,7 @@ impl Neighbour {
     /// Checks that no process is left that was started here.
     ///
     /// # Panics
-    /// Where one still is after ten seconds.
+    /// If one still is after ten seconds.
     pub fn assert_gone(&self) {
         leftovers::assert_gone(self.mark());
     }
@@ -246,7 +246,7 @@ impl Neighbour {
     /// The binaries under test, where all can execute them.
     ///
     /// # Panics
-    /// Where they cannot be copied.
+    /// If they cannot be copied.
     #[must_use]
     pub fn binaries(&self) -> PathBuf {
         let built = binaries::folder();
@@ -315,7 +315,7 @@ impl Marker {
     /// Checks that the planted file was not executed; `what` describes it.
     ///
     /// # Panics
-    /// Where it was; the message names the user.
+    /// If it was; the message names the user.
     #[track_caller]
     pub fn assert_absent(&self, what: &str) {
         if let Ok(who) = fs::read_to_string(&self.0) {
@@ -326,7 +326,7 @@ impl Marker {
     /// Checks that the planted file was executed: that it works.
     ///
     /// # Panics
-    /// Where it was not.
+    /// If it was not.
     #[track_caller]
     pub fn assert_left(&self, what: &str) {
         assert!(self.0.exists(), "{what} was not executed");
@@ -353,7 +353,7 @@ impl Outcome {
     /// Runs a command to its end.
     ///
     /// # Panics
-    /// Where it cannot be started, or does not end within the bound.
+    /// If it cannot be started, or does not end within the bound.
     #[must_use]
     pub fn of(command: &mut Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -382,7 +382,7 @@ impl Outcome {
     /// Checks the exit code, and that the output contains `part`.
     ///
     /// # Panics
-    /// Where either differs.
+    /// If either differs.
     #[track_caller]
     pub fn expect(&self, code: i32, part: &str) {
         assert!(

@@ -34,7 +34,7 @@ const OTHER_PID: i64 = 2000;
 /// The name of an MPI's folder.
 ///
 /// # Panics
-/// Where the compiler is not one of an MPI.
+/// If the compiler is not one of an MPI.
 #[must_use]
 pub fn folder_of(compiler: Compiler) -> &'static str {
     let mut known = MPIS.iter();
@@ -51,7 +51,7 @@ pub fn kept() -> PathBuf {
 /// Recorded observations with a new verdict in place of the recorded one.
 ///
 /// # Panics
-/// Where the text holds no observations.
+/// If the text holds no observations.
 #[must_use]
 pub fn judged(text: &str) -> Observations {
     let mut kept = Observations::decode(text).unwrap_or_else(|error| panic!("{error}"));
@@ -65,7 +65,7 @@ pub fn judged(text: &str) -> Observations {
 /// addresses.
 ///
 /// # Panics
-/// Where the text is malformed, or the verdict changes without these values.
+/// If the text is malformed, or the verdict changes without these values.
 #[must_use]
 pub fn normalised(text: &str, folder: &Path) -> String {
     let mut file: Value = serde_json::from_str(text).expect("it is JSON");

@@ -28,7 +28,7 @@ pub fn lower(command: &mut Command) -> &mut Command {
 /// Makes the ordinary user the owner of a file or folder of root's.
 ///
 /// # Panics
-/// Where root cannot.
+/// If root cannot.
 pub fn give(path: &Path) {
     if geteuid().is_root() {
         chown(path, Some(USER), Some(USER)).expect("root gives its own away");
@@ -56,7 +56,7 @@ pub fn run(place: &Place, count: u32) -> Sdm<'_> {
 /// Two programs make one job, each with its arguments.
 ///
 /// # Panics
-/// Where they do not.
+/// If they do not.
 pub fn several_programs_run(launcher: &str, compiler: Compiler, variables: &[(&str, &str)]) {
     let place = Place::new();
     let programs = ["work", "numbers"].map(|name| place.compile(name, compiler));

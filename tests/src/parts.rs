@@ -11,7 +11,7 @@ pub use crate::service::Part;
 /// printed, and `scripts/test` counts it.
 ///
 /// # Panics
-/// Where the script cannot be run.
+/// If the script cannot be run.
 pub fn openmpi5() -> Option<PathBuf> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     installed(FOLDER.get_or_init(|| install("openmpi5")))
@@ -21,7 +21,7 @@ pub fn openmpi5() -> Option<PathBuf> {
 /// reason is printed, and `scripts/test` counts it.
 ///
 /// # Panics
-/// Where the script cannot be run.
+/// If the script cannot be run.
 pub fn editors() -> Option<PathBuf> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     installed(FOLDER.get_or_init(|| install("editors")))
@@ -58,7 +58,7 @@ fn installed(installed: &Result<PathBuf, String>) -> Option<PathBuf> {
 /// `None` where no gdb here is old enough: the reason is printed, and `scripts/test` counts it.
 ///
 /// # Panics
-/// Where the script cannot be run.
+/// If the script cannot be run.
 pub fn crippled_gdb(place: &Place, options: &[&str]) -> Option<PathBuf> {
     let folder = place.path().join("crippled");
     let mut command = Command::new(script("crippled-gdb"));

@@ -16,7 +16,7 @@ pub const MARK_VARIABLE: &str = "SDM_TEST_PLACE";
 /// Writes a program of a shell's into a folder.
 ///
 /// # Panics
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("there is room");
@@ -33,7 +33,7 @@ impl Place {
     /// A new place.
     ///
     /// # Panics
-    /// Where it cannot be created.
+    /// If it cannot be created.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
@@ -71,7 +71,7 @@ impl Place {
     /// Compiles the fixture `NAME` into the folder.
     ///
     /// # Panics
-    /// Where that fails; a missing compiler is named.
+    /// If that fails; a missing compiler is named.
     #[must_use]
     pub fn compile(&self, name: &str, compiler: Compiler) -> PathBuf {
         self.compile_with(name, compiler, &["-g"])
@@ -80,7 +80,7 @@ impl Place {
     /// The same with additional compiler options.
     ///
     /// # Panics
-    /// Where that fails; a missing compiler is named.
+    /// If that fails; a missing compiler is named.
     #[must_use]
     pub fn compile_with(&self, name: &str, compiler: Compiler, options: &[&str]) -> PathBuf {
         let program = self.directory.join(name);
@@ -91,7 +91,7 @@ impl Place {
     /// The number of the line of `tests/fixtures/NAME.c` that holds `text`.
     ///
     /// # Panics
-    /// Where none does.
+    /// If none does.
     #[must_use]
     pub fn line(name: &str, text: &str) -> usize {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
@@ -103,7 +103,7 @@ impl Place {
     /// Checks that no process of its sessions is left.
     ///
     /// # Panics
-    /// Where one still is after ten seconds.
+    /// If one still is after ten seconds.
     pub fn assert_gone(&self) {
         leftovers::assert_gone(self.mark());
     }
@@ -119,7 +119,7 @@ impl Place {
     /// Waits until `count` of the place's processes with the program name `name` run, and all others are stopped.
     ///
     /// # Panics
-    /// Where that does not happen in time.
+    /// If that does not happen in time.
     pub fn wait_running(&self, name: &str, count: usize) {
         let stands = |pid: u32| {
             let state = processes::of(pid).state();

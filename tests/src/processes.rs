@@ -74,7 +74,7 @@ pub fn below(root: u32) -> Vec<(u32, State)> {
 /// Sends a signal to a process.
 ///
 /// # Panics
-/// Where there is no such process.
+/// If there is no such process.
 pub fn signal(pid: u32, signal: Signal) {
     let target = Pid::from_raw(pid.try_into().expect("a pid"));
     kill(target, signal).unwrap_or_else(|error| panic!("{signal} to {pid}: {error}"));
@@ -83,7 +83,7 @@ pub fn signal(pid: u32, signal: Signal) {
 /// Kills a process that may have ended by itself since it was found.
 ///
 /// # Panics
-/// Where it may not be killed.
+/// If it may not be killed.
 pub fn kill_if_there(pid: u32) {
     let killed = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
     assert!(matches!(killed, Ok(()) | Err(Errno::ESRCH)), "{killed:?}");
@@ -108,7 +108,7 @@ pub fn sleeps_in(thread: &Process) -> Option<(i64, [u64; 6])> {
 /// Waits until a process is in one of these states, given by the letters of `/proc/PID/stat`, or does not exist.
 ///
 /// # Panics
-/// Where that does not happen in time.
+/// If that does not happen in time.
 pub fn wait_state(pid: u32, states: &str) {
     let begin = Instant::now();
     let state = || of(pid).state();

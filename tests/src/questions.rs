@@ -59,7 +59,7 @@ impl Questions {
     /// Records a line that the session is given.
     ///
     /// # Panics
-    /// Where it repeats an earlier question.
+    /// If it repeats an earlier question.
     pub fn enter(&mut self, line: &str) {
         let words = line.trim();
         let bare = match words.strip_prefix('[') {
@@ -84,7 +84,7 @@ impl Questions {
     /// Enters the lines that a command line gives, each as `-c LINE`.
     ///
     /// # Panics
-    /// Where one asks what was asked before.
+    /// If one asks what was asked before.
     pub fn enter_given(&mut self, command: &Command) {
         let mut words = command.get_args().map(|word| word.to_string_lossy());
         while let Some(word) = words.next() {
@@ -118,7 +118,7 @@ const AGAIN: &str = "was asked before: wait for what is to be seen and ask once,
 /// Records a command line of `sdm` that inspects a job from outside.
 ///
 /// # Panics
-/// Where the same command line was already recorded for this job.
+/// If the same command line was already recorded for this job.
 pub(crate) fn enter_look(mark: &str, verb: &str, command: &Command, is_granted: bool) {
     if !LOOKING_VERBS.contains(&verb) {
         return;

@@ -55,7 +55,7 @@ impl Relay {
     /// Writes it into a place.
     ///
     /// # Panics
-    /// Where it cannot be written.
+    /// If it cannot be written.
     #[must_use]
     pub fn new(place: &Place, hold: &Hold) -> Self {
         let folder = place.path().join("relay");
@@ -73,7 +73,7 @@ impl Relay {
     /// The program.
     ///
     /// # Panics
-    /// Where its path is no text.
+    /// If its path is no text.
     #[must_use]
     pub fn gdb(&self) -> String {
         let path = self.0.join("gdb");
@@ -83,7 +83,7 @@ impl Relay {
     /// Waits until gdb is held; gives its pid.
     ///
     /// # Panics
-    /// Where `sdm` ends before, or it never is.
+    /// If `sdm` ends before, or it never is.
     #[must_use]
     pub fn wait(&self, running: &Running<'_>) -> u32 {
         let at = self.0.join("at");
@@ -101,7 +101,7 @@ impl Relay {
     /// Releases gdb.
     ///
     /// # Panics
-    /// Where the release cannot be sent.
+    /// If the release cannot be sent.
     pub fn release(&self) {
         fs::write(self.0.join("go"), "").expect("a file");
     }

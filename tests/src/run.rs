@@ -27,7 +27,7 @@ pub fn is_full() -> bool {
 /// Waits until something holds, as long as [`BOUND`].
 ///
 /// # Panics
-/// Where that does not come about.
+/// If that does not come about.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
@@ -39,7 +39,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// Connects once there is a listener: the socket's file appears a moment earlier.
 ///
 /// # Panics
-/// Where there is none within [`BOUND`].
+/// If there is none within [`BOUND`].
 #[must_use]
 pub fn connect(path: &Path) -> UnixStream {
     let begin = Instant::now();
@@ -110,7 +110,7 @@ impl Run {
     /// Starts a session.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn start(config: &SessionConfig) -> Self {
         Self::try_start(config).unwrap_or_else(|error| panic!("{error}"))
@@ -160,7 +160,7 @@ impl Run {
     /// Pid of a server.
     ///
     /// # Panics
-    /// Where it does not exist.
+    /// If it does not exist.
     #[must_use]
     pub fn server(&self, number: u32) -> u32 {
         let servers = processes::servers(&self.mark);
@@ -172,7 +172,7 @@ impl Run {
     /// The TCP port at which a server listens.
     ///
     /// # Panics
-    /// Where it listens at none.
+    /// If it listens at none.
     #[must_use]
     pub fn port(&self, number: u32) -> u16 {
         let members = self.session.members();
@@ -191,7 +191,7 @@ impl Run {
     /// Takes one event and enters it into the ledgers.
     ///
     /// # Panics
-    /// Where none arrives within the bound, or it violates the accounting law.
+    /// If none arrives within the bound, or it violates the accounting law.
     pub fn turn(&mut self, what_for: &str) {
         let event = self
             .session
@@ -240,7 +240,7 @@ impl Run {
     /// Waits for the end of a command; returns its results.
     ///
     /// # Panics
-    /// Where that takes longer than the bound.
+    /// If that takes longer than the bound.
     pub fn finish(&mut self, id: CommandId) -> Ledger {
         self.wait_until("the end of a command", |run| run.ledgers[&id].complete);
         self.ledgers[&id].clone()
@@ -261,7 +261,7 @@ impl Run {
     /// Waits for something to come true; gives how long that took.
     ///
     /// # Panics
-    /// Where that takes longer than the bound.
+    /// If that takes longer than the bound.
     pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) -> Duration {
         let begin = Instant::now();
         while !holds(self) {
@@ -283,7 +283,7 @@ impl Run {
     /// of both is left.
     ///
     /// # Panics
-    /// Where it does not end well.
+    /// If it does not end well.
     pub fn close_beside_another(self) {
         let closed = self.session.close(EndPolicy::KillStarted);
         closed.unwrap_or_else(|error| panic!("{error}"));
@@ -292,7 +292,7 @@ impl Run {
     /// Ends the session, and checks that no process of it is left.
     ///
     /// # Panics
-    /// Where a process is left.
+    /// If a process is left.
     pub fn close(self) {
         let mark = self.mark.clone();
         let begin = Instant::now();

@@ -45,7 +45,7 @@ impl Schema {
     /// Reads the schema.
     ///
     /// # Panics
-    /// Where it is not there.
+    /// If it is not there.
     #[must_use]
     pub fn read() -> Self {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dap");
@@ -76,7 +76,7 @@ impl Schema {
     /// Checks a message of an adapter's.
     ///
     /// # Panics
-    /// Where it is not what the schema says.
+    /// If it is not what the schema says.
     pub fn check(&mut self, message: &Value) {
         let name = definition(message);
         // Requests of our own are in no schema; they are responses all the same.

@@ -65,7 +65,7 @@ impl Screen {
     /// Waits until the text since `mark` contains `wanted`; returns the text since `mark`.
     ///
     /// # Panics
-    /// Where it has not come within [`BOUND`], or nothing more can come.
+    /// If it has not come within [`BOUND`], or nothing more can come.
     pub fn wait(&self, mark: usize, wanted: &str) -> String {
         self.wait_until(mark, wanted, |new| new.contains(wanted))
     }

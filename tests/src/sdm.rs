@@ -142,7 +142,7 @@ impl<'a> Sdm<'a> {
     /// Sets its standard input to this file.
     ///
     /// # Panics
-    /// Where there is no such file.
+    /// If there is no such file.
     #[must_use]
     pub fn reads(mut self, path: &Path) -> Self {
         let file = std::fs::File::open(path).expect("a file");
@@ -153,7 +153,7 @@ impl<'a> Sdm<'a> {
     /// Sets its standard output to this file; [`Done::out`] is empty then.
     ///
     /// # Panics
-    /// Where the file cannot be opened.
+    /// If the file cannot be opened.
     #[must_use]
     pub fn writes(mut self, path: &str) -> Self {
         let file = std::fs::File::create(path).expect("a file");
@@ -164,7 +164,7 @@ impl<'a> Sdm<'a> {
     /// Sets its standard output to a pipe without a reader; [`Done::out`] is empty then.
     ///
     /// # Panics
-    /// Where there can be no pipe.
+    /// If there can be no pipe.
     #[must_use]
     pub fn unread(mut self) -> Self {
         let (_, end) = std::io::pipe().expect("a pipe");
@@ -175,7 +175,7 @@ impl<'a> Sdm<'a> {
     /// Starts it.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn spawn(mut self) -> Running<'a> {
         enter_look(
@@ -205,7 +205,7 @@ impl<'a> Sdm<'a> {
     /// Runs `sdm` to its end and checks that no process of it is left.
     ///
     /// # Panics
-    /// Where it does not end, or leaves processes.
+    /// If it does not end, or leaves processes.
     #[must_use]
     pub fn finish(self) -> Done {
         self.spawn().finish()
@@ -245,7 +245,7 @@ impl Running<'_> {
     /// Types a command and waits for `wanted` in the output from then on.
     ///
     /// # Panics
-    /// Where it does not come, or the command is a question that was asked before.
+    /// If it does not come, or the command is a question that was asked before.
     pub fn ask(&mut self, line: &str, wanted: &str) -> String {
         self.questions.enter(line);
         let mark = self.out.mark();
@@ -257,7 +257,7 @@ impl Running<'_> {
     /// Waits for the end of `sdm` and checks that no process of it is left.
     ///
     /// # Panics
-    /// Where it does not end, or leaves processes.
+    /// If it does not end, or leaves processes.
     #[must_use]
     pub fn finish(mut self) -> Done {
         self.input = None;
@@ -281,7 +281,7 @@ impl Done {
     /// Checks the exit code.
     ///
     /// # Panics
-    /// Where it is another one; the screen is shown.
+    /// If it is another one; the screen is shown.
     #[must_use]
     pub fn code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self}");
@@ -291,7 +291,7 @@ impl Done {
     /// The answer to a command line: the text between its echo and the next one's.
     ///
     /// # Panics
-    /// Where there was no such command.
+    /// If there was no such command.
     #[must_use]
     pub fn answer(&self, line: &str) -> &str {
         self.answer_in(&self.out, line)
@@ -321,7 +321,7 @@ impl Done {
     /// Checks the whole answer to a command line, put together as by [`Done::united`].
     ///
     /// # Panics
-    /// Where the answer differs; the screen is shown.
+    /// If the answer differs; the screen is shown.
     pub fn expect(&self, line: &str, answer: &str) {
         let united = self.united();
         let came = self.answer_in(&united, line);
@@ -331,7 +331,7 @@ impl Done {
     /// Checks that the answer to a command line, put together as by [`Done::united`], contains `part`.
     ///
     /// # Panics
-    /// Where it does not; the screen is shown.
+    /// If it does not; the screen is shown.
     pub fn expect_part(&self, line: &str, part: &str) {
         let united = self.united();
         assert!(
@@ -343,7 +343,7 @@ impl Done {
     /// Checks that after a command line `what` was reported of each of `ranks`, at once or one after another.
     ///
     /// # Panics
-    /// Where it was not, or was reported of other ranks as well; the screen is shown.
+    /// If it was not, or was reported of other ranks as well; the screen is shown.
     pub fn expect_each(&self, line: &str, ranks: &str, what: &str) {
         let told = all_told(self.answer(line), what);
         assert_eq!(told.to_string(), ranks, "{what:?}, `{line}` of {self}");
@@ -352,7 +352,7 @@ impl Done {
     /// The records of `--json`.
     ///
     /// # Panics
-    /// Where a line is none.
+    /// If a line is none.
     #[must_use]
     pub fn records(&self) -> Vec<Value> {
         let lines = self.out.lines();

@@ -66,7 +66,7 @@ impl Told {
     /// Reads the report of the servers.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is none.
     #[must_use]
     pub fn in_town(town: &Disturbed) -> Self {
         let read = |what: &str| {
@@ -86,7 +86,7 @@ impl Told {
     /// Checks that no command line or environment has the key, and that one of these processes has its place.
     ///
     /// # Panics
-    /// Where that is not so.
+    /// If that is not so.
     pub fn assert_carried_by(&self, names: &[&str]) {
         for file in ["cmdline", "environ"] {
             assert_eq!(who_shows(&self.key, file), [""; 0], "{file}");
@@ -99,7 +99,7 @@ impl Told {
     /// Checks that nothing is left in that place.
     ///
     /// # Panics
-    /// Where something is.
+    /// If something is.
     pub fn assert_gone(&self) {
         let path = Path::new(self.place.trim_start_matches("unix://"));
         let folder = path.parent().expect("a folder");

@@ -180,7 +180,7 @@ impl Part {
     /// Takes the service; `None` where this machine cannot run it: the reason is printed, and `scripts/test` counts it.
     ///
     /// # Panics
-    /// Where the service should start and does not; where the test is not in the service's group.
+    /// If the service should start and does not; where the test is not in the service's group.
     fn take(name: &str) -> Option<Self> {
         let service = Service::of(name).expect("one of the services");
         assert!(
@@ -210,7 +210,7 @@ impl Part {
     /// Differences from the state before the test: those that the service reports, and foreign processes.
     ///
     /// # Panics
-    /// Where its script cannot be run.
+    /// If its script cannot be run.
     #[must_use]
     pub fn left(&self) -> Vec<String> {
         let Some(kept) = Kept::of(self.service) else {

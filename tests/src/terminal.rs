@@ -30,7 +30,7 @@ impl<'a> Terminal<'a> {
     /// Starts `sdm ARGS` in a place, on a terminal of `columns`.
     ///
     /// # Panics
-    /// Where there is no terminal or `sdm` does not start.
+    /// If there is no terminal or `sdm` does not start.
     #[must_use]
     pub fn start(place: &'a Place, args: &[&str], columns: u16) -> Self {
         Self::run(place, &binaries::folder().join("sdm"), args, columns)
@@ -39,7 +39,7 @@ impl<'a> Terminal<'a> {
     /// Starts another program in the same way: a shell, whose `sdm` is found on `PATH`.
     ///
     /// # Panics
-    /// Where there is no terminal or it does not start.
+    /// If there is no terminal or it does not start.
     #[must_use]
     pub fn run(place: &'a Place, program: &Path, args: &[&str], columns: u16) -> Self {
         let size = PtySize {
@@ -79,7 +79,7 @@ impl<'a> Terminal<'a> {
     /// Types some keys.
     ///
     /// # Panics
-    /// Where the terminal is gone.
+    /// If the terminal is gone.
     pub fn keys(&mut self, keys: &str) {
         match keys {
             "\x03" => self.questions.interrupted(),
@@ -96,7 +96,7 @@ impl<'a> Terminal<'a> {
     /// Waits until `wanted` is on the screen after the text waited for before; returns the text up to it.
     ///
     /// # Panics
-    /// Where it does not appear.
+    /// If it does not appear.
     pub fn wait(&mut self, wanted: &str) -> String {
         let mut came = self.screen.wait(self.seen, wanted);
         let found = came.find(wanted).expect("it was waited for");
@@ -108,7 +108,7 @@ impl<'a> Terminal<'a> {
     /// Present contents of the terminal, by cells; lines without blanks at their ends.
     ///
     /// # Panics
-    /// Where it has no size.
+    /// If it has no size.
     #[must_use]
     pub fn displayed(&self) -> String {
         let mut parser = vt100::Parser::new(self.size.rows, self.size.cols, 0);
@@ -119,7 +119,7 @@ impl<'a> Terminal<'a> {
     /// Waits until the terminal displays all these texts; returns the displayed text.
     ///
     /// # Panics
-    /// Where that does not happen within [`BOUND`].
+    /// If that does not happen within [`BOUND`].
     pub fn wait_displayed(&self, wanted: &[&str]) -> String {
         let deadline = Instant::now() + BOUND;
         loop {
@@ -136,7 +136,7 @@ impl<'a> Terminal<'a> {
     /// Changes the size of the terminal.
     ///
     /// # Panics
-    /// Where it is gone.
+    /// If it is gone.
     pub fn resize(&mut self, columns: u16, lines: u16) {
         (self.size.cols, self.size.rows) = (columns, lines);
         self.master.resize(self.size).expect("it is there");
@@ -145,7 +145,7 @@ impl<'a> Terminal<'a> {
     /// The pid of `sdm`.
     ///
     /// # Panics
-    /// Where it has none.
+    /// If it has none.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.process_id().expect("a pid")
@@ -160,7 +160,7 @@ impl<'a> Terminal<'a> {
     /// Clicks on the first occurrence of this text.
     ///
     /// # Panics
-    /// Where the text is not displayed.
+    /// If the text is not displayed.
     pub fn click(&mut self, wanted: &str) {
         let text = self.wait_displayed(&[wanted]);
         let found = text.lines().zip(1..).find_map(|(line, row)| {
@@ -186,7 +186,7 @@ impl<'a> Terminal<'a> {
     /// Types a line and waits for `wanted` and then the next prompt; returns the text up to it.
     ///
     /// # Panics
-    /// Where they do not come, or the line is a question that was asked before.
+    /// If they do not come, or the line is a question that was asked before.
     pub fn ask(&mut self, line: &str, wanted: &str) -> String {
         self.questions.enter(line);
         self.type_in(&format!("{line}\n"));
@@ -209,7 +209,7 @@ impl<'a> Terminal<'a> {
     /// the screen.
     ///
     /// # Panics
-    /// Where it does not end, or leaves processes.
+    /// If it does not end, or leaves processes.
     pub fn finish(self) -> (u32, String) {
         let place = self.place;
         let ended = self.leave();
@@ -220,7 +220,7 @@ impl<'a> Terminal<'a> {
     /// Kills `sdm` on this terminal, as a broken connection does.
     ///
     /// # Panics
-    /// Where it has ended before.
+    /// If it has ended before.
     pub fn kill(&mut self) {
         self.child.kill().expect("it is there");
     }
@@ -228,7 +228,7 @@ impl<'a> Terminal<'a> {
     /// The same with all received bytes, styles included.
     ///
     /// # Panics
-    /// Where it does not end.
+    /// If it does not end.
     pub fn leave_raw(self) -> (u32, String) {
         let screen = self.screen.clone();
         let (code, _) = self.leave();
@@ -239,7 +239,7 @@ impl<'a> Terminal<'a> {
     /// all text of the screen.
     ///
     /// # Panics
-    /// Where it does not end.
+    /// If it does not end.
     pub fn leave(mut self) -> (u32, String) {
         if !self.screen.wait_end() {
             let _ = self.child.kill();

@@ -13,7 +13,7 @@ const HELD_BYTES_MAX: usize = 128 << 10;
 /// establishes a link, however the bytes are split.
 ///
 /// # Panics
-/// Where that property does not hold.
+/// If that property does not hold.
 pub fn fuzz_handshake(bytes: &[u8]) {
     let config = LinkConfig::new(SessionKey::from_bytes([7; 32]), SessionId([1; 8]));
     let hello = Hello {

@@ -35,7 +35,7 @@ const ACTIONS_MAX: usize = 1 << 20;
 /// | 13 | own tasks take part in an exchange with all of this plan |
 ///
 /// # Panics
-/// Where the member panics, or an invariant is violated afterwards ([`Node::audit`]).
+/// If the member panics, or an invariant is violated afterwards ([`Node::audit`]).
 pub fn fuzz_member(bytes: &[u8]) {
     Fuzz::new(ME).live(bytes);
 }
@@ -43,7 +43,7 @@ pub fn fuzz_member(bytes: &[u8]) {
 /// Passes the same steps to the front-end's end of a tree; its only child is the master.
 ///
 /// # Panics
-/// Where the member panics, an invariant is violated afterwards, or a task answers a command twice.
+/// If the member panics, an invariant is violated afterwards, or a task answers a command twice.
 pub fn fuzz_front_end(bytes: &[u8]) {
     Fuzz::front_end().live(bytes);
 }
@@ -53,7 +53,7 @@ pub fn fuzz_front_end(bytes: &[u8]) {
 /// around, one generation after the other.
 ///
 /// # Panics
-/// Where a property of the codec does not hold, the member panics, or an invariant is violated.
+/// If a property of the codec does not hold, the member panics, or an invariant is violated.
 pub fn fuzz_slice(bytes: &[u8]) {
     let Ok(slice) = decode_slice(&Bytes::copy_from_slice(bytes)) else {
         return;

@@ -292,7 +292,7 @@ fn number_of(bytes: &[u8]) -> u64 {
 /// lead into them, or just past their end.
 ///
 /// # Panics
-/// Where that does not hold.
+/// If that does not hold.
 pub(crate) fn fuzz_mpir(bytes: &[u8]) {
     let _ = symbols_of_file(bytes, 1 << 20);
     for word in [4_u8, 8] {

@@ -9,7 +9,7 @@ impl Editor<'_> {
     /// All run on from a thread to their end, with code 0.
     ///
     /// # Panics
-    /// Where they end otherwise.
+    /// If they end otherwise.
     pub fn run_to_end(&mut self, thread: &Value) {
         self.ask("continue", &json!({"threadId": thread}));
         assert_eq!(self.event("exited")["exitCode"], 0);
@@ -19,7 +19,7 @@ impl Editor<'_> {
     /// `disconnect`, and the end of everything.
     ///
     /// # Panics
-    /// Where something of it is left.
+    /// If something of it is left.
     pub fn disconnect(mut self) -> Vec<Value> {
         self.ask("disconnect", &json!({}));
         self.finish()
@@ -28,7 +28,7 @@ impl Editor<'_> {
     /// `disconnect`, and the end of the adapter, while its session continues elsewhere.
     ///
     /// # Panics
-    /// Where it does not end.
+    /// If it does not end.
     pub fn leave(mut self) {
         self.ask("disconnect", &json!({}));
         self.end();
@@ -37,7 +37,7 @@ impl Editor<'_> {
     /// The end of the adapter, as its session has ended elsewhere.
     ///
     /// # Panics
-    /// Where it does not end.
+    /// If it does not end.
     pub fn end(mut self) {
         self.input = None;
         self.wait();
@@ -46,7 +46,7 @@ impl Editor<'_> {
     /// The end of the input, as of an editor that was killed; the adapter ends.
     ///
     /// # Panics
-    /// Where it does not.
+    /// If it does not.
     pub fn hang_up(&mut self) {
         self.input = None;
         self.wait();
@@ -55,7 +55,7 @@ impl Editor<'_> {
     /// The adapter is killed, and can do nothing about it.
     ///
     /// # Panics
-    /// Where it has ended before.
+    /// If it has ended before.
     pub fn kill(mut self) {
         let mut child = self.child.take().expect("this editor has started it");
         child.kill().expect("it runs");
@@ -73,7 +73,7 @@ impl Editor<'_> {
     /// The end of the input, as of an editor that was killed, and the end of everything.
     ///
     /// # Panics
-    /// Where something of it is left.
+    /// If something of it is left.
     pub fn finish(mut self) -> Vec<Value> {
         self.input = None;
         while let Ok(message) = self.messages.recv_timeout(BOUND) {
