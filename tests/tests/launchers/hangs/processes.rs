@@ -115,8 +115,9 @@ fn rank_is_its_program_and_not_its_wrapper() {
         };
         let mut launcher = under.launcher();
         allow_root(&mut launcher).args(wrapper);
-        // Ranks in user namespaces of their own share no memory with one another.
-        launcher.env("UCX_TLS", "tcp");
+        // Ranks in user namespaces of their own map no POSIX memory of one another. Over `tcp` MPICH's MPI_Finalize hangs now
+        // and then beside a load, without SDM, too.
+        launcher.env("UCX_TLS", "sysv,self");
         let job = HeldJob::start(launcher, &folder, &program, 2);
         let place = Place::new();
         let done = said(&place, "stacks", &[&job.starter().to_string()]);
