@@ -210,9 +210,9 @@ pub fn missing() -> BTreeSet<String> {
 /// Writes down of which jobs nothing is kept.
 fn write_missing() -> std::io::Result<()> {
     let mut lines = String::new();
-    for (_, mpi) in MPIS {
+    for (compiler, mpi) in MPIS {
         let files = files(&kept().join(mpi));
-        let gone = ways::all(RANKS).filter(|expect| !files.contains_key(expect.way()));
+        let gone = ways::all(compiler, RANKS).filter(|expect| !files.contains_key(expect.way()));
         gone.for_each(|expect| lines.push_str(&format!("{mpi}/{}\n", expect.way())));
     }
     let path = kept().join(MISSING);

@@ -82,6 +82,11 @@ impl Piece {
         })
     }
 
+    /// Number of bytes.
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The word at an offset, which must be inside.
     pub fn word(&self, at: usize) -> u64 {
         let bytes = self.0.get(at..at + WORD).and_then(|it| it.try_into().ok());

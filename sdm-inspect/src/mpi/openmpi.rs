@@ -23,6 +23,8 @@ const NAME_BYTES: usize = 64;
 const NAMED_BY_LIBRARY: &[u8] = b"MPI COMM";
 /// Prefix of the class names of non-blocking collective requests.
 const COLLECTIVE: &str = "ompi_coll_";
+/// Offset of the size of a class's objects in the class, in bytes.
+const CLASS_SIZE: usize = 56;
 /// Bytes that are read of a communicator, a group, a process and a request.
 const COMMUNICATOR_BYTES: usize = 512;
 const GROUP_BYTES: usize = 96;
@@ -236,7 +238,7 @@ impl<'a> OpenMpi<'a> {
 
     /// The message of a request; `None` unless it names a peer.
     pub fn message(&self, request: u64) -> Option<Message> {
-        let block = Piece::read(self.memory, request, REQUEST_BYTES)?;
+        let block = self.object(request, REQUEST_BYTES)?;
         let communicators = block.words().take(STATE_BYTES / WORD);
         let mut lists: Vec<Vec<u64>> = Vec::new();
         for list in communicators.filter_map(|it| self.processes(it)) {
@@ -252,7 +254,7 @@ impl<'a> OpenMpi<'a> {
                 .any(|list| process(list) == Some(block.word(*at)))
         };
         // A pattern that is found twice may be a coincidence once.
-        let at = only((WORD..REQUEST_BYTES).step_by(WORD).filter(fits))?;
+        let at = only((WORD..block.len()).step_by(WORD).filter(fits))?;
         Some(Message {
             peer: self.rank(block.word(at))?,
             tag: block.number(at - WORD + 4),
@@ -266,6 +268,16 @@ impl<'a> OpenMpi<'a> {
         let is_collective = self.class_of(&block)?.starts_with(COLLECTIVE);
         let mut words = block.words().filter(|_| is_collective);
         words.find(|word| self.processes(*word).is_some())
+    }
+
+    /// Reads an object as far as its class says that it reaches: what follows it is often another one of the class.
+    /// If the class says no size within `most` bytes, that many are read.
+    fn object(&self, address: u64, most: usize) -> Option<Piece> {
+        let head = Piece::read(self.memory, address, WORD)?;
+        let class = Piece::read(self.memory, head.word(0), CLASS_SIZE + WORD);
+        let size = class.and_then(|class| usize::try_from(class.word(CLASS_SIZE)).ok());
+        let size = size.filter(|size| (2 * WORD..most).contains(size));
+        Piece::read(self.memory, address, size.unwrap_or(most))
     }
 
     /// The name of an object's class. An object begins with a pointer to its class, and a class with a pointer to its

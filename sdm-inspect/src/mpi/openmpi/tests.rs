@@ -128,6 +128,14 @@ fn message_is_accepted_only_if_consistent() {
         assert!(known.is_waited_for(REQUEST, 0x6000..0x8000));
         assert!(!known.is_waited_for(REQUEST, 0x8000..0x9000));
     }
+    // Another request with the same peer follows it: the class tells where this one ends.
+    memory.set(REQUEST, 768, &1_i32.to_ne_bytes());
+    memory.set(REQUEST, 776, &process(5).to_ne_bytes());
+    memory.set(0x900_0000, CLASS_SIZE, &640_u64.to_ne_bytes());
+    {
+        let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+        assert_eq!(known.message(REQUEST), Some(message));
+    }
     memory.set(REQUEST, 472, &2_i32.to_ne_bytes());
     let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
     assert_eq!(known.message(REQUEST), None);
@@ -223,37 +231,57 @@ impl MemoryPieces {
     }
 }
 
-#[test]
-fn unexpected_messages_are_found_with_their_tags() {
+const OF_RANK: (u64, &[u8]) = (0xb20_0000, b"mca_pml_ob1_comm_proc_t\0");
+const OF_RANKS: u64 = 0xa30_0000;
+
+/// Gives the communicator `HALF` the objects of some of its ranks, all in one piece. Each has an empty list of receives
+/// and a list of messages, given by their addresses and tags.
+fn with_messages(memory: &mut MemoryPieces, ranks: &[(usize, usize, &[(u64, i32)])]) {
     const OF_COMMUNICATOR: u64 = 0xa10_0000;
     const RANKS: u64 = 0xa20_0000;
-    const OF_RANK: u64 = 0xa30_0000;
-    const MESSAGES: [u64; 2] = [0xa40_0000, 0xa50_0000];
-    let list = (0xb30_0000, &b"opal_list_t\0"[..]);
-    let mut memory = memory();
     memory.set(HALF, 312, &OF_COMMUNICATOR.to_ne_bytes());
     memory.object(OF_COMMUNICATOR, 0, (0xb10_0000, b"mca_pml_ob1_comm_t\0"));
     memory.set(OF_COMMUNICATOR, 200, &RANKS.to_ne_bytes());
     memory.set(OF_COMMUNICATOR, 208, &3_u64.to_ne_bytes());
-    memory.set(RANKS, 2 * WORD, &OF_RANK.to_ne_bytes());
-    memory.object(OF_RANK, 0, (0xb20_0000, b"mca_pml_ob1_comm_proc_t\0"));
-    // The list of waiting receives, which is empty, and the list of messages.
-    memory.object(OF_RANK, 40, list);
-    memory.set(OF_RANK, 40 + 32, &(OF_RANK + 40 + 16).to_ne_bytes());
-    memory.object(OF_RANK, 104, list);
-    let end = OF_RANK + 104 + 16;
-    let next = [MESSAGES[0], MESSAGES[1], end];
-    memory.set(OF_RANK, 104 + 32, &next[0].to_ne_bytes());
-    for ((at, next), tag) in MESSAGES.into_iter().zip(&next[1..]).zip([81_i32, 7]) {
-        memory.set(at, 16, &next.to_ne_bytes());
-        memory.set(at, 60, &2_i32.to_ne_bytes());
-        memory.set(at, 64, &tag.to_ne_bytes());
+    for &(rank, place, messages) in ranks {
+        memory.set(RANKS, rank * WORD, &(OF_RANKS + place as u64).to_ne_bytes());
+        memory.object(OF_RANKS, place, OF_RANK);
+        for (list, items) in [(place + 40, &[][..]), (place + 104, messages)] {
+            memory.object(OF_RANKS, list, (0xb30_0000, b"opal_list_t\0"));
+            let end = OF_RANKS + list as u64 + 16;
+            let next = |item: usize| items.get(item).map_or(end, |it| it.0).to_ne_bytes();
+            memory.set(OF_RANKS, list + 32, &next(0));
+            for (item, (at, tag)) in items.iter().enumerate() {
+                memory.set(*at, 16, &next(item + 1));
+                memory.set(*at, 60, &i32::try_from(rank).unwrap().to_ne_bytes());
+                memory.set(*at, 64, &tag.to_ne_bytes());
+            }
+        }
     }
+}
+
+#[test]
+fn unexpected_messages_are_found_with_their_tags() {
+    let mut memory = memory();
+    with_messages(&mut memory, &[(2, 0, &[(0xa40_0000, 81), (0xa50_0000, 7)])]);
     let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
     assert_eq!(known.unexpected(HALF, 2), [81, 7]);
     assert_eq!(known.unexpected(HALF, 1), Vec::<i32>::new());
     assert_eq!(known.unexpected(HALF, 9), Vec::<i32>::new());
     assert_eq!(known.unexpected(WORLD, 2), Vec::<i32>::new());
+}
+
+/// The heap often has the object of another rank right behind.
+#[test]
+fn messages_of_adjacent_rank_objects_are_told_apart() {
+    const SIZE: usize = 168;
+    let mut memory = memory();
+    let ranks: [(usize, usize, &[_]); 2] = [(2, 0, &[(0xa40_0000, 81)]), (1, SIZE + 8, &[])];
+    with_messages(&mut memory, &ranks);
+    memory.set(OF_RANK.0, CLASS_SIZE, &SIZE.to_ne_bytes());
+    let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+    assert_eq!(known.unexpected(HALF, 2), [81]);
+    assert_eq!(known.unexpected(HALF, 1), Vec::<i32>::new());
 }
 
 const WINDOWS: u64 = 0xc00_0000;

@@ -10,7 +10,7 @@ use crate::mpi::{Piece, WORD};
 const OF_COMMUNICATOR: &str = "mca_pml_ob1_comm_t";
 const OF_RANK: &str = "mca_pml_ob1_comm_proc_t";
 const LIST: &str = "opal_list_t";
-/// Bytes that are read of each.
+/// Most bytes that are read of each.
 const OF_COMMUNICATOR_BYTES: usize = 512;
 const OF_RANK_BYTES: usize = 256;
 /// Offset of the sentinel in a list, and of the next pointer in an item, in bytes.
@@ -37,18 +37,18 @@ impl OpenMpi<'_> {
         let count = self.group(head.word(*self.layout.groups.first()?), RANKS_MAX)?;
         let count = Some(count.len()).filter(|count| source < *count)?;
         let of_communicator = head.words().find_map(|word| {
-            let found = Piece::read(self.memory, word, OF_COMMUNICATOR_BYTES)?;
+            let found = self.object(word, OF_COMMUNICATOR_BYTES)?;
             (self.class_of(&found)? == OF_COMMUNICATOR).then_some(found)
         })?;
         let known: Vec<u64> = of_communicator.words().collect();
-        let of_rank = known.windows(2).find_map(|pair| {
+        let (of_rank, size) = known.windows(2).find_map(|pair| {
             let is_list = usize::try_from(pair[1]) == Ok(count);
             let ranks = is_list.then(|| words(self.memory, pair[0], count))??;
-            let found = Piece::read(self.memory, ranks[source], OF_RANK_BYTES)?;
-            (self.class_of(&found)? == OF_RANK).then_some(ranks[source])
+            let found = self.object(ranks[source], OF_RANK_BYTES)?;
+            (self.class_of(&found)? == OF_RANK).then_some((ranks[source], found.len()))
         })?;
         // A list of waiting receives precedes the list of messages.
-        let places = (WORD..OF_RANK_BYTES).step_by(WORD).rev();
+        let places = (WORD..size).step_by(WORD).rev();
         let mut places = places.filter_map(|at| of_rank.checked_add(at as u64));
         places.find(|at| {
             let object = Piece::read(self.memory, *at, WORD);

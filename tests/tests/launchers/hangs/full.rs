@@ -35,7 +35,7 @@ fn check_all(under: Under, times: usize, record: Option<PathBuf>) {
     let mut cases = Cases::default();
     for time in 0..times {
         let record = record.as_deref().filter(|_| time == 0);
-        for expect in ways::all(under.ranks) {
+        for expect in ways::all(under.compiler, under.ranks) {
             if record.is_some_and(|folder| is_recorded(folder, under.compiler, expect.way())) {
                 continue;
             }

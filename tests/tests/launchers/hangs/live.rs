@@ -13,15 +13,15 @@ use super::{check, check_and_keep, installed};
 /// Number of ways that the commit selects.
 const CHOSEN: usize = 5;
 
-fn expectation(way: &str) -> Expect {
-    let found = ways::all(RANKS).find(|expect| expect.way() == way);
+fn expectation(compiler: Compiler, way: &str) -> Expect {
+    let found = ways::all(compiler, RANKS).find(|expect| expect.way() == way);
     found.expect("the table has it")
 }
 
 fn check_way(compiler: Compiler, way: &str) {
     let folder = Folder::new(&format!("hangs-live-{way}"));
     let program = folder.compile(compiler, "hangs");
-    check(Under::new(compiler), &program, expectation(way));
+    check(Under::new(compiler), &program, expectation(compiler, way));
 }
 
 /// The observations are written, and give the same verdict without the job.
@@ -29,7 +29,7 @@ fn check_way(compiler: Compiler, way: &str) {
 fn deadlock_is_diagnosed_and_replayed() {
     let folder = Folder::new("hangs-live-receive");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
-    let expect = expectation("receive");
+    let expect = expectation(Compiler::OpenMpi, "receive");
     let before = check_and_keep(
         Under::new(Compiler::OpenMpi),
         &program,
@@ -76,7 +76,7 @@ fn ways_of_this_commit_are_diagnosed() {
     );
     let mut all: Vec<(Compiler, Expect)> = Vec::new();
     for compiler in installed() {
-        all.extend(ways::all(RANKS).map(|expect| (compiler, expect)));
+        all.extend(ways::all(compiler, RANKS).map(|expect| (compiler, expect)));
     }
     all.sort_by_cached_key(|(compiler, expect)| {
         xxh3_64(format!("{commit} {compiler:?} {}", expect.way()).as_bytes())
