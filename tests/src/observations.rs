@@ -1,7 +1,7 @@
 //! Recorded observations of jobs that hang, in `golden/observations/MPI/WAY.json`; `scripts/observations renew` records
 //! them again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,6 @@ use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
 use crate::place::Compiler;
-use crate::ways::{self, RANKS};
 
 /// The MPIs, by the names of their folders.
 pub const MPIS: [(Compiler, &str); 3] = [
@@ -22,9 +21,6 @@ pub const MPIS: [(Compiler, &str); 3] = [
 /// Normalised duration of the observation, and of a rank's computing; only whether it computed matters.
 const SPAN_NS: u64 = 1_000_000_000;
 const BUSY_MS: u64 = 250;
-
-/// The list of jobs of which nothing is kept.
-const MISSING: &str = "missing.txt";
 
 /// The process of rank 0 in a kept file; those of the other ranks follow.
 const RANK_PID: i64 = 1000;
@@ -200,29 +196,6 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     files.collect()
 }
 
-/// The jobs of which nothing is kept yet, as `mpi/way`: the file `missing.txt`.
-#[must_use]
-pub fn missing() -> BTreeSet<String> {
-    let text = fs::read_to_string(kept().join(MISSING)).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
-}
-
-/// Writes down of which jobs nothing is kept.
-fn write_missing() -> std::io::Result<()> {
-    let mut lines = String::new();
-    for (compiler, mpi) in MPIS {
-        let files = files(&kept().join(mpi));
-        let gone = ways::all(compiler, RANKS).filter(|expect| !files.contains_key(expect.way()));
-        gone.for_each(|expect| lines.push_str(&format!("{mpi}/{}\n", expect.way())));
-    }
-    let path = kept().join(MISSING);
-    match lines.is_empty() {
-        true if path.exists() => fs::remove_file(path),
-        true => Ok(()),
-        false => fs::write(path, lines),
-    }
-}
-
 /// The lines in which two verdicts differ: those of the first, then those of the second.
 #[must_use]
 pub fn differing(before: &Value, after: &Value) -> Vec<String> {
@@ -277,6 +250,5 @@ pub fn renew(from: &Path, mpis: &[String]) -> std::io::Result<Vec<String>> {
             fs::write(folder.join(format!("{way}.json")), text)?;
         }
     }
-    write_missing()?;
     Ok(said)
 }
