@@ -40,25 +40,27 @@ pub enum ManagerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmissionError {
     /// A value with a zero byte, which cannot be passed to a program.
-    #[error("{0} has a zero byte in it")]
+    #[error("{0} contains a zero byte")]
     ZeroByte(String),
     /// The number of processes is not a number of 1 or more.
-    #[error("jobNumProcs is `{0}`: 1 or more is needed")]
+    #[error("jobNumProcs is `{0}`: expected a number of 1 or more")]
     NoCount(String),
     /// The submission has no program.
     #[error("no program: execName is missing")]
     NoProgram,
     /// An environment variable that is not `NAME=value`.
-    #[error("env `{0}` is not NAME=value")]
+    #[error("env `{0}`: expected NAME=value")]
     NoVariable(String),
     /// The working directory is not a folder.
-    #[error("workingDir `{0}` is no folder")]
+    #[error("workingDir `{0}` is not a folder")]
     NoFolder(String),
     /// The manager has no queue of this name.
-    #[error("queue `{0}`: the only one is `{1}`")]
+    #[error("queue `{0}` does not exist: the only queue is `{1}`")]
     NoQueue(String, &'static str),
     /// A host that is not one of the manager's.
-    #[error("submitOptions `{0}`: none of the hosts has this name")]
+    #[error(
+        "submitOptions names the host `{0}`, which is not one of this resource manager's hosts"
+    )]
     NoHost(String),
 }
 

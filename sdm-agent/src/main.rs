@@ -209,7 +209,7 @@ fn stream(arguments: &Arguments) -> Result<Option<OwnedFd>> {
             let mut refusals = Refusals::default();
             let stream = listener::wait_at_path(path, &mut |why| {
                 if let Some(why) = refusals.line(Instant::now(), &why) {
-                    eprintln!("sdm-agent: a client is let go: {why}");
+                    eprintln!("sdm-agent: a client was disconnected: {why}");
                 }
             })
             .with_context(|| format!("--path {shown}"))?;

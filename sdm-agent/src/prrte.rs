@@ -205,7 +205,10 @@ impl Manager for Prrte {
             return Err(ManagerError::program("prrte", words));
         }
         if let Some(word) = job.options.first() {
-            let words = format!("no options are taken: `{}`", printable(word.as_bytes()));
+            let words = format!(
+                "PRRTE takes no options for a job: `{}`",
+                printable(word.as_bytes())
+            );
             return Err(ManagerError::program("prrte", words));
         }
         let here = std::env::current_dir().map_err(ManagerError::system("this folder"))?;
@@ -233,7 +236,7 @@ impl Manager for Prrte {
             .get(job)
             .filter(|it| !it.attributes.contains_key(id::END_TIME));
         let queue = known
-            .ok_or_else(|| ManagerError::job(job, "is not there"))?
+            .ok_or_else(|| ManagerError::job(job, "does not exist or has ended"))?
             .queue
             .clone();
         let said = self.ask(|command| {
@@ -253,7 +256,7 @@ impl Manager for Prrte {
     }
 
     fn copy_output(&mut self, _: &Job, _: bool, _: &mut File) -> Result<(), ManagerError> {
-        let words = "the output of a job is nowhere kept: `sdm pmix io JOB` shows what it writes";
+        let words = "PRRTE does not store the output of jobs: `sdm pmix io JOB` shows it while the job runs";
         Err(ManagerError::program("prrte", words))
     }
 }
@@ -399,7 +402,7 @@ fn process(row: &Row) -> Process {
 fn end(job: &mut Job, now: i64) {
     set_state(&mut job.attributes, states::Job::Terminated);
     set(&mut job.attributes, id::END_TIME, now.to_string());
-    let why = "PRRTE does not tell how it ended";
+    let why = "PRRTE does not report how the job ended";
     set(&mut job.attributes, id::JOB_STATUS_MESSAGE, why);
     job.attributes.remove(id::STARTER_PID);
     for process in &mut job.processes {

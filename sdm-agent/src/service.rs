@@ -330,7 +330,7 @@ impl Service {
             other => {
                 return Err(ManagerError::program(
                     other.name(),
-                    "this agent does not do that",
+                    "this agent does not support the command",
                 ));
             }
         };
@@ -347,7 +347,7 @@ impl Service {
         let known = id.parse().ok().and_then(|id| self.ledger.as_ref()?.job(id));
         known
             .map(str::to_owned)
-            .ok_or_else(|| ManagerError::job(id, "was not told of"))
+            .ok_or_else(|| ManagerError::job(id, "was not reported by this agent"))
     }
 
     fn queue(&self, id: &str) -> Result<String, ManagerError> {
@@ -355,7 +355,12 @@ impl Service {
             .parse()
             .ok()
             .and_then(|id| self.ledger.as_ref()?.queue(id));
-        let unknown = || ManagerError::program(id::QUEUE_ID, format!("no queue {id} was told of"));
+        let unknown = || {
+            ManagerError::program(
+                id::QUEUE_ID,
+                format!("this agent has not reported a queue {id}"),
+            )
+        };
         known.map(str::to_owned).ok_or_else(unknown)
     }
 }
@@ -379,7 +384,7 @@ fn failure(why: &ManagerError) -> Failure {
 /// Logs an event that is too long for the wire, on standard error for the agent's parent process.
 fn say_lost(event: &Event) {
     let what: String = format!("{event:?}").chars().take(200).collect();
-    eprintln!("sdm-agent: an event is too long to be told: {what}");
+    eprintln!("sdm-agent: an event is too long to be sent: {what}");
 }
 
 /// A notice as the wire has it, in as many events as its groups need.

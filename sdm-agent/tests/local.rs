@@ -151,7 +151,10 @@ fn killed_runner_ends_its_processes_and_is_reported() {
     )
     .unwrap();
     let ended = place.wait(&number, "ERROR");
-    assert_eq!(ended.attributes["jobStatusMessage"], "its runner is gone");
+    assert_eq!(
+        ended.attributes["jobStatusMessage"],
+        "the process that runs it has ended"
+    );
     wait_gone(&pids);
 }
 

@@ -33,7 +33,7 @@ pub enum BadSuppression {
         word: String,
     },
     /// There are too many.
-    #[error("more than {RULES_MAX} lines")]
+    #[error("the file has more than {RULES_MAX} lines")]
     TooMany,
 }
 

@@ -23,13 +23,13 @@ pub enum Framed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The header does not end.
-    #[error("a message's header has more than {HEADER_BYTES_MAX} bytes")]
+    #[error("the header of the editor's message has more than {HEADER_BYTES_MAX} bytes")]
     LongHeader,
     /// The header has no length, or one that is not a number.
-    #[error("a message's header has no `Content-Length: NUMBER`")]
+    #[error("the header of the editor's message has no `Content-Length: NUMBER`")]
     NoLength,
     /// The body is too long.
-    #[error("a message of {length} bytes; the maximum is {BODY_BYTES_MAX}")]
+    #[error("the editor's message has {length} bytes: the maximum is {BODY_BYTES_MAX}")]
     LongBody {
         /// The length in its header, in bytes.
         length: u64,

@@ -45,10 +45,12 @@ pub struct Observations {
 #[derive(Debug, thiserror::Error)]
 pub enum ObservationsError {
     /// The file is not JSON.
-    #[error("no JSON: {0}")]
+    #[error("the file is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The version is unknown to this program.
-    #[error("observations of version {0}: this program reads version {OBSERVATIONS_VERSION}")]
+    #[error(
+        "the file has observations of version {0}, but this program reads version {OBSERVATIONS_VERSION}"
+    )]
     Version(u32),
     /// A required field is missing.
     #[error("{at}: the field `{field}` is missing")]

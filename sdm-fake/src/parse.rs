@@ -21,10 +21,10 @@ pub enum Wrong {
     #[error("expected {0}")]
     Expected(&'static str),
     /// The seed is set inside a section, but belongs to the whole scenario.
-    #[error("seed stands before the first section")]
+    #[error("`seed` must stand before the first section")]
     LateSeed,
     /// An invalid set of tasks.
-    #[error("'{text}' is no set: {source}")]
+    #[error("'{text}' is not a set of tasks: {source}")]
     Set {
         /// The text in place of a set.
         text: String,
@@ -32,31 +32,31 @@ pub enum Wrong {
         source: sdm_idset::ParseError,
     },
     /// A number of output lines outside the permitted range.
-    #[error("output_lines is 1 to {OUTPUT_LINES_MAX}")]
+    #[error("output_lines: expected a number from 1 to {OUTPUT_LINES_MAX}")]
     OutputLines,
     /// A value of `stdin` other than `echo` and `ignore`.
     #[error("expected echo or ignore, not '{0}'")]
     Stdin(String),
     /// A name must follow the key.
-    #[error("expected `{0} NAME = ...`")]
+    #[error("expected a name after the key, as in `{0} NAME = ...`")]
     NoName(String),
     /// An unknown key.
-    #[error("unknown key '{0}'")]
+    #[error("the scenario has the unknown key '{0}'")]
     Key(String),
     /// An unknown command.
-    #[error("no command is called '{0}'")]
+    #[error("unknown command '{0}'")]
     Command(String),
     /// A malformed or too large number.
-    #[error("'{0}' is no number")]
+    #[error("'{0}' is not a number, or too large")]
     Number(String),
     /// A range of times whose end is before its start.
-    #[error("'{0}' ends before it begins")]
+    #[error("the range of times '{0}' ends before it begins")]
     Range(String),
     /// A malformed time.
-    #[error("'{0}' is no time: expected 250us, 10ms, 2s or 0")]
+    #[error("'{0}' is not a time: expected 250us, 10ms, 2s or 0")]
     Time(String),
     /// A malformed stack frame.
-    #[error("'{0}' is no frame: expected FUNCTION or FUNCTION FILE:LINE")]
+    #[error("'{0}' is not a frame: expected FUNCTION or FUNCTION FILE:LINE")]
     Frame(String),
     /// Output without any pause.
     #[error("a program cannot print all the time: expected a time above 0")]
@@ -378,7 +378,10 @@ mod tests {
         let check = |text: &str, expect: &str| {
             assert_eq!(Scenario::parse(text).unwrap_err().to_string(), expect);
         };
-        check("\n# x\nfoo = 1", "scenario, line 3: unknown key 'foo'");
+        check(
+            "\n# x\nfoo = 1",
+            "scenario, line 3: the scenario has the unknown key 'foo'",
+        );
         check(
             "foo",
             "scenario, line 1: expected `key = value` or `[section]`",
@@ -390,28 +393,31 @@ mod tests {
         );
         check(
             "[all]\nseed = 1",
-            "scenario, line 2: seed stands before the first section",
+            "scenario, line 2: `seed` must stand before the first section",
         );
-        check("seed = x", "scenario, line 1: 'x' is no number");
+        check(
+            "seed = x",
+            "scenario, line 1: 'x' is not a number, or too large",
+        );
         check(
             "answer = 5",
-            "scenario, line 1: '5' is no time: expected 250us, 10ms, 2s or 0",
+            "scenario, line 1: '5' is not a time: expected 250us, 10ms, 2s or 0",
         );
         check(
             "answer = 5ms..1ms",
-            "scenario, line 1: '5ms..1ms' ends before it begins",
+            "scenario, line 1: the range of times '5ms..1ms' ends before it begins",
         );
         check(
             "answer foo = 5ms",
-            "scenario, line 1: no command is called 'foo'",
+            "scenario, line 1: unknown command 'foo'",
         );
         check(
             "mute = evaluate,foo",
-            "scenario, line 1: no command is called 'foo'",
+            "scenario, line 1: unknown command 'foo'",
         );
         check(
             "continue = 1ms exit 256",
-            "scenario, line 1: '256' is no number",
+            "scenario, line 1: '256' is not a number, or too large",
         );
         check(
             "continue = 1ms explode",
@@ -419,20 +425,23 @@ mod tests {
         );
         check(
             "stack = main m.c",
-            "scenario, line 1: 'main m.c' is no frame: expected FUNCTION or FUNCTION FILE:LINE",
+            "scenario, line 1: 'main m.c' is not a frame: expected FUNCTION or FUNCTION FILE:LINE",
         );
         check(
             "stack = main m.c:3 >",
-            "scenario, line 1: '' is no frame: expected FUNCTION or FUNCTION FILE:LINE",
+            "scenario, line 1: '' is not a frame: expected FUNCTION or FUNCTION FILE:LINE",
         );
-        check("value = 3", "scenario, line 1: expected `value NAME = ...`");
+        check(
+            "value = 3",
+            "scenario, line 1: expected a name after the key, as in `value NAME = ...`",
+        );
         check(
             "output = 0 x",
             "scenario, line 1: a program cannot print all the time: expected a time above 0",
         );
         check(
             "output_lines = 0",
-            "scenario, line 1: output_lines is 1 to 10000",
+            "scenario, line 1: output_lines: expected a number from 1 to 10000",
         );
         check(
             "stdin = maybe",

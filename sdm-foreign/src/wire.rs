@@ -250,7 +250,7 @@ pub enum WireError {
     #[error("a frame of {0} bytes is not a message")]
     NoMessage(usize),
     /// An invalid job description, with the reason.
-    #[error("an invalid job: {0}")]
+    #[error("sdm-server described an invalid job: {0}")]
     NoJob(&'static str),
 }
 

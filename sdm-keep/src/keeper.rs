@@ -83,7 +83,7 @@ pub enum KeepError {
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// The pseudo-terminal or the program could not be started.
-    #[error("keep {program}: {what}")]
+    #[error("cannot start {program} in a kept session: {what}")]
     Start {
         /// The program to be kept.
         program: String,
@@ -91,7 +91,7 @@ pub enum KeepError {
         what: String,
     },
     /// A thread or a descriptor could not be made.
-    #[error("keep a session: {0}")]
+    #[error("cannot keep the session: {0}")]
     Io(#[from] io::Error),
 }
 

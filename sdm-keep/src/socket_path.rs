@@ -35,7 +35,7 @@ pub enum PlaceError {
     #[error("session '{0}': no such session; `sdm sessions` lists them")]
     Absent(String),
     /// The folder is not safe to use.
-    #[error("the folder for sessions: {0}")]
+    #[error("the folder of kept sessions cannot be used: {0}")]
     Folder(String),
     /// The system reported an error.
     #[error("session '{name}': {what}: {error}")]

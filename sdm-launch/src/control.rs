@@ -68,7 +68,7 @@ pub enum HoldError {
         status: String,
     },
     /// gdb does not hold its launcher.
-    #[error("stop the processes of {who}: {source}")]
+    #[error("cannot stop the processes of {who} for the debugger: {source}")]
     NotHeld {
         /// Display name of the launcher: `mpirun`.
         who: String,
@@ -76,7 +76,7 @@ pub enum HoldError {
         source: HoldFailure,
     },
     /// Its processes were not held in time.
-    #[error("{who}: its processes were not stopped by {control} within {} s{}", wait.as_secs(), behind(why))]
+    #[error("the processes of {who} were not stopped by {control} within {} s{}", wait.as_secs(), behind(why))]
     TooSlow {
         /// Display name of the launcher: `mpirun`.
         who: String,
@@ -91,7 +91,7 @@ pub enum HoldError {
     #[error(transparent)]
     Job(#[from] JobError),
     /// Waiting for events failed.
-    #[error("wait for {who}: {source}")]
+    #[error("cannot wait for {who}: {source}")]
     Wait {
         /// Display name of the launcher: `mpirun`.
         who: String,

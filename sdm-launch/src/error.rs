@@ -65,7 +65,7 @@ pub enum LaunchError {
         what: String,
     },
     /// No servers, or more than a session can have.
-    #[error("launcher {launcher}: {count} servers: must be 1 to {max}")]
+    #[error("launcher {launcher}: {count} servers were requested: expected 1 to {max}")]
     Count {
         /// The launcher's name.
         launcher: String,
@@ -81,7 +81,7 @@ pub enum LaunchError {
         path: PathBuf,
     },
     /// The process could not be started.
-    #[error("start {who}: {}: {source}", printable_name(program))]
+    #[error("cannot start {who}: {}: {source}", printable_name(program))]
     Spawn {
         /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
         who: String,
@@ -91,7 +91,7 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The process was started but cannot be watched.
-    #[error("watch {who}: {op}: {source}")]
+    #[error("cannot watch {who}: {op}: {source}")]
     Watch {
         /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
         who: String,

@@ -281,7 +281,10 @@ fn failed_launch_names_the_program_and_leaves_nothing() {
         let error = local.launch(spec).err().unwrap().to_string();
         assert!(error.contains(expect), "{error}");
     };
-    check(&LaunchSpec::new(0, "/bin/true"), "0 servers: must be 1 to");
+    check(
+        &LaunchSpec::new(0, "/bin/true"),
+        "0 servers were requested: expected 1 to",
+    );
     check(
         &LaunchSpec::new(1, "/no/such/server"),
         "start server 0: /no/such/server: No such file",

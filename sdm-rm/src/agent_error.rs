@@ -25,7 +25,7 @@ pub enum CommandError {
     #[error("the job was accepted, but its number is not known yet; `sdm jobs` will show it")]
     Unnumbered,
     /// The agent ended before it answered, so the outcome is unknown.
-    #[error("it is unknown whether this was done: {0}")]
+    #[error("whether the command took effect is unknown: {0}")]
     Lost(String),
 }
 

@@ -120,7 +120,7 @@ impl Caller {
         let line = json_line::encode(answer, ANSWER_BYTES_MAX).or_else(|error| {
             let without = Answer {
                 groups: Vec::new(),
-                error: Some(format!("the answer: {error}")),
+                error: Some(format!("the answer cannot be sent: {error}")),
                 ..answer.clone()
             };
             json_line::encode(&without, ANSWER_BYTES_MAX)

@@ -12,13 +12,13 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// The line does not end.
-    #[error("a line is longer than {0} bytes")]
+    #[error("the message is longer than {0} bytes")]
     TooLong(usize),
     /// The line is not JSON, or not of the expected type.
-    #[error("no message: {0}")]
+    #[error("the line is not a valid message: {0}")]
     Json(#[from] serde_json::Error),
     /// The other end has closed in the middle of a line, or without one.
-    #[error("the other end closed without a message")]
+    #[error("the peer closed the connection before a complete message arrived")]
     Closed,
 }
 

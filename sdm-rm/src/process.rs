@@ -331,7 +331,7 @@ impl Process {
             Some(Ok(question)) => self.ask(at, now, &question),
             Some(Err(why)) => {
                 let mut answer = self.answer();
-                answer.error = Some(format!("the question: {why}"));
+                answer.error = Some(format!("invalid request: {why}"));
                 self.callers[at].answer(now, &answer);
             }
         }

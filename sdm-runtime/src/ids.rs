@@ -28,16 +28,16 @@ pub enum Ids {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
     /// The text is longer than [`TEXT_BYTES_MAX`].
-    #[error("a range set of {0} characters: at most {TEXT_BYTES_MAX}")]
+    #[error("the range set has {0} characters: the maximum is {TEXT_BYTES_MAX}")]
     TooLong(usize),
     /// The text between two commas is neither a number nor a range.
-    #[error("`{0}` is no range of ids")]
+    #[error("`{0}` is not a range of ids")]
     NoRange(String),
     /// The set has more than [`IDS_MAX`] elements.
-    #[error("ranges of more than {IDS_MAX} ids")]
+    #[error("the range set has more than {IDS_MAX} ids")]
     TooMany,
     /// The first number is above the last.
-    #[error("the range {0}-{1} goes backwards")]
+    #[error("the range {0}-{1} ends before it begins")]
     Backwards(u32, u32),
 }
 

@@ -37,7 +37,7 @@ pub enum BindingError {
     )]
     NoKey(String),
     /// There are too many bindings.
-    #[error("more than {BINDINGS_MAX} keys")]
+    #[error("more than {BINDINGS_MAX} keys are bound")]
     TooMany,
 }
 

@@ -38,7 +38,7 @@ pub enum TerminalError {
     #[error("TERM={0}: this terminal cannot show a screen; {1}")]
     Dumb(String, &'static str),
     /// A system call has failed.
-    #[error("the terminal: {0}")]
+    #[error("cannot use the terminal: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -233,7 +233,7 @@ impl PmixServer {
     pub(crate) fn tell(&mut self, message: &ToHost) {
         match frame(message) {
             Ok(bytes) => self.unsent.extend_from_slice(&bytes),
-            Err(error) => tracing::error!("the PMIx server is not told {error}"),
+            Err(error) => tracing::error!("a message to the PMIx server was not sent: {error}"),
         }
         self.write();
     }
@@ -325,7 +325,7 @@ impl PmixServer {
                 Ok(None) => return is_open,
                 Ok(Some(message)) => heard.extend(self.take(message)),
                 Err(error) => {
-                    tracing::error!("the PMIx server sends {error}");
+                    tracing::error!("the PMIx server sent an invalid message: {error}");
                     // The PMIx server ends once no process is connected.
                     let _ = self.stream.shutdown(Shutdown::Both);
                     return false;
@@ -444,7 +444,7 @@ impl Started {
             self.errors.close(&mut keep);
         }
         for line in lines {
-            tracing::warn!("the PMIx server says: {line}");
+            tracing::warn!("the PMIx server reports: {line}");
             self.last_lines.push(line);
             let excess = self.last_lines.len().saturating_sub(LAST_LINES);
             self.last_lines.drain(..excess);

@@ -74,7 +74,7 @@ pub enum SessionError {
     Unexpected { id: ServerId, total: u32 },
     #[error("not all servers are reachable: {why}{}", unanswered(.0), why = .0)]
     Unreachable(String),
-    #[error("given up")]
+    #[error("the start was cancelled")]
     GivenUp,
     #[error("the master has ended{0}")]
     MasterGone(String),

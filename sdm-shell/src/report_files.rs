@@ -11,7 +11,7 @@ use crate::LocalMachine;
 
 /// The error for a report file that could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("write {}: {error}", printable_name(file))]
+#[error("cannot write {}: {error}", printable_name(file))]
 pub struct NotWritten {
     /// The path of the file.
     pub file: PathBuf,

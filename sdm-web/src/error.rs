@@ -6,16 +6,16 @@ use thiserror::Error;
 #[derive(Debug, Error, PartialEq, Eq, Clone, Copy)]
 pub enum RequestError {
     /// The bytes are no request of HTTP/1.1.
-    #[error("this is no request of HTTP/1.1")]
+    #[error("the request is not valid HTTP/1.1")]
     Malformed,
     /// More bytes than a request of the page ever has.
     #[error("the request is too long")]
     TooLong,
     /// The name in the address is not this machine's.
-    #[error("the address must name 127.0.0.1 or localhost")]
+    #[error("the host of the address must be 127.0.0.1 or localhost")]
     Host,
     /// Another page has sent it.
-    #[error("another page may not ask this")]
+    #[error("requests of pages from other servers are refused")]
     Origin,
     /// Neither a cookie nor a token that is good.
     #[error("open the newest address that sdm has printed: each can be used once")]
@@ -24,13 +24,13 @@ pub enum RequestError {
     #[error("there is no such page")]
     NoPage,
     /// The page asks for this in another way.
-    #[error("this is asked for in another way")]
+    #[error("this address expects another HTTP method")]
     Method,
     /// A line holds what nobody types.
-    #[error("a line must be one line of text")]
+    #[error("a command must be one line of text without control characters")]
     Line,
     /// The session has not taken the lines before it.
-    #[error("too many lines wait to be carried out")]
+    #[error("too many commands wait to be executed: try again when they are done")]
     Busy,
 }
 

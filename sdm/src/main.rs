@@ -13,7 +13,10 @@ fn main() -> ExitCode {
     // The session's key will be in memory: this process gets no core file, and other processes of the user
     // cannot inspect it. Processes that it starts are not affected.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
-        let _ = writeln!(Complaints, "sdm: keep out of core files: {error}");
+        let _ = writeln!(
+            Complaints,
+            "sdm: cannot exclude its memory from core files: {error}"
+        );
         return ExitCode::FAILURE;
     }
     if let Ok(filter) = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE) {

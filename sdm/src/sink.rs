@@ -146,7 +146,9 @@ fn note(error: &io::Error) {
     };
     let first = FAILED.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
     if first.is_ok() && code == LOST {
-        complain(format_args!("sdm: write standard output: {error}"));
+        complain(format_args!(
+            "sdm: cannot write to standard output: {error}"
+        ));
     }
 }
 

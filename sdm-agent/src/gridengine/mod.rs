@@ -132,7 +132,7 @@ impl Manager for GridEngine {
         let first = members.split(['-', ':']).next().unwrap_or_default();
         if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
             let words = printable(said.join(" ").as_bytes()).to_string();
-            let words = format!("no number of a job in `{words}`");
+            let words = format!("the output `{words}` contains no job number");
             return Err(ManagerError::program("qsub", words));
         }
         self.own.remember(number, &name, job);

@@ -122,7 +122,11 @@ impl JobRequest {
         }
         let count = u32::try_from(given.number("count")?).ok();
         let processes = count.filter(|it| *it > 0).ok_or_else(|| {
-            AttributeError::Value("count", given.text("count"), "1 or more is needed")
+            AttributeError::Value(
+                "count",
+                given.text("count"),
+                "expected a number of 1 or more",
+            )
         })?;
         let program = given.text("executable_path");
         if program.is_empty() {
@@ -133,7 +137,7 @@ impl JobRequest {
             Some("MPI" | "BLACS") => Backend::Mpi,
             other => {
                 let other = cut(other.unwrap_or_default());
-                let what = "NORMAL, MPI or BLACS is needed";
+                let what = "expected NORMAL, MPI or BLACS";
                 return Err(AttributeError::Value("backend", other, what));
             }
         };
@@ -230,18 +234,14 @@ impl<'a> AttributeList<'a> {
             Some("false") | None => Ok(false),
             Some(other) => {
                 let other = cut(other);
-                Err(AttributeError::Value(
-                    name,
-                    other,
-                    "true or false is needed",
-                ))
+                Err(AttributeError::Value(name, other, "expected true or false"))
             }
         }
     }
 
     fn number(&self, name: &'static str) -> Result<u64, AttributeError> {
         let value = self.first(name).unwrap_or("0");
-        let wrong = |_| AttributeError::Value(name, cut(value), "a number is needed");
+        let wrong = |_| AttributeError::Value(name, cut(value), "expected a number");
         value.parse().map_err(wrong)
     }
 }
@@ -317,13 +317,13 @@ mod tests {
     #[test]
     fn invalid_attribute_value_is_refused_by_name() {
         for (more, text) in [
-            ("count 0\n", "count is `0`: 1 or more is needed"),
-            ("count x\n", "count is `x`: a number is needed"),
+            ("count 0\n", "count is `0`: expected a number of 1 or more"),
+            ("count x\n", "count is `x`: expected a number"),
             (
                 "backend PVM\n",
-                "backend is `PVM`: NORMAL, MPI or BLACS is needed",
+                "backend is `PVM`: expected NORMAL, MPI or BLACS",
             ),
-            ("staging yes\n", "staging is `yes`: true or false is needed"),
+            ("staging yes\n", "staging is `yes`: expected true or false"),
         ] {
             let error = JobRequest::read(&attributes(more)).unwrap_err();
             assert_eq!(error.to_string(), text);

@@ -325,7 +325,10 @@ impl Thread {
                 if job.missing < MISSING_MAX {
                     return;
                 }
-                (JobState::Done, "its manager has forgotten it".to_owned())
+                (
+                    JobState::Done,
+                    "its resource manager no longer reports it".to_owned(),
+                )
             }
         };
         if state == job.state {

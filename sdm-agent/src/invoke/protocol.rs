@@ -39,13 +39,15 @@ pub enum WrongRequest {
     #[error("{0}: an argument is missing")]
     NoArgument(&'static str),
     /// A line is longer than [`LINE_BYTES_MAX`].
-    #[error("a line of more than {LINE_BYTES_MAX} bytes")]
+    #[error("the client sent a line of more than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// A job has too many attributes.
-    #[error("more than {ATTRIBUTES_MAX} attributes, or {ATTRIBUTE_BYTES_MAX} bytes of them")]
+    #[error(
+        "the job has more than {ATTRIBUTES_MAX} attributes, or more than {ATTRIBUTE_BYTES_MAX} bytes of attributes"
+    )]
     TooMany,
     /// A line is not UTF-8, or has a zero byte.
-    #[error("a line that is no text")]
+    #[error("the client sent a line that is not UTF-8")]
     NoText,
 }
 

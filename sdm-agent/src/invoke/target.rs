@@ -52,7 +52,7 @@ pub enum TargetError {
     #[error("{0} is linked with neither Open MPI nor MPICH")]
     NoMpi(String),
     /// A job of an MPI on a host that has no manager.
-    #[error("backend MPI on {0}: by ssh, programs are started as they are")]
+    #[error("backend MPI is not available on {0}: ssh starts programs without an MPI launcher")]
     MpiBySsh(String),
 }
 

@@ -154,7 +154,7 @@ fn invalid_job_is_refused_in_the_reply() {
     let bad = JOB.replace("count 1", "count 0");
     assert_eq!(
         story.ask(&bad),
-        said("F count is `0`: 1 or more is needed|", "")
+        said("F count is `0`: expected a number of 1 or more|", "")
     );
     assert_eq!(story.actions(), []);
     let bad = JOB.replace("hostname h\r\n", "");

@@ -117,7 +117,7 @@ impl Local {
     fn folder(&self, job: &str) -> Result<PathBuf, ManagerError> {
         let number = job
             .parse()
-            .map_err(|_| ManagerError::job(job, format!("is none of {}", self.host)))?;
+            .map_err(|_| ManagerError::job(job, format!("is not a job of {}", self.host)))?;
         Ok(self.records.place(number))
     }
 }
@@ -365,7 +365,7 @@ fn state_of(order: &Order, state: &State, is_there: bool, host: &str) -> (states
         _ if is_new(order, state) => (Started, String::new()),
         _ if is_there && state.started.is_empty() => (Started, String::new()),
         _ if is_there => (Running, String::new()),
-        _ => (Error, "its runner is gone".to_owned()),
+        _ => (Error, "the process that runs it has ended".to_owned()),
     }
 }
 

@@ -82,7 +82,9 @@ impl Records {
             let home = std::env::home_dir().filter(|home| home.is_absolute())?;
             Some(home.join(".local/state"))
         });
-        let state = state.ok_or_else(|| io::Error::other("no home to keep jobs in"))?;
+        let state = state.ok_or_else(|| {
+            io::Error::other("no folder for the records of jobs: set HOME or XDG_STATE_HOME")
+        })?;
         fs::create_dir_all(&state)?;
         Self::below(&state.join("sdm"), kind)
     }

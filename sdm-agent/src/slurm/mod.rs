@@ -269,7 +269,7 @@ impl Manager for Slurm {
             true => Ok(number.to_owned()),
             false => {
                 let words = printable(said.join(" ").as_bytes()).to_string();
-                let words = format!("no number of a job in `{words}`");
+                let words = format!("the output `{words}` contains no job number");
                 Err(ManagerError::program("sbatch", words))
             }
         }

@@ -21,7 +21,7 @@ pub enum Unreadable {
     #[error("{0}: {1}")]
     Json(&'static str, serde_json::Error),
     /// A field is missing that every version of Slurm has.
-    #[error("{0} says nothing of its {1}")]
+    #[error("{0} did not report its {1}")]
     Missing(&'static str, &'static str),
 }
 

@@ -129,7 +129,7 @@ impl Host {
                 set(&mut self.node, id::NAME, &*self.name);
                 return;
             }
-            Ok(other) => format!("{other:?} is no answer to what there is"),
+            Ok(other) => format!("the host answered the query of its jobs with {other:?}"),
             Err(why) => why.to_string(),
         };
         set(&mut self.node, id::NAME, &*self.name);

@@ -29,7 +29,7 @@ pub enum HandoverError {
     #[error("{0} is not set: sdm sets it; if you start this program by hand, give --handover")]
     Missing(&'static str),
     /// The variable is malformed. The value is not repeated, as it may be a key.
-    #[error("{0} is set, but not to a value of sdm")]
+    #[error("{0} is set, but sdm did not set it: unset it")]
     Bad(&'static str),
     /// The file or the socket with the text has failed.
     #[error("handover from {name}: {what}")]
@@ -103,7 +103,7 @@ fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
     let wanted = lines(&bytes[..count]).take_while(|line| !line.trim_ascii().is_empty());
     let end: usize = wanted.map(<[u8]>::len).sum();
     let text = std::str::from_utf8(&bytes[..end]);
-    let text = text.map_err(|_| io::Error::other("it is no text"))?;
+    let text = text.map_err(|_| io::Error::other("it is not UTF-8"))?;
     Ok(Zeroizing::new(text.to_owned()))
 }
 

@@ -122,7 +122,7 @@ impl ShimLink {
                 Ok(ToServer::Ended { pid, status }) => self.keep(pid, status),
                 Ok(ToServer::Hello { .. }) => {}
                 Err(error) => {
-                    tracing::warn!("a shim says what cannot be read: {error}");
+                    tracing::warn!("a shim sent an invalid message: {error}");
                     break;
                 }
             }

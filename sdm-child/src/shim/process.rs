@@ -322,7 +322,7 @@ impl Shim {
     /// Sends a message to the server; if the server is gone its end of the connection shows that.
     fn tell(&mut self, message: &ToServer, fds: Vec<OwnedFd>) {
         if let Err(error) = self.channel.send(wire::encode(message), fds) {
-            tracing::warn!("tell the server: {error}");
+            tracing::warn!("cannot send to the server: {error}");
         }
     }
 

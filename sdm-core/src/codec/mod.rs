@@ -21,7 +21,7 @@ pub use plan::{decode_slice, encode_slice};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end before the value does.
-    #[error("{what} is truncated at byte {offset}")]
+    #[error("received data end within {what}, which begins at byte {offset}")]
     MissingData {
         /// Name of the part of the value.
         what: &'static str,
@@ -29,7 +29,7 @@ pub enum DecodeError {
         offset: usize,
     },
     /// The value ends before the bytes do.
-    #[error("bytes left over after {what} at byte {offset}")]
+    #[error("received data go on after the end of {what} at byte {offset}")]
     TrailingData {
         /// Name of the value that ended, such as `message`.
         what: &'static str,
@@ -37,7 +37,7 @@ pub enum DecodeError {
         offset: usize,
     },
     /// A length or a count is above its bound.
-    #[error("{what} at byte {offset} is larger than {max}")]
+    #[error("received {what} at byte {offset} exceeds the maximum of {max}")]
     TooLarge {
         /// Name of the part of the value.
         what: &'static str,
@@ -47,7 +47,7 @@ pub enum DecodeError {
         max: u64,
     },
     /// A tag or a number that has no meaning.
-    #[error("{what} at byte {offset} is invalid")]
+    #[error("received {what} at byte {offset} is invalid")]
     Unexpected {
         /// Name of the part of the value.
         what: &'static str,
@@ -58,7 +58,7 @@ pub enum DecodeError {
 
 /// A value that is above a bound of the wire, and so cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} is larger than {max}")]
+#[error("cannot send {what}: it exceeds the maximum of {max}")]
 pub struct EncodeError {
     /// Name of the part of the value.
     pub what: &'static str,

@@ -22,11 +22,17 @@ fn varint_has_one_encoding() {
     check(&[0x7f], Ok(127));
     check(&[0x80, 1], Ok(128));
     check(&varint(u64::MAX), Ok(u64::MAX));
-    check(&[], Err("n is truncated at byte 0"));
-    check(&[0x80], Err("n is truncated at byte 0"));
-    check(&[0x80, 0], Err("n at byte 0 is invalid"));
-    check(&[0xff; 10], Err("n at byte 0 is invalid"));
-    check(&[0xff; 11], Err("n at byte 0 is invalid"));
+    check(
+        &[],
+        Err("received data end within n, which begins at byte 0"),
+    );
+    check(
+        &[0x80],
+        Err("received data end within n, which begins at byte 0"),
+    );
+    check(&[0x80, 0], Err("received n at byte 0 is invalid"));
+    check(&[0xff; 10], Err("received n at byte 0 is invalid"));
+    check(&[0xff; 11], Err("received n at byte 0 is invalid"));
 }
 
 #[test]
@@ -78,7 +84,10 @@ fn value_above_its_bound_is_not_encoded() {
     w.bytes("name", b"12345", 4);
     w.bytes("other", b"123456", 4);
     let error = w.finish().unwrap_err();
-    assert_eq!(error.to_string(), "name is larger than 4");
+    assert_eq!(
+        error.to_string(),
+        "cannot send name: it exceeds the maximum of 4"
+    );
 }
 
 #[test]

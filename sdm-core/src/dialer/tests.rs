@@ -297,7 +297,7 @@ fn failed_dialing_names_its_reason() {
         &[wrong_peer(), refused()],
         "server 3 on n1: no connection to tcp://10.0.0.1:7000-7255 after 2 tries in 60.0 s: \
          connection refused at tcp://10.0.0.1:7001; \
-         expected server 3, reached server 5 at tcp://10.0.0.1:7000",
+         the connection to server 3 reached server 5 at tcp://10.0.0.1:7000",
     );
     let caller = dialer(start, &["called://3"]);
     check(

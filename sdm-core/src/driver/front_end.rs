@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub enum Unreached {
     /// The front-end was not reached at any of its addresses.
     #[error(
-        "front-end: no connection to {} after {FRONT_END_TRIES} tries: {last}",
+        "the front-end could not connect to {} in {FRONT_END_TRIES} tries: {last}",
         listed(places)
     )]
     Nowhere {
@@ -28,7 +28,7 @@ pub enum Unreached {
         last: String,
     },
     /// The caller gave the attempt up.
-    #[error("front-end: connection no longer needed")]
+    #[error("the front-end's connection is no longer needed")]
     NotWanted,
 }
 

@@ -11,10 +11,12 @@ use crate::secure::Role;
 #[non_exhaustive]
 pub enum LinkError {
     /// The peer uses another protocol.
-    #[error("not an SDM peer")]
+    #[error("the peer is not a program of sdm")]
     NotSdm,
     /// The other end was built for another wire.
-    #[error("the peer has wire version {theirs}, this program has {ours}")]
+    #[error(
+        "the peer has wire version {theirs}, this program has {ours}: install one version of sdm on all hosts"
+    )]
     WireVersion {
         /// The wire version of this end.
         ours: u8,
@@ -22,7 +24,9 @@ pub enum LinkError {
         theirs: u8,
     },
     /// The other end requires a feature before the handshake that this end does not know.
-    #[error("unknown preface flags {flags:#04x}")]
+    #[error(
+        "the peer requires features that this program does not know (flags {flags:#04x}): install one version of sdm on all hosts"
+    )]
     UnknownFlags {
         /// All flags of the preface.
         flags: u8,
@@ -34,7 +38,7 @@ pub enum LinkError {
     #[error("the peer does not hold the same session key")]
     WrongKey,
     /// The peer is a member of this session, but not the expected one.
-    #[error("expected {expected}, reached {reached}")]
+    #[error("the connection to {expected} reached {reached}")]
     WrongPeer {
         /// The member that this end expected.
         expected: ServerId,
@@ -42,7 +46,7 @@ pub enum LinkError {
         reached: ServerId,
     },
     /// A member of this session connected here, but wanted another member.
-    #[error("{caller} connected for {wanted}, but this is {own}")]
+    #[error("{caller} connected to reach {wanted}, but this is {own}")]
     Misdirected {
         /// The member that called.
         caller: ServerId,
@@ -52,25 +56,25 @@ pub enum LinkError {
         own: ServerId,
     },
     /// Both ends are parents, or both are children.
-    #[error("both ends claim to be the {role}")]
+    #[error("this end and the peer both claim to be the {role}")]
     RoleClash {
         /// The role that both ends claim.
         role: Role,
     },
     /// The other end sent this one away.
-    #[error("the peer refused the link: {0}")]
+    #[error("the peer refused the connection: {0}")]
     Refused(&'static str),
     /// The handshake breaks its format.
-    #[error("a handshake message has an invalid length")]
+    #[error("the peer sent a handshake message of invalid length")]
     BadHandshake,
     /// The other end did not finish the handshake in time.
-    #[error("no handshake within {} s", .0.as_secs_f32())]
+    #[error("the peer did not complete the handshake within {} s", .0.as_secs_f32())]
     HandshakeTimeout(Duration),
     /// A record was changed on the way, or repeated, or left out.
-    #[error("a record cannot be decrypted")]
+    #[error("a record from the peer cannot be decrypted: it was changed on the way")]
     BadRecord,
     /// Bytes arrived for the time after which a peer is silent, and no record ended: its length was changed on the way.
-    #[error("a record has no end")]
+    #[error("a record from the peer is incomplete: its length was changed on the way")]
     EndlessRecord,
     /// The other end sent bytes that are not a message.
     #[error(transparent)]
@@ -79,10 +83,10 @@ pub enum LinkError {
     #[error(transparent)]
     Encode(#[from] EncodeError),
     /// The other end sent more bulk data than it was granted.
-    #[error("the peer sent bulk data without credit")]
+    #[error("the peer sent more bulk data than it was granted")]
     CreditExceeded,
     /// A bound was reached.
-    #[error("{name} reached its limit of {max}")]
+    #[error("the {name} of the connection exceeds its limit of {max} bytes")]
     Limit {
         /// The name of the bound, as in `control lane`.
         name: &'static str,

@@ -28,13 +28,13 @@ fn of_command(command: Option<CommandId>) -> String {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Disagreement {
     /// More commands are open than can be.
-    #[error("{0} open commands")]
+    #[error("{0} commands are open, more than the maximum")]
     TooManyOpen(usize),
     /// Open commands are not sorted by id.
-    #[error("open commands out of order")]
+    #[error("the open commands are not sorted by id")]
     OutOfOrder,
     /// Tasks are behind a child and in another place.
-    #[error("tasks {tasks} behind {child} are elsewhere too")]
+    #[error("tasks {tasks} below {child} are also local or below another child")]
     Twice {
         /// The tasks that are in both.
         tasks: IdSet,
@@ -42,7 +42,7 @@ pub enum Disagreement {
         child: ServerId,
     },
     /// Destinations are in two parts of the account.
-    #[error("tasks {tasks} are {part} and more")]
+    #[error("tasks {tasks} are counted as {part} and in another state too")]
     CountedTwice {
         /// The tasks that are in both.
         tasks: IdSet,
@@ -50,22 +50,22 @@ pub enum Disagreement {
         part: &'static str,
     },
     /// The account has tasks that the command is not for.
-    #[error("tasks {0} are no destination")]
+    #[error("tasks {0} are counted, but are not destinations of the command")]
     Strangers(IdSet),
     /// Tasks are waited for that are not below.
-    #[error("waits for {0}, who are not below")]
+    #[error("the member waits for tasks {0}, which are not below it")]
     NotBelow(IdSet),
     /// Tasks are to be reported as lost that are not lost.
-    #[error("tells of a loss that is none")]
+    #[error("tasks are to be reported as lost, but are not lost")]
     UntoldLost,
     /// Tasks are to be reported as missing that are not missing.
-    #[error("tells of missing tasks that are not missing")]
+    #[error("tasks are to be reported as missing, but are not missing")]
     UntoldMissing,
     /// Answers count as late that did not come.
-    #[error("late are some that did not answer")]
+    #[error("tasks are counted as late, but have not answered")]
     Late,
     /// Tasks have answered an executed command twice, or were not asked.
-    #[error("tasks {tasks} answered {id} once too often")]
+    #[error("tasks {tasks} answered command {id} twice, or were not destinations of it")]
     AnsweredTwice {
         /// The tasks that answered.
         tasks: IdSet,
@@ -73,7 +73,7 @@ pub enum Disagreement {
         id: CommandId,
     },
     /// More payloads are remembered than may be, in bytes.
-    #[error("remembers {0} bytes")]
+    #[error("the member stores {0} bytes of answers, more than the maximum")]
     Remembered(usize),
 }
 

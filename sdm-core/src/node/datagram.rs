@@ -20,7 +20,9 @@ impl Node {
     ) -> Result<(), ProtocolError> {
         if self.root.is_some() {
             let me = self.me;
-            return Err(ProtocolError(format!("{me}: a letter from below")));
+            return Err(ProtocolError(format!(
+                "{me}: received a datagram that only servers may receive"
+            )));
         }
         self.pass_on(letter, self.parent_link() == Some(link));
         Ok(())

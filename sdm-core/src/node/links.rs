@@ -334,7 +334,10 @@ impl Node {
     /// The plan has come.
     pub(super) fn take_plan(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
         let Some((height, all)) = measure(&init.slice) else {
-            return Err(ProtocolError(format!("{}: the plan is no tree", self.me)));
+            return Err(ProtocolError(format!(
+                "{}: the plan is not a tree",
+                self.me
+            )));
         };
         let first = &init.slice[0];
         if first.server != self.me {

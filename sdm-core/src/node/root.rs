@@ -69,7 +69,7 @@ impl Node {
         plan: Slice,
     ) -> Result<(), ProtocolError> {
         let Some((height, all)) = measure(&plan) else {
-            return Err(ProtocolError("the plan is no tree".to_owned()));
+            return Err(ProtocolError("the plan is not a tree".to_owned()));
         };
         super::plan::check(&plan)?;
         self.height = height + 1;

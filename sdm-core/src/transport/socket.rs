@@ -78,7 +78,7 @@ impl Listener {
 
 /// The error for a `called` address, to which nothing can connect or bind.
 fn called() -> io::Error {
-    let what = "nobody is called here: it needs a `Reversed` transport";
+    let what = "this transport cannot accept reversed connections: it needs a `Reversed` transport";
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 

@@ -120,10 +120,16 @@ fn link_frames_decode_to_the_encoded_frame() {
 #[test]
 fn impossible_frame_lengths_are_refused() {
     let error = frames(&[&0_u32.to_le_bytes()]).unwrap_err();
-    assert_eq!(error.to_string(), "empty frame at byte 0 is invalid");
+    assert_eq!(
+        error.to_string(),
+        "received empty frame at byte 0 is invalid"
+    );
     let large = u32::try_from(FRAME_BYTES_MAX).unwrap() + 1;
     let error = frames(&[&large.to_le_bytes()]).unwrap_err();
-    assert_eq!(error.to_string(), "frame at byte 0 is larger than 16777216");
+    assert_eq!(
+        error.to_string(),
+        "received frame at byte 0 exceeds the maximum of 16777216"
+    );
 }
 
 #[test]
@@ -163,7 +169,7 @@ fn message_above_a_bound_is_not_encoded() {
     let large = vec![0; PAYLOAD_BYTES_MAX + 1];
     check(
         &plain_command(1, everyone.clone(), large),
-        "payload is larger than 4194304",
+        "cannot send payload: it exceeds the maximum of 4194304",
     );
     let block = EventBlock {
         sources: everyone,
@@ -176,7 +182,10 @@ fn message_above_a_bound_is_not_encoded() {
             blocks: vec![block.clone(); count],
         })
     };
-    check(&event(4), "frame is larger than 16777216");
+    check(
+        &event(4),
+        "cannot send frame: it exceeds the maximum of 16777216",
+    );
     let empty = EventBlock {
         sources: IdSet::new(),
         payload: Bytes::new(),
@@ -186,9 +195,12 @@ fn message_above_a_bound_is_not_encoded() {
         age_us: 0,
         blocks: vec![empty; BLOCKS_MAX + 1],
     };
-    check(&Message::Event(event), "blocks is larger than 4098");
+    check(
+        &Message::Event(event),
+        "cannot send blocks: it exceeds the maximum of 4098",
+    );
     let init = plan(0..1, &"h".repeat(NAME_BYTES_MAX + 1));
-    check(&init, "name is larger than 512");
+    check(&init, "cannot send name: it exceeds the maximum of 512");
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) fn file(value: Value) -> Result<Observations, E> {
         let mut room = NUMBERS_MAX;
         let samples = fields.list("samples", |fields| sample(fields, &stacks, &mut room))?;
         if samples.len() > SAMPLES_MAX {
-            return Err(fields.wrong("samples", "at most 1,000 of them"));
+            return Err(fields.wrong("samples", "at most 1,000 elements"));
         }
         let observed = Observed {
             samples,
@@ -142,9 +142,9 @@ fn numbers(fields: &mut Fields, field: &'static str, room: &mut u64) -> Result<N
         let tasks = one.set("tasks")?;
         *room = room
             .checked_sub(tasks.len())
-            .ok_or_else(|| one.wrong("tasks", "fewer numbers in all"))?;
+            .ok_or_else(|| one.wrong("tasks", "fewer numbers in total"))?;
         if !tasks.is_disjoint(&seen) {
-            return Err(one.wrong("tasks", "ranks that have no other number"));
+            return Err(one.wrong("tasks", "ranks that no other element names"));
         }
         seen.union_with(&tasks);
         let (same, away): (Option<i64>, Option<i64>) =
@@ -155,7 +155,7 @@ fn numbers(fields: &mut Fields, field: &'static str, room: &mut u64) -> Result<N
             (None, Some(by)) => {
                 each.extend(ids.map(|task| (task, by.wrapping_add(task.0.into()))));
             }
-            _ => return Err(one.wrong("number", "either it or `above_rank`")),
+            _ => return Err(one.wrong("number", "either `number` or `above_rank`")),
         }
         Ok(())
     })?;

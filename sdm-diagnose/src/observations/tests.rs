@@ -287,7 +287,7 @@ fn errors_name_the_position_and_field() {
         ),
         (
             json!({ "observations": 2, "verdict": {} }),
-            "observations of version 2: this program reads version 1",
+            "the file has observations of version 2, but this program reads version 1",
         ),
         (
             json!({ "observations": 1 }),
@@ -344,7 +344,10 @@ fn errors_name_the_position_and_field() {
         assert_eq!(error.to_string(), expect);
     }
     let error = Observations::decode("{").unwrap_err();
-    assert!(error.to_string().starts_with("no JSON: "), "{error}");
+    assert!(
+        error.to_string().starts_with("the file is not JSON: "),
+        "{error}"
+    );
 }
 
 /// A short file cannot cause a large allocation.
@@ -358,7 +361,9 @@ fn rank_sets_of_a_short_file_are_bounded() {
     let file = with("samples", json!([{ "numbers": roles }]));
     let error = Observations::decode(&file.to_string()).unwrap_err();
     assert!(
-        error.to_string().ends_with("expected fewer numbers in all"),
+        error
+            .to_string()
+            .ends_with("expected fewer numbers in total"),
         "{error}"
     );
 }

@@ -43,15 +43,15 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     let line = line.trim();
     let bad = |text: &str| Failure::new(FailureCode::BadCommand, format!("{line:?}: {text}"));
     if line.contains(['\n', '\r', '\0']) {
-        return Err(bad("an MI command is one line"));
+        return Err(bad("an MI command must be one line"));
     }
     let name = line.strip_prefix('-').unwrap_or_default();
     if !name.starts_with(|first: char| first.is_ascii_lowercase()) {
-        return Err(bad("an MI command begins with - and its name"));
+        return Err(bad("an MI command must begin with - and its name"));
     }
     if name == "gdb-exit" {
-        let hint = "not here: kill or detach the task, or end the session";
-        return Err(bad("not here: the session controls gdb").with_hint(hint));
+        let hint = "kill or detach the task, or end the session";
+        return Err(bad("only the session may end gdb").with_hint(hint));
     }
     let (result, printed) = pass_through(gdb, line.to_owned()).await;
     let results = result?;

@@ -30,7 +30,7 @@ pub(super) async fn write(gdb: &Gdb, file: &str, pid: i32) -> Result<Reply, Fail
     let path = whole(gdb, file, pid).await?;
     let shown = printable_name(&path);
     let failed = |error| {
-        let text = format!("gcore: write {shown}: {error}");
+        let text = format!("gcore: cannot write {shown}: {error}");
         Failure::new(FailureCode::System, text)
     };
     let core = gdb.host().new_core(&path).map_err(failed)?;

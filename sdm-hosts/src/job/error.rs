@@ -15,7 +15,7 @@ const LISTED_MAX: usize = 16;
 pub enum JobError {
     #[error("target {text:?}: {what}")]
     Target { text: String, what: &'static str },
-    #[error("read /proc: {source}")]
+    #[error("cannot read /proc: {source}")]
     Proc { source: io::Error },
     #[error("process {pid}: no such process on this machine (has it ended?)")]
     NoProcess { pid: i32 },
@@ -55,7 +55,7 @@ pub enum JobError {
         printable_name(program)
     )]
     NothingStarted { pid: i32, program: String },
-    #[error("read the memory of process {pid}: {source}{}", hint(source))]
+    #[error("cannot read the memory of process {pid}: {source}{}", hint(source))]
     Memory { pid: i32, source: io::Error },
     #[error(
         "below process {starter} two processes have rank {rank}, {} and {}: give the pid of one job's launcher", pids.0, pids.1

@@ -59,15 +59,15 @@ struct Login {
 enum HostFailure {
     #[error("{0}")]
     Host(&'static str),
-    #[error("it is reached by `{0}`, but sdm can log in by {LOGIN} only")]
+    #[error("its launcher reaches it by `{0}`, but sdm can log in by {LOGIN} only")]
     OtherLogin(String),
-    #[error("no {LOGIN} on PATH")]
+    #[error("{LOGIN} was not found on PATH")]
     NoLogin,
     #[error("{0}")]
     Run(io::Error),
     #[error("{0}")]
     Said(String),
-    #[error("it was not asked")]
+    #[error("sdm did not ask it")]
     Panicked,
 }
 
@@ -227,7 +227,7 @@ mod tests {
         let evil = login(14).unwrap().ask().unwrap_err();
         assert_eq!(
             evil.to_string(),
-            "it is reached by `evil`, but sdm can log in by ssh only"
+            "its launcher reaches it by `evil`, but sdm can log in by ssh only"
         );
         let option = "ssh -x -oProxyCommand=reboot hydra_pmi_proxy --control-port a:1 --proxy-id 2";
         proc.add(15, 10, option, "");

@@ -87,7 +87,7 @@ pub enum PmixError {
     #[error("it belongs to {0}")]
     Foreign(String),
     /// The helper cannot be started, or does not answer.
-    #[error("sdm-pmix: {0}")]
+    #[error("sdm-pmix failed: {0}")]
     Run(io::Error),
     /// The server starts its daemons.
     #[error("it is still starting and has no job yet")]

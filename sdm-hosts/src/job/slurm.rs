@@ -89,7 +89,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
 /// Reason for which Slurm did not answer.
 #[derive(Debug, thiserror::Error)]
 enum SlurmFailure {
-    #[error("no {0} on PATH")]
+    #[error("{0} was not found on PATH")]
     NoProgram(String),
     #[error("{program}: {source}")]
     Run {

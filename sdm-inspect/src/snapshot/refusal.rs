@@ -29,7 +29,7 @@ pub enum Refusal {
     #[error("the process did not stop in time")]
     Stuck,
     /// The process executed another program during the inspection.
-    #[error("the process has just called exec")]
+    #[error("the process has just called exec: try again")]
     Executed,
     /// The process has too many threads.
     #[error("the process has too many threads")]

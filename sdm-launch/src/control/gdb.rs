@@ -89,7 +89,7 @@ enum Step {
     Ended,
     #[error("the launcher did not reach MPIR_Breakpoint")]
     Breakpoint,
-    #[error("send a command to gdb: {0}")]
+    #[error("cannot send a command to gdb: {0}")]
     Tell(io::Error),
 }
 

@@ -177,7 +177,7 @@ fn invalid_agent_message_is_an_error_or_a_warning() {
     assert_eq!(story.controller.state(), ManagerState::Started);
     let complaint = story.controller.reason().unwrap();
     assert!(
-        complaint.contains("`77`, which has none such"),
+        complaint.contains("their parent `77` does not exist"),
         "{complaint}"
     );
     let mut controller = Controller::new(PATIENCE);

@@ -16,22 +16,22 @@ pub const ID_BYTES_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     /// The type is unknown.
-    #[error("attribute {0}: no type `{1}`")]
+    #[error("attribute {0} is defined with the unknown type `{1}`")]
     NoType(String, String),
     /// The bounds, date styles or words of the type are invalid.
-    #[error("attribute {0}: what its type adds is broken")]
+    #[error("attribute {0} is defined with invalid bounds, date styles or words")]
     BadExtra(String),
     /// The default is not a value of the type.
-    #[error("attribute {0}: its default: {1}")]
+    #[error("attribute {0} is defined with an invalid default: {1}")]
     BadDefault(String, ValueError),
     /// The attribute is defined already, with another type.
-    #[error("attribute {0} is defined otherwise")]
+    #[error("attribute {0} is already defined with another type")]
     Otherwise(String),
     /// There are [`DEFINITIONS_MAX`] already.
-    #[error("more than {DEFINITIONS_MAX} attributes")]
+    #[error("the agent defines more than {DEFINITIONS_MAX} attributes")]
     TooMany,
     /// The id is empty or longer than [`ID_BYTES_MAX`].
-    #[error("`{0}` is no id of an attribute")]
+    #[error("`{0}` is not a valid attribute id")]
     BadId(String),
 }
 

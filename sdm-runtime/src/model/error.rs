@@ -17,22 +17,22 @@ pub const NAMES_MAX: u32 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// New elements whose parent does not exist, or cannot have children of this kind.
-    #[error("{0}s below `{1}`, which has none such")]
+    #[error("new elements of kind {0}: their parent `{1}` does not exist or cannot contain them")]
     NoParent(&'static str, String),
     /// The elements do not exist.
-    #[error("no {0} {1}")]
+    #[error("{0} {1} does not exist")]
     Unknown(&'static str, String),
     /// New elements with ids that are in use, or reserved.
-    #[error("{0} {1}: the id is taken")]
+    #[error("{0} {1} already exists, or its id is reserved")]
     Taken(&'static str, String),
     /// A value that the attribute's definition does not allow.
-    #[error("{0} {1}: {2}: {3}")]
+    #[error("{0} {1}: attribute {2}: {3}")]
     Value(&'static str, String, String, ValueError),
     /// The element's id as an attribute.
-    #[error("the id of {0} {1} as an attribute")]
+    #[error("{0} {1}: an element's id cannot be set as an attribute")]
     Id(&'static str, String),
     /// A state to which the element's state has no transition.
-    #[error("{kind} {ids}: {to} after {from}")]
+    #[error("{kind} {ids}: the state cannot change to {to} from {from}")]
     Transition {
         /// Kind of the elements.
         kind: &'static str,
@@ -44,22 +44,24 @@ pub enum ModelError {
         to: &'static str,
     },
     /// A state that only the model sets.
-    #[error("node {0}: {1} is told by the node's processes")]
+    #[error("node {0}: state {1} is derived from the node's processes and cannot be set")]
     Internal(String, &'static str),
     /// A definition is broken.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
     /// There are too many elements of a kind.
-    #[error("more than {IDS_MAX} of {0}s")]
+    #[error("the resource manager has more than {IDS_MAX} elements of kind {0}")]
     TooMany(&'static str),
     /// Elements of a kind differ in too many attributes; the excess values are dropped.
-    #[error("{0}s with attributes in more than {SEGMENTS_MAX} pieces")]
+    #[error(
+        "elements of kind {0} differ in too many attributes (more than {SEGMENTS_MAX} pieces): some values were dropped"
+    )]
     TooVaried(&'static str),
     /// There are too many string ids.
-    #[error("more than {NAMES_MAX} string ids")]
+    #[error("the resource manager has more than {NAMES_MAX} string ids")]
     TooManyNames,
     /// Values are too long together.
-    #[error("texts of more than {TEXTS_BYTES_MAX} bytes")]
+    #[error("the resource manager's texts exceed {TEXTS_BYTES_MAX} bytes")]
     TooManyTexts,
     /// Number of further errors in an event that are not reported one by one.
     #[error("and {0} more errors")]

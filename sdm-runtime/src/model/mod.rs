@@ -61,16 +61,16 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManagerError {
     /// No resource manager has this number.
-    #[error("there is no such resource manager")]
+    #[error("this resource manager does not exist")]
     Unknown,
     /// There are [`MANAGERS_MAX`] already.
-    #[error("more than {MANAGERS_MAX} resource managers")]
+    #[error("at most {MANAGERS_MAX} resource managers can exist")]
     TooMany,
     /// The base id is in the range of numbers that represent string ids.
-    #[error("a resource manager with the id {0}")]
+    #[error("a resource manager cannot have the id {0}: it is reserved for string ids")]
     BadBase(u32),
     /// The manager's state has no transition to this state.
-    #[error("resource manager: {1} after {0}")]
+    #[error("the resource manager's state cannot change to {1} from {0}")]
     Transition(String, String),
 }
 

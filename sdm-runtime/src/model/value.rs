@@ -81,19 +81,19 @@ pub const VALUE_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// The text cannot be parsed.
-    #[error("`{0}` is no {1}")]
+    #[error("`{0}` is not a value of type {1}")]
     NoValue(String, &'static str),
     /// The text is not a word of the ENUMERATED type.
-    #[error("`{0}` is none of its values")]
+    #[error("`{0}` is not one of the values of its type")]
     NoWord(String),
     /// The value is out of bounds.
     #[error("{0} is out of bounds")]
     OutOfBounds(String),
     /// The text is longer than [`VALUE_BYTES_MAX`].
-    #[error("a value of {0} bytes: at most {VALUE_BYTES_MAX}")]
+    #[error("the value has {0} bytes: the maximum is {VALUE_BYTES_MAX}")]
     TooLong(usize),
     /// An item of an ARRAY has a zero byte.
-    #[error("an item with a zero byte")]
+    #[error("an item of the array contains a zero byte")]
     ZeroByte,
 }
 

@@ -33,13 +33,13 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// No events are sent now; the owner keeps the changes, or sends the whole model later.
-    #[error("events are suspended")]
+    #[error("the client has suspended events")]
     Suspended,
     /// The client does not read; the owner merges changes and tries again once output was taken.
-    #[error("{OUTPUT_BYTES_MAX} bytes wait for the client")]
+    #[error("the client does not read: {OUTPUT_BYTES_MAX} bytes wait for it")]
     Full,
     /// The event is too long for a message, or does not exist in the dialect.
-    #[error("no such event can be told")]
+    #[error("the event is too long for a message, or does not exist in this dialect")]
     NoMessage,
 }
 
@@ -220,7 +220,11 @@ impl Agent {
             }
         };
         if !is_legal(self.phase, &command) {
-            let text = format!("{} is not legal in phase {:?}", command.name(), self.phase);
+            let text = format!(
+                "{} is not allowed in phase {:?}",
+                command.name(),
+                self.phase
+            );
             self.refuse(tid, subject, text);
             return None;
         }

@@ -235,7 +235,7 @@ pub(super) fn begin(args: Vec<String>) -> Result<(Dialect, String), MessageError
         return Err(MessageError::Missing("INIT", "an argument"));
     };
     if version != VERSION {
-        return Err(bad("version of this protocol (2.0 is)", &version));
+        return Err(bad("version of this protocol (expected 2.0)", &version));
     }
     // Numbers follow it for all elements of a session.
     let is_base = parse_number(&base_id).is_some_and(|base| base <= BASE_MAX);

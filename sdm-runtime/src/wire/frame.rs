@@ -30,19 +30,19 @@ pub struct FrameError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameFault {
     /// A hexadecimal number was expected.
-    #[error("no hexadecimal number")]
+    #[error("expected a hexadecimal number")]
     NoHex,
     /// The stream begins as PTP's clients after September 2010 begin it.
-    #[error("a message of PTP's later binary protocol: this one is its text protocol")]
+    #[error("the client speaks PTP's later binary protocol: this program speaks its text protocol")]
     Binary,
     /// A space or colon was expected.
-    #[error("no separator")]
+    #[error("expected a space or a colon")]
     NoSeparator,
     /// The message is longer than [`MESSAGE_BYTES_MAX`] or shorter than a header.
-    #[error("a message of {0} bytes (from {HEADER} to {MESSAGE_BYTES_MAX})")]
+    #[error("the message has {0} bytes: expected {HEADER} to {MESSAGE_BYTES_MAX}")]
     Length(usize),
     /// The strings do not fill the message, or need more than it has.
-    #[error("strings and message differ in length")]
+    #[error("the strings of the message do not add up to its length")]
     Strings,
 }
 

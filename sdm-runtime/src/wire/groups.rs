@@ -71,5 +71,5 @@ pub(super) fn count(
         .parse()
         .ok()
         .filter(|count| *count <= args.len() / each);
-    count.ok_or_else(|| bad("count that the arguments bear", &text))
+    count.ok_or_else(|| bad("count of the arguments that follow", &text))
 }

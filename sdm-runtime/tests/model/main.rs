@@ -179,7 +179,7 @@ fn forbidden_state_transition_is_an_error_without_effect() {
     };
     assert_eq!(
         error.to_string(),
-        "process 301,303-304: RUNNING after EXITED"
+        "process 301,303-304: the state cannot change to RUNNING from EXITED"
     );
 }
 
@@ -189,60 +189,72 @@ fn wrong() -> Vec<(Event, usize, &'static str)> {
         (
             new(Kind::Node, "999", "120"),
             1,
-            "nodes below `999`, which has none such",
+            "new elements of kind node: their parent `999` does not exist or cannot contain them",
         ),
         (
             new(Kind::Node, "102", "120"),
             1,
-            "nodes below `102`, which has none such",
+            "new elements of kind node: their parent `102` does not exist or cannot contain them",
         ),
         (
             new(Kind::Node, "101", "100,110,120,200,300"),
             1,
-            "node 100,110,200,300: the id is taken",
+            "node 100,110,200,300 already exists, or its id is reserved",
         ),
         (
             new(Kind::Node, "101", "120; 120-121"),
             1,
-            "node 120: the id is taken",
+            "node 120 already exists, or its id is reserved",
         ),
         (
             new(Kind::Node, "101", "4294967295"),
             1,
-            "node 4294967295: the id is taken",
+            "node 4294967295 already exists, or its id is reserved",
         ),
-        (change(Kind::Node, "", "120 nodeState=UP"), 1, "no node 120"),
-        (change(Kind::Node, "", "200 nodeState=UP"), 1, "no node 200"),
+        (
+            change(Kind::Node, "", "120 nodeState=UP"),
+            1,
+            "node 120 does not exist",
+        ),
+        (
+            change(Kind::Node, "", "200 nodeState=UP"),
+            1,
+            "node 200 does not exist",
+        ),
         (
             change(Kind::Node, "", "nowhere nodeState=UP"),
             1,
-            "no node nowhere",
+            "node nowhere does not exist",
         ),
         (
             change(Kind::Process, "201", "300 processState=RUNNING"),
             1,
-            "no process 300",
+            "process 300 does not exist",
         ),
         (
             change(Kind::Node, "", "110 nodeState=OVEN"),
             1,
-            "node 110: nodeState: `OVEN` is none of its values",
+            "node 110: attribute nodeState: `OVEN` is not one of the values of its type",
         ),
         (
             change(Kind::Node, "", "110 nodeNumber=-1"),
             1,
-            "node 110: nodeNumber: -1 is out of bounds",
+            "node 110: attribute nodeNumber: -1 is out of bounds",
         ),
         (
             change(Kind::Node, "", "110 id=7"),
             1,
-            "the id of node 110 as an attribute",
+            "node 110: an element's id cannot be set as an attribute",
         ),
-        (remove(Kind::Queue, "", "102-104"), 1, "no queue 103-104"),
+        (
+            remove(Kind::Queue, "", "102-104"),
+            1,
+            "queue 103-104 does not exist",
+        ),
         (
             change(Kind::Node, "", "0-16777000 nodeState=UP"),
             1,
-            "no node 0-109,114-16777000",
+            "node 0-109,114-16777000 does not exist",
         ),
     ]
 }

@@ -66,21 +66,21 @@ fn done(report: Option<&Report>) -> Result<(), &str> {
 #[test]
 fn unsupported_init_is_an_error() {
     for (version, base, why) in [
-        ("2.0", "host_a", "`host_a` is no base id"),
-        ("2.0", "", "`` is no base id"),
-        ("2.0", "-1", "`-1` is no base id"),
-        ("2.0", "12345678901234567890", "is no base id"),
+        ("2.0", "host_a", "`host_a` is not a valid base id"),
+        ("2.0", "", "`` is not a valid base id"),
+        ("2.0", "-1", "`-1` is not a valid base id"),
+        ("2.0", "12345678901234567890", "is not a valid base id"),
         (
             "2.0",
             "4294967295",
-            "is no base id (a number up to 4000000000)",
+            "is not a valid base id (a number up to 4000000000)",
         ),
         (
             "3.0",
             "1000",
-            "`3.0` is no version of this protocol (2.0 is)",
+            "`3.0` is not a valid version of this protocol (expected 2.0)",
         ),
-        ("", "1000", "`` is no version"),
+        ("", "1000", "`` is not a valid version"),
     ] {
         for dialect in [Dialect::Document, Dialect::Ptp] {
             let mut agent = Agent::new(vec![]);
@@ -190,7 +190,11 @@ fn attributes_are_sent_on_request() {
     let one = defined(Command::GetAttributes(vec!["endTime".into()]));
     assert_eq!(one.unwrap(), ["endTime"]);
     let unknown = defined(Command::GetAttributes(vec!["nosuch".into()]));
-    assert!(unknown.unwrap_err().contains("`nosuch` is no attribute"));
+    assert!(
+        unknown
+            .unwrap_err()
+            .contains("`nosuch` is not a valid attribute")
+    );
 }
 
 #[test]
@@ -258,5 +262,5 @@ fn filtered_elements_are_omitted_with_their_children() {
         ["10 state load"]
     );
     let said = command(&mut agent, silence(&[("filterChildren", "true")]));
-    assert!(said.contains("FILTER_EVENTS lacks id"), "{said}");
+    assert!(said.contains("FILTER_EVENTS: id is missing"), "{said}");
 }

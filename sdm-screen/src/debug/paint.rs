@@ -215,9 +215,13 @@ impl Debugger {
     fn draw_stacks(&self, frame: &mut Frame<'_>, area: Rect) {
         let rows = &self.stacks.rows;
         if rows.is_empty() {
-            return self
-                .style
-                .text(frame, area, 0, "nobody stands", self.style.tone(Tone::Off));
+            return self.style.text(
+                frame,
+                area,
+                0,
+                "no rank is stopped",
+                self.style.tone(Tone::Off),
+            );
         }
         let first = first_shown(self.stacks.at, rows.len(), area.height);
         for (y, (at, row)) in (0..area.height).zip(rows.iter().enumerate().skip(first)) {

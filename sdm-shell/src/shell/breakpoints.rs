@@ -60,7 +60,7 @@ pub(super) async fn insert_point(
     let some = only_some(&open.gathered);
     session.show(&Item::Answer(open.gathered));
     if let Some(have) = some {
-        session.say(&format!("breakpoint {number}: only {have} can stop there"));
+        session.say(&format!("breakpoint {number}: only {have} can stop at it; the others have no code at its location"));
     }
     if differ { Verdict::Done } else { verdict }
 }

@@ -57,7 +57,7 @@ pub(super) async fn export(
     };
     let name = printable(file.as_bytes());
     if let Err(error) = session.machine(|machine| machine.write_file(file.as_ref(), &contents)) {
-        return session.complain(format!("export: write {name}: {error}"), "");
+        return session.complain(format!("export: cannot write {name}: {error}"), "");
     }
     let who = Names::ranks().label(&arrays.keys().copied().collect(), 60);
     let kind = if exported.is_whole() {

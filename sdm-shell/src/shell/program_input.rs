@@ -35,7 +35,7 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
         Some(Ok(())) => Piece::Asked,
         // The launcher has ended, or does not read.
         Some(Err(why)) => {
-            tracing::warn!("{INPUT}: the launcher: {why}");
+            tracing::warn!("{INPUT}: the launcher does not pass it on: {why}");
             Piece::Unasked
         }
         None => {
@@ -94,7 +94,10 @@ pub(super) async fn send_input(
     if let Some(fed) = feed(session, &bytes, eof) {
         return match fed {
             Ok(()) => Verdict::Done,
-            Err(why) => session.complain(format!("send: the launcher: {why}"), ""),
+            Err(why) => session.complain(
+                format!("send: the launcher does not pass input on: {why}"),
+                "",
+            ),
         };
     }
     let to = match session.resolve(set).await {

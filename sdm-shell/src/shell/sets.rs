@@ -148,7 +148,7 @@ pub(super) async fn define_set(
         );
     }
     if tasks.is_empty() {
-        session.say(&format!("@{name} is nobody"));
+        session.say(&format!("@{name} contains no task"));
     }
     session.edit(|model| model.sets.named.insert(name, tasks));
     Verdict::Done

@@ -62,7 +62,9 @@ pub(super) async fn thread_apply(
         }
     }
     if more > 0 {
-        session.say(&format!("{more} more threads were not asked: name them"));
+        session.say(&format!(
+            "{more} more threads were not asked: give their numbers to ask them"
+        ));
     }
     verdict
 }

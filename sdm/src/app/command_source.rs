@@ -80,7 +80,7 @@ pub(super) fn carry_out<D: DebugSession + 'static>(
         Err(error) => Ending {
             code: 124,
             policy: EndPolicy::KillStarted,
-            reason: Some(format!("use the terminal: {error}")),
+            reason: Some(format!("cannot use the terminal: {error}")),
         },
     }
 }
@@ -158,7 +158,7 @@ pub(super) fn queue(
         return Ok(None);
     }
     let full = Full::new(&commands.look);
-    let full = full.map_err(|error| (124, format!("use the terminal: {error}")))?;
+    let full = full.map_err(|error| (124, format!("cannot use the terminal: {error}")))?;
     Ok(Some(Arc::new(Queue::new(Arc::clone(reading), full))))
 }
 

@@ -161,7 +161,7 @@ impl HeldProcesses {
         shell.begin_input();
         let attached = shell.attach_held(self.spec, self.partial);
         if let Err(error) = self.hold.release() {
-            shell.say(&format!("the launcher: {error}"));
+            shell.say(&format!("cannot let the launcher continue: {error}"));
             return false;
         }
         attached

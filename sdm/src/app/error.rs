@@ -28,13 +28,13 @@ pub enum AppError {
     #[error(transparent)]
     Hold(#[from] HoldError),
     /// The launcher of a job cannot be watched by the session.
-    #[error("watch the launcher: {0}")]
+    #[error("cannot watch the launcher: {0}")]
     Adopt(io::Error),
     /// There is no place for kept sessions, or no session of this name.
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// Signals cannot be handled.
-    #[error("set up signal handling: {0}")]
+    #[error("cannot set up signal handling: {0}")]
     Signals(io::Error),
     /// No process, or not all requested ones, can be attached to: a sentence for each obstacle.
     #[error("{}", .0.join("; "))]

@@ -128,7 +128,10 @@ mod tests {
         );
         check(SessionError::Unreachable("x".to_owned()).into(), "firewall");
         check(AppError::LeftOut(vec!["a".to_owned()]), "target");
-        assert_eq!(named(&SessionError::GivenUp.into()), "given up");
+        assert_eq!(
+            named(&SessionError::GivenUp.into()),
+            "the start was cancelled"
+        );
     }
 
     #[test]

@@ -153,7 +153,7 @@ fn options(args: &ScriptArgs, config: &SessionConfig, is_held: bool) -> Options 
 
 fn listen(prompts: bool, batch: bool, reading: &Arc<AtomicBool>) -> Result<Signals, Refused> {
     let signals = Signals::listen(prompts, batch, Arc::clone(reading));
-    signals.map_err(|error| (124, format!("set up signal handling: {error}")))
+    signals.map_err(|error| (124, format!("cannot set up signal handling: {error}")))
 }
 
 /// Passes the standard input of `sdm` to the programs, unless a script uses `send`.
@@ -165,7 +165,7 @@ fn pass_input<D: DebugSession + 'static>(
         return Ok(());
     }
     let stdin = Stdin::start(lines.controls.clone(), Arc::clone(&lines.wake));
-    let stdin = stdin.map_err(|error| (124, format!("read standard input: {error}")))?;
+    let stdin = stdin.map_err(|error| (124, format!("cannot read standard input: {error}")))?;
     shell.set_input(Box::new(stdin));
     Ok(())
 }

@@ -53,7 +53,7 @@ pub use wake::Wake;
 pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
     // A file that may not grow is an error like others.
     if let Err(error) = crate::sys::outlive(Signal::SIGXFSZ) {
-        complain(format_args!("sdm: handle signals: {error}"));
+        complain(format_args!("sdm: cannot set up signal handling: {error}"));
         return 124;
     }
     sink::exit_code(carry_out(args, opener))
@@ -65,7 +65,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Ok(false) => {}
         Ok(true) => return 0,
         Err(error) => {
-            complain(format_args!("sdm: completions: {error}"));
+            complain(format_args!("sdm: cannot write the completions: {error}"));
             return 2;
         }
     }

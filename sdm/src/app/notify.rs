@@ -26,7 +26,7 @@ pub(super) fn notify(line: &str, page: &Path, code: u8) {
 /// The error of the command.
 #[derive(Debug, thiserror::Error)]
 enum NotifyError {
-    #[error("start /bin/sh: {0}")]
+    #[error("cannot start /bin/sh: {0}")]
     Start(#[from] io::Error),
     #[error("the command ended with {0}")]
     Ended(std::process::ExitStatus),

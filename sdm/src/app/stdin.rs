@@ -49,7 +49,7 @@ fn read_pieces(requests: &Receiver<()>, controls: &Sender<Control>, wake: &Wake)
     let mut buffer = vec![0; BULK_CHUNK_BYTES_MAX];
     while let Ok(()) = requests.recv() {
         let length = read_piece(&mut buffer).unwrap_or_else(|error| {
-            crate::sink::complain(format_args!("sdm: read standard input: {error}"));
+            crate::sink::complain(format_args!("sdm: cannot read standard input: {error}"));
             0
         });
         let piece = Control::Input(buffer[..length].to_vec());

@@ -277,13 +277,17 @@ impl Door {
         let open = Arc::<AtomicUsize>::default();
         let mut refused = |why: io::Error| {
             if let Some(why) = refusals.line(Instant::now(), &why) {
-                complain(format_args!("[web] a client is let go: {why}"));
+                complain(format_args!("[web] a client was disconnected: {why}"));
             }
         };
         loop {
             let serve = match self.next(&mut refused) {
                 Ok(serve) => serve,
-                Err(error) => return complain(format_args!("[web] no more browsers: {error}")),
+                Err(error) => {
+                    return complain(format_args!(
+                        "[web] cannot accept further browsers: {error}"
+                    ));
+                }
             };
             if open.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS_MAX {
                 open.fetch_sub(1, Ordering::SeqCst);

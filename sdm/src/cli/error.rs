@@ -70,7 +70,7 @@ pub enum ProgramsError {
 #[derive(Debug, thiserror::Error)]
 pub enum HostFileError {
     /// It cannot be read.
-    #[error("read {}: {source}", printable_name(path))]
+    #[error("cannot read {}: {source}", printable_name(path))]
     Read {
         /// The path of the host file.
         path: PathBuf,

@@ -69,7 +69,7 @@ pub(crate) enum ClusterError {
         source: io::Error,
     },
     /// An argument of the command line is not UTF-8.
-    #[error("{}: no UTF-8", printable_name(.0))]
+    #[error("{}: the file is not UTF-8", printable_name(.0))]
     NoText(std::ffi::OsString),
     /// A variable is given without a name or value.
     #[error("--env {}: expected NAME=VALUE", printable(.0.as_bytes()))]
@@ -79,7 +79,7 @@ pub(crate) enum ClusterError {
     NoDirective(String),
     /// This kind of manager has no such limit.
     #[error(
-        "{option}: {cluster} is of type {rm_type}, which has none; --option passes on its own options"
+        "{option}: {cluster} is of type {rm_type}, which has no such limit; --option passes options to its own submit command"
     )]
     NoLimit {
         /// The option of `sdm submit`.
@@ -90,7 +90,7 @@ pub(crate) enum ClusterError {
         rm_type: String,
     },
     /// A job has ended, so that nothing can be looked at.
-    #[error("{}: it has ended ({}); `sdm logs` shows what it has written", printable(job.as_bytes()), printable(how.as_bytes()))]
+    #[error("{}: the job has ended ({}); `sdm logs` shows its output", printable(job.as_bytes()), printable(how.as_bytes()))]
     Ended {
         /// The words that named it.
         job: String,
@@ -98,7 +98,7 @@ pub(crate) enum ClusterError {
         how: String,
     },
     /// A job has not begun, so that nothing can be looked at.
-    #[error("{}: it has not begun ({})", printable(job.as_bytes()), printable(how.as_bytes()))]
+    #[error("{}: the job has not started ({})", printable(job.as_bytes()), printable(how.as_bytes()))]
     NotBegun {
         /// The words that named it.
         job: String,
@@ -116,16 +116,16 @@ pub(crate) enum ClusterError {
         defined: Vec<String>,
     },
     /// The working directory is unknown.
-    #[error("this folder: {0}")]
+    #[error("cannot determine the current folder: {0}")]
     NoFolder(io::Error),
     /// There is no full screen.
     #[error(transparent)]
     Screen(#[from] sdm_screen::TerminalError),
     /// A system call has failed.
-    #[error("the system: {0}")]
+    #[error("a system call failed: {0}")]
     System(#[from] io::Error),
     /// Standard output is closed.
-    #[error("standard output: {0}")]
+    #[error("cannot write to standard output: {0}")]
     Output(io::Error),
 }
 

@@ -14,9 +14,9 @@ pub(super) enum ToolError {
     Choice(#[from] ChoiceError),
     #[error(transparent)]
     Helper(#[from] PmixError),
-    #[error("start sdm-pmix: {0}")]
+    #[error("cannot start sdm-pmix: {0}")]
     Start(io::Error),
-    #[error("sdm-pmix: {0}")]
+    #[error("sdm-pmix sent an invalid message: {0}")]
     Wire(#[from] WireError),
     #[error("no answer within {}: the PMIx server or its library hangs{said}", humantime::format_duration(*wait))]
     NoAnswer { wait: Duration, said: String },
@@ -28,11 +28,11 @@ pub(super) enum ToolError {
     Status { what: String, status: i32 },
     #[error("{0}: expected NAMESPACE or NAMESPACE:RANK")]
     NoJob(String),
-    #[error("{0}: no signal")]
+    #[error("{0} is not a signal")]
     NoSignal(String),
     #[error("{0}: no such job at this server")]
     UnknownJob(String),
-    #[error("{0}: it has no rank {1}")]
+    #[error("{0} has no rank {1}")]
     NoRank(String, u32),
     #[error("{0} has ended")]
     HasEnded(String),
@@ -42,7 +42,7 @@ pub(super) enum ToolError {
     OneElsewhere(String),
     #[error("process {0} belongs to another user: no signal was sent")]
     NotOurs(i32),
-    #[error("process {0}: {1}")]
+    #[error("cannot send the signal to process {0}: {1}")]
     Signal(i32, io::Error),
     #[error("{0}: no such program")]
     NoProgram(String),

@@ -171,10 +171,10 @@ fn every_job_command_works_with_prte() {
         .refused(124, "nosuch@1");
     shell
         .sdm(&format!("pmix signal {second}:9 USR1"))
-        .refused(124, "it has no rank 9");
+        .refused(124, "has no rank 9");
     shell
         .sdm(&format!("pmix query processes {second}:9"))
-        .refused(124, "it has no rank 9");
+        .refused(124, "has no rank 9");
     let _done = shell.sdm(&format!("pmix signal {second} USR1")).done();
     let ended = events.until(&second);
     assert!(ended.contains("PMIX_EVENT_JOB_END"), "{ended}");

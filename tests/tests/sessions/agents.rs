@@ -76,9 +76,15 @@ fn a_job_is_submitted_watched_and_ended_in_both_dialects() {
         talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");
         talk.wait("processState", "EXITED_SIGNALLED");
         let unknown = talk.ask(Command::TerminateJob("99".to_owned()));
-        assert_eq!(unknown.unwrap_err(), "job 99 was not told of");
+        assert_eq!(
+            unknown.unwrap_err(),
+            "job 99 was not reported by this agent"
+        );
         let refused = talk.submit("JOB_3\0", "true", &[]).unwrap_err();
-        assert!(refused.contains("jobSubId has a zero byte"), "{refused}");
+        assert!(
+            refused.contains("jobSubId contains a zero byte"),
+            "{refused}"
+        );
         talk.quit();
     }
 }

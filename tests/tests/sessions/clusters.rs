@@ -33,7 +33,7 @@ fn cannot_be_looked_at(shell: &Shell, ended: &str, runs: &str) {
     let code_of = |verb: &str| if verb == "attach" { 124 } else { 2 };
     for verb in ["stacks", "diagnose", "profile", "attach"] {
         let said = format!(
-            "sdm: here:{ended}: it has ended (TERMINATED); `sdm logs` shows what it has written\n"
+            "sdm: here:{ended}: the job has ended (TERMINATED); `sdm logs` shows its output\n"
         );
         let done = shell.sdm(&format!("{verb} here:{ended}"));
         assert_eq!(
@@ -57,7 +57,7 @@ fn is_submitted_from_its_folder(shell: &Shell, work: &str) {
         .words(&["submit", "--time", "10", "--", work])
         .refused(
             1,
-            "--time: here is of type local, which has none; --option passes on",
+            "--time: here is of type local, which has no such limit; --option passes options",
         );
     let clap = shell.words(&["submit", "-x", "A=b", "--", work]);
     clap.refused(2, "unexpected argument '-x'");

@@ -40,7 +40,7 @@ fn every_signal_has_its_exit_code() {
 fn failed_output_is_reported() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
-    let said = "sdm: write standard output: ";
+    let said = "sdm: cannot write to standard output: ";
     for (limit, to, why) in [
         ("unlimited", "/dev/full", "No space left on device"),
         ("0", "output", "File too large"),
@@ -76,7 +76,7 @@ fn sdm_with_closed_output_exits_as_by_sigpipe() {
             _ => done,
         };
         let done = done.finish().code(141);
-        assert!(!done.err.contains("write standard output"), "{done}");
+        assert!(!done.err.contains("write to standard output"), "{done}");
     }
 }
 

@@ -49,7 +49,7 @@ fn jobs_are_started_notified_once_and_destroyed() {
     let missing = client.create("/no/such/program", &[], &[]);
     client.wait(&missing, "FAILED");
     let refused = client.try_create("/bin/true", &[], &["count none".to_owned()]);
-    assert_eq!(refused, "F count is `none`: a number is needed");
+    assert_eq!(refused, "F count is `none`: expected a number");
     let far = client.create("/bin/true", &[], &["jobmanager jobmanager-lsf".to_owned()]);
     client.wait(&far, "FAILED");
 

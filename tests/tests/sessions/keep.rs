@@ -184,6 +184,9 @@ fn keeper_without_its_starter_starts_nothing() {
     let output = keeper.output().expect("sdm starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(124), "{said}");
-    assert!(said.contains("keep a session: Broken pipe"), "{said}");
+    assert!(
+        said.contains("cannot keep the session: Broken pipe"),
+        "{said}"
+    );
     place.assert_gone();
 }

@@ -94,7 +94,7 @@ impl Town {
         let anew = |line: &&String| !line.contains(" times since the last report)");
         let first: Vec<_> = log.iter().filter(anew).collect();
         for cause in [
-            "not an SDM peer",
+            "the peer is not a program of sdm",
             "the peer does not hold the same session key",
             "the peer belongs to another session",
             "too many connections without a handshake",

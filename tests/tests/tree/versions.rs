@@ -51,7 +51,9 @@ fn server_of_another_version_is_refused_with_both_versions() {
         };
         leftovers::assert_childless();
         let text = error.to_string();
-        let both = format!("the peer has wire version {theirs}, this program has {WIRE_VERSION}");
+        let both = format!(
+            "the peer has wire version {theirs}, this program has {WIRE_VERSION}: install one version of sdm on all hosts"
+        );
         for part in ["server 4 on here", &both] {
             assert!(text.contains(part), "{part:?} is not in: {text}");
         }

@@ -80,22 +80,22 @@ fn foreign_peer_is_refused_with_a_reason() {
 
     let other = hello(Role::Child, 5, None);
     let expect = (
-        "expected server 3, reached server 5",
-        "server 9 connected for server 3, but this is server 5",
+        "the connection to server 3 reached server 5",
+        "server 9 connected to reach server 3, but this is server 5",
     );
     check(&config(), parent.clone(), other, expect);
 
     let picky = hello(Role::Child, 3, Some(8));
     let expect = (
-        "the peer refused the link: the peer expected another member",
-        "expected server 8, reached server 9",
+        "the peer refused the connection: the peer expected another member",
+        "the connection to server 8 reached server 9",
     );
     check(&config(), parent.clone(), picky, expect);
 
     let clash = hello(Role::Parent, 3, None);
     let expect = (
-        "the peer refused the link: both peers claim the same role",
-        "both ends claim to be the parent",
+        "the peer refused the connection: both peers claim the same role",
+        "this end and the peer both claim to be the parent",
     );
     check(&config(), parent, clash, expect);
 }
@@ -157,7 +157,10 @@ fn handshake_times_out() {
         .handle_timeout(until - Duration::from_millis(1))
         .unwrap();
     let error = pair.child.handle_timeout(until).unwrap_err();
-    assert_eq!(error.to_string(), "no handshake within 10 s");
+    assert_eq!(
+        error.to_string(),
+        "the peer did not complete the handshake within 10 s"
+    );
 }
 
 #[test]

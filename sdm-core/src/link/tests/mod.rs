@@ -280,9 +280,15 @@ fn link_queues_are_bounded() {
             break error;
         }
     };
-    assert_eq!(error.to_string(), "bulk lane reached its limit of 67108864");
+    assert_eq!(
+        error.to_string(),
+        "the bulk lane of the connection exceeds its limit of 67108864 bytes"
+    );
     let error = pair.parent.send(&output(BULK_FRAME_BYTES_MAX)).unwrap_err();
-    assert_eq!(error.to_string(), "bulk frame is larger than 1048576");
+    assert_eq!(
+        error.to_string(),
+        "cannot send bulk frame: it exceeds the maximum of 1048576"
+    );
     assert!(pair.parent.is_up(), "what cannot be sent breaks nothing");
     let large = EventMessage {
         lane: Lane::Control,
@@ -300,7 +306,7 @@ fn link_queues_are_bounded() {
     };
     assert_eq!(
         error.to_string(),
-        "control lane reached its limit of 67108864"
+        "the control lane of the connection exceeds its limit of 67108864 bytes"
     );
     assert!(!pair.parent.is_up());
 }

@@ -21,7 +21,7 @@ use crate::limits::{
 };
 use crate::message::{ExchangeId, ExchangeMessage, ExchangeStep, Message, Piece};
 
-const TOO_MUCH: &str = "more than 2 GiB in one exchange";
+const TOO_MUCH: &str = "the ranks put more than 2 GiB into one exchange";
 
 /// Reason for which an exchange fails.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ impl Node {
             return self.tell_failed(id, lost, why);
         }
         let Some(at) = self.exchange_of(id) else {
-            let why = format!("more than {EXCHANGES_MAX} exchanges at once");
+            let why = format!("more than {EXCHANGES_MAX} exchanges are open");
             return self.tell_failed(id, IdSet::new(), why);
         };
         if total > EXCHANGE_BYTES_MAX {
@@ -212,7 +212,7 @@ impl Node {
             }
             if !exchange.add(piece) {
                 return Err(ProtocolError(format!(
-                    "{me}: a piece of an exchange that fits nowhere"
+                    "{me}: received a piece of an exchange that does not fit its state"
                 )));
             }
         }

@@ -275,7 +275,7 @@ pub(super) enum SetNameError {
     #[error("`{0}` is not a valid name: a letter, then letters, digits, `_` and `-`")]
     Malformed(String),
     /// The name is predefined.
-    #[error("`@{0}` is a predefined set")]
+    #[error("`@{0}` is a predefined set: choose another name")]
     Taken(String),
 }
 

@@ -92,7 +92,7 @@ fn under_mpich_with_many_ranks() {
 }
 
 #[test]
-fn under_open_mpi_5_with_many_ranks() {
+fn under_open_mpi_with_many_ranks_5() {
     check_many_ranks(Compiler::OpenMpi5);
 }
 

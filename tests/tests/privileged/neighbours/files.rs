@@ -169,7 +169,7 @@ fn gcore_follows_no_link_and_writes_a_private_file() {
         "where",
     ]);
     let why = format!(
-        "gcore: write {}: belongs to user 65533 and you are",
+        "gcore: cannot write {}: belongs to user 65533 and you are",
         theirs.display()
     );
     assert!(told.said.contains(&why), "{told:?}");

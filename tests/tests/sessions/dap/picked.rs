@@ -46,7 +46,7 @@ fn cluster_job_is_picked_and_attached() {
     let mut editor = Editor::of_shell(&shell);
     editor.ask("initialize", &json!({"adapterID": "sdm"}));
     let why = editor.refused("attach", &json!({"target": target}));
-    assert!(why.contains("it has ended (TERMINATED)"), "{why}");
+    assert!(why.contains("the job has ended (TERMINATED)"), "{why}");
     editor.leave();
     let _done = shell.sdm("cluster remove here").done();
     shell.place.assert_gone();
