@@ -375,7 +375,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parser_accepts_any_text_without_panic(text in any::<String>(), tail in any::<String>()) {
+        fn announcement_parser_never_panics(text in any::<String>(), tail in any::<String>()) {
             let _ = Announcement::find(&text);
             let _ = Announcement::find(&format!("{ANNOUNCEMENT_MAGIC}{text}"));
             let _ = Announcement::find(&format!("{LINE}{tail}"));

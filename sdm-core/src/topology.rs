@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn tree_has_the_expected_height() {
+    fn tree_height_follows_the_topology() {
         for (kind, count, expect) in [
             (Topology::Binomial, 0, 0),
             (Topology::Binomial, 1, 1),

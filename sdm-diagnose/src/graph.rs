@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn set_needs_all_or_one_of_its_ranks() {
+    fn wait_for_all_or_any_of_several_ranks_is_evaluated() {
         // 3 waits for 0, which needs all that are not in its operation.
         let mut graph = WaitGraph {
             ones: vec![(3, 0)],
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn knot_is_blocked_only_without_an_exit() {
+    fn cycle_is_blocked_unless_a_rank_waits_for_a_live_one() {
         let mut graph = WaitGraph {
             either: vec![(0, [1, 2]), (1, [0, 2]), (2, [0, 1])],
             ..WaitGraph::default()

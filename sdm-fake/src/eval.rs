@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_evaluated() {
+    fn fake_gdb_evaluates_expressions() {
         let check =
             |expression: &str, expect| assert_eq!(value(expression), expect, "{expression}");
         check("rank", "7");

@@ -366,7 +366,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scenario_parser_accepts_any_text(
+        fn scenario_parser_never_panics(
             text in "([a-z_]{1,12}( [a-z]{1,4})? = [0-9a-z:.>{}% ]{0,12}|\\[[a-z0-9 ,-]{0,9}\\]|.{0,9}\n){0,6}",
         ) {
             let _ = Scenario::parse(&text);

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn gate_maps_driver_tokens_to_short_gdb_tokens() {
+    fn interrupt_gate_gives_gdb_short_unique_tokens() {
         let mut gate = gate(&["70001-data-x\n", "70002-data-y\n"]);
         assert_eq!(gate.poll_line().as_deref(), Some("1-data-x\n"));
         assert_eq!(gate.poll_line().as_deref(), Some("2-data-y\n"));

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_unique() {
+    fn mi_tokens_in_use_are_never_given_twice() {
         let mut numbers = Numbers::default();
         let mut taken: Vec<(u64, u64)> =
             (0..300).map(|token| (numbers.take(token), token)).collect();

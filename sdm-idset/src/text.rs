@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_set_stays_within_its_bound() {
+    fn text_of_a_cut_set_stays_within_its_length() {
         let set: IdSet = (0..2000).map(|id| TaskId(id * id)).collect();
         for width in 8..200 {
             let text = set_text(&set, width);

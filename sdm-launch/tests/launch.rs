@@ -299,7 +299,7 @@ fn failed_launch_names_the_program_and_leaves_nothing() {
 
 /// Many lines arrive whole and in order, and the remaining output of an ended process still arrives.
 #[test]
-fn launcher_output_is_complete() {
+fn no_line_of_launcher_output_is_lost() {
     let text = "i=0; while [ $i -lt 20000 ]; do echo \"line $i\"; i=$((i + 1)); done\n";
     let script = Script::new("lines", text);
     let mut launch = find("local").unwrap().launch(&spec(&script, 1)).unwrap();
@@ -313,7 +313,7 @@ const HELPER_VARIABLE: &str = "SDM_LAUNCH_TEST_HELPER";
 
 /// The process that the tests below kill; does nothing as a test.
 #[test]
-fn helper_that_launches_and_waits() {
+fn child_process_that_launches_and_waits() {
     let Ok(launcher) = std::env::var(HELPER_VARIABLE) else {
         return;
     };
@@ -338,7 +338,11 @@ fn a_killed_front_end_leaves_nothing(launcher: &str) {
         return;
     }
     let mut helper = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "helper_that_launches_and_waits", "--nocapture"])
+        .args([
+            "--exact",
+            "child_process_that_launches_and_waits",
+            "--nocapture",
+        ])
         .env(HELPER_VARIABLE, launcher)
         .stdout(Stdio::piped())
         .spawn()

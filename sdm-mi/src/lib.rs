@@ -43,12 +43,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parser_accepts_any_bytes_at_any_chunk_size(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn mi_parser_never_panics_at_any_chunk_size(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             fuzz_mi(&bytes);
         }
 
         #[test]
-        fn parser_accepts_mi_like_bytes(text in "[0-9]{0,3}[\\^*=~@&+]?[a-z-]{0,8}(,[a-z]{1,3}=[\\[{\"]{0,3}[a-z\\\\0-9\"]{0,9}[\\]}\"]{0,3}){0,4}\n") {
+        fn mi_parser_never_panics_on_nearly_valid_bytes(text in "[0-9]{0,3}[\\^*=~@&+]?[a-z-]{0,8}(,[a-z]{1,3}=[\\[{\"]{0,3}[a-z\\\\0-9\"]{0,9}[\\]}\"]{0,3}){0,4}\n") {
             fuzz_mi(text.as_bytes());
         }
 
@@ -64,7 +64,7 @@ mod tests {
         }
 
         #[test]
-        fn records_do_not_depend_on_chunk_size(cuts in proptest::collection::vec(1usize..40, 1..60)) {
+        fn mi_records_are_equal_at_any_chunk_size(cuts in proptest::collection::vec(1usize..40, 1..60)) {
             let told = include_str!("../../sdm-gdb/tests/golden/gdb13/segfault_with_its_stack_and_end.mi");
             let said: String = told
                 .lines()

@@ -50,7 +50,7 @@ fn mutate(random: &mut Random, lines: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn parser_accepts_mutated_transcripts() {
+fn mi_parser_never_panics_on_mutated_transcripts() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let runs: u64 = number("SDM_FUZZ_RUNS").unwrap_or(20_000);
     let seed: u64 = number("SDM_SEED").unwrap_or(0x5eed);

@@ -244,7 +244,7 @@ mod tests {
 
     /// Environment variables as the launchers of the recipes set them, one case per launcher.
     #[test]
-    fn identity_is_read_for_every_launcher() {
+    fn server_identity_is_read_from_launcher_variables() {
         let check = |variables, server, size, local_index, source| {
             let expect = Identity {
                 server,

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_do_not_depend_on_chunk_size(text in "[a-z\n]{0,64}", cut in 0usize..64) {
+        fn lines_are_equal_at_any_chunk_size(text in "[a-z\n]{0,64}", cut in 0usize..64) {
             let cut = cut.min(text.len());
             let (a, b) = text.as_bytes().split_at(cut);
             let expect: Vec<&str> = text.lines().collect();

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn spared_command_keeps_running() {
+    fn timed_out_command_is_not_killed_if_spared() {
         let bounds = Bounds {
             wait: Duration::from_secs(1),
             lines_max: 1000,

@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_values_are_bounded() {
+    fn compare_of_hostile_values_is_bounded() {
         let deep = "{".repeat(10_000) + &"}".repeat(10_000);
         let many = "{0 <repeats 99999999999 times>}";
         for text in [deep.as_str(), many, "{{{", "}}}", "{\"\\", "{'"] {

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_to_its_box_or_omitted() {
+    fn picture_text_is_cut_to_its_box_or_omitted() {
         assert_eq!(fitted("main ()", 100.0).as_deref(), Some("main ()"));
         assert_eq!(fitted("exchange_halo ()", 50.0).as_deref(), Some("exchan…"));
         assert_eq!(fitted("exchange_halo ()", 20.0), None);

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_a_compiler_has_made_are_readable() {
+    fn compiler_generated_names_are_shown_readably() {
         for (name, shown) in [
             ("main._omp_fn.0", "main [OpenMP region 0]"),
             ("solve._omp_fn.12.constprop.0", "solve [OpenMP region 12]"),

@@ -324,7 +324,7 @@ fn breakpoint_executes_its_commands() {
 }
 
 #[test]
-fn points_of_a_start_are_set_before_the_program_runs() {
+fn breakpoints_of_a_start_are_set_before_the_program_runs() {
     let mut harness = Harness::new();
     let program = harness.compile("points", &[]);
     let written = |number, expression: &str| {

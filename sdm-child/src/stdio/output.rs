@@ -136,7 +136,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn chunks_end_at_line_ends_if_possible() {
+    fn output_is_sent_in_whole_lines_if_possible() {
         assert_eq!(next_chunk(b""), None);
         assert_eq!(next_chunk(b"abc"), None);
         assert_eq!(next_chunk(b"abc\nde"), Some(4));

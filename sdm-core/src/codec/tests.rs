@@ -99,7 +99,7 @@ fn long_text_is_cut_between_characters() {
 
 proptest! {
     #[test]
-    fn numbers_decode_to_their_encoded_value(value: u64) {
+    fn encoded_numbers_decode_to_the_same_value(value: u64) {
         let buf = Bytes::from(varint(value));
         let mut r = Reader::new(&buf);
         prop_assert_eq!(r.u64("n"), Ok(value));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_those_of_noise() {
+    fn encrypted_records_equal_those_of_the_noise_protocol() {
         for ours in [0, 1] {
             let mut ends: Vec<_> = handshake().into_iter().collect();
             let own = ends.remove(ours);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reserved_nonce_is_never_used() {
+    fn cipher_fails_before_the_reserved_nonce() {
         let [mut from, mut to] = handshake().map(Ciphers::of);
         from.seals.counter = NONCE_END - 1;
         to.opens.counter = NONCE_END - 1;

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_parsed() {
+    fn transport_addresses_are_parsed() {
         check("tcp://127.0.0.1:7000", Ok(("127.0.0.1", 7000)));
         check("tcp://node-1.cluster_x:0", Ok(("node-1.cluster_x", 0)));
         check("tcp://[::1]:65535", Ok(("::1", 65535)));

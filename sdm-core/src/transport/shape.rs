@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn line_buffers_a_bounded_send_time() {
+    fn emulated_line_holds_at_most_a_bounded_send_time() {
         let began = Instant::now();
         let mut line = Line::new(began, shape("latency_us=0,bandwidth=1000000"));
         assert_eq!(line.room(began), 100_000);

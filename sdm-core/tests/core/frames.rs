@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn member_accepts_any_messages_without_panic(steps in vec((any::<[u8; 2]>(), message()), 1..12)) {
+    fn member_never_panics_on_any_messages(steps in vec((any::<[u8; 2]>(), message()), 1..12)) {
         let mut life = Vec::new();
         for (step, message) in &steps {
             let body = body(message);
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn decoders_accept_arbitrary_bytes(bytes in vec(any::<u8>(), 0..400)) {
+    fn frame_and_member_decoders_never_panic(bytes in vec(any::<u8>(), 0..400)) {
         frame::fuzz_frame(&bytes);
         frame::fuzz_message(&bytes);
         node::fuzz_slice(&bytes);
@@ -83,14 +83,14 @@ proptest! {
     }
 
     #[test]
-    fn message_decoder_accepts_arbitrary_bodies(kind in 0..9_u8, bytes in vec(0..8_u8, 0..200)) {
+    fn message_decoder_never_panics_on_any_body(kind in 0..9_u8, bytes in vec(0..8_u8, 0..200)) {
         let mut body = vec![kind];
         body.extend(bytes);
         frame::fuzz_message(&body);
     }
 
     #[test]
-    fn decoders_accept_changed_messages(
+    fn decoders_never_panic_on_changed_messages(
         message in message(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {

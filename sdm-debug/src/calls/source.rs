@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_calls_on_one_line_are_not_chosen() {
+    fn two_different_calls_on_one_line_yield_no_arguments() {
         let two = "if (rank % 2) MPI_Recv(a, 1, t, left, 1, c, s); else MPI_Recv(a, 1, t, right, 1, c, s);";
         assert_eq!(call_arguments(two, "MPI_Recv"), None);
         let alike = two.replace("right", "left");

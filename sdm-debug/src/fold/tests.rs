@@ -271,7 +271,7 @@ fn statically_linked_runtime_is_folded() {
 }
 
 #[test]
-fn a_profiling_wrapper_counts_as_the_entry() {
+fn profiling_wrapper_counts_as_the_mpi_call() {
     check(
         &[
             ("??", OMPI),

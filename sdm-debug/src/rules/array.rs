@@ -152,7 +152,7 @@ mod tests {
     use crate::rules::Number;
 
     #[test]
-    fn arrays_of_all_languages_are_parsed() {
+    fn printed_arrays_of_every_language_are_parsed() {
         let check = |text: &str, shape: &[usize], expect: &[i128]| {
             let array = NumberArray::parse(text).unwrap_or_else(|| panic!("{text}"));
             let numbers = expect.iter().map(|it| Parsed::Finite(Number::Int(*it)));

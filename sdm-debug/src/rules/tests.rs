@@ -283,7 +283,7 @@ fn rules_are_selected_by_number() {
 }
 
 #[test]
-fn an_output_never_passes_its_bound() {
+fn merged_answer_never_exceeds_its_size_bound() {
     let rows: Vec<Vec<u8>> = (0..500)
         .map(|n| text(&format!("{n} {}", "x".repeat(200))))
         .collect();
@@ -464,12 +464,12 @@ proptest! {
     }
 
     #[test]
-    fn rules_accept_any_bytes(payload in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn merge_rules_never_panic_on_any_bytes(payload in proptest::collection::vec(any::<u8>(), 0..300)) {
         fuzz_rules(&payload);
     }
 
     #[test]
-    fn rules_accept_damaged_merged_payloads(
+    fn merge_rules_never_panic_on_damaged_payloads(
         at in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>(),
     ) {
         let rows: Vec<_> = (0..20).map(|n| text(&format!("{}\nx", n % 7))).collect();

@@ -130,7 +130,7 @@ fn few_values_are_shown_with_their_ranks() {
 
 /// Between two groups, the root is not one of the ranks.
 #[test]
-fn root_constant_is_shown_by_name() {
+fn mpi_root_and_proc_null_are_shown_by_name() {
     let mut probes = Probes::default();
     let call = Call {
         function: "MPI_Bcast".to_owned(),

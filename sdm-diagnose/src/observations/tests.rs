@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_gives_observations_or_an_error(
+    fn arbitrary_text_is_parsed_as_observations_or_refused(
         observed in observed(),
         at in any::<prop::sample::Index>(),
         put in "[\"{}\\[\\],:0-9a-z -]{0,3}",

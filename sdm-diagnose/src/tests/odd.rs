@@ -46,7 +46,7 @@ fn of_ranks(seen: &mut Observed, ranks: &str) {
 
 /// A rank in a send-receive call may have sent long ago, to a rank that waits for its next message.
 #[test]
-fn short_message_is_not_in_transit_any_more() {
+fn short_message_on_its_way_does_not_prevent_the_deadlock() {
     let seen = ring("8", 3);
     check(&seen, Step::Deadlock, "", "in a cycle");
     let found = judge(&seen);
@@ -62,7 +62,7 @@ fn short_message_is_not_in_transit_any_more() {
 
 /// A tag proves nothing if its message may have been received long ago.
 #[test]
-fn tag_that_counts_iterations_is_no_mismatch() {
+fn tag_used_as_iteration_counter_is_not_reported_as_mismatch() {
     let seen = ring_with("8", 3, |rank| (rank + 3) % 8);
     check(&seen, Step::Deadlock, "", "in a cycle");
 }

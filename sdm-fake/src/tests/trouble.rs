@@ -63,7 +63,7 @@ fn commands() -> Vec<Command> {
 }
 
 #[test]
-fn scenarios_know_every_command_name() {
+fn scenario_can_name_every_command() {
     for command in commands() {
         Scenario::parse(&format!("mute = {}", command.name())).unwrap();
     }

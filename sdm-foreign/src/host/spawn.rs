@@ -441,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_node_numbers_its_processes_consecutively() {
+    fn spawned_processes_are_numbered_consecutively_per_node() {
         let placed = |program, node, count| Placed {
             program,
             node,

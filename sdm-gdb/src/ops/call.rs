@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn call_is_the_frame_that_entered_mpi() {
+    fn mpi_call_frame_is_found_in_the_stack() {
         type Frames<'a> = &'a [(u32, &'a str, &'a str)];
         let check = |function: &str, frames: Frames<'_>, expect: (Option<usize>, bool, u32)| {
             let found = CallFrames::of(&thread(frames), function, frames.len() - 1);

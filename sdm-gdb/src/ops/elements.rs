@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fortran_arrays_of_structures_with_arrays_are_doubtful() {
+    fn fortran_structure_arrays_that_gdb_misreads_are_recognized() {
         for doubtful in [
             "(( id = 3, w = (2, 3) ), ( id = 9, w = (2, 4) ))",
             "((( id = 3, w = (2) )) (( id = 9, w = (2) )))",

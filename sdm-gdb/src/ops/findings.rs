@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn function_called_by_the_user_is_found() {
+    fn called_function_is_derived_from_sanitizer_function() {
         let check = |inside: &str, expect| {
             assert_eq!(called_by_user(inside.to_owned()).as_deref(), expect);
         };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn finding_keeps_types_without_values() {
+    fn finding_text_keeps_types_and_drops_values() {
         let check = |text, expect| assert_eq!(without_values(text), expect);
         check(
             "signed integer overflow: 2147483645 + 7 cannot be represented in type 'int'",

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_have_their_numbers() {
+    fn mpi_error_numbers_have_names_and_texts() {
         assert_eq!(named(6), "MPI_ERR_RANK (invalid rank)");
         assert_eq!(named(15), "MPI_ERR_TRUNCATE (message truncated)");
         assert_eq!(named(0), "error 0");

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_have_designators() {
+    fn member_path_becomes_a_fortran_designator() {
         for (path, expect) in [
             ("v", "a%v"),
             ("2.v", "a(2)%v"),

@@ -113,14 +113,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_sets(base in base(), tag in prop_oneof![0..6_u8, 56..61_u8], body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_are_decoded_as_a_set_or_refused(base in base(), tag in prop_oneof![0..6_u8, 56..61_u8], body in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut wire = vec![tag];
         wire.extend(body);
         feed(base, &wire);
     }
 
     #[test]
-    fn any_bitmaps_are_refused_or_sets(
+    fn arbitrary_bitmaps_are_decoded_as_a_set_or_refused(
         runs in any::<bool>(),
         heads in prop::collection::vec((0..260_u16, 0..12_u16), 0..6),
         flags in any::<u8>(),
@@ -145,12 +145,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_refused_or_a_set(text in "[0-9]{0,4}([-,/.+ ]{0,2}[0-9]{0,9}){0,8}") {
+    fn arbitrary_text_is_parsed_as_a_set_or_refused(text in "[0-9]{0,4}([-,/.+ ]{0,2}[0-9]{0,9}){0,8}") {
         fuzz_set_text(text.as_bytes());
     }
 
     #[test]
-    fn text_parser_accepts_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn set_text_parser_never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         fuzz_set_text(&bytes);
     }
 }

@@ -320,7 +320,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frame_reader_accepts_any_memory(seed: u64, runtime in 0_u64..1 << 50, version: u64) {
+        fn python_frame_reader_never_panics_on_any_memory(seed: u64, runtime in 0_u64..1 << 50, version: u64) {
             let memory = Noise(Cell::new(seed));
             let _ = threads(&memory, runtime, Some(version));
             let mut reader = Reader {

@@ -69,7 +69,7 @@ fn process_with_32_bits_is_refused() {
 }
 
 #[test]
-fn forbidden_ptrace_is_reported() {
+fn refused_ptrace_is_reported_with_its_reason() {
     let program = Program::new(C, "O0");
     let running = program.run().unwrap();
     let script = program.folder().join("forbidden");

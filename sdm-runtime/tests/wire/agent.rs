@@ -156,7 +156,7 @@ fn filters_are_defined_set_and_listed() {
 }
 
 #[test]
-fn the_document_has_no_big_integers() {
+fn ptp_document_dialect_has_no_big_integers() {
     for (dialect, kind) in [(Dialect::Document, "INTEGER"), (Dialect::Ptp, "BIGINTEGER")] {
         let all = ["endTime"].map(|id| Definition {
             id: id.to_owned(),

@@ -101,7 +101,7 @@ fn phases_follow_the_example_of_the_document() {
 
 proptest! {
     #[test]
-    fn decoders_accept_any_bytes(at in 0..INIT.len() + 140, byte in any::<u8>(), any in proptest::collection::vec(any::<u8>(), 0..80)) {
+    fn decoders_never_panic_on_any_bytes(at in 0..INIT.len() + 140, byte in any::<u8>(), any in proptest::collection::vec(any::<u8>(), 0..80)) {
         fuzz::fuzz_messages(&any);
         let mut bytes = [INIT, NODES, DEFINED].concat().into_bytes();
         bytes[at] = byte;
@@ -225,7 +225,7 @@ fn million_processes_are_sent() {
 
 proptest! {
     #[test]
-    fn messages_do_not_depend_on_chunk_size(cuts in proptest::collection::vec(1..9_usize, 1..40), is_ptp in any::<bool>()) {
+    fn ptp_messages_are_equal_at_any_chunk_size(cuts in proptest::collection::vec(1..9_usize, 1..40), is_ptp in any::<bool>()) {
         let dialect = if is_ptp { Dialect::Ptp } else { Dialect::Document };
         let (mut agent, mut client) = (Agent::new(vec![]), Client::new(dialect, "1000").unwrap());
         let (mut to_agent, mut to_client) = (Vec::new(), Vec::new());

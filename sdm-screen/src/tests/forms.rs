@@ -44,7 +44,7 @@ fn form_and_profile_submit_a_job() {
 }
 
 #[test]
-fn form_adds_and_edits_a_cluster() {
+fn top_form_adds_and_edits_a_cluster() {
     let mut top = top(PLAIN);
     keys(&mut top, "1aphys\t");
     top.handle_key(KeyEvent::from(KeyCode::Right));

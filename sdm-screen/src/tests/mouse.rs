@@ -26,7 +26,7 @@ fn click(top: &mut Top, wanted: &str) {
 }
 
 #[test]
-fn rows_parts_and_keys_take_clicks() {
+fn clicks_select_rows_and_panels_and_press_keys() {
     let mut top = top(PLAIN);
     click(&mut top, "RUNNING");
     assert_eq!(top.wants().job.unwrap().1, "203");
@@ -71,7 +71,7 @@ fn wheel_scrolls_the_part_under_the_pointer() {
 }
 
 #[test]
-fn clicks_anywhere_cause_no_panic() {
+fn click_at_any_position_never_panics() {
     for typed in ["1", "2", "3", "3↓↓\t\n", "?", "↓\n", "c", "n", "1a"] {
         for (width, height) in [(1, 1), (80, 24)] {
             let mut top = top(PLAIN);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_completed_by_their_position() {
+    fn completion_offers_words_that_fit_the_cursor_position() {
         let named = ["workers".to_owned()];
         for (typed, from, expect) in [
             ("cont", 0, "continue"),

@@ -92,7 +92,7 @@ fn wrong_requests_are_refused() {
 }
 
 #[test]
-fn nothing_of_the_page_is_code_within_markup() {
+fn web_page_has_no_inline_script_or_style() {
     for (path, kind, text) in FILES {
         let is_page = *kind == "text/html";
         assert!(

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_setting_names_exist() {
+    fn settings_hidden_in_the_bundle_exist() {
         let command = Cli::command();
         let known = Settings::default().rows(&command, None);
         for key in HIDDEN {

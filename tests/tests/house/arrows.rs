@@ -250,7 +250,7 @@ fn crates_import_only_allowed_crates() {
 
 /// Crates that are programs are not imported; tests and benches start them.
 #[test]
-fn no_crate_imports_a_program() {
+fn no_library_crate_imports_a_program_crate() {
     const PROGRAMS: &[&str] = &["sdm", "sdm-master", "sdm-server"];
     for name in ARROWS.iter().map(|(name, _)| name).chain(LEAVES) {
         for program in PROGRAMS {

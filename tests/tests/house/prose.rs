@@ -298,7 +298,7 @@ fn dead(document: &str, target: &str) -> Option<String> {
 
 /// Links of documents, outside of examples, lead to files and headings that are there.
 #[test]
-fn links_lead_to_files_and_headings() {
+fn document_links_lead_to_existing_files_and_headings() {
     let mut all: BTreeSet<String> = documents().into_iter().collect();
     all.extend(["CONTRIBUTING.md", "SECURITY.md", "docs/adr/README.md"].map(str::to_owned));
     let pages = fs::read_dir(root().join("docs")).expect("there are pages");

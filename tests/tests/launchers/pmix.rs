@@ -364,7 +364,7 @@ fn killed_rank_is_reported_and_the_others_stay() {
 
 /// Started by anything but a server of the session, the program only reports an error.
 #[test]
-fn pmix_program_started_by_hand_reports_an_error() {
+fn sdm_pmix_started_by_hand_exits_with_an_error() {
     let program = sdm_tests::binaries::folder().join("sdm-pmix");
     let said = Command::new(program)
         .arg("host")

@@ -121,7 +121,7 @@ fn job_outlives_many_tools_and_keeps_its_exit_code() {
 
 /// A server that is tried again and again while it forgets the tool before may refuse all that come later.
 #[test]
-fn next_tool_is_accepted_at_its_first_try() {
+fn pmix_server_accepts_the_next_tool_without_retry() {
     let Some(mpi) = parts::openmpi5() else {
         return;
     };

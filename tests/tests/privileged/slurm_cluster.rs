@@ -128,7 +128,7 @@ fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
 }
 
 #[test]
-fn sessions_of_the_clusters_page_are_reproduced() {
+fn examples_of_docs_clusters_are_reproduced() {
     let Some(_slurm) = Part::slurm() else { return };
     let shell = Shell::new().with("SLURM_CONF", CONFIG);
     let mut variables = shell.environment();

@@ -8,7 +8,7 @@ use sdm_tests::terminal::Terminal;
 const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
 
 #[test]
-fn keys_submit_hold_release_and_inspect_an_mpi_job() {
+fn top_keys_submit_hold_release_and_inspect_a_slurm_job() {
     let Some(_slurm) = Part::slurm() else { return };
     let shell = Shell::new()
         .with("SLURM_CONF", "/tmp/sdm-slurm/slurm.conf")

@@ -395,7 +395,7 @@ fn verbs(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn no_help_and_no_error_speaks_to_programmers() {
+fn help_and_errors_show_no_rust_or_debug_text() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let work = work.to_str().expect("a path");

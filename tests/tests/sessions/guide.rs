@@ -7,12 +7,12 @@ use sdm_tests::guide::check;
 use sdm_tests::place::Place;
 
 #[test]
-fn sessions_of_the_guide_are_reproduced() {
+fn examples_of_the_guide_are_reproduced() {
     check("guide.md", &Place::new(), |_| {});
 }
 
 #[test]
-fn sessions_of_the_tutorial_are_reproduced() {
+fn examples_of_the_tutorial_are_reproduced() {
     check("tutorial.md", &Place::new(), |_| {});
 }
 

@@ -57,7 +57,7 @@ fn detached_program_outlives_sdm_or_is_killed_by_ctrl_c() {
 }
 
 #[test]
-fn detached_mpirun_job_ends_normally() {
+fn mpirun_job_ends_normally_after_detach() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
         let place = Place::new();
         let program = place.compile("mpi_sum", compiler);

@@ -91,7 +91,7 @@ fn typed(place: &Place, terminal: &mut Terminal<'_>, lines: &[&str]) -> String {
 }
 
 #[test]
-fn everyday_commands_print_the_same_at_prompt_and_in_script() {
+fn gdb_commands_print_the_same_at_prompt_and_in_script() {
     let place = Place::new();
     let program = place.compile("halo", Compiler::OpenMpi);
     let line = [

@@ -4,7 +4,7 @@ use sdm_tests::clusters::Shell;
 use sdm_tests::terminal::Terminal;
 
 #[test]
-fn keys_list_submit_and_end_a_job() {
+fn top_keys_list_submit_and_cancel_a_job() {
     let shell = Shell::new();
     let _done = shell.sdm("cluster add here local").done();
     let first = shell.submit(&["--name", "sleeps", "--", "sleep", "1000"]);

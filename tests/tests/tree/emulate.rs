@@ -39,7 +39,7 @@ fn text(output: &Output) -> (String, String) {
 }
 
 #[test]
-fn a_session_of_any_size_answers_and_ends() {
+fn emulated_session_of_any_size_answers_and_ends() {
     for count in ["1", "64", "300"] {
         let args = [
             "-n",

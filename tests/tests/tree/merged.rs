@@ -62,7 +62,7 @@ fn bytes_at_the_front_end(count: u32) -> usize {
 }
 
 #[test]
-fn uniform_answer_is_one_payload_for_any_task_count() {
+fn equal_answers_of_any_task_count_arrive_as_one_payload() {
     let payload = own_answer().len();
     for count in [1, 2, 64, 1000, 20_000] {
         let bytes = bytes_at_the_front_end(count);

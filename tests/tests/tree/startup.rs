@@ -137,7 +137,7 @@ fn partial_start_continues_with_the_present_servers() {
 }
 
 #[test]
-fn two_sessions_share_one_port_range() {
+fn two_sessions_start_within_one_port_range() {
     // Below the ephemeral range; both try the same ports at the same time.
     let base = 21_000 + u16::try_from(std::process::id() % 100).expect("below 100") * 64;
     let config = |value: &str| {

@@ -51,7 +51,7 @@ fn silent_peer_recovers_when_it_answers() {
 }
 
 #[test]
-fn resumed_process_pings_before_reporting_silence() {
+fn resumed_process_pings_peers_before_it_calls_them_silent() {
     let mut pair = Pair::up();
     pair.now += Duration::from_secs(3600);
     pair.parent.handle_timeout(pair.now).unwrap();

@@ -123,7 +123,7 @@ fn messages(link: &mut Link) -> Vec<Message> {
 }
 
 #[test]
-fn small_messages_share_one_record_per_flush() {
+fn messages_flushed_together_share_one_encrypted_record() {
     let mut pair = Pair::up();
     for id in 0..100 {
         pair.parent.send(&control(id)).unwrap();

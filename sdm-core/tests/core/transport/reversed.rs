@@ -32,14 +32,14 @@ transport_suite!(
     reversed,
     super::hosts_the_other_way_round(),
     [
-        bytes_pass_both_ways_and_then_the_end,
-        a_full_buffer_blocks_and_room_is_told,
-        a_waker_ends_the_waiting,
-        a_closed_connection_says_nothing_more,
-        links_talk,
-        a_wrong_key_is_said_at_both_ends,
-        ten_megabytes_of_output_under_credit,
-        control_passes_a_link_whose_bulk_is_stuck,
+        bytes_pass_both_ways_and_are_followed_by_end_of_file,
+        send_blocks_when_full_and_free_space_is_reported,
+        waker_interrupts_poll_with_one_event,
+        closed_connection_reports_no_further_event,
+        link_delivers_hello_and_message,
+        wrong_session_key_is_reported_at_both_ends,
+        ten_megabytes_of_output_arrive_under_flow_control,
+        control_messages_overtake_blocked_bulk_data,
     ]
 );
 

@@ -12,7 +12,7 @@ use crate::common::{output, plain_command};
 use crate::transport::driven::{drive_until, links};
 use crate::transport::hosts::{Hosts, PATIENCE, drain, is, is_blocked};
 
-pub(crate) fn a_refused_connection_is_an_event(mut hosts: Hosts) {
+pub(crate) fn refused_connection_is_reported_by_an_event(mut hosts: Hosts) {
     let at = hosts.b.listen(&(hosts.place)(), 1).expect("listen");
     hosts.b.stop_listening();
     let conn = hosts.a.connect(&at);
@@ -24,7 +24,7 @@ pub(crate) fn a_refused_connection_is_an_event(mut hosts: Hosts) {
     assert!(hosts.a.send(conn, b"x").is_err());
 }
 
-pub(crate) fn bytes_pass_both_ways_and_then_the_end(mut hosts: Hosts) {
+pub(crate) fn bytes_pass_both_ways_and_are_followed_by_end_of_file(mut hosts: Hosts) {
     let (a, b) = hosts.connect();
     let mut buf = [0; 10];
     assert!(is_blocked(&hosts.b.recv(b, &mut buf)));
@@ -48,7 +48,7 @@ pub(crate) fn bytes_pass_both_ways_and_then_the_end(mut hosts: Hosts) {
     assert!(hosts.a.send(a, b"x").is_err());
 }
 
-pub(crate) fn a_full_buffer_blocks_and_room_is_told(mut hosts: Hosts) {
+pub(crate) fn send_blocks_when_full_and_free_space_is_reported(mut hosts: Hosts) {
     let (a, b) = hosts.connect();
     let chunk = vec![1; 10_000];
     let (mut sent, mut received) = (0, 0);
@@ -79,7 +79,7 @@ pub(crate) fn a_full_buffer_blocks_and_room_is_told(mut hosts: Hosts) {
     assert_eq!(received, sent);
 }
 
-pub(crate) fn a_taken_port_leads_to_the_next_one(mut hosts: Hosts) {
+pub(crate) fn listener_takes_the_next_port_if_one_is_in_use(mut hosts: Hosts) {
     let first = hosts.a.listen(&(hosts.place)(), 1).expect("listen");
     let error = hosts.b.listen(&first, 1).expect_err("taken");
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
@@ -91,7 +91,7 @@ pub(crate) fn a_taken_port_leads_to_the_next_one(mut hosts: Hosts) {
     hosts.until_a(|event| is(matches!(event, TransportEvent::Connected(c) if *c == conn)));
 }
 
-pub(crate) fn many_connections_are_accepted(mut hosts: Hosts) {
+pub(crate) fn three_hundred_simultaneous_connections_are_accepted(mut hosts: Hosts) {
     let at = hosts.b.listen(&(hosts.place)(), 1).expect("listen");
     let conns: Vec<ConnId> = (0..300).map(|_| hosts.a.connect(&at)).collect();
     let mut accepted = Vec::new();
@@ -113,7 +113,7 @@ pub(crate) fn many_connections_are_accepted(mut hosts: Hosts) {
     }
 }
 
-pub(crate) fn a_waker_ends_the_waiting(mut hosts: Hosts) {
+pub(crate) fn waker_interrupts_poll_with_one_event(mut hosts: Hosts) {
     let waker = hosts.a.waker();
     let thread = std::thread::spawn({
         let waker = waker.clone();
@@ -135,7 +135,7 @@ pub(crate) fn a_waker_ends_the_waiting(mut hosts: Hosts) {
     waker.wake();
 }
 
-pub(crate) fn a_closed_connection_says_nothing_more(mut hosts: Hosts) {
+pub(crate) fn closed_connection_reports_no_further_event(mut hosts: Hosts) {
     let (a, b) = hosts.connect();
     hosts.a.send(a, b"x").expect("send");
     hosts.b.close(b);
@@ -148,7 +148,7 @@ pub(crate) fn a_closed_connection_says_nothing_more(mut hosts: Hosts) {
     assert!(!hosts.seen_b.iter().any(of_b));
 }
 
-pub(crate) fn links_talk(mut hosts: Hosts) {
+pub(crate) fn link_delivers_hello_and_message(mut hosts: Hosts) {
     let (mut parent, mut child) = links(&mut hosts, 7);
     let command = plain_command(1, IdSet::all_below(1000), &b"print x"[..]);
     parent.link.send(&command).expect("queued before it is up");
@@ -163,7 +163,7 @@ pub(crate) fn links_talk(mut hosts: Hosts) {
     assert_eq!(child.events[1], message);
 }
 
-pub(crate) fn a_wrong_key_is_said_at_both_ends(mut hosts: Hosts) {
+pub(crate) fn wrong_session_key_is_reported_at_both_ends(mut hosts: Hosts) {
     let (mut parent, mut child) = links(&mut hosts, 8);
     drive_until(&mut hosts, (&mut parent, &mut child), |parent, child| {
         parent.error.is_some() && child.error.is_some()
@@ -173,7 +173,7 @@ pub(crate) fn a_wrong_key_is_said_at_both_ends(mut hosts: Hosts) {
     assert!(parent.events.is_empty() && child.events.is_empty());
 }
 
-pub(crate) fn ten_megabytes_of_output_under_credit(mut hosts: Hosts) {
+pub(crate) fn ten_megabytes_of_output_arrive_under_flow_control(mut hosts: Hosts) {
     let (mut parent, mut child) = links(&mut hosts, 7);
     let chunk: Vec<u8> = (0..32_000_u32).map(|n| n.to_le_bytes()[0]).collect();
     let total = 10_000_000 / chunk.len();
@@ -212,7 +212,7 @@ pub(crate) fn ten_megabytes_of_output_under_credit(mut hosts: Hosts) {
     assert_eq!(controls, total / 50);
 }
 
-pub(crate) fn control_passes_a_link_whose_bulk_is_stuck(mut hosts: Hosts) {
+pub(crate) fn control_messages_overtake_blocked_bulk_data(mut hosts: Hosts) {
     let (mut parent, mut child) = links(&mut hosts, 7);
     for _ in 0..100 {
         child
@@ -264,17 +264,17 @@ macro_rules! suite_over {
             $name,
             $hosts,
             [
-                a_refused_connection_is_an_event,
-                bytes_pass_both_ways_and_then_the_end,
-                a_full_buffer_blocks_and_room_is_told,
-                a_taken_port_leads_to_the_next_one,
-                many_connections_are_accepted,
-                a_waker_ends_the_waiting,
-                a_closed_connection_says_nothing_more,
-                links_talk,
-                a_wrong_key_is_said_at_both_ends,
-                ten_megabytes_of_output_under_credit,
-                control_passes_a_link_whose_bulk_is_stuck,
+                refused_connection_is_reported_by_an_event,
+                bytes_pass_both_ways_and_are_followed_by_end_of_file,
+                send_blocks_when_full_and_free_space_is_reported,
+                listener_takes_the_next_port_if_one_is_in_use,
+                three_hundred_simultaneous_connections_are_accepted,
+                waker_interrupts_poll_with_one_event,
+                closed_connection_reports_no_further_event,
+                link_delivers_hello_and_message,
+                wrong_session_key_is_reported_at_both_ends,
+                ten_megabytes_of_output_arrive_under_flow_control,
+                control_messages_overtake_blocked_bulk_data,
             ]
         );
     };

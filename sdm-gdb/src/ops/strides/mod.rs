@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_no_process_are_beyond() {
+    fn address_outside_user_space_is_recognized_in_an_error() {
         let text = "Cannot access memory at address 0x20007fffffffe420";
         assert!(is_beyond(text));
         for within in [

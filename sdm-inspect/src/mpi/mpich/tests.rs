@@ -365,7 +365,7 @@ fn with_window(parts: [[i32; 3]; 2]) -> MemoryPieces {
 }
 
 #[test]
-fn locks_of_existing_windows_are_found() {
+fn window_locks_are_found_in_mpich_windows() {
     for (parts, expect) in [
         ([[1, 1, 1], [3, 1, 1]], &[5, 7][..]),
         // A lock not granted yet, an epoch without a lock, a rank that does not exist.

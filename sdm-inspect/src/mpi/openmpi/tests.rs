@@ -333,7 +333,7 @@ fn held(memory: &MemoryPieces) -> Vec<Option<u32>> {
 }
 
 #[test]
-fn locks_stored_as_objects_are_found() {
+fn window_locks_are_found_in_hash_tables_and_lists() {
     let of_pt2pt = (0xc60_0000_u64, &b"ompi_osc_pt2pt_sync_t\0"[..]);
     let of_rdma = (0xc60_0000_u64, &b"ompi_osc_rdma_sync_t\0"[..]);
     let lock = |memory: &mut MemoryPieces, at: u64, class, numbers: [i32; 2]| {
@@ -382,7 +382,7 @@ fn locks_stored_as_objects_are_found() {
 }
 
 #[test]
-fn locks_in_shared_memory_are_found() {
+fn window_locks_are_found_in_shared_memory_windows() {
     const SHARED: u64 = 0xc80_0000;
     let mut memory = with_window();
     memory.object(MODULE, 800, (0xc70_0000, b"opal_mutex_t\0"));

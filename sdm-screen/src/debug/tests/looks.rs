@@ -37,7 +37,7 @@ fn click(debugger: &mut Debugger, wanted: &str, before: usize) -> Vec<Deed> {
 }
 
 #[test]
-fn lines_frames_ranks_and_keys_take_clicks() {
+fn clicks_select_lines_frames_and_ranks_and_press_keys() {
     let check = |wanted: &str, before: usize, expect: &str| {
         let mut debugger = debugger(PLAIN, board());
         assert_eq!(
@@ -72,7 +72,7 @@ fn wheel_scrolls_the_panel_under_the_pointer() {
 }
 
 #[test]
-fn clicks_anywhere_cause_no_panic() {
+fn click_at_any_position_never_panics() {
     for (typed, style) in [
         ("", PLAIN),
         ("3", PLAIN),

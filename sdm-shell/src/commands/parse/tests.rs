@@ -261,7 +261,7 @@ fn command_is_spelled_out_for_the_status_line() {
 }
 
 #[test]
-fn points_are_formatted_as_parsed() {
+fn breakpoint_commands_are_formatted_as_parsed() {
     for line in [
         "break halo.c:40",
         "break exchange if rank == 3",
@@ -336,7 +336,7 @@ fn all_resuming_commands_of_gdb_are_parsed() {
 }
 
 #[test]
-fn trace_prints_and_continues() {
+fn trace_command_is_parsed_as_print_and_continue() {
     let Ok(Line {
         command: C::Point(Point::Break(spec)),
         ..

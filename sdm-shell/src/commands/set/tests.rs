@@ -37,7 +37,7 @@ fn session() -> Session {
 }
 
 #[test]
-fn every_form_of_set_is_resolved() {
+fn every_syntax_of_a_set_yields_its_ranks() {
     for (text, expect) in [
         ("all", "0-7"),
         ("ALL", "0-7"),
@@ -133,7 +133,7 @@ fn errors_point_at_the_character() {
 }
 
 #[test]
-fn unknown_set_names_are_marked() {
+fn error_in_a_set_points_at_the_unknown_name() {
     for (text, at, message) in [
         ("0-3,7-9", 4, "no such ranks: 8-9 (this session has 0-7)"),
         (
@@ -177,7 +177,7 @@ fn hostile_set_expressions_are_bounded() {
 
 proptest! {
     #[test]
-    fn set_parser_accepts_any_text(text in "[0-9a-z@:.,!&^()\\[\\]/ *'\"\\\\-]{0,40}|.{0,40}") {
+    fn set_parser_never_panics(text in "[0-9a-z@:.,!&^()\\[\\]/ *'\"\\\\-]{0,40}|.{0,40}") {
         fuzz_set_expr(text.as_bytes());
     }
 

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crossings_that_gdb_counts_only_raise_hits() {
+    fn ignored_hits_raise_only_the_hit_count() {
         let mut breaks = Breaks::default();
         let point = Point::Break(sdm_debug::command::BreakSpec::default());
         breaks.add(1, point, "0-3".parse().unwrap());

@@ -109,7 +109,7 @@ fn session() -> Responder {
 }
 
 #[test]
-fn number_of_diagnosis_commands_is_independent_of_tasks() {
+fn diagnosis_sends_equally_many_commands_for_any_task_count() {
     for count in [4, 5000] {
         let lines = ["continue &", "diagnose"];
         let done = run((count, 100), Options::default(), &lines, session());

@@ -112,7 +112,7 @@ const COMMANDS: [&str; 13] = [
 ];
 
 #[test]
-fn no_answer_is_longer_than_a_screen() {
+fn every_answer_fits_one_screen() {
     for count in [1, 3, 500] {
         for width in [80, 200] {
             let run = run(

@@ -133,7 +133,7 @@ fn every_stop_reason_is_documented_and_written() {
 }
 
 #[test]
-fn every_answer_is_documented_and_written() {
+fn every_json_answer_is_documented_and_written() {
     let answer = &records()["answer"][0];
     let text = chapter("`answer`");
     let (fields, types) = text.split_once("Types of classes:").expect("two tables");

@@ -170,7 +170,7 @@ fn read(text: &str) -> (u8, Vec<Entry>) {
 }
 
 #[test]
-fn recorded_bytes_change_only_with_the_version() {
+fn changed_wire_bytes_require_a_new_wire_version() {
     let entry = |name: &str, bytes: &[u8]| Entry {
         name: name.to_owned(),
         bytes: bytes.to_vec(),
@@ -206,7 +206,7 @@ fn recorded_bytes_change_only_with_the_version() {
 }
 
 #[test]
-fn recorded_byte_files_are_exactly_the_listed_ones() {
+fn every_file_of_wire_bytes_is_checked_by_a_test() {
     let mut found: Vec<String> = fs::read_dir(folder())
         .expect("the folder")
         .map(|entry| entry.expect("an entry").file_name())

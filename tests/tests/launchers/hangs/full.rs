@@ -58,17 +58,17 @@ fn check_under(compiler: Compiler) {
 }
 
 #[test]
-fn under_open_mpi() {
+fn every_hang_is_diagnosed_under_open_mpi() {
     check_under(Compiler::OpenMpi);
 }
 
 #[test]
-fn under_mpich() {
+fn every_hang_is_diagnosed_under_mpich() {
     check_under(Compiler::Mpich);
 }
 
 #[test]
-fn under_open_mpi_5() {
+fn every_hang_is_diagnosed_under_open_mpi_5() {
     check_under(Compiler::OpenMpi5);
 }
 
@@ -82,17 +82,17 @@ fn check_many_ranks(compiler: Compiler) {
 }
 
 #[test]
-fn under_open_mpi_with_many_ranks() {
+fn every_hang_of_many_ranks_is_diagnosed_under_open_mpi() {
     check_many_ranks(Compiler::OpenMpi);
 }
 
 #[test]
-fn under_mpich_with_many_ranks() {
+fn every_hang_of_many_ranks_is_diagnosed_under_mpich() {
     check_many_ranks(Compiler::Mpich);
 }
 
 #[test]
-fn under_open_mpi_with_many_ranks_5() {
+fn every_hang_of_many_ranks_is_diagnosed_under_open_mpi_5() {
     check_many_ranks(Compiler::OpenMpi5);
 }
 

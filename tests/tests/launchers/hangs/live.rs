@@ -68,7 +68,7 @@ fn rank_in_the_kernel_leaves_the_verdict_open() {
 
 /// `SDM_TEST_COMMIT` is the commit, or any other text; without it the choice is always the same one.
 #[test]
-fn ways_of_this_commit_are_diagnosed() {
+fn hangs_chosen_by_the_commit_are_diagnosed() {
     let commit = std::env::var("SDM_TEST_COMMIT").unwrap_or_else(|_| "none".to_owned());
     println!("chosen by SDM_TEST_COMMIT; the same ones again:");
     println!(

@@ -25,23 +25,23 @@ macro_rules! stories {
 }
 
 stories! {
-    nothing_is_there_before_a_start: Exit,
-    a_start_is_held_at_main: Exit,
-    a_breakpoint_stops_as_often_as_it_is_met: Exit,
-    a_breakpoint_that_is_off_or_gone_stops_nobody: Exit,
-    what_has_no_such_number_is_refused: Exit,
-    steps_end_where_they_end: Exit,
+    commands_before_start_fail_as_not_started: Exit,
+    started_program_stops_at_main: Exit,
+    breakpoint_stops_at_every_hit_and_counts_hits: Exit,
+    disabled_or_deleted_breakpoint_does_not_stop: Exit,
+    unknown_breakpoint_thread_or_frame_number_is_refused: Exit,
+    steps_stop_with_step_end_and_finish_fails_in_main: Exit,
     values_are_read_and_set: Exit,
-    frames_and_threads_are_selected: Exit,
-    what_makes_no_sense_is_refused: Exit,
-    an_exit_has_its_code_and_is_the_end: Exit,
-    a_signal_stops_before_it_ends: Segv,
-    what_runs_is_asked_nothing: Spin,
-    an_interrupt_stops_and_answers_the_run: Spin,
-    a_kill_ends_what_stands_and_what_runs: Spin,
-    a_detached_program_runs_to_its_end: Exit,
-    a_detach_ends_a_run: Spin,
-    a_run_that_is_given_up_stops_unasked: Spin,
+    frame_and_thread_selection_is_answered_with_the_frame: Exit,
+    malformed_command_is_refused_and_task_stays_stopped: Exit,
+    exited_program_reports_its_code_and_refuses_commands: Exit,
+    fatal_signal_stops_the_program_before_it_ends: Segv,
+    queries_of_a_running_program_are_refused: Spin,
+    interrupt_stops_the_program_and_answers_continue: Spin,
+    kill_ends_a_stopped_and_a_running_program: Spin,
+    detached_stopped_program_exits_normally: Exit,
+    detach_answers_continue_and_refuses_commands: Spin,
+    stop_after_cancelled_continue_is_reported_as_event: Spin,
 }
 
 const NOT_STARTED: &str = "not_running: not started";
@@ -93,7 +93,7 @@ fn needing_a_process() -> Vec<Command> {
     ]
 }
 
-fn nothing_is_there_before_a_start(stage: &mut Stage) {
+fn commands_before_start_fail_as_not_started(stage: &mut Stage) {
     stage.check(Command::Status, "Status(Absent)");
     for command in needing_a_process() {
         stage.check(command, NOT_STARTED);
@@ -101,7 +101,7 @@ fn nothing_is_there_before_a_start(stage: &mut Stage) {
     stage.check(Command::Status, "Status(Absent)");
 }
 
-fn a_start_is_held_at_main(stage: &mut Stage) {
+fn started_program_stops_at_main(stage: &mut Stage) {
     stage.start();
     let phases = [Phase::Gdb, Phase::Symbols, Phase::Running];
     let mut events = stage.take_events();
@@ -115,7 +115,7 @@ fn a_start_is_held_at_main(stage: &mut Stage) {
     stage.check(Command::Status, "Status(Stopped)");
 }
 
-fn a_breakpoint_stops_as_often_as_it_is_met(stage: &mut Stage) {
+fn breakpoint_stops_at_every_hit_and_counts_hits(stage: &mut Stage) {
     stage.start();
     let Ok(Reply::Breakpoint(place)) = stage.ask(break_at_work(4)) else {
         panic!("no breakpoint");
@@ -134,7 +134,7 @@ fn a_breakpoint_stops_as_often_as_it_is_met(stage: &mut Stage) {
     stage.check(Command::Continue, "exited 3");
 }
 
-fn a_breakpoint_that_is_off_or_gone_stops_nobody(stage: &mut Stage) {
+fn disabled_or_deleted_breakpoint_does_not_stop(stage: &mut Stage) {
     stage.start();
     for number in [1, 2] {
         stage.ask(break_at_work(number)).expect("a breakpoint");
@@ -145,7 +145,7 @@ fn a_breakpoint_that_is_off_or_gone_stops_nobody(stage: &mut Stage) {
     stage.check(Command::Continue, "exited 3");
 }
 
-fn what_has_no_such_number_is_refused(stage: &mut Stage) {
+fn unknown_breakpoint_thread_or_frame_number_is_refused(stage: &mut Stage) {
     stage.start();
     let (number, condition, lines) = (9, Some(text("1")), Vec::new());
     for command in [
@@ -166,7 +166,7 @@ fn what_has_no_such_number_is_refused(stage: &mut Stage) {
     }
 }
 
-fn steps_end_where_they_end(stage: &mut Stage) {
+fn steps_stop_with_step_end_and_finish_fails_in_main(stage: &mut Stage) {
     stage.start();
     for kind in [
         StepKind::Over,
@@ -201,7 +201,7 @@ fn values_are_read_and_set(stage: &mut Stage) {
     stage.check(print, "1");
 }
 
-fn frames_and_threads_are_selected(stage: &mut Stage) {
+fn frame_and_thread_selection_is_answered_with_the_frame(stage: &mut Stage) {
     stage.start();
     stage.check(Command::SelectFrame(FrameSelect::Level(0)), "#0 main");
     stage.check_code(Command::SelectFrame(FrameSelect::Move(1)), "no_such_thing");
@@ -219,7 +219,7 @@ fn frames_and_threads_are_selected(stage: &mut Stage) {
     assert_eq!(frames.collect::<Vec<_>>(), [1]);
 }
 
-fn what_makes_no_sense_is_refused(stage: &mut Stage) {
+fn malformed_command_is_refused_and_task_stays_stopped(stage: &mut Stage) {
     stage.start();
     for line in ["info threads", "", "-"] {
         stage.check_code(Command::Mi { line: text(line) }, "bad_command");
@@ -233,7 +233,7 @@ fn what_makes_no_sense_is_refused(stage: &mut Stage) {
     stage.check(Command::Status, "Status(Stopped)");
 }
 
-fn an_exit_has_its_code_and_is_the_end(stage: &mut Stage) {
+fn exited_program_reports_its_code_and_refuses_commands(stage: &mut Stage) {
     stage.start();
     stage.check(Command::Continue, "exited 3");
     for stream in [Stream::Stdout, Stream::Stderr] {
@@ -247,7 +247,7 @@ fn an_exit_has_its_code_and_is_the_end(stage: &mut Stage) {
     stage.check(Command::Status, "Status(Stopped)");
 }
 
-fn a_signal_stops_before_it_ends(stage: &mut Stage) {
+fn fatal_signal_stops_the_program_before_it_ends(stage: &mut Stage) {
     stage.start();
     stage.check(
         Command::Continue,
@@ -262,7 +262,7 @@ fn a_signal_stops_before_it_ends(stage: &mut Stage) {
     );
 }
 
-fn what_runs_is_asked_nothing(stage: &mut Stage) {
+fn queries_of_a_running_program_are_refused(stage: &mut Stage) {
     stage.start();
     let run = running(stage);
     for command in [
@@ -284,7 +284,7 @@ fn what_runs_is_asked_nothing(stage: &mut Stage) {
     stage.check_answer(run, "stopped: Interrupted");
 }
 
-fn an_interrupt_stops_and_answers_the_run(stage: &mut Stage) {
+fn interrupt_stops_the_program_and_answers_continue(stage: &mut Stage) {
     stage.start();
     for _ in 0..2 {
         let run = running(stage);
@@ -295,7 +295,7 @@ fn an_interrupt_stops_and_answers_the_run(stage: &mut Stage) {
     }
 }
 
-fn a_kill_ends_what_stands_and_what_runs(stage: &mut Stage) {
+fn kill_ends_a_stopped_and_a_running_program(stage: &mut Stage) {
     const ENDED: &str = "Status(Signalled(\"SIGKILL\"))";
     stage.start();
     stage.check(Command::Kill, "Done");
@@ -308,7 +308,7 @@ fn a_kill_ends_what_stands_and_what_runs(stage: &mut Stage) {
     stage.check(Command::Status, ENDED);
 }
 
-fn a_detached_program_runs_to_its_end(stage: &mut Stage) {
+fn detached_stopped_program_exits_normally(stage: &mut Stage) {
     stage.start();
     stage.check(Command::Detach, "Done");
     stage.event(&Event::Exited { code: 3 });
@@ -316,7 +316,7 @@ fn a_detached_program_runs_to_its_end(stage: &mut Stage) {
     stage.check(Command::Continue, "not_running: not running (exited 3)");
 }
 
-fn a_detach_ends_a_run(stage: &mut Stage) {
+fn detach_answers_continue_and_refuses_commands(stage: &mut Stage) {
     stage.start();
     let run = running(stage);
     stage.check(Command::Detach, "Done");
@@ -330,7 +330,7 @@ fn a_detach_ends_a_run(stage: &mut Stage) {
     }
 }
 
-fn a_run_that_is_given_up_stops_unasked(stage: &mut Stage) {
+fn stop_after_cancelled_continue_is_reported_as_event(stage: &mut Stage) {
     stage.start();
     let run = running(stage);
     stage.cancel(run);
