@@ -2,8 +2,9 @@
 //! own; what pages ask reaches the session as what is typed does.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -43,6 +44,9 @@ pub(super) struct Web {
     /// Lines of pages since the prompt asked last.
     waiting: Arc<AtomicUsize>,
     door: Mutex<Option<Door>>,
+    /// The file of its socket. The thread that lets browsers in never ends, and would leave it behind.
+    _file: Option<SocketFile>,
+    place: PageAddress,
     opens_browser: bool,
 }
 
@@ -66,7 +70,7 @@ pub(super) fn shown_on_pages(
 /// A listener for browsers.
 enum Door {
     Tcp(TcpListener),
-    Unix(UnixListener, SocketFile),
+    Unix(UnixListener),
 }
 
 impl Web {
@@ -78,17 +82,14 @@ impl Web {
         let Some(address) = &args.web else {
             return Ok(None);
         };
-        let door = match address {
-            Listen::Tcp(address) => listener::listen_at_loopback(*address).map(Door::Tcp),
-            Listen::Unix(path) => {
-                listener::listen_at_path(path).map(|(listener, file)| Door::Unix(listener, file))
-            }
-        };
-        let door = door.map_err(|error| (124, format!("--web: {error}")))?;
+        let (door, file, place) =
+            Door::at(address).map_err(|error| (124, format!("--web: {error}")))?;
         Ok(Some(Arc::new(Self {
             news: Arc::default(),
             waiting: Arc::default(),
             door: Mutex::new(Some(door)),
+            _file: file,
+            place,
             opens_browser: args.browser,
         })))
     }
@@ -118,8 +119,8 @@ impl Web {
             return Ok(());
         };
         let gate = Gate::draw().map_err(io::Error::other)?;
-        let place = PageAddress::of(&door)?;
-        complain(place.first_line(&gate.path()));
+        let place = self.place.clone();
+        place.tell(&gate.path());
         let mut browser = match self.opens_browser {
             true => open_browser(&place.address(&gate.path())),
             false => None,
@@ -173,6 +174,7 @@ impl Web {
 }
 
 /// The host and port of the page, as a person types them.
+#[derive(Clone)]
 struct PageAddress {
     /// `127.0.0.1:41234`.
     host: String,
@@ -181,28 +183,21 @@ struct PageAddress {
 }
 
 impl PageAddress {
-    fn of(door: &Door) -> io::Result<Self> {
-        let host = nix::unistd::gethostname().unwrap_or_default();
-        let host = sdm_text::printable_name(host);
-        Ok(match door {
-            Door::Tcp(listener) => {
-                let address = listener.local_addr()?;
-                let port = address.port();
-                let is_remote = std::env::var_os("SSH_CONNECTION").is_some();
-                let line = || format!("ssh -N -L {port}:{address} {host}");
-                Self {
-                    host: address.to_string(),
-                    tunnel: is_remote.then(line),
-                }
-            }
-            Door::Unix(_, file) => {
-                let path = std::path::absolute(file.path())?;
-                let path = sdm_text::shell_word(&path.to_string_lossy());
-                Self {
-                    host: format!("127.0.0.1:{PORT_HERE}"),
-                    tunnel: Some(format!("ssh -N -L {PORT_HERE}:{path} {host}")),
-                }
-            }
+    fn of_port(address: SocketAddr) -> Self {
+        let is_remote = std::env::var_os("SSH_CONNECTION").is_some();
+        let line = || format!("ssh -N -L {}:{address} {}", address.port(), this_host());
+        Self {
+            host: address.to_string(),
+            tunnel: is_remote.then(line),
+        }
+    }
+
+    fn of_socket(path: &Path) -> io::Result<Self> {
+        let path = std::path::absolute(path)?;
+        let path = sdm_text::shell_word(&path.to_string_lossy());
+        Ok(Self {
+            host: format!("127.0.0.1:{PORT_HERE}"),
+            tunnel: Some(format!("ssh -N -L {PORT_HERE}:{path} {}", this_host())),
         })
     }
 
@@ -210,14 +205,21 @@ impl PageAddress {
         format!("http://{}{path}", self.host)
     }
 
-    /// The first lines about it.
-    fn first_line(&self, path: &str) -> String {
+    /// Prints it, and how to reach it.
+    fn tell(&self, path: &str) {
         let address = self.address(path);
         match &self.tunnel {
-            None => format!("[web] open {address}"),
-            Some(line) => format!("[web] on your machine: {line}\n[web] then open {address}"),
+            None => complain(format_args!("[web] open {address}")),
+            Some(line) => {
+                complain(format_args!("[web] on your machine: {line}"));
+                complain(format_args!("[web] then open {address}"));
+            }
         }
     }
+}
+
+fn this_host() -> String {
+    sdm_text::printable_name(nix::unistd::gethostname().unwrap_or_default())
 }
 
 /// Shows the address in a browser: by a file, as everybody can read the words of a command. It goes with what is given.
@@ -247,6 +249,22 @@ fn open_browser(address: &str) -> Option<SecretFile> {
 type Served = Box<dyn FnOnce(&Site) + Send>;
 
 impl Door {
+    /// One at this address, the file of its socket, and the address of its pages.
+    fn at(address: &Listen) -> io::Result<(Self, Option<SocketFile>, PageAddress)> {
+        match address {
+            Listen::Tcp(address) => {
+                let listener = listener::listen_at_loopback(*address)?;
+                let place = PageAddress::of_port(listener.local_addr()?);
+                Ok((Self::Tcp(listener), None, place))
+            }
+            Listen::Unix(path) => {
+                let (listener, file) = listener::listen_at_path(path)?;
+                let place = PageAddress::of_socket(file.path())?;
+                Ok((Self::Unix(listener), Some(file), place))
+            }
+        }
+    }
+
     /// The next browser of this user's.
     fn next(&self, refused: &mut dyn FnMut(io::Error)) -> io::Result<Served> {
         match self {
@@ -260,7 +278,7 @@ impl Door {
                     drop(sdm_web::serve(site, &stream, &stream))
                 }))
             }
-            Self::Unix(listener, _) => {
+            Self::Unix(listener) => {
                 let stream = listener::next_at_path(listener, refused)?;
                 stream.set_read_timeout(Some(IDLE))?;
                 stream.set_write_timeout(Some(WRITE_WAIT))?;

@@ -3,6 +3,7 @@
 mod files;
 mod folders;
 mod jobs;
+mod pages;
 mod sockets;
 
 use std::path::PathBuf;
