@@ -22,7 +22,19 @@ pub use serve::serve;
 pub use site::{Deed, Site};
 pub use view::WebView;
 
-/// The decoder of requests under any bytes.
+/// The decoder of requests under any bytes, and the site behind it: who has no secret gets nothing and does nothing.
+///
+/// # Panics
+/// If somebody without a secret is answered.
 pub fn fuzz_request(bytes: &[u8]) {
     request::fuzz(bytes);
+    let gate = Gate::draw().expect("the kernel has random numbers");
+    let site = Site::new(gate, News::new().into(), |deed| {
+        panic!("done for a stranger: {deed:?}")
+    });
+    let mut told = Vec::new();
+    serve(&site, bytes, &mut told).expect("slices can be read and written");
+    let told = String::from_utf8_lossy(&told);
+    let mut heads = told.lines().filter(|line| line.starts_with("HTTP/1.1 "));
+    assert!(heads.all(|head| head.starts_with("HTTP/1.1 4")), "{told}");
 }

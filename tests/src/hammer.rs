@@ -22,7 +22,9 @@ use seeds::{
     slices,
 };
 
-use foreign::{core_files, first_words, host_lists, kernel_tables, memories, objects, scenarios};
+use foreign::{
+    core_files, first_words, host_lists, kernel_tables, memories, objects, page_requests, scenarios,
+};
 
 /// A decoder, and valid inputs for it.
 pub struct Target {
@@ -106,6 +108,7 @@ pub fn targets() -> Vec<Target> {
         target("walkers", sdm_inspect::fuzz::fuzz_walkers, memories()),
         target("kernel", sdm_system::tcp_peer::fuzz_kernel, kernel_tables()),
         target("hosts", sdm_hosts::fuzz_hosts, host_lists()),
+        target("page", sdm_web::fuzz_request, page_requests()),
         target("scenario", sdm_fake::fuzz_scenario, scenarios()),
         target("model", sdm_runtime::model::fuzz::fuzz_model, agents()),
     ]

@@ -197,3 +197,17 @@ pub(super) fn scenarios() -> Vec<Vec<u8>> {
     all.push(b"seed = 7\nrun = 10ms\n[0-3]\nstack = main a.c:3; f\ndelay = 1ms-2ms\n".to_vec());
     all
 }
+
+/// Requests to the page of a session, as browsers write them.
+pub(super) fn page_requests() -> Vec<Vec<u8>> {
+    let own =
+        "Host: 127.0.0.1:8080\r\nOrigin: http://127.0.0.1:8080\r\nSec-Fetch-Site: same-origin\r\n";
+    let cookie = "Cookie: sdm-0123456789abcdef=00; theme=dark\r\n";
+    let line = format!("POST /line HTTP/1.1\r\n{own}{cookie}Content-Length: 2\r\n\r\nbt");
+    let events = format!("GET /events HTTP/1.1\r\n{own}{cookie}Last-Event-ID: 7\r\n\r\n");
+    let enter = format!("GET /enter/00ff?a=b HTTP/1.1\r\n{own}Connection: close\r\n\r\n");
+    let several = [&events[..], &line, &enter].concat();
+    [line, events, enter, several]
+        .map(String::into_bytes)
+        .into()
+}

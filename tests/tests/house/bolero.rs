@@ -69,4 +69,5 @@ targets! {
     kernel "kernel"
     hosts "hosts"
     scenario "scenario"
+    page "page"
 }
