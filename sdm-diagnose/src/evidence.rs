@@ -12,7 +12,7 @@ use sdm_debug::probe::{
 use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
 
-use super::operations::is_of_collective;
+use super::operations::{is_of_collective, is_rank_of_the_job};
 use super::wait::{WaitKind, kind, place};
 
 /// Maximum number of calls, cycles, locks and other facts that are printed for one group.
@@ -58,7 +58,7 @@ impl<'a> Evidence<'a> {
                 for argument in &call.arguments {
                     let expression = &argument.expression;
                     lines.extend(
-                        self.value(argument, tasks)
+                        self.value(call, argument, tasks)
                             .map(|v| format!("{expression} = {v}")),
                     );
                 }
@@ -181,7 +181,7 @@ impl<'a> Evidence<'a> {
             };
             // A name without a value: `MPI_ANY_SOURCE`.
             let value = self
-                .value(argument, tasks)
+                .value(call, argument, tasks)
                 .unwrap_or_else(|| expression.clone());
             let mut notes = Vec::new();
             if *expression != value && expression != "?" {
@@ -201,7 +201,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The value of an argument in these tasks. If there are several values, each with its ranks.
-    fn value(&self, argument: &CallArgument, tasks: &IdSet) -> Option<String> {
+    fn value(&self, call: &Call, argument: &CallArgument, tasks: &IdSet) -> Option<String> {
         let Some(number) = argument.number else {
             return argument.value.as_ref().map(|value| value.text.clone());
         };
@@ -211,24 +211,41 @@ impl<'a> Evidence<'a> {
         ) {
             return Some(number.to_string());
         }
-        let alike = self.probes?.numbers.get(&argument.role)?.alike(Some(tasks));
+        let numbers = self.probes?.numbers.get(&argument.role)?;
+        let is_of_the_job = is_rank_of_the_job(call, argument.role);
+        // A distance from the own rank means nothing where the number is a rank of another communicator.
+        let alike = match is_of_the_job {
+            true => numbers.alike(Some(tasks)),
+            false => numbers.same(tasks),
+        };
         let text = |alike: &Alike| match alike {
             Alike::Same(number) => sdm_mpi::constant(argument.role, *number)
                 .map_or_else(|| number.to_string(), str::to_owned),
             Alike::Away(0) if !names_rank(argument.role) => "its own rank".to_owned(),
             Alike::Away(by) => away_text(*by),
         };
+        let is_rank = |alike: &Alike| matches!(alike, Alike::Same(number) if *number >= 0);
+        let is_other = !is_of_the_job && alike.keys().any(is_rank);
         let several = alike.iter();
         let several = several.map(|(alike, of)| {
             let of = set_text(of, RANKS_BYTES_MAX);
             format!("{} [{of}]", text(alike))
         });
-        match alike.len() {
-            0 => None,
-            1 => alike.keys().next().map(text),
-            2..=VALUES_MAX => Some(several.collect::<Vec<_>>().join(", ")),
-            more => Some(format!("{more} different values")),
-        }
+        let text = match alike.len() {
+            0 => return None,
+            1 => alike.keys().next().map(text)?,
+            2..=VALUES_MAX => several.collect::<Vec<_>>().join(", "),
+            more => format!("{more} different values"),
+        };
+        let group = match argument.role {
+            ArgumentRole::Target => "window's group",
+            _ => "communicator",
+        };
+        Some(match (is_other, alike.len()) {
+            (false, _) => text,
+            (true, 0..=VALUES_MAX) => format!("rank {text} of its {group}"),
+            (true, more) => format!("{more} different ranks of its {group}"),
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::{waits_for_requests, waits_for_several};
 
+use super::operations::is_rank_of_the_job;
 use super::verdict::Verdict;
 use super::wait::WaitKind;
 use super::wait_for::{Class, Needs, argument, known};
@@ -21,6 +22,8 @@ const PAIRS_SHOWN: usize = 4;
 /// A send that a rank is in.
 struct Sent {
     tag: Option<i64>,
+    /// True where the receiver is known as a rank of the job.
+    to_rank: bool,
     communicator: Option<Within>,
     /// True where the message may have been received already: it is short, and its sender also receives and
     /// may wait for that.
@@ -67,13 +70,14 @@ impl Needs {
             for task in class.tasks.iter() {
                 let from = known(probes, class, R::Source, task).map(u32::try_from);
                 let Some(Ok(from)) = from else { continue };
+                let is_known = names_rank(class, R::Source);
                 let wanted = known(probes, class, tag_role, task);
                 let other = come(class).zip(wanted);
                 let other = other.filter(|(come, wanted)| *wanted >= 0 && come != wanted);
                 // A sender that waits for the message of another rank may send the expected message later.
                 let is_last =
                     || !self.messages.contains(TaskId(from)) || ones.contains(&(from, task.0));
-                if let Some((come, wanted)) = other.filter(|_| is_last()) {
+                if let Some((come, wanted)) = other.filter(|_| is_known && is_last()) {
                     self.mismatched.push((from, task.0, come, wanted));
                     continue;
                 }
@@ -85,6 +89,13 @@ impl Needs {
                 // With several requests, another one may match the sent message.
                 let other = other.filter(|_| !waits_for_several(class.call));
                 let both = [TaskId(from), task];
+                // Nothing is proved by numbers that may be ranks of other communicators.
+                if !is_known || !sent.to_rank {
+                    if other.is_none() {
+                        self.matched.extend(both);
+                    }
+                    continue;
+                }
                 let within = sent.communicator.zip(Within::of(probes, class, task));
                 let is_apart = within.is_some_and(|(own, others)| own != others);
                 if is_apart && !waits_for_several(class.call) {
@@ -118,6 +129,13 @@ fn come(class: &Class<'_>) -> Option<i64> {
     come.value.as_ref()?.text.parse().ok()
 }
 
+/// True where the argument of a role is a rank of the job.
+fn names_rank(class: &Class<'_>, role: R) -> bool {
+    class
+        .known
+        .is_some_and(|call| is_rank_of_the_job(call, role))
+}
+
 /// The sends by sender and receiver.
 fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> {
     let mut sends = BTreeMap::new();
@@ -130,6 +148,7 @@ fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> 
             let is_short = count.is_some_and(|count| count <= SHORT_MAX);
             let sent = Sent {
                 tag: known(probes, class, R::Tag, task),
+                to_rank: names_rank(class, R::Destination),
                 communicator: Within::of(probes, class, task),
                 may_be_old: is_short && receives,
             };

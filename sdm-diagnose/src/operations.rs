@@ -1,5 +1,6 @@
 //! The participants of an MPI call, derived from its arguments.
 
+use sdm_debug::calls::roles;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
 use sdm_idset::IdSet;
 use sdm_mpi::{waits_for_any_request, waits_for_requests};
@@ -18,6 +19,28 @@ pub(super) fn names_ranks_of_the_job(call: &Call) -> bool {
         ArgumentRole::Target => true,
         _ => false,
     })
+}
+
+/// True where the argument of a role is not a rank, or is a rank of the job.
+///
+/// A rank of another communicator or window is translated where the members are known. Otherwise it is the number that
+/// the call has been given, which means another rank of the job.
+pub(super) fn is_rank_of_the_job(call: &Call, role: ArgumentRole) -> bool {
+    use ArgumentRole as R;
+    let within = match role {
+        R::Source | R::Destination | R::Root => R::Communicator,
+        R::Target => R::Window,
+        _ => return true,
+    };
+    let takes = roles(&call.function)
+        .iter()
+        .any(|(_, role)| *role == within);
+    let mut arguments = call.arguments.iter();
+    !takes
+        || arguments.any(|one| {
+            let is_world = within == R::Communicator && one.is_world();
+            one.role == within && (is_world || one.members().is_some())
+        })
 }
 
 /// The senders of the messages of which a call waits for the first. None for other calls.

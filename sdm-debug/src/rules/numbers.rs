@@ -94,6 +94,17 @@ impl Numbers {
         groups
     }
 
+    /// Groups these tasks by their numbers alone.
+    #[must_use]
+    pub fn same(&self, among: &IdSet) -> BTreeMap<Alike, IdSet> {
+        let mut groups: BTreeMap<Alike, IdSet> = BTreeMap::new();
+        let chosen = self.iter().filter(|(task, _)| among.contains(*task));
+        for (task, number) in chosen {
+            groups.entry(Alike::Same(number)).or_default().insert(task);
+        }
+        groups
+    }
+
     /// Writes the numbers within a number of bytes. If there is no room, those of fewer tasks are written.
     pub(super) fn write(&self, writer: &mut Writer, bytes_max: usize) {
         let mut written = Writer { out: Vec::new() };

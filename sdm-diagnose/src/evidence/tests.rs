@@ -163,5 +163,19 @@ fn message_is_described_by_source_tag_and_communicator() {
     assert_eq!(plain, "from 2 (left), tag MPI_ANY_TAG");
     assert_eq!(facts(2, ("comm", Some(1_140_850_688))), plain);
     let row = facts(2, ("row", Some(-2_080_374_784)));
-    assert_eq!(row, "from 2 (left), tag MPI_ANY_TAG, in row");
+    let of = "rank 2 of its communicator";
+    assert_eq!(row, format!("from {of} (left), tag MPI_ANY_TAG, in row"));
+}
+
+/// In a reordered communicator rank 2 is another one than rank 2 of the job, and each rank's own number is not itself.
+#[test]
+fn rank_of_an_unknown_communicator_is_called_one() {
+    let facts = |from: &[i64]| received(from, ("row", Some(-2_080_374_784)))[1].clone();
+    let tail = "of its communicator (left), tag MPI_ANY_TAG, in row";
+    let own = facts(&[0, 1, 2, 3]);
+    let each = "0 [0], 1 [1], 2 [2], 3 [3]";
+    assert_eq!(own, format!("from rank {each} {tail}"));
+    assert_eq!(facts(&[0, 0]), format!("from rank 0 {tail}"));
+    let any = facts(&[-2, -2]);
+    assert_eq!(any, "from -2 (left), tag MPI_ANY_TAG, in row");
 }

@@ -110,6 +110,27 @@ fn operation_in_two_communicators_is_reported() {
     check_cause(&seen, Cause::Communicator, &["0 MPI_Ssend", "1 MPI_Recv"]);
 }
 
+/// Rank 1 of a reordered communicator can be any rank of the job.
+#[test]
+fn ranks_of_unknown_communicators_prove_no_mismatch() {
+    for (communicator, step) in [
+        (&[WORLD][..], Step::CannotGoOn),
+        (&[(R::Communicator, "row")], Step::Deadlock),
+        (&[], Step::Deadlock),
+    ] {
+        let mut seen = standing(&[
+            ("0", "main:6 MPI_Ssend:6", "", ""),
+            ("1", "main:7 MPI_Recv:7", "", ""),
+        ]);
+        let to = [(R::Destination, "1"), (R::Tag, "5")];
+        call(&mut seen, "0", "MPI_Ssend", &[&to, communicator].concat());
+        let from = [(R::Source, "0"), (R::Tag, "9")];
+        call(&mut seen, "1", "MPI_Recv", &[&from, communicator].concat());
+        let found = judge(&seen);
+        assert_eq!(found.step, step, "{communicator:?}: {found:#?}");
+    }
+}
+
 /// The communicator of the last call has these ranks.
 fn within_of_last(seen: &mut Observed, ranks: &str) {
     let (_, waits) = seen.samples.last_mut().unwrap().waits.last_mut().unwrap();
