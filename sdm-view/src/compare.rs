@@ -4,10 +4,18 @@ use std::collections::HashSet;
 
 use sdm_idset::IdSet;
 
-use sdm_debug::quotes::{bare, outside_quotes};
+use sdm_debug::quotes::bare;
+
+use parts::{inside, named, parts, repeats};
+
+pub use path::{Step, is_fortran, steps};
+
+mod parts;
+mod path;
+mod text;
 
 /// Maximum number of elements of one value that are compared.
-const ELEMENTS_MAX: usize = 1 << 16;
+const ELEMENTS_MAX: usize = text::CHARACTERS_MAX;
 /// Maximum nesting depth of structures.
 const DEPTH_MAX: usize = 64;
 
@@ -41,7 +49,8 @@ pub struct Difference {
     pub tasks: IdSet,
     /// Number of elements that differ.
     pub count: usize,
-    /// The path of the first element that differs: `[3].x`. Empty for a plain value.
+    /// The path of the first element that differs: `[3].x`. Empty for a plain value. [`steps`] reads that of a
+    /// Fortran value.
     pub path: String,
     /// The reference's value of that element. None where it has no such element.
     pub reference: Option<String>,
@@ -55,6 +64,7 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
     classes.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
     let (first, rest) = classes.split_first()?;
     let (reference, mut cut) = elements(&first.1);
+    let mut count = reference.len();
     let others = rest
         .iter()
         .map(|(tasks, text)| {
@@ -64,9 +74,18 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
             if found.count == 0 {
                 return behind(tasks, &first.1, text);
             }
-            if found.path.is_empty() {
+            let is_plain = found.path.is_empty();
+            if is_plain {
                 let whole = |text: &str| Some(bare(text.trim()).to_owned());
                 (found.reference, found.value) = (whole(&first.1), whole(text));
+            }
+            let both = found.reference.as_deref().zip(found.value.as_deref());
+            if let Some(in_text) = both.and_then(|(a, b)| text::difference(a, b)) {
+                if is_plain {
+                    (found.count, count) = (in_text.count, in_text.length);
+                }
+                found.path += &in_text.path;
+                (found.reference, found.value) = (in_text.reference, in_text.value);
             }
             found
         })
@@ -75,7 +94,7 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
         expression: expression.to_owned(),
         reference: first.0.clone(),
         value: first.1.clone(),
-        elements: reference.len(),
+        elements: count,
         others,
         cut,
     })
@@ -122,7 +141,7 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
 /// True where `path` is the path of a part of the element at `other`.
 fn is_below(path: &str, other: &str) -> bool {
     let rest = path.strip_prefix(other);
-    rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+    rest.is_some_and(|rest| rest.starts_with(['.', '%', '[', '(']))
 }
 
 /// Number of leading elements that are parts of the element at a path.
@@ -134,7 +153,7 @@ fn below(path: &str, elements: &[Element]) -> usize {
 /// The value at a path: as it is, or its parts.
 fn shown(path: &str, elements: &[Element]) -> Option<String> {
     let part = |element: &Element| {
-        let name = element.path[path.len()..].trim_start_matches('.');
+        let name = element.path[path.len()..].trim_start_matches(['.', '%']);
         format!("{name} = {}", element.value)
     };
     match elements {
@@ -187,11 +206,13 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
         let value = text.to_owned();
         return found.push(Element { path, value });
     };
+    let is_fortran = is_fortran(text);
+    let at = |index: usize| path::indexed(&path, index, is_fortran);
     let mut index = 0;
     // Index in `found` where the last element begins. In Fortran arrays the repetition of an element
     // follows a comma.
     let mut last = found.len();
-    for part in parts(inner) {
+    for part in parts::joined(parts(inner)) {
         let (part, more) = match part.strip_suffix("...") {
             Some(part) => (part.trim_end(), true),
             None => (part.as_str(), false),
@@ -200,27 +221,28 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
         if part.is_empty() {
             continue;
         }
-        let (part, mut times) = repeats(part);
         if let Some((name, value)) = named(part) {
-            flatten(value, format!("{path}{name}"), depth + 1, found, cut);
+            let name = path::member(&path, &name, is_fortran);
+            flatten(value, name, depth + 1, found, cut);
             continue;
         }
+        let (part, mut times) = repeats(part);
         if !part.is_empty() {
             last = found.len();
-            flatten(part, format!("{path}[{index}]"), depth + 1, found, cut);
+            flatten(part, at(index), depth + 1, found, cut);
             index += 1;
         }
         let own = last..found.len();
-        let before = format!("{path}[{}]", index - usize::from(index > 0));
+        let before = at(index - usize::from(index > 0));
         while times > 1 {
             if found.len() >= ELEMENTS_MAX {
                 *cut = true;
                 return;
             }
-            for at in own.clone() {
-                let Element { path: of, value } = found[at].clone();
+            for one in own.clone() {
+                let Element { path: of, value } = found[one].clone();
                 let rest = of.strip_prefix(&before).unwrap_or_default();
-                let path = format!("{path}[{index}]{rest}");
+                let path = at(index) + rest;
                 found.push(Element { path, value });
             }
             (index, times) = (index + 1, times - 1);
@@ -230,93 +252,6 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
             }
         }
     }
-}
-
-/// The text inside the brackets of a structure, an array or a container: `{1, 2}`, `std::vector of length
-/// 2, capacity 4 = {1, 2}`, and in Fortran `(1, 2)`.
-fn inside(text: &str) -> Option<&str> {
-    if let Some(inner) = text.strip_prefix('(') {
-        let inner = inner.strip_suffix(')')?;
-        // `(1,-2)` is one complex number.
-        let is_complex = inner.contains(',') && !inner.contains([' ', '(']);
-        // `(A | C)` is one value of an enumeration of flags.
-        let is_flags = inner.contains(" | ") && !inner.contains(['(', ',']);
-        return (!is_complex && !is_flags).then_some(inner);
-    }
-    let text = text.strip_suffix('}')?;
-    if let Some(inner) = text.strip_prefix('{') {
-        return Some(inner);
-    }
-    let (what, inner) = text.split_once(" = {")?;
-    (!what.contains(['{', '"', '\''])).then_some(inner)
-}
-
-/// Splits the elements of one level at commas, and the rows of Fortran's arrays, which have none. A
-/// container has a prefix with commas of its own: `std::vector of length 2, capacity 4 = {1, 2}`.
-fn parts(text: &str) -> Vec<String> {
-    let (mut depth, mut from) = (0_i32, 0);
-    let mut cuts = Vec::new();
-    for (at, c) in outside_quotes(text) {
-        match c {
-            '{' | '(' | '[' | '<' => depth += 1,
-            '}' | ')' | ']' | '>' => {
-                depth = (depth - 1).max(0);
-                if matches!(c, ')' | '>') && depth == 0 && text[at + 1..].starts_with(" (") {
-                    cuts.push(from..at + 1);
-                    from = at + 1;
-                }
-            }
-            ',' if depth == 0 => {
-                cuts.push(from..at);
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    cuts.push(from..text.len());
-    let mut parts: Vec<String> = Vec::new();
-    for part in cuts.into_iter().map(|cut| text[cut].trim()) {
-        match parts.last_mut() {
-            Some(before) if part.starts_with("capacity ") && before.contains(" of length ") => {
-                before.push_str(", ");
-                before.push_str(part);
-            }
-            _ => parts.push(part.to_owned()),
-        }
-    }
-    parts
-}
-
-/// The value and its count: `0 <repeats 12 times>` is 12 zeros.
-fn repeats(part: &str) -> (&str, usize) {
-    let Some(text) = part.strip_suffix(" times>") else {
-        return (part, 1);
-    };
-    let Some((value, count)) = text.rsplit_once("<repeats ") else {
-        return (part, 1);
-    };
-    match count.parse() {
-        Ok(count) => (value.trim_end(), count),
-        Err(_) => (part, 1),
-    }
-}
-
-/// Splits `name = value`. The name is in path form: `.name`, `.<base>`, or `["key"]` of a map. The
-/// description in front of a container is not a name.
-fn named(part: &str) -> Option<(String, &str)> {
-    let (at, _) = outside_quotes(part).find(|(at, _)| part[*at..].starts_with(" = "))?;
-    let (name, value) = (&part[..at], &part[at + 3..]);
-    if name.starts_with('[') && name.ends_with(']') {
-        return Some((name.to_owned(), value));
-    }
-    let is_field = |name: &str| name.starts_with(['<', '_']) || name.starts_with("static ");
-    let says_what = value.starts_with('{') && (name.contains(' ') || name.ends_with('>'));
-    // A Fortran structure is one element without a name: `( id = 3, w = (1, 2) )`.
-    if name.is_empty() || name.starts_with('(') || says_what && !is_field(name) {
-        return None;
-    }
-    let plain = |c: char| c.is_alphanumeric() || "_<>:,$ ()*&".contains(c);
-    name.chars().all(plain).then(|| (format!(".{name}"), value))
 }
 
 #[cfg(test)]
@@ -410,32 +345,32 @@ mod tests {
         check(
             "((1, 2) (3, 4))",
             "((1, 2) (3, 5))",
-            (1, "[1][1]", "4", "5"),
+            (1, "(1)(1)", "4", "5"),
         );
         check(
             "(0, 1, <repeats 3 times>, 2)",
             "(0, 1, <repeats 4 times>)",
-            (1, "[4]", "2", "1"),
+            (1, "(4)", "2", "1"),
         );
         check(
             "((5, 1) (1, 1) <repeats 3 times> (2, 2))",
             "((5, 1) (1, 1) <repeats 2 times> (2, 1) (2, 2))",
-            (1, "[3][0]", "1", "2"),
+            (1, "(3)(0)", "1", "2"),
         );
         check(
             "((1,-2), (3,4))",
             "((1,-2), (3,5))",
-            (1, "[1]", "(3,4)", "(3,5)"),
+            (1, "(1)", "(3,4)", "(3,5)"),
         );
         check(
             "( id = 3, w = (1, 2) )",
             "( id = 3, w = (1, 3) )",
-            (1, ".w[1]", "2", "3"),
+            (1, "%w(1)", "2", "3"),
         );
         check(
             "(( id = 3, w = (1, 2) ), ( id = 9, w = (3, 4) ))",
             "(( id = 3, w = (1, 2) ), ( id = 9, w = (3, 5) ))",
-            (1, "[1].w[1]", "4", "5"),
+            (1, "(1)%w(1)", "4", "5"),
         );
         check(
             "(Cell &) @0x7: {id = 1}",
@@ -457,6 +392,40 @@ mod tests {
             "{name = \"a, {b\", c = 45 '-'}",
             (1, ".c", "44 ','", "45 '-'"),
         );
+    }
+
+    /// Of long texts that differ near their end, what is shown is equal.
+    #[test]
+    fn difference_within_a_long_text_is_named() {
+        let text = |last: char| format!("\"{}{last}\"", "abcdefghij".repeat(20));
+        check(&text('0'), &text('1'), (1, "[200]", "'0'", "'1'"));
+        check("\"n0\"", "\"n1\"", (1, "", "\"n0\"", "\"n1\""));
+        let pointer = |at: &str, last| format!("{at} {}", text(last));
+        let (a, b) = (pointer("0x5555", '0'), pointer("0x6666", '\\'));
+        check(&a, &b.replace('\\', "\\n"), (1, "[200]", "'0'", "'\\n'"));
+        let member = |last| format!("{{id = 3, name = {}, n = 4}}", text(last));
+        check(&member('0'), &member('1'), (1, ".name[200]", "'0'", "'1'"));
+        let run = |last| {
+            let name = "\"ab\\\"\\001c\", 'x' <repeats 30 times>";
+            format!("{{name = {name}, \"{}{last}\", n = 4}}", "yz".repeat(60))
+        };
+        check(&run('0'), &run('1'), (1, ".name[155]", "'0'", "'1'"));
+        let longer = text('0').replace("0\"", "01\"");
+        check(&text('0'), &longer, (1, "[201]", "-", "'1'"));
+        // Of several bytes in one character, the index of those behind is unknown.
+        let (a, b) = (
+            text('0').replace('a', "\u{e4}"),
+            text('1').replace('a', "\u{e4}"),
+        );
+        check(&a, &b, (1, "", &a, &b));
+        let names = |last| format!("('short', '{}{last}')", "abcdefghij".repeat(20));
+        check(&names('0'), &names('1'), (1, "(1)(201:201)", "'0'", "'1'"));
+        let runs = [
+            "{name = 'x' <repeats 30 times>}",
+            "{name = 'x' <repeats 31 times>}",
+        ];
+        let values = ["'x' <repeats 30 times>", "'x' <repeats 31 times>"];
+        check(runs[0], runs[1], (1, ".name", values[0], values[1]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use sdm_debug::reply::Value;
 use sdm_debug::rules::{Bins, Extreme, Merged, NumberArray, RULE_STATS, Stats};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
+use sdm_view::compare;
 use sdm_view::item::{Gathered, Item};
 
 use super::invocation::Invocation;
@@ -11,6 +12,8 @@ use super::model::open_commands::OpenCommand;
 use super::slices::Slices;
 use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
+
+mod fortran;
 
 /// Values, each with the tasks that have it.
 type Values = Vec<(IdSet, Value)>;
@@ -59,8 +62,16 @@ async fn compare(session: &SessionHandle, said: &Invocation<'_>, expression: Str
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
     };
+    if let Some(verdict) = fortran::refused_address(session, said, &expression, &values).await {
+        return verdict;
+    }
     let values = whole_values(session, said, &expression, values).await;
-    if let Some(found) = sdm_view::compare::compare(&expression, values) {
+    if let Some(mut found) = compare::compare(&expression, values) {
+        if compare::is_fortran(&found.value) {
+            for other in &mut found.others {
+                other.path = fortran::path(session, said, &expression, other).await;
+            }
+        }
         let others = found.others.iter().map(|other| other.tasks.clone());
         let classes = std::iter::once(found.reference.clone()).chain(others);
         let classes = classes.collect();

@@ -203,16 +203,13 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     let mut lines = vec![page.style.wrap(&format!("{name}: {value} on {who}"), 4)];
     let (shown, rest) = found.others.split_at(found.others.len().min(ROWS_MAX));
     for other in shown {
-        let or_none = |text: &Option<String>| text.as_deref().map_or("none".to_owned(), shortened);
-        let text = format!(
-            "{}, not {}",
-            or_none(&other.value),
-            or_none(&other.reference)
-        );
+        let (own, reference) = apart(other.value.as_deref(), other.reference.as_deref());
         let text = match (found.elements, other.path.as_str()) {
-            (_, "") => or_none(&other.value),
+            // Its beginning is the same as the reference's.
+            (_, "") if own.starts_with("...") => format!("{own}, not {reference}"),
+            (_, "") => own,
             (all, path) => format!(
-                "{} of {all} elements differ, first {name}{path}: {text}",
+                "{} of {all} elements differ, first {name}{path}: {own}, not {reference}",
                 other.count
             ),
         };
@@ -233,19 +230,60 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     lines
 }
 
+/// Maximum number of characters that are shown of a compared value.
+const SHOWN_MAX: usize = 120;
+/// Number of equal characters that are shown before the first difference of long values.
+const EQUAL_SHOWN: usize = 20;
+
+/// The texts of two values that differ. Where the shown beginnings are equal, the places are shown from which they
+/// differ.
+fn apart(own: Option<&str>, reference: Option<&str>) -> (String, String) {
+    let or_none = |text: Option<&str>| text.map_or("none".to_owned(), shortened);
+    let shown = (or_none(own), or_none(reference));
+    let (Some(own), Some(reference)) = (own, reference) else {
+        return shown;
+    };
+    if shown.0 != shown.1 || own == reference {
+        return shown;
+    }
+    let [own, reference] = [own, reference].map(|text| printable(text.as_bytes()));
+    let pairs = own.chars().zip(reference.chars());
+    let equal = pairs.take_while(|(a, b)| a == b).count();
+    let begin = equal.saturating_sub(EQUAL_SHOWN);
+    let from = |text: &str| {
+        let rest: String = text.chars().skip(begin).collect();
+        format!("...{}", shortened(&rest))
+    };
+    (from(&own), from(&reference))
+}
+
 fn shortened(text: &str) -> String {
-    const MAX: usize = 120;
     let text = printable(text.as_bytes());
-    if text.chars().count() <= MAX {
+    if text.chars().count() <= SHOWN_MAX {
         return text;
     }
-    let cut: String = text.chars().take(MAX).collect();
+    let cut: String = text.chars().take(SHOWN_MAX).collect();
     format!("{cut}...")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_values_are_shown_from_their_difference() {
+        let long = |last: &str| format!("{}{last}", "abcdefghij".repeat(30));
+        let shown = |own: &str, reference: &str| apart(Some(own), Some(reference));
+        let equal = "abcdefghij".repeat(2);
+        assert_eq!(
+            shown(&long("1x"), &long("0x")),
+            (format!("...{equal}1x"), format!("...{equal}0x"))
+        );
+        assert_eq!(shown("1", "0"), ("1".to_owned(), "0".to_owned()));
+        assert_eq!(apart(None, Some("0")).0, "none");
+        let (own, _) = shown(&format!("1{}", long("")), &long(""));
+        assert!(own.starts_with("1abc") && own.ends_with("..."), "{own}");
+    }
 
     #[test]
     fn statistics_are_shown_in_short_form() {

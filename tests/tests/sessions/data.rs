@@ -161,11 +161,15 @@ fn cut_values_differ_beyond_the_cut() {
     let done = Sdm::run(&place, 3)
         .lines(&REFERRED)
         .lines(&["compare large", "compare many"])
+        .lines(&["compare text", "compare held"])
         .program(&program, &[])
         .finish()
         .code(0);
     done.expect_part("compare large", "large[5900]: ");
     done.expect_part("compare many", "many[4400]: ");
+    done.expect_part("compare text", "first text[298]: '1', not '0'");
+    let held = "1 of 2 elements differ, first held.name[498]: '1', not '0'";
+    done.expect_part("compare held", held);
 }
 
 #[test]
@@ -200,6 +204,44 @@ fn fortran_sections_are_read_completely_or_refused() {
         run(&[line], 123).expect_part(line, &refusal);
     }
     assert!(!place.path().join("back.csv").exists());
+}
+
+/// Elements are named as the program would name them, by the bounds of the arrays.
+#[test]
+fn compare_names_elements_in_fortran() {
+    let place = Place::new();
+    let sections = place.compile("sections", Compiler::Fortran);
+    let done = Sdm::run(&place, 2)
+        .lines(&["break fill", "continue", "[1] set var me = 1"])
+        .lines(&["break filled", "continue"])
+        .lines(&["compare matrix", "compare board", "compare cells"])
+        .lines(&["compare cells(3)", "compare matrix(2,1:3)", "compare text"])
+        .lines(&["compare word(1:300)"])
+        .program(&sections, &[])
+        .finish()
+        .code(0);
+    let one = "1 of 6 elements differ, first matrix(2,3): 1, not 0";
+    done.expect_part("compare matrix", one);
+    let one = "1 of 9 elements differ, first board(2,0): 1, not 0";
+    done.expect_part("compare board", one);
+    let one = "1 of 6 elements differ, first cells(3)%w(1): 1, not 0";
+    done.expect_part("compare cells", one);
+    let one = "1 of 3 elements differ, first cells(3)%w(1): 1, not 0";
+    done.expect_part("compare cells(3)", one);
+    let one = "first matrix(2,1:3)(3): 1, not 0";
+    done.expect_part("compare matrix(2,1:3)", one);
+    for name in ["text", "word(1:300)"] {
+        let one = format!("1 of 300 elements differ, first {name}(299:299): '1', not '0'");
+        done.expect_part(&format!("compare {name}"), &one);
+    }
+    // Of a text with a length of its own, gdb has the address.
+    let done = Sdm::run(&place, 2)
+        .lines(&["break filled", "continue", "compare word"])
+        .program(&sections, &[])
+        .finish()
+        .code(123);
+    let address = "gdb has only the address of the text `word`, not its length";
+    done.expect_part("compare word", address);
 }
 
 #[test]

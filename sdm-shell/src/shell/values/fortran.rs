@@ -1,0 +1,105 @@
+//! Values of Fortran programs: the names of elements, and texts of which gdb has the address.
+
+use sdm_debug::calls::is_harmless;
+use sdm_debug::reply::Value;
+use sdm_debug::{Command, Reply};
+use sdm_idset::IdSet;
+use sdm_view::compare::{self, Difference};
+
+use crate::shell::invocation::Invocation;
+use crate::shell::slices::Slices;
+use crate::shell::{SessionHandle, Verdict};
+
+/// The path of an element in Fortran, with the lower bounds that the arrays have in a task with this difference.
+pub(super) async fn path(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    expression: &str,
+    other: &Difference,
+) -> String {
+    // The elements of a section are counted from 1.
+    let is_section = Slices::of(expression).is_ok_and(|slices| slices.any);
+    let may_ask = is_designator(session, said, &other.tasks, expression).await;
+    let mut path = String::new();
+    for step in compare::steps(&other.path) {
+        let bounds = match &step {
+            compare::Step::Position(all) if is_section && path.is_empty() => vec![1; all.len()],
+            compare::Step::Position(_) if may_ask => {
+                let array = format!("{expression}{path}");
+                lower_bounds(session, said, &other.tasks, &array).await
+            }
+            _ => Vec::new(),
+        };
+        path += &step.text(&bounds);
+    }
+    path
+}
+
+/// True if each apparent call in an expression is an element of a Fortran array, so that it can be evaluated again.
+async fn is_designator(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    tasks: &IdSet,
+    expression: &str,
+) -> bool {
+    if is_harmless(expression) {
+        return true;
+    }
+    for (at, _) in expression.match_indices('(') {
+        let array = &expression[..at];
+        if lower_bounds(session, said, tasks, array).await.is_empty() {
+            return false;
+        }
+    }
+    is_harmless(&expression.replace('(', "[").replace(')', "]"))
+}
+
+/// Reports a Fortran text of which gdb has only the address (`character(len=:), allocatable` in a module). Returns
+/// None for any other value.
+pub(super) async fn refused_address(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    expression: &str,
+    values: &[(IdSet, Value)],
+) -> Option<Verdict> {
+    let (tasks, value) = values.first()?;
+    if !value.text.starts_with("0x") || !is_harmless(expression) {
+        return None;
+    }
+    let one = tasks.first().map(IdSet::single)?;
+    let line = format!("whatis {expression}");
+    let command = Command::Console { line };
+    let answers = session.answers(said.line, &one, &command).await;
+    let is_text =
+        |reply: &Reply| matches!(reply, Reply::Text(text) if text.contains("character*(*)"));
+    if !answers.iter().any(|(_, reply)| is_text(reply)) {
+        return None;
+    }
+    let text = format!("gdb has only the address of the text `{expression}`, not its length");
+    let hint = format!("`compare {expression}(1:80)` compares its first 80 characters");
+    Some(session.complain(text, &hint))
+}
+
+/// The lower bounds of a Fortran array in the first of these tasks; empty if they are unknown.
+async fn lower_bounds(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    tasks: &IdSet,
+    array: &str,
+) -> Vec<i64> {
+    let Some(one) = tasks.first().map(IdSet::single) else {
+        return Vec::new();
+    };
+    let line = format!("output lbound({array})");
+    let command = Command::Console { line };
+    let answers = session.answers(said.line, &one, &command).await;
+    let bounds = answers.iter().find_map(|(_, reply)| match reply {
+        Reply::Text(text) => {
+            let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
+            let bounds = inner.split(',').map(|bound| bound.trim().parse().ok());
+            bounds.collect::<Option<Vec<i64>>>()
+        }
+        _ => None,
+    });
+    bounds.unwrap_or_default()
+}
