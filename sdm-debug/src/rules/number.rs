@@ -105,6 +105,14 @@ fn compare(int: i128, float: f64) -> Ordering {
         .then_with(|| 0.0_f64.partial_cmp(&float.fract()).expect("finite"))
 }
 
+/// True for the digits of an integer that no `f64` is equal to. Its difference from others would be lost.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+fn is_rounded(digits: &str) -> bool {
+    let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_exact = |int: i128| (int as f64) as i128 == int;
+    is_integer && !digits.parse().is_ok_and(is_exact)
+}
+
 /// Parses a number as gdb prints it: `-3`, `0x1f`, `97 'a'`, `1.5e-05`, `-nan(0x8000000000000)`, `inf`. Booleans and
 /// pointers are not numbers.
 #[must_use]
@@ -143,7 +151,8 @@ pub fn parse(text: &str) -> Option<Parsed> {
     let number = match magnitude {
         Some(magnitude) if negative => Number::Int(-i128::from(magnitude)),
         Some(magnitude) => Number::Int(magnitude.into()),
-        // Floats, and integers beyond 64 bits, which are read as floats. The addition makes -0 equal to 0.
+        None if is_rounded(digits) => return None,
+        // Floats, and integers beyond 64 bits that are exact as floats. The addition makes -0 equal to 0.
         None => Number::Float(text.parse::<f64>().ok()? + 0.0),
     };
     number.is_valid().then_some(Parsed::Finite(number))
@@ -166,6 +175,8 @@ mod tests {
         check("18446744073709551615", int(u64::MAX.into()));
         check("-9223372036854775808", int(i64::MIN.into()));
         check("18446744073709551616", float(18_446_744_073_709_551_616.0));
+        check("18446744073709551617", None);
+        check("-1267650600228229401496703205377", None);
         check("1.5e-05", float(1.5e-5));
         check("3.1415926535897931", float(std::f64::consts::PI));
         check("-0", int(0));

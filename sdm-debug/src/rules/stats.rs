@@ -162,22 +162,19 @@ impl Stats {
             Parsed::InfiniteDown => return self.infinite_down.join(who),
             Parsed::Finite(value) => value,
         };
-        let (before, more) = (to_f64(self.count), to_f64(who.count));
-        match value {
-            Number::Int(int) => {
-                let sum = int.saturating_mul(who.count.into());
-                self.int_sum = self.int_sum.saturating_add(sum);
-            }
-            Number::Float(float) => self.float_sum += float * more,
-        }
-        let apart = value.to_f64() - self.mean;
-        if self.count == 0 {
-            self.mean = value.to_f64();
-        } else {
-            self.mean += apart * (more / (before + more));
-            self.squares += apart * apart * ((before * more) / (before + more));
-        }
-        self.count = self.count.saturating_add(who.count);
+        let (int_sum, float_sum) = match value {
+            Number::Int(int) => (int.saturating_mul(who.count.into()), 0.0),
+            Number::Float(float) => (0, float * to_f64(who.count)),
+        };
+        let more = Moments {
+            count: who.count,
+            int_sum,
+            float_sum,
+            mean: value.to_f64(),
+            squares: 0.0,
+        };
+        let own = self.moments();
+        self.set_moments(own.join(more, own.int_sum.saturating_add(int_sum)));
         let is_least = self.min.as_ref().is_none_or(|min| value < min.value);
         let is_most = self.max.as_ref().is_none_or(|max| value > max.value);
         let extreme = |wins: bool| {
@@ -193,6 +190,21 @@ impl Stats {
         }
     }
 
+    fn moments(&self) -> Moments {
+        Moments {
+            count: self.count,
+            int_sum: self.int_sum,
+            float_sum: self.float_sum,
+            mean: self.mean,
+            squares: self.squares,
+        }
+    }
+
+    fn set_moments(&mut self, to: Moments) {
+        (self.count, self.int_sum, self.float_sum) = (to.count, to.int_sum, to.float_sum);
+        (self.mean, self.squares) = (to.mean, to.squares);
+    }
+
     /// Merges in the statistics of other tasks.
     ///
     /// # Errors
@@ -203,20 +215,8 @@ impl Stats {
             return Err(Rejected("statistics over other bins"));
         }
         let sum = self.int_sum.checked_add(other.int_sum);
-        self.int_sum = sum.ok_or(Rejected("a sum beyond 128 bits"))?;
-        self.float_sum += other.float_sum;
-        let count = self.count.saturating_add(other.count);
-        if self.count == 0 {
-            (self.mean, self.squares) = (other.mean, other.squares);
-        } else if other.count > 0 {
-            // The formula gives the same bits in either order.
-            let (a, b) = (to_f64(self.count), to_f64(other.count));
-            let apart = self.mean - other.mean;
-            let mean = self.mean * (a / (a + b)) + other.mean * (b / (a + b));
-            self.squares = (self.squares + other.squares) + apart * apart * ((a * b) / (a + b));
-            self.mean = mean;
-        }
-        self.count = count;
+        let sum = sum.ok_or(Rejected("a sum beyond 128 bits"))?;
+        self.set_moments(self.moments().join(other.moments(), sum));
         join_extreme(&mut self.min, other.min.as_ref(), Ordering::Less);
         join_extreme(&mut self.max, other.max.as_ref(), Ordering::Greater);
         self.not_a_number.join(&other.not_a_number);
@@ -229,9 +229,64 @@ impl Stats {
     }
 }
 
+/// The count of some finite numbers, their sums, their mean, and their squared deviations from it, as in [`Stats`].
+#[derive(Clone, Copy)]
+struct Moments {
+    count: u64,
+    int_sum: i128,
+    float_sum: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    /// Those of both; `int_sum` is the sum of their integers. The formulas give the same bits in either order.
+    fn join(self, other: Self, int_sum: i128) -> Self {
+        if self.count == 0 {
+            return other;
+        }
+        if other.count == 0 {
+            return self;
+        }
+        let count = self.count.saturating_add(other.count);
+        let (a, b) = (to_f64(self.count), to_f64(other.count));
+        let exact = self.exactly_apart(other);
+        let apart = exact.unwrap_or(self.mean - other.mean);
+        Self {
+            count,
+            int_sum,
+            float_sum: self.float_sum + other.float_sum,
+            mean: match exact {
+                Some(_) => quotient(int_sum, count.into()),
+                None => self.mean * (a / (a + b)) + other.mean * (b / (a + b)),
+            },
+            squares: (self.squares + other.squares) + apart * apart * ((a * b) / (a + b)),
+        }
+    }
+
+    /// The distance of the means, from exact sums: integers beyond 2^53 are rounded as `f64`, and their distance can
+    /// be smaller than that. None where there are other numbers.
+    fn exactly_apart(self, other: Self) -> Option<f64> {
+        if self.float_sum != 0.0 || other.float_sum != 0.0 {
+            return None;
+        }
+        let (a, b) = (i128::from(self.count), i128::from(other.count));
+        let one = self.int_sum.checked_mul(b)?;
+        let apart = one.checked_sub(other.int_sum.checked_mul(a)?)?;
+        Some(quotient(apart, a.checked_mul(b)?))
+    }
+}
+
 #[allow(clippy::cast_precision_loss)]
 fn to_f64(count: u64) -> f64 {
     count as f64
+}
+
+/// The quotient of integers; the divisor is positive.
+#[allow(clippy::cast_precision_loss)]
+fn quotient(dividend: i128, divisor: i128) -> f64 {
+    let whole = dividend.div_euclid(divisor);
+    whole as f64 + dividend.rem_euclid(divisor) as f64 / divisor as f64
 }
 
 /// Keeps the extreme that compares as `wins` against the other. Equal extremes are joined.
@@ -411,4 +466,32 @@ fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
 fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rejected> {
     let reply = wire::decode(payload).map_err(|_| Rejected("no value"))?;
     Stats::of(sources, &reply, bins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `f64` the first of these integers are all equal.
+    #[test]
+    fn statistics_of_large_integers_are_exact() {
+        let check = |texts: &[&str], mean: f64, variance: f64| {
+            let mut all = Stats::default();
+            for (task, text) in texts.iter().enumerate() {
+                let mut one = Stats::default();
+                let who = Who::of(&task.to_string().parse().unwrap());
+                one.insert(parse(text).unwrap(), &who);
+                all.absorb(&one).unwrap();
+            }
+            let found = all.variance().unwrap();
+            assert!((found - variance).abs() < 1e-9, "{texts:?}: {found}");
+            assert!((all.mean - mean).abs() < 1e-9, "{texts:?}: {}", all.mean);
+        };
+        let below = ["9007199254740992", "9007199254740993", "9007199254740994"];
+        check(&below, 9_007_199_254_740_993.0, 2.0 / 3.0);
+        let last = ["18446744073709551615", "18446744073709551613"];
+        check(&last, 18_446_744_073_709_551_614.0, 1.0);
+        check(&["-1", "0", "1"], 0.0, 2.0 / 3.0);
+        check(&["3", "0.5", "2.5"], 2.0, 3.5 / 3.0);
+    }
 }
