@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
 use sdm_debug::command::{LookSpec, SampleSpec};
-use sdm_debug::fold::FoldRules;
+use sdm_debug::fold::{FoldRules, mark_halted};
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange, Reply};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::looker::{Answer, Looker, Question, View};
 use sdm_inspect::snapshot::Refusal;
 use sdm_inspect::stack::ProcessStacks;
-use sdm_system::proc;
+use sdm_system::proc::{self, State};
 
 use sdm_gdb::{fold_looked, has_python};
 
@@ -265,6 +265,10 @@ impl Looks {
                 }
                 Err(refusal) => Err(failure(&refusal)),
             };
+            let result = match asked.sampling {
+                None => halted_apart(answer.pid, result),
+                Some(_) => result,
+            };
             asked.tasks.remove(at);
             if asked.tasks.is_empty()
                 && let Some(sampling) = &mut asked.sampling
@@ -287,6 +291,16 @@ impl OpenLook {
         let samples = self.sampling.as_mut().and_then(|it| it.take(task));
         samples.map_or(result, |it| Ok(Reply::Samples(Box::new(it))))
     }
+}
+
+/// Marks the stacks of a process that a signal has stopped. The looker has let go of it, so that its state is its own.
+fn halted_apart(pid: i32, mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
+    if let Ok(Reply::Stacks(stacks)) = &mut result
+        && proc::of(pid).state().is_some_and(State::is_stopped)
+    {
+        mark_halted(stacks);
+    }
+    result
 }
 
 /// The stacks of a process in the form of a reply.

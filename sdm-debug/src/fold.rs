@@ -22,6 +22,9 @@ pub const NAME_BYTES_MAX: usize = 512;
 /// of its outermost frame, which tells it from a complete one.
 pub const STOPPED: &str = "Backtrace stopped: ";
 
+/// In place of the outermost frame of each thread of a process that a signal has stopped. Its stacks are complete.
+pub const HALTED: &str = "stopped by a signal (SIGSTOP or another stop signal)";
+
 /// Number of outermost frames among which a complete stack has its end: the start code of some linkers has no names.
 const OUTERMOST: usize = 4;
 
@@ -124,6 +127,13 @@ pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskSt
     TaskStacks {
         threads: stacks,
         helpers,
+    }
+}
+
+/// Tells stacks apart that are those of a process that a signal has stopped.
+pub fn mark_halted(stacks: &mut TaskStacks) {
+    for thread in &mut stacks.threads {
+        thread.frames.insert(0, StackFrame::own(HALTED, "", 0));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Places in the program, in gdb's words: `exchange (step=3) at halo.c:44`.
 
-use sdm_debug::fold::STOPPED;
+use sdm_debug::fold::{HALTED, STOPPED};
 use sdm_debug::reply::{Frame, StackFrame, Value};
 use sdm_text::printable;
 
@@ -42,7 +42,7 @@ fn call(name: &str, args: &str) -> String {
     match name {
         "" => format!("?? ({args})"),
         // The reason of a stop is not a frame.
-        reason if reason.starts_with(STOPPED) => reason.to_owned(),
+        reason if reason == HALTED || reason.starts_with(STOPPED) => reason.to_owned(),
         name => format!("{} ({args})", readable::function(name)),
     }
 }

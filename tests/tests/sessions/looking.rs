@@ -2,6 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::Signal;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
@@ -52,6 +53,27 @@ fn snapshot_without_gdb_shows_the_same_as_gdb() {
     }
     let none = stacks(&["--pids", &pids, "--by", "gdb", "--gdb", "/no/gdb"]).code(2);
     assert!(none.out.contains("/no/gdb"), "{none}");
+}
+
+/// It is in the same place as the others, and yet goes nowhere.
+#[test]
+fn process_stopped_by_a_signal_is_shown_apart() {
+    let elsewhere = Place::new();
+    let program = elsewhere.compile("work", Compiler::C);
+    let start = || Waiting::start(Command::new(&program).arg("echo"));
+    let processes = [start(), start(), start()];
+    let pids: Vec<String> = processes.iter().map(Waiting::pid).collect();
+    processes::signal(processes[1].0.id(), Signal::SIGSTOP);
+    processes::wait_state(processes[1].0.id(), "T");
+    for full in [&[][..], &["--full"]] {
+        let done = stacks(&[&["--pids", &pids.join(",")], full].concat()).code(1);
+        let halted = "stopped by a signal (SIGSTOP or another stop signal)";
+        let apart = format!("pid {}: {halted}", pids[1]);
+        let named = done.out.lines().filter(|line| line.contains(halted));
+        let named: Vec<&str> = named.collect();
+        assert_eq!(named.len(), 1, "{done}");
+        assert!(named[0].starts_with(&apart), "{done}");
+    }
 }
 
 #[test]
