@@ -23,6 +23,8 @@ const ABORTED: u8 = 121;
 const LOST: u8 = 122;
 /// The exit code where all tasks exited with 0, but MPI was used wrongly.
 const MISUSED: u8 = 119;
+/// The exit code where all tasks exited with 0, but their MPI did not find the job.
+const ISOLATED: u8 = 118;
 /// Maximum number of errors in the use of MPI that are repeated at the end.
 const MPI_ERRORS_SHOWN_MAX: usize = 50;
 /// Interval between two updates of the status line.
@@ -72,7 +74,7 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
             return exit::ending(session);
         }
         BatchEnd::Ended => match code_of_the_end(session) {
-            (0, None) => misused(session),
+            (0, None) => isolated(session).unwrap_or_else(|| misused(session)),
             code => code,
         },
         BatchEnd::GivenUp => {
@@ -254,6 +256,14 @@ fn tell_mpi_errors(session: &SessionHandle) {
             all.len() - MPI_ERRORS_SHOWN_MAX
         ));
     }
+}
+
+/// The exit code of a program that has succeeded as several jobs of one rank each.
+fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
+    let isolated = session.read(|model| model.job.isolated.clone());
+    let who = set_text(&isolated, 60);
+    let why = format!("not the launcher's ranks in MPI_COMM_WORLD: {who}");
+    (!isolated.is_empty()).then_some((ISOLATED, Some(why)))
 }
 
 /// The exit code of a successful program by its use of MPI.

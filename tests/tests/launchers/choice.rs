@@ -16,9 +16,12 @@ fn ring(place: &Place, compiler: Compiler) -> PathBuf {
     program
 }
 
+/// Exit code of a batch run whose ranks are not those of the launcher.
+pub(super) const ISOLATED: i32 = 118;
+
 fn run(place: &Place, launcher: &[&str], program: &Path, args: &[&str]) -> Done {
     let run = Sdm::run(place, 2).args(["--batch", "--no-report", "--no-stop"]);
-    run.args(launcher).program(program, args).finish().code(0)
+    run.args(launcher).program(program, args).finish()
 }
 
 #[test]
@@ -36,7 +39,7 @@ fn fortran_program_is_started_by_its_own_mpi() {
         ),
     ] {
         let place = Place::new();
-        let done = run(&place, &[], &ring(&place, compiler), &[]);
+        let done = run(&place, &[], &ring(&place, compiler), &[]).code(0);
         assert_eq!(
             lines_of(&done.out),
             ["rank 0 of 2", "rank 1 of 2"],
@@ -62,7 +65,8 @@ fn launcher_of_another_mpi_causes_a_warning() {
             &["--launcher", launcher],
             &ring(&place, compiler),
             &[],
-        );
+        )
+        .code(ISOLATED);
         let warned = done
             .err
             .lines()
@@ -80,12 +84,12 @@ fn isolated_ranks_are_reported_as_an_error() {
     let script = script.to_str().expect("a path of text");
     let python = Path::new("/usr/bin/python3");
     let place = Place::new();
-    let done = run(&place, &[], python, &[script]);
+    let done = run(&place, &[], python, &[script]).code(ISOLATED);
     // Both print the same, merged or one after the other.
     assert!(done.united().contains("[0-1] rank 0 of 1\n"), "{done}");
     let told = "ranks 0-1 (2): error: the program has rank 0 of 1 in MPI_COMM_WORLD";
     assert!(done.united().contains(told), "{done}");
-    let done = run(&place, &["--launcher", "mpirun"], python, &[script]);
+    let done = run(&place, &["--launcher", "mpirun"], python, &[script]).code(0);
     assert_eq!(
         lines_of(&done.out),
         ["rank 0 of 2", "rank 1 of 2"],

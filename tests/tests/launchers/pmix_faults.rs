@@ -2,6 +2,7 @@
 
 use sdm_tests::place::{Compiler, Place};
 
+use super::choice::ISOLATED;
 use super::pmix::{assert_no_folder, lines_of, local};
 
 /// A rank that ends without `MPI_Init` ends the job, as under mpirun. (mpirun waits for ever where such a rank ends
@@ -18,7 +19,7 @@ fn rank_ending_before_mpi_init_ends_the_job() {
     }
     let sum = place.compile("mpi_sum", Compiler::Mpich);
     let done = local(&place, 2).args(["--batch", "--no-report"]);
-    let done = done.program(&sum, &[]).finish().code(0);
+    let done = done.program(&sum, &[]).finish().code(ISOLATED);
     assert!(
         done.err.contains("each process would be rank 0 of 1"),
         "{done}"

@@ -249,7 +249,10 @@ impl Model {
             }
             // A single task may well be alone.
             Event::World { size: 1, .. } if self.all.len() == 1 => return,
-            Event::World { rank, size } => Happening::Notice(world_notice(rank, size)),
+            Event::World { rank, size } => {
+                self.job.isolated.union_with(tasks);
+                Happening::Notice(world_notice(rank, size))
+            }
             Event::Joined(joined) => Happening::Notice(self.take_in(tasks, joined)),
             Event::Printed { number, text } => Happening::Printed { number, text },
             Event::BreakpointRefused { number, text } => {

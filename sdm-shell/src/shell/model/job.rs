@@ -37,6 +37,8 @@ pub(crate) struct Job {
     pub(crate) looked_at: IdSet,
     /// The exit code of a start that failed in all tasks, because no program can be run. None otherwise.
     pub(crate) programless: Option<u8>,
+    /// Tasks whose rank in `MPI_COMM_WORLD` is not their launcher's: their MPI did not find the job.
+    pub(crate) isolated: IdSet,
     /// The rank that has aborted the job for all tasks, and its status.
     pub(crate) aborted: Option<(u32, i32)>,
     /// The same as text: the rank, and `ended the job with status 17`.
