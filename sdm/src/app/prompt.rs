@@ -15,7 +15,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event,
-    EventContext, EventHandler, Helper, RepeatCount,
+    EventContext, EventHandler, ExternalPrinter, Helper, RepeatCount,
 };
 use sdm_shell::commands::{self, Wanted};
 use sdm_shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
@@ -23,7 +23,7 @@ use sdm_text::{beginning, columns, printable};
 use sdm_view::escape::shown;
 
 use super::full_screen::Shared;
-use super::queue::Queue;
+use super::queue::{NOTHING, Queue};
 use super::type_ahead::TypedLine;
 use super::wake::Wake;
 
@@ -66,11 +66,14 @@ impl Prompt {
             queue: Arc::clone(&queue),
             is_coloured: Sink::Output.is_coloured(),
         }));
-        let mut printer = editor.create_external_printer()?;
+        let mut printer: Box<dyn ExternalPrinter + Send> = match editor.create_external_printer() {
+            Ok(printer) => Box::new(printer),
+            Err(_) => Box::new(PlainPrinter),
+        };
         let printed = Arc::clone(&queue);
         thread::Builder::new()
             .name("printer".to_owned())
-            .spawn(move || printed.print_with(&mut printer))?;
+            .spawn(move || printed.print_with(&mut *printer))?;
         let (asked, requests) = channel();
         let leaves = Arc::<AtomicBool>::default();
         let switch = || EventHandler::Conditional(Box::new(Switch(Arc::clone(&leaves))));
@@ -107,6 +110,18 @@ impl Prompt {
             waits,
             queue,
         })
+    }
+}
+
+/// Prints where the cursor is: on a terminal without cursor movements (`TERM=dumb`), whose lines the kernel edits.
+struct PlainPrinter;
+
+impl ExternalPrinter for PlainPrinter {
+    fn print(&mut self, text: String) -> rustyline::Result<()> {
+        if text != NOTHING {
+            Sink::Output.show(&text)?;
+        }
+        Ok(())
     }
 }
 

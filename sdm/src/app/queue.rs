@@ -15,7 +15,7 @@ use crate::blocked_output::{is_given_up, writing};
 const TEXTS_MAX: usize = 256;
 
 /// Text that prints nothing above the line but causes a redraw: the cursor moves up and down again.
-const NOTHING: &str = "\x1b[A\n";
+pub(super) const NOTHING: &str = "\x1b[A\n";
 
 /// Output to print above the line that the user edits, and the current text of the prompt.
 pub(super) struct Queue {
@@ -105,7 +105,7 @@ impl Queue {
     }
 
     /// Prints queued texts until the printer fails.
-    pub(super) fn print_with(&self, printer: &mut impl ExternalPrinter) {
+    pub(super) fn print_with(&self, printer: &mut (impl ExternalPrinter + ?Sized)) {
         loop {
             let mut waiting = self.lock();
             while (waiting.texts.is_empty() && !waiting.stale)

@@ -106,6 +106,26 @@ fn long_output_is_paged() {
     );
 }
 
+/// Such a terminal is Emacs's shell, or that of a pipeline: it has lines, and no movements of the cursor.
+#[test]
+fn dumb_terminal_has_a_prompt() {
+    let place = Place::new();
+    let _program = place.compile("loop", Compiler::C);
+    let sh = std::path::Path::new("/bin/sh");
+    let run = "TERM=dumb sdm run -n 2 ./loop";
+    let mut terminal = Terminal::run(&place, sh, &["-c", run], 100);
+    terminal.wait("(sdm) ");
+    terminal.keys("print 6 * 7\n");
+    terminal.wait("ranks 0-1 (2): 42");
+    terminal.wait("(sdm) ");
+    terminal.keys("kill\n");
+    terminal.wait("(sdm) ");
+    terminal.keys("quit\n");
+    let (code, bytes) = terminal.leave_raw();
+    assert_eq!(code, 0, "{bytes}");
+    assert!(!bytes.contains('\x1b'), "{bytes}");
+}
+
 /// Source, functions and files in colours on a terminal, and without them where NO_COLOR asks for that.
 #[test]
 fn source_is_highlighted_unless_no_color_is_set() {
