@@ -203,6 +203,8 @@ fn fortran_sections_are_read_completely_or_refused() {
         let refusal = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
         run(&[line], 123).expect_part(line, &refusal);
     }
+    let copy = "gdb may read parts of `$t` wrong, as it is a copy of unknown stride";
+    run(&["set $t = back", "print $t(1)"], 123).expect_part("print $t(1)", copy);
     assert!(!place.path().join("back.csv").exists());
 }
 

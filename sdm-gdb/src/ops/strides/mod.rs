@@ -58,6 +58,9 @@ pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(
         if is_backwards(gdb, place, array.name).await {
             return Err(refusal(array.name));
         }
+        if is_copy(gdb, place, array.name).await {
+            return Err(copy_refusal(array.name));
+        }
     }
     Ok(())
 }
@@ -65,6 +68,26 @@ pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(
 /// The failure for a part of an array with a negative stride.
 pub(super) fn refusal(array: &str) -> Failure {
     let text = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
+    let hint = format!("`{array}` without a subscript is read as it is");
+    Failure::new(FailureCode::Unsupported, text).with_hint(hint)
+}
+
+/// True for a variable of gdb's own that has the value of an array (`set $t = v`): gdb counts in it by the array's
+/// stride, which can be negative and which no address shows.
+async fn is_copy(gdb: &Gdb, place: &str, array: &str) -> bool {
+    if !array.starts_with('$') {
+        return false;
+    }
+    let Some(lows) = bounds(gdb, place, "lbound", array).await else {
+        return false;
+    };
+    let first: Vec<String> = lows.iter().map(ToString::to_string).collect();
+    let address = format!("&({array}({}))", first.join(","));
+    unchecked(gdb, place, &address).await.is_err()
+}
+
+fn copy_refusal(array: &str) -> Failure {
+    let text = format!("gdb may read parts of `{array}` wrong, as it is a copy of unknown stride");
     let hint = format!("`{array}` without a subscript is read as it is");
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
