@@ -13,6 +13,7 @@ use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
 
 use super::operations::{is_of_collective, is_rank_of_the_job};
+use super::threads::computing;
 use super::wait::{WaitKind, kind, place};
 
 /// Maximum number of calls, cycles, locks and other facts that are printed for one group.
@@ -34,6 +35,8 @@ pub(super) struct Evidence<'a> {
     pub(super) orphaned: IdSet,
     /// Tasks with a single thread, which waits for another thread.
     pub(super) alone: IdSet,
+    /// Text about threads that compute while their task's main thread waits for them.
+    computing: Vec<(IdSet, Vec<String>)>,
     /// Text about files, locks and system calls that tasks wait in.
     others: Vec<(IdSet, Vec<String>)>,
 }
@@ -47,6 +50,7 @@ impl<'a> Evidence<'a> {
         for (tasks, waits) in &probes.waits {
             evidence.add(tasks, waits);
         }
+        evidence.computing = computing(probes);
         evidence
     }
 
@@ -129,6 +133,7 @@ impl<'a> Evidence<'a> {
             add(facts.join(", "));
         }
         about(&self.others, tasks).cloned().for_each(&mut add);
+        about(&self.computing, tasks).cloned().for_each(&mut add);
         lines
     }
 

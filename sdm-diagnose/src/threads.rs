@@ -10,7 +10,10 @@ use sdm_idset::IdSet;
 use sdm_mpi::mpi_name;
 
 use super::motion::SamePlace;
-use super::wait::{Wait, WaitKind};
+use super::wait::{Wait, WaitKind, place};
+
+/// Maximum number of computing threads that are named for one task.
+const COMPUTING_MAX: usize = 8;
 
 /// The tasks that wait in MPI.
 pub(super) struct MpiWaits {
@@ -102,6 +105,32 @@ fn in_mpi(stacks: &TaskStacks) -> Option<Wait> {
     (count == 1 && in_mpi.next().is_none()).then_some(wait)
 }
 
+/// The threads that compute while the main thread of their task waits for threads, as in a barrier of OpenMP: lines of
+/// text by task.
+pub(super) fn computing(last: &Probes) -> Vec<(IdSet, Vec<String>)> {
+    let mut found = Vec::new();
+    for (tasks, stacks) in &last.stacks {
+        if Wait::of(stacks).is_none_or(|wait| wait.kind != WaitKind::Lock) {
+            continue;
+        }
+        let acting = Counted::of(stacks).acting(last, tasks);
+        let others = stacks.threads.iter().filter(|thread| !thread.main);
+        let running = others
+            .filter_map(|thread| Wait::of_frames(&thread.frames))
+            .filter(|wait| wait.kind == WaitKind::Running)
+            .take(COMPUTING_MAX);
+        let line = |wait: Wait| {
+            let place = place(&wait.frame);
+            format!("another thread of its process computes in {place}")
+        };
+        let lines: Vec<String> = running.map(line).collect();
+        if !acting.is_empty() && !lines.is_empty() {
+            found.push((acting, lines));
+        }
+    }
+    found
+}
+
 /// Tasks whose main thread waits for another thread, according to the kernel.
 fn parked(last: Option<&Probes>) -> IdSet {
     let waits = last.map(|last| &last.waits[..]).unwrap_or_default();
@@ -132,13 +161,7 @@ impl OtherThreads {
         let mut beside = Self::default();
         for (tasks, stacks) in &last.stacks {
             let counted = Counted::of(stacks);
-            let mut acting = IdSet::new();
-            if counted.rest > 0 {
-                let parked = last.waits.iter();
-                let parked = parked.filter(|(_, waits)| !counted.goes_on(waits));
-                let parked = IdSet::union_all(parked.map(|(who, _)| who));
-                acting = tasks.difference(&parked);
-            }
+            let acting = counted.acting(last, tasks);
             if counted.in_mpi > 0 {
                 beside.in_mpi.union_with(&tasks.difference(&acting));
             }
@@ -163,6 +186,16 @@ impl Counted {
             *of_kind += others;
         }
         counted
+    }
+
+    /// The tasks, of those with these threads, that have one that can go on by itself.
+    fn acting(&self, last: &Probes, tasks: &IdSet) -> IdSet {
+        if self.rest == 0 {
+            return IdSet::new();
+        }
+        let parked = last.waits.iter();
+        let parked = parked.filter(|(_, waits)| !self.goes_on(waits));
+        tasks.difference(&IdSet::union_all(parked.map(|(who, _)| who)))
     }
 
     /// True unless all of the rest are known to wait for another thread. The place of each such thread is

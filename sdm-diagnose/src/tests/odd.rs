@@ -187,3 +187,29 @@ fn wait_graph_is_drawn_by_groups() {
     }
     assert!(text.lines().count() < 12, "{text}");
 }
+
+#[test]
+fn thread_that_computes_before_a_barrier_is_named() {
+    let line = "another thread of its process computes in part () at";
+    for (frames, is_named) in [
+        ("region:9 part:6", true),
+        ("region:10 GOMP_barrier:10", false),
+        ("region:10 MPI_Recv:10", false),
+    ] {
+        let look: Look<'_> = &[
+            ("0", "main:80 MPI_Barrier:80", "", ""),
+            ("1", "main:7 region:10 GOMP_barrier:10", "", ""),
+        ];
+        let mut seen = observed(&[look, look]);
+        for sample in &mut seen.samples {
+            let mut other = stacks(frames).threads.remove(0);
+            other.main = false;
+            sample.stacks[1].1.threads.push(other);
+        }
+        call(&mut seen, "0", "MPI_Barrier", &[WORLD]);
+        let found = judge(&seen);
+        let mut lines = found.findings.iter().flat_map(|one| &one.evidence);
+        let named = lines.any(|text| text.starts_with(line));
+        assert_eq!(named, is_named, "{frames}: {found:#?}");
+    }
+}
