@@ -5,23 +5,33 @@ import { line, on } from './link.js';
 import { count, has, label } from './sets.js';
 
 const WIDTH = 640;
-const BOX = 150;
-const TALL = 40;
+const BOX = 190;
+const TALL = 54;
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 3)}...` : text);
+
+// The call, and the place in the program that it was called from, each a line of a box.
+const parts = (what) => {
+  const [, call, place] = /^(.*?)(?:, called from (.*?))?(?:;.*)?$/s.exec(what);
+  return [call, place].filter(Boolean);
+};
+
+// The step as `diagnose` begins its answer.
+const named = (step) => (/^\w+$/.test(step) ? `${step[0].toUpperCase()}${step.slice(1).replaceAll('_', ' ')}: ` : '');
 
 // Where the middle of each node is: those of the circle on one, the others in rows below.
 function layout(nodes, inCircle) {
   const circle = nodes.filter(inCircle);
   const rest = nodes.filter((node) => !inCircle(node));
-  const radius = circle.length ? Math.max(60, circle.length * 26) : 0;
   const places = new Map();
+  // A loop: down on the right, up on the left, so that each arrow has room between two boxes.
+  const half = Math.ceil(circle.length / 2);
   circle.forEach((node, at) => {
-    const angle = (2 * Math.PI * at) / circle.length - Math.PI / 2;
-    const wide = Math.min(radius * 1.6, (WIDTH - BOX) / 2 - 4);
-    places.set(node, [WIDTH / 2 + wide * Math.cos(angle), radius + TALL + radius * Math.sin(angle)]);
+    const isRight = at < half;
+    const row = isRight ? at : circle.length - 1 - at + (circle.length % 2) / 2;
+    places.set(node, [WIDTH * (isRight ? 0.75 : 0.25), TALL + row * TALL * 1.7]);
   });
-  const top = circle.length ? 2 * radius + 3 * TALL : TALL;
+  const top = TALL + half * TALL * 1.7;
   const columns = Math.min(3, Math.max(1, rest.length));
   rest.forEach((node, at) => {
     const gap = WIDTH / columns;
@@ -62,13 +72,13 @@ function draw({ conclusion, graph, circle, findings, step }) {
     const [x, y] = places.get(node);
     return el('g', { class: `node ${/^\w+$/.test(node.kind) ? node.kind : ''}`, onclick: () => line(`focus ${node.tasks}`) },
       el('rect', { x: x - BOX / 2, y: y - TALL / 2, width: BOX, height: TALL, rx: 5 }),
-      el('text', { x, y: y - 4, 'text-anchor': 'middle' }, short(label(node.tasks), 24)),
-      el('text', { x, y: y + 12, 'text-anchor': 'middle', class: 'what' }, short(node.what, 26)),
+      el('text', { x, y: y - 10, 'text-anchor': 'middle' }, short(label(node.tasks), 28)),
+      parts(node.what).map((part, at) => el('text', { x, y: y + 6 + at * 14, 'text-anchor': 'middle', class: 'what' }, short(part, 34))),
       el('title', {}, `${label(node.tasks)}: ${node.what}`));
   });
   const head = el('defs', {}, el('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' }, el('path', { d: 'M0 0L8 4L0 8z' })));
   fill(byId('waits'),
-    el('p', { class: `verdict ${/^\w+$/.test(step) ? step : ''}` }, conclusion),
+    el('p', { class: `verdict ${/^\w+$/.test(step) ? step : ''}` }, named(step), conclusion),
     nodes.length ? el('svg', { id: 'waitssvg', role: 'img', 'aria-label': `Who waits for whom: ${conclusion}`, viewBox: `0 0 ${WIDTH} ${height}` }, head, arrows, boxes) : null,
     el('ul', { id: 'findings', 'aria-label': 'Findings' }, findings.map((finding) => el('li', {},
       el('button', { type: 'button', onclick: () => line(`focus ${finding.tasks}`) }, label(finding.tasks)), ' ', finding.what,

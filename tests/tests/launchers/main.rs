@@ -8,6 +8,7 @@ mod hangs;
 mod mpi;
 mod openmpi5;
 mod ordinary;
+mod pages;
 mod pmix;
 mod pmix_faults;
 mod pmix_node;
