@@ -9,6 +9,7 @@ use sdm_tests::golden;
 use sdm_tests::page::BrowserPage;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Running, Sdm};
+use serde_json::{Value, json};
 
 /// A window as many people have it.
 const SIZE: (u32, u32) = (1280, 900);
@@ -83,6 +84,98 @@ fn a_page_steps_a_program_and_shows_where_ranks_are() {
     page.wait_text("#log", "(sdm) focus 0-5,7");
     page.wait("document.querySelector('#focus').value === '0-5,7' || null");
     picture(&mut page, "steps");
+    quit(running, page);
+}
+
+/// Asks how the page looks in windows of people: a small laptop, a phone, one at 200 %; by day and by night.
+fn check_look(page: &mut BrowserPage) {
+    for (width, height, scale) in [(1280, 800, 1), (390, 844, 1), (640, 400, 2)] {
+        for colours in ["light", "dark"] {
+            let window = json!({ "width": width, "height": height, "deviceScaleFactor": scale, "mobile": false });
+            page.call("Emulation.setDeviceMetricsOverride", window);
+            let feature = json!([{ "name": "prefers-color-scheme", "value": colours }]);
+            page.call("Emulation.setEmulatedMedia", json!({ "features": feature }));
+            let found = page.value(include_str!("web_look.js"));
+            picture(page, &format!("look-{width}-{colours}"));
+            assert_eq!(found, json!([]), "{width} x {height}, {colours}");
+        }
+    }
+    page.call("Emulation.clearDeviceMetricsOverride", json!({}));
+    page.call("Emulation.setEmulatedMedia", json!({ "features": [] }));
+    // Where things are is asked only once they are there again.
+    let (width, height) = SIZE;
+    page.value(&format!("new Promise((done) => {{ const look = () => (innerWidth === {width} && innerHeight === {height} ? requestAnimationFrame(() => done(true)) : requestAnimationFrame(look)); look(); }})"));
+}
+
+/// The middle of a rank's number on the map, in the window.
+fn cell(page: &mut BrowserPage, rank: u32) -> (f64, f64) {
+    let at = page.wait(&format!(
+        "(() => {{ const it = [...document.querySelectorAll('#mapcells text')].find((it) => it.textContent === '{rank}'); \
+         it.scrollIntoView({{ block: 'nearest' }}); const box = it.getBoundingClientRect(); \
+         return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+    ));
+    let number = |at: &Value| at.as_f64().expect("a place");
+    (number(&at[0]), number(&at[1]))
+}
+
+#[test]
+fn odd_value_is_found_by_mouse_and_by_keyboard() {
+    let place = Place::new();
+    let Some((running, mut page)) = served(&place, work(&place, "steps")) else {
+        return;
+    };
+    page.wait_text("#states", "8 stopped");
+    page.line("[5] set var rank = 77");
+    page.wait_text("#log", "(sdm) [5] set var rank = 77");
+    // By the mouse: the value, who has it, and that rank as the focus.
+    page.click("#tab-values");
+    page.click("#expression");
+    page.call("Input.insertText", json!({ "text": "rank" }));
+    page.click("[data-word='outliers']");
+    let rows = "document.querySelector('#shown table') && [...document.querySelectorAll('#shown tr')].map((it) => it.innerText.replace(/\\s+/g, ' ').trim())";
+    let expected = json!(["ranks value", "ranks 0-4,6-7 (7) 0", "rank 5 77"]);
+    assert_eq!(page.wait(rows), expected);
+    page.click("#shown tr:last-child button");
+    page.wait_text("#prompt", "[5: 1 stopped]");
+    // The map has the classes as colours, and says them as a list.
+    page.click("#tab-map");
+    let by_value = "(() => { const it = document.querySelector('#mapby'); it.value = 'value'; it.dispatchEvent(new Event('change')); return true; })()";
+    page.value(by_value);
+    page.wait_text("#maplegend", "rank = 77");
+    let classes = page.value(
+        "[...document.querySelectorAll('#mapcells [data-tasks]')].map((it) => it.dataset.tasks)",
+    );
+    assert_eq!(classes, json!(["0-4,6-7", "5"]));
+    check_look(&mut page);
+    // What is drawn with the mouse is a set, also across rows.
+    let (from, to) = (cell(&mut page, 1), cell(&mut page, 3));
+    page.drag(from, to);
+    page.wait_text("#prompt", "[1-3: 3 stopped]");
+    picture(&mut page, "map");
+    // By the keyboard: the console, a key for a command, the map.
+    page.value("document.activeElement.blur()");
+    page.key("/");
+    page.call("Input.insertText", json!({ "text": "focus 5-7" }));
+    page.key("Enter");
+    page.wait_text("#prompt", "[5-7: 3 stopped]");
+    page.value("document.querySelector('#mapsvg').focus()");
+    page.key("ArrowRight");
+    page.key("ArrowRight");
+    page.key("Enter");
+    page.wait_text("#prompt", "[5: 1 stopped]");
+    page.value("document.querySelector('#tab-map').focus()");
+    page.key("ArrowRight");
+    page.key("ArrowRight");
+    page.value("document.querySelector('#expression').focus()");
+    page.value("document.querySelector('#expression').select()");
+    page.call("Input.insertText", json!({ "text": "rank + 1" }));
+    page.line("focus all");
+    page.wait_text("#prompt", "[all 8: 8 stopped]");
+    page.value("document.querySelector('#expression').focus()");
+    page.key("Enter");
+    page.wait_text("#shown h3", "rank + 1");
+    let expected = json!(["ranks value", "ranks 0-4,6-7 (7) 1", "rank 5 78"]);
+    assert_eq!(page.wait(rows), expected);
     quit(running, page);
 }
 
