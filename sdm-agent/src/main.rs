@@ -42,13 +42,13 @@ struct Arguments {
     /// An option of the program ssh, one word; again for each further one
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     ssh_option: Vec<String>,
-    /// Where sdm-agent is on the hosts of `ssh`; the path that it has here, if not given
+    /// The path of sdm-agent on the hosts of `ssh`; its path on this host unless given
     #[arg(long, value_name = "PATH")]
     agent_path: Option<PathBuf>,
-    /// How the client is reached
+    /// The way to reach the client
     #[arg(long, value_enum, default_value_t = Proxy::Stdio)]
     proxy: Proxy,
-    /// Where the client listens; only this host (with ssh: a port forwarded to it)
+    /// The host where the client listens; only this host (with ssh: a port forwarded to it)
     #[arg(long, default_value = "localhost")]
     host: String,
     /// The port at which it listens

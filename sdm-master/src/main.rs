@@ -34,16 +34,16 @@ const START_WAIT: Duration = Duration::from_secs(600);
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where the front-end listens, for example tcp://127.0.0.1:40311 or tcp://login1:40311
+    /// The address of the front-end, for example tcp://127.0.0.1:40311 or tcp://login1:40311
     front_end: ConnectionString,
-    /// Where the session's name and key are: a file that only you may read, `-` for standard
+    /// The file with the session's name and key, which only you may read; `-` for standard
     /// input; the environment where absent
     #[arg(long, value_name = "FILE")]
     handover: Option<PathBuf>,
     /// Standard input is a socket that listens, at which the servers call: nobody connects to them
     #[arg(long, conflicts_with = "handover")]
     reverse_listener: bool,
-    /// How slow connections to servers are made, for trying out a network
+    /// Latency and bandwidth of connections to servers, to emulate a network
     #[arg(long, value_name = "SHAPE")]
     shape: Option<Shape>,
 }

@@ -21,7 +21,7 @@ pub struct Arguments {
     /// The address to listen on; where it is 0.0.0.0 or ::, the host's own addresses are announced
     #[arg(long, default_value = "127.0.0.1")]
     pub bind: IpAddr,
-    /// What others call this host; its own name, or Slurm's for it, where absent
+    /// The name of this host for others; its own name, or Slurm's for it, where absent
     #[arg(long, value_name = "NAME")]
     pub host_name: Option<String>,
     /// Of the host's own addresses only these: the name of an interface, an address or a network
@@ -31,10 +31,10 @@ pub struct Arguments {
     /// lets the system choose
     #[arg(long, value_name = "PORT[-LAST]", default_value_t)]
     pub port: PortRange,
-    /// What carries links between members of one host: unix or tcp
+    /// The transport between members of one host: unix or tcp
     #[arg(long, value_name = "KIND", default_value_t, conflicts_with = "call")]
     pub transport: HostTransport,
-    /// Where the session's name and key are: a file that only you may read, `-` for standard
+    /// The file with the session's name and key, which only you may read; `-` for standard
     /// input; the environment where absent
     #[arg(long, value_name = "FILE")]
     pub handover: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub struct Arguments {
         conflicts_with = "port"
     )]
     pub call: Vec<ConnectionString>,
-    /// How many seconds to wait for the parent's connection
+    /// Seconds to wait for the parent's connection
     #[arg(long, default_value_t = 120)]
     pub start_wait: u64,
     /// This program was copied here for this session: it is removed when all servers are there
@@ -56,7 +56,7 @@ pub struct Arguments {
     /// not to the front-end, and they read its standard input
     #[arg(long)]
     pub own_streams: bool,
-    /// How slow connections to servers below are made, for trying out a network
+    /// Latency and bandwidth of connections to servers below, to emulate a network
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<Shape>,
     /// Be so many servers with numbers from --id on (0 unless given), each a process of its own: for

@@ -59,12 +59,12 @@ pub const TASKS_MAX: u32 = 1 << 20;
 #[derive(Debug, Parser)]
 #[command(name = "sdm", version, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Verb,
 }
 
-/// What `sdm` can do.
+/// The commands of `sdm`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Start a program as N processes, bring them to `main`, and debug them.
@@ -105,7 +105,7 @@ pub enum Verb {
     ///
     /// Exit code: 0 all run or stand as they should, 2 something went wrong.
     Rescue(RescueArgs),
-    /// What options are unless the command line says otherwise, and where that is said.
+    /// Show the settings: the defaults of options, and the files that set them.
     Settings(SettingsArgs),
     /// Write a shell's completions: `sdm completions bash > ...`.
     Completions(CompletionsArgs),
@@ -187,7 +187,7 @@ pub struct CompletionsArgs {
 /// `sdm man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Where they go: sdm.1, sdm-run.1, ...
+    /// The folder for the pages: sdm.1, sdm-run.1, ...
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -200,7 +200,7 @@ pub struct SessionsArgs {
     pub json: bool,
 }
 
-/// Which kept session.
+/// The kept session.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
     /// Its name; not needed where there is only one.

@@ -13,13 +13,13 @@ use sdm_benches::tree::Tree;
 use sdm_core::topology::Topology;
 use sdm_idset::TaskId;
 
-/// How long the tree takes to close around a dead member.
+/// Time that the tree takes to close around a dead member.
 #[derive(clap::Parser)]
 struct Arguments {
     /// Numbers of servers
     #[arg(long, value_delimiter = ',', default_value = "16,64,256")]
     sizes: Vec<u32>,
-    /// How many sessions lose a server, at every size
+    /// Number of sessions that lose a server, at every size
     #[arg(long, default_value_t = 5)]
     deaths: usize,
 }

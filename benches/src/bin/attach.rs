@@ -20,7 +20,7 @@ struct Arguments {
     /// Numbers of processes
     #[arg(long, value_delimiter = ',', default_value = "16,64")]
     sizes: Vec<u32>,
-    /// How often each is done
+    /// Number of repetitions of each
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Run this command once, and print microseconds and the most kB that one of its processes had

@@ -10,7 +10,7 @@ use sdm_benches::spread::millis;
 use sdm_benches::table::Table;
 use sdm_benches::tree::binaries;
 
-/// How long a session of very many tasks takes from its command to its end, and a bare tree of as many processes as it has servers.
+/// Time of a session of very many tasks from its command to its end, and of a bare tree of as many processes as it has servers.
 #[derive(Parser)]
 struct Arguments {
     /// Numbers of tasks

@@ -32,13 +32,13 @@ const SLURM_JSON_BYTES: usize = 4_174;
 /// A cluster of 10,000 jobs at a shell
 #[derive(clap::Parser)]
 struct Arguments {
-    /// How many jobs
+    /// Number of jobs
     #[arg(long, default_value_t = 10_000)]
     jobs: u32,
-    /// How many processes the job 17 has, each with a pid of its own
+    /// Number of processes of job 17, each with a pid of its own
     #[arg(long, default_value_t = 1_000_000)]
     processes: u32,
-    /// How often each is done; the median counts
+    /// Number of repetitions; the median counts
     #[arg(long, default_value_t = 21)]
     turns: usize,
 }

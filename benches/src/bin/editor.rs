@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 /// An editor at ten thousand ranks
 #[derive(clap::Parser)]
 struct Arguments {
-    /// How many ranks
+    /// Number of ranks
     #[arg(long, default_value_t = 10_000)]
     ranks: u32,
     /// In how many places they stop
     #[arg(long, default_values_t = [1, 64, 1000])]
     places: Vec<u32>,
-    /// How often each is measured; the median counts
+    /// Number of measurements of each; the median counts
     #[arg(long, default_value_t = 9)]
     times: usize,
 }

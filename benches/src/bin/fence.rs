@@ -10,13 +10,13 @@ use sdm_benches::tree::binaries;
 /// One rank on each of some nodes, which puts some bytes and meets the others.
 #[derive(clap::Parser)]
 struct Arguments {
-    /// How many nodes
+    /// Number of nodes
     #[arg(long, default_value_t = 16)]
     nodes: u32,
-    /// How many bytes each node has
+    /// Number of bytes of each node
     #[arg(long, value_delimiter = ',', default_value = "1000,1000000")]
     sizes: Vec<u32>,
-    /// How often each is started
+    /// Number of starts of each
     #[arg(long, default_value_t = 5)]
     starts: usize,
 }

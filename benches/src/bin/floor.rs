@@ -8,7 +8,7 @@ use sdm_benches::floor::Sockets;
 struct Arguments {
     /// This member's place in the tree
     position: u32,
-    /// How many members there are
+    /// Number of members
     total: u32,
     /// The length of a command
     down_bytes: usize,

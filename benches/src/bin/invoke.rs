@@ -19,7 +19,7 @@ struct Arguments {
     /// The types of the server, each a resource manager
     #[arg(long, default_values_t = ["SDMlocal".to_owned()])]
     server: Vec<String>,
-    /// How many jobs, one after the other; the median counts
+    /// Number of jobs, one after the other; the median counts
     #[arg(long, default_value_t = 51)]
     jobs: u32,
 }

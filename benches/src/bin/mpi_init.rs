@@ -12,7 +12,7 @@ struct Arguments {
     /// Numbers of ranks
     #[arg(long, value_delimiter = ',', default_value = "1,16,64")]
     sizes: Vec<u32>,
-    /// How often each is started
+    /// Number of starts of each
     #[arg(long, default_value_t = 3)]
     starts: usize,
     /// The most ranks that a `mpirun` starts with gdbs: those that wait spin, and twice as many take four times as long

@@ -23,10 +23,10 @@ struct Arguments {
     /// Numbers of tasks
     #[arg(long, value_delimiter = ',', default_value = "1,16")]
     sizes: Vec<u32>,
-    /// How many megabytes all tasks together print
+    /// Megabytes that all tasks together print
     #[arg(long, default_value_t = 64)]
     megabytes: u32,
-    /// How often
+    /// Number of repetitions
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }

@@ -9,10 +9,10 @@ use sdm_benches::plot::{Line, Plot};
 /// Plots of `roundtrip`, `topologies`, `model` and `million`
 #[derive(clap::Parser)]
 struct Arguments {
-    /// Where their CSV files are
+    /// Folder of the CSV files
     #[arg(long, default_value = "target/bench")]
     from: PathBuf,
-    /// Where the SVG files go
+    /// Folder for the SVG files
     #[arg(long, default_value = "docs/plots")]
     to: PathBuf,
 }

@@ -24,13 +24,13 @@ struct Arguments {
     /// Numbers of tasks
     #[arg(long, value_delimiter = ',', default_value = "16,32,64")]
     sizes: Vec<u32>,
-    /// How many tasks each server has
+    /// Number of tasks of each server
     #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..))]
     tasks_per_server: Vec<u32>,
-    /// How often each is started
+    /// Number of starts of each
     #[arg(long, default_value_t = 3)]
     starts: usize,
-    /// How often each evaluates and steps
+    /// Number of evaluations and steps of each
     #[arg(long, default_value_t = 60)]
     rounds: usize,
     /// Only the program without MPI

@@ -27,7 +27,7 @@ struct Arguments {
     /// Rounds of each at every size, at most
     #[arg(long, default_value_t = 1000)]
     rounds: usize,
-    /// How long to go on at every size, in seconds, at most
+    /// Maximum time at every size, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
     /// The length of a command's payload and of its answer's
@@ -39,16 +39,16 @@ struct Arguments {
     /// Commands under way at once when throughput is measured
     #[arg(long, default_value_t = 8)]
     flight: usize,
-    /// How long to watch the idle tree, in seconds; 0 leaves it out
+    /// Time for which the idle tree is watched, in seconds; 0 leaves it out
     #[arg(long, default_value_t = 5)]
     idle: u64,
     /// Only round trips, for profiling
     #[arg(long)]
     only: bool,
-    /// How the servers are arranged
+    /// Shape of the tree of servers
     #[arg(long, default_value_t)]
     topology: Topology,
-    /// What carries links: unix or tcp
+    /// Transport of links: unix or tcp
     #[arg(long, default_value_t)]
     transport: HostTransport,
 }

@@ -41,7 +41,7 @@ enum Layout {
 /// A cluster of 100,000 nodes and a job of 1,000,000 processes
 #[derive(clap::Parser)]
 struct Arguments {
-    /// How often each is done; the smallest time counts
+    /// Number of repetitions; the smallest time counts
     #[arg(long, default_value_t = 5)]
     turns: u32,
 }

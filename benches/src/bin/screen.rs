@@ -38,10 +38,10 @@ const STYLE: Style = Style {
     linear: false,
 };
 
-/// What a frame of the screens costs
+/// Cost of a frame of the screens
 #[derive(clap::Parser)]
 struct Arguments {
-    /// How often each is done; the smallest time counts
+    /// Number of repetitions; the smallest time counts
     #[arg(long, default_value_t = 50)]
     turns: u32,
 }

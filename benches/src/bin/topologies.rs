@@ -18,7 +18,7 @@ struct Arguments {
     /// Rounds of each tree and of the floor, at most
     #[arg(long, default_value_t = 200)]
     rounds: usize,
-    /// How long to go on with each tree, in seconds, at most
+    /// Maximum time with each tree, in seconds
     #[arg(long, default_value_t = 4)]
     seconds: u64,
     /// Commands under way at once when throughput is measured

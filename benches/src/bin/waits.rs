@@ -14,13 +14,13 @@ use sdm_debug::{Reply, wire};
 use sdm_diagnose::{Observed, Step, judge};
 use sdm_idset::{IdSet, TaskId};
 
-/// Who waits for whom, from the answers of as many ranks to the verdict.
+/// Wait graph of as many ranks, from their answers to the verdict.
 #[derive(clap::Parser)]
 struct Arguments {
     /// Numbers of ranks
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     ranks: Vec<u32>,
-    /// How often each is done
+    /// Number of repetitions of each
     #[arg(long, default_value_t = 9)]
     rounds: usize,
 }

@@ -35,17 +35,17 @@ pub struct BatchArgs {
     )]
     pub on_timeout: Vec<String>,
 
-    /// How long the program may take, in seconds.
+    /// Time limit of the program, in seconds.
     #[arg(long, value_name = "S", requires = "batch",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub time_limit: Option<u32>,
 
-    /// How long it may print nothing and stop nowhere, in seconds.
+    /// Time limit without output and without a stop, in seconds.
     #[arg(long, value_name = "S", requires = "batch",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub hang_timeout: Option<u32>,
 
-    /// Where the report goes: a page; one screen of text (.txt) and JSON (.json) beside it.
+    /// The file for the report, an HTML page; one screen of text (.txt) and JSON (.json) are written beside it.
     #[arg(
         long,
         value_name = "FILE",

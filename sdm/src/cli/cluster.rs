@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::LookArgs;
 
-/// Which resource managers are asked.
+/// The resource managers to ask.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ManagerArgs {
     /// This cluster only, by the name that `sdm cluster add` gave it.
@@ -14,10 +14,10 @@ pub struct ManagerArgs {
     pub manager: Option<String>,
 }
 
-/// How a list is shown.
+/// The form of a list.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ListArgs {
-    /// Whose.
+    /// The cluster.
     #[command(flatten)]
     pub of: ManagerArgs,
 
@@ -33,7 +33,7 @@ pub struct ListArgs {
 /// `sdm top`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TopArgs {
-    /// How the screen looks, and what its keys do.
+    /// Colours, style and keys of the screen.
     #[command(flatten)]
     pub look: LookArgs,
 }
@@ -41,12 +41,12 @@ pub struct TopArgs {
 /// `sdm cluster`.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub verb: ClusterVerb,
 }
 
-/// What can be done with the definition of a cluster.
+/// The commands for the definition of a cluster.
 #[derive(Debug, Subcommand)]
 pub enum ClusterVerb {
     /// Define a cluster and start its manager: `sdm cluster add here slurm`.
@@ -68,14 +68,14 @@ pub enum ClusterVerb {
 /// `sdm cluster add`.
 #[derive(Debug, Args)]
 pub struct AddArgs {
-    /// What it is to be called: letters, digits, `.`, `_` and `-`.
+    /// The name for it: letters, digits, `.`, `_` and `-`.
     pub name: String,
 
-    /// What runs there: slurm, gridengine, openmpi, hydra, prrte, ssh, local, or the NAME of a program `sdm-rm-NAME`.
+    /// The type of resource manager: slurm, gridengine, openmpi, hydra, prrte, ssh, local, or the NAME of a program `sdm-rm-NAME`.
     #[arg(value_name = "TYPE")]
     pub kind: String,
 
-    /// How it is reached.
+    /// The way to reach it.
     #[command(flatten)]
     pub there: ThereArgs,
 
@@ -87,22 +87,22 @@ pub struct AddArgs {
 /// `sdm cluster edit`.
 #[derive(Debug, Args)]
 pub struct EditArgs {
-    /// Which cluster.
+    /// The cluster.
     pub name: String,
 
-    /// What runs there.
+    /// The type of resource manager.
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<String>,
 
-    /// How it is reached; an option that is not given leaves what it says as it is, an empty value takes it away.
+    /// The way to reach it; an option that is not given changes nothing, an empty value removes the setting.
     #[command(flatten)]
     pub there: ThereArgs,
 }
 
-/// Where a resource manager is, and who asks it.
+/// The host of a resource manager, and the agent that asks it.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ThereArgs {
-    /// Where it is: a destination of ssh; this host unless given.
+    /// The host of the resource manager, as a destination of ssh; this host unless given.
     #[arg(long, value_name = "[USER@]HOST")]
     pub host: Option<String>,
 
@@ -126,7 +126,7 @@ pub struct ThereArgs {
 /// `sdm cluster remove` and `sdm cluster stop`.
 #[derive(Debug, Args)]
 pub struct NamesArgs {
-    /// Which clusters.
+    /// The clusters.
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 }
@@ -134,7 +134,7 @@ pub struct NamesArgs {
 /// `sdm cluster start`.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// Which clusters.
+    /// The clusters.
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 }
@@ -142,7 +142,7 @@ pub struct StartArgs {
 /// `sdm jobs`.
 #[derive(Debug, Args)]
 pub struct JobsArgs {
-    /// How they are shown.
+    /// The form of the output.
     #[command(flatten)]
     pub list: ListArgs,
 
@@ -157,7 +157,7 @@ pub struct PsArgs {
     /// The job: its number, or CLUSTER:NUMBER.
     pub job: String,
 
-    /// How they are shown.
+    /// The form of the output.
     #[command(flatten)]
     pub list: ListArgs,
 }
@@ -168,7 +168,7 @@ pub struct ShowArgs {
     /// A job's number, the name of a node, a queue, a machine or a cluster; each also as CLUSTER:NAME.
     pub element: String,
 
-    /// How it is shown.
+    /// The form of the output.
     #[command(flatten)]
     pub list: ListArgs,
 }
@@ -181,7 +181,7 @@ pub struct SubmitArgs {
     #[command(flatten)]
     pub to: ManagerArgs,
 
-    /// How many processes.
+    /// The number of processes.
     #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(super::TASKS_MAX)))]
     pub count: u32,
@@ -190,7 +190,7 @@ pub struct SubmitArgs {
     #[arg(short, long, value_name = "QUEUE", visible_alias = "partition")]
     pub queue: Option<String>,
 
-    /// What the job is to be called; as its program unless given.
+    /// The name of the job; its program's name unless given.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
@@ -238,7 +238,7 @@ pub struct LogsArgs {
     /// The job: its number, or CLUSTER:NUMBER.
     pub job: String,
 
-    /// Whose.
+    /// The cluster.
     #[command(flatten)]
     pub of: ManagerArgs,
 
@@ -246,7 +246,7 @@ pub struct LogsArgs {
     #[arg(short, long)]
     pub follow: bool,
 
-    /// What it has written to its standard error.
+    /// Show its standard error instead of its standard output.
     #[arg(long)]
     pub err: bool,
 }
@@ -258,7 +258,7 @@ pub struct JobArgs {
     #[arg(value_name = "JOB", required = true)]
     pub jobs: Vec<String>,
 
-    /// Whose.
+    /// The cluster.
     #[command(flatten)]
     pub of: ManagerArgs,
 }

@@ -32,7 +32,7 @@ pub struct CoreArgs {
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
-    /// Whose pretty printers it loads.
+    /// The pretty printers that gdb loads.
     #[command(flatten)]
     pub printers: PrinterArgs,
 
@@ -49,7 +49,7 @@ pub struct CoreArgs {
     )]
     pub launcher_options: Vec<OsString>,
 
-    /// Where sdm-server is on these hosts; where it is here unless given.
+    /// The path of sdm-server on these hosts; its path on this host unless given.
     #[arg(long, value_name = "PATH", requires = "hosts")]
     pub server_path: Option<PathBuf>,
 }

@@ -8,7 +8,7 @@ use sdm_hosts::job::Target;
 
 use super::ReachArgs;
 
-/// What is looked at besides this machine.
+/// The subjects of the check besides this machine.
 #[derive(Clone, Debug, Args)]
 pub struct DoctorArgs {
     /// A job, as for `sdm attach`: whether it is found, what stands in the way of attaching to it, and its hosts.
@@ -27,7 +27,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
-    /// How the hosts are reached.
+    /// The way to reach the hosts.
     #[command(flatten)]
     pub reach: ReachArgs,
 

@@ -13,7 +13,7 @@ use super::{ScriptArgs, TASKS_MAX, TreeArgs};
 /// `sdm emulate`.
 #[derive(Debug, Args)]
 pub struct EmulateArgs {
-    /// How many servers, with one scripted task each.
+    /// The number of servers, with one scripted task each.
     #[arg(short = 'n', long = "processes", value_name = "N", default_value = "16",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
     pub count: u32,
@@ -22,7 +22,7 @@ pub struct EmulateArgs {
     #[command(flatten)]
     pub script: ScriptArgs,
 
-    /// How the session's tree is made.
+    /// The tree of servers.
     #[command(flatten)]
     pub tree: TreeArgs,
 
@@ -30,16 +30,16 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "H", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub hosts: Option<u32>,
 
-    /// What every link between the servers takes longer, each way: `50us`, `2ms`, 1 s at most. With --hosts
+    /// Latency added to every link between servers, each way: `50us`, `2ms`, 1 s at most. With --hosts
     /// only those between hosts.
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub latency: Option<Duration>,
 
-    /// How many bytes a second such a link carries each way: `10k` (at least), `100M`, `1G`.
+    /// Bandwidth of such a link each way, in bytes a second: `10k` (at least), `100M`, `1G`.
     #[arg(long, value_name = "BYTES", value_parser = bandwidth)]
     pub bandwidth: Option<NonZeroU64>,
 
-    /// What the tasks do; the guide has the words. Without it one of them is a step behind the others, which wait for it: `stacks`,
+    /// A scenario of what the tasks do; the guide has its words. Without it one task is a step behind the others, which wait for it: `stacks`,
     /// `outliers step`, `stats residual` show it. `continue` ends them.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub struct EmulateArgs {
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub roundtrips: Option<u32>,
 
-    /// How large the command and each task's answer are, in bytes.
+    /// The size of the command and of each task's answer, in bytes.
     #[arg(long, value_name = "B", default_value = "200", requires = "roundtrips",
           value_parser = clap::value_parser!(u32).range(16..=65_536))]
     pub bytes: u32,

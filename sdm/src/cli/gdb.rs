@@ -5,7 +5,7 @@ use sdm_debug::{BackendSettings, GdbOptions};
 
 use super::printers::{PrinterArgs, backend};
 
-/// What is not as usual with gdb.
+/// Settings of gdb that differ from the usual ones.
 #[derive(Clone, Debug, Default, Args)]
 pub struct GdbArgs {
     /// A command of the site's that runs the program in its own process (`numactl -N 0`, a binding
@@ -33,7 +33,7 @@ pub struct GdbArgs {
     #[arg(long, value_name = "CMD", help_heading = "gdb")]
     pub gdb_setting: Vec<String>,
 
-    /// Whose pretty printers it loads.
+    /// The pretty printers that gdb loads.
     #[command(flatten)]
     pub printers: PrinterArgs,
 

@@ -13,10 +13,10 @@ use sdm_session::{KeyHandover, Network, SessionConfig};
 
 use super::{HostFileError, ValueError};
 
-/// Who starts the processes, and where.
+/// The launcher of the processes, and their hosts.
 #[derive(Clone, Debug, Args)]
 pub struct LauncherArgs {
-    /// Who starts them: auto (by what the program is linked with), local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
+    /// The launcher: auto (by what the program is linked with), local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
     /// (Slurm), ssh, manual (you, by the commands that are shown), a path to mpirun or mpiexec, or
     /// NAME where sdm-launch-NAME is on PATH.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = launcher)]
@@ -30,7 +30,7 @@ pub struct LauncherArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
     pub hostfile: Option<PathBuf>,
 
-    /// How other hosts are reached.
+    /// The way to reach other hosts.
     #[command(flatten)]
     pub reach: ReachArgs,
 }
@@ -41,7 +41,7 @@ fn launcher(text: &str) -> Result<String, ValueError> {
     Ok(sdm_launch::common_name(text).to_owned())
 }
 
-/// How servers come to other hosts, and how they are reached there.
+/// The way in which servers come to other hosts and are reached there.
 #[derive(Clone, Debug, Args)]
 pub struct ReachArgs {
     /// An option for what starts the servers (mpirun, mpiexec, srun, ssh), passed on unchanged; may be
@@ -53,7 +53,7 @@ pub struct ReachArgs {
     )]
     pub launcher_options: Vec<OsString>,
 
-    /// Where sdm-server is on the servers' hosts; where it is here unless given.
+    /// The path of sdm-server on the servers' hosts; its path on this host unless given.
     #[arg(long, value_name = "PATH")]
     pub server_path: Option<PathBuf>,
 
@@ -61,7 +61,7 @@ pub struct ReachArgs {
     #[arg(long)]
     pub stage: bool,
 
-    /// How many hosts one host starts by ssh; where there are more they start the others, in a tree.
+    /// The number of hosts that one host starts by ssh; if there are more, those start the others, in a tree.
     #[arg(long, value_name = "N", default_value_t = sdm_launch::FANOUT,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub fanout: u32,
@@ -70,7 +70,7 @@ pub struct ReachArgs {
     #[arg(long, value_name = "PORT[-LAST]", default_value_t)]
     pub port: PortRange,
 
-    /// Which of their addresses the servers use: those of an interface (`ib0`), of a network
+    /// The addresses that the servers use: those of an interface (`ib0`), of a network
     /// (`10.1.0.0/16`), or one.
     #[arg(long, value_name = "NAME|NET")]
     pub interface: Option<Interface>,
@@ -85,7 +85,7 @@ pub struct ReachArgs {
     #[arg(long, conflicts_with = "tunnel")]
     pub reverse: bool,
 
-    /// How the session's key comes to servers that mpirun, mpiexec or srun starts: socket (all are on this machine), file
+    /// The way in which the session's key reaches servers that mpirun, mpiexec or srun starts: socket (all are on this machine), file
     /// (in the home folder) or file:FOLDER where all hosts see that, env (the launcher carries it, in plain), or auto.
     #[arg(long, value_name = "WAY", default_value_t)]
     pub key_handover: KeyHandover,
@@ -132,20 +132,20 @@ impl LauncherArgs {
     }
 }
 
-/// How the tree of servers is made.
+/// The tree of servers.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct TreeArgs {
-    /// How the servers are arranged: by-host (binomial between hosts, up to 32 children of its own host for each, or K
+    /// The shape of the tree: by-host (binomial between hosts, up to 32 children of its own host for each, or K
     /// with by-host:K), binomial, kary:K or flat.
     #[arg(long, value_name = "KIND", default_value_t)]
     pub topology: Topology,
 
-    /// How many tasks one server has at most: 32 unless given, and 1 for emulate and where you start the servers (manual). What
+    /// The maximum number of tasks of one server: 32 unless given, and 1 for emulate and where you start the servers (manual). What
     /// kills a server costs all of its tasks.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub tasks_per_server: Option<u32>,
 
-    /// How long the servers may take to come, in seconds; 60 unless given, and 900 where you start them (manual).
+    /// Time limit for the servers to connect, in seconds; 60 unless given, and 900 where you start them (manual).
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub start_wait: Option<u32>,
 
@@ -153,7 +153,7 @@ pub struct TreeArgs {
     #[arg(long)]
     pub partial: bool,
 
-    /// What carries links between members of one host: unix (sockets without files; TCP where they are not there) or tcp.
+    /// The transport between members of one host: unix (sockets without files; TCP where they are not available) or tcp.
     #[arg(long, value_name = "KIND", default_value_t)]
     pub transport: HostTransport,
 }

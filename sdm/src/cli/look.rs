@@ -5,7 +5,7 @@ use sdm_screen::{BindingError, Bindings, Palette};
 
 use crate::locale;
 
-/// How a full screen looks, and what its keys do.
+/// Colours, style and keys of a full screen.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LookArgs {
     /// Draw the whole screen with nothing but ASCII, as where the locale has no Unicode.

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 /// `sdm pmix`.
 #[derive(Debug, Args)]
 pub struct PmixArgs {
-    /// Which server.
+    /// The server.
     #[command(flatten)]
     pub server: PmixServerArgs,
 
@@ -16,12 +16,12 @@ pub struct PmixArgs {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub verb: PmixVerb,
 }
 
-/// Which PMIx server is meant; by default the system's, else the only one of a session.
+/// The PMIx server; by default the system's, else the only one of a session.
 #[derive(Clone, Debug, Default, Args)]
 #[group(multiple = false)]
 pub struct PmixServerArgs {
@@ -46,7 +46,7 @@ pub struct PmixServerArgs {
     pub system: bool,
 }
 
-/// What can be done at a PMIx server.
+/// The commands for a PMIx server.
 #[derive(Debug, Subcommand)]
 pub enum PmixVerb {
     /// List servers, their jobs and processes.
@@ -70,7 +70,7 @@ pub enum PmixVerb {
 /// `sdm pmix query`.
 #[derive(Debug, Args)]
 pub struct PmixQueryArgs {
-    /// What: `namespaces`, `jobs`, `processes`, `local-processes`, `status`, `memory`, `queues`, `queue-status`, `spawn`, `debug`, `keys`,
+    /// The query: `namespaces`, `jobs`, `processes`, `local-processes`, `status`, `memory`, `queues`, `queue-status`, `spawn`, `debug`, `keys`,
     /// or a key of the standard's (`pmix.qry.ptable`).
     pub key: String,
     /// The job, and the rank in it: `NAMESPACE` or `NAMESPACE:RANK`.
@@ -83,7 +83,7 @@ pub struct PmixQueryArgs {
     pub get: bool,
 }
 
-/// Where a text is written.
+/// The channel of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PmixChannel {
     /// The server's standard output.
@@ -97,9 +97,9 @@ pub enum PmixChannel {
 /// `sdm pmix log`.
 #[derive(Debug, Args)]
 pub struct PmixLogArgs {
-    /// Where to.
+    /// The channel.
     pub channel: PmixChannel,
-    /// What.
+    /// The text.
     pub text: String,
     /// It is an error that the server has no such channel.
     #[arg(long)]
@@ -109,7 +109,7 @@ pub struct PmixLogArgs {
 /// `sdm pmix spawn`.
 #[derive(Debug, Args)]
 pub struct PmixSpawnArgs {
-    /// How many processes.
+    /// The number of processes.
     #[arg(short = 'n', default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub count: u32,
     /// Also into the job of a `prterun` or `mpirun`, which ends with an error where this fails.

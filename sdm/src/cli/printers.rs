@@ -5,7 +5,7 @@ use sdm_debug::{BackendSettings, GdbOptions};
 
 use super::ValueError;
 
-/// Which ones.
+/// The pretty printers to load.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PrinterArgs {
     /// Load pretty printers that others than root and you can write to: a folder whose scripts are

@@ -16,12 +16,12 @@ use super::{ProgramsError, StdinError, ValueError};
 #[derive(Debug, Args)]
 #[command(override_usage = "sdm run [OPTIONS] [--] PROGRAM [ARGS]...", mut_args = groups::of_run)]
 pub struct RunArgs {
-    /// How many processes.
+    /// The number of processes.
     #[arg(short = 'n', long = "processes", aliases = ["np", "ntasks"], value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
     pub count: u32,
 
-    /// Who starts them, and where.
+    /// The launcher of the processes, and their hosts.
     #[command(flatten)]
     pub launch: LauncherArgs,
 
@@ -29,11 +29,11 @@ pub struct RunArgs {
     #[command(flatten)]
     pub script: ScriptArgs,
 
-    /// How the session's tree is made.
+    /// The tree of servers.
     #[command(flatten)]
     pub tree: TreeArgs,
 
-    /// What is done without anybody at the prompt.
+    /// Runs without a user at the prompt.
     #[command(flatten)]
     pub batch: BatchArgs,
 
@@ -41,14 +41,14 @@ pub struct RunArgs {
     #[arg(long, conflicts_with = "control")]
     pub no_stop: bool,
 
-    /// How the processes come under gdb: plain (the launcher starts servers, each has gdb start its process), or
+    /// The way in which the processes come under gdb: plain (the launcher starts servers, each has gdb start its process), or
     /// the launcher starts the processes and holds them, and one gdb on each host attaches to all there: by
     /// mpir (Open MPI 4's mpirun, srun) or by pmix (Open MPI 5's mpirun). srun and pmix hold them before their
     /// first instruction, Open MPI 4 in MPI_Init.
     #[arg(long, value_name = "HOW", default_value = "plain", value_enum)]
     pub control: ControlBy,
 
-    /// Whether the processes find a PMIx server of SDM's own, by which Open MPI programs are one job without mpirun: auto (where
+    /// PMIx server of SDM for the processes, by which Open MPI programs are one job without mpirun: auto (where
     /// the launcher is local or ssh and the program is linked with Open MPI), on (nothing is started without; srun, too), system (as
     /// on, and tools find it as that of the node, by the file pmix.sys.HOST, where the node has none) or off.
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
@@ -58,7 +58,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
-    /// How gdb is used.
+    /// The use of gdb.
     #[command(flatten)]
     pub gdb_use: Box<GdbArgs>,
 
@@ -66,7 +66,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub check: Box<CheckArgs>,
 
-    /// Where the processes start.
+    /// The working directory of the processes.
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
 
@@ -74,13 +74,13 @@ pub struct RunArgs {
     #[arg(long = "env", value_name = "NAME[=VALUE]", value_parser = environment)]
     pub environment: Vec<(String, Option<String>)>,
 
-    /// Who carries what the processes print and read: sdm, which merges what is equal, or the launcher
+    /// The program that carries input and output of the processes: sdm, which merges equal output, or the launcher
     /// (mpirun, mpiexec, srun), as without a debugger. With `launcher` nothing is merged or kept for the
-    /// report, and `send` feeds whom the launcher feeds.
+    /// report, and `send` feeds the ranks that the launcher feeds.
     #[arg(long, value_name = "WHO", default_value = "sdm", value_enum)]
     pub output: Carrier,
 
-    /// Who reads the standard input of sdm, or, at a prompt, what `send` feeds: a set of ranks, `all` or
+    /// The ranks that read the standard input of sdm, or, at a prompt, what `send` feeds: a set of ranks, `all` or
     /// `none`. The others read an empty one.
     #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
     pub stdin: StdinSet,
@@ -106,7 +106,7 @@ impl RunArgs {
     }
 }
 
-/// How processes come under gdb.
+/// The way in which processes come under gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ControlBy {
     /// gdb starts them.
@@ -129,10 +129,10 @@ impl ControlBy {
     }
 }
 
-/// Whether programs find a PMIx server of ours.
+/// The use of SDM's PMIx server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PmixUse {
-    /// Where they can use one.
+    /// If the programs can use one.
     Auto,
     /// In any case: nothing is started where there can be none.
     On,
@@ -142,12 +142,12 @@ pub enum PmixUse {
     Off,
 }
 
-/// Who carries what the processes print and read.
+/// The program that carries input and output of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Carrier {
     /// The tree of servers.
     Sdm,
-    /// What started the servers.
+    /// The launcher of the servers.
     Launcher,
 }
 

@@ -30,7 +30,7 @@ pub struct CommandArgs {
     #[arg(long, conflicts_with = "json")]
     pub tui: bool,
 
-    /// How that looks, and what its keys do.
+    /// Colours, style and keys of the full screen.
     #[command(flatten)]
     pub look: LookArgs,
 
@@ -69,7 +69,7 @@ pub struct ScriptArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// How long a question to the processes may take, in seconds.
+    /// Time limit for an answer of the processes, in seconds.
     #[arg(long, value_name = "S", default_value = "30",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,

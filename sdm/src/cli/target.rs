@@ -10,7 +10,7 @@ use sdm_shell::LookBy;
 use super::ValueError;
 use super::{CommandArgs, PrinterArgs, ReachArgs};
 
-/// Which processes are attached to, and how.
+/// The processes to attach to, and the way to attach.
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
     /// The job: the pid of its mpirun, mpiexec, prterun or srun; a job of Slurm's: slurm:JOB,
@@ -27,7 +27,7 @@ pub struct TargetArgs {
     #[arg(long = "match", value_name = "NAME", value_parser = name, conflicts_with = "target")]
     matching: Option<Target>,
 
-    /// How the job's other hosts are reached.
+    /// The way to reach the job's other hosts.
     #[command(flatten)]
     pub reach: ReachArgs,
 
@@ -43,7 +43,7 @@ pub struct TargetArgs {
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
-    /// Whose pretty printers gdb loads.
+    /// The pretty printers that gdb loads.
     #[command(flatten)]
     pub printers: PrinterArgs,
 
@@ -51,7 +51,7 @@ pub struct TargetArgs {
     #[arg(long)]
     pub force: bool,
 
-    /// How long a question to the processes may take, in seconds.
+    /// Time limit for an answer of the processes, in seconds.
     #[arg(long, value_name = "S", default_value = "60",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
@@ -89,7 +89,7 @@ impl TargetArgs {
         self.target = Some(target);
     }
 
-    /// Which job is meant.
+    /// The job.
     #[must_use]
     pub fn job(&self) -> &Target {
         let given = self.target.as_ref().or(self.pids.as_ref());
@@ -101,7 +101,7 @@ impl TargetArgs {
 /// `sdm attach`.
 #[derive(Debug, Args)]
 pub struct AttachArgs {
-    /// Which processes.
+    /// The processes.
     #[command(flatten)]
     pub target: TargetArgs,
 
@@ -118,11 +118,11 @@ pub struct AttachArgs {
 #[derive(Debug, Args)]
 #[command(mut_arg("target", |target| target.required_unless_present("replay")))]
 pub struct DiagnoseArgs {
-    /// Which processes.
+    /// The processes.
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// How often they are looked at; they run in between.
+    /// The number of samples; the processes run in between.
     #[arg(long, value_name = "N", default_value = "3",
           value_parser = clap::value_parser!(u32).range(2..=100))]
     pub samples: u32,
@@ -169,7 +169,7 @@ pub struct SamplingArgs {
 /// `sdm profile`.
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
-    /// Which processes.
+    /// The processes.
     #[command(flatten)]
     pub target: TargetArgs,
 
@@ -194,7 +194,7 @@ pub struct ProfileArgs {
     mut_arg("speedscope", |it| it.requires("seconds"))
 )]
 pub struct StacksArgs {
-    /// Which processes.
+    /// The processes.
     #[command(flatten)]
     pub target: TargetArgs,
 
