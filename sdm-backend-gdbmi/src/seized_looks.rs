@@ -131,7 +131,7 @@ impl SeizedLooks {
     }
 
     /// Removes crashed tasks, which have ended or are to continue.
-    pub(crate) fn go_on(&mut self, tasks: &IdSet) {
+    pub(crate) fn remove_crashed(&mut self, tasks: &IdSet) {
         self.crashed.tasks = self.crashed.tasks.difference(tasks);
     }
 
@@ -148,7 +148,7 @@ impl SeizedLooks {
                 ))
             }
             ProgramNews::Ended { .. } => {
-                self.go_on(&IdSet::single(task));
+                self.remove_crashed(&IdSet::single(task));
                 Some(Failure::new(
                     FailureCode::NotRunning,
                     "the process has just ended",

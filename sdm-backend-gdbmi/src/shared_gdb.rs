@@ -394,7 +394,7 @@ impl Slot for SharedGdb {
             return;
         }
         if lets_go(command) {
-            self.gdb.go_on();
+            self.gdb.resume();
         }
         self.members[at]
             .driver
@@ -403,7 +403,7 @@ impl Slot for SharedGdb {
     }
 
     fn cancel(&mut self, now: Instant, id: CommandId) {
-        self.gdb.go_on();
+        self.gdb.resume();
         for member in &mut self.members {
             member.driver.handle_cancel(now, id);
         }
@@ -454,7 +454,7 @@ impl Slot for SharedGdb {
     }
 
     fn shut_down(&mut self, now: Instant, kill_started: bool) {
-        self.gdb.go_on();
+        self.gdb.resume();
         for member in &mut self.members {
             member.driver.shut_down(now, kill_started);
         }

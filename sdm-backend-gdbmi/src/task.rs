@@ -126,7 +126,7 @@ impl Task {
             .push(BackendOutput::Answer { id, task, result });
     }
 
-    fn tell(&mut self, event: Event) {
+    fn push_event(&mut self, event: Event) {
         let task = self.id;
         self.outputs.push(BackendOutput::Event { task, event });
     }
@@ -143,7 +143,7 @@ impl Task {
             }
             if let Some(shim) = self.gdb.shim() {
                 // A shim that has ended has taken its gdb with it.
-                let _ = shim.tell(&ToShim::Unbind);
+                let _ = shim.send(&ToShim::Unbind);
             }
         }
         while let Some(action) = self.driver.poll_action() {
@@ -165,7 +165,7 @@ impl Task {
                     self.read_output(now, None);
                 }
             }
-            Action::Event(event) => self.tell(event),
+            Action::Event(event) => self.push_event(event),
             Action::BreakOff(token) => {
                 if self.gdb.break_off(token) == AbandonedCommand::Withdrawn {
                     self.driver.handle_record(now, withdrawn(token));
@@ -215,7 +215,7 @@ impl Task {
         let was_killed = self.gdb.was_killed();
         held.wake(was_killed);
         if was_killed && let Some(text) = held.restore() {
-            self.tell(Event::Notice { text });
+            self.push_event(Event::Notice { text });
         }
     }
 
@@ -237,7 +237,7 @@ impl Task {
         };
         self.left_end = Some(end);
         self.driver.set_ended(state);
-        self.tell(event);
+        self.push_event(event);
         self.end_streams(now);
     }
 
@@ -265,7 +265,7 @@ impl Task {
             // This comes first, as the process runs and may have gdb's breakpoints.
             held.catch();
             if let Some(text) = held.restore() {
-                self.tell(Event::Notice { text });
+                self.push_event(Event::Notice { text });
             }
         }
         let Some(text) = self.gdb.reap(now, &mut self.closing) else {
@@ -287,7 +287,7 @@ impl Slot for Task {
 
     fn execute(&mut self, now: Instant, _: TaskId, id: CommandId, command: &Rc<Command>) {
         if lets_go(command) {
-            self.gdb.go_on();
+            self.gdb.resume();
         }
         self.prepare_for(now, command);
         match &**command {
@@ -307,7 +307,7 @@ impl Slot for Task {
             let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
             return self.answer(id, Err(cancelled));
         }
-        self.gdb.go_on();
+        self.gdb.resume();
         self.driver.handle_cancel(now, id);
     }
 
@@ -408,7 +408,7 @@ impl Slot for Task {
     }
 
     fn shut_down(&mut self, now: Instant, kill_started: bool) {
-        self.gdb.go_on();
+        self.gdb.resume();
         if kill_started {
             self.kill_seized();
         }

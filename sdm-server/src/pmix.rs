@@ -230,7 +230,7 @@ impl PmixServer {
 
     /// Sends a message, or queues the part that the socket does not accept: see
     /// [`PmixServer::wants_to_write`].
-    pub(crate) fn tell(&mut self, message: &ToHost) {
+    pub(crate) fn send(&mut self, message: &ToHost) {
         match frame(message) {
             Ok(bytes) => self.unsent.extend_from_slice(&bytes),
             Err(error) => tracing::error!("a message to the PMIx server was not sent: {error}"),
@@ -258,14 +258,14 @@ impl PmixServer {
     }
 
     /// Reads pending events. None follows [`PmixEvent::Gone`].
-    pub(crate) fn hear(&mut self) -> Vec<PmixEvent> {
+    pub(crate) fn receive(&mut self) -> Vec<PmixEvent> {
         let mut heard = Vec::new();
         if self.is_gone {
             return heard;
         }
         self.write();
         let is_open = self.read(&mut heard);
-        let status = self.child.as_mut().and_then(Started::hear);
+        let status = self.child.as_mut().and_then(Started::poll_exit);
         if is_open && status.is_none() {
             return heard;
         }
@@ -433,7 +433,7 @@ impl Started {
     }
 
     /// Reads the lines that it prints. Returns its exit status once it has ended.
-    fn hear(&mut self) -> Option<ExitStatus> {
+    fn poll_exit(&mut self) -> Option<ExitStatus> {
         let mut lines = Vec::new();
         let mut keep =
             |line: sdm_system::stream::Line| lines.extend(line.text().map(str::to_owned));

@@ -358,7 +358,7 @@ impl ShimProcess {
             let orphaned = self.starter.is_gone();
             let number = i32::try_from(signal.ssi_signo).unwrap_or(0);
             // A signal that continues this process is meant for the server, too.
-            self.shim.go_on();
+            self.shim.resume_server();
             if number == Signal::SIGCONT as i32 && !orphaned {
                 continue;
             }

@@ -333,7 +333,7 @@ impl Backend for GdbBackend {
             return self.carry_out_orders(now);
         }
         if command.is_run_control() {
-            self.looks.go_on(tasks);
+            self.looks.remove_crashed(tasks);
             self.carry_out_orders(now);
         }
         // The tasks of one gdb are given the command before the gdb is settled, so that gdb receives it once for all.

@@ -139,7 +139,7 @@ impl GdbBackend {
             driver.is_none_or(|driver| driver.why_not_live().is_some())
         };
         let over: IdSet = self.looks.crashed().iter().filter(is_over).collect();
-        self.looks.go_on(&over);
+        self.looks.remove_crashed(&over);
         if let Some(order) = self.looks.take_hold(now) {
             let slots = self.slots.values_mut().filter(|it| it.task_count > 0);
             for task in slots.filter_map(|known| known.slot.seized()) {

@@ -161,7 +161,7 @@ impl Shims {
         {
             let code = u8::try_from(code).unwrap_or(u8::MAX);
             // A shim that has ended needs no message.
-            let _ = link.tell(&ToShim::End(code));
+            let _ = link.send(&ToShim::End(code));
         }
     }
 
@@ -211,7 +211,7 @@ impl GdbBackend {
                 .contains_key(&task)
                 .then(|| self.config.start.signals.clone()),
         };
-        link.tell(&ToShim::Start(Box::new(request)))
+        link.send(&ToShim::Start(Box::new(request)))
             .map_err(|error| {
                 let text = format!("the process of this rank: {error}");
                 Failure::new(FailureCode::System, text)
@@ -237,7 +237,7 @@ impl GdbBackend {
         if !link.wants_write() {
             self.shims.watch(&link, false);
         }
-        while let Some(said) = link.hear() {
+        while let Some(said) = link.receive() {
             match said {
                 ShimSays::Started(started, fds) => self.has_begun(now, task, &link, *started, fds),
                 ShimSays::Refused(failure) => {
@@ -351,7 +351,7 @@ impl GdbBackend {
     /// server ends too.
     fn is_asked_to_end(&mut self, now: Instant, task: TaskId, link: &ShimLink, signal: i32) {
         tracing::info!(%task, signal, "its process is asked to end");
-        let _ = link.tell(&ToShim::Heard);
+        let _ = link.send(&ToShim::Heard);
         let left = self.slot_of(task).filter(|slot| slot.is_left_running());
         match (Signal::try_from(signal), left) {
             (Ok(signal), Some(slot)) => slot.signal_left(signal),

@@ -41,7 +41,7 @@ impl DetachedProgram {
             Some(shim) => {
                 shim.begins(who.pid());
                 // A shim that has ended cannot report the program's end.
-                let _ = shim.tell(&ToShim::Left(who.pid()));
+                let _ = shim.send(&ToShim::Left(who.pid()));
             }
         }
         let pidfd = sdm_system::pidfd_open(who.pid().cast_unsigned()).ok();

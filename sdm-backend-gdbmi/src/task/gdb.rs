@@ -177,7 +177,7 @@ impl GdbIo {
     }
 
     /// Resumes gdb, if it was stopped: it is to end.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume(&self) {
         if let Some(child) = self.child.as_ref().filter(|_| self.end != GdbEnd::Gone) {
             sdm_inferior::go_on(child.pid());
         }
@@ -292,7 +292,7 @@ impl GdbIo {
             return;
         };
         closing.extend(child.stdin.take());
-        self.go_on();
+        self.resume();
         if self.end == GdbEnd::Alive {
             self.end = GdbEnd::Closed(now + END_STEP);
             self.interrupt_at = None;
@@ -320,7 +320,7 @@ impl GdbIo {
             GdbEnd::Closed(at) if at <= now => {
                 tracing::warn!(pid = self.pid(), "gdb has not ended by itself: SIGTERM");
                 self.signal(Signal::SIGTERM);
-                self.go_on();
+                self.resume();
                 self.end = GdbEnd::Terminated(now + END_STEP);
             }
             GdbEnd::Terminated(at) if at <= now => {

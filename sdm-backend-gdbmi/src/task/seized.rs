@@ -118,7 +118,7 @@ impl Task {
     pub(super) fn let_go_of_threads(&mut self) {
         if let Some(seized) = &self.seized {
             // A parent that has ended has taken the program with it.
-            let _ = seized.link.tell(&ToShim::LetGo);
+            let _ = seized.link.send(&ToShim::LetGo);
         }
     }
 }
@@ -132,7 +132,7 @@ impl Seized for Task {
             ProgramNews::AsksRank(symbols) => {
                 self.driver.check_world(now, symbols);
                 if let Some(seized) = &self.seized {
-                    let _ = seized.link.tell(&ToShim::GoOn);
+                    let _ = seized.link.send(&ToShim::GoOn);
                 }
             }
             ProgramNews::Free(freed) => self.driver.handle_freed(now, freed),
@@ -186,6 +186,6 @@ impl Seized for Task {
             seized.is_loose = order == Order::LetGo;
         }
         // A parent that has ended has taken the program with it.
-        let _ = seized.link.tell(&message);
+        let _ = seized.link.send(&message);
     }
 }

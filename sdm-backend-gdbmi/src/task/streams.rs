@@ -68,7 +68,7 @@ impl Task {
         self.close_stdin();
         if std::mem::take(&mut self.streams.elsewhere) {
             for stream in [Stream::Stdout, Stream::Stderr] {
-                self.tell(Event::OutputEnd { stream });
+                self.push_event(Event::OutputEnd { stream });
             }
         }
         self.linger_until.get_or_insert(now + LINGER);
@@ -124,7 +124,7 @@ impl Task {
         }
         self.flush_outputs(|_| true);
         for id in owed {
-            self.tell(Event::OutputComplete { command: id.0 });
+            self.push_event(Event::OutputComplete { command: id.0 });
         }
     }
 
@@ -145,7 +145,7 @@ impl Task {
         let output = self.streams.outputs.remove(at);
         let stream = output.stream;
         self.closing.push(output.into_fd());
-        self.tell(Event::OutputEnd { stream });
+        self.push_event(Event::OutputEnd { stream });
     }
 
     pub(super) fn handle_output_timeout(&mut self, now: Instant) {

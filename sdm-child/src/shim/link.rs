@@ -80,7 +80,7 @@ impl ShimLink {
     }
 
     /// Sends a message. One for a shim that is gone is dropped: its end is noticed at the next receive.
-    pub fn tell(&self, message: &ToShim) -> io::Result<()> {
+    pub fn send(&self, message: &ToShim) -> io::Result<()> {
         if self.is_gone() {
             return Err(io::Error::other("the process of its rank has ended"));
         }
@@ -99,7 +99,7 @@ impl ShimLink {
     }
 
     /// Receives a message; process ends are kept for [`ShimLink::status_of`]. `None` if there is no more at present.
-    pub fn hear(&self) -> Option<ShimSays> {
+    pub fn receive(&self) -> Option<ShimSays> {
         while !self.is_gone() {
             let heard = self.channel.borrow_mut().receive();
             let (bytes, fds) = match heard {
@@ -160,6 +160,6 @@ pub struct HeldAtShim(pub Rc<ShimLink>);
 impl Drop for HeldAtShim {
     fn drop(&mut self) {
         // A shim that has ended holds no descriptors.
-        let _ = self.0.tell(&ToShim::Opened);
+        let _ = self.0.send(&ToShim::Opened);
     }
 }

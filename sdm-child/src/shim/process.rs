@@ -120,7 +120,7 @@ impl Shim {
     pub fn handle_ready(&mut self) -> Vec<ShimEvent> {
         let mut events = Vec::new();
         let _ = self.channel.flush();
-        while let Some(message) = self.hear() {
+        while let Some(message) = self.receive() {
             match message {
                 Ok(ToShim::Welcome { server, pid }) => {
                     self.server = Some(pid);
@@ -176,7 +176,7 @@ impl Shim {
     /// Reports events of the program without a gdb.
     fn tell_news(&mut self, news: Vec<ProgramNews>) {
         for one in news {
-            self.tell(&ToServer::Program(one), Vec::new());
+            self.send(&ToServer::Program(one), Vec::new());
         }
         let over = self.tracer.take_if(|it| it.is_over());
         if let Some(pid) = over.filter(|it| !it.has_ended()).map(|it| it.pid()) {
@@ -186,7 +186,7 @@ impl Shim {
         }
     }
 
-    fn hear(&mut self) -> Option<io::Result<ToShim>> {
+    fn receive(&mut self) -> Option<io::Result<ToShim>> {
         match self.channel.receive() {
             Ok(Received::Nothing) => None,
             Ok(Received::Message(bytes, _)) => Some(wire::decode(&bytes).map_err(io::Error::other)),
@@ -197,11 +197,11 @@ impl Shim {
 
     /// Reports that the launcher wants this process to end by this signal; 0 if the launcher is gone.
     pub fn leave(&mut self, signal: i32) {
-        self.tell(&ToServer::Leaving { signal }, Vec::new());
+        self.send(&ToServer::Leaving { signal }, Vec::new());
     }
 
     /// Resumes the server, if it was stopped.
-    pub fn go_on(&self) {
+    pub fn resume_server(&self) {
         if let Some(server) = self.server {
             sdm_inferior::go_on(server);
         }
@@ -270,7 +270,7 @@ impl Shim {
         );
         match begun {
             Ok(begun) => self.hand_over(begun),
-            Err(failure) => self.tell(&ToServer::refused(&failure), Vec::new()),
+            Err(failure) => self.send(&ToServer::refused(&failure), Vec::new()),
         }
     }
 
@@ -296,10 +296,10 @@ impl Shim {
                 // the server says so.
                 let (theirs, ours) = begun.streams.into_ends();
                 self.ends = theirs;
-                self.tell(&seized, ours);
+                self.send(&seized, ours);
             }
-            Ok(None) => self.tell(&ToServer::NeedsGdb, Vec::new()),
-            Err(failure) => self.tell(&ToServer::refused(&failure), Vec::new()),
+            Ok(None) => self.send(&ToServer::NeedsGdb, Vec::new()),
+            Err(failure) => self.send(&ToServer::refused(&failure), Vec::new()),
         }
     }
 
@@ -316,11 +316,11 @@ impl Shim {
         self.ends = theirs;
         let fds = child.into_pipes().into_iter().chain(ours).collect();
         let started = ToServer::Started(Box::new(Started::new(pid, launch)));
-        self.tell(&started, fds);
+        self.send(&started, fds);
     }
 
     /// Sends a message to the server; if the server is gone its end of the connection shows that.
-    fn tell(&mut self, message: &ToServer, fds: Vec<OwnedFd>) {
+    fn send(&mut self, message: &ToServer, fds: Vec<OwnedFd>) {
         if let Err(error) = self.channel.send(wire::encode(message), fds) {
             tracing::warn!("cannot send to the server: {error}");
         }
@@ -353,7 +353,7 @@ impl Shim {
             false
         });
         for (pid, status) in ended {
-            self.tell(&ToServer::Ended { pid, status }, Vec::new());
+            self.send(&ToServer::Ended { pid, status }, Vec::new());
         }
     }
 }

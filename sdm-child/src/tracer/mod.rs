@@ -404,11 +404,11 @@ impl Tracer {
         if self.is_letting_go {
             self.free(id);
         } else if self.stands.is_none() && !self.is_held {
-            self.go_on(id);
+            self.resume_thread(id);
         }
     }
 
-    fn go_on(&mut self, id: i32) {
+    fn resume_thread(&mut self, id: i32) {
         let Some(thread) = self.threads.get_mut(&id) else {
             return;
         };

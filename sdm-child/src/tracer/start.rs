@@ -90,7 +90,7 @@ impl Tracer {
                 self.traps.arm(id).map_err(|_| SeizeRefusal::NeedsGdb)?;
                 self.threads.entry(id).or_default().armed = self.traps.version;
                 self.stand(id, 0);
-                self.go_on(id);
+                self.resume_thread(id);
                 return Ok(());
             }
             // Passes on signals that arrive meanwhile, as no handler exists yet.

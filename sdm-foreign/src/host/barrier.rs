@@ -43,15 +43,15 @@ pub(crate) enum BarrierWaiter {
 }
 
 impl BarrierWaiter {
-    pub(crate) fn tell(self, status: i32, bytes: Vec<u8>) {
+    pub(crate) fn answer(self, status: i32, bytes: Vec<u8>) {
         match self {
-            Self::Fence(done) => done.tell(status, bytes),
-            Self::Connect(done) => done.tell(status),
+            Self::Fence(done) => done.answer(status, bytes),
+            Self::Connect(done) => done.answer(status),
             Self::Group {
                 members,
                 assigns,
                 done,
-            } => done.tell(status, about_group(members, assigns, &bytes)),
+            } => done.answer(status, about_group(members, assigns, &bytes)),
         }
     }
 }
@@ -131,8 +131,8 @@ impl Barriers {
     pub(crate) fn end(&mut self, number: u64, is_met: bool) {
         if let Some(barrier) = self.open.remove(&number) {
             match is_met {
-                true => barrier.comer.tell(SUCCESS, barrier.bytes),
-                false => barrier.comer.tell(UNREACHABLE, Vec::new()),
+                true => barrier.comer.answer(SUCCESS, barrier.bytes),
+                false => barrier.comer.answer(UNREACHABLE, Vec::new()),
             }
         }
     }

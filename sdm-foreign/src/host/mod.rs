@@ -321,10 +321,10 @@ impl Host {
     fn answer(&mut self, request: Request) {
         match request {
             Request::Queues(queues) => self.have_queues(queues),
-            Request::Agreed(done) => done.tell(SUCCESS),
+            Request::Agreed(done) => done.answer(SUCCESS),
             Request::Come { process, done } => {
                 self.connected.insert(self.task_of(&process));
-                done.tell(SUCCESS);
+                done.answer(SUCCESS);
                 self.end_jobs_of_absent();
             }
             Request::Tool { name, done } => self.welcome(name, done),
@@ -368,7 +368,7 @@ impl Host {
             } => {
                 let rank = self.task_of(&process);
                 self.tell_all(&FromHost::Aborted { rank, status, text });
-                done.tell(SUCCESS);
+                done.answer(SUCCESS);
             }
             Request::Log {
                 process,
@@ -386,7 +386,7 @@ impl Host {
                         });
                     }
                 }
-                done.tell(SUCCESS);
+                done.answer(SUCCESS);
             }
         }
     }
@@ -409,17 +409,17 @@ impl Host {
         comer: BarrierWaiter,
     ) {
         let Some(serving) = &self.serving else {
-            return comer.tell(UNREACHABLE, Vec::new());
+            return comer.answer(UNREACHABLE, Vec::new());
         };
         let Some(ranks) = serving.tasks_among(among) else {
-            return comer.tell(UNREACHABLE, Vec::new());
+            return comer.answer(UNREACHABLE, Vec::new());
         };
         if ranks.is_subset(&serving.own_tasks()) {
-            return comer.tell(SUCCESS, bytes);
+            return comer.answer(SUCCESS, bytes);
         }
         let speaker = self.peers.iter().find(|it| it.has_any(&ranks));
         let Some(speaker) = speaker.map(|it| it.id) else {
-            return comer.tell(UNREACHABLE, Vec::new());
+            return comer.answer(UNREACHABLE, Vec::new());
         };
         let of_all = (ranks.clone(), purpose);
         let (number, count) = self.barriers.begin(of_all, comer, speaker);

@@ -35,9 +35,9 @@ pub(crate) enum Requester {
 impl Requester {
     fn fail(self, status: i32) {
         match self {
-            Self::Modex(done) => done.tell(status, Vec::new()),
-            Self::Op(done) => done.tell(status),
-            Self::LookUp(done) => done.tell(status, &[]),
+            Self::Modex(done) => done.answer(status, Vec::new()),
+            Self::Op(done) => done.answer(status),
+            Self::LookUp(done) => done.answer(status, &[]),
             Self::Table(_) | Self::Spawn(..) => {}
         }
     }
@@ -156,7 +156,7 @@ impl Post {
             to, asker, have, ..
         } = waiting;
         match (asker, reply) {
-            (Requester::Op(done), Reply::Done { status }) => done.tell(status),
+            (Requester::Op(done), Reply::Done { status }) => done.answer(status),
             (Requester::LookUp(done), Reply::Found { status, entries }) => {
                 tell(done, status, &entries);
             }
@@ -177,12 +177,12 @@ impl Post {
                 let total = usize::try_from(total).unwrap_or(usize::MAX);
                 let is_too_much = total > MODEX_BYTES_MAX;
                 if status != SUCCESS || is_too_much {
-                    done.tell(
+                    done.answer(
                         if is_too_much { OUT_OF_RESOURCE } else { status },
                         Vec::new(),
                     );
                 } else if have.len() >= total {
-                    done.tell(SUCCESS, have);
+                    done.answer(SUCCESS, have);
                 } else {
                     let Question::Modex { rank, .. } = waiting.question else {
                         return None;

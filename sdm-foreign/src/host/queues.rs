@@ -84,7 +84,7 @@ impl Queues {
     }
 
     /// Adds the value that a tool asks for; false where it is unknown.
-    pub(super) fn tell(&self, wanted: &QueryItem, known: &mut Known) -> bool {
+    pub(super) fn answer_query(&self, wanted: &QueryItem, known: &mut Known) -> bool {
         let (Some((_, queues)), true) = (&self.known, is_about_queues(&wanted.key)) else {
             return false;
         };

@@ -34,7 +34,7 @@ impl Host {
                     return self.ask(BOARD_RANK, question, Requester::Op(done));
                 }
                 let (status, found) = self.board.publish(entries);
-                done.tell(status);
+                done.answer(status);
                 found.into_iter().for_each(|it| self.tell_found(it));
             }
             Request::Lookup { keys, waits, done } => {
@@ -56,7 +56,7 @@ impl Host {
                     return self.ask(BOARD_RANK, question, Requester::Op(done));
                 }
                 self.board.unpublish(owner, &keys);
-                done.tell(SUCCESS);
+                done.answer(SUCCESS);
             }
             _ => {}
         }
@@ -255,5 +255,5 @@ fn tell_looker(
             value: value::value(&entry.value),
         })
         .collect();
-    done.tell(status, &found);
+    done.answer(status, &found);
 }

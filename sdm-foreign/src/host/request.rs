@@ -41,7 +41,7 @@ pub(crate) struct Done<F> {
 unsafe impl<F> Send for Done<F> {}
 
 impl Done<OpCallback> {
-    pub(crate) fn tell(self, status: c_int) {
+    pub(crate) fn answer(self, status: c_int) {
         if let Some(callback) = self.callback {
             // SAFETY: the library gave it for this, and it is called once.
             unsafe { callback(status, self.data) };
@@ -50,7 +50,7 @@ impl Done<OpCallback> {
 }
 
 impl Done<ModexCallback> {
-    pub(crate) fn tell(self, status: c_int, bytes: Vec<u8>) {
+    pub(crate) fn answer(self, status: c_int, bytes: Vec<u8>) {
         unsafe extern "C" fn release(bytes: *mut c_void) {
             // SAFETY: it is the vector below, which the library gives back once.
             drop(unsafe { Box::from_raw(bytes.cast::<Vec<u8>>()) });
@@ -68,7 +68,7 @@ impl Done<ModexCallback> {
 
 impl Done<LookupCallback> {
     /// Passes the values to the library, which copies them before the callback returns.
-    pub(crate) fn tell(self, status: c_int, found: &[Published]) {
+    pub(crate) fn answer(self, status: c_int, found: &[Published]) {
         if let Some(callback) = self.callback {
             // SAFETY: the library gave it for this, and it is called once.
             unsafe { callback(status, found.as_ptr(), found.len(), self.data) };
@@ -78,7 +78,7 @@ impl Done<LookupCallback> {
 
 impl Done<SpawnCallback> {
     /// The library copies the name before this returns.
-    pub(crate) fn tell(self, status: c_int, namespace: &str) {
+    pub(crate) fn answer(self, status: c_int, namespace: &str) {
         if let Some(callback) = self.callback {
             let name = Proc::new(namespace, 0).namespace;
             // SAFETY: the library gave it for this, and it is called once.
@@ -89,7 +89,7 @@ impl Done<SpawnCallback> {
 
 impl Done<ToolCallback> {
     /// Accepts a tool, under this name.
-    pub(crate) fn tell(self, name: Proc) {
+    pub(crate) fn answer(self, name: Proc) {
         if let Some(callback) = self.callback {
             // Another thread reads the name at an unknown later time. It is leaked, as tools are few.
             let name = Box::leak(Box::new(name));
@@ -101,7 +101,7 @@ impl Done<ToolCallback> {
 
 impl Done<InfoCallback> {
     /// Passes the answer to the library; it lives until the library releases it.
-    pub(crate) fn tell(self, status: c_int, known: Known) {
+    pub(crate) fn answer(self, status: c_int, known: Known) {
         unsafe extern "C" fn release(known: *mut c_void) {
             // SAFETY: it is the box below, which the library gives back once.
             drop(unsafe { Box::from_raw(known.cast::<Known>()) });

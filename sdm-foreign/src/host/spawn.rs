@@ -82,7 +82,7 @@ impl Host {
         }
         let plan = match self.plan(&wish) {
             Ok(plan) if !plan.is_empty() => plan,
-            Ok(_) => return done.tell(JOB_FAILED_TO_START, ""),
+            Ok(_) => return done.answer(JOB_FAILED_TO_START, ""),
             Err(error) => {
                 if let Some(rank) = by {
                     let bytes = format!("programs that are to be started: {error}\n").into_bytes();
@@ -92,7 +92,7 @@ impl Host {
                         bytes,
                     });
                 }
-                return done.tell(NOT_FOUND, "");
+                return done.answer(NOT_FOUND, "");
             }
         };
         let number = self.spawns.next;
@@ -208,7 +208,7 @@ impl Host {
             (None, Phase::Starting) => {
                 if let Some(spawn) = self.spawns.open.remove(&number) {
                     let namespace = spawn.job.map(|it| it.namespace);
-                    spawn.done.tell(SUCCESS, &namespace.unwrap_or_default());
+                    spawn.done.answer(SUCCESS, &namespace.unwrap_or_default());
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Host {
         if let (Phase::Starting, Some(job)) = (spawn.phase, &spawn.job) {
             self.signal_all(&job.tasks(), SIGKILL);
         }
-        spawn.done.tell(status, "");
+        spawn.done.answer(status, "");
     }
 
     /// Sends the job's description to all its nodes.

@@ -137,7 +137,7 @@ impl Host {
 
     fn push(&mut self, among: &Participants, bytes: &[u8], done: Done<OpCallback>) {
         let Some(tasks) = self.serving.as_ref().and_then(|it| it.tasks_among(among)) else {
-            return done.tell(UNREACHABLE);
+            return done.answer(UNREACHABLE);
         };
         let pieces: Vec<&[u8]> = match bytes {
             [] => vec![&[]],
@@ -148,7 +148,7 @@ impl Host {
             self.feed(&tasks, &bytes);
             self.tell_elsewhere(&Question::Input { tasks, bytes });
         }
-        done.tell(SUCCESS);
+        done.answer(SUCCESS);
     }
 
     /// Sends standard input to processes of this node; empty at its end.
@@ -161,20 +161,20 @@ impl Host {
 
     fn control(&mut self, among: &Participants, signal: Option<i32>, done: Done<InfoCallback>) {
         let Some(signal) = signal else {
-            return done.tell(NOT_SUPPORTED, Known::default());
+            return done.answer(NOT_SUPPORTED, Known::default());
         };
         let Some(serving) = &self.serving else {
-            return done.tell(UNREACHABLE, Known::default());
+            return done.answer(UNREACHABLE, Known::default());
         };
         let tasks = match among.parts.is_empty() {
             true => Some(serving.all_tasks()),
             false => serving.tasks_among(among),
         };
         let Some(tasks) = tasks else {
-            return done.tell(UNREACHABLE, Known::default());
+            return done.answer(UNREACHABLE, Known::default());
         };
         self.signal_all(&tasks, signal);
-        done.tell(SUCCESS, Known::default());
+        done.answer(SUCCESS, Known::default());
     }
 
     /// Sends processes of all nodes a signal.

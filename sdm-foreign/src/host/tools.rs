@@ -65,7 +65,7 @@ impl Host {
         self.next_tool += 1;
         let job = self.serving.as_ref().map_or("", |it| &it.job.namespace);
         let given = Proc::new(&format!("{job}-tool-{}", self.next_tool), 0);
-        done.tell(name.unwrap_or(given));
+        done.answer(name.unwrap_or(given));
     }
 
     /// Handles a tool's query: first about batch queues, then about the state of all processes.
@@ -163,7 +163,9 @@ impl Host {
             }
             Reader::Tool(wanted, done) => {
                 let mut known = Known::default();
-                let told = wanted.iter().filter(|it| self.tell(it, &table, &mut known));
+                let told = wanted
+                    .iter()
+                    .filter(|it| self.answer_query(it, &table, &mut known));
                 let status = match (told.count(), wanted.len()) {
                     (0, _) if wanted.iter().any(|it| it.key.as_c_str() == PROCESS_TABLE) => {
                         NOT_FOUND
@@ -172,13 +174,13 @@ impl Host {
                     (told, all) if told < all => PARTIAL_SUCCESS,
                     _ => SUCCESS,
                 };
-                done.tell(status, known);
+                done.answer(status, known);
             }
         }
     }
 
     /// Adds the value that a tool asks for; false where it is unknown here.
-    fn tell(&self, wanted: &QueryItem, table: &HostTable, known: &mut Known) -> bool {
+    fn answer_query(&self, wanted: &QueryItem, table: &HostTable, known: &mut Known) -> bool {
         let Some(serving) = &self.serving else {
             return false;
         };
@@ -222,7 +224,7 @@ impl Host {
             let rows: Vec<_> = rows.collect();
             known.add_table(key, rows);
         } else {
-            return self.queues.tell(wanted, known);
+            return self.queues.answer_query(wanted, known);
         }
         true
     }

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn sanitizer_accesses_are_parsed() {
+    fn kind_and_size_of_access_follow_from_sanitizer_function() {
         let check = |name, expect: Option<(bool, u64)>| {
             let access = access_of(name).map(|access| (access.is_write, access.size_bytes));
             assert_eq!(access, expect, "{name}");

@@ -96,7 +96,7 @@ impl Server {
         };
         for (_, number) in self.hosted.spoken.drain(..) {
             let is_met = false;
-            server.tell(&ToHost::Fenced { number, is_met });
+            server.send(&ToHost::Fenced { number, is_met });
         }
         self.watch_pmix();
     }
@@ -115,10 +115,10 @@ impl Server {
         let number = spoken.map(|at| self.hosted.spoken.swap_remove(at).1);
         if let (Some(number), Some(server)) = (number, &mut self.hosted.server) {
             for bytes in gathered(&parts) {
-                server.tell(&ToHost::FenceData { number, bytes });
+                server.send(&ToHost::FenceData { number, bytes });
             }
             let is_met = true;
-            server.tell(&ToHost::Fenced { number, is_met });
+            server.send(&ToHost::Fenced { number, is_met });
             self.watch_pmix();
         }
     }
@@ -129,7 +129,7 @@ impl Server {
     fn end_unmet(&mut self, failure: &ExchangeFailure) {
         let text = format!("MPI cannot continue, so these processes are ended: {failure}");
         let tasks = self.own_tasks();
-        self.tell(&tasks, &Event::Notice { text });
+        self.send_event(&tasks, &Event::Notice { text });
         self.end_job(&IdSet::new());
     }
 
@@ -144,7 +144,7 @@ impl Server {
             },
         };
         if let (Some(server), Some(to)) = (&mut self.hosted.server, letter.to.first()) {
-            server.tell(&ToHost::Letter(HostLetter {
+            server.send(&ToHost::Letter(HostLetter {
                 to: to.0,
                 from: letter.from.0,
                 number: letter.number,
@@ -178,7 +178,7 @@ impl Server {
             table.add(process, file.map(|it| it.to_string_lossy().into_owned()));
         }
         if let Some(server) = &mut self.hosted.server {
-            server.tell(&ToHost::Processes(table));
+            server.send(&ToHost::Processes(table));
             self.watch_pmix();
         }
     }

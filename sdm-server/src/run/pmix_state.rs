@@ -82,7 +82,7 @@ impl Server {
         let Some(server) = &mut self.hosted.server else {
             return;
         };
-        for heard in server.hear() {
+        for heard in server.receive() {
             self.handle_pmix(heard);
         }
         self.watch_pmix();
@@ -104,7 +104,7 @@ impl Server {
                     "the PMIx server of these programs (sdm-pmix) has ended: {how}; their MPI calls may fail or wait forever"
                 );
                 let tasks = self.own_tasks();
-                self.tell(&tasks, &Event::Notice { text });
+                self.send_event(&tasks, &Event::Notice { text });
             }
             PmixEvent::Aborted(by, status, said) => {
                 let text = match said.trim() {
@@ -133,7 +133,7 @@ impl Server {
                     self.hosted.spawning.feed(&mut **backend, &tasks, &bytes);
                 }
             }
-            PmixEvent::Notice(text) => self.tell(&self.own_tasks(), &Event::Notice { text }),
+            PmixEvent::Notice(text) => self.send_event(&self.own_tasks(), &Event::Notice { text }),
             PmixEvent::Log {
                 rank: Some(rank),
                 is_error,
@@ -144,12 +144,12 @@ impl Server {
                     false => Stream::Stdout,
                 };
                 let task = IdSet::single(TaskId(rank));
-                self.tell(&task, &Event::Output { stream, bytes });
+                self.send_event(&task, &Event::Output { stream, bytes });
             }
             PmixEvent::Log { bytes, .. } => {
                 let said = String::from_utf8_lossy(&bytes);
                 let text = format!("message of a PMIx tool: {}", said.trim_end());
-                self.tell(&self.own_tasks(), &Event::Notice { text });
+                self.send_event(&self.own_tasks(), &Event::Notice { text });
             }
         }
     }
@@ -160,7 +160,7 @@ impl Server {
         let Abort { by, status, text } = abort;
         // Each server reports the abort for its own tasks, so that no end of a task is reported before the
         // abort.
-        self.tell(&all, &Event::Aborted { by, status, text });
+        self.send_event(&all, &Event::Aborted { by, status, text });
         self.end_job(&IdSet::single(TaskId(by)));
     }
 
@@ -177,7 +177,7 @@ impl Server {
     }
 
     /// Sends an event of the tasks that belong to this server.
-    pub(super) fn tell(&mut self, tasks: &IdSet, event: &Event) {
+    pub(super) fn send_event(&mut self, tasks: &IdSet, event: &Event) {
         let own = tasks.intersection(self.driver.member().node().local());
         if own.is_empty() || self.alone {
             return;
@@ -230,7 +230,7 @@ impl Server {
             self.set_up(setting_up.settings, Variables::default());
             let text = format!("no PMIx server: {why}; each MPI process is a job of its own");
             let tasks = self.own_tasks();
-            self.tell(&tasks, &Event::Notice { text });
+            self.send_event(&tasks, &Event::Notice { text });
         }
         self.begin_waiting(setting_up.waiting);
     }

@@ -96,7 +96,7 @@ impl Server {
                 let spawning = &mut self.hosted.spawning;
                 spawning.starting.push(Starting { number, left });
                 for (tasks, event) in joined(by, like, &starts) {
-                    self.tell(&tasks, &event);
+                    self.send_event(&tasks, &event);
                 }
             }
         }
@@ -120,12 +120,12 @@ impl Server {
             _ => own,
         };
         let text = format!("{who} requested programs that cannot be started: {failure}");
-        self.tell(&told, &Event::Notice { text });
+        self.send_event(&told, &Event::Notice { text });
     }
 
     fn tell_spawned(&mut self, number: u64, is_started: bool) {
         if let Some(server) = &mut self.hosted.server {
-            server.tell(&ToHost::Spawned { number, is_started });
+            server.send(&ToHost::Spawned { number, is_started });
             self.watch_pmix();
         }
     }
@@ -136,7 +136,7 @@ impl Server {
         if let Some(server) = &mut self.hosted.server {
             let messages = of_ends_and_output(&outputs, self.hosted.spawning.shows_output);
             if !messages.is_empty() {
-                messages.iter().for_each(|message| server.tell(message));
+                messages.iter().for_each(|message| server.send(message));
                 self.watch_pmix();
             }
         }
