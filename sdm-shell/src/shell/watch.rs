@@ -82,7 +82,10 @@ async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch)
     let gone = look.attached().difference(&live).union(look.ended());
     let left = gone.difference(&watch.gone);
     if !left.is_empty() {
-        session.say(&format!("after {seconds} s: gone: {}", set_text(&left, 60)));
+        session.say(&format!(
+            "after {seconds} s: ended or detached: {}",
+            set_text(&left, 60)
+        ));
         // How a process ended is known only where gdb traced it.
         let told = left.difference(look.ended());
         if told.is_empty() {

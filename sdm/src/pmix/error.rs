@@ -46,7 +46,9 @@ pub(super) enum ToolError {
     Signal(i32, io::Error),
     #[error("{0}: no such program")]
     NoProgram(String),
-    #[error("{0} belongs to a job, which would abort if this fails: --into-job starts it anyway")]
+    #[error(
+        "the job of PMIx server {0} would abort if the started program fails: --into-job starts it anyway"
+    )]
     IntoJob(String),
     #[error("{0} sends the output of its job only to its own terminal")]
     NoOutput(String),
