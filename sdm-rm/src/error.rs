@@ -89,7 +89,7 @@ pub enum AgentError {
     #[error("{0}: found neither in the folder of sdm nor on PATH")]
     Missing(String),
     /// The program belongs to another user, or another user could change it.
-    #[error("sdm does not run the agent {}: {what}", printable_name(path))]
+    #[error("the agent {} is not run: {what}", printable_name(path))]
     Foreign {
         /// Its path.
         path: PathBuf,

@@ -29,7 +29,7 @@ pub enum HandoverError {
     #[error("{0} is not set: sdm sets it; if you start this program by hand, give --handover")]
     Missing(&'static str),
     /// The variable is malformed. The value is not repeated, as it may be a key.
-    #[error("{0} is set, but sdm did not set it: unset it")]
+    #[error("{0} is set, but not by sdm: unset it")]
     Bad(&'static str),
     /// The file or the socket with the text has failed.
     #[error("handover from {name}: {what}")]

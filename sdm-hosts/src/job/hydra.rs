@@ -67,7 +67,7 @@ enum HostFailure {
     Run(io::Error),
     #[error("{0}")]
     Said(String),
-    #[error("sdm did not ask it")]
+    #[error("this host was not asked")]
     Panicked,
 }
 

@@ -26,7 +26,7 @@ fn waiting(place: &Place) -> Child {
 #[test]
 fn watch_shows_changes_only_and_reports_the_end() {
     // Only a tracer gets a process's exit status.
-    for (way, told) in [("snapshot", "gone: "), ("gdb", "exited")] {
+    for (way, told) in [("snapshot", "ended or detached: "), ("gdb", "exited")] {
         let (place, elsewhere) = (Place::new(), Place::new());
         let mut process = waiting(&elsewhere);
         let pid = process.id().to_string();
@@ -36,7 +36,7 @@ fn watch_shows_changes_only_and_reports_the_end() {
         running.out.wait(0, "echo () at work.c");
         let attached = running.out.mark();
         drop(process.stdin.take());
-        running.out.wait(attached, "gone: ");
+        running.out.wait(attached, "ended or detached: ");
         let done = running.finish().code(0);
         assert_eq!(done.out.matches("main () at work.c").count(), 1, "{done}");
         assert!(done.out.contains(told), "{done}");
