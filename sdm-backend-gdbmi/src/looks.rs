@@ -45,6 +45,8 @@ struct OpenLook {
     full: bool,
     /// The unanswered tasks, and their pids.
     tasks: Vec<(TaskId, i32)>,
+    /// Pids of processes that a signal had stopped before they were looked at.
+    halted: Vec<i32>,
     /// The samples so far; `None` for a single inspection.
     sampling: Option<Sampling>,
 }
@@ -140,7 +142,10 @@ impl Looks {
         };
         let number = self.next;
         self.next += 1;
-        let pids = wanted.iter().map(|(_, pid)| *pid).collect();
+        let pids: Vec<i32> = wanted.iter().map(|(_, pid)| *pid).collect();
+        // Where the looker has just let go of a process, this is not its state yet.
+        let is_halted = |pid: &i32| proc::of(*pid).state().is_some_and(State::is_stopped);
+        let halted = pids.iter().copied().filter(is_halted).collect();
         let question = match (spec.probe, times) {
             (Some(probe), _) => Question::Probe(probe, self.fold.clone()),
             (None, Some((span, period))) => Question::Samples { span, period },
@@ -152,6 +157,7 @@ impl Looks {
             id,
             full: spec.full,
             tasks: wanted,
+            halted,
             sampling: times.map(|_| Sampling::default()),
         };
         self.open.insert(number, asked);
@@ -266,8 +272,8 @@ impl Looks {
                 Err(refusal) => Err(failure(&refusal)),
             };
             let result = match asked.sampling {
-                None => halted_apart(answer.pid, result),
-                Some(_) => result,
+                None if asked.halted.contains(&answer.pid) => halted_apart(result),
+                _ => result,
             };
             asked.tasks.remove(at);
             if asked.tasks.is_empty()
@@ -293,11 +299,9 @@ impl OpenLook {
     }
 }
 
-/// Marks the stacks of a process that a signal has stopped. The looker has let go of it, so that its state is its own.
-fn halted_apart(pid: i32, mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
-    if let Ok(Reply::Stacks(stacks)) = &mut result
-        && proc::of(pid).state().is_some_and(State::is_stopped)
-    {
+/// Marks the stacks of a process that a signal has stopped.
+fn halted_apart(mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
+    if let Ok(Reply::Stacks(stacks)) = &mut result {
         mark_halted(stacks);
     }
     result
