@@ -234,9 +234,12 @@ impl MemoryPieces {
 const OF_RANK: (u64, &[u8]) = (0xb20_0000, b"mca_pml_ob1_comm_proc_t\0");
 const OF_RANKS: u64 = 0xa30_0000;
 
+/// A rank, the offset of its object, and its messages: addresses and tags.
+type RankObject<'a> = (usize, usize, &'a [(u64, i32)]);
+
 /// Gives the communicator `HALF` the objects of some of its ranks, all in one piece. Each has an empty list of receives
-/// and a list of messages, given by their addresses and tags.
-fn with_messages(memory: &mut MemoryPieces, ranks: &[(usize, usize, &[(u64, i32)])]) {
+/// and the list of its messages.
+fn with_messages(memory: &mut MemoryPieces, ranks: &[RankObject<'_>]) {
     const OF_COMMUNICATOR: u64 = 0xa10_0000;
     const RANKS: u64 = 0xa20_0000;
     memory.set(HALF, 312, &OF_COMMUNICATOR.to_ne_bytes());
@@ -276,7 +279,7 @@ fn unexpected_messages_are_found_with_their_tags() {
 fn messages_of_adjacent_rank_objects_are_told_apart() {
     const SIZE: usize = 168;
     let mut memory = memory();
-    let ranks: [(usize, usize, &[_]); 2] = [(2, 0, &[(0xa40_0000, 81)]), (1, SIZE + 8, &[])];
+    let ranks: [RankObject<'_>; 2] = [(2, 0, &[(0xa40_0000, 81)]), (1, SIZE + 8, &[])];
     with_messages(&mut memory, &ranks);
     memory.set(OF_RANK.0, CLASS_SIZE, &SIZE.to_ne_bytes());
     let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
