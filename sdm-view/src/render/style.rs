@@ -114,7 +114,7 @@ impl Style {
 
     /// Breaks long lines at blanks, and longer words anywhere. Continuations are indented, so that a line
     /// feed in a text cannot begin a line that looks like SDM's own.
-    pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
+    pub(crate) fn wrap(&self, text: &str, indent: usize) -> String {
         let mut lines = text.split('\n');
         let mut wrapped = self.wrap_line(lines.next().unwrap_or_default(), indent);
         for line in lines {

@@ -215,6 +215,24 @@ fn report_sections_have_their_order() {
 }
 
 #[test]
+fn long_reason_is_shown_to_its_end() {
+    let mut found = sdm_diagnose::judge(&sdm_diagnose::Observed::default());
+    let ranks = ["rank 3 waits for rank 2"; 9].join(", and ");
+    found.conclusion = format!("{ranks}; one of the two is wrong");
+    let mut report = spread(1, 1);
+    report.diagnosis = Some(found.clone());
+    let screen = text(&report);
+    let reason = screen.lines().skip_while(|line| !line.starts_with("why: "));
+    let reason: Vec<_> = reason.take(3).map(str::trim).collect();
+    assert!(reason.join(" ").ends_with(&found.conclusion), "{screen}");
+    // A longer one has three lines.
+    found.conclusion = ranks.repeat(4);
+    report.diagnosis = Some(found);
+    let longer = text(&report);
+    assert_eq!(longer.lines().count(), screen.lines().count(), "{longer}");
+}
+
+#[test]
 fn text_report_fits_one_screen() {
     for report in [hostile(), spread(10_000, 500), spread(1, 1)] {
         let screen = text(&report);

@@ -13,12 +13,19 @@ const WIDTH: usize = 100;
 const STATES_MAX: usize = 4;
 const FRAMES_MAX: usize = 5;
 const LOCALS_MAX: usize = 4;
+const REASON_MAX: usize = 3;
 const STACKS_MAX: usize = 12;
 const MPI_ERRORS_MAX: usize = 5;
 const OUTPUT_MAX: usize = 5;
 const CUT_MAX: usize = 3;
+/// The screen, of which the stacks may have so many lines.
+const SCREEN: Style = Style {
+    colour: false,
+    width: Some(WIDTH),
+    rows: STACKS_MAX,
+};
 
-/// The report as text of at most 49 lines of at most 100 characters.
+/// The report as text of at most 51 lines of at most 100 characters.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut lines = vec![format!("sdm report: {}", report.outcome())];
@@ -33,7 +40,9 @@ pub fn text(report: &Report) -> String {
             false => format!("{}: ", report.names.label(&named, WIDTH / 3)),
         };
         let step = found.step.word().to_lowercase();
-        lines.push(format!("why: {step}: {who}{}", found.conclusion));
+        let reason = format!("why: {step}: {who}{}", found.conclusion);
+        let reason = SCREEN.wrap(&printable(reason.as_bytes()), 2);
+        lines.extend(reason.lines().take(REASON_MAX).map(str::to_owned));
     }
     stacks(report, &mut lines);
     output(report, &mut lines);
@@ -131,12 +140,7 @@ fn stacks(report: &Report, lines: &mut Vec<String>) {
     let Some(merged) = &report.stacks else {
         return;
     };
-    let style = Style {
-        colour: false,
-        width: Some(WIDTH),
-        rows: STACKS_MAX,
-    };
-    let tree = stack_lines(merged, &report.names, &style);
+    let tree = stack_lines(merged, &report.names, &SCREEN);
     lines.push("where the ranks were:".to_owned());
     lines.extend(tree.iter().map(|line| format!("  {line}")));
 }
