@@ -25,6 +25,8 @@ export function open(state) {
     if (record.kind === 'end') {
       events.close();
       tell('The session is over.');
+      // The answer to the last line may come later, or not at all.
+      tell = () => {};
     }
   };
 }
