@@ -131,19 +131,26 @@ fn strike(blow: Blow, gdb: u32, running: &Running<'_>) {
     }
 }
 
-/// Sends `sdm` a signal, and waits until it has taken it.
+/// Sends `sdm` a signal, and waits until its thread for signals has handled it and sleeps again, or `sdm` has ended.
 fn send(running: &Running<'_>, number: Signal) {
-    signal(running.pid(), number);
-    until("sdm has taken the signal", || {
-        let Ok(status) = processes::of(running.pid()).status() else {
-            return true;
-        };
-        let pending = ["SigPnd", "ShdPnd"].map(|name| status.field(name).unwrap_or("0"));
-        let bit = 1_u64 << (number as i32 - 1);
-        pending
-            .iter()
-            .all(|bits| u64::from_str_radix(bits, 16).is_ok_and(|it| it & bit == 0))
+    let pid = running.pid();
+    let before = handled(pid).expect("sdm has a thread for signals");
+    signal(pid, number);
+    until("sdm has handled the signal", || {
+        handled(pid).is_none_or(|now| now > before)
     });
+}
+
+/// Number of times that `sdm`'s thread for signals has gone to sleep; `None` where there is no such thread.
+fn handled(pid: u32) -> Option<u64> {
+    let process = processes::of(pid);
+    let threads = process.thread_ids().ok()?.map(|id| process.thread(id));
+    let mut signals = threads.filter(|thread| thread.name().is_ok_and(|name| name == "signals"));
+    signals
+        .next()?
+        .status()
+        .ok()?
+        .number("voluntary_ctxt_switches")
 }
 
 /// An inspection of processes, to be disturbed.
@@ -273,7 +280,7 @@ fn job_survives_a_cancelled_inspection() {
     with_job("given-up", |target, pids| {
         let blow = Blow::Interrupt;
         looked("stacks", BY_GDB, target, pids).disturbed_by(blow, &MOMENTS);
-        looked("diagnose", &[], target, pids).disturbed_by(blow, &EARLY);
+        looked("diagnose", BY_GDB, target, pids).disturbed_by(blow, &EARLY);
         looked("stacks", WATCH_BY_GDB, target, pids).disturbed_by(blow, &WATCHED);
     });
 }
@@ -283,7 +290,7 @@ fn job_survives_the_killed_gdb_of_an_inspection() {
     with_job("gdb-killed", |target, pids| {
         let blow = Blow::KillGdb;
         looked("stacks", BY_GDB, target, pids).disturbed_by(blow, &EARLY);
-        looked("diagnose", &[], target, pids).disturbed_by(blow, &EARLY);
+        looked("diagnose", BY_GDB, target, pids).disturbed_by(blow, &EARLY);
         looked("stacks", WATCH_BY_GDB, target, pids).disturbed_by(blow, &WATCHED);
     });
 }
