@@ -375,77 +375,64 @@ mod tests {
 
     #[test]
     fn errors_name_the_line_and_the_fault() {
-        let check = |text: &str, expect: &str| {
-            assert_eq!(Scenario::parse(text).unwrap_err().to_string(), expect);
-        };
-        check(
-            "\n# x\nfoo = 1",
-            "scenario, line 3: the scenario has the unknown key 'foo'",
-        );
-        check(
-            "foo",
-            "scenario, line 1: expected `key = value` or `[section]`",
-        );
-        check("[tasks 0-", "scenario, line 1: expected ]");
-        check(
-            "[task 3]",
-            "scenario, line 1: expected [all] or [tasks SET]",
-        );
-        check(
-            "[all]\nseed = 1",
-            "scenario, line 2: `seed` must stand before the first section",
-        );
-        check(
-            "seed = x",
-            "scenario, line 1: 'x' is not a number, or too large",
-        );
-        check(
-            "answer = 5",
-            "scenario, line 1: '5' is not a time: expected 250us, 10ms, 2s or 0",
-        );
-        check(
-            "answer = 5ms..1ms",
-            "scenario, line 1: the range of times '5ms..1ms' ends before it begins",
-        );
-        check(
-            "answer foo = 5ms",
-            "scenario, line 1: unknown command 'foo'",
-        );
-        check(
-            "mute = evaluate,foo",
-            "scenario, line 1: unknown command 'foo'",
-        );
-        check(
-            "continue = 1ms exit 256",
-            "scenario, line 1: '256' is not a number, or too large",
-        );
-        check(
-            "continue = 1ms explode",
-            "scenario, line 1: expected breakpoint, exit N, signal NAME or stop NAME after the time",
-        );
-        check(
-            "stack = main m.c",
-            "scenario, line 1: 'main m.c' is not a frame: expected FUNCTION or FUNCTION FILE:LINE",
-        );
-        check(
-            "stack = main m.c:3 >",
-            "scenario, line 1: '' is not a frame: expected FUNCTION or FUNCTION FILE:LINE",
-        );
-        check(
-            "value = 3",
-            "scenario, line 1: expected a name after the key, as in `value NAME = ...`",
-        );
-        check(
-            "output = 0 x",
-            "scenario, line 1: a program cannot print all the time: expected a time above 0",
-        );
-        check(
-            "output_lines = 0",
-            "scenario, line 1: output_lines: expected a number from 1 to 10000",
-        );
-        check(
-            "stdin = maybe",
-            "scenario, line 1: expected echo or ignore, not 'maybe'",
-        );
+        for (text, expect) in [
+            (
+                "\n# x\nfoo = 1",
+                "line 3: the scenario has the unknown key 'foo'",
+            ),
+            ("foo", "line 1: expected `key = value` or `[section]`"),
+            ("[tasks 0-", "line 1: expected ]"),
+            ("[task 3]", "line 1: expected [all] or [tasks SET]"),
+            (
+                "[all]\nseed = 1",
+                "line 2: `seed` must stand before the first section",
+            ),
+            ("seed = x", "line 1: 'x' is not a number, or too large"),
+            (
+                "answer = 5",
+                "line 1: '5' is not a time: expected 250us, 10ms, 2s or 0",
+            ),
+            (
+                "answer = 5ms..1ms",
+                "line 1: the range of times '5ms..1ms' ends before it begins",
+            ),
+            ("answer foo = 5ms", "line 1: unknown command 'foo'"),
+            ("mute = evaluate,foo", "line 1: unknown command 'foo'"),
+            (
+                "continue = 1ms exit 256",
+                "line 1: '256' is not a number, or too large",
+            ),
+            (
+                "continue = 1ms explode",
+                "line 1: expected breakpoint, exit N, signal NAME or stop NAME after the time",
+            ),
+            (
+                "stack = main m.c",
+                "line 1: 'main m.c' is not a frame: expected FUNCTION or FUNCTION FILE:LINE",
+            ),
+            (
+                "stack = main m.c:3 >",
+                "line 1: '' is not a frame: expected FUNCTION or FUNCTION FILE:LINE",
+            ),
+            (
+                "value = 3",
+                "line 1: expected a name after the key, as in `value NAME = ...`",
+            ),
+            (
+                "output = 0 x",
+                "line 1: a program cannot print all the time: expected a time above 0",
+            ),
+            (
+                "output_lines = 0",
+                "line 1: output_lines: expected a number from 1 to 10000",
+            ),
+            (
+                "stdin = maybe",
+                "line 1: expected echo or ignore, not 'maybe'",
+            ),
+        ] {
+            let error = Scenario::parse(text).unwrap_err().to_string();
+            assert_eq!(error, format!("scenario, {expect}"));
+        }
     }
 }
