@@ -343,6 +343,10 @@ fn errors_name_the_position_and_field() {
         let error = Observations::decode(&file.to_string()).unwrap_err();
         assert_eq!(error.to_string(), expect);
     }
+}
+
+#[test]
+fn file_without_json_is_refused() {
     let error = Observations::decode("{").unwrap_err();
     assert!(
         error.to_string().starts_with("the file is not JSON: "),
