@@ -41,7 +41,7 @@ pub enum Wrong {
     #[error("expected a name after the key, as in `{0} NAME = ...`")]
     NoName(String),
     /// An unknown key.
-    #[error("the scenario has the unknown key '{0}'")]
+    #[error("the key '{0}' is unknown")]
     Key(String),
     /// An unknown command.
     #[error("unknown command '{0}'")]
@@ -376,10 +376,7 @@ mod tests {
     #[test]
     fn errors_name_the_line_and_the_fault() {
         for (text, expect) in [
-            (
-                "\n# x\nfoo = 1",
-                "line 3: the scenario has the unknown key 'foo'",
-            ),
+            ("\n# x\nfoo = 1", "line 3: the key 'foo' is unknown"),
             ("foo", "line 1: expected `key = value` or `[section]`"),
             ("[tasks 0-", "line 1: expected ]"),
             ("[task 3]", "line 1: expected [all] or [tasks SET]"),

@@ -272,7 +272,7 @@ fn invalid_scenarios_are_refused_by_name() {
     command.current_dir(&mark);
     let output = finish(command, &mark);
     assert_eq!(output.status.code(), Some(2));
-    let expect = "bad.scenario: scenario, line 2: unknown key 'foo'";
+    let expect = "bad.scenario: scenario, line 2: the key 'foo' is unknown";
     assert!(text(&output).1.contains(expect), "{output:?}");
 }
 
