@@ -190,7 +190,7 @@ fn unwritable_report_and_failed_start_are_reported() {
     let done = batch(&place, &["--report", "none/r.html"], "steps")
         .finish()
         .code(125);
-    let problem = "no report: write none/r.html: No such file";
+    let problem = "no report: cannot write none/r.html: No such file";
     assert_eq!(done.out.matches(problem).count(), 1, "{done}");
     let done = batch(&place, &["--no-report"], "steps").finish().code(0);
     assert!(!done.err.contains("sdm report"), "{done}");
