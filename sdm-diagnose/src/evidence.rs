@@ -221,7 +221,12 @@ impl<'a> Evidence<'a> {
         // A distance from the own rank means nothing where the number is a rank of another communicator.
         let alike = match is_of_the_job {
             true => numbers.alike(Some(tasks)),
-            false => numbers.same(tasks),
+            false => {
+                let groups = numbers.same(tasks).into_iter();
+                groups
+                    .map(|(number, of)| (Alike::Same(number), of))
+                    .collect()
+            }
         };
         let text = |alike: &Alike| match alike {
             Alike::Same(number) => sdm_mpi::constant(argument.role, *number)

@@ -39,13 +39,24 @@ pub struct QueueRow {
 pub enum PeerOf {
     /// Any peer.
     Any,
-    /// A rank of `MPI_COMM_WORLD`, absolute or relative to the task's own; and the rank in the
-    /// communicator, where it differs.
-    World(Alike, Option<Alike>),
-    /// A rank of the communicator, or of its remote group. Its rank in `MPI_COMM_WORLD` is unknown.
-    Local(Alike),
+    /// A rank of `MPI_COMM_WORLD`, absolute or relative to the task's own; and the rank in the communicator.
+    World(Alike, LocalRank),
+    /// A rank of the communicator, or of its remote group. Its rank in `MPI_COMM_WORLD` is unknown, so that a distance
+    /// from the task's own rank there would mean nothing.
+    Local(i64),
     /// Unknown, because there were too many to keep.
     Unknown,
+}
+
+/// The rank in a communicator of a peer whose rank in `MPI_COMM_WORLD` is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LocalRank {
+    /// The same as in `MPI_COMM_WORLD`.
+    Same,
+    /// Another one, of all tasks.
+    Rank(i64),
+    /// It differs between the tasks, or is not known of all.
+    Several,
 }
 
 impl QueueTable {
@@ -121,18 +132,12 @@ impl QueueRow {
         match self.peer {
             PeerOf::Any => "any rank".to_owned(),
             PeerOf::Unknown => "unknown ranks".to_owned(),
-            PeerOf::Local(alike) if self.kind.is_remote => {
-                format!("{} of the other group", rank_text(alike))
+            PeerOf::Local(rank) if self.kind.is_remote => format!("rank {rank} of the other group"),
+            PeerOf::Local(rank) => format!("rank {rank} of the communicator"),
+            PeerOf::World(world, LocalRank::Rank(rank)) => {
+                format!("{} (rank {rank} of the communicator)", rank_text(world))
             }
-            PeerOf::Local(alike) => format!("{} of the communicator", rank_text(alike)),
-            PeerOf::World(world, None) => rank_text(world),
-            PeerOf::World(world, Some(local)) => {
-                format!(
-                    "{} ({} of the communicator)",
-                    rank_text(world),
-                    rank_text(local)
-                )
-            }
+            PeerOf::World(world, LocalRank::Same | LocalRank::Several) => rank_text(world),
         }
     }
 }
@@ -157,20 +162,15 @@ fn peers(class: &MessageClass) -> Vec<(PeerOf, IdSet)> {
         let is_same = |(task, peer)| class.peers.of(task) == Some(peer);
         let numbers = class.world_peers.iter();
         let mut numbers = numbers.filter(|(task, _)| tasks.contains(*task));
-        if numbers.all(is_same) {
-            found.push((PeerOf::World(world, None), tasks));
-            continue;
-        }
-        let mut rest = tasks.clone();
-        for (local, tasks) in class.peers.alike(Some(&tasks)) {
-            rest.subtract(&tasks);
-            found.push((PeerOf::World(world, Some(local)), tasks));
-        }
-        if !rest.is_empty() {
-            found.push((PeerOf::World(world, None), rest));
-        }
+        let mut locals = class.peers.same(&tasks).into_iter();
+        let local = match locals.find(|(_, of)| *of == tasks) {
+            _ if numbers.all(is_same) => LocalRank::Same,
+            Some((rank, _)) => LocalRank::Rank(rank),
+            None => LocalRank::Several,
+        };
+        found.push((PeerOf::World(world, local), tasks));
     }
-    for (local, tasks) in class.peers.alike(Some(&left)) {
+    for (local, tasks) in class.peers.same(&left) {
         left.subtract(&tasks);
         found.push((PeerOf::Local(local), tasks));
     }
@@ -297,6 +297,26 @@ mod tests {
                 "0: 1 pending receive: from any rank, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
             ]
         );
+    }
+
+    /// In a communicator with the ranks in reverse no distance from the own rank means anything.
+    #[test]
+    fn ranks_of_a_communicator_are_no_distances() {
+        let one = |world: Option<i64>, local| vec![message(Receives, Some(local), world)];
+        let unknown = table((0..3).map(|task| (task, one(None, i64::from(task)))));
+        let row = |rank| {
+            format!(
+                "{rank}: 1 pending receive: from rank {rank} of the communicator, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000"
+            )
+        };
+        assert_eq!(texts(&unknown), [0, 1, 2].map(row));
+        let known = table((0..3).map(|task| {
+            let task = i64::from(task);
+            (u32::try_from(task).unwrap(), one(Some(task + 1), 2 - task))
+        }));
+        let one =
+            "0-2: 1 pending receive: from rank+1, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000";
+        assert_eq!(texts(&known), [one]);
     }
 
     #[test]

@@ -96,11 +96,11 @@ impl Numbers {
 
     /// Groups these tasks by their numbers alone.
     #[must_use]
-    pub fn same(&self, among: &IdSet) -> BTreeMap<Alike, IdSet> {
-        let mut groups: BTreeMap<Alike, IdSet> = BTreeMap::new();
+    pub fn same(&self, among: &IdSet) -> BTreeMap<i64, IdSet> {
+        let mut groups: BTreeMap<i64, IdSet> = BTreeMap::new();
         let chosen = self.iter().filter(|(task, _)| among.contains(*task));
         for (task, number) in chosen {
-            groups.entry(Alike::Same(number)).or_default().insert(task);
+            groups.entry(number).or_default().insert(task);
         }
         groups
     }

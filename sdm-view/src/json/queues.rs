@@ -5,7 +5,7 @@ use sdm_debug::rules::Alike;
 use serde_json::{Value, json};
 
 use super::set;
-use crate::queues::{PeerOf, QueueRow, QueueTable};
+use crate::queues::{LocalRank, PeerOf, QueueRow, QueueTable};
 
 /// The fields of the record.
 pub(super) fn fields(table: &QueueTable) -> Value {
@@ -21,9 +21,10 @@ fn row(row: &QueueRow) -> Value {
     let kind = &row.kind;
     let (world, local) = match row.peer {
         PeerOf::Any | PeerOf::Unknown => (None, None),
-        PeerOf::World(world, None) => (Some(world), Some(world)),
-        PeerOf::World(world, local) => (Some(world), local),
-        PeerOf::Local(local) => (None, Some(local)),
+        PeerOf::World(world, LocalRank::Same) => (Some(world), Some(world)),
+        PeerOf::World(world, LocalRank::Rank(rank)) => (Some(world), Some(Alike::Same(rank))),
+        PeerOf::World(world, LocalRank::Several) => (Some(world), None),
+        PeerOf::Local(rank) => (None, Some(Alike::Same(rank))),
     };
     json!({
         "tasks": set(&row.tasks),

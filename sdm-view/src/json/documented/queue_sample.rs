@@ -5,7 +5,7 @@ use sdm_debug::rules::Alike;
 use sdm_idset::IdSet;
 
 use crate::item::Item;
-use crate::queues::{PeerOf, QueueRow, QueueTable};
+use crate::queues::{LocalRank, PeerOf, QueueRow, QueueTable};
 
 pub(super) fn queues() -> Item {
     let kind = |queue| MessageKind {
@@ -21,7 +21,7 @@ pub(super) fn queues() -> Item {
         tasks: IdSet::all_below(1),
         count: 1,
         kind: kind(queue),
-        peer: PeerOf::World(alike, None),
+        peer: PeerOf::World(alike, LocalRank::Same),
         buffer: Some(1),
     };
     Item::Queues(QueueTable {
