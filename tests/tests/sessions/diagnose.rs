@@ -74,7 +74,10 @@ fn hangs_are_diagnosed_from_samples() {
             "dead",
             "cannot_go_on",
             "3",
-            ["tasks that are gone", "_exit before MPI_Finalize"],
+            [
+                "_exit before MPI_Finalize, in exit, called from dead ()",
+                "waiting in MPI_Allreduce",
+            ],
         ),
         (
             "locks",

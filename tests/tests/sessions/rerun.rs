@@ -191,7 +191,7 @@ fn failed_restart_keeps_the_prompt() {
     terminal.keys("run\n");
     terminal.wait("start: launched 0/2");
     terminal.keys("\x03");
-    terminal.wait("run: given up");
+    terminal.wait("run: the start was cancelled");
     terminal.wait("(sdm) ");
     assert_eq!(place.pids("sleep 1000"), Vec::<u32>::new());
     fs::remove_file(&mpirun).unwrap();
