@@ -100,7 +100,7 @@ export function start() {
       stacks.others && `${label(stacks.others)} in stacks that there was no room for`,
       stacks.bare && `${label(stacks.bare)} with a thread without a frame`,
       left.rows <= 0 && 'deeper frames are not shown',
-    ] : ['No rank stands.'];
+    ] : ['No rank stands: Interrupt (the key i) stops those that run.'];
     note.textContent = rest.filter(Boolean).join('; ');
     const again = rows().find((row) => row.dataset.key === current) ?? rows()[0];
     if (again) select(again, had);
