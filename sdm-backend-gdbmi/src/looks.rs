@@ -45,7 +45,7 @@ struct OpenLook {
     full: bool,
     /// The unanswered tasks, and their pids.
     tasks: Vec<(TaskId, i32)>,
-    /// Pids of processes that a signal had stopped before they were looked at.
+    /// Pids of processes that a signal had stopped before they were looked at; none where no stacks are answered.
     halted: Vec<i32>,
     /// The samples so far; `None` for a single inspection.
     sampling: Option<Sampling>,
@@ -145,7 +145,11 @@ impl Looks {
         let pids: Vec<i32> = wanted.iter().map(|(_, pid)| *pid).collect();
         // Where the looker has just let go of a process, this is not its state yet.
         let is_halted = |pid: &i32| proc::of(*pid).state().is_some_and(State::is_stopped);
-        let halted = pids.iter().copied().filter(is_halted).collect();
+        let shown = pids
+            .iter()
+            .copied()
+            .filter(|_| spec.probe.is_none() && times.is_none());
+        let halted = shown.filter(is_halted).collect();
         let question = match (spec.probe, times) {
             (Some(probe), _) => Question::Probe(probe, self.fold.clone()),
             (None, Some((span, period))) => Question::Samples { span, period },
@@ -271,9 +275,9 @@ impl Looks {
                 }
                 Err(refusal) => Err(failure(&refusal)),
             };
-            let result = match asked.sampling {
-                None if asked.halted.contains(&answer.pid) => halted_apart(result),
-                _ => result,
+            let result = match asked.halted.contains(&answer.pid) {
+                true => halted_apart(result),
+                false => result,
             };
             asked.tasks.remove(at);
             if asked.tasks.is_empty()
