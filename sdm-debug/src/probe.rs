@@ -264,6 +264,12 @@ impl CallArgument {
             || value.is_some_and(sdm_mpi::is_world)
     }
 
+    /// True for a communicator whose ranks are known as ranks of the job.
+    #[must_use]
+    pub fn is_known_communicator(&self) -> bool {
+        self.role == ArgumentRole::Communicator && (self.is_world() || self.members().is_some())
+    }
+
     /// The ranks of a communicator or window. None if they are unknown.
     #[must_use]
     pub fn members(&self) -> Option<IdSet> {

@@ -14,11 +14,7 @@ pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
 /// True where ranks in a call's arguments are ranks of `MPI_COMM_WORLD`, or were translated to them.
 pub(super) fn names_ranks_of_the_job(call: &Call) -> bool {
     let mut arguments = call.arguments.iter();
-    arguments.any(|one| match one.role {
-        ArgumentRole::Communicator => one.is_world() || one.members().is_some(),
-        ArgumentRole::Target => true,
-        _ => false,
-    })
+    arguments.any(|one| one.is_known_communicator() || one.role == ArgumentRole::Target)
 }
 
 /// True where the argument of a role is not a rank, or is a rank of the job.
@@ -37,9 +33,9 @@ pub(super) fn is_rank_of_the_job(call: &Call, role: ArgumentRole) -> bool {
         .any(|(_, role)| *role == within);
     let mut arguments = call.arguments.iter();
     !takes
-        || arguments.any(|one| {
-            let is_world = within == R::Communicator && one.is_world();
-            one.role == within && (is_world || one.members().is_some())
+        || arguments.any(|one| match within {
+            R::Window => one.role == within && one.members().is_some(),
+            _ => one.is_known_communicator(),
         })
 }
 

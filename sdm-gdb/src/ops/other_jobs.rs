@@ -42,9 +42,7 @@ pub(super) async fn add_possible(
 
 /// True where the arguments name a communicator of this job's ranks alone.
 fn is_within_the_job(found: &[CallArgument]) -> bool {
-    found.iter().any(|one| {
-        one.role == ArgumentRole::Communicator && (one.is_world() || one.members().is_some())
-    })
+    found.iter().any(CallArgument::is_known_communicator)
 }
 
 /// True where the process has a communicator with processes of other jobs.
