@@ -91,6 +91,21 @@ impl SessionHandle {
     }
 }
 
+/// The text that a line of gdb prints in a task.
+pub(super) async fn printed(
+    session: &SessionHandle,
+    said: &str,
+    task: &IdSet,
+    line: String,
+) -> Option<String> {
+    let command = Command::Console { line };
+    let answers = session.answers(said, task, &command).await;
+    answers.into_iter().find_map(|(_, reply)| match reply {
+        Reply::Text(text) => Some(text),
+        _ => None,
+    })
+}
+
 /// Waits for the output that the program printed before its run ended: it travels on a different lane than
 /// the stop. `ended` are the tasks that have ended; the others have stopped.
 pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {

@@ -198,9 +198,7 @@ async fn whole_values(
                 "with max-value-size unlimited -- with print elements unlimited -- output {}",
                 slices.questions[0]
             );
-            let command = Command::Console { line };
-            let answers = session.answers(said.line, &one, &command).await;
-            if let Some((_, Reply::Text(whole))) = answers.into_iter().next() {
+            if let Some(whole) = ask::printed(session, said.line, &one, line).await {
                 text = whole;
             }
         }

@@ -2,10 +2,10 @@
 
 use sdm_debug::calls::is_harmless;
 use sdm_debug::reply::Value;
-use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_view::compare::{self, Difference};
 
+use crate::shell::ask::printed;
 use crate::shell::invocation::Invocation;
 use crate::shell::slices::Slices;
 use crate::shell::{SessionHandle, Verdict};
@@ -17,6 +17,9 @@ pub(super) async fn path(
     expression: &str,
     other: &Difference,
 ) -> String {
+    if other.path.is_empty() {
+        return String::new();
+    }
     // The elements of a section are counted from 1.
     let is_section = Slices::of(expression).is_ok_and(|slices| slices.any);
     let may_ask = is_designator(session, said, &other.tasks, expression).await;
@@ -67,12 +70,8 @@ pub(super) async fn refused_address(
         return None;
     }
     let one = tasks.first().map(IdSet::single)?;
-    let line = format!("whatis {expression}");
-    let command = Command::Console { line };
-    let answers = session.answers(said.line, &one, &command).await;
-    let is_text =
-        |reply: &Reply| matches!(reply, Reply::Text(text) if text.contains("character*(*)"));
-    if !answers.iter().any(|(_, reply)| is_text(reply)) {
+    let sort = printed(session, said.line, &one, format!("whatis {expression}")).await?;
+    if !sort.contains("character*(*)") {
         return None;
     }
     let text = format!("gdb has only the address of the text `{expression}`, not its length");
@@ -91,15 +90,13 @@ async fn lower_bounds(
         return Vec::new();
     };
     let line = format!("output lbound({array})");
-    let command = Command::Console { line };
-    let answers = session.answers(said.line, &one, &command).await;
-    let bounds = answers.iter().find_map(|(_, reply)| match reply {
-        Reply::Text(text) => {
-            let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
-            let bounds = inner.split(',').map(|bound| bound.trim().parse().ok());
-            bounds.collect::<Option<Vec<i64>>>()
-        }
-        _ => None,
-    });
-    bounds.unwrap_or_default()
+    let text = printed(session, said.line, &one, line)
+        .await
+        .unwrap_or_default();
+    let bounds = |text: &str| {
+        let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
+        let bounds = inner.split(',').map(|bound| bound.trim().parse().ok());
+        bounds.collect::<Option<Vec<i64>>>()
+    };
+    bounds(&text).unwrap_or_default()
 }
