@@ -140,11 +140,18 @@ async fn look(
     let mut now = last.clone();
     let thread = main.or(threads.first());
     let whole = thread.filter(|thread| {
-        let outermost = thread.frames.last().map(GdbFrame::address);
-        // In a stack without names, the same outermost address in two probes shows that both stacks were complete.
-        let same_end = outermost.is_some() && last.outermost == outermost;
-        now.outermost = outermost;
-        same_end || is_whole(&thread.raw.frames, fold)
+        let has_named_end = is_whole(&thread.raw.frames, fold);
+        let outermost = thread.frames.last();
+        // In a stack without names, the same outermost address in two probes shows that both stacks were complete. A
+        // stack that ends at a function with a name because gdb cannot unwind it is cut, however often it ends there.
+        // So is each other stack of a thread that had a named end.
+        let is_named = outermost.is_some_and(|frame| frame.function().is_some());
+        let is_cut = last.has_named_end || is_named && thread.raw.stopped.is_some();
+        let address = outermost.map(GdbFrame::address);
+        let same_end = !is_cut && address.is_some() && last.outermost == address;
+        now.outermost = address;
+        now.has_named_end |= has_named_end;
+        same_end || has_named_end
     });
     let Some(thread) = whole else {
         probe.partial = true;

@@ -20,6 +20,8 @@ pub(crate) struct Probed {
     pub(crate) thread: Option<i32>,
     /// Address in its outermost frame, by which a stack without symbols is recognised as complete.
     pub(crate) outermost: Option<u64>,
+    /// True once its stack was read to a function with a name in which stacks end.
+    pub(crate) has_named_end: bool,
     /// The processor time up to the probe, in milliseconds.
     pub(crate) cpu_ms: Option<u64>,
     /// Time that the main thread has run on a processor, in nanoseconds.

@@ -33,6 +33,9 @@ impl Scene {
                 _ => "^done".to_owned(),
             };
             before.clone_from(line);
+            if line.contains("backtrace -frame-arguments none -1") {
+                self.gdb("~\"Backtrace stopped: previous frame inner to this frame\\n\"");
+            }
             self.reply(&answer);
         }
         match &self.answers[&id] {
@@ -125,4 +128,41 @@ fn each_probe_sets_debug_registers_again() {
         let expect = if look == 4 { 1 } else { 5 };
         assert_eq!(used.strong_count(), expect, "look {look}");
     }
+}
+
+/// A thread may stop several times where gdb cannot unwind. A named stack that is cut at one address twice is still
+/// cut, and proves nothing.
+#[test]
+fn stack_cut_twice_at_one_address_stays_incomplete() {
+    let mut scene = Scene::at_main(FakeHost::default());
+    let cut = |level: usize| frames().drain(..level).collect::<Vec<_>>();
+    let mut id = 0;
+    let mut is_partial = |frames: Vec<String>| {
+        id += 1;
+        let probe = scene.probe_of(id, spec(id.min(3)), |_| frames.clone());
+        assert_eq!(probe.partial, probe.stacks.is_none(), "{probe:?}");
+        probe.partial
+    };
+    assert!(is_partial(cut(2)) && is_partial(cut(2)));
+    assert!(!is_partial(frames()));
+    // Nor is one that ends at code without a name, where the thread's other stacks have one.
+    let unnamed = || vec![nameless(0, "libmpi.so")];
+    assert!(is_partial(unnamed()) && is_partial(unnamed()));
+    assert!(!is_partial(frames()));
+}
+
+/// The end of a stack of a stripped program has no name, and is always the same.
+#[test]
+fn stack_without_names_is_complete_where_its_end_stays() {
+    let mut scene = Scene::at_main(FakeHost::default());
+    let stack = |end: usize| vec![nameless(0, "libmpi.so"), nameless(end, "solver")];
+    for (id, end, is_partial) in [(1, 1, true), (2, 1, false), (3, 2, true), (4, 2, false)] {
+        let probe = scene.probe_of(id, spec(id), |_| stack(end));
+        assert_eq!(probe.partial, is_partial, "{id}: {probe:?}");
+    }
+}
+
+/// A frame of a file without symbols.
+fn nameless(level: usize, file: &str) -> String {
+    format!("frame={{level=\"{level}\",addr=\"0x{level}40\",func=\"??\",from=\"/usr/lib/{file}\"}}")
 }

@@ -29,7 +29,9 @@ const STOP_WAIT: Duration = Duration::from_secs(10);
 /// Time that a task runs before its stack is read again, if it was incomplete.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 /// Maximum number of such repeated reads. A runtime spends some percent of its time inside the few
-/// functions that gdb cannot unwind.
+/// functions that gdb cannot unwind. At a fifth of its time, more than was seen, a task stays incomplete in one of two
+/// million samples (0.2 to the ninth): one diagnosis of 1,000 tasks in 500 has a task that it does not judge. With four
+/// reads it would be every other one. A task that stays there costs eight times [`RETRY_AFTER`] a sample.
 const RETRIES: u32 = 8;
 
 /// The number of samples and their interval.

@@ -61,10 +61,24 @@ fn probe(task: TaskId, spec: ProbeSpec) -> TaskProbe {
 
 /// The merged answer of all tasks, as the tree delivers it.
 fn merged(to: &IdSet, spec: ProbeSpec) -> Class {
+    merged_of(to, spec, |_| false)
+}
+
+/// The same, where the stacks of some tasks are incomplete.
+fn merged_of(to: &IdSet, spec: ProbeSpec, is_cut: impl Fn(TaskId) -> bool) -> Class {
     let rule = rule(RULE_PROBE, &[]).unwrap();
     let mut acc = rule.start();
     for task in to.iter() {
-        let own = wire::encode(&Reply::Probe(Box::new(probe(task, spec))));
+        let cut = || TaskProbe {
+            partial: true,
+            ..TaskProbe::default()
+        };
+        let own = if is_cut(task) {
+            cut()
+        } else {
+            probe(task, spec)
+        };
+        let own = wire::encode(&Reply::Probe(Box::new(own)));
         rule.merge(&mut acc, &IdSet::single(task), &own).unwrap();
     }
     let merged = Merged::decode(to, &rule.finish(acc, PAYLOAD_BYTES_MAX)).unwrap();
@@ -174,6 +188,42 @@ fn task_missing_in_a_sample_is_sampled_again_or_not_judged() {
         let why =
             "rank 3: not judged: the process could not be sampled each time: gdb does not answer";
         assert_eq!(done.screen.contains(why), rounds > 1, "{}", done.screen);
+    }
+}
+
+/// The stack of task 3 is incomplete at first, in this number of answers in a row.
+#[test]
+fn incomplete_stack_is_read_again_or_not_judged() {
+    const ALWAYS: usize = usize::MAX;
+    for cut in [0, 1, 8, ALWAYS] {
+        let mut answers = session();
+        let mut cuts = 0;
+        let responder: Responder = Box::new(move |id, to, command| {
+            let Command::Probe(spec) = command else {
+                return answers(id, to, command);
+            };
+            if cuts == cut || !to.contains(TaskId(3)) {
+                return answers(id, to, command);
+            }
+            cuts += 1;
+            all(id, vec![merged_of(to, *spec, |task| task == TaskId(3))])
+        });
+        let lines = ["continue &", "diagnose"];
+        let done = run((4, 100), Options::default(), &lines, responder);
+        let alone = done.sent.iter().filter(|line| *line == "3 probe").count();
+        // Eight times in each sample.
+        let is_bounded = match cut {
+            ALWAYS => alone >= 8 && alone.is_multiple_of(8),
+            cut => alone == cut,
+        };
+        assert!(is_bounded, "{cut}: {alone}: {}", done.screen);
+        let why = "rank 3: not judged: gdb could not read the stack to its end";
+        assert_eq!(
+            done.screen.contains(why),
+            cut == ALWAYS,
+            "{cut}: {}",
+            done.screen
+        );
     }
 }
 
