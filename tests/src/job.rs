@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use crate::fixture::{self, Compiler};
 use crate::processes;
-use crate::run::BOUND;
+use crate::run::{BOUND, until};
 
 /// A folder of one test. Drop removes it.
 pub struct Folder(pub PathBuf);
@@ -168,6 +168,38 @@ impl Drop for HeldJob {
         let _ = self.starter.kill();
         let _ = self.starter.wait();
     }
+}
+
+/// Waits until every rank of `mpi_held` is in its place: rank 1 sleeps and looks for the file `go` again and again,
+/// the others compute in `MPI_Allreduce`. The ranks are processes of this pid namespace.
+///
+/// # Panics
+/// If that does not come about.
+pub fn wait_held(go: &Path, ranks: u32) {
+    /// Much more than it takes from its file to its place.
+    const IN_PLACE_NS: u64 = 20_000_000;
+    let pid_of = |rank: u32| {
+        let text = std::fs::read_to_string(format!("{}.{rank}", go.display())).ok()?;
+        text.strip_suffix('\n')?.parse().ok()
+    };
+    let mut pids: Vec<u32> = Vec::new();
+    until("each rank is through MPI_Init", || {
+        pids = (0..ranks).filter_map(pid_of).collect();
+        pids.len() == ranks as usize
+    });
+    let ran = |pid: u32| processes::of(pid).ran_ns().expect("it runs");
+    let turns = || {
+        let status = processes::of(pids[1]).status().expect("it runs");
+        let turns = status.number::<u64>("voluntary_ctxt_switches");
+        turns.expect("the kernel counts them")
+    };
+    let before: Vec<u64> = pids.iter().map(|pid| ran(*pid)).collect();
+    let turns_before = turns();
+    until("rank 1 sleeps, and the others compute", || {
+        let mut all = pids.iter().zip(&before).enumerate();
+        turns() > turns_before + 2
+            && all.all(|(rank, (pid, before))| rank == 1 || ran(*pid) > before + IN_PLACE_NS)
+    });
 }
 
 /// States of the threads of all processes below one, for the message of a failed test.

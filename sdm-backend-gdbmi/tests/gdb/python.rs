@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nix::libc;
 use sdm_debug::command::{BacktraceSpec, StartSpec, StopAt};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{Frame, StackFrame};
@@ -32,9 +33,33 @@ fn started(harness: &mut Harness, python: &Path, args: &[&str]) {
     };
     let run = harness.send(Command::Start(start));
     harness.wait_output(Stream::Stdout, "waiting");
-    // The program sleeps soon afterwards, and is to be stopped there.
+    if args.first() == Some(&"asleep") {
+        wait_asleep(harness, python);
+    }
     harness.ask(Command::Interrupt).unwrap();
     let _stop = stopped(harness.answer(run));
+}
+
+/// Waits until the main thread of `waits.py` is in `time.sleep`, and its other thread waits for a lock.
+fn wait_asleep(harness: &mut Harness, python: &Path) {
+    // Older interpreters sleep in `select`.
+    const SLEEPS: [i64; 2] = [libc::SYS_clock_nanosleep, libc::SYS_pselect6];
+    let mut processes = processes_of(&harness.directory).into_iter();
+    let python = python.to_str().unwrap();
+    let is_it = |(_, line): &(i32, String)| line.starts_with(python);
+    let (pid, _) = processes.rfind(is_it).expect("it runs");
+    let process = proc::of(pid);
+    let call = |id: i32| {
+        let thread = process.thread(id);
+        let call = thread.system_call().map(|(number, _)| number);
+        call.filter(|_| thread.state() == Some(proc::State('S')))
+    };
+    harness.wait("two threads that sleep", |_| {
+        let is_asleep = call(pid).is_some_and(|call| SLEEPS.contains(&call));
+        let mut others = process.thread_ids().ok()?.filter(|id| *id != pid);
+        let waits = others.any(|id| call(id) == Some(libc::SYS_futex));
+        (is_asleep && waits).then_some(())
+    });
 }
 
 /// Formats frames as `main waits.py:27 > apart waits.py:23`.
@@ -73,19 +98,15 @@ fn trace_of_selected(harness: &mut Harness) -> Vec<Frame> {
 fn python_frames_replace_interpreter_frames() {
     for python in interpreters() {
         let mut harness = Harness::new();
-        started(&mut harness, &python, &[]);
+        let directory = harness.directory.clone();
+        started(
+            &mut harness,
+            &python,
+            &["asleep", directory.to_str().unwrap()],
+        );
         let about = python.display();
-        // The program is resumed until it sleeps and its main thread is the one that the interrupt has stopped.
-        let mut seen = stacks(&mut harness);
-        let mut trace = trace_of_selected(&mut harness);
-        while !seen[0].contains("sleep") || trace.last().is_none_or(|it| it.function != "<module>")
-        {
-            let run = harness.send(Command::Continue);
-            harness.ask(Command::Interrupt).unwrap();
-            stopped(harness.answer(run));
-            seen = stacks(&mut harness);
-            trace = trace_of_selected(&mut harness);
-        }
+        let seen = stacks(&mut harness);
+        let trace = trace_of_selected(&mut harness);
         let main = "<module> waits.py:33 > main waits.py:26 > main.<locals>.<lambda> waits.py:26 > \
                     Solver.step waits.py:11 x2 > Solver.step waits.py:12 > wait waits.py:17 > ";
         assert!(seen[0].starts_with(main), "{about}: {seen:?}");

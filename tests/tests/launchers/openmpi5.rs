@@ -2,6 +2,7 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
@@ -94,16 +95,24 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A helper that is killed during its query costs the job nothing, and the next query is answered.
-fn kill_the_helper(mpi: &Path, server: u32) {
-    let mut asking = helper(&library(mpi), server);
+/// A library that stops the helper when the helper is about to ask.
+fn holding_library(mpi: &Path, folder: &Folder) -> PathBuf {
+    let slow = folder.0.join("held_library.so");
+    let real = library(mpi).to_string_lossy().into_owned();
+    let found = format!("-Wl,-rpath,{}", mpi.join("lib/openmpi").display());
+    let options = ["-shared", "-fPIC", "-Wl,--no-as-needed", &real, &found];
+    sdm_tests::fixture::compile(Compiler::C, "held_library", &options, &slow);
+    slow
+}
+
+/// A helper that is killed before its query costs the job nothing, and the next query is answered.
+fn kill_the_helper(mpi: &Path, folder: &Folder, server: u32) {
+    let mut asking = helper(&holding_library(mpi, folder), server);
     let mut asking = asking.stdout(Stdio::null()).spawn().expect("it runs");
-    until("it has the library", || {
-        let maps = std::fs::read_to_string(processes::of(asking.id()).path("maps"));
-        maps.is_ok_and(|maps| maps.contains("libpmix")) || states(asking.id()).is_empty()
-    });
+    until("the helper is held", || states(asking.id()) == [State('T')]);
     asking.kill().expect("it is ours");
-    asking.wait().expect("it ends");
+    let status = asking.wait().expect("it ends");
+    assert_eq!(status.signal(), Some(Signal::SIGKILL as i32), "{status}");
     assert_answered(&helper(&library(mpi), server).output().expect("it runs"));
 }
 
@@ -151,7 +160,7 @@ fn hung_job_is_attached_and_left_unchanged() {
     assert_eq!(looks(), before);
     let attached = Sdm::new(&place, "attach").args([&starter]).talk().spawn();
     attached.out.wait(0, "rank 1: attached");
-    kill_the_helper(&mpi, job.starter());
+    kill_the_helper(&mpi, &folder, job.starter());
     processes::signal(attached.pid(), Signal::SIGKILL);
     assert_eq!(attached.finish().code, None);
     assert_eq!(looks(), before);
@@ -230,11 +239,7 @@ fn job_survives_a_helper_killed_while_connecting() {
     };
     let folder = Folder::new("prterun-stopped");
     let program = folder.compile(Compiler::OpenMpi5, "mpi_held");
-    let slow = folder.0.join("held_library.so");
-    let real = library(&mpi).to_string_lossy().into_owned();
-    let found = format!("-Wl,-rpath,{}", mpi.join("lib/openmpi").display());
-    let options = ["-shared", "-fPIC", "-Wl,--no-as-needed", &real, &found];
-    sdm_tests::fixture::compile(Compiler::C, "held_library", &options, &slow);
+    let slow = holding_library(&mpi, &folder);
     let job = held_job(&mpi, &folder, &program);
     let server = job.starter();
     // A stopped server is not queried.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_tests::clusters::Shell;
+use sdm_tests::job::wait_held;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, script};
 use sdm_tests::processes;
@@ -287,13 +288,11 @@ fn an_mpi_job_is_known_by_its_ranks(
     told.sort_unstable();
     there.sort_unstable();
     assert_eq!(told, there, "{kind}");
-    let target = format!("m:{job}");
-    shell.wait_for(|| {
-        shell
-            .sdm(&format!("stacks {target}"))
-            .out
-            .contains("rank 1: ")
-    });
+    wait_held(&go, 3);
+    let seen = shell.sdm(&format!("stacks m:{job}"));
+    for part in ["ranks 0,2 (2): main ()", "rank 1: main ()"] {
+        assert!(seen.out.contains(part), "{kind}: {} {}", seen.out, seen.err);
+    }
     fs::write(&go, "").expect("a file");
     shell.wait_job(&job, "jobState", "TERMINATED");
     shell.wait_job(&job, "exitCode", "7");
