@@ -30,19 +30,21 @@ fn printed() -> BTreeSet<String> {
     found
 }
 
-/// True where a row of the table matches a reason; both may have `*` for a part.
-fn stands_for(row: &str, reason: &str) -> bool {
-    fn glob(pattern: &str, text: &str) -> bool {
-        match pattern.split_once('*') {
-            None => pattern == text,
-            Some((head, tail)) => {
-                text.starts_with(head)
-                    && (head.len()..=text.len())
-                        .filter(|at| text.is_char_boundary(*at))
-                        .any(|at| glob(tail, &text[at..]))
-            }
+/// True where a pattern, with `*` for any part, matches a text.
+pub(super) fn glob(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((head, tail)) => {
+            text.starts_with(head)
+                && (head.len()..=text.len())
+                    .filter(|at| text.is_char_boundary(*at))
+                    .any(|at| glob(tail, &text[at..]))
         }
     }
+}
+
+/// True where a row of the table matches a reason; both may have `*` for a part.
+fn stands_for(row: &str, reason: &str) -> bool {
     glob(row, reason) || glob(reason, row)
 }
 

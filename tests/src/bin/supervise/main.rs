@@ -8,8 +8,8 @@
 //!
 //! Under root the program runs as an ordinary user, with a home and a temporary folder of its own. An exception is
 //! a program named `privileged-...`, whose set-up needs root, and which starts everything else as that user itself.
-//! Orphans of the program become children of this process. Those that are left ten seconds after the program's end
-//! are named, killed, and fail the test.
+//! Orphans of the program become children of this process. Those that are left some time after the program's end
+//! (`GONE_WITHIN`) are named, killed, and fail the test.
 
 mod costs;
 mod keep;

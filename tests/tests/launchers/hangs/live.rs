@@ -4,11 +4,10 @@ use sdm_tests::job::Folder;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::ways::{self, Expect, RANKS};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::cases::Cases;
 use super::job::Under;
-use super::{check, check_and_keep, installed};
+use super::{by_commit, check, check_and_keep, installed};
 
 /// Number of ways that the commit selects.
 const CHOSEN: usize = 5;
@@ -66,20 +65,15 @@ fn rank_in_the_kernel_leaves_the_verdict_open() {
     check_way(Compiler::Mpich, "in_kernel");
 }
 
-/// `SDM_TEST_COMMIT` is the commit, or any other text; without it the choice is always the same one.
 #[test]
 fn hangs_chosen_by_the_commit_are_diagnosed() {
-    let commit = std::env::var("SDM_TEST_COMMIT").unwrap_or_else(|_| "none".to_owned());
-    println!("chosen by SDM_TEST_COMMIT; the same ones again:");
-    println!(
-        "    SDM_TEST_COMMIT={commit} cargo nextest run -p sdm-tests --test launchers hangs::live::ways_of_this_commit"
-    );
     let mut all: Vec<(Compiler, Expect)> = Vec::new();
     for compiler in installed() {
         all.extend(ways::all(compiler, RANKS).map(|expect| (compiler, expect)));
     }
-    all.sort_by_cached_key(|(compiler, expect)| {
-        xxh3_64(format!("{commit} {compiler:?} {}", expect.way()).as_bytes())
+    let this = hangs_chosen_by_the_commit_are_diagnosed;
+    let all = by_commit(this, all, |(compiler, expect)| {
+        format!("{compiler:?} {}", expect.way())
     });
     let folder = Folder::new("hangs-live-chosen");
     let mut cases = Cases::default();
