@@ -43,10 +43,11 @@ fn incomplete_stacks_are_marked() {
             // Three fragments that are alike are not three threads in one place.
             let begin = format!("pid {pid}, 3 threads: Backtrace stopped: ");
             assert!(stacks.out.starts_with(&begin), "{stacks}");
-            assert!(
-                diagnosis.out.contains("    Backtrace stopped: "),
-                "{diagnosis}"
-            );
+            // Nor do they say what the process waits for, however often they are seen.
+            let why = format!("pid {pid}: not judged: gdb could not read the stack to its end\n");
+            assert!(diagnosis.out.contains(&why), "{diagnosis}");
+            assert!(!diagnosis.out.contains("no answer"), "{diagnosis}");
+            assert_eq!(diagnosis.code, Some(2), "{diagnosis}");
             assert_eq!(stacks.code, Some(2), "{stacks}");
         } else {
             for function in ["left", "right", "main"] {

@@ -237,11 +237,15 @@ pub(super) fn note_missed(missed: Vec<(IdSet, Failure)>, observed: &mut Observed
     }
     let mut told = all_of(&observed.gone).union(&all_of(&observed.stood));
     let mut is_whole = true;
+    // The judgement has another reason for these.
+    let partial = observed.samples.iter().map(|sample| &sample.marks.partial);
+    let partial = IdSet::union_all(partial);
     for (tasks, why) in missed {
         let tasks = tasks.difference(&told);
+        is_whole &= tasks.is_empty();
+        told.union_with(&tasks);
+        let tasks = tasks.difference(&partial);
         if !tasks.is_empty() {
-            is_whole = false;
-            told.union_with(&tasks);
             let what = format!(
                 "not judged: the process could not be sampled each time: {}",
                 why.text

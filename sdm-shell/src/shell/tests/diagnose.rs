@@ -224,6 +224,7 @@ fn incomplete_stack_is_read_again_or_not_judged() {
             "{cut}: {}",
             done.screen
         );
+        assert!(!done.screen.contains("no answer"), "{cut}: {}", done.screen);
     }
 }
 
