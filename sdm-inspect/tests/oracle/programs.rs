@@ -29,6 +29,11 @@ pub(crate) const BUSY: Language = Language {
     source: "busy.c",
     ..C
 };
+/// The second thread cannot be stopped for as long as it lives.
+pub(crate) const HELD: Language = Language {
+    source: "held.c",
+    ..C
+};
 pub(crate) const THREADS: Language = Language {
     source: "threads.c",
     ..C

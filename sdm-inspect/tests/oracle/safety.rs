@@ -13,7 +13,7 @@ use sdm_inspect::looker::{Looker, Question};
 use sdm_inspect::snapshot::Refusal;
 use sdm_system::proc;
 
-use crate::programs::{BUSY, C, Program};
+use crate::programs::{BUSY, C, HELD, Program};
 use crate::{PATIENCE, look, look_with};
 
 /// Number of times that a looker is killed; at most 21 ms after it was asked.
@@ -61,6 +61,26 @@ fn killed_looker_leaves_no_process_stopped() {
         }
     }
     assert!(look(&pids).iter().all(Result::is_ok));
+}
+
+/// The looker has stopped one thread and waits for the other one, which cannot be stopped.
+#[test]
+fn looker_killed_while_it_holds_a_thread_lets_it_go() {
+    let counting = Counting::start(&Program::new(HELD, "O0"), &[]);
+    let pid = counting.pid();
+    for _ in 0..KILLS / 10 {
+        let mut asked = looker();
+        asked.ask(Instant::now(), 1, vec![pid], Question::Stacks);
+        let until = Instant::now() + PATIENCE;
+        while !proc::of(pid).state().unwrap().is_held() {
+            assert!(Instant::now() < until, "the main thread is held");
+            std::thread::yield_now();
+        }
+        // Dropping the looker kills it.
+        drop(asked);
+        assert_at_large(pid);
+    }
+    assert_eq!(counting.end(), "0\n");
 }
 
 #[test]
