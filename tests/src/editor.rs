@@ -2,7 +2,7 @@
 
 mod ending;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -246,6 +246,40 @@ impl<'a> Editor<'a> {
                 return message["body"].clone();
             }
             self.waiting.push_back(message);
+        }
+    }
+
+    /// The event that all threads have stopped, once so many more were named as started. Other `stopped` events are
+    /// dropped.
+    ///
+    /// # Panics
+    /// If it does not come.
+    pub fn stopped_with(&mut self, more: usize) -> Value {
+        let mut there = BTreeSet::new();
+        let mut at = 0;
+        loop {
+            while at == self.transcript.len() {
+                let message = self.next();
+                self.waiting.push_back(message);
+            }
+            let (event, body) = {
+                let message = &self.transcript[at];
+                (&message["event"], &message["body"])
+            };
+            at += 1;
+            if event == "thread" {
+                let id = body["threadId"].as_i64();
+                match body["reason"] == "started" {
+                    true => there.insert(id),
+                    false => there.remove(&id),
+                };
+            }
+            let is_all = event == "stopped" && body["allThreadsStopped"] == true;
+            if is_all && there.len() == more {
+                let body = body.clone();
+                self.forget("stopped");
+                return body;
+            }
         }
     }
 

@@ -35,6 +35,7 @@ pub mod sdm;
 pub mod secret;
 pub mod service;
 pub mod terminal;
+pub mod tool_moments;
 pub mod united;
 pub mod ways;
 

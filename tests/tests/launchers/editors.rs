@@ -151,17 +151,11 @@ fn spawned_programs_become_threads() {
     let body = editor.ask("setFunctionBreakpoints", &points);
     assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
     editor.ask("configurationDone", &Value::Null);
-    let threads = loop {
-        let stopped = editor.event("stopped");
-        let threads = editor.threads();
-        if threads.len() == 5 && stopped["allThreadsStopped"] == true {
-            break threads;
-        }
-    };
+    editor.stopped_with(3);
+    let threads = editor.threads();
+    let is_there = |(_, name): &(i64, String)| name.contains("together mpi_spawn.c:");
     assert!(
-        threads
-            .iter()
-            .all(|(_, name)| name.contains("together mpi_spawn.c:")),
+        threads.len() == 5 && threads.iter().all(is_there),
         "{threads:?}"
     );
     let console = editor.output("console");

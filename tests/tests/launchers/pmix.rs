@@ -10,6 +10,7 @@ use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Done, Running, Sdm, command};
+use sdm_tests::tool_moments::{ToolMoment, kill_at};
 
 pub(super) fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
@@ -447,14 +448,14 @@ fn foreign_tools_see_the_job_and_do_no_harm() {
     let listed = String::from_utf8_lossy(&[listed.stdout, listed.stderr].concat()).into_owned();
     assert!(listed.contains("Active nspaces: sdm-"), "{listed}");
     let quiet = || tool().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let many: Vec<_> = (0..30).map(|_| quiet().expect("python3")).collect();
-    for (number, mut tool) in many.into_iter().enumerate() {
-        if number % 3 != 0 {
-            // Each tool is killed at another moment of its work.
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            tool.kill().expect("it is ours");
+    let many: Vec<_> = (0..10).map(|_| quiet().expect("python3")).collect();
+    for _ in 0..5 {
+        for moment in ToolMoment::ALL {
+            kill_at(moment, || quiet().expect("python3"));
         }
-        let _ = tool.wait().expect("it ends");
+    }
+    for mut tool in many {
+        assert!(tool.wait().expect("it ends").success());
     }
     std::fs::write(&go, "").expect("a file");
     wait_exited(&sdm, "0-2");

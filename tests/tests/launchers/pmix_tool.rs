@@ -5,12 +5,12 @@ use std::io::BufRead;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use sdm_tests::parts;
 use sdm_tests::place::Place;
 use sdm_tests::processes;
 use sdm_tests::run::until;
+use sdm_tests::tool_moments::{ToolMoment, kill_at};
 
 /// A job of two ranks that ends with code 3 once a file exists.
 struct Job {
@@ -144,12 +144,10 @@ fn job_outlives_killed_tools() {
     let place = Place::new();
     let job = Job::start(&mpi, &place);
     let at_once = || tool(&mpi, &place, job.pid()).spawn().expect("it runs");
-    for number in 0..20 {
-        let mut killed = at_once();
-        // At other moments of its life each time: it takes some 20 ms.
-        std::thread::sleep(Duration::from_millis(number));
-        killed.kill().expect("it is ours");
-        killed.wait().expect("it ends");
+    for _ in 0..6 {
+        for moment in ToolMoment::ALL {
+            kill_at(moment, at_once);
+        }
     }
     assert_answers(at_once());
     assert_eq!(job.end(), Some(3));

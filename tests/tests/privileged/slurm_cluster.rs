@@ -8,6 +8,7 @@ use sdm_tests::binaries;
 use sdm_tests::clusters::Shell;
 use sdm_tests::guide;
 use sdm_tests::invoke::Client;
+use sdm_tests::job::wait_held;
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
@@ -87,9 +88,11 @@ fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
     shell.wait_for(|| ranks("RUNNING"));
     listed(&shell, &format!("ps {job}"), "RUNNING");
     let target = format!("s:{job}");
-    shell.wait_for(|| elsewhere(&shell, &["stacks", &target]).contains("rank 1: "));
+    wait_held(&go, 4);
     let seen = elsewhere(&shell, &["stacks", &target]);
-    assert!(seen.contains("ranks 0,2-3 (3): "), "{seen}");
+    for part in ["ranks 0,2-3 (3): ", "rank 1: "] {
+        assert!(seen.contains(part), "{seen}");
+    }
     scontrol(&["suspend", &job]);
     shell.wait_job(&job, "jobState", "SUSPENDED");
     listed(&shell, "jobs", "SUSPENDED");

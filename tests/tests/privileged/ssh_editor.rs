@@ -12,13 +12,10 @@ const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one
 /// Ends the configuration, and returns the only thread, where all ranks are stopped.
 pub(crate) fn stopped(editor: &mut Editor<'_>) -> String {
     editor.ask("configurationDone", &Value::Null);
-    loop {
-        let stopped = editor.event("stopped");
-        let mut threads = editor.threads();
-        if stopped["allThreadsStopped"] == true && threads.len() == 1 {
-            return threads.remove(0).1;
-        }
-    }
+    while editor.event("stopped")["allThreadsStopped"] != true {}
+    let mut threads = editor.threads();
+    assert_eq!(threads.len(), 1, "{threads:?}");
+    threads.remove(0).1
 }
 
 /// A breakpoint in a function, of all ranks.

@@ -417,6 +417,13 @@ fn process_at_a_breakpoint_survives_a_killed_gdb() {
     }
 }
 
+/// Number of times that a process's main thread has gone to sleep.
+fn sleeps(pid: u32) -> u64 {
+    let status = processes::of(pid).status().expect("it lives");
+    let number = status.number("voluntary_ctxt_switches");
+    number.expect("the kernel counts them")
+}
+
 /// A program whose gdb is killed while it hits a breakpoint over and over can be lost: the kernel has reported a
 /// trap to gdb that is never handled. All other processes must live, and none may stay stopped.
 #[test]
@@ -431,10 +438,15 @@ fn only_a_process_hitting_a_breakpoint_can_die_with_gdb() {
         let place = Place::new();
         let mut running = Sdm::new(&place, "attach").args([target]).talk().spawn();
         let _ = running.ask("break work.c:53 if rounds < 0", "breakpoint 1");
+        let before = sleeps(hot.id());
         let _ = running.ask("continue &", "continue &\n");
         for pid in &others {
             wait_state(*pid, "S");
         }
+        // It computes, and sleeps only where it is stopped for its tracer.
+        until("it runs into the breakpoint again and again", || {
+            sleeps(hot.id()) > before + 20
+        });
         strike(Blow::KillGdb, gdb_of(others[0]), &running);
         for pid in &others {
             let _ = look(*pid);
