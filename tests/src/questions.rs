@@ -10,6 +10,7 @@ const LOOKS: &[&str] = &[
     "bt",
     "compare",
     "diagnose",
+    "i",
     "info",
     "outliers",
     "p",
@@ -22,6 +23,111 @@ const LOOKS: &[&str] = &[
     "x",
 ];
 
+/// Looks of which the answer does not depend on the selected thread and frame.
+const LOOKS_AT_ALL: &[&str] = &["diagnose", "outliers", "queues", "ranks", "stacks"];
+
+/// The commands that select another thread or frame.
+const SELECTS: &[&str] = &["down", "f", "frame", "t", "thread", "up"];
+
+/// The commands after which each answer may be another one. A prefix of one is one, too.
+const CHANGES: &[&str] = &[
+    "advance",
+    "attach",
+    "awatch",
+    "break",
+    "call",
+    "catch",
+    "commands",
+    "condition",
+    "continue",
+    "define",
+    "defset",
+    "delete",
+    "detach",
+    "disable",
+    "enable",
+    "finish",
+    "focus",
+    "freeze",
+    "gdb",
+    "handle",
+    "hbreak",
+    "ignore",
+    "interrupt",
+    "jump",
+    "kill",
+    "load",
+    "make",
+    "next",
+    "nexti",
+    "ni",
+    "quit",
+    "rbreak",
+    "return",
+    "reverse-continue",
+    "reverse-next",
+    "reverse-step",
+    "run",
+    "rwatch",
+    "send",
+    "set",
+    "shell",
+    "si",
+    "signal",
+    "source",
+    "start",
+    "step",
+    "stepi",
+    "tbreak",
+    "tcatch",
+    "thaw",
+    "thbreak",
+    "trace",
+    "undefset",
+    "until",
+    "watch",
+];
+
+/// The commands that neither count as a question nor change an answer. Words that nobody knows are of these.
+const OTHERS: &[&str] = &[
+    "cd",
+    "disassemble",
+    "display",
+    "echo",
+    "export",
+    "gcore",
+    "h",
+    "help",
+    "list",
+    "more",
+    "output",
+    "plot",
+    "printf",
+    "ptype",
+    "pwd",
+    "report",
+    "save",
+    "show",
+    "tui",
+    "undisplay",
+    "wait",
+    "whatis",
+];
+
+/// True for a command that one of the lists has by its full name.
+#[must_use]
+pub fn is_listed(word: &str) -> bool {
+    [LOOKS, SELECTS, CHANGES, OTHERS]
+        .iter()
+        .any(|list| list.contains(&word))
+}
+
+/// True for a command that may change each answer.
+fn is_change(word: &str) -> bool {
+    let is_short = || CHANGES.iter().any(|change| change.starts_with(word));
+    CHANGES.contains(&word) || !is_listed(word) && is_short()
+}
+
 /// The verbs of `sdm` that inspect a job.
 const LOOKING_VERBS: &[&str] = &["diagnose", "stacks"];
 
@@ -33,6 +139,7 @@ static LOOKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// A question that is repeated until the answer suits proves nothing: an answer that is right once in a hundred
 /// passes. So a test waits for the situation, by data of the kernel or the program, and asks once. A command that
 /// changes the state, such as `next` or `continue`, allows each question again, and so does `wait` while tasks run.
+/// One that selects a frame allows the questions about a frame. Other commands, such as `help`, allow none.
 /// `continue &` and `interrupt` do not: a question may be asked once of running tasks, and once of interrupted
 /// ones.
 #[derive(Default)]
@@ -40,6 +147,14 @@ pub struct Questions {
     asked: BTreeSet<(Moment, String)>,
     moment: Moment,
     is_granted: bool,
+}
+
+/// A line without the tasks in front of it.
+fn bare(words: &str) -> &str {
+    match words.strip_prefix('[') {
+        Some(rest) => rest.split_once("] ").map_or(rest, |(_, bare)| bare),
+        None => words,
+    }
 }
 
 /// The last change of running and stopping of a session's tasks.
@@ -62,10 +177,7 @@ impl Questions {
     /// If it repeats an earlier question.
     pub fn enter(&mut self, line: &str) {
         let words = line.trim();
-        let bare = match words.strip_prefix('[') {
-            Some(rest) => rest.split_once("] ").map_or(rest, |(_, bare)| bare),
-            None => words,
-        };
+        let bare = bare(words);
         let first = bare.split([' ', '/']).next().unwrap_or_default();
         match first {
             "wait" if self.moment.is_resumed => self.changed(),
@@ -77,8 +189,20 @@ impl Questions {
                 let is_granted = std::mem::take(&mut self.is_granted);
                 assert!(is_new || is_granted, "`{words}` {AGAIN}");
             }
-            _ => self.changed(),
+            select if SELECTS.contains(&select) => self.selected(),
+            word if is_change(word) => self.changed(),
+            _ => {}
         }
+    }
+
+    /// Another thread or frame is selected.
+    fn selected(&mut self) {
+        let is_kept = |question: &String| {
+            let bare = bare(question);
+            let first = bare.split([' ', '/']).next().unwrap_or_default();
+            LOOKS_AT_ALL.contains(&first)
+        };
+        self.asked.retain(|(_, question)| is_kept(question));
     }
 
     /// Enters the lines that a command line gives, each as `-c LINE`.
@@ -114,6 +238,12 @@ impl Questions {
 
 /// The reason for which a question is refused.
 const AGAIN: &str = "was asked before: wait for what is to be seen and ask once, or say `ask_again` with the reason";
+
+/// A host or a network of the jobs was changed, so that each inspection may have another result.
+pub fn changed_outside() {
+    let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    looked.clear();
+}
 
 /// Records a command line of `sdm` that inspects a job from outside.
 ///
@@ -159,6 +289,10 @@ mod tests {
         let both = [pair[0], "print x", pair[1], "print x"];
         assert!(is_refused(&[both, both].concat()[..6]));
         assert!(is_refused(&["interrupt", "bt", "interrupt", "bt"]));
+        for between in ["help", "echo a", "list", "whatis x", "show width", "report"] {
+            assert!(is_refused(&["diagnose", between, "diagnose"]), "{between}");
+        }
+        assert!(is_refused(&["diagnose", "up", "[2] frame 1", "diagnose"]));
         assert!(!is_refused(&["[1] bt", "[2] bt"]));
     }
 
@@ -192,6 +326,9 @@ mod tests {
             "break f",
             "[1] set var x = 1",
             "continue &",
+            "up",
+            "b f",
+            "del 1",
         ] {
             assert!(!is_refused(&["print x", change, "print x"]), "{change}");
         }

@@ -43,7 +43,6 @@ fn look_at<'a>(place: &'a Place, verb: &str, job: &HeldJob) -> Sdm<'a> {
     Sdm::new(place, verb)
         .args([job.starter().to_string()])
         .args(["--launcher-option", "-F", "--launcher-option", CONFIG])
-        .ask_again("a host, or what runs there, is another one each time")
 }
 
 pub(super) fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
@@ -75,7 +74,7 @@ pub(super) fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
     let done = look_at(place, "stacks", &job)
         .args([
             OsStr::new("--server-path"),
-            server_behind(place, &end).as_os_str(),
+            server_behind(place, "end", &end).as_os_str(),
         ])
         .finish()
         .code(2);
@@ -167,9 +166,8 @@ fn more_of_the_job_is_attached_to_where_no_server_is(place: &Place, job: &HeldJo
 }
 
 /// A server that does something first where the host is h2.
-fn server_behind(place: &Place, what: &str) -> PathBuf {
-    // Each obstacle is a question of its own.
-    let script = place.path().join(format!("server-behind-{}", what.len()));
+fn server_behind(place: &Place, name: &str, what: &str) -> PathBuf {
+    let script = place.path().join(format!("server-behind-{name}"));
     let server = server(place);
     let text = format!(
         "#!/bin/sh\nif [ \"$(hostname)\" = h2 ]; then\n{what}\nfi\nexec {} \"$@\"\n",
@@ -181,7 +179,7 @@ fn server_behind(place: &Place, what: &str) -> PathBuf {
 }
 
 fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
-    let server = server_behind(place, "PATH=/etc");
+    let server = server_behind(place, "no-gdb", "PATH=/etc");
     let done = look_at(place, "stacks", job)
         .args([OsStr::new("--server-path"), server.as_os_str()])
         .finish()

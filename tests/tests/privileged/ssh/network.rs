@@ -159,4 +159,5 @@ pub(crate) fn hosts_script(args: &[&str]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/netns-hosts");
     let status = Command::new(script).args(args).status();
     assert!(status.is_ok_and(|it| it.success()), "netns-hosts {args:?}");
+    sdm_tests::questions::changed_outside();
 }
