@@ -1,7 +1,8 @@
 //! Random faults: any process of a session is killed, terminated or stopped, at any moment of any use, and the debugged
 //! processes run on as before.
 //!
-//! A seed gives the use, the process, the fault and the moment. `scripts/faults [N [SEED]]` runs more seeds.
+//! A seed gives the use, the process, the fault and the moment. A run tries some seeds that `SDM_TEST_COMMIT` chooses,
+//! an inspection without gdb among them; the long run tries more. `scripts/faults [N [SEED]]` runs any seeds.
 
 mod uses;
 
@@ -21,12 +22,15 @@ use sdm_sim::Rng;
 use sdm_tests::job::{Look, look};
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::is_full;
 use sdm_tests::sdm::command;
 use sdm_tests::{binaries, leftovers, processes};
 use uses::{USES, Use};
+use xxhash_rust::xxh3::xxh3_64;
 
-/// The faults of a run that was not asked for more.
-const FAULTS: u64 = 4;
+/// The faults of a run that was not asked for more, and those of a long run.
+const FAULTS: u64 = 3;
+const FAULTS_OF_A_LONG_RUN: u64 = 140;
 /// The latest moment of a fault after the start of `sdm`: for a one-time inspection, which is over soon, and for
 /// other uses.
 const LOOK_MILLIS_MAX: u64 = 500;
@@ -61,7 +65,7 @@ impl Fault {
             Signal::SIGSTOP,
         ];
         let latest = match used {
-            Use::Look | Use::LookByGdb | Use::Diagnose => LOOK_MILLIS_MAX,
+            Use::Look | Use::LookByGdb | Use::Diagnose | Use::DiagnoseByGdb => LOOK_MILLIS_MAX,
             _ => MOMENT_MILLIS_MAX,
         };
         let count = rng.pick(&[1, 1, 1, 2, 3]).expect("there are some");
@@ -246,8 +250,8 @@ impl Begun {
         if let Some(mut input) = self.sdm.stdin.take() {
             let _ = input.write_all(used.farewell());
         }
-        // A program that runs without an end ends by the signal.
-        if used == Use::Batch {
+        // What goes on without an end ends by the signal.
+        if matches!(used, Use::Batch | Use::Watch) {
             let _ = kill(Pid::from_raw(self.sdm.id().cast_signed()), Signal::SIGTERM);
         }
         let begin = Instant::now();
@@ -294,8 +298,22 @@ impl Begun {
     }
 }
 
+/// Carries out the fault of a seed. A use that was over before the fault is begun again, and struck after half the
+/// time.
 fn carry_out(seed: u64) -> (Fault, Told) {
-    let fault = Fault::new(seed);
+    let mut fault = Fault::new(seed);
+    loop {
+        let told = strike_once(&fault);
+        let is_over = told.struck.is_empty() && told.violations.is_empty();
+        if !is_over || fault.moment.is_zero() {
+            return (fault, told);
+        }
+        let half = fault.moment / 2;
+        fault.moment = if half < LOOK { Duration::ZERO } else { half };
+    }
+}
+
+fn strike_once(fault: &Fault) -> Told {
     let (place, elsewhere) = (Place::new(), Place::new());
     let mut told = Told::default();
     let (compiler, name) = match fault.used {
@@ -311,7 +329,7 @@ fn carry_out(seed: u64) -> (Fault, Told) {
         let _ = input.write_all(&fault.used.input(pid));
     }
     std::thread::park_timeout(fault.moment);
-    let struck = strike(&fault, begun.sdm.id());
+    let struck = strike(fault, begun.sdm.id());
     let named = struck.iter();
     let named = named.map(|(_, name, signal)| format!("{signal} to {name}"));
     told.struck = named.collect();
@@ -325,20 +343,39 @@ fn carry_out(seed: u64) -> (Fault, Told) {
         let may_rescue = is_killed("sdm-server") && is_killed("sdm-warden");
         debugged.check(&place, may_rescue, &mut told);
     }
-    (fault, told)
+    told
+}
+
+/// The seeds of this run.
+fn seeds() -> Vec<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let asked = (number("SDM_FAULTS"), number("SDM_TEST_SEED"));
+    let count = asked.0.unwrap_or(match is_full() {
+        true => FAULTS_OF_A_LONG_RUN,
+        false => FAULTS,
+    });
+    let commit = std::env::var("SDM_TEST_COMMIT").unwrap_or_default();
+    let first = (asked.1).unwrap_or_else(|| xxh3_64(commit.as_bytes()) % 1_000_000);
+    let mut seeds: Vec<u64> = (first..first + count).collect();
+    let uses = USES.len() as u64;
+    if asked == (None, None) && !seeds.iter().any(|seed| seed.is_multiple_of(uses)) {
+        // The use that comes first is the one without gdb.
+        seeds.push((first + count).next_multiple_of(uses));
+    }
+    seeds
 }
 
 #[test]
 fn random_faults_harm_no_process() {
     prctl::set_child_subreaper(true).expect("the kernel can");
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let count = number("SDM_FAULTS").unwrap_or(FAULTS);
-    let first = number("SDM_TEST_SEED").unwrap_or(1);
     let mut by_use: BTreeMap<Use, (u64, u64, u64)> = BTreeMap::new();
     let mut by_struck: BTreeMap<String, u64> = BTreeMap::new();
     let mut wrong = String::new();
-    for seed in first..first + count {
-        let (fault, told) = carry_out(seed);
+    for seed in seeds() {
+        let (fault, mut told) = carry_out(seed);
+        if told.struck.is_empty() {
+            told.violations.push("nothing was struck".to_owned());
+        }
         println!(
             "seed {seed}: {:?}, {:?}, {:?}: {:?}",
             fault.used, told.struck, fault.moment, told.violations

@@ -9,6 +9,9 @@ pub(super) enum Use {
     Look,
     LookByGdb,
     Diagnose,
+    DiagnoseByGdb,
+    Profile,
+    Watch,
     Attach,
     RunControl,
     Detach,
@@ -22,10 +25,13 @@ pub(super) enum Use {
     Pmix,
 }
 
-pub(super) const USES: [Use; 14] = [
+pub(super) const USES: [Use; 17] = [
     Use::Look,
     Use::LookByGdb,
     Use::Diagnose,
+    Use::DiagnoseByGdb,
+    Use::Profile,
+    Use::Watch,
     Use::Attach,
     Use::RunControl,
     Use::Detach,
@@ -48,6 +54,9 @@ impl Use {
             U::Look
                 | U::LookByGdb
                 | U::Diagnose
+                | U::DiagnoseByGdb
+                | U::Profile
+                | U::Watch
                 | U::Attach
                 | U::RunControl
                 | U::Detach
@@ -68,7 +77,10 @@ impl Use {
         let words: &[&str] = match self {
             Self::Look => &["stacks", pid],
             Self::LookByGdb => &["stacks", "--by", "gdb", pid],
-            Self::Diagnose => &["diagnose", "--by", "gdb", pid],
+            Self::Diagnose => &["diagnose", pid],
+            Self::DiagnoseByGdb => &["diagnose", "--by", "gdb", pid],
+            Self::Profile => &["profile", "--for", "2", pid],
+            Self::Watch => &["stacks", "--watch=1", pid],
             Self::Attach | Self::RunControl | Self::Detach => &["attach", "--by", "gdb", pid],
             Self::Batch => &[
                 "run",
