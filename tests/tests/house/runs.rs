@@ -200,3 +200,15 @@ fn results_are_compared_with_an_earlier_run() {
         assert!(said.contains(part), "no {part:?}: {said}");
     }
 }
+
+#[test]
+fn new_tests_are_those_that_the_base_lacks() {
+    let folder = Folder::new("new");
+    let lines = "
+        git init --quiet . && echo target >.gitignore
+        printf '#[test]\\nfn old_one() {\\n}\\n' >a.rs
+        git add . && git -c user.name=a -c user.email=a@b commit --quiet --message a
+        printf 'fn helps() {\\n}\\n\\n/// It is new.\\n#[test]\\n#[expect(unused)]\\nfn new_one() {\\n    f(1)\\n}\\nfn f(a: u8) {\\n}\\n' >>a.rs
+        new_tests HEAD";
+    assert_eq!(bash(&folder.0, lines), (Some(0), "new_one\n".to_owned()));
+}
