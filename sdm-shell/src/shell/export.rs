@@ -136,6 +136,7 @@ async fn numbers_of(
         return Err(verdict);
     }
     let questions = values::questions(session, said, &slices).await;
+    let questions = questions.map_err(|error| session.complain(error.to_string(), ""))?;
     let mut verdict = Verdict::Done;
     let mut arrays = Arrays::new();
     let mut rest = Gathered {
@@ -162,6 +163,10 @@ async fn numbers_of(
                     Reply::Text(text) => NumberArray::parse(text),
                     _ => None,
                 };
+                if values::is_cut_text(&reply) {
+                    let text = format!("the text of `{expression}` is too long");
+                    return Err(session.complain(text, values::BOUNDS_HINT));
+                }
                 let Some(array) = array else {
                     sdm_view::coalesce::join(&mut rest.ok, &tasks, reply);
                     continue;
@@ -185,21 +190,37 @@ async fn numbers_of(
         }
         let whole = found
             .into_iter()
-            .filter_map(|(task, parts)| Some((task, joined(parts, &slices)?)));
+            .filter_map(|(task, parts)| Some((task, joined(parts, &slices, questions.len())?)));
         arrays.extend(whole);
     }
     ask::show_rest(session, rest);
     Ok((verdict, arrays))
 }
 
-/// Combines the answers to all questions of an expression into one array. None if one is missing.
-fn joined(parts: Vec<NumberArray>, slices: &Slices) -> Option<NumberArray> {
-    let first = parts.first()?;
-    let same = parts.iter().all(|part| part.shape == first.shape);
-    if parts.len() != slices.questions.len() || !same {
+/// Combines the answers to all commands of an expression into one array: those to a question are pieces of one part.
+/// None if one is missing.
+fn joined(pieces: Vec<NumberArray>, slices: &Slices, asked: usize) -> Option<NumberArray> {
+    if pieces.len() != asked {
         return None;
     }
-    let shape = slices.outer.iter().chain(&first.shape).copied().collect();
-    let elements = parts.into_iter().flat_map(|part| part.elements).collect();
+    let rows = pieces.chunks(asked / slices.questions.len().max(1));
+    let mut shape: Option<Vec<usize>> = None;
+    for row in rows {
+        let mut of_row = row.first()?.shape.clone();
+        for piece in &row[1..] {
+            if piece.shape.get(1..) != of_row.get(1..) {
+                return None;
+            }
+            *of_row.first_mut()? += piece.shape.first()?;
+        }
+        if shape.get_or_insert_with(|| of_row.clone()) != &of_row {
+            return None;
+        }
+    }
+    let shape = slices.outer.iter().copied().chain(shape?).collect();
+    let elements = pieces
+        .into_iter()
+        .flat_map(|piece| piece.elements)
+        .collect();
     Some(NumberArray { shape, elements })
 }

@@ -9,8 +9,15 @@ use sdm_debug::quotes::outside_quotes;
 
 /// Maximum number of questions that one expression is expanded into.
 const QUESTIONS_MAX: usize = 256;
-/// Maximum number of elements in a slice that gdb evaluates at once.
+/// Maximum number of elements in a slice that gdb evaluates.
 const LENGTH_MAX: u64 = 1 << 18;
+/// Maximum number of bytes of memory whose numbers gdb prints at once: a byte takes up to eight characters, and gdb's
+/// output is cut at 1 MiB.
+const PIECE_BYTES_MAX: u64 = 1 << 16;
+/// Maximum number of elements of Fortran's that gdb prints at once, of up to 46 characters each.
+const PIECE_NUMBERS_MAX: u64 = 1 << 14;
+/// Maximum number of pieces that an expression is printed in.
+const PIECES_MAX: u64 = 1 << 10;
 
 /// The gdb expressions for an expression that may contain slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +29,19 @@ pub(super) struct Slices {
     pub(super) outer: Vec<usize>,
     /// True if the expression has a slice, in C or Fortran syntax.
     pub(super) any: bool,
+    /// The slice that gdb evaluates at once, if its bounds are numbers.
+    last: Option<LastSlice>,
+}
+
+/// The slice that gdb evaluates at once: its pieces, one after another, make up the whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LastSlice {
+    first: i64,
+    count: u64,
+    /// Bytes of the questions behind the slice: none in C, other subscripts in Fortran.
+    behind: usize,
+    /// Number of elements of Fortran's in each element of the slice; `None` in C.
+    inner: Option<u64>,
 }
 
 /// The reason why an expression's slices cannot be expanded.
@@ -41,6 +61,14 @@ pub(super) enum SliceError {
         /// The maximum number.
         max: u64,
     },
+    /// The slice would be read in too many pieces.
+    #[error("the slice would be read in {pieces} pieces, more than {max}")]
+    TooLarge {
+        /// Number of pieces.
+        pieces: u64,
+        /// The maximum number.
+        max: u64,
+    },
 }
 
 impl Slices {
@@ -54,7 +82,11 @@ impl Slices {
             questions: vec![String::new()],
             outer: Vec::new(),
             any: !found.is_empty() || is_fortran(expression),
+            last: None,
         };
+        if found.is_empty() {
+            slices.last = last_section(expression);
+        }
         let mut done = 0;
         for (begin, colon, end) in found {
             let written = &expression[begin..end];
@@ -88,6 +120,12 @@ impl Slices {
                 return Err(SliceError::TooLong { slice, max });
             }
             if is_last {
+                slices.last = Some(LastSlice {
+                    first,
+                    count: span + 1,
+                    behind: 0,
+                    inner: None,
+                });
                 let tail = format!("{before}[{first}]@{}", span + 1);
                 slices
                     .questions
@@ -117,16 +155,116 @@ impl Slices {
         Some(element)
     }
 
-    /// The commands that evaluate the questions, in a format of gdb (`/d`). Each prints all of its numbers
-    /// as text.
-    pub(super) fn commands(&self, format: &str) -> Vec<Command> {
-        let command = |question: &String| Command::Console {
+    /// The commands that evaluate the questions, in a format of gdb (`/d`). Each prints all of its numbers as text. A
+    /// question whose text would be cut becomes several, of an equal number for each; `bytes` is the size of an
+    /// element in C.
+    ///
+    /// # Errors
+    /// [`SliceError::TooLarge`].
+    pub(super) fn commands(
+        &self,
+        format: &str,
+        bytes: Option<u64>,
+    ) -> Result<Vec<Command>, SliceError> {
+        let command = |question: String| Command::Console {
             line: format!(
                 "with max-value-size unlimited -- with print elements unlimited -- with print repeats unlimited -- output{format} {question}"
             ),
         };
-        self.questions.iter().map(command).collect()
+        let mut commands = Vec::new();
+        for question in &self.questions {
+            commands.extend(self.pieces(question, bytes)?.into_iter().map(command));
+        }
+        Ok(commands)
     }
+
+    /// A question in pieces, each of which gdb prints completely.
+    ///
+    /// # Errors
+    /// [`SliceError::TooLarge`].
+    pub(super) fn pieces(
+        &self,
+        question: &str,
+        bytes: Option<u64>,
+    ) -> Result<Vec<String>, SliceError> {
+        let whole = || Ok(vec![question.to_owned()]);
+        let Some(last) = &self.last else {
+            return whole();
+        };
+        let one = match (last.inner, bytes) {
+            (Some(inner), _) => PIECE_NUMBERS_MAX / inner,
+            (None, Some(bytes)) => PIECE_BYTES_MAX / bytes.max(1),
+            (None, None) => return whole(),
+        };
+        let one = one.max(1);
+        let questions = self.questions.len() as u64;
+        let pieces = last.count.div_ceil(one).saturating_mul(questions);
+        if pieces > PIECES_MAX {
+            let max = PIECES_MAX;
+            return Err(SliceError::TooLarge { pieces, max });
+        }
+        let (slice, behind) = question.split_at(question.len() - last.behind);
+        let opening = if last.inner.is_some() {
+            ['(', ',']
+        } else {
+            ['[', '[']
+        };
+        let Some(before) = slice.rfind(opening).map(|at| &slice[..=at]) else {
+            return whole();
+        };
+        let piece = |from: u64| {
+            let count = one.min(last.count - from);
+            let first = last.first.saturating_add_unsigned(from);
+            match last.inner {
+                Some(_) => {
+                    let end = first.saturating_add_unsigned(count - 1);
+                    format!("{before}{first}:{end}{behind}")
+                }
+                None => format!("{before}{first}]@{count}"),
+            }
+        };
+        let step = usize::try_from(one).unwrap_or(usize::MAX);
+        Ok((0..last.count).step_by(step).map(piece).collect())
+    }
+}
+
+/// The last section of a Fortran expression that is nothing but an array with subscripts: the one whose elements are
+/// printed one after another. None if it, or one before it, has no bounds in numbers.
+fn last_section(expression: &str) -> Option<LastSlice> {
+    let expression = expression.trim_end();
+    let inside = expression.strip_suffix(')')?;
+    let (_, subscripts) = inside.rsplit_once('(')?;
+    let mut inner = 1_u64;
+    let mut last = None;
+    let mut behind = expression.len() - inside.len() + subscripts.len();
+    for (at, subscript) in subscripts.split(',').enumerate() {
+        behind -= subscript.len() + usize::from(at > 0);
+        let Some((first, end)) = subscript.split_once(':') else {
+            continue;
+        };
+        let first: i64 = first.trim().parse().ok()?;
+        let end: i64 = end.trim().parse().ok()?;
+        let count = u64::try_from(end.checked_sub(first)?)
+            .ok()?
+            .checked_add(1)?;
+        if let Some(LastSlice { count, .. }) = last {
+            inner = inner.checked_mul(count)?;
+        }
+        last = Some(LastSlice {
+            first,
+            count,
+            behind,
+            inner: Some(inner),
+        });
+    }
+    last
+}
+
+/// True for output of gdb's that was cut: a section without bounds in numbers is not printed in pieces.
+pub(super) fn is_cut(text: &str) -> bool {
+    text.trim_end()
+        .rsplit_once('\n')
+        .is_some_and(|(_, mark)| mark.starts_with("... (cut: "))
 }
 
 /// Finds the slices of an expression: the byte offsets of the opening bracket, the colon and the end.
@@ -205,6 +343,50 @@ mod tests {
             assert_eq!(slices.questions, questions, "{expression}");
             assert_eq!(slices.outer, outer, "{expression}");
         }
+        for (expression, size, pieces) in [
+            (
+                "v[5:40004]",
+                Some(8),
+                &[
+                    "v[5]@8192",
+                    "v[8197]@8192",
+                    "v[16389]@8192",
+                    "v[24581]@8192",
+                    "v[32773]@7232",
+                ][..],
+            ),
+            (
+                "m[0:1][1:3]",
+                Some(65_536),
+                &[
+                    "m[0][1]@1",
+                    "m[0][2]@1",
+                    "m[0][3]@1",
+                    "m[1][1]@1",
+                    "m[1][2]@1",
+                    "m[1][3]@1",
+                ],
+            ),
+            ("v[0:9]", None, &["v[0]@10"]),
+            ("w( -2 : 16384 )", None, &["w(-2:16381)", "w(16382:16384)"]),
+            (
+                "g(1:8192,3, 0:3 , j)",
+                None,
+                &["g(1:8192,3,0:1, j)", "g(1:8192,3,2:3, j)"],
+            ),
+            ("g(:,1:99999)", None, &["g(:,1:99999)"]),
+            ("f(1, 2)", None, &["f(1, 2)"]),
+        ] {
+            let commands = Slices::of(expression)
+                .unwrap()
+                .commands("/d", size)
+                .unwrap();
+            let asked = commands.iter().map(|command| match command {
+                Command::Console { line } => line.rsplit_once("output/d ").unwrap().1,
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(asked.collect::<Vec<_>>(), pieces, "{expression}");
+        }
         assert!(Slices::of("a(1:2)").unwrap().any && Slices::of("a[1:2]").unwrap().any);
         assert!(!Slices::of("a(1, x)").unwrap().any && !Slices::of("f(N::x)").unwrap().any);
     }
@@ -223,5 +405,8 @@ mod tests {
             let error = Slices::of(expression).unwrap_err().to_string();
             assert!(error.contains(part), "{expression}: {error}");
         }
+        let large = Slices::of("a[0:2047]").unwrap().commands("", Some(1 << 16));
+        let text = "the slice would be read in 2048 pieces, more than 1024";
+        assert_eq!(large.unwrap_err().to_string(), text);
     }
 }

@@ -9,7 +9,7 @@ use sdm_view::item::{Gathered, Item};
 
 use super::invocation::Invocation;
 use super::model::open_commands::OpenCommand;
-use super::slices::Slices;
+use super::slices::{SliceError, Slices, is_cut};
 use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
 
@@ -20,6 +20,9 @@ type Values = Vec<(IdSet, Value)>;
 
 /// Maximum number of classes of which a truncated value is evaluated again in full.
 const WHOLES_MAX: usize = 64;
+/// Advice where a slice is not read in pieces.
+pub(super) const BOUNDS_HINT: &str =
+    "with a number for each bound, as in NAME(1:99), it is read in pieces";
 /// Number of bins in a histogram.
 const BINS: u16 = 12;
 
@@ -193,18 +196,60 @@ async fn whole_values(
     for (at, (tasks, value)) in values.into_iter().enumerate() {
         let one = tasks.first().map(IdSet::single).filter(|_| at < WHOLES_MAX);
         let mut text = sdm_view::render::value_text(&value);
-        if let (Some(slices), Some(one)) = (&question, one) {
-            let line = format!(
-                "with max-value-size unlimited -- with print elements unlimited -- output {}",
-                slices.questions[0]
-            );
-            if let Some(whole) = ask::printed(session, said.line, &one, line).await {
-                text = whole;
-            }
+        if let (Some(slices), Some(one)) = (&question, one)
+            && let Some(whole) = whole_value(session, said, &one, slices).await
+        {
+            text = whole;
         }
         wholes.push((tasks, text));
     }
     wholes
+}
+
+/// The full value of an expression in one task; of a slice from its pieces.
+async fn whole_value(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    one: &IdSet,
+    slices: &Slices,
+) -> Option<String> {
+    let bytes = match slices.element() {
+        Some(element) => number_of(session, said, one, format!("sizeof({element})")).await,
+        None => None,
+    };
+    let pieces = slices.pieces(&slices.questions[0], bytes).ok()?;
+    let mut texts = Vec::new();
+    for piece in pieces {
+        let line = format!(
+            "with max-value-size unlimited -- with print elements unlimited -- output {piece}"
+        );
+        texts.push(ask::printed(session, said.line, one, line).await?);
+    }
+    if texts.len() == 1 {
+        return texts.pop();
+    }
+    let is_fortran = texts.first()?.starts_with('(');
+    let (open, between, close) = if is_fortran {
+        ("(", " ", ")")
+    } else {
+        ("{", ", ", "}")
+    };
+    let inner = |text: &String| {
+        Some(
+            text.trim()
+                .strip_prefix(open)?
+                .strip_suffix(close)?
+                .to_owned(),
+        )
+    };
+    let inner: Option<Vec<String>> = texts.iter().map(inner).collect();
+    let inner = inner?;
+    let between = if inner.first()?.starts_with(open) {
+        between
+    } else {
+        ", "
+    };
+    Some(format!("{open}{}{close}", inner.join(between)))
 }
 
 /// `stats EXPR`: statistics that are merged in the tree. The histogram takes a second query.
@@ -213,15 +258,19 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
         Ok(slices) => slices,
         Err(error) => return session.complain(error.to_string(), ""),
     };
-    let questions = match slices.any {
-        true => questions(session, said, &slices).await,
-        false => vec![Command::Evaluate {
-            expression: expression.clone(),
-        }],
-    };
     if let Some(verdict) = refused(session, said, &slices, &expression).await {
         return verdict;
     }
+    let questions = match slices.any {
+        true => questions(session, said, &slices).await,
+        false => Ok(vec![Command::Evaluate {
+            expression: expression.clone(),
+        }]),
+    };
+    let questions = match questions {
+        Ok(questions) => questions,
+        Err(error) => return session.complain(format!("stats: {error}"), ""),
+    };
     let asked = stats_of(session, said, &said.to, &questions, None).await;
     let Some((verdict, mut found, mut rest)) = asked else {
         return Verdict::Failed;
@@ -240,6 +289,10 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
             stats: Box::new(stats),
         });
     }
+    if rest.ok.iter().any(|(_, reply)| is_cut_text(reply)) {
+        let text = format!("stats: the text of `{expression}` is too long");
+        return session.complain(text, BOUNDS_HINT);
+    }
     let ok = std::mem::take(&mut rest.ok).into_iter();
     let (arrays, ok): (Vec<_>, Vec<_>) = ok.partition(|(_, reply)| is_array(reply));
     rest.ok = ok;
@@ -252,24 +305,31 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
 
 /// The commands for all numbers of an expression. gdb prints bytes as text and booleans as words unless a
 /// signed or unsigned format is requested.
+///
+/// # Errors
+/// [`SliceError::TooLarge`].
 pub(super) async fn questions(
     session: &SessionHandle,
     said: &Invocation<'_>,
     slices: &Slices,
-) -> Vec<Command> {
-    let one = said.to.first().map(IdSet::single).unwrap_or_default();
-    let kind = match slices.element() {
-        Some(element) => {
-            let kind = format!("(sizeof({element}) == 1) * (1 + ((__typeof__({element}))-1 > 0))");
-            number_of(session, said, &one, kind).await
-        }
-        None => None,
+) -> Result<Vec<Command>, SliceError> {
+    let Some(element) = slices.element() else {
+        return slices.commands("", None);
     };
-    slices.commands(match kind {
-        Some(1) => "/d",
-        Some(2) => "/u",
+    let one = said.to.first().map(IdSet::single).unwrap_or_default();
+    let bytes = number_of(session, said, &one, format!("sizeof({element})")).await;
+    let format = match bytes {
+        Some(1) => {
+            let is_unsigned = format!("0 + ((__typeof__({element}))-1 > 0)");
+            match number_of(session, said, &one, is_unsigned).await {
+                Some(0) => "/d",
+                Some(_) => "/u",
+                None => "",
+            }
+        }
         _ => "",
-    })
+    };
+    slices.commands(format, bytes)
 }
 
 /// Reports an array section of Fortran that gdb would read wrongly, by one evaluation that fails with the
@@ -291,6 +351,11 @@ pub(super) async fn refused(
     let mut refused = failed.filter(|(_, failure)| failure.code == FailureCode::Unsupported);
     let (_, failure) = refused.next()?;
     Some(session.complain(failure.text, &failure.hint))
+}
+
+/// True for an answer whose text is not complete.
+pub(super) fn is_cut_text(reply: &Reply) -> bool {
+    matches!(reply, Reply::Text(text) if is_cut(text))
 }
 
 /// True if the value is an array, not a number.

@@ -357,6 +357,61 @@ fn numbers_of_each_kind_and_language_are_exact() {
     }
 }
 
+/// gdb's text for each of these slices is longer than its output may be.
+#[test]
+fn long_slices_have_all_their_numbers() {
+    const COUNT: u32 = 60_000;
+    for (compiler, many, table, last) in [
+        (Compiler::C, "many[0:59999]", "table[0:299]", "many[59999]"),
+        (
+            Compiler::Fortran,
+            "many(1:60000)",
+            "table(1:2,1:30000)",
+            "many(60000)",
+        ),
+    ] {
+        let place = Place::new();
+        let program = place.compile("kinds", compiler);
+        let stats = format!("stats {many}");
+        let compare = format!("compare {many}");
+        let done = Sdm::run(&place, 2)
+            .lines(&["break look", "continue"])
+            .lines(&[
+                &format!("[0] export {many} many.npy"),
+                &format!("[0] export {table} table.npy"),
+            ])
+            .lines(&[&stats, "set max-value-size unlimited"])
+            .lines(&[&format!("[1] set var {last} = -1"), &compare])
+            .program(&program, &[])
+            .finish()
+            .code(0);
+        let expect: Vec<f64> = (0..COUNT).map(|at| f64::from(at) / 7.0).collect();
+        for name in ["many.npy", "table.npy"] {
+            let file = fs::read(place.path().join(name)).expect("it was written");
+            let (numbers, rest) = file[128..].as_chunks::<8>();
+            let numbers: Vec<f64> = numbers.iter().map(|it| f64::from_le_bytes(*it)).collect();
+            assert!(rest.is_empty() && numbers == expect, "{name}: {done}");
+        }
+        let shape = if compiler == Compiler::C {
+            "1 x 300 x 200"
+        } else {
+            "1 x 30000 x 2"
+        };
+        let line = format!("[0] export {table} table.npy");
+        done.expect_part(
+            &line,
+            &format!(": rank 0, {shape} floating-point numbers\n"),
+        );
+        done.expect_part(
+            &stats,
+            "120000 numbers on ranks 0-1 (2)\n  min     0 on ranks 0-1 (2)\n",
+        );
+        let differs = "1 of 60000 elements differ, first ";
+        done.expect_part(&compare, differs);
+        done.expect_part(&compare, ": -1, not 8571.2857142857138");
+    }
+}
+
 #[test]
 fn listed_variables_differ_where_only_their_ends_do() {
     let place = Place::new();
