@@ -253,6 +253,33 @@ fn only_displayed_parts_of_frames_are_read() {
     }
 }
 
+/// The other half of a frame's variables holds a large object.
+#[test]
+fn locals_and_arguments_are_formatted_apart() {
+    const BYTES_MAX: u64 = 3 << 10;
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("domain");
+    harness.start(&program, &[]);
+    harness.break_at(1, "deepest").unwrap();
+    stopped(harness.run_on());
+    for (level, function, command, names) in [
+        (2, "outer", Command::Locals, &[][..]),
+        (3, "main", Command::Arguments, &["argc"]),
+    ] {
+        let up = view(harness.ask(Command::SelectFrame(FrameSelect::Level(level))));
+        assert_eq!(up.frame.function, function);
+        let before = written(&harness);
+        let answer = harness.ask(command);
+        let bytes = written(&harness) - before;
+        let Ok(Reply::Variables(found)) = answer else {
+            panic!("{answer:?}");
+        };
+        let found: Vec<_> = found.iter().map(|it| &*it.name).collect();
+        assert_eq!(found, names, "{function}");
+        assert!(bytes < BYTES_MAX, "{function}: {bytes} bytes");
+    }
+}
+
 #[test]
 fn corrupt_stack_ends_with_the_reason() {
     let mut harness = Harness::new();

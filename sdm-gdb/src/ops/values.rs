@@ -25,14 +25,9 @@ const PIECES_MAX: u64 = 16;
 
 /// The arguments of the selected frame, or its other variables.
 pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failure> {
-    let results = variables::variables(gdb).await?;
-    let is_argument = |variable: &&Results| variable.text("arg").is_some();
-    let wanted = results
-        .tuples("variables")
-        .filter(|variable| is_argument(variable) == arguments);
     let mut variables = Vec::new();
-    for results in wanted {
-        let mut variable = variable(results);
+    for results in variables::variables(gdb, arguments).await? {
+        let mut variable = variable(&results);
         let text = referred(results.text("value").unwrap_or_default());
         if is_left_out(text) {
             let whole = beginning(gdb, &variable.name, text).await;

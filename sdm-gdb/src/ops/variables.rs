@@ -4,6 +4,7 @@
 //! simple value, and `--all-values` ignores `print frame-arguments`. So the settings that bound a value are in the
 //! same line as the question. That also holds in a gdb of several tasks, as no other question comes in between.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use sdm_debug::reply::{Value, Variable};
@@ -64,23 +65,40 @@ pub(super) async fn printed(gdb: &Gdb, bound: Bound, command: &str) -> Result<St
     result.map(|_| unquoted(&printed.into_text()))
 }
 
-/// The variables of the selected frame, arguments included.
-pub(super) async fn variables(gdb: &Gdb) -> Result<Results, Failure> {
-    let command = "-stack-list-variables --all-values";
-    let results = list(gdb, VALUES, command).await?;
-    let has_references = {
-        let values = results.tuples("variables");
-        let mut values = values.filter_map(|it| it.text("value"));
-        values.any(references::are_within)
+/// The arguments of the selected frame, or its other variables. gdb formats the other half for neither.
+pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Vec<Results>, Failure> {
+    let command = match arguments {
+        true => {
+            let frame = gdb.mi("-stack-info-frame").await?;
+            let level = frame
+                .tuple("frame")
+                .and_then(|it| it.number::<u32>("level"));
+            let level = level.unwrap_or_default();
+            Cow::Owned(format!(
+                "-stack-list-arguments --all-values {level} {level}"
+            ))
+        }
+        false => Cow::Borrowed("-stack-list-locals --all-values"),
     };
+    let found = each(&list(gdb, VALUES, &command).await?);
+    let mut values = found.iter().filter_map(|it| it.text("value"));
+    let has_references = values.any(references::are_within);
     if !has_references || !references::make_printer(gdb).await {
-        return Ok(results);
+        return Ok(found);
     }
     let following = Bound {
         follows: true,
         ..VALUES
     };
-    Ok(list(gdb, following, command).await.unwrap_or(results))
+    let followed = list(gdb, following, &command).await;
+    Ok(followed.map_or(found, |results| each(&results)))
+}
+
+/// The variables of an answer.
+fn each(results: &Results) -> Vec<Results> {
+    let frames = results.tuples("stack-args");
+    let arguments = frames.flat_map(|frame| frame.tuples("args"));
+    arguments.chain(results.tuples("locals")).cloned().collect()
 }
 
 /// Output lines, of which some are MI stream records: gdb 18 prints the output of a command under `frame apply` so.
