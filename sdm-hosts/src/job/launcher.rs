@@ -79,7 +79,7 @@ impl Search {
         told: Vec<JobProcess>,
     ) -> Result<Job, JobError> {
         let count = told.len();
-        let (mut processes, doubt) = self.looked_through(told);
+        let (mut processes, doubts) = self.looked_through(told);
         if !starter.is_of(self.uid) {
             processes.retain(|it| is_this_host(&it.host) && self.is_of(it.pid, starter.uid));
         }
@@ -98,7 +98,7 @@ impl Search {
             ranked: true,
             slurm: None,
             incomplete: (others > 0).then_some(incomplete),
-            notes: doubt.into_iter().collect(),
+            notes: doubts,
         })
     }
 
@@ -114,9 +114,9 @@ impl Search {
         }
     }
 
-    /// Replaces wrappers on this machine by the programs below them. Also returns a sentence on ranks with several
-    /// possible programs.
-    fn looked_through(&self, mut processes: Vec<JobProcess>) -> (Vec<JobProcess>, Option<String>) {
+    /// Replaces wrappers on this machine by the programs below them. Also returns sentences on ranks whose program is
+    /// uncertain.
+    fn looked_through(&self, mut processes: Vec<JobProcess>) -> (Vec<JobProcess>, Vec<String>) {
         let mut found = Vec::new();
         for process in &mut processes {
             if is_this_host(&process.host) {
@@ -125,7 +125,7 @@ impl Search {
                 found.push((process.rank, program));
             }
         }
-        (processes, wrappers::doubt(&self.processes, &found))
+        (processes, wrappers::doubts(&self.processes, &found))
     }
 
     /// A sentence on jobs that ranks of the launcher have spawned; `None` where there are none.
@@ -171,7 +171,7 @@ impl Search {
         }
         let entry = |(rank, pid): (u32, i32)| self.entry(rank, pid);
         let outermost: Vec<_> = found.pids.into_iter().map(entry).collect();
-        let (mut processes, doubt) = self.looked_through(outermost);
+        let (mut processes, doubts) = self.looked_through(outermost);
         let spawned = self.spawned(starter, &found.spawned);
         processes.retain(|it| starter.is_of(self.uid) || self.is_of(it.pid, starter.uid));
         processes.extend(elsewhere.processes);
@@ -193,7 +193,7 @@ impl Search {
             ranked: true,
             slurm: None,
             incomplete,
-            notes: doubt.into_iter().chain(spawned).collect(),
+            notes: doubts.into_iter().chain(spawned).collect(),
         }))
     }
 

@@ -15,6 +15,8 @@ pub(super) struct EnvironmentRank {
     size: Option<u32>,
     /// Identifier of the job among those of the same runtime.
     pub(super) job: String,
+    /// True where the runtime is one of MPI's.
+    pub(super) is_of_mpi: bool,
 }
 
 /// Processes that a runtime gave a rank.
@@ -144,6 +146,7 @@ pub(super) fn given(
         rank: identity.server,
         size: identity.size,
         job,
+        is_of_mpi: !matches!(identity.source, "SLURM_PROCID" | "RANK"),
     })
 }
 

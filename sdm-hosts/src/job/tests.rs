@@ -282,12 +282,11 @@ fn program_is_found_behind_its_wrappers() {
         let proc = Proc::new("wrapped");
         proc.add(BASE, 1, "prterun -n 1 x", "");
         for (pid, parent, command, library, ticks) in tree {
-            proc.add(
-                BASE + pid,
-                BASE + parent,
-                command,
-                "PMIX_RANK=0 PMIX_NAMESPACE=a@1",
-            );
+            let environment = match command.starts_with("./bare") {
+                true => "HOME=/",
+                false => "PMIX_RANK=0 PMIX_NAMESPACE=a@1",
+            };
+            proc.add(BASE + pid, BASE + parent, command, environment);
             describe(&proc, BASE + pid, *library, *ticks);
         }
         let job = find(&proc, &BASE.to_string()).unwrap();
@@ -341,6 +340,19 @@ fn program_is_found_behind_its_wrappers() {
     let doubt = "several processes have rank 0: sum (pid 09) is used, not cat (pid 10) (--pids selects others)";
     check(
         &[(1, 0, "./sum", None, 700), (2, 1, "cat", None, 1)],
+        1,
+        doubt,
+    );
+    // A wrapper that has started nothing yet, and one whose program has no rank.
+    let doubt = "rank 0 is timeout (pid 09) without an MPI library: if it is a wrapper, its program has not begun";
+    check(&[(1, 0, "timeout 9 ./halo", None, 1)], 1, doubt);
+    let doubt = "rank 0 is sh (pid 09), as bare (pid 11) below it has no rank in its environment (--pids selects others)";
+    check(
+        &[
+            (1, 0, "sh x", None, 1),
+            (2, 1, "./bare-timeout", None, 0),
+            (3, 2, "./bare", MPI, 90),
+        ],
         1,
         doubt,
     );

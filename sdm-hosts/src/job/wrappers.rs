@@ -7,7 +7,7 @@
 use sdm_text::printable_name;
 
 use super::processes::{Environment, Process, Processes};
-use super::ranks::given;
+use super::ranks::{EnvironmentRank, given};
 use crate::mpi;
 
 /// Maximum number of processes of one rank that are examined.
@@ -19,6 +19,21 @@ pub(super) struct Program {
     pub(super) pid: i32,
     /// Pids of other processes that may be the program instead.
     pub(super) others: Vec<i32>,
+    /// Pids of programs below a process without MPI that may be the program, but have no rank in their environment.
+    pub(super) unranked: Vec<i32>,
+    /// True for a process of an MPI launcher in which no MPI library is loaded.
+    pub(super) lacks_mpi: bool,
+}
+
+impl Program {
+    fn of(pid: i32, others: Vec<i32>) -> Self {
+        Self {
+            pid,
+            others,
+            unranked: Vec::new(),
+            lacks_mpi: false,
+        }
+    }
 }
 
 /// A process of a rank, as the choice among them needs it.
@@ -57,25 +72,37 @@ pub(super) fn choose(all: &[Candidate]) -> Option<Program> {
     }
     let others = candidates().map(|it| it.pid);
     let others = others.filter(|it| !above.contains(it)).collect();
-    Some(Program { pid, others })
+    Some(Program::of(pid, others))
 }
 
 /// The program of the rank whose outermost process is `top`.
 pub(super) fn program_of(processes: &Processes, top: i32) -> Program {
-    let alone = Program {
-        pid: top,
-        others: Vec::new(),
-    };
-    if processes.children(top).next().is_none() {
-        return alone;
-    }
-    choose(&below(processes, top)).unwrap_or(alone)
-}
-
-/// The process of this rank and those below it of the same rank.
-fn below(processes: &Processes, top: i32) -> Vec<Candidate> {
     let none = Environment::default();
     let wanted = given(processes, top, &none);
+    let Below { all, unranked } = below(processes, top, wanted.as_ref());
+    let mut program = choose(&all).unwrap_or_else(|| Program::of(top, Vec::new()));
+    let is_of_mpi = wanted.is_some_and(|wanted| wanted.is_of_mpi);
+    program.lacks_mpi = is_of_mpi && lacks_mpi(processes, program.pid);
+    if program.lacks_mpi {
+        let chosen = |pid: i32| {
+            let found = below(processes, pid, None);
+            choose(&found.all).map_or(pid, |program| program.pid)
+        };
+        program.unranked = unranked.into_iter().map(chosen).collect();
+    }
+    program
+}
+
+/// The processes of a rank.
+struct Below {
+    all: Vec<Candidate>,
+    /// Children of these without any rank in their environment.
+    unranked: Vec<i32>,
+}
+
+/// A process and those below it of the same rank; all below it where it has none.
+fn below(processes: &Processes, top: i32, wanted: Option<&EnvironmentRank>) -> Below {
+    let none = Environment::default();
     let candidate = |pid, parent, depth| Candidate {
         pid,
         parent,
@@ -84,17 +111,22 @@ fn below(processes: &Processes, top: i32) -> Vec<Candidate> {
         used_ticks: processes.get(pid).map_or(0, |it| it.used_ticks),
         is_fork: depth > 0 && is_fork(processes, parent, pid),
     };
-    let mut found = vec![candidate(top, top, 0)];
+    let mut found = Below {
+        all: vec![candidate(top, top, 0)],
+        unranked: Vec::new(),
+    };
     let mut at = 0;
-    while let Some(Candidate { pid, depth, .. }) = found.get(at).copied() {
+    while let Some(Candidate { pid, depth, .. }) = found.all.get(at).copied() {
         at += 1;
         for child in processes.children(pid) {
-            let is_rank = || match &wanted {
-                Some(wanted) => given(processes, child.pid, &none).as_ref() == Some(wanted),
-                None => true,
-            };
-            if found.len() < PROCESSES_MAX && is_rank() {
-                found.push(candidate(child.pid, pid, depth + 1));
+            if found.all.len() + found.unranked.len() >= PROCESSES_MAX {
+                break;
+            }
+            let own = wanted.map(|wanted| (wanted, given(processes, child.pid, &none)));
+            match own {
+                Some((_, None)) => found.unranked.push(child.pid),
+                Some((wanted, Some(own))) if *wanted != own => {}
+                _ => found.all.push(candidate(child.pid, pid, depth + 1)),
             }
         }
     }
@@ -116,26 +148,52 @@ fn has_mpi(processes: &Processes, pid: i32) -> bool {
     files.any(mpi::is_library) || mpi::is_in(&process.path("exe"))
 }
 
-/// A sentence on ranks with several possible programs; `None` where there are no such ranks.
-pub(super) fn doubt(processes: &Processes, ranks: &[(u32, Program)]) -> Option<String> {
+/// True for a process without an MPI library; false where its memory's map cannot be read.
+fn lacks_mpi(processes: &Processes, pid: i32) -> bool {
+    let is_mapped = processes.process(pid).maps().is_ok_and(|it| !it.is_empty());
+    is_mapped && !has_mpi(processes, pid)
+}
+
+/// Sentences on ranks whose program is uncertain: one for each reason.
+pub(super) fn doubts(processes: &Processes, ranks: &[(u32, Program)]) -> Vec<String> {
     let name = |pid: &i32| {
         let program = processes.get(*pid).map_or("", Process::program);
         format!("{} (pid {pid})", printable_name(program))
     };
-    let mut doubtful = ranks
-        .iter()
-        .filter(|(_, program)| !program.others.is_empty());
-    let (rank, first) = doubtful.next()?;
-    let others: Vec<String> = first.others.iter().take(SHOWN_MAX).map(name).collect();
-    let more = match doubtful.count() {
-        0 => String::new(),
-        more => format!(", and likewise for {more} more ranks"),
+    let names = |pids: &[i32]| {
+        let names: Vec<String> = pids.iter().take(SHOWN_MAX).map(name).collect();
+        names.join(", ")
     };
-    Some(format!(
-        "several processes have rank {rank}: {} is used, not {}{more} (--pids selects others)",
-        name(&first.pid),
-        others.join(", ")
-    ))
+    // The first of these ranks, and words on the others.
+    let first = |is_one: &dyn Fn(&Program) -> bool| {
+        let mut found = ranks.iter().filter(|(_, program)| is_one(program));
+        let (rank, program) = found.next()?;
+        let more = match found.count() {
+            0 => String::new(),
+            more => format!(", and likewise for {more} more ranks"),
+        };
+        Some((rank, program, more))
+    };
+    let several = first(&|it| !it.others.is_empty()).map(|(rank, program, more)| {
+        let (used, others) = (name(&program.pid), names(&program.others));
+        format!(
+            "several processes have rank {rank}: {used} is used, not {others}{more} (--pids selects others)"
+        )
+    });
+    let unranked = first(&|it| !it.unranked.is_empty()).map(|(rank, program, more)| {
+        let (used, others) = (name(&program.pid), names(&program.unranked));
+        format!(
+            "rank {rank} is {used}, as {others} below it has no rank in its environment{more} (--pids selects others)"
+        )
+    });
+    let is_early = |it: &Program| it.lacks_mpi && it.others.is_empty() && it.unranked.is_empty();
+    let early = first(&is_early).map(|(rank, program, more)| {
+        let used = name(&program.pid);
+        format!(
+            "rank {rank} is {used} without an MPI library{more}: if it is a wrapper, its program has not begun"
+        )
+    });
+    several.into_iter().chain(unranked).chain(early).collect()
 }
 
 /// Maximum number of a rank's other processes that are named.
