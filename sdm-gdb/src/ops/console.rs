@@ -4,38 +4,21 @@ use nix::sys::signal::Signal;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::end::{End, program_ended};
-use super::{gcore, history, signals};
+use super::history;
+use super::intercepted_lines::own_way;
+use super::output::text_of;
 use crate::gdb::Gdb;
 use crate::text::console_line;
 use sdm_mi::Results;
 
 pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     let line = history::own(gdb, line)?;
-    let pid = gdb.get().pid();
-    if let (Some(pid), Some(file)) = (pid, gcore::file_of(&line)) {
-        return gcore::write(gdb, file, pid).await;
-    }
-    if let Some(text) = signals::handle_line(gdb, &line).await {
+    if let Some(text) = own_way(gdb, &line).await {
         return text.map(Reply::Text);
     }
     let (result, printed) = pass_through(gdb, console_line(&line)).await;
     history::note(gdb, &printed);
     text_of(result, printed).map(Reply::Text)
-}
-
-/// The output of a command line, or gdb's error with that output.
-pub(super) fn text_of(
-    result: Result<Results, Failure>,
-    printed: String,
-) -> Result<String, Failure> {
-    match result {
-        Ok(_) => Ok(printed),
-        Err(failure) if failure.code == FailureCode::Gdb && !printed.is_empty() => {
-            // The error text is the end of the output. The output before it is kept too.
-            Err(Failure::new(FailureCode::Gdb, printed.trim_end()))
-        }
-        Err(failure) => Err(failure),
-    }
 }
 
 /// Executes a GDB/MI command of the user.
@@ -66,7 +49,7 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
 }
 
 /// Sends the user's line; returns gdb's answer and its console output.
-pub(super) async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
+async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
     let asked = gdb.clone();
     gdb.finish(async move {
         let (result, printed) = asked.send(line).capture().printed().await;

@@ -5,10 +5,10 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use sdm_debug::{Failure, FailureCode, Reply};
+use sdm_debug::{Failure, FailureCode};
 use sdm_text::printable_name;
 
-use super::console::{pass_through, text_of};
+use super::output::of_line;
 use crate::gdb::Gdb;
 use crate::text::{console_bytes, escape_path};
 
@@ -26,7 +26,7 @@ pub(super) fn file_of(line: &str) -> Option<&str> {
 }
 
 /// Writes a core file of this process.
-pub(super) async fn write(gdb: &Gdb, file: &str, pid: i32) -> Result<Reply, Failure> {
+pub(super) async fn write(gdb: &Gdb, file: &str, pid: i32) -> Result<String, Failure> {
     let path = whole(gdb, file, pid).await?;
     let shown = printable_name(&path);
     let failed = |error| {
@@ -40,12 +40,11 @@ pub(super) async fn write(gdb: &Gdb, file: &str, pid: i32) -> Result<Reply, Fail
         escape_path(place.as_os_str().as_encoded_bytes()).as_slice(),
     ]
     .concat();
-    let (result, printed) = pass_through(gdb, console_bytes(&line)).await;
     let told = |text: &str| text.replace(&*place.to_string_lossy(), &shown);
-    match text_of(result, printed) {
+    match of_line(gdb, console_bytes(&line)).await {
         Ok(printed) => {
             core.finish().map_err(failed)?;
-            Ok(Reply::Text(told(&printed)))
+            Ok(told(&printed))
         }
         Err(failure) => {
             let text = told(&failure.text);

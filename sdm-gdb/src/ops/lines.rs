@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use sdm_debug::quotes::referred;
 use sdm_debug::{Failure, FailureCode};
 
+use super::intercepted_lines::own_way;
 use super::values::{evaluated, in_value};
-use super::{history, references, strides};
+use super::{elements, history, references, strides};
 use crate::gdb::Gdb;
 use crate::state::console_capture::PRINTED_BYTES_MAX;
 use crate::text::console_line;
@@ -186,22 +187,33 @@ async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
     if let Err(failure) = strides::refuse(gdb, "", line).await {
         return (Err(failure), String::new());
     }
+    match own_way(gdb, line).await {
+        Some(Ok(text)) => return (Ok(()), text),
+        Some(Err(failure)) => return (Err(failure), String::new()),
+        None => {}
+    }
     let told = console_line(&at_once(line));
     let (result, printed) = gdb.send(told).capture().printed().await;
     history::note(gdb, &printed);
     let result = result.map(drop);
-    let text = match (history::number(&printed), output(line)) {
+    let (word, expression) = line.split_once(' ').unwrap_or((line, ""));
+    let format = word.find('/').map_or("", |at| &word[at..]);
+    let number = history::number(&printed);
+    let printed = match (number, output(line)) {
         (Some(number), _) => {
             let again = format!("output ${number}");
-            let printed = references::followed(gdb, "", &again, printed).await;
-            let text = history::shown(&printed);
-            format!("{}\n", text.trim_end_matches('\n'))
+            references::followed(gdb, "", &again, printed).await
         }
-        (None, Some(expression)) => {
-            let printed = in_value(gdb, "", expression, printed).await;
-            referred(&printed).to_owned()
-        }
-        (None, None) => printed.to_owned(),
+        (None, Some(expression)) => in_value(gdb, "", expression, printed).await,
+        (None, None) => return (result, printed.to_owned()),
+    };
+    let printed = match elements::right(gdb, ("", format), expression, printed).await {
+        Ok(printed) => printed,
+        Err(failure) => return (Err(failure), String::new()),
+    };
+    let text = match number {
+        Some(_) => format!("{}\n", history::shown(&printed).trim_end_matches('\n')),
+        None => referred(&printed).to_owned(),
     };
     (result, text)
 }

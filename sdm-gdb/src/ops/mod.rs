@@ -17,6 +17,7 @@ mod frame_states;
 mod frames;
 mod gcore;
 mod history;
+mod intercepted_lines;
 mod internal;
 pub(super) mod interrupt;
 mod leaks;

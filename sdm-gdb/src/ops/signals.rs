@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use sdm_debug::reply::SignalView;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::console::{pass_through, text_of};
+use super::output::of_line;
 use crate::gdb::Gdb;
 use crate::state::signals::Sigint;
 use crate::text::console_line;
@@ -90,8 +90,7 @@ async fn carry_out(gdb: &Gdb, line: &str) -> Result<String, Failure> {
     let words = line.split_whitespace().skip(1);
     let mut names: Vec<String> = words.flat_map(named).collect();
     refuse_own(&names)?;
-    let (result, printed) = pass_through(gdb, console_line(line)).await;
-    let printed = text_of(result, printed)?;
+    let printed = of_line(gdb, console_line(line)).await?;
     // The driver uses SIGSTOP itself. It must never reach the program, even if `all` was changed.
     gdb.mi(console_line("handle SIGSTOP stop print nopass"))
         .await?;

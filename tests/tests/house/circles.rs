@@ -35,8 +35,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-gdb",
-        "ops::attach ops::console ops::end ops::gcore ops::signals ops::start",
-        "what could not be attached to is let go, and what is let go waits as an attachment does; lines of the user's, which a start carries out too, can end a program",
+        "ops::attach ops::end ops::start",
+        "what could not be attached to is let go, and what is let go waits as an attachment does",
     ),
     (
         "sdm-inferior",

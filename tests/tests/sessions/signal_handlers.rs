@@ -61,6 +61,23 @@ fn handle_command_works_from_every_source() {
             assert!(done.out.contains(shown), "{variable} {line}: {done}");
         }
     }
+    // In a profile, and as a command of a batch.
+    fs::write(
+        &file,
+        format!("[profile.faults]\ngdb-setting = [\"{STOPS}\"]\n"),
+    )
+    .expect("there is room");
+    for args in [["--profile", "faults"], ["-c", STOPS]] {
+        let program = place.compile("handlers", Compiler::C);
+        let done = Sdm::run(&place, 1)
+            .args(["--batch", "--no-report"])
+            .args(args)
+            .env("SDM_CONFIG", &file)
+            .program(&program, &["live"])
+            .finish()
+            .code(139);
+        assert!(done.out.contains(first), "{args:?}: {done}");
+    }
     // As commands of the session, typed and passed to gdb.
     for word in ["", "gdb "] {
         let program = place.compile("handlers", Compiler::C);
@@ -71,6 +88,35 @@ fn handle_command_works_from_every_source() {
             .finish();
         done.expect_part("continue", first);
     }
+}
+
+/// The commands of a breakpoint: what one refuses, and what another sets for the rest of the run.
+#[test]
+fn handle_works_in_breakpoint_commands() {
+    let place = Place::new();
+    let program = place.compile("handlers", Compiler::C);
+    let run = |line: &str, what: &str| {
+        Sdm::run(&place, 1)
+            .lines(&[
+                "break sigaction",
+                "commands 1",
+                "silent",
+                line,
+                "continue",
+                "end",
+            ])
+            .lines(&["continue", "kill"])
+            .program(&program, &[what])
+            .finish()
+    };
+    let done = run("handle SIGSEGV stop print pass", "live");
+    let first = "received signal SIGSEGV, Segmentation fault, main () at handlers.c:";
+    assert!(done.out.contains(first), "{done}");
+    let done = run("handle SIGTRAP nostop noprint", "live");
+    assert!(
+        done.out.contains("SIGTRAP is reserved for the debugger"),
+        "{done}"
+    );
 }
 
 #[test]

@@ -176,6 +176,31 @@ fn gcore_follows_no_link_and_writes_a_private_file() {
     assert_eq!(fs::read(&theirs).expect("it is there"), b"x");
 }
 
+/// The commands of a breakpoint are lines for gdb.
+#[test]
+fn gcore_of_a_breakpoint_follows_no_link() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let trap = trap(&neighbour, "core");
+    let gcore = format!("gcore {}", trap.1.display());
+    let start = ["run", "--batch", "--no-report", "-n", "1"];
+    let lines = [
+        "set breakpoint pending on",
+        "break clock_nanosleep",
+        "commands 1",
+        &gcore,
+        "continue",
+        "end",
+    ];
+    let lines: Vec<&str> = lines.iter().flat_map(|line| ["-c", *line]).collect();
+    let args = [&start[..], &lines, &["--", "/bin/sleep", "0"]].concat();
+    let mut sdm = neighbour.sdm(Who::User, args);
+    let told = Outcome::of(sdm.env("TMPDIR", neighbour.home(Who::User)));
+    told.expect(0, &format!("Saved corefile {}\n", trap.1.display()));
+    check_trap(&trap, b"\x7fELF");
+}
+
 /// Opening a FIFO waits for a writer: the open must not block.
 #[test]
 fn fifo_instead_of_a_file_does_not_block() {

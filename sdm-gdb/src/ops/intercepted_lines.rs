@@ -1,0 +1,16 @@
+//! Lines for gdb's command line that the driver carries out in its own way: gdb alone would follow links, or change
+//! signals that the driver uses.
+
+use sdm_debug::Failure;
+
+use super::{gcore, signals};
+use crate::gdb::Gdb;
+
+/// The output of such a line; `None` for another line.
+pub(super) async fn own_way(gdb: &Gdb, line: &str) -> Option<Result<String, Failure>> {
+    let pid = gdb.get().pid();
+    if let (Some(pid), Some(file)) = (pid, gcore::file_of(line)) {
+        return Some(gcore::write(gdb, file, pid).await);
+    }
+    signals::handle_line(gdb, line).await
+}
