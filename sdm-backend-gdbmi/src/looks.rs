@@ -1,6 +1,6 @@
 //! Inspects processes that no gdb holds, in a separate process ([`Looker`]) that is started for the first inspection.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use sdm_core::CommandId;
 use sdm_debug::command::{LookSpec, SampleSpec};
 use sdm_debug::fold::{FoldRules, mark_halted};
 use sdm_debug::reply::TaskStacks;
-use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange, Reply};
+use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, InterestChange, Reply};
 use sdm_idset::{IdSet, TaskId};
-use sdm_inspect::looker::{Answer, Looker, Question, View};
+use sdm_inspect::looker::{Answer, LookedProbe, Looker, Question, View};
 use sdm_inspect::snapshot::Refusal;
 use sdm_inspect::stack::ProcessStacks;
 use sdm_system::proc::{self, State};
@@ -36,6 +36,8 @@ pub(crate) struct Looks {
     open: BTreeMap<u64, OpenLook>,
     /// The last samples of continued samplings.
     seen: SampleHistory,
+    /// Pids of processes whose rank in `MPI_COMM_WORLD` is not their launcher's, as was reported.
+    stray: BTreeSet<i32>,
     outputs: VecDeque<BackendOutput>,
 }
 
@@ -66,6 +68,7 @@ impl Looks {
             next: 0,
             open: BTreeMap::new(),
             seen: SampleHistory::default(),
+            stray: BTreeSet::new(),
             outputs: VecDeque::new(),
         }
     }
@@ -260,7 +263,15 @@ impl Looks {
             };
             let (task, _) = asked.tasks[at];
             let result = match answer.seen {
-                Ok(View::Probe(probe)) => Ok(Reply::Probe(probe)),
+                Ok(View::Probe(LookedProbe { probe, stray_world })) => {
+                    if let Some((rank, size)) = stray_world
+                        && self.stray.insert(answer.pid)
+                    {
+                        let event = Event::World { rank, size };
+                        self.outputs.push_back(BackendOutput::Event { task, event });
+                    }
+                    Ok(Reply::Probe(probe))
+                }
                 Ok(View::Woven(stacks)) => Ok(Reply::Stacks(stacks)),
                 Ok(View::Stacks(stacks)) => {
                     let stood = stacks.stood;

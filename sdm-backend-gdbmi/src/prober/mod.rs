@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use sdm_core::CommandId;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, innermost_user_frame};
-use sdm_debug::probe::TaskProbe;
 use sdm_debug::reply::TaskStacks;
-use sdm_debug::{Command, Failure, FailureCode, Reply};
-use sdm_inspect::looker::{self, ProbeResult};
+use sdm_debug::{Command, Event, Failure, FailureCode, Reply};
+use sdm_inspect::looker::{self, LookedProbe, ProbeResult};
 use sdm_inspect::stack::{Inspection, ThreadStack};
 use sdm_system::proc;
 
@@ -34,6 +33,8 @@ pub(crate) struct Prober {
     calls: SystemCalls,
     /// The earlier probe of each, which is restored if the last one does not count.
     before: BTreeMap<i32, SavedProbe>,
+    /// The ranks in `MPI_COMM_WORLD` that are not the launcher's, with its sizes.
+    stray_worlds: BTreeMap<i32, (u32, u32)>,
 }
 
 impl looker::Prober for Prober {
@@ -42,16 +43,18 @@ impl looker::Prober for Prober {
         inspection: &Inspection,
         spec: ProbeSpec,
         rules: &FoldRules,
-    ) -> Result<ProbeResult<Box<TaskProbe>>, Failure> {
+    ) -> Result<ProbeResult<LookedProbe>, Failure> {
         let pid = inspection.pid();
         let driver = self.driver(inspection, rules);
         if spec.waits {
             let before = driver.kept_probe();
             self.before.insert(pid, before);
         }
-        let Reply::Probe(seen) = self.ask(inspection, rules, Command::Probe(spec))? else {
+        let Reply::Probe(probe) = self.ask(inspection, rules, Command::Probe(spec))? else {
             return Err(unanswered());
         };
+        let stray_world = self.stray_worlds.get(&pid).copied();
+        let seen = LookedProbe { probe, stray_world };
         // Contents that were read after the process was resumed belong to these stacks only if the process has not
         // moved since.
         let first = inspection.stacks().next().filter(|_| spec.waits);
@@ -118,13 +121,17 @@ impl Prober {
         command: Command,
     ) -> Result<Reply, Failure> {
         *self.calls.borrow_mut() = inspection.system_calls().collect();
-        asked(self.driver(inspection, rules), inspection, command)
+        let (told, stray) = asked(self.driver(inspection, rules), inspection, command);
+        self.stray_worlds
+            .extend(stray.map(|world| (inspection.pid(), world)));
+        told
     }
 
     fn forget_ended(&mut self) {
         self.known.retain(|pid, _| proc::of(*pid).stat().is_ok());
         let known = &self.known;
         self.before.retain(|pid, _| known.contains_key(pid));
+        self.stray_worlds.retain(|pid, _| known.contains_key(pid));
     }
 }
 
@@ -142,11 +149,17 @@ fn evaluation(thread: &ThreadStack) -> Option<usize> {
     frames.position(|it| it.function.as_deref().is_some_and(is_evaluation))
 }
 
-/// Answers a command by a driver.
-fn asked(driver: &mut Driver, inspection: &Inspection, command: Command) -> Result<Reply, Failure> {
+/// Answers a command by a driver. Also returns the rank in `MPI_COMM_WORLD` and its size, if the driver reports that
+/// they are not the launcher's.
+fn asked(
+    driver: &mut Driver,
+    inspection: &Inspection,
+    command: Command,
+) -> (Result<Reply, Failure>, Option<(u32, u32)>) {
     let now = Instant::now();
     let gdb = StandIn::of(inspection);
     let mut told = Err(unanswered());
+    let mut stray = None;
     driver.handle_command(now, CommandId(1), command);
     while let Some(action) = driver.poll_action() {
         match action {
@@ -156,10 +169,11 @@ fn asked(driver: &mut Driver, inspection: &Inspection, command: Command) -> Resu
                 }
             }
             Action::Answer { result, .. } => told = result,
+            Action::Event(Event::World { rank, size }) => stray = Some((rank, size)),
             _ => {}
         }
     }
-    told
+    (told, stray)
 }
 
 fn unanswered() -> Failure {

@@ -126,7 +126,7 @@ impl Traps {
         let base = process.auxiliary_value(AT_BASE).filter(|base| *base != 0);
         match base {
             None => {
-                traps.look_in(&program, &maps);
+                traps.look_in(&program, &program, &maps);
                 traps.look_in_c(&program, &maps);
             }
             Some(base) => {
@@ -164,21 +164,26 @@ impl Traps {
         {
             self.look_in_c(file, &maps);
         }
+        let program = proc::of(pid).program().unwrap_or_default();
         for file in files.iter().filter(|file| is(file, &[MPI_LIBRARY])) {
-            self.look_in(file, &maps);
+            self.look_in(file, &program, &maps);
         }
     }
 
-    fn look_in(&mut self, file: &Path, maps: &[Mapping]) {
-        const NAMES: [&str; 11] = [
+    /// Looks for MPI's functions and objects in a file. The linker may have put its own copy of a library's object into
+    /// the program, which the library then uses, too.
+    fn look_in(&mut self, file: &Path, program: &Path, maps: &[Mapping]) {
+        const OBJECTS: [&str; 3] = [
+            "ompi_mpi_comm_world",
+            "ompi_mpi_comm_self",
+            "ompi_mpi_group_empty",
+        ];
+        const NAMES: [&str; 8] = [
             "MPI_Init",
             "MPI_Init_thread",
             "MPI_Finalize",
             "MPI_Comm_rank",
             "MPI_Abort",
-            "ompi_mpi_comm_world",
-            "ompi_mpi_comm_self",
-            "ompi_mpi_group_empty",
             "MPII_Version_string",
             "MPIR_Version_string",
             "ompi_mpi_errors_are_fatal_comm_handler",
@@ -193,12 +198,17 @@ impl Traps {
         self.functions.finalize = found[2];
         self.functions.rank = found[3];
         self.functions.mpi_abort = found[4];
-        self.functions.fatal_error = found[10];
+        self.functions.fatal_error = found[7];
+        let [own, theirs] = [program, file].map(|it| symbols(it, maps, &OBJECTS));
+        let [own, theirs] = [own, theirs].map(Option::unwrap_or_default);
+        let object = |at: usize| {
+            let mut all = [&own, &theirs].into_iter();
+            all.find_map(|known| known.get(at).copied().flatten())
+        };
+        let world = object(0).zip(object(1));
         self.symbols = MpiSymbols {
-            open_mpi: found[5]
-                .zip(found[6])
-                .map(|(all, one)| (all, one, found[7])),
-            mpich: found[8].or(found[9]),
+            open_mpi: world.map(|(all, one)| (all, one, object(2))),
+            mpich: found[5].or(found[6]),
         };
         self.enter(Stage::BeforeInit);
     }

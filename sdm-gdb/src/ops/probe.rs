@@ -18,6 +18,7 @@ use super::locks::lock;
 use super::ranks::window_locks;
 use super::return_tracking::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
+use super::world_rank;
 use crate::gdb::Gdb;
 use crate::state::last_probe::{FrameState, Probed};
 use crate::state::return_tracking::{Followed, Returns};
@@ -181,6 +182,7 @@ async fn look(
     if spec.waits {
         // This is the last probe.
         probe.waits = Some(waits(gdb, &threads).await?);
+        world_rank::check(gdb, thread.id).await;
     } else {
         let others = threads.iter().filter(|one| one.id != thread.id);
         let calls = others.filter_map(|one| follow_call(gdb, one, fold));

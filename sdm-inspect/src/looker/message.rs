@@ -70,7 +70,16 @@ pub enum View {
     /// The folded stacks with an interpreter's functions: see [`Question::Woven`].
     Woven(TaskStacks),
     /// The facts of a probe.
-    Probe(Box<TaskProbe>),
+    Probe(LookedProbe),
+}
+
+/// The facts of a probe without a debugger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LookedProbe {
+    /// The facts themselves.
+    pub probe: Box<TaskProbe>,
+    /// The rank in `MPI_COMM_WORLD` and its size, where they are not those that the launcher gave.
+    pub stray_world: Option<(u32, u32)>,
 }
 
 /// Encodes a message, with its length in front.

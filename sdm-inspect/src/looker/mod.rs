@@ -20,11 +20,10 @@ use nix::sys::time::TimeValLike;
 
 pub use client::{Answer, Looker};
 use message::{Frames, LookAnswer, LookRequest, frame};
-pub use message::{Question, View};
+pub use message::{LookedProbe, Question, View};
 use sdm_debug::Failure;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::FoldRules;
-use sdm_debug::probe::TaskProbe;
 use sdm_debug::reply::TaskStacks;
 
 use crate::snapshot::Refusal;
@@ -55,7 +54,7 @@ pub trait Prober {
         inspection: &Inspection,
         spec: ProbeSpec,
         rules: &FoldRules,
-    ) -> Result<ProbeResult<Box<TaskProbe>>, Failure>;
+    ) -> Result<ProbeResult<LookedProbe>, Failure>;
 
     /// Discards the last probe of a process. The next probe is compared with the one before the discarded probe.
     fn take_back(&mut self, pid: i32);

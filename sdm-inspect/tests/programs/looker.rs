@@ -4,10 +4,9 @@ use std::process::ExitCode;
 
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::FoldRules;
-use sdm_debug::probe::TaskProbe;
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::{Failure, FailureCode};
-use sdm_inspect::looker::{ProbeResult, Prober};
+use sdm_inspect::looker::{LookedProbe, ProbeResult, Prober};
 use sdm_inspect::stack::Inspection;
 
 /// A prober that is never used, as only stacks are inspected here.
@@ -19,7 +18,7 @@ impl Prober for NoProber {
         _: &Inspection,
         _: ProbeSpec,
         _: &FoldRules,
-    ) -> Result<ProbeResult<Box<TaskProbe>>, Failure> {
+    ) -> Result<ProbeResult<LookedProbe>, Failure> {
         Err(Failure::new(FailureCode::Unsupported, "stacks alone"))
     }
 

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use sdm_tests::fixture;
+use sdm_tests::job::Folder;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Done, Sdm};
 
+use super::hangs::job::{Job, Under};
 use super::pmix::lines_of;
 
 /// Compiles `mpi_ring` with `--as-needed`. A Fortran program then needs Open MPI's own library only through the
@@ -96,6 +98,61 @@ fn isolated_ranks_are_reported_as_an_error() {
         "{done}"
     );
     assert!(!done.out.contains("error:"), "{done}");
+}
+
+/// Without a PMIx server, and under the other launcher. The program has a copy of its own of the library's objects.
+#[test]
+fn isolated_ranks_of_a_linked_program_are_an_error() {
+    let place = Place::new();
+    let program = place.compile("mpi_sum", Compiler::OpenMpi);
+    for launcher in [
+        &["--launcher", "local", "--pmix", "off"][..],
+        &["--launcher", "mpiexec"],
+    ] {
+        let done = run(&place, launcher, &program, &[]).code(ISOLATED);
+        assert!(
+            done.united().contains("[0-1] rank 0 of 1: sum 1\n"),
+            "{launcher:?}: {done}"
+        );
+        let told = "ranks 0-1 (2): error: the program has rank 0 of 1 in MPI_COMM_WORLD";
+        assert!(done.united().contains(told), "{launcher:?}: {done}");
+    }
+}
+
+/// The library that uses PMIx is needed by another library only.
+#[test]
+fn fortran_program_finds_its_ranks_without_a_launcher() {
+    let place = Place::new();
+    let program = ring(&place, Compiler::FortranOpenMpi);
+    let done = run(&place, &["--launcher", "local"], &program, &[]).code(0);
+    let ranks = ["rank 0 of 2", "rank 1 of 2"];
+    assert_eq!(lines_of(&done.out), ranks, "{done}");
+}
+
+/// Jobs that run already, each under the launcher of the other MPI: every process waits for itself.
+#[test]
+fn isolated_ranks_are_reported_without_a_debugger() {
+    for (compiler, of_launcher) in [
+        (Compiler::Mpich, Compiler::OpenMpi),
+        (Compiler::OpenMpi, Compiler::Mpich),
+    ] {
+        let folder = Folder::new("stray");
+        let program = folder.compile(compiler, "mpi_stray");
+        let under = Under {
+            ranks: 3,
+            ..Under::new(of_launcher)
+        };
+        let job = Job::start(under, &program, "alone");
+        let place = Place::new();
+        let prefix = ["env", "--default-signal=INT"];
+        let target = job.launcher.id().to_string();
+        let done = Sdm::wrapped(&prefix, &place, "diagnose")
+            .args([&target])
+            .finish();
+        drop(job);
+        let told = "ranks 0-2 (3): error: the program has rank 0 of 1 in MPI_COMM_WORLD";
+        assert!(done.united().contains(told), "{compiler:?}: {done}");
+    }
 }
 
 #[test]
