@@ -63,6 +63,12 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
         most.call, other.call
     );
     let odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
+    // All in an operation that ranks leave one by one wait for a rank that omitted it: the only one that is not there,
+    // whose own operation needs all of them.
+    let is_only_one = odd.len() == 1 && others.iter().all(|one| needs_all(&one.name));
+    if is_only_one && !needs_all(&most.name) {
+        return Some(verdict(text, most, &odd, other.tasks.len()));
+    }
     // Ranks leave such an operation one by one. Those still in it may be there legitimately, and wait for a
     // rank that omitted it and is with the others.
     if !these.iter().all(|one| needs_all(&one.name)) {

@@ -81,6 +81,20 @@ fn a_minority_in_a_reduction_may_be_right() {
     check(&seen, Step::CannotGoOn, "", part);
 }
 
+/// All others wait in a scatter, which they leave one by one, for its root.
+#[test]
+fn only_rank_outside_a_scatter_is_blamed() {
+    let look: Look<'_> = &[
+        ("0", "main:9 MPI_Barrier:9", "", ""),
+        ("1-3", "main:12 MPI_Scatter:12", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "0", "MPI_Barrier", &[WORLD]);
+    call(&mut seen, "1-3", "MPI_Scatter", &[(R::Root, "0"), WORLD]);
+    let part = "MPI_Scatter and MPI_Barrier";
+    check(&seen, Step::CannotGoOn, "0", part);
+}
+
 /// Two ranks that wait for others in unknown states are not to blame alone.
 #[test]
 fn several_outliers_are_not_blamed_with_certainty() {
