@@ -16,6 +16,8 @@ pub(crate) const VALUES_MAX: usize = 256;
 const SET_BYTES_MAX: usize = 24;
 /// Maximum length of one of several values in a text, in characters.
 const PART_CHARS_MAX: usize = 40;
+/// Number of characters shown in front of the first difference of long values.
+const PART_CHARS_BEFORE: usize = 10;
 
 /// One value, with its tasks and the node of its parts.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +50,23 @@ pub(crate) struct Variables {
     found: Vec<Variable>,
     names: Distinct,
     texts: Distinct,
+}
+
+/// Number of characters that are left out of the beginnings of texts, so that a part of each shows where they differ.
+fn differ_from<'a>(mut texts: impl Iterator<Item = &'a str>) -> usize {
+    let first = texts.next().unwrap_or_default();
+    let alike = |text: &str| {
+        first
+            .chars()
+            .zip(text.chars())
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
+    let alike = texts.map(alike).min().unwrap_or(0);
+    match alike + PART_CHARS_BEFORE < PART_CHARS_MAX {
+        true => 0,
+        false => alike - PART_CHARS_BEFORE,
+    }
 }
 
 impl Variables {
@@ -144,14 +163,19 @@ impl Variable {
 
     /// The values with their tasks, such as `1 [0], 2 [1-3]`.
     fn several(&self) -> String {
-        let shown = self.values.iter().take(VALUES_SHOWN_MAX).map(|value| {
-            let text: String = value.text.chars().take(PART_CHARS_MAX).collect();
-            let cut = if text.len() < value.text.len() {
+        let shown = &self.values[..self.values.len().min(VALUES_SHOWN_MAX)];
+        let from = differ_from(shown.iter().map(|value| &*value.text));
+        let before = if from > 0 { "..." } else { "" };
+        let shown = shown.iter().map(|value| {
+            let rest = || value.text.chars().skip(from);
+            let text: String = rest().take(PART_CHARS_MAX).collect();
+            let cut = if rest().nth(PART_CHARS_MAX).is_some() {
                 "..."
             } else {
                 ""
             };
-            format!("{text}{cut} [{}]", set_text(&value.tasks, SET_BYTES_MAX))
+            let tasks = set_text(&value.tasks, SET_BYTES_MAX);
+            format!("{before}{text}{cut} [{tasks}]")
         });
         let mut text = shown.collect::<Vec<_>>().join(", ");
         let more = self.values.len().saturating_sub(VALUES_SHOWN_MAX);

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 /// An expression, its value on ranks 0 and 1, that on rank 2, and where the first element that differs is; empty for
 /// the whole value.
-type Row = (&'static str, &'static str, &'static str, &'static str);
+pub(super) type Row = (&'static str, &'static str, &'static str, &'static str);
 
 /// In the frame of `look` of `sorts.cc`.
-const CXX: [Row; 29] = [
+pub(super) const CXX: [Row; 29] = [
     (
         "cell",
         "{id = 0, heat = 2.5}",
@@ -117,7 +117,7 @@ const CXX_NUMBERS: [(&str, &str); 8] = [
 ];
 
 /// Conditions that hold on rank 2 alone.
-const CXX_CONDITIONS: [&str; 15] = [
+pub(super) const CXX_CONDITIONS: [&str; 15] = [
     "cell.id == 1",
     "pointer->id == 1",
     "array[1] == 1",
@@ -136,7 +136,7 @@ const CXX_CONDITIONS: [&str; 15] = [
 ];
 
 /// In the frame of `look` of `sorts.f90`.
-const FORTRAN: [Row; 16] = [
+pub(super) const FORTRAN: [Row; 16] = [
     (
         "row",
         "(1.5, <repeats 19 times>, 0.5, 1.5, <repeats 20 times>)",
@@ -203,7 +203,7 @@ const FORTRAN_NUMBERS: [(&str, &str); 5] = [
     ("cells(2)%weights(2)", "3 3 4"),
 ];
 
-const FORTRAN_CONDITIONS: [&str; 7] = [
+pub(super) const FORTRAN_CONDITIONS: [&str; 7] = [
     "row(20) == 1.5",
     "part(2,2) == 9",
     "own%id == 4",
@@ -386,10 +386,12 @@ fn editor_shows_each_kind_of_value() {
         let scopes = editor.ask("scopes", &json!({"frameId": frame}));
         let arguments = &scopes["scopes"][0];
         let shown = editor.below(arguments);
-        for (name, even, ..) in rows {
+        let is_name = |name: &str| name.chars().all(char::is_alphanumeric);
+        for (name, even, ..) in rows.iter().filter(|(name, ..)| is_name(name)) {
             let found = shown.iter().find(|one| one["name"] == *name);
-            if let Some(found) = found.filter(|one| one["value"] != *even) {
-                wrong.push(format!("variables {name}: {}", found["value"]));
+            let value = &found.expect(name)["value"];
+            if value != *even {
+                wrong.push(format!("variables {name}: {value}"));
             }
         }
         // Members of the structure: setting a reference member sets the value that it refers to.
@@ -404,6 +406,83 @@ fn editor_shows_each_kind_of_value() {
             assert_eq!(editor.ask("setVariable", &set)["value"], "9");
             let number = json!({"expression": "number", "frameId": frame});
             assert_eq!(editor.ask("evaluate", &number)["result"], "9");
+        }
+        editor.disconnect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}
+
+/// Two values as parts of one line, from shortly before the first difference where that is late.
+fn both_shortened(even: &str, odd: &str) -> String {
+    let alike = even
+        .chars()
+        .zip(odd.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let from = if alike < 30 { 0 } else { alike - 10 };
+    let short = |value: &str| {
+        let part: String = value.chars().skip(from).take(40).collect();
+        let before = if from > 0 { "..." } else { "" };
+        let cut = if value.chars().count() > from + 40 {
+            "..."
+        } else {
+            ""
+        };
+        format!("{before}{part}{cut}")
+    };
+    format!("{} [0-1], {} [2]", short(even), short(odd))
+}
+
+/// One line of the editor's threads stands for all ranks. The children of a value are the whole values.
+#[test]
+fn editor_shows_on_which_ranks_values_differ() {
+    let place = Place::new();
+    for (compiler, rows) in [(Compiler::Cxx, &CXX[..]), (Compiler::Fortran, &FORTRAN[..])] {
+        let program = place.compile("sorts", compiler);
+        let mut editor = Editor::new(&place);
+        editor.launch(&json!({"program": program, "ranks": 3, "launcher": "local",
+            "threads": "classes", "stopAtEntry": true}));
+        editor.ask("configurationDone", &Value::Null);
+        editor.event("stopped");
+        let odd = json!({"expression": "[2] set var odd = 1", "context": "repl"});
+        editor.ask("evaluate", &odd);
+        let breakpoints = json!({"breakpoints": [{"name": "look"}]});
+        editor.ask("setFunctionBreakpoints", &breakpoints);
+        editor.forget("stopped");
+        editor.ask("continue", &json!({"threadId": 1}));
+        let mut stopped = editor.event("stopped");
+        while stopped["allThreadsStopped"] == false {
+            stopped = editor.event("stopped");
+        }
+        let thread = json!(editor.threads()[0].0);
+        let frame = editor.frames(&thread)[0]["id"].clone();
+        let mut wrong = Vec::new();
+        let arguments = editor.scope(&json!({"id": frame}), "Arguments");
+        for (expression, even, odd, _) in rows.iter().filter(|(name, ..)| !name.starts_with('$')) {
+            let expect = both_shortened(even, odd);
+            let mut check = |what: &str, found: &Value| {
+                if *found != expect {
+                    wrong.push(format!("{what} {expression}: {found}"));
+                }
+            };
+            for context in ["hover", "watch"] {
+                let asked = json!({"expression": expression, "frameId": frame, "context": context});
+                check(context, &editor.ask("evaluate", &asked)["result"]);
+            }
+            let is_name = expression.chars().all(|it| it.is_alphanumeric());
+            if is_name {
+                let found = arguments.iter().find(|one| one["name"] == *expression);
+                let found = found.expect(expression);
+                check("variables", &found["value"]);
+                let whole: Vec<Value> = editor
+                    .below(found)
+                    .iter()
+                    .map(|it| it["value"].clone())
+                    .collect();
+                if whole != [*even, *odd] {
+                    wrong.push(format!("below {expression}: {whole:?}"));
+                }
+            }
         }
         editor.disconnect();
         assert!(wrong.is_empty(), "{wrong:#?}");
