@@ -186,7 +186,9 @@ fn label(line: &str) -> Option<(Kind, IdSet, &str)> {
 fn belongs_below(line: &str, above: &Entry) -> bool {
     let source = line.split_once('\t');
     let source = source.is_some_and(|(number, _)| number.parse::<u32>().is_ok());
-    matches!(above.who, Some((Kind::Event, _))) && (source || line.starts_with("Value returned: "))
+    let value = line.starts_with("Value returned: ")
+        || (above.text.ends_with(" printed\n") && line.starts_with("  "));
+    matches!(above.who, Some((Kind::Event, _))) && (source || value)
 }
 
 impl Entry {

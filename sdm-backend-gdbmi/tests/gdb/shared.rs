@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::command::{AttachSpec, BreakSpec, StepKind};
+use sdm_debug::command::{AttachSpec, BreakSpec, StepKind, WatchKind, WatchSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use sdm_idset::{IdSet, TaskId};
@@ -274,6 +274,41 @@ fn condition_is_evaluated_in_the_process_that_stopped() {
     assert_eq!(harness.ask_one(0, Command::Interrupt), Ok(Reply::Done));
     let stop = stopped(harness.answer(run));
     assert_eq!(stop.reason, StopReason::Interrupted);
+}
+
+#[test]
+fn watch_condition_is_evaluated_in_the_process_that_stopped() {
+    let mut harness = Harness::new();
+    let running: Vec<Running> = (0..3).map(|_| Running::new(&harness, &[])).collect();
+    let all = IdSet::all_below(3);
+    for (_, answer) in harness.ask_all(&all, attach(&running)) {
+        stopped(answer);
+    }
+    let watch = Command::WatchInsert(WatchSpec {
+        number: 1,
+        expression: "rounds".to_owned(),
+        kind: WatchKind::Write,
+        location: false,
+        condition: Some("rounds % 50 == 0".to_owned()),
+        ignore: 0,
+    });
+    for (_, answer) in harness.ask_all(&all, watch) {
+        answer.unwrap();
+    }
+    let mut rounds = [0; 3];
+    for time in 0..2 {
+        for (task, answer) in harness.ask_all(&all, Command::Continue) {
+            let reason = stopped(answer).reason;
+            let StopReason::Watchpoint(hit) = &reason else {
+                panic!("task {task}: {reason:?}");
+            };
+            assert_eq!(hit.number, 1, "task {task}");
+            let now: u64 = harness.value_of(task, "rounds").parse().unwrap();
+            let before = std::mem::replace(&mut rounds[task as usize], now);
+            assert_eq!(now % 50, 0, "task {task}");
+            assert!(time == 0 || now == before + 50, "{before}, then {now}");
+        }
+    }
 }
 
 #[test]

@@ -412,6 +412,49 @@ fn long_slices_have_all_their_numbers() {
     }
 }
 
+/// `stats` shows the values themselves.
+#[test]
+fn values_that_are_no_numbers_are_refused_by_name() {
+    const ROWS: [(&str, &str); 8] = [
+        ("color", "Color::Red"),
+        ("flags", "(A | C)"),
+        ("flag", "true"),
+        ("phase", "{_M_value = 1 + -1i}"),
+        ("maybe", "std::optional<int> = {[contained value] = 1}"),
+        ("row", "std::vector of length 3, capacity 3 = {1, 1, 3}"),
+        ("name", "\"a, {b\\\"\""),
+        ("either", "{whole = 1, part = 1.40129846e-45}"),
+    ];
+    let place = Place::new();
+    let program = place.compile("sorts", Compiler::Cxx);
+    let run = |lines: &[String], code| {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        Sdm::run(&place, 2)
+            .args(["--launcher", "local"])
+            .lines(&["[1] set var odd = 1", "break look", "continue"])
+            .lines(&lines)
+            .program(&program, &[])
+            .finish()
+            .code(code)
+    };
+    let stats = ROWS.map(|(expression, _)| format!("stats {expression}"));
+    let done = run(&stats, 0);
+    for ((_, odd), line) in ROWS.iter().zip(&stats) {
+        done.expect_part(line, &format!("rank 1: {odd}\n"));
+        assert!(!done.answer(line).contains("min "), "{line}: {done}");
+    }
+    for expression in ["flags", "row", "phase"] {
+        let refused = format!(": `{expression}` has no numeric value\n");
+        for line in [
+            format!("plot {expression}"),
+            format!("export {expression} no.csv"),
+        ] {
+            run(std::slice::from_ref(&line), 123).expect_part(&line, &refused);
+        }
+    }
+    assert!(!place.path().join("no.csv").exists());
+}
+
 #[test]
 fn listed_variables_differ_where_only_their_ends_do() {
     let place = Place::new();

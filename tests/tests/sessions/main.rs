@@ -61,6 +61,7 @@ mod stdin;
 mod steering;
 mod stopped;
 mod table;
+mod table_stops;
 mod told;
 mod top;
 mod unharmed;
