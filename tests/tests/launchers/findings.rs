@@ -210,3 +210,34 @@ fn crash_is_shown_before_the_runtime_reports_it() {
         }
     }
 }
+
+/// Runtimes have handlers of their own, which only report a crash.
+#[test]
+fn signals_that_a_rank_handles_are_passed_on() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let program = place.compile_with("handlers", compiler, &["-g", "-DWITH_MPI"]);
+        for (settings, what, code) in [
+            (&[][..], "live", 0),
+            (
+                &["--gdb-setting", "handle SIGSEGV nostop noprint pass"],
+                "live",
+                0,
+            ),
+            (&[], "die", 139),
+        ] {
+            let done = Sdm::run(&place, 2)
+                .args(["--launcher", launcher, "--batch", "--no-report"])
+                .args(settings)
+                .program(&program, &[what])
+                .finish()
+                .code(code);
+            assert!(
+                done.united().contains("[0-1] 5 faults, 1 probes\n"),
+                "{launcher}: {done}"
+            );
+            let held = "received signal SIGSEGV, Segmentation fault, dies () at handlers.c:";
+            assert_eq!(done.out.contains(held), code != 0, "{launcher}: {done}");
+        }
+    }
+}

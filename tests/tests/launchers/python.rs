@@ -8,6 +8,7 @@ use nix::libc::{SYS_clock_nanosleep, SYS_futex, SYS_read};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_system::proc::{Process, State};
+use sdm_tests::job::allow_root;
 use sdm_tests::place::Place;
 use sdm_tests::processes::{self, sleeps_in};
 use sdm_tests::run::until;
@@ -143,6 +144,49 @@ fn call_arguments_are_those_passed_to_mpi() {
     let _done = sdm.finish().code(0);
 }
 
+/// A job that runs already, by each way.
+#[test]
+fn python_rank_that_left_a_scatter_out_is_blamed() {
+    if !has_mpi4py() {
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_scatter.py");
+    for by in [&[][..], &["--by", "gdb"]] {
+        let mut launcher = Command::new("mpirun.openmpi");
+        launcher
+            .args(["--oversubscribe", "-n", "4", PYTHON])
+            .arg(&script);
+        let launcher = allow_root(&mut launcher)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut job = Started(launcher.spawn().expect("it starts"));
+        let output = job.0.stdout.take().expect("it was asked for");
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        let ready = lines
+            .filter(|line| line.contains("is ready"))
+            .take(4)
+            .count();
+        assert_eq!(ready, 4, "the others have ended");
+        let place = Place::new();
+        let target = job.0.id().to_string();
+        let prefix = ["env", "--default-signal=INT"];
+        let asked = Sdm::wrapped(&prefix, &place, "diagnose")
+            .args([&target])
+            .args(by);
+        // `diagnose` samples again until the ranks are at rest.
+        let done = asked.finish();
+        drop(job);
+        let told = &done.out;
+        assert!(told.contains("likely to blame: rank 0"), "{by:?}: {done}");
+        assert!(told.contains("    root 0 ("), "{by:?}: {done}");
+        assert!(!told.contains("in another communicator"), "{by:?}: {done}");
+        assert!(
+            told.contains("hand_out () at mpi_scatter.py:"),
+            "{by:?}: {done}"
+        );
+    }
+}
+
 /// A hang in a Python rank is explained in Python's terms: its lock (the GIL), and its worker processes.
 #[test]
 fn hangs_of_python_are_diagnosed() {
@@ -186,6 +230,17 @@ fn hangs_of_python_are_diagnosed() {
 
 /// A process of torchrun; all its processes end when it is asked to end.
 struct Torchrun(Child);
+
+/// A launcher, which ends its ranks when it is asked to end.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.0.id().cast_signed());
+        let _ = kill(pid, Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
 
 impl Torchrun {
     fn start(way: &str) -> Self {

@@ -1,6 +1,7 @@
 //! Signals that end a command end its session too, if only the front-end receives them. No process of the session
 //! is left, and inspected processes run on as before.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,13 +11,25 @@ use sdm_tests::job::{Look, look};
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::BOUND;
+use sdm_tests::run::{BOUND, until};
 use sdm_tests::sdm::Sdm;
+
+/// Waits until a command has a process that looks at others without a gdb.
+fn wait_looking(sdm: u32) {
+    let looks = |(pid, _): &(u32, _)| {
+        let words = fs::read(processes::of(*pid).path("cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == b"--look")
+    };
+    until("a process looks", || {
+        processes::below(sdm).iter().any(looks)
+    });
+}
 
 /// A long command, its arguments after the pids, the signal that ends it, and its exit code.
 type End = (&'static str, &'static [&'static str], Signal, Option<i32>);
 
-const ENDS: [End; 6] = [
+const ENDS: [End; 7] = [
+    ("diagnose", &["--for=1002"], Signal::SIGTERM, Some(143)),
     (
         "diagnose",
         &["--for=1000", "--by", "gdb"],
@@ -81,7 +94,10 @@ fn are_ended(ends: &[End], prefix: &[&str]) {
         let place = Place::new();
         let sdm = Sdm::wrapped(prefix, &place, verb);
         let sdm = sdm.args([list.join(",")]).args(*more).spawn();
-        wait_traced(&pids);
+        match more.contains(&"gdb") || *verb == "attach" {
+            true => wait_traced(&pids),
+            false => wait_looking(sdm.pid()),
+        }
         processes::signal(sdm.pid(), *signal);
         let done = sdm.finish();
         assert_eq!(done.code, *code, "{verb} {more:?}, {signal}: {done}");

@@ -1,5 +1,6 @@
 //! Stacks that cannot be unwound to their end.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -22,6 +23,40 @@ fn wait_asleep(pid: u32, threads: usize) {
         assert!(began.elapsed() < BOUND, "{} sleep", asleep());
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
+}
+
+/// Two processes in different functions, of which the same fragment is known.
+#[test]
+fn cut_stacks_are_not_joined_with_whole_ones() {
+    let place = Place::new();
+    let (cut, whole) = (Place::new(), Place::new());
+    let programs = [(&cut, Compiler::Musl), (&whole, Compiler::C)]
+        .map(|(place, compiler)| place.compile_with("musl_waits", compiler, &["-g", "-static"]));
+    let start = |program: &PathBuf| {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null());
+        let process = lower(&mut command).spawn().expect("it was compiled");
+        wait_asleep(process.id(), 3);
+        process
+    };
+    let mut processes = [&programs[0], &programs[0], &programs[1]].map(start);
+    let pids = processes.each_ref().map(|it| it.id().to_string());
+    let done = Sdm::new(&place, "stacks")
+        .args(["--pids", &pids.join(",")])
+        .finish();
+    for process in &mut processes {
+        process.kill().expect("it lives");
+        process.wait().expect("it is a child");
+    }
+    let whole = format!("pid {}: left () at musl_waits.c:", pids[2]);
+    assert!(done.out.contains(&whole), "{done}");
+    let cut: Vec<&str> = done
+        .out
+        .lines()
+        .filter(|it| it.contains("Backtrace stopped: "))
+        .collect();
+    assert!(!cut.is_empty(), "{done}");
+    assert!(cut.iter().all(|line| !line.contains(&pids[2])), "{done}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use sdm_tests::sdm::Sdm;
 
 use super::job::{Job, Under};
 
-fn diagnosis(compiler: Compiler, fixture: &str, options: &[&str]) -> String {
+fn diagnosis(compiler: Compiler, fixture: &str, options: &[&str], by: &[&str]) -> String {
     let folder = Folder::new("fortran");
     let program = folder.0.join(fixture);
     fixture::compile(compiler, fixture, options, &program);
@@ -25,6 +25,7 @@ fn diagnosis(compiler: Compiler, fixture: &str, options: &[&str]) -> String {
     let prefix = ["env", "--default-signal=INT"];
     let done = Sdm::wrapped(&prefix, &place, "diagnose")
         .args([pid])
+        .args(by)
         .finish();
     drop(job);
     assert_eq!(done.code, Some(1), "{compiler:?} {fixture}: {done}");
@@ -42,12 +43,20 @@ fn check(found: &str, parts: &[&str]) {
 
 #[test]
 fn a_send_over_lines_has_its_arguments() {
-    for (compiler, options) in [
-        (Compiler::FortranOpenMpi, &["-g", "-cpp"][..]),
-        (Compiler::FortranOpenMpi, &["-g", "-cpp", "-DF08"]),
-        (Compiler::FortranMpich, &["-g", "-cpp"]),
-    ] {
-        let found = diagnosis(compiler, "mpi_mesh.f90", options);
+    let both = [Compiler::FortranOpenMpi, Compiler::FortranMpich];
+    let ways = [
+        ("", &[][..]),
+        ("-DF08", &[]),
+        ("-DMPIFH", &[]),
+        ("", &["--by", "gdb"]),
+    ];
+    let all = both.into_iter().flat_map(|it| ways.map(|way| (it, way)));
+    for (compiler, (option, by)) in all {
+        let options: Vec<&str> = ["-g", "-cpp", option]
+            .into_iter()
+            .filter(|it| !it.is_empty())
+            .collect();
+        let found = diagnosis(compiler, "mpi_mesh.f90", &options, by);
         check(
             &found,
             &[
@@ -62,7 +71,7 @@ fn a_send_over_lines_has_its_arguments() {
 #[test]
 fn a_receive_in_fixed_form_has_its_arguments() {
     for compiler in [Compiler::FortranOpenMpi, Compiler::FortranMpich] {
-        let found = diagnosis(compiler, "mpi_fixed.f", &["-g"]);
+        let found = diagnosis(compiler, "mpi_fixed.f", &["-g"], &[]);
         check(
             &found,
             &[

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sdm_tests::fixture;
 use sdm_tests::job::{Folder, HeldJob, allow_root, running};
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Done, Sdm};
@@ -69,6 +70,9 @@ fn parents_waiting_for_spawned_ranks_are_no_deadlock() {
         (2, "request"),
         (1, "any"),
         (2, "collective"),
+        (3, "kids"),
+        (4, "merged"),
+        (8, "kids"),
     ] {
         let folder = Folder::new("kids");
         let program = folder.compile(compiler, "mpi_kids");
@@ -94,7 +98,76 @@ fn parents_waiting_for_spawned_ranks_are_no_deadlock() {
     }
 }
 
-/// A script, a container-like one in a user namespace of its own, and one that ends its program after a while.
+/// A name does not say which of two jobs is meant.
+#[test]
+fn two_jobs_of_one_name_are_both_listed() {
+    for (compiler, name) in [
+        (Compiler::OpenMpi, "stray_open_mpi"),
+        (Compiler::Mpich, "stray_mpich"),
+    ] {
+        let folder = Folder::new("twice");
+        let program = folder.0.join(name);
+        fixture::compile(compiler, "mpi_stray", &["-g"], &program);
+        let under = Under {
+            ranks: 2,
+            ..Under::new(compiler)
+        };
+        let jobs = ["first", "second"].map(|way| Job::start(under, &program, way));
+        let place = Place::new();
+        let told = [("stacks", 2), ("diagnose", 2), ("attach", 124)]
+            .map(|(verb, code)| (said(&place, verb, &[name]), code));
+        let launchers = jobs.each_ref().map(|job| job.launcher.id());
+        drop(jobs);
+        for (done, code) in told {
+            assert_eq!(done.code, Some(code), "{compiler:?}: {done}");
+            let asks = format!("{name} runs in several jobs: give the pid of one launcher");
+            assert!(done.err.contains(&asks), "{compiler:?}: {done}");
+            for pid in launchers {
+                let listed = format!("(pid {pid}): ranks 0 (pid ");
+                assert!(done.err.contains(&listed), "{compiler:?} {pid}: {done}");
+            }
+        }
+    }
+}
+
+/// The arguments of a call are those of the library's function, which has no debug information.
+#[test]
+fn call_of_a_library_between_has_its_arguments() {
+    for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
+        let folder = Folder::new("between");
+        let library = folder.0.join("libbetween.so");
+        let options = ["-O2", "-DLIBRARY", "-shared", "-fPIC"];
+        fixture::compile(compiler, "mpi_between", &options, &library);
+        let program = folder.0.join("mpi_between");
+        let library = library.to_str().expect("a path of text");
+        let options = ["-g", "-Wl,--no-as-needed", library];
+        fixture::compile(compiler, "mpi_between", &options, &program);
+        for by in [&[][..], &["--by", "gdb"]] {
+            let under = Under {
+                ranks: 4,
+                ..Under::new(compiler)
+            };
+            let job = Job::start(under, &program, "between");
+            let place = Place::new();
+            let target = job.launcher.id().to_string();
+            let done = said(&place, "diagnose", &[&[&*target], by].concat());
+            drop(job);
+            for part in ["likely to blame: rank 2", "MPI_Scatter", "    root 2"] {
+                assert!(
+                    done.out.contains(part),
+                    "{compiler:?} {by:?} {part}: {done}"
+                );
+            }
+            assert!(
+                !done.out.contains("in another communicator"),
+                "{compiler:?} {by:?}: {done}"
+            );
+        }
+    }
+}
+
+/// A script, a container-like one in a user namespace of its own, one that ends its program after a while, a shell that
+/// does not replace itself, and one that counts.
 #[test]
 fn rank_is_its_program_and_not_its_wrapper() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/wrap.py");
@@ -106,6 +179,8 @@ fn rank_is_its_program_and_not_its_wrapper() {
             &["unshare", "--user", "--map-root-user", "--mount"],
         ),
         (Compiler::Mpich, &["timeout", "1000"]),
+        (Compiler::OpenMpi, &["sh", "-c", "\"$0\" \"$@\"; exit $?"]),
+        (Compiler::Mpich, &["perf", "stat", "-o", "/dev/null"]),
     ] {
         let folder = Folder::new("wrapped");
         let program = folder.compile(compiler, "mpi_held");
