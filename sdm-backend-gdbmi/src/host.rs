@@ -99,6 +99,12 @@ impl LocalHost {
     }
 }
 
+/// Resident memory and its peak of a process, in bytes; `None` if it has none.
+pub(crate) fn memory_of(pid: i32) -> Option<(u64, u64)> {
+    let status = proc::of(pid).status().ok()?;
+    Some((status.bytes("VmRSS")?, status.bytes("VmHWM")?))
+}
+
 impl Host for LocalHost {
     fn completes_writes(&self) -> bool {
         is_loaded(last_started(self.gdb.get()))
@@ -125,8 +131,7 @@ impl Host for LocalHost {
     }
 
     fn memory(&self, pid: i32) -> Option<(u64, u64)> {
-        let status = proc::of(pid).status().ok()?;
-        Some((status.bytes("VmRSS")?, status.bytes("VmHWM")?))
+        memory_of(pid)
     }
 
     fn run_by_valgrind(&self) -> Option<i32> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use sdm_core::CommandId;
 use sdm_debug::command::{LookSpec, SampleSpec};
 use sdm_debug::fold::{FoldRules, mark_halted};
-use sdm_debug::reply::TaskStacks;
+use sdm_debug::reply::{TaskStacks, Usage};
 use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, InterestChange, Reply};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::looker::{Answer, LookedProbe, Looker, Question, View};
@@ -18,6 +18,7 @@ use sdm_system::proc::{self, State};
 
 use sdm_gdb::{fold_looked, has_python};
 
+use crate::host::memory_of;
 use crate::samples::{SampleHistory, Sampling};
 
 /// The looker and its open requests.
@@ -339,6 +340,17 @@ pub(crate) fn process_of(task: TaskId, pids: &[(u32, i32)]) -> Result<i32, Failu
             FailureCode::AttachFailed,
             "no process was given for this rank",
         )
+    })
+}
+
+/// The memory of a task's process that no gdb was ever attached to.
+pub(crate) fn process_usage(task: TaskId, pids: &[(u32, i32)]) -> Result<Usage, Failure> {
+    let found = memory_of(process_of(task, pids)?);
+    let (resident_bytes, peak_bytes) =
+        found.ok_or_else(|| Failure::new(FailureCode::NotRunning, "the process has ended"))?;
+    Ok(Usage {
+        resident_bytes,
+        peak_bytes,
     })
 }
 

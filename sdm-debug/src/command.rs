@@ -324,6 +324,11 @@ pub enum Command {
     /// Stops a program that runs without a gdb, until a gdb attaches or it is killed: [`crate::Reply::Done`].
     /// Inspections remain possible. Other tasks answer at once.
     Hold,
+    /// Like `Usage`, also for processes that no gdb was ever attached to.
+    ProcessUsage {
+        /// Task number and pid of each.
+        pids: Vec<(u32, i32)>,
+    },
 }
 
 impl Command {
@@ -413,6 +418,7 @@ impl Command {
             Self::Look(_) => "look",
             Self::Sample(_) => "sample",
             Self::Hold => "hold",
+            Self::ProcessUsage { .. } => "process_usage",
         }
     }
 }

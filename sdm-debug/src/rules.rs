@@ -83,7 +83,7 @@ pub fn rule_of(command: &crate::Command) -> u16 {
         crate::Command::Probe(_) => RULE_PROBE,
         crate::Command::Look(spec) if spec.probe.is_some() => RULE_PROBE,
         crate::Command::Stacks { .. } | crate::Command::Look(_) => RULE_STACK_TREE,
-        crate::Command::Usage => RULE_USAGE,
+        crate::Command::Usage | crate::Command::ProcessUsage { .. } => RULE_USAGE,
         crate::Command::Queues => RULE_QUEUES,
         crate::Command::Sample(_) => RULE_SAMPLES,
         _ => RULE_HASH,

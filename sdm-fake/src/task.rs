@@ -191,7 +191,7 @@ impl Task {
         match command {
             Command::Status => return Ok(Reply::Status(self.state.clone())),
             Command::Hold => return Ok(Reply::Done),
-            Command::Usage => {
+            Command::Usage | Command::ProcessUsage { .. } => {
                 self.state.need_live()?;
                 // The memory of each task is a megabyte larger than that of the one before.
                 let resident_bytes = (u64::from(id.0) + 1) << 20;

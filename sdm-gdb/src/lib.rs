@@ -204,7 +204,9 @@ impl Driver {
                 let state = self.task_state();
                 gdb.answer(id, Ok(Reply::Status(state)));
             }
-            Command::Usage => gdb.answer(id, usage::memory(&gdb)),
+            Command::Usage | Command::ProcessUsage { .. } => {
+                gdb.answer(id, usage::memory(&gdb));
+            }
             Command::Hold => gdb.answer(id, Ok(Reply::Done)),
             Command::Interrupt => self.push(Some(id), Turn::Urgent, interrupt::interrupt(gdb, id)),
             Command::Kill if gdb.get().origin.is_core_file() => {

@@ -27,7 +27,7 @@ use self::shims::Shims;
 use self::slots::KnownSlot;
 use self::start::{room, shares_gdb};
 use crate::gdb_instance::{Interest, Slot};
-use crate::looks::Looks;
+use crate::looks::{Looks, process_usage};
 use crate::seized_looks::SeizedLooks;
 use crate::sources::Sources;
 use crate::timers::Timers;
@@ -199,6 +199,12 @@ impl GdbBackend {
             _ if self.shims.is_coming(task) => {
                 self.shims.hold(task, id, command);
                 Ok(None)
+            }
+            Command::ProcessUsage { pids } if !self.current.contains_key(&task) => {
+                process_usage(task, pids).map(|usage| {
+                    self.answer(id, task, Ok(Reply::Usage(usage)));
+                    None
+                })
             }
             asked => {
                 let number = self.current.get(&task).copied();

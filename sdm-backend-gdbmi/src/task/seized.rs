@@ -66,7 +66,11 @@ impl Parent {
 fn needs_no_gdb(command: &Command) -> bool {
     matches!(
         command,
-        Command::Status | Command::Usage | Command::Stdin { .. } | Command::Kill
+        Command::Status
+            | Command::Usage
+            | Command::ProcessUsage { .. }
+            | Command::Stdin { .. }
+            | Command::Kill
     )
 }
 

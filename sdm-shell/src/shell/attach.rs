@@ -51,6 +51,7 @@ pub(super) fn needs_no_gdb(command: &UserCommand) -> bool {
             | C::About(_)
             | C::Stacks { .. }
             | C::Diagnose(..)
+            | C::Memory
             | C::More
             | C::Displays
             | C::Define(_)

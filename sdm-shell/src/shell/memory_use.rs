@@ -1,4 +1,4 @@
-//! `info memory`: the memory use of the tasks, summed up in the tree.
+//! `info memory`: the memory use of the tasks, summed up in the tree. gdb attaches to no process for it.
 
 use sdm_debug::Command;
 use sdm_debug::rules::Merged;
@@ -10,8 +10,12 @@ use super::{SessionHandle, Verdict, ask};
 
 /// `info memory`.
 pub(super) async fn show_memory(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
-    let asked = session.ask_quietly(said.line, &said.to, &Command::Usage);
-    let (verdict, open) = asked.await;
+    let (free, spec) = session.read(|model| model.without_gdb(&said.to));
+    let command = match free.is_empty() {
+        true => Command::Usage,
+        false => Command::ProcessUsage { pids: spec.pids },
+    };
+    let (verdict, open) = session.ask_quietly(said.line, &said.to, &command).await;
     let Some(OpenCommand { mut gathered, .. }) = open else {
         return verdict;
     };

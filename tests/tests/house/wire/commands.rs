@@ -138,6 +138,7 @@ fn commands() -> Vec<(String, Command)> {
             goes_on: true,
         }),
         Command::Hold => Command::Hold,
+        Command::ProcessUsage { .. } => Command::ProcessUsage { pids: vec![(3, 4711)] },
     )
 }
 

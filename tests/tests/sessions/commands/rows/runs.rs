@@ -9,6 +9,10 @@ pub(crate) fn before_the_start() -> Rows {
     vec![
         (Command::Status, "Status(Absent)"),
         (Command::Usage, not_started),
+        (
+            Command::ProcessUsage { pids: Vec::new() },
+            "attach_failed: no process was given for this rank",
+        ),
         (Command::Queues, not_started),
         (Command::Hold, not_started),
         (
@@ -124,6 +128,10 @@ pub(crate) fn while_it_runs() -> Rows {
         (Command::Status, "Status(Running)"),
         (Command::Hold, "Done"),
         (Command::Usage, "Usage(Usage { resident_bytes: "),
+        (
+            Command::ProcessUsage { pids: Vec::new() },
+            "Usage(Usage { resident_bytes: ",
+        ),
         (Command::Interrupt, "Done"),
     ]
 }
