@@ -11,8 +11,10 @@ pub use crate::fold_rules::FoldRules;
 use crate::fold_rules::plain_name;
 use crate::reply::{StackFrame, TaskStacks, ThreadStack};
 
-/// Maximum number of frames shown of one stack. The middle of a deeper stack is left out and counted.
+/// Maximum number of frames shown of one stack, with marks. The middle of a deeper stack is left out and counted.
 pub const STACK_FRAMES_MAX: usize = 256;
+/// Number of these that are kept for marks in front of the outermost frame: [`STOPPED`] and [`HALTED`].
+const MARKS_MAX: usize = 2;
 /// Maximum number of distinct stacks shown of one task; threads beyond it count as helpers.
 pub const STACKS_MAX: usize = 1024;
 /// Maximum length of a shown name, in bytes. A longer one is cut and ends with the hash of the whole name.
@@ -381,13 +383,14 @@ pub(crate) fn shorten_to(text: &str, bytes_max: usize) -> String {
     format!("{}...#{hash:016x}", &text[..end])
 }
 
-/// A stack shortened to [`STACK_FRAMES_MAX`] frames; both ends are kept.
+/// A stack shortened to as many frames as fit beside its marks; both ends are kept.
 fn bounded(mut frames: Vec<StackFrame>) -> Vec<StackFrame> {
-    if frames.len() <= STACK_FRAMES_MAX {
+    let most = STACK_FRAMES_MAX - MARKS_MAX;
+    if frames.len() <= most {
         return frames;
     }
-    let head = STACK_FRAMES_MAX / 2;
-    let tail = STACK_FRAMES_MAX - head - 1;
+    let head = most / 2;
+    let tail = most - head - 1;
     let left_out = frames.len() - head - tail;
     let gap = StackFrame::own(format!("... {left_out} frames"), "", 0);
     frames.splice(head..head + left_out, [gap]);

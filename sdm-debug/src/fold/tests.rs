@@ -445,12 +445,16 @@ fn recursion_is_counted_only_at_the_same_line() {
 fn deep_stacks_and_long_names_are_bounded() {
     let mut list = [("a@r.c:1", ""), ("b@r.c:2", "")].repeat(5000);
     list.push(("main@r.c:9", ""));
-    let stacks = fold_task(&[thread(true, &list)], &FoldRules::default(), false);
-    let frames = &stacks.threads[0].frames;
-    assert_eq!(frames.len(), STACK_FRAMES_MAX);
-    assert_eq!(frames[0].function, "main");
-    assert_eq!(frames[STACK_FRAMES_MAX / 2].function, "... 9746 frames");
-    assert_eq!(frames[STACK_FRAMES_MAX - 1].function, "a");
+    let mut deep = thread(true, &list);
+    deep.stopped = Some(STOPPED.to_owned());
+    for full in [false, true] {
+        let mut stacks = fold_task(std::slice::from_ref(&deep), &FoldRules::default(), full);
+        mark_halted(&mut stacks);
+        let frames = &stacks.threads[0].frames;
+        assert_eq!(frames.len(), STACK_FRAMES_MAX);
+        let names = [0, 1, 2, 129, 255].map(|at| &*frames[at].function);
+        assert_eq!(names, [HALTED, STOPPED, "main", "... 9748 frames", "a"]);
+    }
 
     let long = |end: &str| "é".repeat(4000) + end;
     let name = |end| StackFrame::from(&frame(&long(end), "")).function;

@@ -6,7 +6,7 @@ use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
 use super::frames::{FRAMES_MAX, is_fortran};
 use super::python::is_evaluation;
-use super::stack_end::{ENDS, UNKNOWN_CALLER};
+use super::stack_end::{ENDS, UNKNOWN_CALLER, too_deep};
 
 /// The function at which gdb ends a stack: its callers are not the program's.
 const MAIN: &str = "main";
@@ -22,7 +22,7 @@ pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Task
         RawThread {
             main: at == 0,
             name: String::new(),
-            stopped: is_cut(thread.is_whole, &frames).then(|| format!("{STOPPED}{UNKNOWN_CALLER}")),
+            stopped: stop_reason(thread.is_whole, &frames),
             frames: frames
                 .into_iter()
                 .map(|it| raw_frame(it, &program))
@@ -39,11 +39,16 @@ pub fn has_python(stacks: &ProcessStacks) -> bool {
     frames.any(|frame| frame.function.as_deref().is_some_and(is_evaluation))
 }
 
-/// True if unwinding of a stack has stopped early.
-fn is_cut(is_whole: bool, frames: &[StackFrame]) -> bool {
+/// The reason for a stack that was not read to its end.
+fn stop_reason(is_whole: bool, frames: &[StackFrame]) -> Option<String> {
     let last = frames.last().and_then(|frame| frame.function.as_deref());
-    let is_end = last.is_some_and(|name| ENDS.contains(&name));
-    !is_whole && !is_end && frames.len() < FRAMES_MAX as usize
+    if last.is_some_and(|name| ENDS.contains(&name)) {
+        return None;
+    }
+    if frames.len() > FRAMES_MAX as usize {
+        return Some(too_deep());
+    }
+    (!is_whole).then(|| format!("{STOPPED}{UNKNOWN_CALLER}"))
 }
 
 /// Number of frames that gdb would show of a stack: all for Fortran, as in `list_frames`, else up to `main`.

@@ -40,7 +40,8 @@ pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, 
     let shown = frames[first..end]
         .iter()
         .map(|frame| frame.frame(spec.args));
-    let stopped = stopped.filter(|_| end == last).map(|reason| Frame {
+    let more = end < last || total > FRAMES_MAX as usize;
+    let stopped = stopped.filter(|_| !more).map(|reason| Frame {
         level: u32::try_from(total).unwrap_or(u32::MAX),
         function: reason,
         ..Frame::default()
@@ -52,7 +53,7 @@ pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, 
     };
     Ok(Reply::Backtrace(Backtrace {
         frames: shown.chain(stopped).collect(),
-        more: end < last || total > FRAMES_MAX as usize,
+        more,
         folded: u32::try_from(folded).unwrap_or(u32::MAX),
     }))
 }

@@ -13,7 +13,12 @@ pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
 /// The reason for a stack that ends at unknown code.
 pub const UNKNOWN_CALLER: &str = "the caller's code is unknown";
 
-/// The reason in gdb's `bt` for a stack that could not be unwound further: `Backtrace stopped: ...`.
+/// The reason for a stack of which not all frames are read.
+pub(super) fn too_deep() -> String {
+    format!("{STOPPED}more than {FRAMES_MAX} frames")
+}
+
+/// The reason for a stack that was not read to its end, as in gdb's `bt`: `Backtrace stopped: ...`.
 ///
 /// `thread` is the option that names the thread, or empty.
 pub(super) async fn stop_reason(
@@ -21,8 +26,7 @@ pub(super) async fn stop_reason(
     thread: &str,
     frames: &[GdbFrame],
 ) -> Result<Option<String>, Failure> {
-    let is_cut = frames.len() > FRAMES_MAX as usize;
-    let Some(outermost) = frames.last().filter(|_| !is_cut) else {
+    let Some(outermost) = frames.last() else {
         return Ok(None);
     };
     if outermost
@@ -30,6 +34,9 @@ pub(super) async fn stop_reason(
         .is_some_and(|name| ENDS.contains(&name))
     {
         return Ok(None);
+    }
+    if frames.len() > FRAMES_MAX as usize {
+        return Ok(Some(too_deep()));
     }
     // gdb also ends silently if the caller's address is invalid.
     if !outermost.is_known() {

@@ -36,13 +36,14 @@ pub(super) fn read_thread(thread: &Thread, space: &Space) -> ThreadInspection {
     for frame in tail_calls::insert(space, &frames) {
         name_all(frame, space, &mut named);
     }
+    let is_whole = end == End::Whole && named.len() <= FRAMES_MAX;
     named.truncate(FRAMES_MAX);
     let (mut frames, details): (Vec<StackFrame>, Vec<Detail>) = named.into_iter().unzip();
     tail_callee::name(space, &mut frames);
     let stack = ThreadStack {
         thread: thread.id,
         frames,
-        is_whole: end == End::Whole,
+        is_whole,
     };
     ThreadInspection {
         stack,

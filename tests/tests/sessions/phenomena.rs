@@ -233,7 +233,10 @@ const LANGUAGES: &[Case] = &[
                 "stopped at breakpoint 1, bottom () at recursion.c:",
             ),
             ("bt 2", "#1  down (depth=20000, end=20000) at recursion.c:"),
-            ("stacks", "ranks 0-1 (2): down () at recursion.c:"),
+            (
+                "stacks",
+                "ranks 0-1 (2): Backtrace stopped: more than 1024 frames",
+            ),
             (
                 "up 19999",
                 "#19999 down (depth=2, end=20000) at recursion.c:",
