@@ -57,12 +57,11 @@ impl Opened {
     /// Opens a file that accompanies this one, such as its separate debug information.
     ///
     /// # Errors
-    /// There is no such file, it belongs to another user, or others may write to it.
+    /// There is no such file, it belongs to another user, or others than its owner may write to it.
     pub(crate) fn beside(&self, path: &Path) -> io::Result<Self> {
         let file = files::open(path)?;
         let found = file.metadata()?;
-        let may_all_write = found.mode() & 0o002 != 0;
-        if may_all_write || !files::is_own(&found) && found.uid() != self.owner {
+        if files::others_may_write(&found) || !files::is_own(&found) && found.uid() != self.owner {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         Self::new(&file, &found)

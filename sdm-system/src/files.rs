@@ -17,8 +17,7 @@ use std::process::Command;
 use nix::fcntl::OFlag;
 use nix::unistd::{AccessFlags, access, geteuid};
 
-use crate::owner::others_may_write;
-pub use crate::owner::{is_own, user};
+pub use crate::owner::{is_own, others_may_write, user};
 pub(crate) use crate::search_path::USUAL_PATH;
 pub use crate::search_path::is_program;
 use crate::search_path::{self, search_in, trusted_path};

@@ -26,7 +26,8 @@ pub fn user(uid: u32) -> String {
 
 /// True if others than the owner may write. A group with the owner's number is the user's private one, and root
 /// decides the members of system groups.
-pub(crate) fn others_may_write(found: &Metadata) -> bool {
+#[must_use]
+pub fn others_may_write(found: &Metadata) -> bool {
     let is_private = found.gid() == found.uid();
     let is_systems = found.uid() == 0 && found.gid() < USERS_GROUP;
     let by_group = found.mode() & 0o020 != 0 && !is_private && !is_systems;
