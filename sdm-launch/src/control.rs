@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sdm_hosts::job::{self, HeldRanks, JobError, StoppedAt};
+use sdm_hosts::job::{self, Access, HeldRanks, JobError, StoppedAt};
 
 use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher};
 pub use gdb::HoldFailure;
@@ -349,7 +349,7 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
 
 /// Refuses where this machine lets gdb trace only its own descendants, to which the launcher does not belong.
 fn check_access(launcher: &dyn Launcher, control: Control, pid: i32) -> Result<(), LaunchError> {
-    match job::obstacles(&[pid]).pop() {
+    match job::obstacles(&[pid], Access::Attach).pop() {
         Some((_, obstacle)) => Err(LaunchError::Control {
             launcher: launcher.describe(),
             control: control.name(),

@@ -64,13 +64,27 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// The obstacle to attaching to each of these processes; processes without one are left out.
+/// The use that is made of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// They are read, and stop for an instant only.
+    Read,
+    /// gdb attaches to them.
+    Attach,
+}
+
+/// The obstacle to this use of each of these processes; processes without one are left out.
 #[must_use]
-pub fn obstacles(pids: &[i32]) -> Vec<(i32, Obstacle)> {
+pub fn obstacles(pids: &[i32], access: Access) -> Vec<(i32, Obstacle)> {
     let scope = proc::of_machine("sys/kernel/yama/ptrace_scope");
     let scope = scope.ok().and_then(|text| text.trim().parse().ok());
+    let scope = match (scope.unwrap_or(0), access) {
+        // The kernel lets processes be traced that have called `prctl(PR_SET_PTRACER)`, which only an attempt shows.
+        (1, Access::Read) => 0,
+        (scope, _) => scope,
+    };
     let may_trace_all = may_trace_all();
-    let obstacle = |pid: &i32| Some((*pid, obstacle(*pid, may_trace_all, scope.unwrap_or(0))?));
+    let obstacle = |pid: &i32| Some((*pid, obstacle(*pid, may_trace_all, scope)?));
     pids.iter().filter_map(obstacle).collect()
 }
 
@@ -167,6 +181,8 @@ mod tests {
         }
         assert_eq!(obstacle(pid, true, 0), Some(Obstacle::Gone));
         child.wait().unwrap();
-        assert_eq!(obstacles(&[-1]), [(-1, Obstacle::Gone)]);
+        for access in [Access::Read, Access::Attach] {
+            assert_eq!(obstacles(&[-1], access), [(-1, Obstacle::Gone)]);
+        }
     }
 }

@@ -25,7 +25,7 @@ mod wrappers;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub use access::{Obstacle, obstacles};
+pub use access::{Access, Obstacle, obstacles};
 pub use error::JobError;
 pub use hold_state::{HeldRanks, StoppedAt};
 pub use hosts::{is_host, is_this_host};

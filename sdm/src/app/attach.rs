@@ -13,7 +13,7 @@ use std::time::Duration;
 use sdm_debug::EndPolicy;
 use sdm_debug::command::AttachSpec;
 use sdm_hosts::HostShare;
-use sdm_hosts::job::{self, Job, JobProcess, Obstacle};
+use sdm_hosts::job::{self, Access, Job, JobProcess, Obstacle};
 use sdm_idset::{IdSet, TaskId, set_text};
 use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::{LookBy, Options, Shell, Widen, Widened, Widening};
@@ -123,7 +123,11 @@ fn look_up_ranks(
     let (wanted, others) = wanted(job, ranks)?;
     let here = |process: &&JobProcess| job::is_this_host(&process.host);
     let pids: Vec<i32> = wanted.iter().filter(here).map(|it| it.pid).collect();
-    let obstacles: BTreeMap<i32, Obstacle> = job::obstacles(&pids).into_iter().collect();
+    let access = match read_only {
+        true => Access::Read,
+        false => Access::Attach,
+    };
+    let obstacles: BTreeMap<i32, Obstacle> = job::obstacles(&pids, access).into_iter().collect();
     let is_free = |it: &JobProcess| !here(&it) || !obstacles.contains_key(&it.pid);
     let (free, obstructed): (Vec<_>, Vec<_>) = wanted.into_iter().partition(is_free);
     let is_gone = |it: &&JobProcess| obstacles.get(&it.pid) == Some(&Obstacle::Gone);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use sdm_doctor::{Check, Finding};
-use sdm_hosts::job::{self, JobProcess, Obstacle, Target};
+use sdm_hosts::job::{self, Access, JobProcess, Obstacle, Target};
 use sdm_system::proc;
 use sdm_text::printable_name;
 
@@ -49,7 +49,7 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
         .filter(|it| job::is_this_host(&it.host));
     let here: Vec<&JobProcess> = here.collect();
     let pids: Vec<i32> = here.iter().map(|it| it.pid).collect();
-    let obstacles = job::obstacles(&pids);
+    let obstacles = job::obstacles(&pids, Access::Attach);
     findings.extend(obstacles.iter().take(LISTED_MAX).map(|(pid, obstacle)| {
         Finding::bad(
             Check::Target,
