@@ -14,7 +14,7 @@ use sdm_diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_idset::{IdSet, TaskId};
 
 use super::invocation::Invocation;
-use super::look::LookBy;
+use super::look::{LookBy, say_attached, say_by_gdb};
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, Verdict, attach};
 use sample::{BETWEEN, HALTED, LookResult, Sampler, all_of, free, note_missed, where_stopped};
@@ -65,6 +65,7 @@ pub(super) async fn diagnose(
         free,
         first: None,
     };
+    say_attached(session, &subject.to, &subject.free);
     let found = subject.judged(session, looks, Observed::default()).await;
     let Some((found, _)) = found.filter(|_| !session.is_over()) else {
         return Verdict::GivenUp;
@@ -242,13 +243,6 @@ fn is_unread(argument: &CallArgument) -> bool {
     );
     let is_known = argument.number.is_some() || argument.value.is_some();
     names && !is_known && !argument.expression.starts_with("MPI_")
-}
-
-fn say_by_gdb(session: &SessionHandle, tasks: &IdSet, why: &str) {
-    session.show(&Item::Happened {
-        tasks: tasks.clone(),
-        what: Happening::Notice(format!("sampling by gdb, which takes longer: {why}")),
-    });
 }
 
 fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {

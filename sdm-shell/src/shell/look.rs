@@ -19,6 +19,22 @@ pub enum LookBy {
     Gdb,
 }
 
+/// Says that gdb samples those of these tasks that it is attached to, where others are sampled without it.
+pub(super) fn say_attached(session: &SessionHandle, to: &IdSet, free: &IdSet) {
+    let rest = session.standing().intersection(&to.difference(free));
+    if !free.is_empty() && !rest.is_empty() {
+        say_by_gdb(session, &rest, "it is attached already");
+    }
+}
+
+/// Says that gdb samples these tasks.
+pub(super) fn say_by_gdb(session: &SessionHandle, tasks: &IdSet, why: &str) {
+    session.show(&Item::Happened {
+        tasks: tasks.clone(),
+        what: Happening::Notice(format!("sampling by gdb, which takes longer: {why}")),
+    });
+}
+
 /// A reader of the stacks of processes, which can be used repeatedly.
 pub(super) struct Look {
     spec: AttachSpec,
@@ -124,11 +140,7 @@ impl Look {
         for (tasks, failure) in std::mem::take(&mut gathered.failed) {
             match failure.code {
                 FailureCode::Unsupported => {
-                    let text = format!("sampling by gdb, which takes longer: {}", failure.text);
-                    session.show(&Item::Happened {
-                        tasks: tasks.clone(),
-                        what: Happening::Notice(text),
-                    });
+                    say_by_gdb(session, &tasks, &failure.text);
                     wanted.union_with(&tasks);
                 }
                 FailureCode::NotRunning => self.ended.union_with(&tasks),

@@ -7,7 +7,7 @@ use sdm_debug::Command;
 
 use super::exit::StacksCode;
 use super::invocation::Invocation;
-use super::look::{Look, LookBy};
+use super::look::{Look, LookBy, say_attached};
 use super::run::answer;
 use super::{SessionHandle, Verdict};
 
@@ -60,6 +60,7 @@ pub(super) async fn show_stacks(
 ) -> Verdict {
     let (free, spec) = session.read(|model| model.without_gdb(&said.to));
     let rest = said.to.difference(&free);
+    say_attached(session, &said.to, &free);
     let mut look = Look::of(spec, free, full);
     let Some(mut gathered) = look.take(session).await else {
         return Verdict::GivenUp;
