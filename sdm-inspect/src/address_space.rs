@@ -59,6 +59,8 @@ impl Space {
     /// The mappings of a process. All files are opened here.
     pub(crate) fn of(pid: i32, modules: &mut Modules) -> std::io::Result<Self> {
         let process = proc::of(pid);
+        // Read first, so that an `exec` meanwhile is noticed.
+        let image = image(pid);
         let mappings = process.maps()?;
         let code = mappings.iter().filter(|it| it.is_executable());
         let code = code.map(|mapping| {
@@ -73,7 +75,7 @@ impl Space {
         let code = code.collect();
         let program = process.program().ok();
         Ok(Self {
-            image: image(pid),
+            image,
             mappings,
             code,
             program: program.map(|path| base_name(&path)),
@@ -83,6 +85,12 @@ impl Space {
     /// True if the process still executes the same program.
     pub(crate) fn is_of(&self, pid: i32) -> bool {
         self.image.is_some() && self.image == image(pid)
+    }
+
+    /// True if the process has executed another program since its mappings were read.
+    pub(crate) fn is_outdated(&self, pid: i32) -> bool {
+        let both = self.image.zip(image(pid));
+        both.is_some_and(|(then, now)| then != now)
     }
 
     fn code_at(&self, address: u64) -> Option<&Code> {
@@ -191,9 +199,10 @@ impl Space {
     }
 }
 
-/// Reads them from `/proc/PID/stat`.
+/// Reads them from `/proc/PID/stat`. A process that has ended has none.
 fn image(pid: i32) -> Option<Image> {
     let stat = proc::of(pid).stat().ok()?;
     let field = |number| stat.field(number);
-    Some([field(26)?, field(27)?, field(28)?])
+    let start = field(26)?;
+    (start != 0).then_some([start, field(27)?, field(28)?])
 }

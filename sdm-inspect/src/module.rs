@@ -155,7 +155,7 @@ fn of_kernel() -> Option<Module> {
     let bytes = usize::try_from(bytes.min(OF_KERNEL_BYTES_MAX)).ok()?;
     let mut copy = vec![0; bytes];
     let pid = std::process::id().cast_signed();
-    let read = read_memory(pid, mapping.start, &mut copy);
+    let read = read_memory(pid, mapping.start, &mut copy).ok()?;
     copy.truncate(read);
     Module::new(
         Opened::of_kernel(copy.leak()),

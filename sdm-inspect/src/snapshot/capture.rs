@@ -3,6 +3,7 @@
 use std::io::IoSliceMut;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
@@ -74,7 +75,6 @@ impl Room {
     }
 
     fn read(&mut self, wanted: &Wanted, id: i32) -> Result<(), Refusal> {
-        let pid = wanted.pid;
         let words = sys::registers(id)?.ok_or(Refusal::Architecture)?;
         let registers = Registers::of_kernel(&words);
         let at = self.threads.len();
@@ -86,7 +86,8 @@ impl Room {
             let end = self.used.saturating_add(wanted.window_bytes);
             let end = end.min(self.bytes.len());
             let to = &mut self.bytes[self.used..end];
-            let count = read_memory(pid, start, to);
+            // The process's own id is that of its main thread, which may have ended.
+            let count = read_memory(id, start, to).map_err(Refusal::of_memory)?;
             self.pieces.push((at, start, self.used..self.used + count));
             self.used += count;
         }
@@ -133,8 +134,12 @@ pub(super) fn take(wanted: &Wanted) -> Result<Snapshot, Refusal> {
     Ok(room.snapshot(wanted.pid, stood))
 }
 
-/// Reads memory from an address on, up to the length of `to`. Returns the number of bytes read.
-pub(crate) fn read_memory(pid: i32, start: u64, to: &mut [u8]) -> usize {
+/// Reads memory from an address on, up to the length of `to` or to the first unmapped page. Returns the number of
+/// bytes read.
+///
+/// # Errors
+/// [`Errno`] if the kernel refuses to read the process's memory.
+pub(crate) fn read_memory(pid: i32, start: u64, to: &mut [u8]) -> Result<usize, Errno> {
     let mut read = 0;
     while read < to.len() {
         let mut pages = [const { RemoteIoVec { base: 0, len: 0 } }; PAGES];
@@ -159,13 +164,16 @@ pub(crate) fn read_memory(pid: i32, start: u64, to: &mut [u8]) -> usize {
         }
         let local = &mut [IoSliceMut::new(&mut to[read..read + wanted])];
         // The kernel stops at the first missing page.
-        let got = process_vm_readv(Pid::from_raw(pid), local, &pages[..count]).unwrap_or(0);
+        let got = match process_vm_readv(Pid::from_raw(pid), local, &pages[..count]) {
+            Err(Errno::EFAULT) => 0,
+            got => got?,
+        };
         read += got;
         if got < wanted || wanted == 0 {
             break;
         }
     }
-    read
+    Ok(read)
 }
 
 #[cfg(test)]
@@ -178,9 +186,10 @@ mod tests {
         let bytes: Vec<u8> = (0..300_000_u32).map(|at| at.to_le_bytes()[0]).collect();
         let mut to = vec![0; bytes.len()];
         let start = bytes.as_ptr() as u64;
-        assert_eq!(read_memory(own, start, &mut to), to.len());
+        assert_eq!(read_memory(own, start, &mut to), Ok(to.len()));
         assert_eq!(to, bytes);
-        assert_eq!(read_memory(own, 0, &mut to), 0);
-        assert_eq!(read_memory(own, u64::MAX - 9, &mut to), 0);
+        assert_eq!(read_memory(own, 0, &mut to), Ok(0));
+        assert_eq!(read_memory(own, u64::MAX - 9, &mut to), Ok(0));
+        assert_eq!(read_memory(-1, start, &mut to), Err(Errno::ESRCH));
     }
 }

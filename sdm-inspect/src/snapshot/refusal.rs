@@ -37,6 +37,12 @@ pub enum Refusal {
     /// The process has another architecture.
     #[error("the process is of another architecture")]
     Architecture,
+    /// The kernel does not read the memory of other processes by `process_vm_readv`.
+    #[error("the kernel refuses process_vm_readv: {text}")]
+    MemoryCall {
+        /// The system's error text.
+        text: String,
+    },
     /// Another error of the system.
     #[error("{text}")]
     System {
@@ -59,6 +65,16 @@ impl Refusal {
             Errno::ESRCH | Errno::ENOENT => Self::Ended,
             Errno::EPERM | Errno::EACCES => Self::of_forbidden(pid),
             error => io::Error::from(error).into(),
+        }
+    }
+
+    /// The meaning of a failed `process_vm_readv` call on a thread that is traced.
+    pub(crate) fn of_memory(error: Errno) -> Self {
+        match error {
+            Errno::ESRCH => Self::Ended,
+            error => Self::MemoryCall {
+                text: error.desc().to_owned(),
+            },
         }
     }
 

@@ -291,8 +291,10 @@ impl Memory for StoppedMemory<'_> {
         let stood = self.thread.and_then(|it| it.bytes(address, to.len()));
         match stood {
             Some(bytes) => to.copy_from_slice(bytes),
-            None if read_memory(self.pid, address, to) < to.len() => return None,
-            None => {}
+            None => {
+                let read = read_memory(self.pid, address, to).ok()?;
+                (read == to.len()).then_some(())?;
+            }
         }
         Some(())
     }

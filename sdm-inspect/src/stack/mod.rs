@@ -14,10 +14,10 @@ pub use inspection::Inspection;
 
 use crate::address_space::Space;
 use crate::module::Modules;
-use crate::snapshot::{Refusal, WINDOW_BYTES_MAX, Wanted, take_all};
+use crate::snapshot::{Refusal, Snapshot, WINDOW_BYTES_MAX, Wanted, take_all};
 
-/// Most snapshots of one process for one answer: a stack may be deeper than was read, or a thread may have a second
-/// one.
+/// Most snapshots of one process for one answer: a stack may be deeper than was read, a thread may have a second one,
+/// or the process may execute another program meanwhile.
 const LOOKS_MAX: usize = 4;
 /// Factor by which more of a deeper stack is read.
 const DEEPER: usize = 16;
@@ -106,34 +106,21 @@ impl Inspector {
             .enumerate()
             .collect();
         wanted.retain(|(at, _)| results[*at].is_none());
-        for look in 1..=LOOKS_MAX {
+        for _ in 0..LOOKS_MAX {
             let asked: Vec<Wanted> = wanted.iter().map(|(_, wanted)| wanted.clone()).collect();
             let taken = take_all(&asked, patience);
             let mut again = Vec::new();
             for ((at, wanted), taken) in wanted.into_iter().zip(taken) {
-                let (pid, Ok(space)) = &mut processes[at] else {
-                    continue;
-                };
                 let stood = results[at].as_ref().and_then(|it| it.as_ref().ok());
                 let stood = stood.map_or(Duration::ZERO, Inspection::stood);
-                let looked = taken.map(|mut snapshot| {
+                let looked = taken.and_then(|mut snapshot| {
                     snapshot.stood += stood;
-                    let looked = Inspection::of(snapshot, space);
-                    // The process may have loaded a library since its mappings were read.
-                    if is_new || looked.is_whole() {
-                        return looked;
-                    }
-                    match self.space(*pid) {
-                        Ok(now) => *space = now,
-                        Err(_) => return looked,
-                    }
-                    looked.within_space(space)
+                    self.inspection(snapshot, &mut processes[at].1)
                 });
-                let missing = looked.as_ref().map(Inspection::missing);
-                let missing = missing.unwrap_or_default();
-                if !missing.is_empty() && look < LOOKS_MAX {
-                    again.push((at, further(&wanted, &missing)));
+                if looked.as_ref().is_err_and(|it| *it == Refusal::Executed) {
+                    processes[at].1 = self.space(wanted.pid);
                 }
+                again.extend(next(&wanted, &looked).map(|next| (at, next)));
                 results[at] = Some(looked);
             }
             wanted = again;
@@ -147,12 +134,47 @@ impl Inspector {
             .collect()
     }
 
+    /// Unwinds the stacks of a snapshot. The mappings are replaced if they are older than the program or a library.
+    fn inspection(
+        &mut self,
+        snapshot: Snapshot,
+        space: &mut Result<Rc<Space>, Refusal>,
+    ) -> Result<Inspection, Refusal> {
+        let known = space.as_mut().map_err(|refusal| refusal.clone())?;
+        let pid = snapshot.pid;
+        if known.is_outdated(pid) {
+            return Err(Refusal::Executed);
+        }
+        let looked = Inspection::of(snapshot, known);
+        // The process may have loaded a library since its mappings were read.
+        if looked.is_whole() {
+            return Ok(looked);
+        }
+        let Ok(now) = self.space(pid) else {
+            return Ok(looked);
+        };
+        *known = now;
+        Ok(looked.within_space(known))
+    }
+
     fn space(&mut self, pid: i32) -> Result<Rc<Space>, Refusal> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Refusal::Architecture);
         }
         let space = Space::of(pid, &mut self.modules).map(Rc::new);
         space.map_err(|error| Refusal::of_files(pid, error))
+    }
+}
+
+/// The next request for a process that must be looked at again; `None` if it need not.
+fn next(wanted: &Wanted, looked: &Result<Inspection, Refusal>) -> Option<Wanted> {
+    match looked {
+        Ok(inspection) => {
+            let missing = inspection.missing();
+            (!missing.is_empty()).then(|| further(wanted, &missing))
+        }
+        Err(Refusal::Executed) => Some(Wanted::of(wanted.pid)),
+        Err(_) => None,
     }
 }
 

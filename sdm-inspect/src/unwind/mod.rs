@@ -37,17 +37,31 @@ pub(crate) enum End {
     Missing(u64),
 }
 
+/// The end at a function that has no caller.
+fn end(is_bottom: bool) -> End {
+    match is_bottom {
+        true => End::Whole,
+        false => End::Cut,
+    }
+}
+
 /// The functions of a thread's stack, innermost first, and the reason why unwinding ended.
 pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
     let mut frames: Vec<Frame> = Vec::new();
     let mut registers = thread.registers;
     let mut is_exact = true;
     let mut last_cfa = 0;
+    let mut is_bottom = false;
     while let Some(pc) = registers.pc().filter(|pc| *pc != 0) {
         let is_innermost = frames.is_empty();
-        if frames.len() >= FRAMES_MAX || !is_innermost && !space.is_code(pc) {
+        if frames.len() >= FRAMES_MAX {
             return (frames, End::Cut);
         }
+        if !is_innermost && !space.is_code(pc) {
+            return (frames, end(is_bottom));
+        }
+        // No call has returned to such an address: the program has put it there, as `makecontext` does.
+        is_bottom = !is_innermost && !is_exact && space.begins_at(pc);
         let lookup = match is_exact || space.begins_at(pc) {
             true => pc,
             false => pc.wrapping_sub(1),
@@ -69,12 +83,12 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
         let step = match step {
             Ok(step) => step,
             Err(NoStep::Bottom) => return (frames, End::Whole),
-            Err(NoStep::Unknown) => return (frames, End::Cut),
+            Err(NoStep::Unknown) => return (frames, end(is_bottom)),
             Err(NoStep::Missing(address)) => return (frames, End::Missing(address)),
         };
         // The canonical frame addresses must rise, except at a signal handler, which can have a stack of its own.
         if step.cfa <= last_cfa && !step.is_signal {
-            return (frames, End::Cut);
+            return (frames, end(is_bottom));
         }
         if let Some(last) = frames.last_mut() {
             last.is_signal = step.is_signal;

@@ -4,12 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use nix::libc;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use sdm_inspect::looker::Looker;
 use sdm_inspect::snapshot::Refusal;
 
-use crate::programs::{AGAIN, C, NARROW, Program, THREADS};
+use crate::programs::{AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, NARROW, Program, THREADS};
 use crate::safety::{Counting, assert_at_large, looker};
 use crate::{look, look_with};
 
@@ -41,6 +42,20 @@ fn stacks_of_a_thousand_threads_are_read() {
     assert_eq!(counting.end(), "0\n");
 }
 
+/// More is read of it than the first 64 KiB.
+#[test]
+fn stack_of_two_megabytes_is_read_to_its_end() {
+    let program = Program::new(DEEP, "O0");
+    let running = program.run().unwrap();
+    let stacks = look(&[running.pid()]).remove(0).unwrap();
+    let main = &stacks.threads[0];
+    assert!(main.is_whole, "{main:?}");
+    let functions = main.frames.iter().flat_map(|it| &it.function);
+    let count = |name: &str| functions.clone().filter(|it| *it == name).count();
+    assert_eq!((count("down"), count("main")), (501, 1), "{main:?}");
+    assert_at_large(running.pid());
+}
+
 #[test]
 fn process_that_executes_programs_is_unharmed() {
     let program = Program::new(AGAIN, "O0");
@@ -68,24 +83,67 @@ fn process_with_32_bits_is_refused() {
     assert_at_large(running.pid());
 }
 
-#[test]
-fn refused_ptrace_is_reported_with_its_reason() {
-    let program = Program::new(C, "O0");
-    let running = program.run().unwrap();
-    let script = program.folder().join("forbidden");
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/forbid_tracing.py");
+/// A looker with a script of this text in front.
+fn looker_behind(program: &Program, name: &str, words: &str) -> Looker {
+    let script = program.folder().join(name);
     let looker = env!("CARGO_BIN_EXE_sdm-looker");
-    let text = format!(
-        "#!/bin/sh\nexec python3 '{}' '{looker}' \"$@\"\n",
-        fixture.display()
-    );
+    let text = format!("#!/bin/sh\nexec {words} '{looker}' \"$@\"\n");
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut looker = Looker::start(&script, true).unwrap();
+    Looker::start(&script, true).unwrap()
+}
+
+#[test]
+fn process_that_calls_exec_meanwhile_is_sampled_again() {
+    let library = Program::new(EXEC_WHILE_SEIZED, "O0");
+    let path = library.make().unwrap();
+    let program = Program::new(ANEW, "O0");
+    for (execs, is_seen) in [(0, true), (1, true), (3, true), (4, false)] {
+        let counting = Counting::start(&program, &[]);
+        let words = format!("env EXECS={execs} LD_PRELOAD='{}'", path.display());
+        let mut looker = looker_behind(&program, "preloaded", &words);
+        let seen = look_with(&mut looker, &[counting.pid()]).remove(0);
+        match (seen, is_seen) {
+            // The new program has just begun.
+            (Ok(stacks), true) => {
+                let innermost = &stacks.threads[0].frames[0];
+                assert!(innermost.function.is_some(), "{innermost:?}");
+            }
+            (Err(Refusal::Executed), false) => {}
+            (seen, _) => panic!("{execs}: {seen:?}"),
+        }
+        drop(looker);
+        assert_at_large(counting.pid());
+        assert_eq!(counting.end(), format!("{execs}\n"));
+    }
+}
+
+/// Inspects a program by a looker for which the kernel refuses a system call with this error number.
+fn refused(call: i64, errno: i32) -> Refusal {
+    let program = Program::new(C, "O0");
+    let running = program.run().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/forbid_call.py");
+    let words = format!("python3 '{}' {call} {errno}", fixture.display());
+    let mut looker = looker_behind(&program, "forbidden", &words);
     let refused = look_with(&mut looker, &[running.pid()]).remove(0);
-    assert!(
-        matches!(refused, Err(Refusal::NotAllowed { .. })),
-        "{refused:?}"
-    );
     assert_at_large(running.pid());
+    refused.unwrap_err()
+}
+
+#[test]
+fn refused_ptrace_is_reported_with_its_reason() {
+    let refusal = refused(libc::SYS_ptrace, libc::EPERM);
+    assert!(matches!(refusal, Refusal::NotAllowed { .. }), "{refusal:?}");
+}
+
+#[test]
+fn refused_process_vm_readv_is_reported() {
+    for (errno, text) in [
+        (libc::ENOSYS, "Function not implemented"),
+        (libc::EPERM, "Operation not permitted"),
+    ] {
+        let refusal = refused(libc::SYS_process_vm_readv, errno);
+        let text = text.to_owned();
+        assert_eq!(refusal, Refusal::MemoryCall { text });
+    }
 }

@@ -10,6 +10,9 @@ use sdm_system::proc;
 /// System call numbers of `pause`: of 64-bit and of 32-bit programs on x86.
 const PAUSE: [i64; 2] = [34, 29];
 
+/// Packs `.dwo` files into one. That of binutils crashes on DWARF 5.
+const PACKER: &str = "llvm-dwp";
+
 /// A source language: its fixture and its compiler.
 #[derive(Clone, Copy)]
 pub(crate) struct Language {
@@ -40,6 +43,31 @@ pub(crate) const THREADS: Language = Language {
 };
 pub(crate) const AGAIN: Language = Language {
     source: "again.c",
+    ..C
+};
+pub(crate) const ANEW: Language = Language {
+    source: "anew.c",
+    ..C
+};
+pub(crate) const CONTEXTS: Language = Language {
+    source: "contexts.c",
+    threads: 1,
+    ..C
+};
+pub(crate) const CLONED: Language = Language {
+    source: "cloned.c",
+    ..C
+};
+/// A program with a stack of two megabytes.
+pub(crate) const DEEP: Language = Language {
+    source: "deep.c",
+    threads: 1,
+    ..C
+};
+/// A library that a looker preloads.
+pub(crate) const EXEC_WHILE_SEIZED: Language = Language {
+    source: "exec_while_seized.c",
+    options: &["-shared", "-fPIC"],
     ..C
 };
 /// A 32-bit program; no 32-bit C library is needed.
@@ -79,7 +107,9 @@ pub(crate) const VARIANTS: &[&str] = &[
     "frame-pointer",
     "dwarf-4",
     "split",
+    "dwp",
     "gz",
+    "zstd",
     "static",
     "static-pie",
     "no-pie",
@@ -87,6 +117,7 @@ pub(crate) const VARIANTS: &[&str] = &[
     "types",
     "stripped",
     "debuglink",
+    "debug-folder",
 ];
 
 fn options(variant: &str) -> &'static [&'static str] {
@@ -97,7 +128,7 @@ fn options(variant: &str) -> &'static [&'static str] {
         "lto" => &["-g", "-O2", "-flto"],
         "frame-pointer" => &["-g", "-O2", "-fno-omit-frame-pointer"],
         "dwarf-4" => &["-gdwarf-4", "-O1"],
-        "split" => &["-g", "-gsplit-dwarf", "-O1"],
+        "split" | "dwp" => &["-g", "-gsplit-dwarf", "-O1"],
         "gz" => &["-g", "-gz=zlib", "-O1"],
         "static" => &["-g", "-O1", "-static"],
         "static-pie" => &["-g", "-O1", "-static-pie"],
@@ -178,8 +209,12 @@ impl Program {
         &self.folder
     }
 
+    /// The tool that a machine may lack.
     pub(crate) fn compiler(&self) -> &str {
-        self.language.compiler
+        match self.variant.as_str() {
+            "dwp" => PACKER,
+            _ => self.language.compiler,
+        }
     }
 
     /// Compiles the program; `None` if this machine cannot.
@@ -198,17 +233,31 @@ impl Program {
         assert!(compiled.status.success(), "{}: {said}", self.name());
         match self.variant.as_str() {
             "stripped" => self.tool("strip", &["program"]),
-            "debuglink" => {
-                self.tool(
-                    "objcopy",
-                    &["--only-keep-debug", "program", "program.debug"],
-                );
-                self.tool("strip", &["program"]);
-                self.tool("objcopy", &["--add-gnu-debuglink=program.debug", "program"]);
+            "debuglink" => self.separate("program.debug"),
+            "debug-folder" => {
+                std::fs::create_dir(self.folder.join(".debug")).unwrap();
+                self.separate(".debug/program.debug");
             }
+            "dwp" => {
+                Command::new(PACKER).arg("--version").output().ok()?;
+                self.tool(PACKER, &["-e", "program", "-o", "program.dwp"]);
+                let files = std::fs::read_dir(&self.folder).unwrap();
+                let files = files.map(|it| it.unwrap().path());
+                let apart = files.filter(|it| it.extension().is_some_and(|it| it == "dwo"));
+                apart.for_each(|it| std::fs::remove_file(it).unwrap());
+            }
+            "zstd" => self.tool("objcopy", &["--compress-debug-sections=zstd", "program"]),
             _ => {}
         }
         Some(program)
+    }
+
+    /// Moves the debug information to another file.
+    fn separate(&self, debug: &str) {
+        self.tool("objcopy", &["--only-keep-debug", "program", debug]);
+        self.tool("strip", &["program"]);
+        let link = format!("--add-gnu-debuglink={debug}");
+        self.tool("objcopy", &[&link, "program"]);
     }
 
     fn tool(&self, name: &str, words: &[&str]) {
