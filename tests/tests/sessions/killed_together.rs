@@ -65,7 +65,7 @@ impl Cell {
 }
 
 /// A process that waits for its input, and that survives a Ctrl-C from a gdb without a server.
-fn waiting(place: &Place) -> Child {
+pub(super) fn waiting(place: &Place) -> Child {
     let program = place.compile("work", Compiler::C);
     let mut command = Command::new("/usr/bin/env");
     command.arg("--ignore-signal=INT").arg(program).arg("echo");

@@ -35,6 +35,7 @@ mod kernel_rules;
 mod key_handover;
 mod keys;
 mod killed;
+mod killed_looks;
 mod killed_together;
 mod left;
 mod local;
