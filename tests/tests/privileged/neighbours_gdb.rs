@@ -6,10 +6,11 @@ mod standing;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use sdm_tests::neighbour::{Neighbour, Who, said};
 
-use planted::{Looked, MODES, Mode, build, gdbs, look, plant_all};
+use planted::{Looked, MODES, Mode, NO_GDB, build, gdbs, look, plant_all};
 
 /// A pretty-printer as a library installs it: for the library's own types, and registered for that library alone.
 const PRINTER: &str = r#"
@@ -62,6 +63,10 @@ fn gdb_scripts_of_another_user_are_not_executed() {
                 assert!(flat.contains("belongs to user 65533"), "{what}{text}");
             }
         }
+        look(&users, who, Mode::Look, &[], Path::new(NO_GDB), &it);
+        for (planted, marker) in &left {
+            marker.assert_absent(&format!("{who:?} without gdb: {planted}"));
+        }
     }
     users.assert_gone();
 }
@@ -73,6 +78,10 @@ fn own_gdb_scripts_are_executed() {
     };
     let (program, left) = plant_all(&users, Who::User, "own");
     let it = Looked::new(&users, Who::User, Who::User, &program);
+    look(&users, Who::User, Mode::Look, &[], Path::new(NO_GDB), &it);
+    for (what, marker) in &left {
+        marker.assert_absent(&format!("without gdb: {what}"));
+    }
     for gdb in gdbs() {
         for mode in MODES {
             let text = look(&users, Who::User, mode, &[], &gdb, &it);

@@ -83,7 +83,9 @@ fn container_processes_are_attached_from_outside() {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let pids = pids.join(",");
     // The program does not exist outside of the container: functions and lines come from the files inside.
-    let done = Sdm::new(&place, "stacks").args(["--pids", &pids]).finish();
+    let done = Sdm::new(&place, "stacks")
+        .args(["--pids", &pids, "--gdb", "/no/gdb"])
+        .finish();
     assert!(done.out.contains("main () at loop.c:"), "{done}");
     let done = Sdm::new(&place, "attach")
         .args(["--pids", &pids, "-c", "print argc"])

@@ -12,11 +12,16 @@ use super::doctor_faults::OWN;
 /// test's own. The last line of output is the program's state afterwards. `None`, with a message, where namespaces
 /// are not allowed.
 fn restricted(place: &Place, scope: u32, words: &[&str]) -> Option<Done> {
-    let planting = format!(
+    let behind = format!("./restricted {scope}");
+    in_namespaces(place, &under_scope(scope), &behind, words)
+}
+
+/// Commands that have this machine's files say that Yama has this scope.
+fn under_scope(scope: u32) -> String {
+    format!(
         "mount -t tmpfs none /proc/sys/kernel; mkdir /proc/sys/kernel/yama; \
          echo {scope} >/proc/sys/kernel/yama/ptrace_scope"
-    );
-    in_namespaces(place, &planting, &format!("./restricted {scope}"), words)
+    )
 }
 
 fn in_namespaces(place: &Place, planting: &str, behind: &str, words: &[&str]) -> Option<Done> {
@@ -34,7 +39,8 @@ fn in_namespaces(place: &Place, planting: &str, behind: &str, words: &[&str]) ->
         return None;
     }
     let line = format!(
-        "{planting}\nmkfifo wait; ./work echo <wait >/dev/null & exec 3>wait\n\
+        "{planting}\nmkfifo wait; $less ./work echo <wait >/dev/null & exec 3>wait\n\
+         until [ \"$(cat /proc/$!/comm)\" = work ] && grep -q '^State:.S' /proc/$!/status; do :; done\n\
          setpriv --bounding-set=-sys_ptrace {behind} \"$0\" \"$@\" $! && code=0 || code=$?\n\
          grep -E '^(State|TracerPid)' /proc/$!/status; exit $code"
     );
@@ -60,8 +66,39 @@ fn forbidden_inspection_names_ptrace_scope() {
         assert_unharmed(&done);
         let done = done.code(2);
         let said = format!("{}{}", done.out, done.err);
-        assert!(said.contains(&format!("ptrace_scope={scope}")), "{done}");
+        let rule = match scope {
+            // Whether a process allows it all the same only the attempt shows.
+            1 => {
+                "does not allow the process to be traced: kernel.yama.ptrace_scope is 1".to_owned()
+            }
+            _ => format!("kernel.yama.ptrace_scope={scope}"),
+        };
+        assert!(said.contains(&rule), "no {rule:?} in {done}");
+        assert!(said.contains("run sdm as root"), "{done}");
     }
+}
+
+/// As a process does that has called `prctl(PR_SET_PTRACER)`: the kernel alone knows of it.
+#[test]
+fn process_that_allows_tracing_is_sampled_at_scope_1() {
+    let place = Place::new();
+    let _ = place.compile("work", Compiler::C);
+    // The program has no more rights than `sdm`, which the kernel asks for, too.
+    let planted = format!(
+        "{}; less='setpriv --bounding-set=-sys_ptrace'",
+        under_scope(1)
+    );
+    let Some(done) = in_namespaces(&place, &planted, "", &["stacks", "--gdb", "/no/gdb"]) else {
+        return;
+    };
+    assert_unharmed(&done);
+    let done = done.code(0);
+    assert!(done.out.contains("echo () at work.c:"), "{done}");
+    let place = Place::new();
+    let _ = place.compile("work", Compiler::C);
+    let done = in_namespaces(&place, &planted, "", &["attach", "-c", "bt"]);
+    let done = done.expect("as before").code(124);
+    assert!(done.err.contains("kernel.yama.ptrace_scope=1"), "{done}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
+use nix::libc;
 use nix::sys::signal::Signal;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
@@ -88,6 +89,29 @@ fn python_functions_are_shown_without_gdb() {
     assert_eq!(without.out, by_gdb.out);
 }
 
+/// Of a deeper stack only the inner part is read, and both ways say so.
+#[test]
+fn stack_of_more_than_1024_frames_is_marked() {
+    let elsewhere = Place::new();
+    let program = elsewhere.compile("recursion", Compiler::C);
+    let deep = Waiting::start(Command::new(&program).args(["20000", "wait"]));
+    let shallow = Waiting::start(Command::new(&program).args(["900", "wait"]));
+    let pids = format!("{},{}", deep.pid(), shallow.pid());
+    for full in [&[][..], &["--full"]] {
+        let of = |how: &[&str]| stacks(&[&["--pids", &pids], how, full].concat());
+        let without = of(&["--gdb", "/no/gdb"]);
+        let marked = format!(
+            "pid {}: Backtrace stopped: more than 1024 frames",
+            deep.pid()
+        );
+        assert!(without.out.contains(&marked), "no {marked:?} in {without}");
+        let marks = without.out.matches("Backtrace stopped").count();
+        assert_eq!(marks, 1, "{without}");
+        let by_gdb = of(&["--by", "gdb"]);
+        assert_eq!((&without.out, without.code), (&by_gdb.out, by_gdb.code));
+    }
+}
+
 #[test]
 fn process_that_needs_gdb_is_inspected_by_gdb() {
     let elsewhere = Place::new();
@@ -120,6 +144,67 @@ fn process_that_needs_gdb_is_inspected_by_gdb() {
 }
 
 #[test]
+fn diagnosis_and_samples_need_no_gdb() {
+    let elsewhere = Place::new();
+    let program = elsewhere.compile("work", Compiler::C);
+    let start = || Waiting::start(Command::new(&program).arg("echo"));
+    let processes = [start(), start()];
+    let pids: Vec<String> = processes.iter().map(Waiting::pid).collect();
+    let pids = pids.join(",");
+    let of = |verb: &str, options: &[&str]| {
+        let fixed = ["--pids", &pids, "--gdb", "/no/gdb"];
+        Sdm::new(&Place::new(), verb)
+            .args([&fixed, options].concat())
+            .finish()
+    };
+    let diagnosis = of("diagnose", &[]).code(4);
+    assert!(
+        diagnosis.out.contains("called from echo () at work.c:"),
+        "{diagnosis}"
+    );
+    let samples = of("stacks", &["--for", "1", "--rate", "20", "--json"]).code(0);
+    let records = samples.records();
+    let profile = records.iter().find(|record| record["kind"] == "profile");
+    let profile = profile.unwrap_or_else(|| panic!("no profile: {samples}"));
+    assert_eq!(profile["tasks"], "0-1", "{samples}");
+    let nodes = profile["nodes"].as_array().expect("nodes");
+    let echo = nodes.iter().find(|node| node["function"] == "echo");
+    let echo = echo.unwrap_or_else(|| panic!("no echo: {samples}"));
+    assert_eq!(
+        (&echo["tasks"], &echo["times"]),
+        (&profile["tasks"], &profile["times"])
+    );
+    assert!(profile["times"].as_u64() > Some(2), "{samples}");
+}
+
+/// The output of `info memory` counts three ranks.
+fn assert_memory_of_three(shown: &str) {
+    for part in ["each on average", "rank 0: ", "rank 1: ", "rank 2: "] {
+        assert!(shown.contains(part), "no {part:?} in {shown}");
+    }
+}
+
+/// As on a kernel without the system call, or in a container whose filter forbids it.
+#[test]
+fn gdb_samples_where_process_vm_readv_is_refused() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let program = elsewhere.compile("work", Compiler::C);
+    let own = Waiting::start(Command::new(&program).arg("echo"));
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../sdm-inspect/tests/fixtures/forbid_call.py"
+    );
+    let [call, errno] = [libc::SYS_process_vm_readv, libc::ENOSYS.into()].map(|it| it.to_string());
+    let prefix = ["python3", fixture, &call, &errno];
+    let done = Sdm::wrapped(&prefix, &place, "stacks").args(["--pids", &own.pid()]);
+    let done = done.finish().code(0);
+    assert!(done.out.contains("echo () at work.c:"), "{done}");
+    let told = "sampling by gdb, which takes longer: the kernel refuses process_vm_readv: Function not implemented";
+    assert!(done.united().contains(told), "no {told:?} in {done}");
+    assert_eq!(processes::tracer(own.0.id()), None);
+}
+
+#[test]
 fn prompt_attaches_only_ranks_that_a_command_needs() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let program = elsewhere.compile("work", Compiler::C);
@@ -138,14 +223,24 @@ fn prompt_attaches_only_ranks_that_a_command_needs() {
     assert_eq!(traced(), [false; 3]);
     terminal.ask("diagnose", "3 not attached]");
     assert_eq!(traced(), [false; 3]);
+    let memory = terminal.ask("info memory", "3 not attached]");
+    assert_memory_of_three(&memory);
+    assert_eq!(traced(), [false; 3]);
     let backtrace = terminal.ask("[1] bt", "2 not attached, 1 stopped]");
     assert!(backtrace.contains("echo () at work.c:"), "{backtrace}");
     assert_eq!(traced(), [false, true, false]);
     let rows = terminal.ask("ranks", "2 not attached, 1 stopped]");
     let is_row = |line: &str| line.contains(&pids[0]) && line.trim_end().ends_with("not attached");
     assert!(rows.lines().any(is_row), "{rows}");
-    let mixed = terminal.ask("stacks", "2 not attached, 1 stopped]");
-    assert!(mixed.contains("echo () at work.c:"), "{mixed}");
+    let told = "sampling by gdb, which takes longer: it is attached already";
+    let told = format!("pid {}: {told}", pids[1]);
+    for asked in ["stacks", "diagnose 2"] {
+        let mixed = terminal.ask(asked, "2 not attached, 1 stopped]");
+        assert!(mixed.contains("echo () at work.c:"), "{mixed}");
+        assert!(mixed.contains(&told), "no {told:?} in {mixed}");
+    }
+    let memory = terminal.ask("[all] info memory", "2 not attached, 1 stopped]");
+    assert_memory_of_three(&memory);
     terminal.ask("[0] detach", "1 not attached, 1 stopped, 1 detached]");
     let value = terminal.ask("[2] print 6*7", "2 stopped, 1 detached]");
     assert!(value.contains("42"), "{value}");

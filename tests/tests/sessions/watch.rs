@@ -26,12 +26,15 @@ fn waiting(place: &Place) -> Child {
 #[test]
 fn watch_shows_changes_only_and_reports_the_end() {
     // Only a tracer gets a process's exit status.
-    for (way, told) in [("snapshot", "ended or detached: "), ("gdb", "exited")] {
+    for (way, gdb, told) in [
+        ("snapshot", "/no/gdb", "ended or detached: "),
+        ("gdb", "gdb", "exited"),
+    ] {
         let (place, elsewhere) = (Place::new(), Place::new());
         let mut process = waiting(&elsewhere);
         let pid = process.id().to_string();
         let running = Sdm::new(&place, "stacks")
-            .args([&*pid, "--watch=1", "--by", way])
+            .args([&*pid, "--watch=1", "--by", way, "--gdb", gdb])
             .spawn();
         running.out.wait(0, "echo () at work.c");
         let attached = running.out.mark();
@@ -56,7 +59,9 @@ fn ctrl_c_and_signals_leave_watched_processes_running() {
         (Signal::SIGHUP, 129, "signal 1 (SIGHUP)"),
     ] {
         let place = Place::new();
-        let running = Sdm::new(&place, "stacks").args([&*pid, "--watch"]).spawn();
+        let running = Sdm::new(&place, "stacks")
+            .args([&*pid, "--watch", "--gdb", "/no/gdb"])
+            .spawn();
         running.out.wait(0, "echo () at work.c");
         signal(running.pid(), number);
         let done = running.finish().code(code);

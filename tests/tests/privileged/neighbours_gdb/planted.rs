@@ -83,6 +83,9 @@ pub(super) fn build(
     program
 }
 
+/// Text for [`look`] in place of a gdb, where none is needed.
+pub(super) const NO_GDB: &str = "/no/gdb";
+
 /// A running process of the program.
 pub(super) struct Running(Child);
 
@@ -123,15 +126,17 @@ fn leave_core(running: &Running, core: &Path) {
     fs::rename(written, core).expect("the core file is renamed");
 }
 
-/// The ways in which gdb gets to read a program.
+/// The ways in which a program is read: by gdb, or for `Look` without one.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mode {
     Run,
     Attach,
     Stacks,
     Core,
+    Look,
 }
 
+/// Those in which gdb reads it.
 pub(super) const MODES: [Mode; 4] = [Mode::Run, Mode::Attach, Mode::Stacks, Mode::Core];
 
 /// Output of `sdm` in this mode with this gdb and further options.
@@ -151,13 +156,14 @@ pub(super) fn look(
         Mode::Attach => vec!["attach", &pid],
         Mode::Stacks => vec!["stacks", "--by", "gdb", &pid],
         Mode::Core => vec!["core"],
+        Mode::Look => vec!["stacks", &pid],
     };
     args.extend(["--gdb", gdb]);
     args.extend(options);
     match mode {
         Mode::Run => args.extend(["-c", "print here", "--", program, "end"]),
         Mode::Attach => args.extend(["-c", "print here"]),
-        Mode::Stacks => {}
+        Mode::Stacks | Mode::Look => {}
         Mode::Core if options.is_empty() => args.extend([program, core]),
         Mode::Core => args.extend(["-c", "print here", program, core]),
     }
@@ -168,7 +174,7 @@ pub(super) fn look(
     let text = said(&done);
     let seen = match mode {
         Mode::Run | Mode::Attach => "x = 3",
-        Mode::Stacks | Mode::Core => "main",
+        Mode::Stacks | Mode::Core | Mode::Look => "main",
     };
     let seen = text.contains(seen) || text.contains("POINT(3, 4)");
     assert!(seen && done.status.success(), "{who:?} {mode:?}: {text}");

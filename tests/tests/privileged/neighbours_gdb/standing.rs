@@ -10,7 +10,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use sdm_tests::neighbour::{Neighbour, Who, said};
 
-use super::planted::{Running, build, compile};
+use super::planted::{NO_GDB, Running, build, compile};
 
 /// A program that is taken for another one.
 const EVIL: &str = "int EVIL(void) { for (;;) ; } int main(void) { return EVIL(); }";
@@ -77,6 +77,68 @@ fn attach(users: &Neighbour, running: &Running, gdb: &Path) -> String {
         "{text}"
     );
     text
+}
+
+/// Output of `sdm stacks` without gdb.
+fn sample(users: &Neighbour, running: &Running) -> String {
+    let args = ["stacks", &running.pid(), "--gdb", NO_GDB];
+    let done = users.sdm(Who::User, args).output().expect("sdm runs");
+    let text = said(&done);
+    assert!(
+        done.status.success() && text.contains(": main ()"),
+        "{text}"
+    );
+    text
+}
+
+/// Its files are read without gdb: none that another user has planted, or could change.
+#[test]
+fn other_user_cannot_mislead_a_look() {
+    let Some(users) = Neighbour::new() else {
+        return;
+    };
+    let program = build(&users, Who::User, "waits", "none.py", "pass");
+    let folder = program.parent().expect("a folder");
+    fs::write(folder.join("evil.c"), EVIL).expect("a file");
+    compile("cc", &["-g", "-o", "evil", "evil.c"], folder);
+    let evil = folder.join("evil");
+    let linked = stripped(&users, &program, "linked");
+    let running = Running::start(&users, Who::User, &linked);
+    let debug = users.shared().join("linked.debug");
+    let own = folder.join("linked.debug");
+    plant_fifo(&users, &debug);
+    assert!(!sample(&users, &running).contains("prog.c:"));
+    let group = |who: Who| Some(nix::unistd::Gid::from_raw(who.uid()));
+    for (who, mode, of, is_read) in [
+        (Who::Neighbour, 0o644, Who::Neighbour, false),
+        (Who::User, 0o666, Who::User, false),
+        (Who::User, 0o664, Who::Neighbour, false),
+        (Who::User, 0o644, Who::Neighbour, true),
+        (Who::User, 0o664, Who::User, true),
+    ] {
+        fs::remove_file(&debug).expect("it is there");
+        users.plant_copy(who, &debug, mode, &own);
+        nix::unistd::chown(&debug, None, group(of)).expect("a group");
+        let text = sample(&users, &running);
+        let what = format!("{who:?} {mode:o} {of:?}: {text}");
+        assert_eq!(text.contains("prog.c:"), is_read, "{what}");
+    }
+    drop(running);
+    for planted in [None, Some(evil)] {
+        let path = users.shared().join("taken");
+        let taken = users.plant_copy(Who::User, &path, 0o755, &program);
+        let running = Running::start(&users, Who::User, &taken);
+        fs::remove_file(&taken).expect("it is there");
+        let gone = PathBuf::from(format!("{} (deleted)", taken.display()));
+        match &planted {
+            Some(evil) => drop(users.plant_copy(Who::Neighbour, &gone, 0o755, evil)),
+            None => plant_fifo(&users, &gone),
+        }
+        let text = sample(&users, &running);
+        assert!(text.contains(": main () at prog.c:"), "{planted:?}: {text}");
+        fs::remove_file(&gone).expect("it is there");
+    }
+    users.assert_gone();
 }
 
 #[test]
