@@ -1,7 +1,8 @@
-//! The tree of real servers with scripted tasks: its start, its faults, its strangers, and the simulator.
+//! The tree of real servers, most with scripted tasks: its start, its faults, its strangers, and the simulator.
 
 mod emulate;
 mod faults;
+mod looks;
 mod merged;
 mod sim;
 mod soak;
