@@ -10,9 +10,6 @@ use sdm_system::proc;
 /// System call numbers of `pause`: of 64-bit and of 32-bit programs on x86.
 const PAUSE: [i64; 2] = [34, 29];
 
-/// Packs `.dwo` files into one. That of binutils crashes on DWARF 5.
-const PACKER: &str = "llvm-dwp";
-
 /// A source language: its fixture and its compiler.
 #[derive(Clone, Copy)]
 pub(crate) struct Language {
@@ -107,7 +104,6 @@ pub(crate) const VARIANTS: &[&str] = &[
     "frame-pointer",
     "dwarf-4",
     "split",
-    "dwp",
     "gz",
     "zstd",
     "static",
@@ -128,7 +124,7 @@ fn options(variant: &str) -> &'static [&'static str] {
         "lto" => &["-g", "-O2", "-flto"],
         "frame-pointer" => &["-g", "-O2", "-fno-omit-frame-pointer"],
         "dwarf-4" => &["-gdwarf-4", "-O1"],
-        "split" | "dwp" => &["-g", "-gsplit-dwarf", "-O1"],
+        "split" => &["-g", "-gsplit-dwarf", "-O1"],
         "gz" => &["-g", "-gz=zlib", "-O1"],
         "static" => &["-g", "-O1", "-static"],
         "static-pie" => &["-g", "-O1", "-static-pie"],
@@ -209,12 +205,8 @@ impl Program {
         &self.folder
     }
 
-    /// The tool that a machine may lack.
     pub(crate) fn compiler(&self) -> &str {
-        match self.variant.as_str() {
-            "dwp" => PACKER,
-            _ => self.language.compiler,
-        }
+        self.language.compiler
     }
 
     /// Compiles the program; `None` if this machine cannot.
@@ -237,14 +229,6 @@ impl Program {
             "debug-folder" => {
                 std::fs::create_dir(self.folder.join(".debug")).unwrap();
                 self.separate(".debug/program.debug");
-            }
-            "dwp" => {
-                Command::new(PACKER).arg("--version").output().ok()?;
-                self.tool(PACKER, &["-e", "program", "-o", "program.dwp"]);
-                let files = std::fs::read_dir(&self.folder).unwrap();
-                let files = files.map(|it| it.unwrap().path());
-                let apart = files.filter(|it| it.extension().is_some_and(|it| it == "dwo"));
-                apart.for_each(|it| std::fs::remove_file(it).unwrap());
             }
             "zstd" => self.tool("objcopy", &["--compress-debug-sections=zstd", "program"]),
             _ => {}
