@@ -72,7 +72,7 @@ impl SeizedLooks {
         self.outputs.pop_front()
     }
 
-    /// The next order for the parent of a seized program; `None` if there is none.
+    /// The next order to the shim that has started a task's program without a gdb; `None` if there is none.
     pub(crate) fn poll_order(&mut self) -> Option<(TaskId, Order)> {
         self.orders.pop_front()
     }

@@ -304,8 +304,9 @@ pub enum Command {
         /// The expression, in the program's language; options of gdb's `print` may precede it.
         expression: String,
     },
-    /// Probes a task, everything at once: [`crate::Reply::Probe`], merged by [`crate::rules::RULE_PROBE`]. The
-    /// selected thread and frame do not change. Fails: `not_running`.
+    /// Reads a task's stacks, its waits and its changes since the probe before, in one inspection:
+    /// [`crate::Reply::Probe`], merged by [`crate::rules::RULE_PROBE`]. A running task has no stacks and no waits. The
+    /// selected thread and frame do not change. Fails: `not_running` if there is no process.
     Probe(ProbeSpec),
     /// Memory of the task's process, as the kernel counts it: [`crate::Reply::Usage`]. Running tasks answer too.
     /// Fails: `not_running` if there is no process.

@@ -48,7 +48,8 @@ impl Wait {
         Self::of_frames(&thread.frames)
     }
 
-    /// The wait of these frames, outermost first.
+    /// The wait of a thread with these frames, outermost first; `None` without frames. A thread that runs the user's
+    /// code has the kind [`WaitKind::Running`].
     #[must_use]
     pub fn of_frames(frames: &[StackFrame]) -> Option<Self> {
         let last = frames.last()?;

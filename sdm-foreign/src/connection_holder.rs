@@ -36,8 +36,9 @@ const NAME: &std::ffi::CStr = c"sdm-pmix-hold";
 const REPLIES_TAKE: Duration = Duration::from_secs(10);
 /// Maximum pause between two replies of a running server, which are some hundred bytes in all.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Intervals between checks of the server: the first one, as it mostly hangs up at once, and the longest.
+/// First interval between checks of the server, which mostly closes its connection at once.
 const LOOK_FIRST: Duration = Duration::from_millis(1);
+/// Longest interval between checks of the server. Each interval is twice the one before.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Time limit for a server to hang up after a goodbye and to become idle; a server without processor time needs
 /// that long.

@@ -59,7 +59,7 @@ impl Gdb {
         }
     }
 
-    /// The same gdb for a new inspection, whose questions share a budget.
+    /// The same gdb for a new inspection. All questions of the inspection share one limit of time and of gdb's output.
     pub(super) fn for_a_look(&self) -> Self {
         let now = self.get().now;
         Self {

@@ -1,4 +1,4 @@
-//! A manager's elements, as its agent has reported them: the part of a runtime model that questions are about.
+//! The elements of one manager, as its agent has reported them. Questions about them are answered from here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

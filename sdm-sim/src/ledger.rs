@@ -245,7 +245,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Notes that these tasks have answered: an event from before the answer must not arrive after it.
+    /// Records the events that preceded the answers of these tasks. One of these events that arrives later is a
+    /// violation.
     fn pass_events(&mut self, id: CommandId, sources: &IdSet) {
         let Some(truth) = self.truths.get(&id) else {
             return;

@@ -1,4 +1,4 @@
-//! The stacks of many tasks.
+//! The stacks of many tasks, merged to one tree.
 
 use sdm_debug::fold::STOPPED;
 use sdm_debug::rules::{StackNode, StackTree};

@@ -1,4 +1,5 @@
-//! Real parts that tests use: an Open MPI 5, VS Code's client, a gdb, and the services of [`Part`].
+//! Real software for tests: an Open MPI 5, VS Code's client and an old gdb. [`Part`] is a service that tests share:
+//! hosts, a Slurm or a Grid Engine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

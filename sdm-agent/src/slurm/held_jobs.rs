@@ -1,4 +1,5 @@
-//! Names of the debug sessions of Slurm jobs that SDM stops before `main`.
+//! The debug session of a Slurm job that SDM stops before `main`. The session has the name `slurm-` and the job's
+//! number.
 
 use crate::snapshot::{Attributes, set_session};
 

@@ -70,7 +70,7 @@ pub struct Slurm {
     cluster: Option<String>,
     /// True where its programs have no JSON output.
     is_text_only: bool,
-    /// The ranks of this user's jobs, where they are known.
+    /// The ranks of this user's running jobs by job id, where they are known.
     ranks: BTreeMap<String, Placed>,
     accounting: Accounting,
 }

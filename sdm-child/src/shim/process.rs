@@ -195,7 +195,7 @@ impl Shim {
         }
     }
 
-    /// Reports that the launcher wants this process to end by this signal; 0 if the launcher is gone.
+    /// Tells the server that the launcher has asked this process to end by this signal; 0 if the launcher is gone.
     pub fn leave(&mut self, signal: i32) {
         self.send(&ToServer::Leaving { signal }, Vec::new());
     }

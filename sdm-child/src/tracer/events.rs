@@ -52,7 +52,7 @@ pub enum ProgramNews {
     Ended {
         /// The status as in `waitpid(2)`.
         status: i32,
-        /// True for an MPI program between `MPI_Init` and `MPI_Finalize`.
+        /// True if the program ended after `MPI_Init` and before `MPI_Finalize`; always false with `no_holds`.
         before_finalize: bool,
     },
 }

@@ -81,7 +81,7 @@ pub(crate) struct Tracer {
 struct Thread {
     /// The signal to deliver on resume; `None` while it runs.
     stood_at: Option<i32>,
-    /// The version of the traps that the thread's debug registers hold.
+    /// The version of the traps in the thread's debug registers, as counted by `Traps::version`.
     armed: u32,
 }
 

@@ -274,7 +274,7 @@ impl Dialer {
         }
     }
 
-    /// Counts the wrong peers found in a row at this place.
+    /// Counts the wrong peers that answered in a row at the current place. Any other failure resets the count.
     fn note_met(&mut self, now: Instant, failure: &DialFailure) {
         let met = &mut self.met[self.place_index];
         let (other, stranger) = match failure {

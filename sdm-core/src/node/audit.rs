@@ -44,7 +44,7 @@ pub enum Disagreement {
     /// Destinations are in two parts of the account.
     #[error("tasks {tasks} are counted as {part} and in another state too")]
     CountedTwice {
-        /// The tasks that are in both.
+        /// The tasks that are in both parts.
         tasks: IdSet,
         /// The later one of the parts.
         part: &'static str,

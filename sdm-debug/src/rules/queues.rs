@@ -44,7 +44,7 @@ pub struct MergedQueues {
 pub struct MessageClass {
     /// The tasks that have it.
     pub tasks: IdSet,
-    /// The common part of their messages.
+    /// The queue and the attributes that the messages of these tasks share.
     pub kind: MessageKind,
     /// The peers as ranks of `MPI_COMM_WORLD`, for the tasks for which they are known.
     pub world_peers: Numbers,

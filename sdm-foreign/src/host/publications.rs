@@ -15,7 +15,7 @@ const WAITING_MAX: usize = 1 << 16;
 
 /// The origin of a lookup.
 pub(crate) enum Looker {
-    /// A process of this node.
+    /// A process of this node, with the callback for the answer.
     Here(Done<LookupCallback>),
     /// Another node: a rank of that node, which gets the answer, and the number of its letter.
     There(u32, u64),

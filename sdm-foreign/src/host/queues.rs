@@ -26,7 +26,7 @@ const WAIT: Duration = Duration::from_secs(30);
 pub(crate) struct Queue {
     /// Its name; `CLUSTER:NAME` where there are several clusters.
     name: String,
-    /// Its state, as seed 001 writes it.
+    /// The state of the queue: a value of the attribute `queueState`.
     state: String,
 }
 

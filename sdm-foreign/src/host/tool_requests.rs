@@ -106,7 +106,8 @@ impl Host {
         self.tell_all(&FromHost::WantOutput);
     }
 
-    /// The message that makes a newly connected server report output; `None` where no tool has requested output.
+    /// The message that asks a newly connected server for the output of its processes; `None` where no tool has
+    /// requested output.
     pub(super) fn wanted_of_new(&self) -> Option<FromHost> {
         self.steering.wants_output.then_some(FromHost::WantOutput)
     }
@@ -327,7 +328,7 @@ impl Host {
     }
 }
 
-/// The event that reports the end of a job.
+/// The PMIx event that reports the end of a job.
 fn ended(namespace: &str, status: i32) -> Waking {
     let of = Proc::new(namespace, RANK_WILDCARD);
     let mut waking = Waking::new(JOB_ENDED, of, RANGE_GLOBAL);

@@ -58,7 +58,7 @@ pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, 
     }))
 }
 
-/// Range of frames from the innermost to the outermost one of the user's code; all if there are none.
+/// Range of the frames from the innermost user frame to the outermost one; all frames if no frame is the user's.
 fn shown(gdb: &Gdb, frames: &[GdbFrame]) -> (usize, usize) {
     let config = gdb.get().config.clone();
     let raw: Vec<RawFrame> = frames.iter().map(GdbFrame::raw).collect();

@@ -43,7 +43,8 @@ enum Verdict {
     UnnamedSignal,
     /// LeakSanitizer may be about to check for leaks.
     LeakCheck,
-    /// Valgrind has stopped the program: perhaps only because of a `sent` signal, which somebody has `asked` for.
+    /// Valgrind has stopped the program. `sent`: SDM has sent a signal, which may be the only cause. `asked`: a command
+    /// waits for a stop.
     ByValgrind { sent: bool, asked: bool },
     /// The program under Valgrind is about to fork, or `has` forked.
     Forks { has: bool },

@@ -1,4 +1,4 @@
-//! Keeps gdb's own breakpoints, those on library loads for example, out of processes that are only inspected: they
+//! Removes gdb's own breakpoints, for example those on library loads, from processes that are only inspected. They
 //! would stay behind if gdb were killed.
 //!
 //! gdb inserts them into every process that it resumes, whichever one the command named, both at a detach and after

@@ -7,9 +7,9 @@ pub(crate) enum Internal {
     Hold(&'static str),
     /// Stops: an error handler of Open MPI has been given an error that is fatal.
     FatalError,
-    /// Counts: `MPI_Init` or `MPI_Init_thread` was called.
+    /// Never stops: gdb only counts the calls of `MPI_Init` and `MPI_Init_thread`.
     Init,
-    /// Counts: `MPI_Finalize` was called.
+    /// Never stops: gdb only counts the calls of `MPI_Finalize`.
     Finalize,
     /// Stops, once: the program is about to ask for its rank.
     World,

@@ -73,7 +73,7 @@ pub(super) struct State {
     pub(super) breakpoints: Breakpoints,
     /// Stops that were received and not handled yet.
     pub(super) stops: VecDeque<StopRecord>,
-    /// Number of commands that are detaching from the program; counted by [`DetachGuard`](super::guards::LettingGo).
+    /// Number of commands that are detaching from the program; counted by [`DetachGuard`](super::guards::DetachGuard).
     pub(super) letting_go: u32,
     /// True once gdb was told to detach: it receives nothing more about the task, as a gdb of several tasks would
     /// apply commands to the others.

@@ -59,7 +59,8 @@ pub(crate) enum Sigcont {
 /// Attempts to stop the program that have not shown an effect yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Interrupts {
-    /// Number of commands that wait for the program to stop; counted by [`InterruptGuard`](crate::guards::Asked).
+    /// Number of commands that wait for the program to stop; counted by
+    /// [`InterruptGuard`](crate::guards::InterruptGuard).
     pub(crate) asked: u32,
     /// True while a SIGINT is on its way to the program.
     pub(crate) int_sent: bool,

@@ -9,7 +9,7 @@ use sdm_system::files;
 
 use crate::symbols::{self, MpiSymbols};
 
-/// The largest table of names that is read, in bytes.
+/// Maximum number of bytes that are read of a dynamic string table. A longer table is cut.
 const NAMES_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of entries of a dynamic section that are read.
 const ENTRIES_MAX: usize = 65_536;

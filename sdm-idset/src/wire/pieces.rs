@@ -253,7 +253,7 @@ impl Piece {
         }
     }
 
-    /// True for two ids that are not adjacent, which can be coincidence.
+    /// True for exactly two ids that are not adjacent. They are written as two single ids and not as a stride.
     fn is_two_apart(self) -> bool {
         self.step > 1 && self.last - self.first == self.step
     }

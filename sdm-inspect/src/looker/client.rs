@@ -1,4 +1,4 @@
-//! The server's side of a looker.
+//! The server's end of a looker: the helper process that inspects processes without a gdb.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

@@ -41,8 +41,8 @@ struct Steps {
     step: i32,
 }
 
-/// A run of ids with evenly rising numbers: the first `each` ids from `first` on have `cell`, the next `each` have
-/// `step` more, and so on up to `last`.
+/// A run of ids from `first` to `last` with evenly rising numbers, in blocks of `each` ids. The ids of the first block
+/// have the number `cell`. The number of each later block is `step` above that of the block before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) first: u32,

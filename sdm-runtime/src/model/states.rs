@@ -17,7 +17,7 @@ use crate::wire::event::Kind;
 pub struct States {
     /// The attribute's id.
     pub attribute: &'static str,
-    /// The states' words.
+    /// The word of each state, in the order of [`State::ALL`].
     pub words: &'static [&'static str],
     /// Other words of agents for the states: those of later versions of PTP, and those in other parts of the document.
     pub aliases: &'static [(&'static str, &'static str)],

@@ -35,7 +35,7 @@ pub(super) enum Completes {
     Nothing,
     /// One of these words.
     Words(&'static [&'static str]),
-    /// The words of `info`.
+    /// The words that follow `info`: SDM's own, and those that gdb completes.
     Info,
     /// Names of commands.
     Commands,

@@ -73,7 +73,7 @@ impl StacksCode {
         }
     }
 
-    /// The reason of this code, where it was not requested.
+    /// The reason of the end if the user has interrupted the command; `None` for all other codes.
     #[must_use]
     pub fn reason(self) -> Option<String> {
         (self == Self::Interrupted).then(|| INTERRUPTED.to_owned())

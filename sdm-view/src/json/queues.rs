@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::set;
 use crate::queues::{LocalRank, PeerOf, QueueRow, QueueTable};
 
-/// The fields of the record.
+/// The fields of the record `queues`: the pending MPI messages of the tasks.
 pub(super) fn fields(table: &QueueTable) -> Value {
     json!({
         "rows": table.rows.iter().map(row).collect::<Vec<_>>(),

@@ -60,7 +60,7 @@ pub trait Screen {
 pub struct TextView<S> {
     screen: S,
     names: Names,
-    /// Number of events shown of the current group. None outside a group.
+    /// Number of events of the current group so far, including those not shown. None outside a group.
     in_group: Option<usize>,
     /// The tasks of those events of the group that were not shown.
     folded: Vec<IdSet>,

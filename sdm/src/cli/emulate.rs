@@ -68,7 +68,7 @@ impl EmulateArgs {
     }
 }
 
-/// More would be taken for silence.
+/// Maximum of `--latency`. With a longer delay a peer would count as silent.
 const LATENCY_MAX: Duration = Duration::from_secs(1);
 /// With less no tree would come up in time.
 const BANDWIDTH_MIN: u64 = 10_000;

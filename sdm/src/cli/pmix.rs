@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 /// `sdm pmix`.
 #[derive(Debug, Args)]
 pub struct PmixArgs {
-    /// The server.
+    /// The PMIx server to which the command connects.
     #[command(flatten)]
     pub server: PmixServerArgs,
 
@@ -101,7 +101,7 @@ pub struct PmixLogArgs {
     pub channel: PmixChannel,
     /// The text.
     pub text: String,
-    /// It is an error that the server has no such channel.
+    /// Fail if the server has no such channel.
     #[arg(long)]
     pub required: bool,
 }

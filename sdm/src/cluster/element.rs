@@ -102,7 +102,7 @@ pub(super) fn manager(answer: &Answer) -> Value {
     })
 }
 
-/// A manager's state, in the notation of seed 001.
+/// The value of a manager's attribute for its state, in capitals as in the runtime model.
 pub(super) fn state(state: ManagerState) -> &'static str {
     let state = match state {
         ManagerState::Stopped => states::Manager::Stopped,

@@ -74,7 +74,7 @@ pub(crate) enum ClusterError {
     /// A variable is given without a name or value.
     #[error("--env {}: expected NAME=VALUE", printable(.0.as_bytes()))]
     NoVariable(String),
-    /// An option of a batch script cannot be read.
+    /// A line with options in a batch script has a quote that is not closed.
     #[error("{}: a quote is not closed", printable(.0.as_bytes()))]
     NoDirective(String),
     /// This kind of manager has no such limit.

@@ -1,4 +1,4 @@
-//! Findings of sanitizers in ranks: one stop for all ranks with the same finding, and the exit code of a batch run.
+//! Errors that sanitizers find in ranks: one stop for all ranks with the same error, and the exit code of a batch run.
 
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;

@@ -11,7 +11,7 @@ use crate::rules::coding::Reader;
 pub struct Marks {
     /// Tasks whose innermost user frame has changed since the probe before.
     pub inner_changed: IdSet,
-    /// Tasks whose outer user frames have changed since the probe before.
+    /// Tasks in which a user frame other than the innermost one has changed since the probe before.
     pub outer_changed: IdSet,
     /// Tasks whose stack could not be read to its end.
     pub partial: IdSet,

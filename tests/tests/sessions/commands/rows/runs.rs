@@ -1,4 +1,5 @@
-//! Commands that let tasks run, commands meanwhile, and the ends of tasks.
+//! Rows, each a command with a part of its answer: commands that let tasks run, commands meanwhile, and the ends of
+//! tasks.
 
 use super::*;
 use sdm_debug::Command;
