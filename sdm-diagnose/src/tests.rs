@@ -374,7 +374,7 @@ fn ended_or_stopped_rank_is_blamed_only_if_awaited() {
 }
 
 #[test]
-fn every_mpi_call_kind_is_known() {
+fn stack_determines_the_wait_kind() {
     for (stack, kind) in [
         ("main:1 MPI_Bcast:1", WaitKind::Collective),
         ("main:1 mpi_barrier_:1", WaitKind::Collective),

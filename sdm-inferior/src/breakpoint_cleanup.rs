@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn process_without_breakpoints_is_unchanged() {
+    fn cleanup_removes_nothing_and_fails_for_an_ended_process() {
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_messages_are_counted_with_communicator_ranks() {
+    fn rows_count_equal_messages_and_show_both_peer_ranks() {
         let five = || message(Sends, Some(2), Some(5));
         let any = message(Receives, None, None);
         let three = vec![five(), five(), five(), any];

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_have_their_place_or_their_keyword() {
+    fn fortran_arguments_are_found_by_place_or_keyword() {
         use ArgumentRole as R;
         let text =
             "call mpi_send(a // b, 1, MPI_CHARACTER, process(nom), comm = row, tag=f(3), ierror=e)";

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_of_receives_is_one_class_in_any_order() {
+    fn ring_of_receives_merges_to_one_class_in_any_order() {
         let ring = |task: u32| {
             let before = i64::from((task + 7) % 8);
             (

@@ -252,7 +252,7 @@ fn launchers_of_four_sites_start_sessions_by_their_own_words() {
 }
 
 #[test]
-fn launcher_follows_from_the_linked_mpi() {
+fn sdm_chooses_the_launcher_of_the_linked_mpi() {
     for (compiler, said) in [
         (Compiler::OpenMpi, "[launcher] mpirun, because "),
         (Compiler::Mpich, "[launcher] mpiexec, because "),

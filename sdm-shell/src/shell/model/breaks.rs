@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ignored_hits_raise_only_the_hit_count() {
+    fn reported_hits_raise_the_hit_count_and_never_lower_it() {
         let mut breaks = Breaks::default();
         let point = Point::Break(sdm_debug::command::BreakSpec::default());
         breaks.add(1, point, "0-3".parse().unwrap());

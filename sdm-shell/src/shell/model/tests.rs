@@ -82,7 +82,7 @@ fn run_is_reached_when_complete_and_delays_its_stops() {
 }
 
 #[test]
-fn hidden_run_end_changes_states_and_shows_nothing() {
+fn stop_that_another_front_end_shows_is_only_recorded() {
     let (now, mut model) = model();
     standing(&mut model, now);
     let id = run(&mut model, 1, "0-3");
