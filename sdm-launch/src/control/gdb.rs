@@ -85,7 +85,7 @@ pub struct HoldFailure {
 /// The step that gdb did not complete.
 #[derive(Debug, thiserror::Error)]
 enum Step {
-    #[error("gdb has ended")]
+    #[error("the launcher's gdb has ended")]
     Ended,
     #[error("the launcher did not reach MPIR_Breakpoint")]
     Breakpoint,

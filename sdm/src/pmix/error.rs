@@ -50,7 +50,7 @@ pub(super) enum ToolError {
         "the job of PMIx server {0} would abort if the started program fails: --into-job starts it anyway"
     )]
     IntoJob(String),
-    #[error("{0} sends the output of its job only to its own terminal")]
+    #[error("PMIx server {0} sends the output of its job only to its own terminal")]
     NoOutput(String),
     #[error("expected NAMESPACE or NAMESPACE:RANK")]
     NoWhose,
