@@ -368,10 +368,30 @@ impl<'a> Reader<'a> {
                 offset: self.at + e.offset,
             })?;
         self.at += used;
+        self.charge(&set, what, offset)?;
+        Ok(set)
+    }
+
+    /// A set that bytes of this buffer stand for, without being its encoding: it counts as an encoded one does.
+    ///
+    /// # Errors
+    /// A set with which the sets of this buffer own more than [`SETS_BYTES_MAX`].
+    pub fn copied_set(&mut self, set: &IdSet, what: &'static str) -> Result<IdSet, DecodeError> {
+        self.charge(set, what, self.at)?;
+        Ok(set.clone())
+    }
+
+    /// Takes the memory of a set, of a value that begins at `offset`, from what the sets of this buffer may own.
+    fn charge(
+        &mut self,
+        set: &IdSet,
+        what: &'static str,
+        offset: usize,
+    ) -> Result<(), DecodeError> {
         let max = SETS_BYTES_MAX;
         let left = self.sets_bytes_left.checked_sub(set.memory_bytes());
         self.sets_bytes_left = left.ok_or(DecodeError::TooLarge { what, offset, max })?;
-        Ok(set)
+        Ok(())
     }
 
     fn missing(&self, what: &'static str) -> DecodeError {

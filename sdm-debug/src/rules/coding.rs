@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
     pub(super) fn set(&mut self) -> Result<IdSet, Rejected> {
         match self.byte()? {
             SET_NONE => Ok(IdSet::new()),
-            SET_ALL => Ok(self.sources.clone()),
+            SET_ALL => self.inner.copied_set(self.sources, WHAT).map_err(broken),
             SET_GIVEN => {
                 let set = self.inner.set_from(0, WHAT).map_err(broken)?;
                 let is_within = set.is_subset(self.sources);
@@ -150,5 +150,28 @@ impl<'a> Reader<'a> {
     /// Checks that everything was read.
     pub(super) fn end(self) -> Result<(), Rejected> {
         self.inner.finish(WHAT).map_err(broken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdm_core::limits::SETS_BYTES_MAX;
+
+    #[test]
+    fn repeated_set_of_all_sources_counts_each_time() {
+        // Every other id: as large in memory as a set can be for its ids.
+        let sources: IdSet = "0-999998/2".parse().expect("a set");
+        let fitting = usize::try_from(SETS_BYTES_MAX / sources.memory_bytes()).expect("a count");
+        let mut writer = Writer::new(1);
+        for _ in 0..=fitting {
+            writer.all_sources();
+        }
+        assert!(writer.out.len() < 4096, "{} bytes", writer.out.len());
+        let mut reader = Reader::new(1, &writer.out, &sources).expect("a merged payload");
+        for _ in 0..fitting {
+            assert!(reader.set().is_ok_and(|set| set == sources));
+        }
+        assert!(reader.set().is_err());
     }
 }
