@@ -24,7 +24,7 @@ use sdm_agent::worker::Worker;
 use sdm_hosts::HostShare;
 use sdm_system::files;
 use sdm_system::listener::{self, Refusals};
-use sdm_text::printable_name;
+use sdm_text::{printable, printable_lines, printable_name};
 
 /// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
 #[derive(Parser)]
@@ -91,7 +91,8 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sdm-agent: {error:#}");
+            let error = format!("{error:#}");
+            eprintln!("sdm-agent: {}", printable_lines(&error));
             ExitCode::FAILURE
         }
     }
@@ -209,6 +210,7 @@ fn stream(arguments: &Arguments) -> Result<Option<OwnedFd>> {
             let mut refusals = Refusals::default();
             let stream = listener::wait_at_path(path, &mut |why| {
                 if let Some(why) = refusals.line(Instant::now(), &why) {
+                    let why = printable(why.as_bytes());
                     eprintln!("sdm-agent: a client was disconnected: {why}");
                 }
             })

@@ -16,6 +16,7 @@ use sdm_runtime::wire::definition::Definition;
 use sdm_runtime::wire::event::{Event, Failure};
 use sdm_runtime::wire::frame::FrameError;
 use sdm_runtime::wire::groups::Group;
+use sdm_text::printable;
 
 use crate::error::ManagerError;
 use crate::ledger::{EqualElements, Ledger, Notice};
@@ -384,6 +385,7 @@ fn failure(why: &ManagerError) -> Failure {
 /// Logs an event that is too long for the wire, on standard error for the agent's parent process.
 fn say_lost(event: &Event) {
     let what: String = format!("{event:?}").chars().take(200).collect();
+    let what = printable(what.as_bytes());
     eprintln!("sdm-agent: an event is too long to be sent: {what}");
 }
 

@@ -7,7 +7,8 @@ fn main() -> ExitCode {
     match sdm_rm::process::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sdm-rm: {error}");
+            let error = error.to_string();
+            eprintln!("sdm-rm: {}", sdm_text::printable_lines(&error));
             ExitCode::FAILURE
         }
     }

@@ -1,7 +1,9 @@
 //! All user-visible output passes the escaping sink.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use crate::sources::{all, root};
 
 /// Calls that write to a terminal without the sink.
 const WAYS_AROUND: [&str; 7] = [
@@ -15,14 +17,10 @@ const WAYS_AROUND: [&str; 7] = [
 ];
 
 /// Files that may use these calls: the sinks, and files that write nothing for the user.
-const ALLOWED: [(&str, &str); 15] = [
+const ALLOWED: [(&str, &str); 20] = [
     ("sdm/src/sys.rs", "asks whether there is a standard output"),
     ("sdm-bootstrap/src/log.rs", "one line of the log, escaped"),
     ("sdm/src/sink.rs", "the sink"),
-    (
-        "sdm-screen/src/terminal.rs",
-        "cells of a frame, whose texts are escaped as they come in",
-    ),
     (
         "sdm-bootstrap/src/complaints.rs",
         "escapes all that it is given",
@@ -67,27 +65,52 @@ const ALLOWED: [(&str, &str); 15] = [
         "sdm-inspect/src/looker/mod.rs",
         "frames for the server that has started it",
     ),
+    (
+        "sdm-agent/src/main.rs",
+        "errors, escaped, and frames for the process that has started it",
+    ),
+    (
+        "sdm-agent/src/service.rs",
+        "an error, escaped, for the process that has started it",
+    ),
+    (
+        "sdm-agent/src/invoke/run.rs",
+        "bytes of the invoke protocol for the client that has started it",
+    ),
+    ("sdm-rm/src/main.rs", "an error, escaped"),
+    (
+        "sdm-rm/src/process.rs",
+        "one fixed word for the process that has started it",
+    ),
+    (
+        "sdm-sim/src/main.rs",
+        "results of the simulator, a program for developers",
+    ),
 ];
 
 /// A name as it is: a line end in it reads as a line of ours (`sdm_text::printable_name` has none).
 const RAW_NAMES: [&str; 1] = [".display()"];
 
 /// Files that may, with the reason.
-const ALLOWED_RAW: [(&str, &str); 3] = [
+const ALLOWED_RAW: [(&str, &str); 5] = [
     ("sdm-launch/src/manual.rs", "words for a shell, quoted"),
     ("sdm-session/src/key.rs", "an argument that is read again"),
     (
         "sdm-shell/src/shell/report.rs",
         "a library's file, compared and shown later",
     ),
+    (
+        "sdm-agent/src/local/mod.rs",
+        "an argument of a program that is started",
+    ),
+    (
+        "sdm-check/src/library.rs",
+        "compared with a kept text, and not shown",
+    ),
 ];
 
-/// The lines of a source that have one of these.
-fn lines_with<'a>(text: &'a str, ways: &[&str]) -> Vec<&'a str> {
-    let code = text
-        .split("#[cfg(test)]\nmod tests {")
-        .next()
-        .unwrap_or_default();
+/// The lines of code that contain one of these texts.
+fn lines_with<'a>(code: &'a str, ways: &[&str]) -> Vec<&'a str> {
     let lines = code
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));
@@ -95,25 +118,10 @@ fn lines_with<'a>(text: &'a str, ways: &[&str]) -> Vec<&'a str> {
     lines.filter(around).collect()
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        let is_test = path
-            .file_stem()
-            .is_some_and(|name| name == "tests" || name == "stories");
-        if path.is_dir() && !is_test {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|end| end == "rs") && !is_test {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn panic_messages_are_escaped() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for program in ["sdm", "sdm-server", "sdm-master"] {
-        let main = root.join(program).join("src/main.rs");
+        let main = root().join(program).join("src/main.rs");
         let text = fs::read_to_string(main).expect("a source");
         let (_, main) = text.split_once("fn main() ").expect("it has one");
         let first = main.lines().nth(1).expect("a line");
@@ -133,51 +141,25 @@ fn names_are_shown_only_escaped() {
     hold(&RAW_NAMES, &ALLOWED_RAW);
 }
 
-/// Checks that exactly the allowed files contain one of these texts.
+/// Checks that exactly the allowed files contain one of these texts, in every crate that a user runs.
 fn hold(ways: &[&str], allowed: &[(&str, &str)]) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the workspace");
-    let mut found = Vec::new();
-    for name in [
-        "sdm",
-        "sdm-session",
-        "sdm-view",
-        "sdm-shell",
-        "sdm-system",
-        "sdm-core",
-        "sdm-bootstrap",
-        "sdm-debug",
-        "sdm-fake",
-        "sdm-hosts",
-        "sdm-launch",
-        "sdm-keep",
-        "sdm-master",
-        "sdm-server",
-        "sdm-foreign",
-        "sdm-mpi",
-        "sdm-inspect",
-        "sdm-inferior",
-        "sdm-diagnose",
-        "sdm-backend-gdbmi",
-    ] {
-        sources(&root.join(name).join("src"), &mut found);
-    }
-    assert!(found.len() > 100);
     let mut around = Vec::new();
-    for path in &found {
-        let name = path
-            .strip_prefix(root)
-            .expect("below it")
-            .display()
-            .to_string();
-        let text = fs::read_to_string(path).expect("a source");
-        let lines = lines_with(&text, ways);
-        let is_allowed = allowed.iter().any(|(allowed, _)| *allowed == name);
-        assert!(!is_allowed || !lines.is_empty(), "{name} needs no leave");
-        if !is_allowed {
-            around.extend(lines.iter().map(|line| format!("{name}: {}", line.trim())));
+    let mut used = BTreeSet::new();
+    for source in all() {
+        if source.is_test || ["tests", "benches"].contains(&&*source.member) {
+            continue;
+        }
+        let lines = lines_with(source.shipped(), ways);
+        match allowed.iter().find(|(path, _)| *path == source.path) {
+            Some((path, _)) if !lines.is_empty() => drop(used.insert(*path)),
+            _ => around.extend(
+                lines
+                    .iter()
+                    .map(|line| format!("{}: {}", source.path, line.trim())),
+            ),
         }
     }
     assert!(around.is_empty(), "{}", around.join("\n"));
+    let unused = allowed.iter().filter(|(path, _)| !used.contains(path));
+    assert_eq!(unused.count(), 0, "of {allowed:?} only {used:?} are needed");
 }
