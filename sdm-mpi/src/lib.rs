@@ -1,13 +1,15 @@
-//! MPI functions: their names, the roles of their arguments, and the ranks that they wait for.
+//! MPI functions: their names, the roles of their arguments, the ranks that they wait for, and error classes.
 //!
 //! The standard and the two libraries, as data. Nothing here examines a process or a source file.
 
 #![forbid(unsafe_code)]
 
+mod errors;
 mod functions;
 mod handles;
 mod names;
 
+pub use errors::open_mpi_error;
 pub use functions::{
     ArgumentRole, WaitsFor, is_of_all, is_of_world, is_outside, needs_all, roles, waits_for,
     waits_for_any_request, waits_for_requests, waits_for_several,
