@@ -56,6 +56,10 @@ fn build() -> PathBuf {
         "sdm-agent",
         "-p",
         "sdm-rm",
+        "-p",
+        "sdm-fake",
+        "-p",
+        "sdm-runtime",
     ]);
     if folder.ends_with("release") {
         command.arg("--release");

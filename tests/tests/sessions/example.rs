@@ -1,4 +1,4 @@
-//! The example program of a separate front-end.
+//! The example programs: a separate front-end, handlers of input and output, and the runtime platform.
 
 use std::process::{Command, Output};
 
@@ -28,4 +28,33 @@ fn example_front_end_shows_the_crash_location() {
     let (code, said) = postmortem(&place, "steps");
     assert_eq!(code, Some(0), "{said}");
     assert!(united(&said).contains("[0-2] total 6\n"), "{said}");
+}
+
+/// The standard output of an example program.
+fn printed(name: &str) -> String {
+    let mut command = Command::new(binaries::folder().join("examples").join(name));
+    let output = lower(&mut command).output().expect("it is built");
+    assert!(output.status.success(), "{name}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn example_handlers_change_input_and_output() {
+    assert_eq!(printed("handlers"), "0: HELLO\n1: HELLO\n");
+}
+
+#[test]
+fn example_platform_reports_elements_to_listeners() {
+    let text = printed("platform");
+    let of_node: Vec<_> = text.lines().filter(|line| line.contains("node")).collect();
+    assert_eq!(
+        of_node,
+        [
+            "on node 3: RoaringBitmap<[7, 8, 9]>",
+            "node 3: New(RoaringBitmap<[7, 8, 9]>)",
+            "Node: Changed([(\"nodeExtraState\", RoaringBitmap<[3]>)])",
+        ]
+    );
+    let last = "ResourceManager: Removed(RoaringBitmap<[1]>)\n";
+    assert!(text.ends_with(last), "{text}");
 }
