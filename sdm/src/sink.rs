@@ -44,8 +44,13 @@ impl Sink {
     /// True where output may have colours.
     pub(crate) fn is_coloured(self) -> bool {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        self.moves_cursor() && !set("NO_COLOR")
+    }
+
+    /// True for a terminal that can move its cursor (`TERM` is set, and not `dumb`).
+    pub(crate) fn moves_cursor(self) -> bool {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        self.is_terminal() && !set("NO_COLOR") && !dumb
+        self.is_terminal() && !dumb
     }
 
     /// Columns and lines of the terminal.
@@ -69,10 +74,16 @@ impl Sink {
         self.pass(drawn(&shown(text)).as_bytes())
     }
 
-    /// Prints a text in place of the cursor's line.
+    /// Prints a text in place of the cursor's line; as a line of its own where the cursor cannot be moved.
     pub(crate) fn show_at_bottom(self, line: &str) {
+        let text = drawn(&shown(line));
+        let text = match self.moves_cursor() {
+            true => format!("\r\x1b[K{text}"),
+            false if line.is_empty() => return,
+            false => format!("{text}\n"),
+        };
         // A failed write is ignored: the terminal is gone.
-        let _ = self.pass(format!("\r\x1b[K{}", drawn(&shown(line))).as_bytes());
+        let _ = self.pass(text.as_bytes());
     }
 
     /// Prints foreign output unescaped: output of programs that a launcher forwards at the user's request.

@@ -163,12 +163,13 @@ impl StatusLine {
     pub(super) fn new(typed: Option<Arc<Typed>>) -> Self {
         Self {
             typed,
-            terminal: Sink::Complaints.is_terminal(),
+            terminal: Sink::Complaints.moves_cursor(),
             shown: None,
         }
     }
 
-    /// Shows, changes or removes the status line. Does nothing if standard error is not a terminal.
+    /// Shows, changes or removes the status line. Does nothing if standard error is no terminal that can move its
+    /// cursor.
     pub(super) fn show(&mut self, line: Option<&str>) {
         if !self.terminal || (line.is_none() && self.shown.is_none()) {
             return;

@@ -1,6 +1,6 @@
 //! The prompt on a real terminal, with real gdbs.
 
-use sdm_tests::place::{Compiler, Place};
+use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
 
@@ -111,8 +111,10 @@ fn long_output_is_paged() {
 fn dumb_terminal_has_a_prompt() {
     let place = Place::new();
     let _program = place.compile("loop", Compiler::C);
+    // A start that takes longer than a second has a status line on other terminals.
+    script(place.path(), "slow-gdb", "sleep 1.2\nexec gdb \"$@\"");
     let sh = std::path::Path::new("/bin/sh");
-    let run = "TERM=dumb sdm run -n 2 ./loop";
+    let run = "TERM=dumb sdm run -n 2 --gdb ./slow-gdb ./loop";
     let mut terminal = Terminal::run(&place, sh, &["-c", run], 100);
     terminal.wait("(sdm) ");
     terminal.keys("print 6 * 7\n");
