@@ -1,4 +1,5 @@
-//! Builds the library that completes gdb's writes of registers, which this crate embeds: see `sdm-xstate`.
+//! Builds the library with which gdb writes registers that it does not know, and which this crate embeds: see
+//! `sdm-xstate`.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Makes the library find this program's `listen` and `accept` before the C library's: see `src/host/guard.rs`.
 
-/// Set where a linker is taken that knows no names of single symbols (zig's, by `scripts/release-pmix`): all are
-/// exported then.
+/// Environment variable that is set where the linker cannot export single symbols by name (zig's, in
+/// `scripts/release-pmix`). Then all symbols are exported.
 const EXPORTS_ALL: &str = "SDM_PMIX_EXPORTS_ALL";
 
 fn main() {

@@ -28,7 +28,7 @@ const BYTES: usize = 64;
 pub struct Life {
     /// From the first process until all are connected.
     pub start: Duration,
-    /// Two commands to all, and their answers.
+    /// Time for two commands to all members and their answers.
     pub answers: Duration,
     /// Time until all members have ended.
     pub end: Duration,

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 
 use crate::meter::{Part, metered};
 
-/// The frames of each stack.
+/// Number of frames in each stack.
 pub const DEPTH: u32 = 20;
-/// The variables of each frame.
+/// Number of variables in each frame.
 const VARIABLES: u32 = 10;
-/// A stop at many locations, and one in which each rank has values of its own: an adapter that compares each rank
-/// with all others does many times the work.
+/// Two parts: a stop with a location for each rank, and one at a single location with a variable's value for each rank.
+/// An adapter that compares each rank with all others does many times the work.
 #[must_use]
 pub fn stops() -> Vec<Part> {
     vec![

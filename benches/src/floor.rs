@@ -237,7 +237,7 @@ fn parent(position: u32) -> Option<u32> {
     (position > 0).then(|| position & (position - 1))
 }
 
-/// The children of a position in such a tree of `total` members.
+/// The children of a position in a binomial tree of `total` members whose subtrees are contiguous.
 #[must_use]
 pub fn children(position: u32, total: u32) -> Vec<u32> {
     let powers = (0..u32::BITS).map(|k| 1u32 << k);
@@ -248,7 +248,7 @@ pub fn children(position: u32, total: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Number of links between the root of such a tree and its lowest member.
+/// Number of links between the root of a binomial tree of `total` members and its lowest member.
 #[must_use]
 pub fn depth(total: u32) -> u32 {
     (0..total).map(u32::count_ones).max().unwrap_or(0)

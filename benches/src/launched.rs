@@ -27,7 +27,7 @@ pub enum By {
     PlainGdbs,
 }
 
-/// A breakpoint in a program of Open MPI's.
+/// A job of Open MPI's, with the breakpoint at which its ranks are to stop.
 pub struct Job<'a> {
     /// The program.
     pub program: &'a Path,
@@ -40,7 +40,8 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Time until every rank is stopped there. The job is ended afterwards.
+    /// Time until every rank is stopped at the breakpoint, or is past `MPI_Init` for [`By::Nobody`]. The job is ended
+    /// afterwards.
     ///
     /// # Errors
     /// The job cannot be started, or ends before.
@@ -64,7 +65,7 @@ impl Job<'_> {
         reached.map(|()| took)
     }
 
-    /// Reads output until every rank is reported as stopped there.
+    /// Reads output until every rank has been reported as stopped at the breakpoint, or as past `MPI_Init`.
     fn wait(&self, by: By, child: &mut Child) -> Result<()> {
         let stdout = child.stdout.take().context("it was piped")?;
         let mut left = self.ranks;
@@ -156,13 +157,14 @@ fn stopped(line: &str) -> u32 {
     }
 }
 
-/// Text that a plain gdb prints when its rank is stopped there, in one piece; gdb's own messages about a stop are not.
+/// Text that a plain gdb prints once its rank is stopped at the breakpoint. It arrives in one piece, which gdb's own
+/// message about the stop does not.
 const THERE: &str = "rank-stands-there";
 
 /// Text that a rank without a debugger prints after `MPI_Init`.
 const INITIALIZED: &str = "rank-is-initialized";
 
-/// Number of ranks whose text is in a line: the output of several may come as one line.
+/// Number of times that `word` is in a line: the output of several ranks may come as one line.
 fn said(word: &str, line: &str) -> u32 {
     u32::try_from(line.matches(word).count()).expect("a line has few")
 }

@@ -97,7 +97,7 @@ pub fn cost(part: &Part, rounds: u32) -> Result<Cost> {
     })
 }
 
-/// A part after its warm-up, the meter on.
+/// Makes a part's round, runs the warm-up rounds, and starts to measure.
 fn prepare(part: &Part) -> Result<Round> {
     let mut round = (part.make)().with_context(|| format!("prepare {}", part.name))?;
     (0..WARM_UP).try_for_each(|_| round())?;

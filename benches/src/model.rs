@@ -9,11 +9,11 @@ use std::collections::HashMap;
 /// Costs of one member for a command to all and its answer, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelCost {
-    /// On itself: taking the command, executing it, answering.
+    /// Time that a member spends on itself: to take the command, execute it and answer.
     pub own_us: f64,
-    /// For each child: passing the command on and taking the answer.
+    /// Time that a member spends on each child: to pass the command on and take the answer.
     pub child_us: f64,
-    /// On each way over a link.
+    /// Time that a message needs over a link, in each direction.
     pub hop_us: f64,
 }
 

@@ -58,7 +58,7 @@ impl Pauses {
         Ok(job)
     }
 
-    /// The launcher.
+    /// The launcher's pid.
     #[must_use]
     pub fn launcher(&self) -> u32 {
         self.launcher.id()

@@ -114,7 +114,7 @@ fn ends(values: impl Iterator<Item = f64>) -> Result<(f64, f64)> {
     Ok((low, high))
 }
 
-/// `1000`, `0.5`, `1e6`.
+/// The label of a tick on an axis: `1000`, `0.5`, `1e6`.
 fn number(value: &f64) -> String {
     match *value {
         value if value >= 1e5 => format!("{value:e}"),

@@ -20,7 +20,7 @@ use sdm_core::transport::tcp::{Calls, TcpTransport};
 use sdm_core::{CommandId, Config, ServerId};
 use sdm_idset::{IdSet, TaskId};
 
-/// Longer than anything here takes.
+/// Time limit of each wait: longer than any operation here takes.
 const WAIT: Duration = Duration::from_secs(120);
 
 /// Master and servers as threads, the front-end in the calling thread.

@@ -22,7 +22,7 @@ use sdm_session::{
     Class, ClassAnswer, DebugSession as _, SendOptions, Session, SessionConfig, SessionEvent,
 };
 
-/// Longer than anything here takes.
+/// Time limit of each wait: longer than any operation here takes.
 const WAIT: Duration = Duration::from_secs(120);
 /// Overhead of a Noise record: its length and the tag; in bytes.
 const RECORD_BYTES: usize = 18;
@@ -76,7 +76,7 @@ impl Tree {
         Self::scripted_as(servers, Kind::default(), payload_bytes)
     }
 
-    /// The same as a tree of another kind.
+    /// Like [`Tree::scripted`], with a given arrangement and transport of the members.
     ///
     /// # Errors
     /// The session cannot be started.
@@ -99,7 +99,8 @@ impl Tree {
         Ok((tree, echo))
     }
 
-    /// Starts servers for `tasks` tasks of gdb, `per_server` neighbours each; the tasks are absent.
+    /// Starts servers for `tasks` tasks that gdb is to debug, `per_server` consecutive tasks each. No program is
+    /// started yet.
     ///
     /// # Errors
     /// The session cannot be started.
@@ -236,7 +237,7 @@ impl Tree {
     /// Duration of `count` commands to all tasks, of which `flight` are outstanding at a time.
     ///
     /// # Errors
-    /// An event other than the commands' ends arrived.
+    /// A command ended that was not sent here, none ended in time, or the session is over.
     pub fn flights(&mut self, echo: &Echo, count: usize, flight: usize) -> Result<Duration> {
         let began = Instant::now();
         let mut open: HashSet<_> = (0..flight).map(|_| self.send(&echo.command)).collect();
@@ -270,7 +271,7 @@ impl Tree {
         }
     }
 
-    /// Size of a command and of its merged answer on a link to all, in bytes, encryption included.
+    /// Size of a command to all tasks and of its merged answer on one link, in bytes, encryption included.
     ///
     /// # Errors
     /// The command is longer than the maximum.

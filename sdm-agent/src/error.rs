@@ -65,7 +65,7 @@ pub enum SubmissionError {
 }
 
 impl ManagerError {
-    /// An error of the system about `what`.
+    /// Makes [`Self::System`] of an [`io::Error`]; `what` names the file or step that failed.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |why| Self::System(what, why)

@@ -1,4 +1,5 @@
-//! Managers of a site's own: an executable `sdm-rm-NAME` on `PATH` that speaks the protocol on its standard streams.
+//! Resource managers that a site adds: an executable `sdm-rm-NAME` on `PATH`, which speaks the resource-manager proxy
+//! protocol on its standard streams.
 
 use std::fs;
 use std::io;

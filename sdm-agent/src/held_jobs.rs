@@ -13,7 +13,7 @@ pub(crate) struct HeldSessions {
 }
 
 impl HeldSessions {
-    /// True for a job that is to wait in a session of SDM's.
+    /// True for a submission whose job is to start held in a kept session of SDM's.
     pub(crate) fn wants(job: &Submission) -> bool {
         job.debug && job.debugger.is_empty()
     }

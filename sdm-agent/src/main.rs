@@ -169,8 +169,8 @@ fn run() -> Result<()> {
     serve(client, worker).context("the client")
 }
 
-/// The hosts that the command line names.
-/// Serves a GridRPC client. Options that are not known end no server.
+/// Serves a GridRPC client as an invoke server. Of its options only `-l FILE`, the log, has an effect; unknown ones are
+/// ignored.
 fn invoke_server(server_type: &str) -> Result<()> {
     // Inherited descriptors of the client are closed: others would not see the client's end while they are open here.
     sdm_system::close_inherited();

@@ -21,8 +21,8 @@ pub(crate) fn of(job: &Submission, starter: &str) -> String {
     script
 }
 
-/// A name for a job, of a program's, that every batch system takes: Grid Engine's begin with no digit, and lack some
-/// characters (`sge_types(1)`, object_name).
+/// Turns a program's name into a job name that every batch system accepts. Grid Engine's must not begin with a digit,
+/// nor have certain characters (`sge_types(1)`, object_name).
 pub(crate) fn plain_name(program: &str) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() || "._-+".contains(c) {
         true => c,

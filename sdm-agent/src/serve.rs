@@ -108,7 +108,8 @@ struct ClientInterest {
     room: bool,
 }
 
-/// Waits for input, for room where something is to be sent, for a reply, or for the time.
+/// Waits until the manager has replied, the client can be read or written as `heeds` asks, or the time `until` has
+/// come. Returns which of these is ready.
 fn wait(
     client: &Client,
     worker: &Worker,

@@ -23,7 +23,7 @@ use crate::ledger::{EqualElements, Ledger, Notice};
 use crate::manager::{JobChange, Submission};
 use crate::worker::{Reply, Request};
 
-/// The shortest pause between two queries of the manager.
+/// The shortest pause between two queries of the manager, unless a client's command requests an earlier query.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 /// The pause before the query that follows a client's command, so that the command's effect is reported soon.
 const PAUSE_SOON: Duration = Duration::from_millis(100);
@@ -134,7 +134,7 @@ impl Service {
             .filter(|_| may_look && self.wire.phase() == Phase::Normal)
     }
 
-    /// True where the client has received all events so far.
+    /// True where all events so far have been handed over to be sent.
     fn has_told(&self) -> bool {
         let has_more = self.ledger.as_ref().is_some_and(Ledger::has_more);
         self.wire.output_bytes() == 0 && self.untold.is_empty() && !has_more
@@ -161,7 +161,7 @@ impl Service {
         }
     }
 
-    /// True once the client has ended the session, and all that is to be sent was taken.
+    /// True once the session has ended; output may still wait to be sent.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.wire.phase() == Phase::Ended
@@ -254,7 +254,7 @@ impl Service {
         }
     }
 
-    /// Sends waiting events while the output has room, and handles commands.
+    /// Handles the client's commands, and encodes events as long as the output has room.
     fn go_on(&mut self, now: Instant) -> Result<(), FrameError> {
         while let Some((transaction, command)) = self.wire.poll()? {
             if let Err(why) = self.command(transaction, command) {
@@ -366,7 +366,7 @@ impl Service {
     }
 }
 
-/// A change of a job as the wire has it.
+/// The change that an attribute of CHANGE_JOB requests; `None` for an attribute that is not supported.
 fn change(attribute: &(String, String)) -> Option<JobChange> {
     Some(match command::JobChange::from_attribute(attribute)? {
         command::JobChange::Hold => JobChange::Hold,
@@ -389,7 +389,7 @@ fn say_lost(event: &Event) {
     eprintln!("sdm-agent: an event is too long to be sent: {what}");
 }
 
-/// A notice as the wire has it, in as many events as its groups need.
+/// The events of the protocol for a notice: as many as its groups need.
 fn events(notice: Notice) -> Vec<Event> {
     let groups = |all: &[EqualElements]| -> Vec<Group> {
         let group = |alike: &EqualElements| Group {

@@ -6,7 +6,7 @@ use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, NodeUse, State};
 use serde::{Deserialize, Serialize};
 
-/// The values of an element by the ids of their definitions, as the wire writes them.
+/// The attributes of an element: values by attribute id, as the proxy protocol writes them.
 pub type Attributes = BTreeMap<String, String>;
 
 /// All elements of a manager at one time.

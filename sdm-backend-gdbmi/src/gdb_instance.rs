@@ -71,7 +71,7 @@ pub(crate) trait Slot {
     /// True once gdb and every program that must end have ended.
     fn is_down(&self) -> bool;
 
-    /// True once nothing more will come from it.
+    /// True once the slot is down and will give no more output, so that it can be dropped.
     fn is_over(&self) -> bool {
         self.is_down()
     }
@@ -82,7 +82,7 @@ pub(crate) trait Slot {
     /// Stops or resumes reading the output of programs.
     fn set_paused(&mut self, _now: Instant, _paused: bool) {}
 
-    /// Sends a signal to the programs that were started here.
+    /// Sends a signal to the programs that were started here. A stopped program gets it only if `_standing` is set.
     fn signal_program(&mut self, _signal: Signal, _standing: bool) {}
 
     /// True while a program that was started here and detached has not ended.

@@ -48,7 +48,7 @@ struct OpenLook {
     full: bool,
     /// The unanswered tasks, and their pids.
     tasks: Vec<(TaskId, i32)>,
-    /// Pids of processes that a signal had stopped before they were looked at; none where no stacks are answered.
+    /// Pids of the processes that a signal had stopped before the inspection. Empty for probes and samples.
     halted: Vec<i32>,
     /// The samples so far; `None` for a single inspection.
     sampling: Option<Sampling>,

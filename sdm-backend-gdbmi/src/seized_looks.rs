@@ -35,8 +35,8 @@ pub(crate) struct SeizedLooks {
     crashed: Crashed,
 }
 
-/// Tasks that need a gdb as they are about to die. The others on this host are stopped meanwhile, to leave them the
-/// processors.
+/// Tasks that need a gdb because their programs are about to die. The other programs on this host are stopped
+/// meanwhile, to leave the processors to those gdbs.
 #[derive(Default)]
 struct Crashed {
     tasks: IdSet,
@@ -118,7 +118,8 @@ impl SeizedLooks {
         &self.crashed.tasks
     }
 
-    /// The order for the other programs, once: to stop or to resume.
+    /// The order for the programs that have not crashed: to stop, or to resume. Returned once for each change; `None`
+    /// otherwise.
     pub(crate) fn take_hold(&mut self, now: Instant) -> Option<Order> {
         let crashed = &mut self.crashed;
         let is_due = crashed.hold_at.is_some_and(|time| time <= now);

@@ -45,7 +45,7 @@ pub(crate) struct SharedGdb {
     /// Number of tasks that still need their gdb.
     needing_count: usize,
     pulse: LivenessTimer,
-    /// For each open command number the index of its task, and its number there.
+    /// For each open MI command, by its token in gdb: the index of its task, and the token that the task's driver uses.
     tokens: BTreeMap<u64, (usize, u64)>,
     next_token: u64,
     /// Index of the task of each gdb thread.
@@ -222,7 +222,7 @@ impl SharedGdb {
         }
     }
 
-    /// Index of the task whose command gdb is carrying out: it takes them in order.
+    /// Index of the task whose command gdb is executing: the oldest open one, as gdb executes commands in order.
     fn executing(&self) -> Option<usize> {
         self.tokens.values().next().map(|(at, _)| *at)
     }

@@ -42,7 +42,7 @@ pub(crate) struct Task {
     driver: Driver,
     gdb: GdbIo,
     streams: Streams,
-    /// Commands whose input was taken over, to be answered when there is room for more.
+    /// Commands whose input bytes were queued, and that are answered when the queue has room for more.
     fed: Vec<CommandId>,
     paused: bool,
     /// True if more output may be readable at once.
@@ -55,7 +55,7 @@ pub(crate) struct Task {
     /// The process that gdb attaches to, until gdb has detached.
     held: Option<Held>,
     pulse: LivenessTimer,
-    /// Ties the program to its gdb, until it is released.
+    /// The processor binding of the program, which gdb shares until it has started the program.
     binding: Option<Box<Binding>>,
     /// The detached program, until it ends.
     left: Option<DetachedProgram>,
@@ -104,7 +104,7 @@ impl Task {
         }
     }
 
-    /// Sets the binding with which the program was started.
+    /// Sets the processor binding with which the program is started.
     pub(crate) fn bound(mut self, binding: Option<Binding>) -> Self {
         self.binding = binding.map(Box::new);
         self
@@ -195,7 +195,7 @@ impl Task {
         }
     }
 
-    /// Leaves a detached program that was started here to run on, and keeps its streams.
+    /// Lets a program that was started here run on after a detach, and keeps reading its streams.
     fn leave_running(&mut self, now: Instant) {
         let started = self.started.take_if(|_| !self.attached);
         if !self.is_detached() || self.left.is_some() {

@@ -27,8 +27,8 @@ impl Write for Complaints {
     }
 }
 
-/// Parses the command line of this process; if it is wrong that is reported and the process exits. The report quotes
-/// it, escaped.
+/// Parses the command line of this process. If it is wrong, the error is printed and the process exits. The error
+/// quotes the command line, with control characters escaped.
 pub fn arguments<T: clap::Parser>() -> T {
     T::try_parse().unwrap_or_else(|error| {
         if error.use_stderr() {

@@ -1,7 +1,7 @@
 //! The process that started this one: a check that it is still alive, and a notification when it ends.
 //!
-//! The kernel signals its death. The signal is SIGCONT, as SIGTERM would stay pending while this process is stopped.
-//! SIGCONT resumes it in any case, so that it can end.
+//! The kernel signals the starter's death by SIGCONT. A SIGTERM would stay pending while this process is stopped.
+//! SIGCONT resumes the process in any case, so that it can end.
 
 use std::io;
 
@@ -19,7 +19,8 @@ const EXITING: u32 = 0x4;
 pub struct Starter(Pid);
 
 impl Starter {
-    /// Call this early: if the starter is gone already, the adopting process is taken for it.
+    /// The present parent of this process. Call this early: after the starter's end the parent is the process that has
+    /// adopted this one.
     #[must_use]
     pub fn now() -> Self {
         Self(getppid())
@@ -55,8 +56,8 @@ impl Starter {
         Ok(told)
     }
 
-    /// True if it has ended or is about to. The signal of its death comes when its first thread ends, while others of
-    /// its threads may still count as the parent; a further signal follows them.
+    /// True if the starter has ended or is about to. The kernel sends the signal at the end of the starter's first
+    /// thread. Its other threads may then still count as the parent; the kernel sends another signal when they end.
     #[must_use]
     pub fn is_gone(self) -> bool {
         if getppid() != self.0 {

@@ -1,4 +1,4 @@
-//! The compiler of an MPI.
+//! The search for the C compiler of an MPI (`mpicc`), and its use.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -11,27 +11,29 @@ use sdm_text::printable_name;
 
 use crate::library_error::{Family, LibraryError};
 
-/// Names of compilers for C, in this order; systems with several MPIs have them under names of their own.
+/// Names of the C compilers of MPIs, in the order in which they are tried. Systems with several MPIs use names such as
+/// `mpicc.openmpi`.
 const NAMES: [&str; 5] = ["mpicc", "mpicc.openmpi", "mpicc.mpich", "mpiicx", "mpiicc"];
-/// The number of folders above a library in which its MPI's programs are looked for.
+/// Number of parent directories of the MPI library in whose `bin` a compiler is searched for.
 const ABOVE_MAX: usize = 5;
-/// The time that a compiler may take: several hundred functions on a busy machine.
+/// Limits of a compiler run, which compiles several hundred functions, perhaps on a busy machine.
 const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(180),
     lines_max: 10_000,
 };
-/// A name that no header has.
+/// Prefix of names that the preprocessed header contains if it defines a macro of Open MPI or MPICH. No real header has
+/// such names.
 const ASKED: &str = "sdm_check_asks";
 
-/// A compiler, and what its header has.
+/// A compiler, and its `mpi.h`.
 pub(crate) struct Compiler {
     program: PathBuf,
-    /// The header, preprocessed.
+    /// The preprocessed `mpi.h`.
     pub(crate) header: String,
 }
 
 impl Compiler {
-    /// The compiler of an MPI: the one beside its library where that is known, or on `PATH`.
+    /// Finds the compiler of an MPI: first near the MPI's library if that is known, then on `PATH`.
     pub(crate) fn find(
         family: Family,
         library: Option<&Path>,
@@ -57,7 +59,7 @@ impl Compiler {
         })
     }
 
-    /// The file by which another compiler is told from it.
+    /// The path of the compiler.
     pub(crate) fn program(&self) -> &Path {
         &self.program
     }
@@ -89,7 +91,7 @@ impl Compiler {
         Ok((Self { header, ..found }, family))
     }
 
-    /// Makes a library of a source.
+    /// Compiles a source file to a shared library.
     pub(crate) fn compile(&self, source: &Path, library: &Path) -> Result<(), LibraryError> {
         // Each function stays in the stack, under its name.
         let options = [
@@ -135,7 +137,7 @@ impl Compiler {
     }
 }
 
-/// The largest header that is read, preprocessed.
+/// Maximum size of the preprocessed header, in bytes.
 const HEADER_BYTES_MAX: u64 = 16 << 20;
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), LibraryError> {
@@ -145,7 +147,8 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), LibraryError> {
     })
 }
 
-/// Compilers that may be those of a library: what is nearest to it first.
+/// Possible compilers for a library: those near the library, then those on `PATH`. Both groups are in the order of
+/// [`NAMES`].
 fn candidates(library: Option<&Path>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut folders: Vec<OsString> = Vec::new();

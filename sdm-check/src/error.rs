@@ -1,15 +1,16 @@
-//! The line that a rank says of an error.
+//! Errors in the use of MPI, as a rank reports them.
 
-/// An error in the use of MPI, as a rank says it: `M301 MPI_Finalize: the communicator of MPI_Comm_dup at {0x401234} was never freed`.
+/// An error in the use of MPI. A rank reports it as a line, such as `M301 MPI_Finalize: the communicator of
+/// MPI_Comm_dup at {0x401234} was never freed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Its number: 301.
+    /// The number of the error: 301.
     pub number: u32,
     text: String,
 }
 
 impl Error {
-    /// Reads a line; none where it is not of this form.
+    /// Parses a reported line. None if the line does not have this form.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let (number, rest) = line.strip_prefix('M')?.split_once(' ')?;
@@ -19,13 +20,14 @@ impl Error {
         Some(Self { number, text })
     }
 
-    /// The addresses in the program's code that it names.
+    /// The addresses of code in the error's text.
     #[must_use]
     pub fn addresses(&self) -> Vec<u64> {
         self.parts().filter_map(|(_, address)| address).collect()
     }
 
-    /// The error for a person, each address replaced by what `place` says of it: `halo.c:12`. What of it is nowhere is left out.
+    /// The error as text for a person. `place` gives the source location of each address, such as `halo.c:12`. An
+    /// address without a location is left out.
     pub fn with_places(&self, mut place: impl FnMut(u64) -> Option<String>) -> String {
         let mut shown = format!("M{} ", self.number);
         for (text, address) in self.parts() {
@@ -43,7 +45,7 @@ impl Error {
         shown
     }
 
-    /// Its text in pieces, each with the address behind it.
+    /// The pieces of the text, each with the address that follows it. None behind the last piece.
     fn parts(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
         let mut rest = Some(self.text.as_str());
         std::iter::from_fn(move || {

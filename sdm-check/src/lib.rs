@@ -1,10 +1,11 @@
 //! Checking a program's use of MPI, from inside the program.
 //!
-//! [`library`] makes the library that is loaded into ranks: its source is here, its wrappers are made of the header of the program's own
-//! MPI, and that MPI's compiler compiles both, once. A rank says what is wrong by a call of [`ERROR_FUNCTION`], at which a debugger
-//! stops. [`Error`] reads the line, and [`Suppressions`] says which errors nobody wants to hear of.
+//! [`library`] builds the library that is loaded into ranks. Its source is in this crate. Its wrappers are generated
+//! from the `mpi.h` of the program's own MPI, and the compiler of that MPI compiles them once. A rank reports an error
+//! by a call of [`ERROR_FUNCTION`], at which a debugger stops. [`Error`] parses the report. [`Suppressions`] selects
+//! the errors that are not reported.
 //!
-//! Nothing here knows debuggers or sessions.
+//! This crate contains nothing about debuggers or sessions.
 
 #![forbid(unsafe_code)]
 
@@ -22,11 +23,11 @@ pub use library::{Source, library};
 pub use library_error::{Family, LibraryError};
 pub use suppressions::{BadSuppression, Suppressions};
 
-/// The function that the library calls with what is wrong.
+/// The function of the library that is called for each error. Its argument is the text of the error.
 pub const ERROR_FUNCTION: &str = "sdm_check_error";
-/// The variable that has a rank load the library, by its path.
+/// The environment variable with the path of the library, which ranks then load.
 pub const LIBRARY_VARIABLE: &str = "SDM_CHECK";
-/// The variable that has standard sends wait for their receivers.
+/// The environment variable that makes standard sends wait for their receivers.
 pub const STRICT_VARIABLE: &str = "SDM_CHECK_STRICT";
-/// The variable with what is not to be told.
+/// The environment variable with the rules for errors that are not reported.
 pub const SUPPRESS_VARIABLE: &str = "SDM_CHECK_SUPPRESS";

@@ -1,4 +1,4 @@
-//! Makes the library for an MPI, and keeps it.
+//! Building the checking library for an MPI, and keeping it in the user's cache.
 
 use std::env;
 use std::fs;
@@ -16,7 +16,8 @@ use crate::library_error::{Family, LibraryError};
 use crate::prototypes::prototypes;
 use crate::wrappers::source;
 
-/// The sources of the library beside the header: another one is another library.
+/// The sources of the library, besides the header of the MPI. The name of the library's file depends on them, so that
+/// changed sources give a new file.
 const MADE_OF: [&str; 9] = [
     include_str!("c/core.h"),
     include_str!("c/objects.h"),
@@ -28,22 +29,23 @@ const MADE_OF: [&str; 9] = [
     include_str!("wrappers.rs"),
     include_str!("prototypes.rs"),
 ];
-/// Fewer functions has no MPI: its header was not understood.
+/// Minimum number of functions of an MPI. If fewer are found, the header was not understood.
 const FUNCTIONS_MIN: usize = 200;
 
 /// The MPI that a library is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its makers.
+    /// The family of the MPI.
     pub family: Family,
-    /// Its library, where that is known.
+    /// The path of the MPI's own library. None if unknown.
     pub library: Option<PathBuf>,
 }
 
-/// The library that checks programs of an MPI: the one of the user's cache, which is made where it is missing.
+/// The path of the library that checks programs of an MPI. The library is in the user's cache, and is built if it is
+/// missing.
 ///
 /// # Errors
-/// There is no compiler, it fails, or the cache is not this user's alone.
+/// There is no compiler, the compiler fails, or other users can change the cache.
 pub fn library(mpi: &Source) -> Result<PathBuf, LibraryError> {
     let folder = cache()?;
     let bytes = folder.as_os_str().as_encoded_bytes();
@@ -103,7 +105,7 @@ fn make(
     Ok(kept)
 }
 
-/// The folder of this user's in which libraries are kept.
+/// The user's directory of built libraries, which is created if it is missing.
 fn cache() -> Result<PathBuf, LibraryError> {
     let whole = |name: &str| {
         env::var_os(name)
@@ -125,7 +127,7 @@ fn refused(folder: &Path, source: io::Error) -> LibraryError {
     }
 }
 
-/// True where it is there, and nobody else has had a hand in it.
+/// True if the library's file exists, false if it does not. It is an error if other users can change the file.
 fn is_usable(kept: &Path) -> Result<bool, LibraryError> {
     match files::open_own(kept) {
         Ok(_) => Ok(true),
@@ -143,7 +145,8 @@ fn name_of(identity: &str) -> String {
     format!("sdm-check-{:032x}.so", hash.digest128())
 }
 
-/// The text that tells an MPI's library from others: its build id, or what its file says.
+/// A text that identifies an MPI's library: its build id or, without one, path, size, time and inode of the file. None
+/// if the file cannot be read.
 fn identity(library: &Path) -> Option<String> {
     let cache = ReadCache::new(files::open(library).ok()?);
     let elf: Option<ElfFile64<'_, NativeEndian, _>> = ElfFile64::parse(&cache).ok();

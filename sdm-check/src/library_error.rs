@@ -1,4 +1,4 @@
-//! Reasons why a library cannot be had, and the MPIs that there are.
+//! Errors of building the checking library, and the families of MPIs.
 
 use std::fmt;
 use std::io;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use sdm_text::printable_name;
 
-/// The makers of an MPI.
+/// A family of MPI implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Open MPI's.
+    /// Open MPI.
     OpenMpi,
-    /// MPICH's, or one that is compatible with it.
+    /// MPICH, or an implementation that is compatible with it.
     Mpich,
 }
 
@@ -24,15 +24,15 @@ impl fmt::Display for Family {
     }
 }
 
-/// The library cannot be had.
+/// The reason why the checking library is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// There is no compiler of this MPI.
     #[error("--check: no compiler of {family} was found: {why}")]
     NoCompiler {
-        /// The makers of the MPI.
+        /// The family of the MPI.
         family: Family,
-        /// Words about all that was found.
+        /// The compilers that were found, each with the reason why it cannot be used.
         why: String,
     },
     /// A compiler fails.
@@ -40,15 +40,15 @@ pub enum LibraryError {
     Compiler {
         /// The compiler.
         compiler: PathBuf,
-        /// Its own words.
+        /// The compiler's error message, or the fault of its header.
         what: String,
     },
-    /// The folder of libraries cannot be used.
+    /// The cache of libraries cannot be used.
     #[error("--check: {}: {source}", printable_name(folder))]
     Cache {
-        /// The folder, or what is in it.
+        /// The path of the cache, or of a file in it.
         folder: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -2,7 +2,7 @@
 
 use crate::prototypes::{Parameter, Prototype};
 
-/// Types of handles, and what the library calls them.
+/// Types of handles, with the names of their kinds in the library's C source.
 const KINDS: [(&str, &str); 8] = [
     ("MPI_Comm", "COMMUNICATOR"),
     ("MPI_Datatype", "DATATYPE"),
@@ -25,7 +25,8 @@ pub(crate) const FREES: [&str; 9] = [
     "Info_free",
     "Request_free",
 ];
-/// Functions that give handles which nobody frees, or which others own.
+/// Functions with a handle parameter that is not recorded as new. The program need not free the handle, or does not own
+/// it.
 const LENDS: [&str; 8] = [
     "Comm_get_parent",
     "Type_match_size",
@@ -47,11 +48,11 @@ pub(crate) const MAKES_COMMUNICATOR: [&str; 8] = [
     "Cart_sub",
     "Graph_create",
 ];
-/// Functions that take a request and make none.
+/// Functions with a request as parameter that create no request.
 const TAKES_REQUEST: [&str; 8] = [
     "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
 ];
-/// The notes before and behind a call, of the handles that it makes and frees.
+/// The C statements before and after a call, which record the handles that it creates and frees.
 pub(crate) fn life(function: &Prototype) -> (String, String) {
     let name = function.name.as_str();
     if let Some(both) = completion(function) {
@@ -93,7 +94,7 @@ pub(crate) fn life(function: &Prototype) -> (String, String) {
     (before, behind)
 }
 
-/// The same of a function that completes requests.
+/// The C statements before and after a call that completes requests. None for other functions.
 fn completion(function: &Prototype) -> Option<(String, String)> {
     let all: Vec<_> = function.names().collect();
     let one = |condition: &str| {

@@ -1,40 +1,41 @@
 //! The functions that a preprocessed `mpi.h` declares.
 
-/// The most parameters that a function of MPI has, and more.
+/// Maximum number of parameters. No function of MPI has so many.
 const PARAMETERS_MAX: usize = 32;
-/// The beginning of the names of functions that a tool calls in place of the others.
+/// Prefix of the profiling interface: the names of the same functions for tools.
 const PROFILING: &str = "PMPI_";
 
 /// A function that returns an error code, and has a name with `MPI_` and one with `PMPI_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prototype {
-    /// Without `MPI_`: `Send`.
+    /// The name of the function without `MPI_`: `Send`.
     pub(crate) name: String,
     pub(crate) parameters: Vec<Parameter>,
 }
 
 impl Prototype {
-    /// The names of its parameters.
+    /// The names of the function's parameters.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|it| it.name.as_str())
     }
 }
 
-/// A parameter of it.
+/// A parameter of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parameter {
     pub(crate) name: String,
-    /// As it is declared, its name within: `const int ranks[]`.
+    /// The declaration of the parameter with its name: `const int ranks[]`.
     pub(crate) declared: String,
-    /// Its type without `const`, pointers and arrays: `MPI_Comm`.
+    /// The type of the parameter without `const`, pointers and arrays: `MPI_Comm`.
     pub(crate) base: String,
-    /// Only read through.
+    /// True where the type has a `const`.
     pub(crate) is_const: bool,
     pub(crate) pointers: usize,
     pub(crate) is_array: bool,
 }
 
-/// Those that have both names, in the order of the header. What varies in its arguments is none of them.
+/// The functions of a header that have a name with `MPI_` and one with `PMPI_`, in the header's order. Variadic
+/// functions are left out.
 pub(crate) fn prototypes(header: &str) -> Vec<Prototype> {
     let all: Vec<_> = header.split(';').filter_map(prototype).collect();
     let profiling: std::collections::BTreeSet<_> = all
@@ -58,7 +59,8 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// A function, and its parameters where they have names: MPICH leaves some out of those of a tool.
+/// The name of a declared function, and its parameters. The parameters are None if some have no name, as in profiling
+/// names of MPICH. None for other statements.
 fn prototype(statement: &str) -> Option<(String, Option<Vec<Parameter>>)> {
     let start = ["int PMPI_", "int MPI_"]
         .iter()

@@ -1,13 +1,13 @@
-//! Errors that nobody wants to hear of.
+//! Rules for errors that are not reported.
 
 use std::path::Path;
 
-/// The most rules, and the most bytes of them all.
+/// Maximum number of rules.
 const RULES_MAX: usize = 1000;
-/// The end of a rule where they are one text.
+/// The separator between rules.
 const BETWEEN: char = '\n';
 
-/// Which errors are not told: by number, function or line.
+/// The rules for errors that are not reported: by number, function, file or line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Suppressions(Vec<Rule>);
 
@@ -19,10 +19,10 @@ struct Rule {
     line: Option<u32>,
 }
 
-/// A line of such a file says nothing.
+/// An error in a file of such rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSuppression {
-    /// A word is none.
+    /// A word is not a valid condition.
     #[error(
         "line {line}: {word:?} is not a number (M301), function=NAME, file=NAME or line=FILE:LINE"
     )]
@@ -32,16 +32,16 @@ pub enum BadSuppression {
         /// The word.
         word: String,
     },
-    /// There are too many.
+    /// There are more rules than are allowed.
     #[error("the file has more than {RULES_MAX} lines")]
     TooMany,
 }
 
 impl Suppressions {
-    /// Reads such a file: a rule in each line, whose words must all be true; `#` begins a comment.
+    /// Parses the text of such a file. Each line is a rule, whose conditions must all hold. `#` begins a comment.
     ///
     /// # Errors
-    /// [`BadSuppression`] names the first line that is none.
+    /// [`BadSuppression`] names the first invalid word and its line, or there are too many rules.
     pub fn read(text: &str) -> Result<Self, BadSuppression> {
         let mut rules = Vec::new();
         for (at, line) in text.split(BETWEEN).enumerate() {
@@ -64,7 +64,7 @@ impl Suppressions {
         Ok(Self(rules))
     }
 
-    /// True where an error of this number, found in this function of the program at this place, is not told.
+    /// True where an error of this number, in this function of the program at this source line, is not reported.
     #[must_use]
     pub fn hides(&self, number: u32, function: Option<&str>, place: Option<(&str, u32)>) -> bool {
         self.0

@@ -1,7 +1,8 @@
-//! The C source of the library, made of the functions of one MPI.
+//! Generation of the library's C source for the functions of one MPI.
 //!
-//! Every function has the same wrapper: its arguments are checked by their types and names, which are the standard's; what it makes and
-//! frees is noted. What only certain functions need is in `hooks.h` under their names.
+//! Each function gets the same kind of wrapper. The wrapper checks the arguments by their types and by their names,
+//! which are those of the standard. It records the handles that the call creates and frees. Checks that only certain
+//! functions need are in `hooks.h`, under the names of these functions.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use crate::life::{FREES, MAKES_COMMUNICATOR, kind_of, life};
 use crate::prototypes::{Parameter, Prototype};
 
 const CORE: &str = include_str!("c/core.h");
-/// The sources behind the names of MPI's own functions, in this order.
+/// The C sources that call MPI, in this order. They follow the definitions of MPI's own functions.
 const PARTS: [&str; 5] = [
     include_str!("c/objects.h"),
     include_str!("c/requests.h"),
@@ -18,7 +19,7 @@ const PARTS: [&str; 5] = [
     include_str!("c/hooks.h"),
 ];
 
-/// Functions that can be called at any time.
+/// Functions that can be called before `MPI_Init` and after `MPI_Finalize`.
 const ANYTIME: [&str; 9] = [
     "Init",
     "Init_thread",
@@ -30,9 +31,9 @@ const ANYTIME: [&str; 9] = [
     "Is_thread_main",
     "Finalize",
 ];
-/// Functions in which a null handle says something.
+/// Functions for which a null handle is a valid argument.
 const NULL_IS_FINE: [&str; 2] = ["Comm_create_from_group", "Comm_compare"];
-/// Counts that are never negative.
+/// Names of parameters that are counts, which must not be negative.
 const COUNTS: [&str; 7] = [
     "count",
     "sendcount",
@@ -53,7 +54,8 @@ const BUFFERS: [[&str; 3]; 8] = [
     ["recvbuf", "recvcount", "datatype"],
     ["origin_addr", "origin_count", "origin_datatype"],
 ];
-/// Functions with communicators of one shape.
+/// Functions that need one kind of communicator: an intracommunicator, an intercommunicator, or one with a Cartesian
+/// topology.
 const SHAPES: [(&str, &[&str]); 3] = [
     (
         "INTRA",
@@ -82,13 +84,13 @@ const SHAPES: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
-/// Standard sends, and what they are where they wait for the receiver.
+/// Standard sends, with the synchronous sends that replace them in strict mode.
 const STRICT: [(&str, &str); 3] = [
     ("Send", "Ssend"),
     ("Isend", "Issend"),
     ("Send_init", "Ssend_init"),
 ];
-/// Collective operations in which only some wait for others.
+/// Collective operations in which not every rank waits for all others. In strict mode a barrier precedes them.
 const ROOTED: [&str; 8] = [
     "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce", "Scan", "Exscan",
 ];
@@ -114,7 +116,7 @@ const COLLECTIVES: [&str; 17] = [
     "exscan",
 ];
 
-/// The source for an MPI with these functions.
+/// The C source of the library for an MPI with these functions.
 pub(crate) fn source(functions: &[Prototype]) -> String {
     let mut text = CORE.to_owned();
     let mut line = |part: std::fmt::Arguments<'_>| {
@@ -156,7 +158,7 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
     text
 }
 
-/// The two functions that the program calls.
+/// The functions with the names `MPI_...` and `PMPI_...`, which the program calls.
 fn exported(function: &Prototype) -> String {
     let name = &function.name;
     let declared = declared(function);
@@ -177,7 +179,7 @@ fn declared(function: &Prototype) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// The function behind both.
+/// The wrapper, which the functions of both names call.
 fn wrapper(number: usize, function: &Prototype) -> String {
     let name = function.name.as_str();
     let parameters: String = function
@@ -226,7 +228,8 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// The call in place of a function, or before it, where everything waits that may wait.
+/// The C text in front of the call of a function for strict mode: a synchronous send in place of the call, or a barrier
+/// before it. Empty for other functions.
 fn strict(function: &Prototype, given: &str) -> String {
     let name = function.name.as_str();
     if let Some((_, other)) = STRICT.iter().find(|(known, _)| *known == name) {
@@ -335,7 +338,8 @@ fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
     }
 }
 
-/// The number of ranks' parts that a buffer of a collective operation holds, as a factor.
+/// The C factor for the size of a buffer of a collective operation that holds the parts of several ranks. Empty for
+/// other buffers.
 fn blocks(name: &str, buffer: &str) -> &'static str {
     let name = plain(name);
     match (name.as_str(), buffer) {
@@ -346,7 +350,7 @@ fn blocks(name: &str, buffer: &str) -> &'static str {
     }
 }
 
-/// The buffer of an operation that counts at fewer ranks than the other one.
+/// The buffer of a collective operation that is significant at fewer ranks than the other one.
 fn significant_side(name: &str) -> &'static str {
     match plain(name).as_str() {
         "scatter" => "sendbuf",
@@ -354,7 +358,8 @@ fn significant_side(name: &str) -> &'static str {
     }
 }
 
-/// The statement that notes a collective call, with what all ranks are to give alike.
+/// The statement that records a collective call, with the arguments that must be equal on all ranks. Empty for other
+/// functions.
 fn collective(number: usize, function: &Prototype) -> String {
     let name = function.name.as_str();
     let is_one = COLLECTIVES.contains(&plain(name).as_str()) && !name.contains("_init");
@@ -382,7 +387,7 @@ fn collective(number: usize, function: &Prototype) -> String {
     format!("collective(&call, {number}, {comm}, {root}, {op}, {amount});\n")
 }
 
-/// The operation that a function is for: `gather` for `Igather_c`.
+/// The operation of a function and of its nonblocking, persistent and large-count variants: `gather` for `Igather_c`.
 fn plain(name: &str) -> String {
     let name = name.trim_end_matches("_c").trim_end_matches("_init");
     let name = name.strip_prefix('I').unwrap_or(name);
@@ -420,7 +425,7 @@ fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {
     }
 }
 
-/// The condition under which a buffer counts, with its type and number.
+/// The C condition under which a buffer is significant, with its type and count. Empty where it always is.
 fn significant(function: &Prototype, buffer: &str) -> &'static str {
     let own = &function.parameters;
     let has = |wanted: &str| own.iter().any(|it| it.name == wanted);

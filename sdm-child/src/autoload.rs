@@ -13,12 +13,12 @@ use crate::sys::out_of_the_way;
 /// The loader's code for gdb's Python.
 const LOADER: &str = include_str!("autoload.py");
 
-/// Prefix of its messages about a script.
+/// Prefix of the loader's messages about a script.
 pub const MARK: &str = "sdm: ";
 
 static COMMAND: LazyLock<String> = LazyLock::new(|| command_of(LOADER));
 
-/// The name of the file that holds it, for who looks into `/proc`.
+/// Name of the memory file with the loader's code, as `/proc` shows it.
 const NAME: &str = "sdm-scripts";
 
 /// The command that makes gdb load scripts by these rules. A gdb without Python prints an error, and loads none.
@@ -29,11 +29,11 @@ pub(super) fn command() -> &'static str {
 /// The code in a file that a gdb inherits, so that its command line is short.
 pub(super) struct Handed {
     pub(super) file: OwnedFd,
-    /// The command that reads the file and closes it: no program of gdb's has it.
+    /// The gdb command that executes the file's code and closes the file, so that no program of gdb's inherits it.
     pub(super) command: String,
 }
 
-/// The same for a gdb that inherits a file, where there can be one.
+/// The loader's code in a file that gdbs inherit; `None` if the file could not be made.
 pub(super) fn handed() -> Option<&'static Handed> {
     static HANDED: LazyLock<Option<Handed>> = LazyLock::new(|| {
         hand_over()

@@ -47,7 +47,7 @@ const SETTINGS: [&str; 16] = [
     "set unwindonsignal on",
 ];
 
-/// gdb's settings before it reads anything.
+/// The settings that gdb gets before it reads any file.
 fn settings<'a>(options: &'a GdbOptions, scripts: &'a str) -> Vec<&'a str> {
     let mut settings = SETTINGS.to_vec();
     if !options.debuginfod {
@@ -82,7 +82,7 @@ pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
     arguments(options, autoload::command())
 }
 
-/// The same with another command that has it load scripts.
+/// The command-line arguments of a gdb; `scripts` is the command that makes it load scripts.
 fn arguments<'a>(options: &'a GdbOptions, scripts: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["-q", "-i=mi3"];
     if !options.init_files {
@@ -94,10 +94,10 @@ fn arguments<'a>(options: &'a GdbOptions, scripts: &'a str) -> Vec<&'a str> {
     arguments
 }
 
-/// The environment of a gdb, and of its program.
+/// The processors, the preloaded library and the environment variables of a gdb.
 #[derive(Default)]
 pub struct GdbEnvironment<'a> {
-    /// The binding that gdb has until it has started its program.
+    /// The processor binding of the gdb until it has started its program; its program keeps it.
     pub binding: Option<&'a Binding>,
     /// The library that gdb preloads.
     pub preload: Option<&'a Preload>,
@@ -112,7 +112,7 @@ enum GdbProcess {
     /// A shim, which reports its end.
     OfShim {
         pid: i32,
-        /// The descriptor for signals: its pid may be reused before its end is reported.
+        /// A pidfd by which the gdb gets signals, as its pid may be reused before the shim reports its end.
         pidfd: Option<OwnedFd>,
         link: Rc<ShimLink>,
     },
@@ -124,9 +124,9 @@ pub struct GdbChild {
     status: Option<ExitStatus>,
     /// The pipe for commands; closing it ends gdb.
     pub stdin: Option<OwnedFd>,
-    /// Records.
+    /// The pipe from which gdb's MI records are read.
     pub stdout: Option<OwnedFd>,
-    /// Output outside MI.
+    /// The pipe from which gdb's output outside MI is read.
     pub stderr: Option<OwnedFd>,
 }
 

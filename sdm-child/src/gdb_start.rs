@@ -42,7 +42,7 @@ pub struct StartConfig {
     pub reader: Option<TaskId>,
     /// Variables in which a started program's environment differs from this process's, or from its shim's.
     pub variables: Variables,
-    /// When gdb gets the library that completes its writes of registers.
+    /// When gdb gets the library with which it writes registers that it does not know.
     pub completion: Completion,
 }
 
@@ -50,7 +50,7 @@ impl StartConfig {
     /// The named gdb, or else that of this configuration.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such gdb.
     pub fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
         let configured = self.gdb.as_ref();
         let configured = configured.map(|path| path.as_os_str().as_bytes());

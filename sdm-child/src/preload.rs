@@ -1,4 +1,5 @@
-//! The library that completes gdb's writes of registers (see `sdm-xstate`), and the conditions for its use.
+//! The library with which gdb writes registers that it does not know (see `sdm-xstate`), and the conditions for its
+//! use.
 //!
 //! It is embedded in this program, and is given to gdb as a memory file that gdb inherits. So there is nothing to
 //! install or to copy beside a server, nobody can replace it, and it cannot be changed once sealed. The library hides
@@ -33,8 +34,8 @@ const OWNERS: &str = "SDM_GDB_OWNERS";
 /// Bytes of registers that a gdb before 14 knows.
 const KNOWN_BYTES: u32 = 2696;
 
-/// When a gdb gets the library that completes its register writes. A gdb older than 14 needs it on processors with
-/// more registers than such a gdb knows.
+/// When a gdb gets the library with which it writes registers that it does not know. A gdb older than 14 needs it on
+/// processors with more registers than such a gdb knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
     /// Only if the processor has more registers than gdb knows.
@@ -111,7 +112,7 @@ impl Preload {
         (OWNERS.into(), Some(owners.join(",").into()))
     }
 
-    /// Makes a gdb load it, followed by the user's own preloads.
+    /// Makes a gdb load the library, followed by the user's own preloads.
     pub fn load_into(&self, command: &mut Command) {
         let user = std::env::var_os(VARIABLE);
         let mut names = OsString::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));

@@ -28,7 +28,7 @@ pub struct StreamPaths {
 }
 
 impl StreamPaths {
-    /// The way to this process's own streams; without `reads` the input is empty.
+    /// The descriptors by which a program gets this process's own streams; without `reads` its input is empty.
     pub fn to(inherited: &InheritedStreams, reads: bool) -> Self {
         let [stdin, stdout, stderr] = inherited.copies();
         let (input, closed) = match reads {
@@ -154,7 +154,7 @@ impl Streams {
         })
     }
 
-    /// The streams of a program that keeps its own.
+    /// No streams: the program was not started here and keeps its own.
     pub fn none() -> Self {
         Self {
             outputs: Vec::new(),

@@ -62,7 +62,8 @@ pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
 /// calls it, close or use low numbers.
 pub(crate) const HANDED_FD_FIRST: RawFd = 200;
 
-/// The same file under such a number; under its present one if none is available.
+/// The same file under a number of at least [`HANDED_FD_FIRST`]; under its present number if no such number is
+/// available.
 pub(crate) fn out_of_the_way(file: OwnedFd) -> OwnedFd {
     duplicate_from(&file, HANDED_FD_FIRST).unwrap_or(file)
 }

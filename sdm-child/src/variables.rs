@@ -1,4 +1,4 @@
-//! Environment variables that a host of programs sets for them.
+//! Environment variables that the process which starts programs sets for them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

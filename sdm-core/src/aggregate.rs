@@ -36,8 +36,8 @@ pub type Rules = fn(number: u16, params: &[u8]) -> Option<Box<dyn Merge>>;
 
 /// Gathers the answers to one command until they go up.
 ///
-/// Equal payloads of equal status become one block; with a rule, the good answers become one
-/// block. Empty it allocates nothing.
+/// Equal payloads of equal status become one block; with a rule, the successful answers become one block. An empty
+/// aggregate allocates nothing.
 #[derive(Default)]
 pub struct Aggregate {
     blocks: Vec<Block>,
@@ -52,7 +52,7 @@ pub struct Aggregate {
 
 /// Maximum number of blocks that are compared by their bytes, without hashes.
 const FEW: usize = 4;
-/// From how many blocks on an index is worth its memory.
+/// Number of blocks from which on an index is worth its memory.
 const INDEX_AT: usize = 16;
 
 impl Aggregate {
@@ -182,7 +182,7 @@ impl Aggregate {
         self.blocks
     }
 
-    /// Returns the gathered blocks, biggest class first, and empties the aggregate.
+    /// Returns the gathered blocks, the biggest class first and the `others` class last, and empties the aggregate.
     pub fn take(&mut self, rule: Option<&dyn Merge>, bytes_max: usize) -> Vec<Block> {
         let gathered = std::mem::take(self);
         let mut blocks = gathered.blocks;

@@ -5,7 +5,7 @@
 //!   +------+-----+------------------+
 //!   | len  | kind| body             |     len: u32 little endian, kind and body together,
 //!   +------+-----+------------------+          1 <= len <= FRAME_BYTES_MAX
-//!   kind 1..=9   a message, as in `codec`
+//!   kind 1..=11  a message, as in `codec`
 //!   kind 128     ping    nonce (varint)
 //!   kind 129     pong    nonce of the ping (varint)
 //!   kind 130     credit  bytes of bulk frames that may be sent in addition (varint)
@@ -39,7 +39,7 @@ pub enum Frame {
         /// Number that the pong repeats.
         nonce: u64,
     },
-    /// I am here.
+    /// The answer to a [`Frame::Ping`].
     Pong {
         /// The nonce of the ping that is answered.
         nonce: u64,

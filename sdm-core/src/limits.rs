@@ -63,7 +63,7 @@ pub const RETRANSMITS_MAX: u8 = 6;
 pub const TEXT_BYTES_MAX: usize = 4096;
 /// The longest host name or address, in bytes.
 pub const NAME_BYTES_MAX: usize = 512;
-/// Maximum number of names in one plan, in bytes once unfolded.
+/// Maximum total size of the host names and addresses of one plan, in bytes, before shared prefixes are left out.
 pub const PLAN_TEXT_BYTES_MAX: usize = 128 << 20;
 /// Maximum size of one part of a plan on the wire, in bytes, where the part has more than one entry. About sixty
 /// members fit, so that a small tree needs one message only.

@@ -25,7 +25,7 @@ pub enum Lane {
 /// A message between two members of the tree.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Message {
-    /// Down: the member's identity, its subtree, and the session's configuration.
+    /// Down: the child's identity, its subtree, and the session's configuration.
     Init(Box<Init>),
     /// Down: a further part of a plan that did not fit into one message. The plan is complete when it has as many
     /// entries as its first one says, and is not applied before.
@@ -34,7 +34,7 @@ pub enum Message {
     Command(CommandMessage),
     /// Down: give up a command.
     Cancel(CommandId),
-    /// Down: the session is over; nothing may be left.
+    /// Down: the session is over. The member ends its tasks by this policy, and then itself.
     End(EndPolicy),
     /// Up: answers to one command, merged.
     Answer(Answer),
@@ -42,7 +42,7 @@ pub enum Message {
     Event(EventMessage),
     /// Up: tasks that became reachable, or unreachable.
     Reach(ReachChange),
-    /// Up: a parent of a higher epoch has taken me over; do not come after me.
+    /// Up: the sender has accepted another parent, of a higher epoch, and leaves this one.
     Leave,
     /// Both ways: a step of an exchange.
     Exchange(Box<ExchangeMessage>),
@@ -163,13 +163,13 @@ pub struct PlanEntry {
 pub struct CommandMessage {
     /// Its id, which rises within a session and is never reused.
     pub id: CommandId,
-    /// The number of the question; one asked again over the same link has a higher one.
+    /// Number of this request. A repeated request over the same link has a higher number.
     pub attempt: Attempt,
     /// The tasks that are to do it.
     pub destination: IdSet,
     /// The lane that it takes.
     pub lane: Lane,
-    /// When the answers of each member go up.
+    /// Determines at which time each member sends the answers up.
     pub sync: SyncPolicy,
     /// Number of the merge rule for the answers; 0 merges equal ones.
     pub rule: u16,
@@ -183,13 +183,14 @@ pub struct CommandMessage {
     pub payload: Bytes,
 }
 
-/// When the answers of a command go up.
+/// Determines at which time the answers to a command are sent up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SyncPolicy {
     /// One answer, when all tasks behind a node have answered.
     WaitForAll,
-    /// One answer, when all tasks have answered or the time is over: a leaf waits this long, a node above longer
-    /// by a grace per height. The missing tasks are named; later answers follow.
+    /// One answer, when all tasks have answered or the time is over. A leaf waits for this time. A member above waits
+    /// longer, by one [`crate::Config::grace`] per unit of its height. The missing tasks are named, and later answers
+    /// follow.
     TimeOut {
         /// Time limit of a leaf, in milliseconds.
         ms: u32,
@@ -242,8 +243,8 @@ pub struct Answer {
 pub struct EventMessage {
     /// Output takes the bulk lane, everything else control.
     pub lane: Lane,
-    /// Age of the oldest event in the message, from its origin, in microseconds. The merging window is a
-    /// budget for the whole way up.
+    /// Age of the oldest event in the message, from its origin, in microseconds. The merging window limits the time
+    /// that an event waits on its whole way up, not at each member.
     pub age_us: u32,
     /// Distinct events in order; a source may be in several, whose order is that of its events.
     pub blocks: Vec<EventBlock>,
@@ -263,10 +264,10 @@ pub struct EventBlock {
 pub struct ReachChange {
     /// The tasks whose reachability has changed.
     pub tasks: IdSet,
-    /// Their reachability from now on.
+    /// The reachability of these tasks from now on.
     pub health: Health,
-    /// The reason, as text for the user, which names the server: `server 3 on n1: connection reset`; empty where
-    /// they are back.
+    /// The reason, as text for the user, which names the server: `server 3 on n1: connection reset`. Empty where the
+    /// tasks are reachable again.
     pub why: String,
 }
 
@@ -275,7 +276,8 @@ pub struct ReachChange {
 pub enum Health {
     /// The task's server answers.
     Reachable,
-    /// The task's server has been silent for a while.
+    /// The task's server does not answer at present: it has been silent for a while, or its link has ended and is made
+    /// again.
     Silent,
     /// The task's server is gone.
     Lost,

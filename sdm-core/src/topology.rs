@@ -14,14 +14,17 @@ use crate::message::PlanEntry;
 /// Arrangement of the servers below the master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Topology {
-    /// Position 0 is the master; the child p + 2^k of p covers [p + 2^k, p + 2^(k+1)).
+    /// A binomial tree over positions; position 0 is the master. The children of position p are p + 2^k, for all powers
+    /// 2^k below the lowest set bit of p; position 0 has all powers. The subtree of child p + 2^k is the positions from
+    /// there to p + 2^(k+1) - 1.
     Binomial,
-    /// Every member has at most this many children (1 or more), in subtrees of even size.
+    /// Every member has at most this many children (1 or more), with subtrees of equal size as far as possible.
     Kary(u32),
     /// Every server is a child of the master.
     Flat,
-    /// One server of each host in a binomial tree; the others of a host below its first, as [`Topology::Kary`] with
-    /// this many children (1 or more). Those on the master's host are below the master in its place.
+    /// A binomial tree of one server of each host. Below that server the others of its host are a tree as in
+    /// [`Topology::Kary`], with this many children (1 or more). On the master's host the master takes the place of that
+    /// server.
     ByHost(u32),
 }
 
@@ -46,8 +49,9 @@ impl Topology {
         self.plan_at("", root, servers)
     }
 
-    /// As [`Topology::plan`], for a master on the host `home`, by the servers' name of it: servers there are its
-    /// own children under [`Topology::ByHost`]. Empty where the host is unknown.
+    /// Like [`Topology::plan`], for a master on the host `home`, which is named as the servers' entries name it. Under
+    /// [`Topology::ByHost`] the servers of that host are the master's own children. `home` is empty where the host is
+    /// unknown.
     #[must_use]
     pub fn plan_at(self, home: &str, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
         let (servers, counts) = match self {

@@ -18,13 +18,13 @@ pub enum Action {
     Open(Opening),
     /// Send a command; answered by [`crate::Adapter::handle_sent`].
     Send {
-        /// Its ticket until then.
+        /// The command's ticket, which stands for it until its id is known.
         ticket: Ticket,
-        /// The tasks that it is for, never none.
+        /// The tasks that the command is sent to, at least one.
         to: IdSet,
-        /// What.
+        /// The command.
         command: Box<Command>,
-        /// How.
+        /// The options of the command.
         options: SendOptions,
     },
     /// Cancel a command.

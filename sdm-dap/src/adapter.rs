@@ -2,7 +2,8 @@
 //!
 //! Methods are of four kinds. `handle_*` take inputs: bytes, events of the session, time, which never goes backward.
 //! `poll_output` and `poll_action` return outputs; call them until they return `None` after every `handle_*`.
-//! `poll_timeout` returns the latest time at which to call [`Adapter::handle_timeout`]. `is_over` ends it.
+//! `poll_timeout` returns the latest time at which to call [`Adapter::handle_timeout`]. `is_over` is true once the
+//! connection has ended.
 
 mod breakpoints;
 mod command_results;
@@ -133,7 +134,7 @@ impl Adapter {
         self.connection.outbox.overrun
     }
 
-    /// True once nothing more can come from it.
+    /// True once the connection has ended. Output that is already queued can still be taken.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.connection.phase == Phase::Over
@@ -204,7 +205,7 @@ impl Adapter {
         self.settle();
     }
 
-    /// The session has ended; an error says what could not be ended.
+    /// Handles the end of the session. An error tells which parts could not be ended.
     pub fn handle_closed(&mut self, closed: Result<(), RequestError>) {
         let connection = &mut self.connection;
         match connection.phase {

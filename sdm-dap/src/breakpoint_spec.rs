@@ -50,7 +50,8 @@ fn ignored(asked: &PointArgument) -> Result<u32, HitCountError> {
     }
 }
 
-/// Number of hits to ignore such that it stops at the Nth and all later ones.
+/// The number of hits that gdb ignores for a hit condition. `N` and `>= N` stop from hit N on, `> N` from hit N + 1 on.
+/// `None` for other conditions.
 fn ignore(condition: &str) -> Option<u32> {
     let condition = condition.trim();
     if let Some(more) = condition

@@ -16,17 +16,18 @@ pub(crate) const POINTS_MAX: usize = 4096;
 pub(crate) struct Point {
     /// The request; its number is the client's too.
     pub(crate) spec: PointSpec,
-    /// Tasks in which it has a location.
+    /// Tasks in which the breakpoint has a location.
     bound: IdSet,
-    /// The line of its location; 0 if unknown.
+    /// The line of the breakpoint's location; 0 if unknown.
     line: u32,
-    /// The reason why it has no location, or not in all tasks.
+    /// The reason why the breakpoint has no location, or not in all tasks. `None` if no reason is known.
     pub(crate) complaint: Option<String>,
-    /// The program's path of a file with the same name, while the breakpoint has no location.
+    /// A message with the paths at which the program has files of this name, shown while the breakpoint has no
+    /// location. `None` if no such file was found.
     pub(crate) elsewhere: Option<String>,
     /// The tasks for which the breakpoint is meant; `None` for all.
     meant: Option<IdSet>,
-    /// Tasks in which it is disabled.
+    /// Tasks in which the breakpoint is disabled.
     off: IdSet,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Again {
     pub(crate) spec: PointSpec,
     /// The tasks for which the breakpoint is meant; `None` for all.
     pub(crate) meant: Option<IdSet>,
-    /// Tasks in which it is disabled.
+    /// Tasks in which the breakpoint is disabled.
     pub(crate) off: IdSet,
 }
 
@@ -57,7 +58,7 @@ pub(crate) struct Plan {
 pub(crate) struct Points {
     groups: BTreeMap<String, Vec<Point>>,
     last: u32,
-    /// The [`ENDING_FILTERS`] that are switched off.
+    /// The filters of [`ENDING_FILTERS`] that are switched off, so that tasks run on at such stops.
     pub(crate) passed: Vec<&'static str>,
 }
 
@@ -114,7 +115,7 @@ impl Points {
         self.groups.get(group).map_or(&[], Vec::as_slice)
     }
 
-    /// Records that the program has the group's file at another path.
+    /// Stores a message about the paths at which the program has the group's file.
     pub(crate) fn set_elsewhere(&mut self, group: &str, text: &str) {
         for point in self.groups.get_mut(group).into_iter().flatten() {
             point.elsewhere = Some(text.to_owned());
@@ -127,7 +128,7 @@ impl Points {
         all.find(|point| point.number() == number)
     }
 
-    /// The `reason` of a `stopped` event at it.
+    /// The `reason` in the `stopped` event for a stop at the breakpoint with this number.
     pub(crate) fn reason(&self, number: u32) -> &'static str {
         let is_in = |group| {
             let mut points = self.group(group).iter();
@@ -153,7 +154,7 @@ impl Points {
         group.push(Point::new(spec, meant));
     }
 
-    /// Removes its location in these tasks; true if none remains and it is deleted.
+    /// Removes a breakpoint from these tasks. Returns true if no other task has it, so that it is deleted.
     pub(crate) fn remove(&mut self, number: u32, tasks: &IdSet) -> bool {
         let Some(point) = self.find(number) else {
             return false;
@@ -170,14 +171,14 @@ impl Points {
         true
     }
 
-    /// Another condition.
+    /// Replaces the condition of a breakpoint.
     pub(crate) fn set_condition(&mut self, number: u32, condition: Option<&String>) {
         if let Some(point) = self.find(number) {
             *fields(&mut point.spec).1 = condition.cloned();
         }
     }
 
-    /// Enables or disables it in these tasks.
+    /// Enables or disables a breakpoint in these tasks.
     pub(crate) fn switch(&mut self, number: u32, tasks: &IdSet, on: bool) {
         if let Some(point) = self.find(number) {
             match on {
@@ -187,7 +188,7 @@ impl Points {
         }
     }
 
-    /// Sets its ignore count.
+    /// Sets the ignore count of a breakpoint or watchpoint. Changes no catchpoint.
     pub(crate) fn set_ignored(&mut self, number: u32, count: u32) {
         match self.find(number).map(|point| &mut point.spec) {
             Some(PointSpec::Break(spec)) => spec.ignore = count,
@@ -196,14 +197,14 @@ impl Points {
         }
     }
 
-    /// Sets its commands.
+    /// Sets the gdb commands of a breakpoint. Changes no watchpoint or catchpoint.
     pub(crate) fn set_commands(&mut self, number: u32, lines: &[String]) {
         if let Some(PointSpec::Break(spec)) = self.find(number).map(|point| &mut point.spec) {
             spec.commands = lines.to_vec();
         }
     }
 
-    /// Handles a hit by these tasks; true if it was temporary and is deleted.
+    /// Handles a hit of a breakpoint by these tasks. Returns true if the breakpoint was temporary and is now deleted.
     pub(crate) fn hit(&mut self, number: u32, tasks: &IdSet) -> bool {
         let once = self.find(number).is_some_and(|point| match &point.spec {
             PointSpec::Break(spec) => spec.temporary,
@@ -352,12 +353,12 @@ impl Point {
         self.spec.number()
     }
 
-    /// True if it has no location, for an unknown reason.
+    /// True if the breakpoint has no location in any task, and no reason for that is known.
     pub(crate) fn is_lost(&self) -> bool {
         self.bound.is_empty() && self.complaint.is_none()
     }
 
-    /// Sets its location in these tasks, or marks it as pending there.
+    /// Records the breakpoint's location in these tasks, or that the breakpoint is pending there.
     pub(crate) fn placed(&mut self, tasks: &IdSet, place: &BreakpointPlace) {
         if place.pending {
             self.bound.subtract(tasks);

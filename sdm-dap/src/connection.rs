@@ -57,19 +57,19 @@ pub(crate) enum Phase {
 /// The client's relation to the session that it debugs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It owns the session.
+    /// The client owns the session.
     #[default]
     Owner,
-    /// It debugs one task of another client's session; with the password that admits it.
+    /// The client debugs one task of another client's session. The text is the password that admits it.
     Beside(String),
-    /// It debugs a session of another process, to which everything is relayed.
+    /// The client debugs a session of another process, to which everything is relayed.
     Relay,
 }
 
 /// A client's role among the clients of a session.
 #[derive(Debug, Default)]
 pub(crate) struct ClientGroup {
-    /// Its role in the session.
+    /// The client's role in the session.
     pub(crate) role: Role,
     /// The client's `initialize` request, to be passed on.
     pub(crate) initialize: Option<Request>,
@@ -283,7 +283,7 @@ impl Connection {
         Ok(IdSet::single(first))
     }
 
-    /// Sends commands to tasks; the request is answered once they are.
+    /// Sends commands to tasks. The request is answered once all of the commands are complete.
     pub(crate) fn ask(
         &mut self,
         request: &Request,

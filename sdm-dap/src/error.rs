@@ -8,18 +8,18 @@ pub enum RequestError {
     /// The adapter does not know this request.
     #[error("sdm does not know the request `{0}`")]
     Unknown(String),
-    /// Its arguments are wrong.
+    /// The arguments of the request are wrong.
     #[error("{command}: wrong arguments: {why}")]
     Arguments {
-        /// Which request.
+        /// The name of the request.
         command: String,
-        /// The error in them.
+        /// The error in the arguments.
         why: String,
     },
     /// The request comes too early, or a second time.
     #[error("{command}: {why}")]
     Order {
-        /// Which request.
+        /// The name of the request.
         command: String,
         /// The missing, or repeated, precondition.
         why: &'static str,

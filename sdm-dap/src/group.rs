@@ -26,9 +26,10 @@ pub(crate) struct Standing {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) tasks: IdSet,
-    /// Their common stop; `None` while they run.
+    /// The common stop of the tasks; `None` while the tasks run.
     pub(crate) standing: Option<Standing>,
-    /// Number of classes that it combines, if there are more classes than rows; `standing` is then that of the first.
+    /// Number of classes that share this thread, because not each class can have a thread. `standing` is then the stop
+    /// of the first class. `None` for a thread of one class.
     pub(crate) folded: Option<usize>,
 }
 
@@ -69,7 +70,7 @@ impl Group {
     }
 }
 
-/// Their place as text: `MPI_Barrier in solve halo.c:44`.
+/// The place of the stopped tasks as text: `MPI_Barrier in solve halo.c:44`.
 fn described(standing: &Standing) -> String {
     let place = standing
         .frames

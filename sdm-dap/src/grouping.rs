@@ -50,7 +50,7 @@ pub(crate) fn groups(tasks: &Tasks, stacks: &[(IdSet, Backtrace)], by_rank: bool
 /// The stack of each task.
 struct Owners<'a> {
     stacks: &'a [(IdSet, Backtrace)],
-    /// Tasks that have one.
+    /// Tasks whose stack is known.
     all: IdSet,
     /// Index of the stack of each task, by task number.
     of: Vec<usize>,

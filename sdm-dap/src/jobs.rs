@@ -380,9 +380,9 @@ impl Jobs {
         jobs.any(|job| matches!(job.purpose, Purpose::Begin))
     }
 
-    /// Cancels a request of the client. Returns the request and its commands. A request for a call stack is not
-    /// cancelled, as it is nearly answered. VS Code cancels such requests when it repeats them, and would show the
-    /// refusal in place of the stack.
+    /// Cancels a request of the client. Returns the request and its commands; `None` if it is not open. A request for a
+    /// call stack is not cancelled, as it is nearly answered. VS Code cancels such requests when it repeats them, and
+    /// would show the refusal in place of the stack.
     pub(crate) fn give_up(&mut self, seq: i64) -> Option<(Request, Vec<CommandId>)> {
         let is_it = |job: &Job| {
             let is_stack = matches!(job.purpose, Purpose::Frames { .. });

@@ -136,7 +136,7 @@ pub(crate) struct Configuration {
     /// The address of the session, in an attach that this adapter has requested from the client.
     #[serde(rename = "__sdmSession")]
     pub(crate) session: Option<String>,
-    /// The task of that session.
+    /// The rank of the session `__sdmSession` that this client debugs.
     pub(crate) rank: Option<u32>,
     #[serde(alias = "stopOnEntry", alias = "stopAtBeginningOfMainSubprogram")]
     pub(crate) stop_at_entry: Option<bool>,
@@ -149,7 +149,7 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// The command line of `sdm run` for it.
+    /// Converts this configuration to a command line of `sdm run`.
     ///
     /// # Errors
     /// [`RequestError::Configuration`] if no program is named.
@@ -214,7 +214,7 @@ impl Configuration {
         self.job.pid.is_some() || self.job.target.as_ref().is_some_and(is_named)
     }
 
-    /// The command line of `sdm attach` for it.
+    /// Converts this configuration to a command line of `sdm attach`.
     ///
     /// # Errors
     /// [`RequestError::Configuration`] if no job is named.

@@ -16,7 +16,7 @@ pub(crate) struct Request {
     pub(crate) seq: i64,
     /// Name of the request.
     pub(crate) command: String,
-    /// Its arguments; null if absent.
+    /// The arguments of the request; null if absent.
     pub(crate) arguments: Value,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn read(body: &[u8]) -> ClientMessage {
 }
 
 impl Request {
-    /// Its arguments, converted to the expected type.
+    /// The arguments of the request, converted to the expected type.
     pub(crate) fn read<T: DeserializeOwned + Default>(&self) -> Result<T, RequestError> {
         if self.arguments.is_null() {
             return Ok(T::default());

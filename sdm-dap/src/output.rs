@@ -30,7 +30,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// No output yet; with `labelled` lines name their tasks.
+    /// Creates an empty buffer. With `labelled`, lines name their tasks.
     pub(crate) fn new(labelled: bool) -> Self {
         Self {
             labelled,

@@ -77,7 +77,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// The tasks that it belongs to.
+    /// The tasks that the variables of this node belong to.
     pub(crate) fn tasks(&self) -> IdSet {
         match self {
             Self::Scope { frame, .. } => frame.tasks.clone(),
@@ -172,7 +172,8 @@ impl References {
         self.nodes.get(&id)
     }
 
-    /// Creates a name for the variable object of an expression, and stores it with the expression's reference.
+    /// Creates a name for the variable object of an expression, and stores it with the expression's reference. `None`
+    /// if the reference is not that of an expression.
     pub(crate) fn name_object(&mut self, id: i64) -> Option<String> {
         let Some(Node::Expression { object, .. }) = self.nodes.get_mut(&id) else {
             return None;

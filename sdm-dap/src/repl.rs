@@ -32,7 +32,7 @@ pub(crate) enum LineRequest {
 pub(crate) struct LineCommand {
     /// The tasks; `None` if the line names none.
     pub(crate) tasks: Option<IdSet>,
-    /// What.
+    /// The request of the line.
     pub(crate) wish: LineRequest,
 }
 

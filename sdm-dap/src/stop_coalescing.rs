@@ -14,11 +14,11 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
 /// A step that some tasks have not completed yet.
 #[derive(Debug)]
 pub(crate) struct Step {
-    /// Since when.
+    /// The time at which the step began.
     pub(crate) began: Instant,
-    /// Its name for users.
+    /// The name of the step in messages: `next`.
     pub(crate) said: &'static str,
-    /// The tasks that it moves.
+    /// The tasks that the step moves.
     pub(crate) moved: IdSet,
 }
 

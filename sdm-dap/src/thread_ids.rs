@@ -38,7 +38,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// No threads yet; with `by_rank` each task becomes one.
+    /// Creates an empty list. With `by_rank`, each task becomes a thread.
     pub(crate) fn new(by_rank: bool) -> Self {
         Self {
             by_rank,
@@ -125,7 +125,7 @@ impl Rows {
     }
 }
 
-/// The group that keeps a row's number.
+/// The index of the group that keeps a row's number. `None` if no group has tasks of the row.
 fn heir(row: &Row, groups: &[Group], by_rank: bool) -> Option<usize> {
     let shared = |group: &Group| group.tasks.intersection(&row.group.tasks).first();
     let heirs = groups.iter().enumerate().filter_map(|(at, group)| {

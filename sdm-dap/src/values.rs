@@ -139,7 +139,8 @@ impl Variables {
 }
 
 impl Variable {
-    /// The text of its value, and the reference of its parts: 0 if it has none.
+    /// The text of the variable's value, and the reference by which the client requests its parts. The reference is 0
+    /// for a value without parts.
     pub(crate) fn told(&self, references: &mut References) -> (String, i64) {
         match self.values.as_slice() {
             [] => (String::new(), 0),

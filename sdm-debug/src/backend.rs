@@ -21,8 +21,8 @@ pub trait Backend {
     /// Begins a command on tasks of this server.
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command);
 
-    /// Like `execute`. If all of `tasks` give one answer at once, without any change that the owner must learn of, it
-    /// may be returned here in place of an output.
+    /// Like `execute`. If all of `tasks` give the same answer at once, and nothing else changes for the owner, that
+    /// answer may be returned here. No output then follows. `None`: the answers come as outputs.
     fn execute_at_once(
         &mut self,
         now: Instant,
@@ -74,18 +74,19 @@ pub trait Backend {
     /// True once nothing is left behind the backend, except for programs that [`LauncherDuties::is_leaving`] reports.
     fn is_down(&self) -> bool;
 
-    /// The task's breakpoints, watchpoints and catchpoints, to be set for another task too.
+    /// Returns the task's breakpoints, watchpoints and catchpoints, so that the owner can set them for another task
+    /// too.
     fn points(&self, task: TaskId) -> Vec<StartPoint> {
         let _ = task;
         Vec::new()
     }
 }
 
-/// A backend that has started programs, or has processes that a launcher started for its tasks, whose ends the
-/// launcher waits for.
+/// A backend that stands between a launcher and the tasks' programs. It has started the programs, or it controls
+/// processes that the launcher started for its tasks. The launcher waits for their ends and exit codes.
 pub trait LauncherDuties: Backend {
-    /// True while programs that were started here and detached have not ended. They continue to run and their streams
-    /// end here. The owner therefore stays and makes the same calls, even after the end of the session.
+    /// True while programs that were started here and then detached have not ended. Their standard streams still pass
+    /// through this process. The owner therefore stays and makes the same calls, even after the end of the session.
     fn is_leaving(&self) -> bool {
         false
     }
@@ -106,7 +107,8 @@ pub trait LauncherDuties: Backend {
         Vec::new()
     }
 
-    /// The exit code that a shell would give for these programs, once all have ended; the highest of several.
+    /// The exit code for the launcher once all programs of [`LauncherDuties::is_leaving`] have ended: the highest of
+    /// theirs, as a shell gives them. `None` if no program left an exit code.
     fn left_code(&self) -> Option<i32> {
         None
     }

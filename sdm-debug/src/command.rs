@@ -198,7 +198,7 @@ pub enum Command {
     MemoryWrite {
         /// Address of the first byte, an expression.
         address: String,
-        /// reply :: The bytes to write, at most [`crate::reply::MEMORY_BYTES_MAX`].
+        /// The bytes to write, at most [`crate::reply::MEMORY_BYTES_MAX`].
         bytes: Vec<u8>,
     },
     /// Registers of the selected frame: [`crate::Reply::Variables`]. In the natural form an integer follows its
@@ -232,11 +232,11 @@ pub enum Command {
     SignalHandle {
         /// The names of the signals: `SIGUSR1`.
         names: Vec<String>,
-        /// True to stop the task at the signal; `None` for no change.
+        /// True to stop the task at the signal; `None` leaves the setting as it is.
         stop: Option<bool>,
-        /// Report the signal; `None` leaves the setting as it is.
+        /// True to report the signal; `None` leaves the setting as it is.
         print: Option<bool>,
-        /// True to deliver the signal to the program; `None` for no change.
+        /// True to deliver the signal to the program; `None` leaves the setting as it is.
         pass: Option<bool>,
     },
     /// The type of an expression or of a type name: [`crate::Reply::Text`], in gdb's notation: `type = int`.
@@ -311,9 +311,10 @@ pub enum Command {
     /// Memory of the task's process, as the kernel counts it: [`crate::Reply::Usage`]. Running tasks answer too.
     /// Fails: `not_running` if there is no process.
     Usage,
-    /// The sends and receives of the task's MPI library that have not completed, as read by that library's own debug
-    /// library: [`crate::Reply::Queues`], merged by [`crate::rules::RULE_QUEUES`]. Fails: `running`, `not_running`.
-    /// Fails also with `unsupported`, if the MPI library has no debug library or its layout is not known.
+    /// The sends and receives of the task's MPI library that have not completed: [`crate::Reply::Queues`], merged by
+    /// [`crate::rules::RULE_QUEUES`]. The debug library that belongs to the MPI library reads them. Fails: `running`,
+    /// `not_running`. Fails also with `unsupported`, if the MPI library has no debug library or its layout is not
+    /// known.
     Queues,
     /// Inspects processes without a debugger, each stopped only for an instant. The reply has their folded stacks:
     /// [`crate::Reply::Stacks`], merged as those are; or their state: [`crate::Reply::Probe`]. Fails: `not_running`

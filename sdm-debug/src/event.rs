@@ -21,14 +21,14 @@ pub enum Event {
         /// The ended stream.
         stream: Stream,
     },
-    /// The task stopped while no run was open.
+    /// The task stopped, and no command to run it was waiting for an answer.
     Stopped(Stop),
-    /// The program ended while no run was open.
+    /// The program ended, and no command to run it was waiting for an answer.
     Exited {
         /// The exit code.
         code: i32,
     },
-    /// A signal terminated the program while no run was open.
+    /// A signal terminated the program, and no command to run it was waiting for an answer.
     Signalled {
         /// The signal's name, for example `SIGSEGV`.
         signal: String,
@@ -67,9 +67,9 @@ pub enum Event {
         /// The reason: lower case, no full stop.
         text: String,
     },
-    /// Marks the point at which all output is delivered that the program had printed on both streams by the stop of a
-    /// run. Bulk lane, after that output; late while the lane has no credit. Only for tasks that were started, and
-    /// not for runs that the program's end has ended: see [`Event::OutputEnd`].
+    /// Follows the output that the program had printed by the time of a stop, on both streams. It takes the bulk lane
+    /// behind that output, so it is late while the lane has no credit. Only tasks that were started send it. After a
+    /// run that the program's end has ended, [`Event::OutputEnd`] is sent instead.
     OutputComplete {
         /// The number of the command that the stop answered.
         command: u64,
@@ -80,14 +80,14 @@ pub enum Event {
         by: u32,
         /// The exit status for the job.
         status: i32,
-        /// The reason in its words; may be empty.
+        /// The reason as the aborting task gave it; may be empty.
         text: String,
     },
     /// New tasks, as a task has started programs (`MPI_Comm_spawn`). They were unknown before; they run, or will
     /// soon.
     Joined(Joined),
-    /// The task's rank in `MPI_COMM_WORLD`, if it differs from the rank that its launcher assigned, or if the
-    /// launcher assigned none and the task is alone.
+    /// The task's rank in `MPI_COMM_WORLD`, as its MPI library has it. It is sent if the launcher assigned another rank
+    /// or number of ranks. It is also sent if the launcher assigned none and the communicator has only this task.
     World {
         /// The rank.
         rank: u32,
@@ -129,7 +129,8 @@ pub enum Phase {
     Running,
 }
 
-/// The notice that a task's rank in `MPI_COMM_WORLD` is not its launcher's: for [`Event::World`].
+/// The text of the notice for [`Event::World`]: the task's rank in `MPI_COMM_WORLD` differs from the rank that its
+/// launcher assigned.
 #[must_use]
 pub fn world_notice(rank: u32, size: u32) -> String {
     format!(

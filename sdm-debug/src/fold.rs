@@ -20,14 +20,16 @@ pub const STACKS_MAX: usize = 1024;
 /// Maximum length of a shown name, in bytes. A longer one is cut and ends with the hash of the whole name.
 pub const NAME_BYTES_MAX: usize = 512;
 
-/// Prefix of gdb's message about a stack that it could not unwind to its end. Such a stack has the message in place
-/// of its outermost frame, which tells it from a complete one.
+/// Prefix of gdb's message about a stack that it could not unwind to its end. The message is put in front of such a
+/// stack as its outermost frame. It distinguishes an incomplete stack from a complete one.
 pub const STOPPED: &str = "Backtrace stopped: ";
 
-/// In place of the outermost frame of each thread of a process that a signal has stopped. Its stacks are complete.
+/// Text that is put in front of each stack as its outermost frame, if a signal has stopped the process. The stacks
+/// themselves are complete.
 pub const HALTED: &str = "stopped by a signal (SIGSTOP or another stop signal)";
 
-/// Number of outermost frames among which a complete stack has its end: the start code of some linkers has no names.
+/// Number of outermost frames that are searched for `main` or for start code. Start code of some linkers has no names,
+/// so the end of a complete stack need not be its last frame.
 const OUTERMOST: usize = 4;
 
 /// Prefix of the libc functions below which `main` is called.
@@ -132,7 +134,7 @@ pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskSt
     }
 }
 
-/// Tells stacks apart that are those of a process that a signal has stopped.
+/// Marks the stacks of a process that a signal has stopped with [`HALTED`], so that they merge only with one another.
 pub fn mark_halted(stacks: &mut TaskStacks) {
     for thread in &mut stacks.threads {
         thread.frames.insert(0, StackFrame::own(HALTED, "", 0));

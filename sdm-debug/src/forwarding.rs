@@ -12,8 +12,8 @@ use crate::{
     Backend, BackendOutput, Command, Event, Failure, InterestChange, LauncherDuties, Program, Reply,
 };
 
-/// Receives input on its way to the programs of some tasks, and may change it in place but not its length. Positions
-/// in the stream count bytes, so that no byte enters a program twice.
+/// Receives input on its way to the programs of some tasks, and may change the bytes but not their number. The stream
+/// is numbered by bytes, which prevents that a program receives a byte twice.
 pub type InputHandler = Box<dyn FnMut(&IdSet, &mut [u8])>;
 
 /// Receives a task's output, whole lines if it prints lines, and returns the output to show in its place; nothing is
@@ -22,8 +22,8 @@ pub type OutputHandler = Box<dyn FnMut(TaskId, Vec<u8>) -> Vec<u8>>;
 
 /// A backend whose programs' streams pass through handlers; a stream without a handler passes unchanged.
 ///
-/// The seed's handlers move bytes between descriptors. Here the backend reads and writes the descriptors, and calls a
-/// handler in between.
+/// The handlers of PTP's SDM move bytes between descriptors. Here the backend reads and writes the descriptors, and
+/// calls a handler in between.
 pub struct Forwarding<B> {
     backend: B,
     stdin: Option<InputHandler>,

@@ -110,7 +110,7 @@ macro_rules! failure_codes {
 failure_codes! {
     /// A code of a newer member that this one does not know.
     Unknown = codes::UNKNOWN, "unknown";
-    /// The command was done, but its answer is no longer there.
+    /// The command was executed, but its answer is not stored any more.
     AnswerLost = codes::ANSWER_LOST, "answer_lost";
     /// The command was cancelled before it was answered.
     Cancelled = codes::CANCELLED, "cancelled";
@@ -118,11 +118,11 @@ failure_codes! {
     Unreachable = codes::UNREACHABLE, "unreachable";
     /// The payload could not be understood by the task's server.
     BadCommand = codes::BAD_COMMAND, "bad_command";
-    /// A bound was reached; the text names it.
+    /// A limit was exceeded; the text names it.
     Limit = codes::LIMIT, "limit";
-    /// The task already has an open run.
+    /// The task runs already, by an earlier command that has not been answered.
     AlreadyRunning = 16, "already_running";
-    /// The task runs, and the command needs it stopped.
+    /// The task runs, and the command needs a stopped task.
     Running = 17, "running";
     /// The task has ended or was never started.
     NotRunning = 18, "not_running";
@@ -140,7 +140,7 @@ failure_codes! {
     NotStoppable = 24, "not_stoppable";
     /// This backend cannot do that.
     Unsupported = 25, "unsupported";
-    /// A named thing (breakpoint, thread, frame) does not exist.
+    /// The named object (breakpoint, thread, frame, variable object) does not exist.
     NoSuchThing = 26, "no_such_thing";
     /// gdb did not answer in time.
     TimedOut = 27, "timed_out";
@@ -148,7 +148,8 @@ failure_codes! {
     System = 28, "system";
     /// There is no such program where the task is.
     NotFound = 29, "not_found";
-    /// The program has no such place: no function of the name, no such file, no such line. The text is gdb's own.
+    /// The program has no such source location: no function of the name, no such file, no such line. The text is gdb's
+    /// own.
     NoSuchPlace = 30, "no_such_place";
 }
 

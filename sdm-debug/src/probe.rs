@@ -25,7 +25,7 @@ pub struct TaskProbe {
     /// The folded stacks of the task's threads. Also `None` if the main thread's stack could not be read to its end.
     pub stacks: Option<TaskStacks>,
     /// True if the main thread's stack could not be unwound to its end, for example in the middle of a function that
-    /// gdb cannot unwind. The probe then says nothing about it, and should be repeated.
+    /// gdb cannot unwind. The probe then gives no stack, and should be repeated.
     pub partial: bool,
     /// True if the main thread's innermost user frame has changed since the last complete probe: its place, its
     /// variables, its part of the stack, or its callee-saved registers. `None` if there was no comparison.
@@ -43,7 +43,7 @@ pub struct TaskProbe {
     /// True if the thread appears to be in the same MPI call as at the last complete probe. Meanwhile its process has
     /// exchanged data with others, by shared memory or TCP.
     pub exchanged: bool,
-    /// The waits of its threads; `None` if they were not requested.
+    /// The waits of the task's threads; `None` if they were not requested.
     pub waits: Option<TaskWaits>,
     /// The processor time since the previous probe, in milliseconds; `None` if nothing was compared.
     pub cpu_ms: Option<u64>,
@@ -60,7 +60,8 @@ pub struct Within {
     pub frame: StackFrame,
     /// True if the function's own state has changed: its loop makes progress.
     pub changed: bool,
-    /// True if tracking shows that its call has not returned; otherwise only its observed state is the same.
+    /// True if it was tracked that the function's call has not returned. Otherwise this is only concluded from its
+    /// unchanged state.
     pub noted: bool,
 }
 
@@ -231,19 +232,19 @@ impl TaskWaits {
 }
 
 impl ResourceWait {
-    /// True for a file lock, which a holder does not release. In contrast, the data of a pipe may never have been
-    /// sent.
+    /// True for a wait for a file lock: a process holds the lock and does not release it. False for example for a pipe,
+    /// whose data may never have been sent.
     #[must_use]
     pub fn is_lock(&self) -> bool {
         self.what.starts_with(LOCK_ON)
     }
 }
 
-/// Prefix of the words for a file lock, followed by the file's path.
+/// Beginning of [`ResourceWait::what`] for a file lock; the file's path follows.
 pub const LOCK_ON: &str = "the lock on ";
 
 impl CallArgument {
-    /// A fact of a call that is not one of its arguments: it is compared, and not shown.
+    /// A fact about a call that is none of its arguments. It is compared with other ranks' and not shown to the user.
     #[must_use]
     pub fn hidden(role: ArgumentRole, number: i64) -> Self {
         Self {

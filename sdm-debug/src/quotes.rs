@@ -53,8 +53,8 @@ pub fn referred(printed: &str) -> &str {
     behind.map_or(printed, |(_, value)| value)
 }
 
-/// The text after the type of a reference (true) or of a pointer. Lists of variables have a reference's address
-/// without its type.
+/// The text after the type prefix of a reference (true) or of a pointer (false); `None` without such a prefix. In lists
+/// of variables gdb prints a reference's address without its type.
 fn behind_type(printed: &str) -> Option<(bool, &str)> {
     if let Some(address) = printed.strip_prefix("@0x") {
         return address.split_once(": ").map(|(_, value)| (true, value));

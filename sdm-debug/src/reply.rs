@@ -70,7 +70,7 @@ pub enum Reply {
     Breakpoints(Vec<BreakpointView>),
     /// Memory, in ascending order of address; unreadable parts are left out.
     Memory(Vec<MemoryBlock>),
-    /// Instructions in rising order.
+    /// Instructions, in ascending order of address.
     Instructions(Vec<Instruction>),
     /// Lines of source.
     Source(SourceText),
@@ -127,7 +127,8 @@ pub struct Backtrace {
     pub frames: Vec<Frame>,
     /// True if there are more frames than requested.
     pub more: bool,
-    /// Number of frames left out above the first one (inside a runtime) and below the last.
+    /// Number of frames that are hidden: those inside a runtime that the innermost shown frame called, and those of
+    /// start code outside the outermost one.
     pub folded: u32,
 }
 

@@ -13,7 +13,7 @@ pub enum BackendSettings {
         /// The scenario's text, as `sdm-fake` reads it.
         scenario: String,
     },
-    /// gdb over GDB/MI, with settings other than the measured best.
+    /// gdb over GDB/MI, with settings that differ from the defaults.
     GdbWith(GdbOptions),
     /// gdb over GDB/MI, with a PMIx server for the programs that it starts.
     GdbHosted {
@@ -44,7 +44,7 @@ pub struct PmixJob {
 pub struct GdbOptions {
     /// Additional commands for the command line of every gdb, before it reads a program.
     pub settings: Vec<String>,
-    /// True to read debug information of system libraries too, if installed.
+    /// True to read debug information of system libraries too, where it is installed.
     pub system_debug: bool,
     /// True to fetch debug information by debuginfod, as the environment configures it.
     pub debuginfod: bool,

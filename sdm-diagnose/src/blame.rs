@@ -99,7 +99,8 @@ impl Blocked<'_> {
         Verdict::new(Step::Deadlock, text).blaming(odd)
     }
 
-    /// Finds ranks that wait for a message from any source in a communicator without other members.
+    /// Finds ranks that wait for a message from any source in a communicator without other members. None if there are
+    /// none.
     fn alone(&self) -> Option<Verdict> {
         let sets = self.needs.graph.sets.iter();
         let alone = sets.filter(|set| set.peers.is_empty() && !set.guessed && set.who.len() == 1);
@@ -109,8 +110,8 @@ impl Blocked<'_> {
         (!alone.is_empty()).then(|| Verdict::new(Step::Deadlock, text).blaming(alone))
     }
 
-    /// Finds ranks that have left out a collective operation of a subset. Instead they wait in one of more
-    /// ranks, for those that wait for them.
+    /// Finds ranks that have skipped a collective operation of some of the job's ranks. They wait in an operation of
+    /// more ranks, in which the ranks that wait for them are missing.
     fn left_out(&self) -> Option<Verdict> {
         let most = self.there.first()?;
         let wanted = most.missing(self.all)?;
@@ -143,7 +144,8 @@ impl Blocked<'_> {
         is_only.then_some((one.0, *other))
     }
 
-    /// Finds ranks that wait for each other in the same operation, but in different communicators.
+    /// Finds ranks that wait for each other in the same operation, but in different communicators. None if there are
+    /// none.
     pub(super) fn apart(&self) -> Option<Verdict> {
         let there = self.there.iter();
         let candidates = there.filter_map(|one| {

@@ -205,7 +205,8 @@ impl<'a> Evidence<'a> {
         facts
     }
 
-    /// The value of an argument in these tasks. If there are several values, each with its ranks.
+    /// The value of an argument in these tasks. If there are several values, each with its ranks. None if it is
+    /// unknown.
     fn value(&self, call: &Call, argument: &CallArgument, tasks: &IdSet) -> Option<String> {
         let Some(number) = argument.number else {
             return argument.value.as_ref().map(|value| value.text.clone());
@@ -325,7 +326,8 @@ fn circle(waits: &TaskWaits) -> Option<Vec<String>> {
     None
 }
 
-/// A thread that waits for another one of its task: the two thread numbers, and the text.
+/// The number of a thread that waits for another thread of its task, then the other's number and the text. None for
+/// other waits.
 fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
     let (whom, at, what) = match &wait.what {
         WaitFor::Lock(lock) => {

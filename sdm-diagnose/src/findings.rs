@@ -246,8 +246,8 @@ fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
     })
 }
 
-/// The share of the time that some tasks were on a processor. In MPI that is no progress, because MPI
-/// spins.
+/// The share of the time that some tasks were on a processor. In MPI that is no progress, because MPI spins. None if
+/// the time is unknown for some of them, or too short.
 fn processor_time(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let seconds = observed.ran.as_secs_f64();
     let mut spent = vec![(tasks.clone(), 0)];

@@ -38,7 +38,7 @@ pub struct WaitGraph {
     /// Tasks that wait for a request, or that send and receive in one call. Their message can be in
     /// transit.
     pub by_request: IdSet,
-    /// Tasks with the two tasks of which either lets them go on.
+    /// Tasks that wait for one of two tasks, with these two. Either of the two lets the task go on.
     pub either: Vec<(u32, [u32; 2])>,
     /// Tasks that wait for sets of tasks.
     pub sets: Vec<SetNeed>,
@@ -236,7 +236,7 @@ impl<'a> Table<'a> {
         (found, false)
     }
 
-    /// The next task on a path through blocked tasks, where its peer is known.
+    /// The next task on a path of waits through blocked tasks. None if the peer is unknown or not blocked.
     fn next(&self, task: u32) -> Option<u32> {
         let blocked = |task: &u32| self.marks[*task as usize] == Mark::Waits;
         let one = self.wants_of(task).find(blocked);

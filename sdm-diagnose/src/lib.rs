@@ -63,7 +63,7 @@ pub struct Observed {
     pub halted: Vec<(IdSet, String)>,
     /// Tasks whose process is in an unusual state: `in the kernel, uninterruptible`.
     pub states: Vec<(IdSet, String)>,
-    /// Tasks that were stopped before and were not let run, with the reason.
+    /// Tasks that were already stopped before the diagnosis and did not run between the samples, with the reason.
     pub stood: Vec<(IdSet, String)>,
     /// Tasks that could not be sampled, with the reason.
     pub unseen: Vec<(IdSet, String)>,
@@ -83,8 +83,8 @@ impl Observed {
         motion::starved(&self.samples)
     }
 
-    /// Adds a sample of `tasks` while only they ran. Tasks that did not change in it have exchanged no data
-    /// with the others of them.
+    /// Evaluates a sample that was taken while only `tasks` ran; it is not kept. Tasks that did not change in it no
+    /// longer count as having exchanged data.
     pub fn add_alone(&mut self, tasks: &IdSet, alone: &Probes) {
         let seen = IdSet::union_all(alone.stacks.iter().map(|(tasks, _)| tasks));
         let quiet = seen.intersection(tasks);
@@ -101,7 +101,7 @@ impl Observed {
 /// The strength of a verdict, never more than the evidence supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Proved: each of some tasks waits only for others of them.
+    /// Proved: some tasks wait only for one another.
     Deadlock,
     /// Proved: some tasks wait for an event that cannot come.
     CannotGoOn,

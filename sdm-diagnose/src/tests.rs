@@ -23,7 +23,7 @@ fn set(text: &str) -> IdSet {
     text.parse().unwrap()
 }
 
-/// `main:80 exchange:60 MPI_Recv:60`.
+/// The stack of a main thread, outermost frame first: `main:80 exchange:60 MPI_Recv:60`.
 fn stacks(text: &str) -> TaskStacks {
     let frames = text.split_whitespace().map(|frame| {
         let (function, line) = frame.split_once(':').unwrap();

@@ -188,7 +188,7 @@ impl Counted {
         counted
     }
 
-    /// The tasks, of those with these threads, that have one that can go on by itself.
+    /// The tasks among `tasks` with a thread that can go on by itself. All of them have the thread counts of `self`.
     fn acting(&self, last: &Probes, tasks: &IdSet) -> IdSet {
         if self.rest == 0 {
             return IdSet::new();
@@ -198,7 +198,7 @@ impl Counted {
         tasks.difference(&IdSet::union_all(parked.map(|(who, _)| who)))
     }
 
-    /// True unless all of the rest are known to wait for another thread. The place of each such thread is
+    /// True unless all threads counted in `rest` are known to wait for another thread. The place of each such thread is
     /// unknown, so threads in a locking function count among those that the kernel reports.
     fn goes_on(&self, waits: &TaskWaits) -> bool {
         let beside = waits.threads.iter().filter(|wait| wait.thread != 1);

@@ -12,9 +12,9 @@ pub enum Check {
     GdbPython,
     /// Whether gdb can write the registers of this processor.
     GdbRegisters,
-    /// gdb can attach to a process of this user.
+    /// Whether gdb can attach to a process of this user.
     Attach,
-    /// `kernel.yama.ptrace_scope`.
+    /// Whether `kernel.yama.ptrace_scope` allows attaching.
     PtraceScope,
     /// Whether `/proc` shows all processes.
     Hidepid,
@@ -28,7 +28,7 @@ pub enum Check {
     Memory,
     /// The folder for sockets and session records.
     RuntimeFolder,
-    /// The ports of this host's addresses.
+    /// Whether a port for servers is free, and is reached at this host's addresses.
     Ports,
     /// Whether ssh is installed and reaches a host.
     Ssh,
@@ -40,13 +40,13 @@ pub enum Check {
     Mpi,
     /// The PMIx library, and the programs that use it.
     Pmix,
-    /// Slurm answers.
+    /// Whether Slurm answers.
     Slurm,
     /// A cluster's process and its agent.
     Cluster,
     /// Whether the named job is found.
     Job,
-    /// Nothing prevents an attach to the target's processes.
+    /// Whether nothing prevents attaching to the target's processes.
     Target,
 }
 

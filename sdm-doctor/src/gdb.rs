@@ -27,7 +27,7 @@ const TRIAL_WAIT: Duration = Duration::from_secs(60);
 const CANDIDATES_MAX: usize = 8;
 /// Most entries of a directory that are examined.
 const ENTRIES_MAX: usize = 1000;
-/// Directories of gdbs below the root; a star matches every directory.
+/// Directories below the root in which gdbs may be installed; `*` stands for any name.
 const PLACES: [&str; 7] = [
     "usr/bin",
     "usr/local/bin",
@@ -132,7 +132,7 @@ impl Places {
         found
     }
 
-    /// The gdbs of the directories of modulefiles.
+    /// The gdbs that the environment modules in `MODULEPATH` provide: a module `gdb` of a supported version.
     fn modules(&self) -> Vec<Candidate> {
         let mut found: Vec<Candidate> = Vec::new();
         for folder in std::env::split_paths(&self.modules) {
@@ -249,7 +249,7 @@ fn asked(path: &Path, words: &[&str], wait: Duration) -> io::Result<String> {
     Ok(text)
 }
 
-/// The directories that match a place with stars.
+/// The existing directories that match a pattern below `root`, in which `*` stands for any name.
 fn expanded(root: &Path, place: &str) -> Vec<PathBuf> {
     let mut folders = vec![root.to_owned()];
     for part in place.split('/') {

@@ -12,7 +12,7 @@ const CAP_SYS_PTRACE: u32 = 19;
 /// The contents of `uid_map` without another user namespace: each user id maps to itself.
 const WHOLE_MAP: [&str; 3] = ["0", "0", "4294967295"];
 
-/// A machine.
+/// The machine that is checked, seen through the files below a root directory.
 #[derive(Clone, Debug)]
 pub struct Machine {
     root: PathBuf,

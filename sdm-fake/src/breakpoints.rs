@@ -12,7 +12,8 @@ use super::task::{Task, no_such};
 const BREAKPOINTS_MAX: usize = 4096;
 
 impl Task {
-    /// The breakpoint at which a run stops: the enabled one with the lowest number.
+    /// Hits the enabled breakpoint with the lowest number, and returns that number. A temporary one is deleted. `None`
+    /// if no breakpoint is enabled.
     pub(super) fn hit(&mut self) -> Option<u32> {
         let enabled = self.breakpoints.iter_mut().filter(|point| point.enabled);
         let point = enabled.min_by_key(|point| point.spec.number)?;

@@ -105,7 +105,7 @@ impl Task {
         }
     }
 
-    /// Commands for variable objects, each of which is a value without children.
+    /// Carries out commands for variable objects. Every variable object here is a value without children.
     fn object(
         &mut self,
         scenario: &Scenario,
@@ -193,7 +193,7 @@ impl Task {
         Ok(Reply::Breakpoint(nowhere(number)))
     }
 
-    /// All of them, in the form of `info breakpoints`.
+    /// All watchpoints and catchpoints, in the form of `info breakpoints`.
     pub(super) fn quiet_views(&self) -> impl Iterator<Item = BreakpointView> {
         self.quiet.iter().map(|quiet| BreakpointView {
             place: nowhere(quiet.number),

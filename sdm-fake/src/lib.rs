@@ -52,7 +52,8 @@ pub struct FakeBackend {
     end: Option<EndPolicy>,
 }
 
-/// A timer of a task. Its number tells the current run or life from an earlier one.
+/// A timer of a task. The number in a variant is that of the run or of the process (`Life::number`) for which it was
+/// set. A timer of an earlier one is ignored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
     /// The current command's answer is due.
@@ -63,11 +64,11 @@ enum Timer {
     Print(u32, Stream),
     /// An interrupt takes effect.
     Interrupt(CommandId),
-    /// The gdb of the life with this number dies.
+    /// The gdb dies, if the task's process still has this number.
     GdbDies(u32),
     /// The task ends with the session.
     ShutDown,
-    /// The detached program of this life ends.
+    /// The detached program ends, if the task's process still has this number.
     LeftEnds(u32),
 }
 

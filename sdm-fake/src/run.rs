@@ -294,7 +294,7 @@ impl FakeBackend {
         }
     }
 
-    /// Ends the task's part in the session, by the end policy.
+    /// Ends the task at the end of the session: kills or detaches it by the end policy.
     pub(super) fn leave(&mut self, id: TaskId) {
         let policy = self.end;
         let task = self.task(id);

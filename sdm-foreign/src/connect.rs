@@ -54,8 +54,8 @@ pub(crate) fn connect(
     Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
 }
 
-/// Disconnects from the server, once this tool holds the lock again. The keeper releases the lock when the server has
-/// closed the connection.
+/// Waits for the lock again, and disconnects from the server; also without the lock, if other tools hold it for too
+/// long. The keeper releases the lock once the server has removed this tool.
 pub(crate) fn leave(tool: library::Tool, turn: ToolLock) {
     // Without the lock this process disconnects all the same: other tools have not finished within the time limit.
     let turn = turn.take_again();

@@ -45,8 +45,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const END_TAKES: Duration = Duration::from_secs(30);
 /// Time for which a `prterun` (Open MPI 5.0.11) keeps the name of a tool that has left, and a quarter more.
 const NAME_STAYS: Duration = Duration::from_millis(1250);
-/// Processor time after which a thread that never sleeps counts as done with its earlier work, as one that passes
-/// on much output.
+/// Processor time after which a thread of the server that never sleeps counts as done with what it was doing before.
+/// Such a thread may pass on much output.
 const BUSY: Duration = Duration::from_millis(20);
 /// Maximum number of descriptors that this process has: one for the answer, and a few of the library's.
 const DESCRIPTORS_MAX: RawFd = 1024;
@@ -82,8 +82,8 @@ impl Keeper {
 
 /// Starts the keeper of this process's connections to a server. This process must have one thread.
 ///
-/// `held` is kept open as long as the keeper lives: others wait for it. `same_name` is for a server that knows all
-/// tools of ours by one name.
+/// `held` is the descriptor of the tool lock, which stays open as long as the keeper lives: other tools wait for that
+/// lock. `same_name` is true for a server that knows all tools of ours by one name.
 pub(crate) fn start(server: i32, held: RawFd, same_name: bool) -> Result<Keeper> {
     let own = std::process::id().cast_signed();
     // Both descriptors are opened here, before either pid can be reused.
@@ -112,7 +112,7 @@ type Threads = BTreeMap<i32, (bool, u64)>;
 
 /// The server as its keeper sees it.
 struct Watched {
-    /// Becomes readable when it has ended.
+    /// A descriptor that becomes readable when the server has ended.
     end: RawFd,
     process: proc::Process,
     /// True where the server knows all tools of ours by one name.
@@ -120,7 +120,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Waits that long; true where the server has ended.
+    /// Waits for `wait` at most; true if the server has ended by then.
     fn ends_within(&self, wait: Duration) -> bool {
         sys::wait_readable(&mut [poll_of(self.end)], Some(wait))
     }
@@ -139,7 +139,8 @@ impl Watched {
         }
     }
 
-    /// Waits until all its threads have slept between two looks, or have run long enough since the first.
+    /// Waits until each thread of the server has slept between two checks, or has run for [`BUSY`] since the first
+    /// check.
     fn wait_for_rest(&self) {
         let deadline = Instant::now() + END_TAKES;
         let first = self.threads();
@@ -169,7 +170,7 @@ impl Watched {
     }
 }
 
-/// The keeper's life.
+/// Main function of the keeper process, which never returns.
 fn keep(parent: RawFd, server: &Watched, held: RawFd) -> ! {
     sys::detach(NAME);
     sys::wait_readable(&mut [poll_of(parent)], None);

@@ -53,7 +53,7 @@ pub(crate) struct ByteObject {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) union Data {
-    /// A byte that C calls a bool: a library may write any into it.
+    /// A C `bool`. Its type is a byte, as a library may write any value into it.
     pub(crate) flag: u8,
     pub(crate) uint32: u32,
     pub(crate) pid: libc::pid_t,
@@ -145,7 +145,7 @@ impl Proc {
         }
     }
 
-    /// Its namespace.
+    /// Namespace of the process.
     pub(crate) fn name(&self) -> String {
         let end = self.namespace.iter().position(|it| *it == 0);
         let chars = &self.namespace[..end.unwrap_or(NAMESPACE_CHARS)];
@@ -180,19 +180,19 @@ impl Info {
         Self::new(key, TYPE_SIZE, Data { words })
     }
 
-    /// The text must live as long as this is used.
+    /// An attribute with a string value. The text must live as long as the attribute is used.
     pub(crate) fn string(key: &CStr, text: &CStr) -> Self {
         let string = text.as_ptr();
         Self::new(key, TYPE_STRING, Data { string })
     }
 
-    /// True where it is about `key`.
+    /// True if the attribute has this key.
     pub(crate) fn is(&self, key: &CStr) -> bool {
         self.key == key_of(key)
     }
 }
 
-/// A key as structures hold it.
+/// A key as the fixed-size character array of the library's structures.
 pub(crate) fn key_of(key: &CStr) -> [c_char; KEY_CHARS] {
     let mut chars = [0; KEY_CHARS];
     for (to, from) in chars[..KEY_CHARS - 1].iter_mut().zip(key.to_bytes()) {
@@ -228,7 +228,7 @@ pub(crate) fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void> {
 /// A string of C's, on one line and without tabs; empty for null.
 ///
 /// # Safety
-/// It must be null or a string that ends.
+/// `string` must be null or a null-terminated string.
 pub(crate) unsafe fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();

@@ -57,7 +57,7 @@ pub(crate) struct CallError {
 
 /// A connection to a server.
 pub(crate) struct Tool {
-    /// The server, where it ends with its job.
+    /// The server's pid, if the server ends with its job as `prterun` does; `None` for any other.
     of_one_job: Option<i32>,
     handle: *mut c_void,
     query: QueryInfo,
@@ -109,11 +109,11 @@ impl Tool {
         Ok(tool)
     }
 
-    /// Waits as long as the server is still on its way to its one job; `stays` is called where that is so.
+    /// Waits until a server that ends with its job has begun that job, for five minutes at most. `stays` is called if
+    /// there is a wait.
     ///
-    /// A `prterun` takes the last tool that leaves it for the end of all its work: where it starts its daemons, and so
-    /// has no job yet, it ends a second later, and the user's job with it (Open MPI 5.0.11). It is waited for five
-    /// minutes at most.
+    /// A `prterun` that still starts its daemons has no job yet. When its last tool leaves, it takes that for the end
+    /// of all its work. It ends a second later, and the user's job with it (Open MPI 5.0.11).
     pub(crate) fn wait_for_job(&self, stays: impl FnOnce()) {
         let Some(server) = self.of_one_job else {
             return;

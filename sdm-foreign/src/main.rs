@@ -11,7 +11,7 @@
 //! `sdm-pmix queues` loads another foreign library, the one that an MPI library has for debuggers: see [`msgq`].
 //!
 //! `sdm-pmix tool LIBRARY PID FILE` executes requests of its caller as a PMIx tool: see [`tool`] and
-//! `sdm_foreign::asked`.
+//! `sdm_foreign::tool_protocol`.
 //!
 //! ```text
 //! sdm-pmix LIBRARY PID     ->   starting                                      where it has no job yet, and is waited for

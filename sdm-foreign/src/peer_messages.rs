@@ -40,7 +40,7 @@ impl PublishedValue {
 pub struct Entry {
     /// The rank that has published it.
     pub owner: u32,
-    /// Its name.
+    /// Key under which the value is published.
     pub key: String,
     /// The value.
     pub value: PublishedValue,
@@ -60,16 +60,16 @@ pub enum Question {
     Publish(Vec<Entry>),
     /// Looks up published values.
     LookUp {
-        /// The names.
+        /// Keys of the values.
         keys: Vec<String>,
-        /// True where the answer may wait until all are there.
+        /// True where the answer may wait until all keys are published.
         waits: bool,
     },
     /// Removes values that a rank has published: those with these keys, or all where no key is given.
     Unpublish {
         /// The rank.
         owner: u32,
-        /// The names.
+        /// Keys of the values; empty for all.
         keys: Vec<String>,
     },
     /// The table of the node's processes.
@@ -114,25 +114,25 @@ pub enum Question {
     Signal {
         /// The tasks, of any node.
         tasks: IdSet,
-        /// Its number.
+        /// Number of the signal.
         signal: i32,
     },
     /// An event for the receiving node's processes.
     PeerEvent(PeerEvent),
-    /// A job has ended at a node, to the node of its first task.
+    /// Reports to the node of a job's first task that the job has ended on the node `node`.
     NodeEnded {
-        /// Its name.
+        /// Namespace of the job.
         namespace: String,
         /// The node, by its place among those of the first job.
         node: u32,
-        /// The first status there that is not 0, or 0.
+        /// The first exit status there that is not 0; 0 if there is none.
         status: i32,
     },
     /// A job has ended.
     JobEnded {
-        /// Its name.
+        /// Namespace of the job.
         namespace: String,
-        /// The first status that is not 0, or 0.
+        /// The first exit status of the job that is not 0; 0 if there is none.
         status: i32,
     },
 }

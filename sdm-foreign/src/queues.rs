@@ -36,11 +36,11 @@ pub struct QueuesAsk {
 /// Memory layout of a type of the MPI library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeLayout {
-    /// Its name.
+    /// Name of the type.
     pub name: String,
-    /// Its size, in bytes.
+    /// Size of the type, in bytes.
     pub size_bytes: u32,
-    /// Its fields, each with its distance from the beginning in bytes.
+    /// Fields of the type, each with its offset in bytes.
     pub fields: Vec<(String, u32)>,
 }
 
@@ -70,9 +70,9 @@ pub struct ProcessQueues {
 /// The messages of a communicator.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CommunicatorQueues {
-    /// Its name.
+    /// Name of the communicator.
     pub name: String,
-    /// Its messages.
+    /// The communicator's messages.
     pub messages: Vec<QueuedMessage>,
 }
 
@@ -92,15 +92,15 @@ pub enum QueueKind {
 pub struct QueuedMessage {
     /// The queue.
     pub kind: QueueKind,
-    /// True where its other side is found, and its data is under way.
+    /// True if the message is matched: its send and its receive have found each other, and its data is under way.
     pub is_matched: bool,
-    /// The other one's rank in the communicator; none for any.
+    /// The peer's rank in the communicator; `None` for any rank.
     pub peer: Option<i64>,
-    /// The other one's rank in `MPI_COMM_WORLD`, where that is known.
+    /// The peer's rank in `MPI_COMM_WORLD`, where that is known.
     pub world_peer: Option<i64>,
-    /// True where the communicator is between two groups, and the rank is one of the other group.
+    /// True for an intercommunicator, where the peer's rank is one of the remote group.
     pub is_remote: bool,
-    /// The tag; none for any.
+    /// The tag; `None` for any tag.
     pub tag: Option<i64>,
     /// The length of the buffer, or of the data that is sent, in bytes.
     pub length_bytes: u64,

@@ -17,7 +17,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Its tasks.
+    /// Task numbers of these processes.
     #[must_use]
     pub fn tasks(&self) -> IdSet {
         row(self.first, self.count)
@@ -27,28 +27,28 @@ impl Share {
 /// A job that a process has started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpawnedJob {
-    /// Its name among the jobs of all PMIx servers.
+    /// Namespace of the job, which differs from that of any job of another PMIx server.
     pub namespace: String,
-    /// Its processes, in the order of their ranks.
+    /// Processes of the job by node, in the order of their ranks.
     pub shares: Vec<Share>,
-    /// The task that has started it; none where that was a tool.
+    /// The task that has started the job; `None` if a tool has started it.
     pub parent: Option<u32>,
-    /// True where its processes wait in `PMIx_Init` for a debugger.
+    /// True where the job's processes wait in `PMIx_Init` for a debugger.
     pub is_held: bool,
-    /// The processes that its processes debug: a namespace, and a rank or the wildcard; `None` where they are not a
-    /// debugger's.
+    /// The processes that the job's processes debug: a namespace, and a rank or the wildcard. `None` where the job is
+    /// no debugger's.
     pub target: Option<(String, u32)>,
 }
 
 impl SpawnedJob {
-    /// Number of its processes on all nodes.
+    /// Number of the job's processes on all nodes.
     #[must_use]
     pub fn count(&self) -> u32 {
         let counts = self.shares.iter().map(|it| it.count);
         counts.fold(0, u32::saturating_add)
     }
 
-    /// Its tasks.
+    /// Task numbers of the job's processes.
     #[must_use]
     pub fn tasks(&self) -> IdSet {
         IdSet::union_all(
@@ -60,14 +60,14 @@ impl SpawnedJob {
         )
     }
 
-    /// Its tasks on a node.
+    /// Task numbers of the job's processes on a node.
     #[must_use]
     pub fn tasks_on(&self, node: u32) -> IdSet {
         let its = self.shares.iter().filter(|it| it.node == node);
         IdSet::union_all(its.map(Share::tasks).collect::<Vec<_>>().iter())
     }
 
-    /// Its ranks on a node.
+    /// Ranks of the job's processes on a node.
     #[must_use]
     pub fn ranks_on(&self, node: u32) -> IdSet {
         let mut ranks = IdSet::new();
@@ -79,14 +79,14 @@ impl SpawnedJob {
         ranks
     }
 
-    /// The nodes that it is on.
+    /// The nodes on which the job has processes.
     #[must_use]
     pub fn nodes(&self) -> BTreeSet<u32> {
         let its = self.shares.iter().filter(|it| it.count > 0);
         its.map(|it| it.node).collect()
     }
 
-    /// The task that one of its ranks is.
+    /// The task number of a rank of the job; `None` if the job has no such rank.
     #[must_use]
     pub fn task_of(&self, rank: u32) -> Option<u32> {
         self.firsts().find_map(|(first, share)| {
@@ -95,7 +95,7 @@ impl SpawnedJob {
         })
     }
 
-    /// The rank that a task is, where it is one of its, and the node that it is on.
+    /// The rank of a task in the job, and its node; `None` if the task is not of this job.
     #[must_use]
     pub fn rank_of(&self, task: u32) -> Option<(u32, u32)> {
         self.firsts().find_map(|(first, share)| {

@@ -14,9 +14,9 @@ pub struct HostTable {
 /// A process of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostProcess {
-    /// Its rank.
+    /// Task number of the process; for a process of the first job this is its rank.
     pub rank: u32,
-    /// Its process id; 0 where it has none.
+    /// Pid of the process; 0 while it has not been started.
     pub pid: i32,
     /// State of the process.
     pub state: HostState,
@@ -40,7 +40,7 @@ pub enum HostState {
 }
 
 impl HostTable {
-    /// Adds a process and the program that it runs.
+    /// Adds a process; `program` is the program that it runs, if known.
     pub fn add(&mut self, mut process: HostProcess, program: Option<String>) {
         process.program = program.and_then(|program| {
             let known = self.programs.iter().position(|it| *it == program);
@@ -64,7 +64,7 @@ impl HostTable {
         }
     }
 
-    /// The program of one of its processes.
+    /// The program of a process of this table; `None` if it is not known.
     #[must_use]
     pub fn program_of(&self, process: &HostProcess) -> Option<&str> {
         let at = usize::from(process.program?);

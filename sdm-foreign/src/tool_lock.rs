@@ -21,10 +21,10 @@ const WAIT: Duration = Duration::from_secs(60);
 /// Interval between attempts to take the lock.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// This process's hold of the lock. If this process dies, its keeper may still hold the lock.
+/// The lock on a server, held by this process or released. If this process dies, its keeper may still hold the lock.
 pub(crate) struct ToolLock(State);
 
-/// The file stays open in both, as a keeper knows it by its number.
+/// In both states the file stays open, as the keeper knows it by its descriptor number.
 enum State {
     Held(Flock<File>),
     Free(File),
@@ -60,7 +60,7 @@ impl ToolLock {
         }
     }
 
-    /// The descriptor that holds it.
+    /// The descriptor of the locked file.
     pub(crate) fn descriptor(&self) -> RawFd {
         match &self.0 {
             State::Held(lock) => (**lock).as_raw_fd(),

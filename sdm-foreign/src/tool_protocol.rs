@@ -58,7 +58,7 @@ pub enum ToolRequest {
     Get {
         /// The processes whose value is read.
         of: JobPart,
-        /// Its key.
+        /// Key of the value.
         key: String,
     },
     /// `PMIx_Log_nb`.
@@ -81,9 +81,9 @@ pub enum ToolRequest {
         count: u32,
         /// The program and its arguments.
         words: Vec<String>,
-        /// Its folder.
+        /// Working directory of the program.
         folder: String,
-        /// Its variables, each `NAME=VALUE`.
+        /// Environment variables of the program, each `NAME=VALUE`.
         environment: Vec<String>,
         /// Further attributes of the job.
         attributes: Vec<Attribute>,
@@ -113,9 +113,9 @@ pub enum ToolRequest {
 /// A named attribute of a call: a directive or a qualifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribute {
-    /// Its key.
+    /// Key of the attribute.
     pub key: String,
-    /// Its value.
+    /// Value of the attribute.
     pub value: AttributeValue,
     /// True where a server that does not know the attribute must fail the call; otherwise it ignores the attribute.
     pub is_required: bool,
@@ -194,7 +194,7 @@ pub enum FromTool {
 pub struct Line {
     /// Nesting depth of the value, at most [`DEPTH_MAX`].
     pub depth: u8,
-    /// Its key; empty for a part of an array.
+    /// Key of the value; empty for an element of an array.
     pub key: String,
     /// The value.
     pub value: Datum,
@@ -231,15 +231,15 @@ pub enum Datum {
     ProcessInfo {
         /// The process.
         of: JobPart,
-        /// Its host.
+        /// Host of the process.
         host: String,
-        /// Its program.
+        /// Program of the process.
         program: String,
-        /// Its pid there.
+        /// Pid of the process on its host.
         pid: i32,
-        /// Its exit code, where it has ended.
+        /// Exit code of the process, where it has ended.
         exit_code: i32,
-        /// Its state.
+        /// State of the process, as PMIx numbers it.
         state: u8,
     },
     /// Head of an array of this many elements. The elements follow, one level deeper.

@@ -31,7 +31,7 @@ const LENGTH_BYTES: usize = 4;
 /// A node of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostNode {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     /// The ranks that run there.
     pub ranks: IdSet,
@@ -40,13 +40,14 @@ pub struct HostNode {
 /// Description of a job for a PMIx server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostJob {
-    /// Its name among the jobs of all PMIx servers (its namespace). Processes that are not to connect cannot guess it.
+    /// Namespace of the job. Processes that are not to connect cannot guess it.
     pub namespace: String,
     /// All its nodes.
     pub nodes: Vec<HostNode>,
-    /// Index of this node.
+    /// Index in `nodes` of the node that the PMIx server runs on.
     pub own: u32,
-    /// Tools are to find this server as that of its node (`pmix.sys.HOST`), where the node has none.
+    /// True if tools are to find this server as the system server of its node (`pmix.sys.HOST`), unless the node has
+    /// one already.
     pub is_system: bool,
 }
 
@@ -114,7 +115,7 @@ pub enum ToHost {
 pub struct HostProgram {
     /// The program as that process gave it: an absolute or relative path, or a name.
     pub program: Vec<u8>,
-    /// Its arguments, without the program itself.
+    /// Arguments of the program, without the program itself.
     pub arguments: Vec<Vec<u8>>,
     /// Additional environment variables: `NAME=VALUE`.
     pub environment: Vec<Vec<u8>>,
@@ -133,7 +134,7 @@ pub struct HostLetter {
     pub from: u32,
     /// Number of the letter at its sender.
     pub number: u64,
-    /// False where it comes back, as `from` cannot be reached.
+    /// False for a letter that comes back to its sender because it could not be delivered.
     pub is_brought: bool,
     /// Contents, at most [`LETTER_BYTES_MAX`]; empty where the letter comes back.
     #[serde(with = "serde_bytes")]
@@ -164,16 +165,16 @@ pub enum FromHost {
     },
     /// A process aborts its job (`MPI_Abort`).
     Aborted {
-        /// Its rank.
+        /// Task number of the process.
         rank: u32,
         /// Exit status that the process gave.
         status: i32,
-        /// The message given with it, on one line; may be empty.
+        /// The message that the process gave, on one line; may be empty.
         text: String,
     },
     /// Text that a process or a tool logs (`PMIx_Log`).
     Log {
-        /// Its rank; `None` for a tool.
+        /// Task number of the process; `None` for a tool.
         rank: Option<u32>,
         /// True for standard error.
         is_error: bool,
@@ -193,9 +194,9 @@ pub enum FromHost {
     Fence {
         /// The barrier's number, for the answer.
         number: u64,
-        /// The ranks of all nodes that take part.
+        /// Task numbers of the processes that take part, on all nodes.
         ranks: IdSet,
-        /// Number of earlier barriers of these ranks.
+        /// Number of earlier barriers of these processes.
         count: u32,
         /// True for the one server of the node that had the data and is to answer.
         is_speaker: bool,
@@ -299,7 +300,7 @@ impl HostJob {
         IdSet::union_all(self.nodes.iter().map(|node| &node.ranks))
     }
 
-    /// The node that this one is.
+    /// The node that the PMIx server runs on.
     ///
     /// # Panics
     /// If [`HostJob::check`] fails.

@@ -23,8 +23,8 @@ pub enum Action {
     },
     /// Send an event to the front-end.
     Event(Event),
-    /// Abandon the MI command with this token: withdraw it if gdb has not received it, or interrupt gdb in it, as far
-    /// as that harms no program.
+    /// Abandon the MI command with this token. A query or an attach that gdb has not received is withdrawn. gdb is
+    /// interrupted while it executes a query. Any other command is carried out.
     BreakOff(u64),
     /// Send a signal to the program.
     SignalProgram {
@@ -42,13 +42,13 @@ pub enum Action {
         /// The signal's number.
         signal: i32,
     },
-    /// Have the seized program's parent detach from its threads, as gdb attaches next.
+    /// Have the parent of a seized program detach from the program's threads, because gdb attaches to them next.
     LetGo,
-    /// Arm the leash: gdb is about to resume the process and inserts breakpoints. From now on the process must not
-    /// outlive gdb unnoticed.
+    /// Have the kernel stop the process when gdb dies: gdb is about to resume the process and inserts breakpoints. From
+    /// now on the process must not outlive gdb unnoticed.
     TieProcess,
-    /// Remove gdb's own breakpoints from its running processes, this one or others: they are read-only, and gdb may
-    /// have inserted some.
+    /// Remove gdb's internal breakpoints from the running processes that gdb is attached to, of this task or of others.
+    /// gdb may have inserted some, and the processes are read-only for SDM.
     ClearCode,
     /// The program has opened its standard streams: this process's copies of the program's ends can be closed.
     ProgramOpened,

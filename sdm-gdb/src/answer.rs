@@ -11,8 +11,8 @@ use super::state::commands::AnswerState;
 use super::state::console_capture::CapturedOutput;
 use sdm_mi::Results;
 
-/// Future of the answer to one MI command. Dropping it early abandons the command: gdb never receives it, or is
-/// interrupted in it, as far as that harms no program.
+/// Future of the answer to one MI command. Dropping it early abandons the command, see
+/// [`BreakOff`](crate::Action::BreakOff).
 pub(super) struct Answer {
     gdb: Gdb,
     token: u64,

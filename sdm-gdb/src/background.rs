@@ -54,7 +54,7 @@ impl BackgroundTasks {
 }
 
 impl Gdb {
-    /// Begins a work at once, and returns the future of its result.
+    /// Starts a detached work at once, and returns the future of its result.
     pub(super) fn finish<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -106,7 +106,7 @@ impl Gdb {
         }
     }
 
-    /// Drops all works, which wait in vain: gdb is gone and has answered everything.
+    /// Drops all detached works: gdb is gone, so that the answers that they wait for never come.
     pub(super) fn drop_works(&self) {
         let dropped = std::mem::take(&mut *self.works().under_way.borrow_mut());
         drop(dropped);
@@ -121,8 +121,8 @@ async fn deliver<T>(future: impl Future<Output = T>, slot: Weak<RefCell<Option<T
     }
 }
 
-/// Future of a work's result. Dropping it early does not stop the work. Only gdb's current command is abandoned, as
-/// far as that harms no program.
+/// Future of a work's result. Dropping it early does not stop the work. Only the MI command that gdb is executing for
+/// it is abandoned, unless that could harm a program.
 pub(super) struct Finishing<T> {
     gdb: Gdb,
     number: u64,

@@ -1,7 +1,7 @@
 //! Limits on the cost of inspecting a stopped task.
 //!
-//! A task stays stopped while gdb reads its stacks and variables. When the budget is used up the task resumes, and
-//! the reply names the missing parts.
+//! A task stays stopped while gdb reads its stacks and variables. An inspection has a budget of time and of gdb's
+//! output. When it is used up the task resumes, and the reply names the missing parts.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -102,8 +102,9 @@ impl Gdb {
         matches!(state, Some(('t' | 'T', _)))
     }
 
-    /// Waits until `found` gives a result: for `wait`, or for `held_wait` if the kernel then shows the program as
-    /// stopped. Between the stop and its report gdb reads symbols, and on a loaded machine it may get no processor.
+    /// Waits until `found` gives a result, for `wait`. If the kernel then shows the program as stopped, it waits for
+    /// `held_wait` more. gdb may still read symbols before it reports the stop, and on a loaded machine gdb may get no
+    /// processor.
     pub(super) async fn until_told<T>(
         &self,
         wait: Duration,
@@ -183,7 +184,8 @@ impl Gdb {
         self.send(line).await
     }
 
-    /// Interrupts overdue commands, and gives up those that were interrupted in vain.
+    /// Interrupts gdb at each command that is past its deadline. Fails each command that gdb has not answered by a
+    /// second deadline after the interrupt.
     pub(super) fn expire(&self) {
         let now = self.get().now;
         let due = |pending: &Pending| pending.is_open() && pending.deadline <= now;
@@ -228,7 +230,8 @@ impl Gdb {
         }
     }
 
-    /// True while anything is under way that no operation waits for: the next operation begins after it.
+    /// True while gdb executes a command or a work that no operation waits for. The next operation begins only when it
+    /// is done.
     pub(super) fn is_clearing(&self) -> bool {
         self.get().commands.is_clearing() || self.works().are_left()
     }

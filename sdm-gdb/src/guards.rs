@@ -80,8 +80,8 @@ impl Drop for MadeObject {
     }
 }
 
-/// A command that waits for the program to stop. While it lives a stop by the driver's own signal is its answer;
-/// later such a stop belongs to no command.
+/// Exists while a command waits for the program to stop. Meanwhile a stop by a signal that the driver has sent answers
+/// that command; later such a stop belongs to no command.
 pub(super) struct InterruptGuard(Gdb);
 
 impl InterruptGuard {

@@ -35,7 +35,8 @@ pub trait Host {
     fn runs(&self, pid: i32, program: &Path) -> bool;
     /// Entry point of the program itself, not of its dynamic linker.
     fn entry_address(&self, pid: i32) -> Option<u64>;
-    /// True if gdb has loaded the library that completes its writes of registers. Ask only after gdb's first answer.
+    /// True if gdb has loaded SDM's preloaded library, with which it can write registers that it does not know. Ask
+    /// only after gdb's first answer.
     fn completes_writes(&self) -> bool;
     /// The processor time of the process, in milliseconds.
     fn cpu_ms(&self, pid: i32) -> Option<u64>;
@@ -45,7 +46,8 @@ pub trait Host {
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
     /// Starts to watch whether a thread reaches an address; `None` if the kernel does not support it.
     fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>>;
-    /// Fingerprint of a process's data exchange; `None` if it cannot be read.
+    /// Fingerprint of the data that a process exchanges with others: its shared memory, and the byte counts of its TCP
+    /// connections. `None` if it cannot be read.
     fn exchange(&self, pid: i32) -> Option<u128>;
     /// Number of the system call that a thread is in (-1 for none), with its arguments; `None` if that may not be
     /// known.
@@ -59,7 +61,7 @@ pub trait Host {
     fn other_gdbs(&self) -> String;
     /// Text of one line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
-    /// Writable memory of the program or library at an address.
+    /// The address ranges of the writable memory of the program or library that contains this address.
     fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
     /// True for a process that has loaded an MPI library.
     fn has_mpi(&self, pid: i32) -> bool;
@@ -72,11 +74,12 @@ pub trait Host {
     /// True if the process has a handler for the signal.
     fn catches_signal(&self, pid: i32, signal: i32) -> bool;
 
-    /// True if a signal handler in the process may be one that no runtime has installed.
+    /// True if the program itself, and not only a runtime such as MPI, may have installed a signal handler in the
+    /// process.
     fn may_have_own_handlers(&self, pid: i32, rules: &FoldRules) -> bool;
     /// True if a file exists at this path.
     fn is_file(&self, path: &[u8]) -> bool;
-    /// Starts an MI library's debug library on a process, in a separate process.
+    /// Runs the debug library of an MPI library in a separate process, to read the message queues of this process.
     fn ask_debug_library(
         &self,
         pid: i32,

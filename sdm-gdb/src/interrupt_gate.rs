@@ -20,7 +20,7 @@ const BARRIER: u64 = u64::MAX;
 /// where output belongs to another question.
 const BARRIER_LINE: &str = "-gdb-show confirm\n";
 
-/// The effect that a line can have when gdb carries it out.
+/// The effect that an MI line can have on the debugged programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The line only reads, from processes that gdb holds.
@@ -63,12 +63,12 @@ enum Attach {
     Settling,
 }
 
-/// The fate of a command whose answer is no longer wanted.
+/// The state of a command whose answer is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbandonedCommand {
     /// The command was never sent to gdb: there is no answer to wait for.
     Withdrawn,
-    /// gdb has the command, and will answer it.
+    /// gdb has the command, or will receive it because it is neither a query nor an attach. gdb will answer it.
     UnderWay,
 }
 
@@ -138,7 +138,7 @@ impl InterruptGate {
         self.under_way.iter().any(|(token, _)| *token == BARRIER)
     }
 
-    /// Reports that the drivers know of no attach that is still under way.
+    /// The drivers call this when they know of no attach that is still under way.
     pub fn all_attached(&mut self) {
         if self.attach == Attach::UnderWay {
             self.attach = Attach::Settling;

@@ -4,7 +4,7 @@
 //! [`Driver::poll_timeout`]. Commands use gdb one at a time, in the order given, except that a stop is handled first;
 //! urgent commands run beside them.
 //!
-//! From the bottom up: `text` and `state` are data. `gdb` with `answer`, `until`, `detached` and `guards` lets
+//! From the bottom up: `text` and `state` are data. `gdb` with `answer`, `wait`, `background` and `guards` lets
 //! operations send commands and wait. `ops` holds the operations, one file for each kind of command.
 
 mod action;
@@ -97,7 +97,7 @@ enum Turn {
 /// The fate of an operation whose command is cancelled, or whose session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnCancel {
-    /// The operation is dropped; its works go on (see `detached`).
+    /// The operation is dropped; its detached works go on (see `background`).
     Drop,
     /// The operation goes on: gdb is detaching, which must not be interrupted.
     GoOn,
@@ -115,7 +115,8 @@ impl Driver {
         }
     }
 
-    /// A driver for a process without a gdb, with the name of its program's file. To questions it appears stopped.
+    /// A driver for a process that no gdb holds: its pid, and the name of its program's file. The driver treats the
+    /// process as stopped and read-only.
     pub fn of_process(
         now: Instant,
         config: Rc<DriverConfig>,
@@ -318,7 +319,7 @@ impl Driver {
         self.run();
     }
 
-    /// Discards the output captured so far for all pending commands: none of it was printed by them.
+    /// Discards the output captured so far for all pending commands: gdb has printed it about a stop, not for them.
     pub fn forget_printed(&mut self) {
         let mut state = self.gdb.edit();
         let pending = state.commands.pending.values_mut();
@@ -327,7 +328,7 @@ impl Driver {
             .for_each(|printed| *printed = CapturedOutput::default());
     }
 
-    /// Handles the death of a process that gdb has not reported.
+    /// Handles the death of the task's process, where gdb has not reported the death.
     pub fn handle_dead(&mut self, now: Instant) {
         self.gdb.edit().now = now;
         end::found_dead(&self.gdb);

@@ -109,16 +109,16 @@ impl HostShare {
     /// The hosts of a list with commas in between.
     ///
     /// # Errors
-    /// [`HostShareError`]: the first that is no host.
+    /// [`HostShareError`] for the first item that is not a host or a share.
     pub fn list(text: &str) -> Result<Vec<Self>, HostShareError> {
         text.split(',').map(str::parse).collect()
     }
 
-    /// The hosts of a host file: one a line, `node7`, `node7:4` or `node7 slots=4`; `#` begins a
-    /// comment. A host that comes again adds to its share.
+    /// The hosts of a host file, one on each line: `node7`, `node7:4` or `node7 slots=4`; `#` begins a comment. The
+    /// shares of a host on several lines are added. A line without a number counts 1 then.
     ///
     /// # Errors
-    /// [`HostShareError`]: the first line that is none.
+    /// [`HostShareError`] for the first line that is not a host with a share.
     pub fn file(text: &str) -> Result<Vec<Self>, HostShareError> {
         let mut hosts: Vec<Self> = Vec::new();
         for line in text.lines() {

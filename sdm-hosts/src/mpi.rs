@@ -11,7 +11,8 @@ use crate::libraries::{LibrarySearch, Tree};
 pub use crate::symbols::Mpi;
 use crate::symbols::{MpiSymbols, symbols_of_static};
 
-/// The names of libraries that are an implementation's own, for where the libraries are not on this machine.
+/// Beginnings of the names of an implementation's own libraries. They show the implementation where its libraries are
+/// not on this machine.
 const NAMES: [(&str, Mpi); 10] = [
     ("libmpi.so.40", Mpi::OpenMpi),
     ("libmpi.so.20", Mpi::OpenMpi),
@@ -26,7 +27,7 @@ const NAMES: [(&str, Mpi); 10] = [
 ];
 /// Explanation for a program that contains MPI itself, for the user.
 const IN_ITSELF: &str = "it is linked statically with MPI";
-/// A library that Open MPI's and PMIx's servers are reached by.
+/// Name of the library by which a rank reaches a PMIx server.
 const PMIX: &str = "libpmix.so";
 
 /// True for a mapped file that is an implementation's library, by its name.

@@ -12,7 +12,8 @@ const PORTABLE_COOKIE: u32 = 12_346;
 /// Number of bits of a byte.
 const BYTE: u32 = 8;
 
-/// The id of the first bit, for a set with this first id.
+/// The id that the first bit stands for, in a set whose smallest id is `first`: that id rounded down to a multiple of
+/// eight.
 pub(crate) fn origin(first: u32) -> u32 {
     first & !(BYTE - 1)
 }

@@ -31,11 +31,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The seed's names
+//! # The names in PTP's design
 //!
 //! The functions of "PTP new SDM, Set Operations", and their counterparts here:
 //!
-//! | seed | here |
+//! | PTP | here |
 //! |---|---|
 //! | `sdm_set_new` | [`IdSet::new`], [`IdSet::single`], [`IdSet::from_range`] |
 //! | `sdm_set_free` | dropping the set |

@@ -30,8 +30,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Call this before gdb learns of the process; `None` if the process is gone. `woken` if it is stopped for a
-    /// debugger that is to resume it.
+    /// A process to which gdb is to attach; `None` if the process is gone. Call this before gdb learns of it. `woken`
+    /// is true if the process is stopped for a debugger, which is to resume it.
     pub fn new(
         pid: i32,
         woken: bool,
@@ -61,7 +61,7 @@ impl Held {
         }
     }
 
-    /// Releases the process from gdb, which is about to detach and exit by itself.
+    /// Cancels the stop of the process at gdb's death: gdb is about to detach and to exit by itself.
     pub fn untie(&mut self) {
         self.grip = None;
     }
@@ -79,7 +79,7 @@ impl Held {
         }
     }
 
-    /// Restores its code; returns a message for the user, if any.
+    /// Removes gdb's breakpoints from the process; returns a message for the user, if any.
     pub fn restore(&self) -> Option<String> {
         let pid = self.who.pid();
         match breakpoint_cleanup::remove_breakpoints(pid, &self.foreign) {

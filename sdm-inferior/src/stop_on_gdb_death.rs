@@ -6,8 +6,8 @@
 //! (`F_SETSIG`). The signal is pending before the process is detached.
 //!
 //! Afterwards some process must resume it, and a kill of everything at once (a resource manager that ends a job step)
-//! leaves none. So the leash is armed only when gdb is about to insert breakpoints in the process: before that it is
-//! in no danger.
+//! leaves none. So the kernel is told this only when gdb is about to insert breakpoints in the process: before that the
+//! process is in no danger.
 
 use std::os::fd::OwnedFd;
 
@@ -16,14 +16,14 @@ use nix::unistd::pipe2;
 
 use crate::sys;
 
-/// A pipe, one end of which is for a gdb that is not started yet.
+/// A pipe whose write end a gdb inherits that is not started yet.
 pub struct StopOnGdbDeath {
     ours: OwnedFd,
     /// The end that gdb is to hold.
     pub theirs: OwnedFd,
 }
 
-/// This process's end of a leash whose other end a gdb holds. From [`DeathPipe::tie`] on and until it is dropped, the
+/// This process's end of a pipe whose write end a gdb holds. From [`DeathPipe::tie`] on and until it is dropped, the
 /// kernel stops the process when that gdb ends.
 pub(crate) struct DeathPipe {
     ours: OwnedFd,
@@ -41,7 +41,7 @@ impl Drop for DeathPipe {
 }
 
 impl DeathPipe {
-    /// Arms the leash: the kernel stops the process when its gdb is gone.
+    /// Tells the kernel to stop this process when the gdb is gone.
     pub(crate) fn tie(&mut self, pid: i32) {
         // If this fails, the process is stopped a little later.
         self.tied |= sys::stop_at_end_of(&self.ours, pid).is_ok();

@@ -23,7 +23,7 @@ pub(crate) fn stop_at_end_of(pipe: &OwnedFd, pid: i32) -> io::Result<()> {
     set(pipe, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK)
 }
 
-/// Cancels that, also for other copies of this descriptor.
+/// Cancels [`stop_at_end_of`], also for other copies of this descriptor.
 pub(crate) fn untie(pipe: &OwnedFd) {
     // The descriptor is open, and accepts any flags.
     let _ = set(pipe, libc::F_SETFL, libc::O_NONBLOCK);

@@ -24,17 +24,17 @@ const STEP_WAIT: Duration = Duration::from_secs(2);
 /// Number of times that the processes a gdb waits for are stopped, at intervals of one second, if it has attached to
 /// them. A gdb of several tasks may call functions in each.
 const STOPS_ATTACHED: u32 = 30;
-/// The number for a gdb that has attached to nothing: the program that it has started dies with it, and killing it
+/// The same number for a gdb that has attached to nothing. The program that it has started dies with it, and killing it
 /// does no harm.
 const STOPS_STARTED: u32 = 3;
-/// Pause between two of these attempts.
+/// Pause between two stops of the processes that a gdb waits for.
 const STOP_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum delay after gdb's end until a pending stop by gdb takes effect.
 const LATE_STOP: Duration = Duration::from_millis(100);
-/// Interval of searches for it in between.
+/// Interval of checks for such a stop during [`LATE_STOP`].
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
-/// Periods of the SIGCONT timer, against stops of this process: while it waits, and when it has work. The parent's
-/// end sends one too. A stop just after that would come before the work has begun.
+/// Periods of the SIGCONT timer by which the warden resumes itself if it is stopped: while it waits, and when it has
+/// work. The parent's end sends SIGCONT too, but a stop just after that would come before the work has begun.
 const GO_ON_WAITING: Duration = Duration::from_secs(5);
 const GO_ON: Duration = Duration::from_millis(200);
 /// The process's name in process lists, at most 15 bytes.
@@ -47,13 +47,13 @@ pub struct Watchdog(OwnedFd);
 /// A message to the warden: gdb, a process, and the kind of message. It is short enough to be written atomically.
 type Word = [i32; 3];
 
-/// A message that names a new gdb.
+/// Kind of a message that registers a new gdb.
 const GDB: i32 = 0;
-/// The gdb is to attach to this process, which runs.
+/// Kind of a message that registers a process to which the gdb is to attach, and which runs.
 const RUNS: i32 = 1;
-/// The gdb is to attach to this process, which is stopped.
+/// Kind of a message that registers a process to which the gdb is to attach, and which is stopped.
 const STANDS: i32 = 2;
-/// The process needs no care any more.
+/// Kind of a message that unregisters a process.
 const LET_GO: i32 = 3;
 
 impl Watchdog {

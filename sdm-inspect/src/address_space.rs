@@ -199,7 +199,7 @@ impl Space {
     }
 }
 
-/// Reads them from `/proc/PID/stat`. A process that has ended has none.
+/// Reads these three addresses of a process from `/proc/PID/stat`. A process that has ended has none.
 fn image(pid: i32) -> Option<Image> {
     let stat = proc::of(pid).stat().ok()?;
     let field = |number| stat.field(number);

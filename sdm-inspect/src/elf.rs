@@ -104,7 +104,7 @@ impl Image {
         self.file.build_id().ok().flatten()
     }
 
-    /// Its `DT_SONAME`, by which programs request it from the loader; `None` if it has none.
+    /// The file's `DT_SONAME`, by which programs request it from the loader; `None` if it has none.
     pub(crate) fn name(&self) -> Option<String> {
         let (endian, data) = (self.file.endian(), self.file.data());
         let sections = self.file.elf_section_table();

@@ -1,7 +1,8 @@
 //! Fingerprint of a process's data exchange with other processes.
 //!
-//! A call that waits for ever looks like one that takes long because it sends much. Without a watch on its return it
-//! also looks like a loop of equal calls. In both of the latter data is exchanged.
+//! A call that waits for ever looks the same as a long call that transfers much data. Where its return is not tracked
+//! it also looks the same as a loop of equal calls. The long call and the loop exchange data; the waiting call does
+//! not.
 
 mod connections;
 mod shared_memory;

@@ -23,7 +23,7 @@ const RING_BYTES_MAX: usize = 4 << 20;
 const READ_BYTES: usize = 32 << 10;
 /// Time that a caller has to state its request.
 const OPEN_WAIT: Duration = Duration::from_secs(5);
-/// Time that a released terminal has to learn so and to report its position.
+/// Time limit for a released terminal to report its position and close its connection.
 const LET_GO_WAIT: Duration = Duration::from_secs(1);
 /// Time in which output may come after the program's end.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub struct KeeperOptions {
     pub name: Name,
     /// The program and its arguments; not empty.
     pub command: Vec<OsString>,
-    /// Time that the program's end waits for a terminal that asks for it.
+    /// Time for which the session stays after the program's end, so that a terminal can still show the end.
     pub wait_after_end: Duration,
 }
 
@@ -79,7 +79,7 @@ pub fn keep(options: KeeperOptions) -> Result<(), KeepError> {
 /// The reason why a session was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
-    /// The name.
+    /// The name is taken, or its socket cannot be made.
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// The pseudo-terminal or the program could not be started.

@@ -1,8 +1,8 @@
-//! The terminal that has the program, and the output sent to each terminal. No I/O, no clock.
+//! The terminal that is connected to the program, and the output sent to each terminal. No I/O, no clock.
 //!
-//! One terminal at a time has the program. A terminal to be released is told so, reports its position in the output,
-//! and closes its connection. Only then is the next terminal's start position known, and only then does the next one
-//! begin.
+//! One terminal at a time is connected to the program. A terminal that is to be released gets a message, reports its
+//! position in the output, and closes its connection. Only then is the next terminal's start position known, and only
+//! then does the output for it begin.
 
 use std::collections::BTreeMap;
 
@@ -127,12 +127,12 @@ impl TerminalLease {
         Ok(None)
     }
 
-    /// Removes a terminal whose connection either side has closed. What it has shown is final.
+    /// Removes a terminal whose connection either side has closed. The position that it has reported is final.
     pub fn closed(&mut self, id: TerminalId) {
         self.terminals.remove(&id);
     }
 
-    /// Terminals that are released or gone, and still have a connection: the next one waits for them.
+    /// Terminals that are released and still have a connection. The next terminal waits until these have closed theirs.
     pub fn leaving(&self) -> impl Iterator<Item = TerminalId> + '_ {
         let leaving = self
             .terminals
@@ -191,7 +191,7 @@ impl TerminalLease {
         next.is_some_and(|next| self.ring.end() - next > LAG_BYTES_MAX)
     }
 
-    /// True once the program has ended, a terminal was told, and all have left.
+    /// True once a terminal has been told that the program has ended, and all terminals have left.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.told && self.terminals.is_empty()

@@ -10,11 +10,11 @@ use sdm_text::printable_name;
 
 use crate::{Launcher, named_programs};
 
-/// Options that make srun a PMIx server, and a PMI-2 server for MPICH.
+/// Option by which `srun` is a PMIx server; the next one is for MPICH, which needs a PMI-2 server.
 const SRUN_PMIX: &str = "--mpi=pmix";
 const SRUN_PMI2: &str = "--mpi=pmi2";
 
-/// The beginning of the evidence for a program in the arguments of another.
+/// Begins [`Linked::by`] where the MPI program is not the started one but is named in its arguments.
 const IN_ARGUMENTS: &str = "in its arguments ";
 
 /// A launcher that was chosen.
@@ -29,7 +29,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether it is made for a program that calls MPI.
+    /// Whether the launcher was chosen for a program that calls MPI.
     #[must_use]
     pub fn is_for_mpi(&self) -> bool {
         self.launcher != "local" && self.options != ["--mpi=none"]

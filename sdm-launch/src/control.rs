@@ -67,7 +67,7 @@ pub enum HoldError {
         /// The launcher's exit, in words.
         status: String,
     },
-    /// gdb does not hold its launcher.
+    /// gdb, which was to hold the launcher by MPIR, failed.
     #[error("cannot stop the processes of {who} for the debugger: {source}")]
     NotHeld {
         /// Display name of the launcher: `mpirun`.
@@ -87,7 +87,7 @@ pub enum HoldError {
         /// Reason for which its server could not be asked for the processes on other hosts.
         why: Option<String>,
     },
-    /// Whether they are held cannot be seen.
+    /// The state of the job's processes cannot be read, so it is unknown whether they are held.
     #[error(transparent)]
     Job(#[from] JobError),
     /// Waiting for events failed.

@@ -46,7 +46,7 @@ pub enum LaunchError {
         /// Reason of the refusal, and advice.
         why: &'static str,
     },
-    /// A way of holding processes that the launcher has not.
+    /// The launcher has no interface of this kind by which it could hold its processes for a debugger.
     #[error("{launcher}: --control {control}: {why}")]
     Control {
         /// The launcher in a person's words.
@@ -56,7 +56,7 @@ pub enum LaunchError {
         /// Reason, and advice.
         why: String,
     },
-    /// Hosts that do not fit.
+    /// The launcher cannot start the servers on the given hosts.
     #[error("launcher {launcher}: {what}")]
     Hosts {
         /// The launcher's name.

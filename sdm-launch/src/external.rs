@@ -32,7 +32,7 @@ use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 pub(crate) const PREFIX: &str = "sdm-launch-";
 /// The version of the protocol.
 const VERSION: u32 = 1;
-/// Maximum size of that text, in bytes: it fits into a pipe.
+/// Maximum size of the description on the executable's standard input, in bytes: it fits into a pipe.
 const TEXT_BYTES_MAX: usize = 60 << 10;
 
 /// Lets an `sdm-launch-NAME` start the servers.

@@ -74,7 +74,7 @@ pub(crate) fn spread(
     Ok(shares)
 }
 
-/// The hosts as `mpirun` and `mpiexec` take them, each with its share: `a:2,b:2`; none where none is named.
+/// The hosts with their shares in the form of `mpirun` and `mpiexec`: `a:2,b:2`. `None` where no host is given.
 pub(crate) fn with_shares(
     launcher: &str,
     spec: &LaunchSpec,
@@ -96,9 +96,9 @@ pub(crate) fn with_shares(
 /// Servers that drive several processes each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedServers {
-    /// The hosts that have any, each with how many; none where they are all on this machine.
+    /// The hosts that have servers, each with their number; empty where all servers are on this machine.
     pub hosts: Vec<HostShare>,
-    /// The processes of each server, in the order of the servers: neighbours, 1 or more.
+    /// The processes of each server, in the order of the servers: one or more consecutive ranks each.
     pub processes: Vec<Range<u32>>,
 }
 
@@ -139,7 +139,7 @@ impl SharedServers {
     }
 }
 
-/// Neighbours, `each` in a group but for the last.
+/// Groups of `each` consecutive ranks; the last group may have fewer.
 fn groups(all: Range<u32>, each: u32) -> impl Iterator<Item = Range<u32>> {
     let end = all.end;
     let each = each.max(1);

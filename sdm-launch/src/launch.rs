@@ -28,7 +28,7 @@ use crate::ssh_advice;
 pub enum LaunchEvent {
     /// A server announces its address.
     Announced(Announcement),
-    /// The process of a rank reports the server that has it.
+    /// A rank's process reports the server that drives it.
     Joined(Joined),
     /// A server, or the process that was to start it, reports that the server cannot run.
     Refused {
@@ -39,7 +39,7 @@ pub enum LaunchEvent {
         /// Advice for the user, where there is some.
         advice: Option<&'static str>,
     },
-    /// A line that a server or a launcher wrote otherwise: hostile text, at most 4096 bytes long.
+    /// Another line of a server or a launcher: untrusted text, at most 4096 bytes long.
     Text {
         /// The server that wrote the output; `None` for output of `mpirun` and the like.
         server: Option<u32>,
@@ -143,7 +143,7 @@ impl Launch {
         self.events.push_back(LaunchEvent::Note(text));
     }
 
-    /// Holds a text in memory for a launcher to read; gives the path by which it does, as long as this
+    /// Holds a text in memory for a launcher to read. Returns a path to it, which is valid as long as this launch
     /// lives.
     pub(crate) fn hold_text(&mut self, text: &str) -> std::io::Result<PathBuf> {
         let file = memfd_create(c"sdm-programs", MFdFlags::MFD_CLOEXEC)?;
@@ -341,7 +341,8 @@ impl Launch {
         self.events.pop_front()
     }
 
-    /// Ends the launcher if it outlives all its processes, which exist already and are its children.
+    /// Begins to watch the launcher, whose processes all exist already as its children. [`Self::look`] ends it if it
+    /// outlives them.
     pub(crate) fn end_lingering(&mut self) {
         self.lingering = Some(Lingering::new(self.first_pid(), Instant::now()));
     }
@@ -391,10 +392,10 @@ impl Launch {
         self.members.iter().for_each(LaunchedProcess::kill);
     }
 
-    /// The pid of the first that was started.
+    /// The pid of the process that was started first.
     ///
     /// # Panics
-    /// If nothing was.
+    /// If no process was started.
     pub(crate) fn first_pid(&self) -> i32 {
         self.members[0].pid()
     }
@@ -412,7 +413,8 @@ impl Drop for Launch {
     }
 }
 
-/// Separates announcements from other text, which is kept as last lines.
+/// Turns lines of a process's output into events: announcements, joined ranks, refusals, log lines, and other lines.
+/// The other ones are also kept as its last lines.
 fn sort_lines(
     server: Option<u32>,
     last_words: &mut LastWords,

@@ -28,7 +28,7 @@ pub(crate) struct ProcessSpec {
     pub(crate) who: String,
     /// Whether it starts all servers, and ends with them.
     pub(crate) is_launcher: bool,
-    /// The server that it is; none for `mpirun` and the like.
+    /// Number of the server, where this process is one; `None` for `mpirun` and the like.
     pub(crate) server: Option<u32>,
     /// The servers that end with it.
     pub(crate) servers: Range<u32>,
@@ -44,7 +44,7 @@ pub(crate) struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    /// A server.
+    /// The description of a process that is a server.
     pub(crate) fn server(server: u32) -> Self {
         Self {
             who: format!("server {server}"),
@@ -58,7 +58,7 @@ impl ProcessSpec {
         }
     }
 
-    /// A process that forks these servers.
+    /// The description of a process that forks these servers.
     pub(crate) fn servers(servers: Range<u32>) -> Self {
         let who = match servers.len() {
             1 => format!("server {}", servers.start),
@@ -76,7 +76,7 @@ impl ProcessSpec {
         }
     }
 
-    /// A launcher that starts all servers, and passes its standard input on.
+    /// The description of a launcher such as `mpirun`, which starts all servers and passes its standard input on.
     pub(crate) fn launcher(name: &str, spec: &LaunchSpec) -> Self {
         Self {
             who: name.to_owned(),
@@ -95,7 +95,7 @@ impl ProcessSpec {
 pub(crate) struct LaunchedProcess {
     /// Description of the process.
     pub(crate) what: ProcessSpec,
-    /// Keeps its standard input open.
+    /// The write end of the process's standard input, which stays open as long as this exists.
     input: Option<PipeWriter>,
     /// A process that copies the files to its standard input.
     feeder: Option<Child>,
@@ -196,7 +196,7 @@ impl LaunchedProcess {
         self.borrowed_fds().map(|fd| fd.as_raw_fd())
     }
 
-    /// The same, borrowed.
+    /// Like [`LaunchedProcess::fds`], borrowed, for callers of `poll`.
     pub(crate) fn borrowed_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let pipes = self.streams.iter().filter_map(Stream::fd);
         pipes.chain(self.end.as_ref().map(AsFd::as_fd))
@@ -222,7 +222,7 @@ impl LaunchedProcess {
         stream.is_some_and(|stream| stream.read(line) > 0)
     }
 
-    /// Reads once from each of its other pipes.
+    /// Reads once from each pipe of the process except `fd`.
     pub(crate) fn read_others(&mut self, fd: RawFd, line: &mut impl FnMut(Line)) {
         for stream in self.streams.iter_mut().filter(|stream| !stream.is(fd)) {
             stream.read(line);
@@ -278,7 +278,7 @@ impl LaunchedProcess {
         &mut self.last_words
     }
 
-    /// Asks it to end.
+    /// Asks the process to end (SIGTERM), and continues it if it is stopped.
     pub(crate) fn terminate(&mut self) {
         self.input = None;
         if !self.is_over() {
@@ -297,7 +297,7 @@ impl LaunchedProcess {
         }
     }
 
-    /// Ends it and everything in its process group.
+    /// Kills the process and everything in its process group (SIGKILL).
     pub(crate) fn kill(&self) {
         if !self.is_over() {
             // As above: the group exists as long as its leader is not reaped.

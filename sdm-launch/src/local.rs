@@ -104,7 +104,7 @@ pub(crate) fn start_forking(
     launch.all_started()
 }
 
-/// A launch of this number of processes on this machine, after a check that there is room for them.
+/// An empty launch for this number of processes on this machine, after a check that there is room for them.
 fn begin(
     launcher: &dyn Launcher,
     spec: &LaunchSpec,

@@ -7,8 +7,8 @@ use crate::local::{start_each, start_forking};
 use crate::spec::LOCAL_INDEX_VARIABLE;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
-/// Starts servers as [`crate::Local`] does; those of the n-th host listen at `127.0.0.n + 1` and announce
-/// that host. For trials of the behaviour on a cluster.
+/// Starts servers as [`crate::Local`] does; those of the first host listen at `127.0.0.1`, those of the next one at
+/// `127.0.0.2`, and so on. Each announces the name of its host. For trials of the behaviour on a cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loopback;
 

@@ -16,7 +16,8 @@ const DESCRIPTORS_SPARE: u64 = 64;
 /// The limit of descriptors that this process was started with, where it has been raised.
 static DESCRIPTORS_BEFORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 
-/// The limit that a child finds again: soft and hard.
+/// The limit of descriptors, soft and hard, that started processes get back; `None` where this process's own was not
+/// raised.
 pub(crate) fn descriptors_of_children() -> Option<(rlim_t, rlim_t)> {
     DESCRIPTORS_BEFORE.get().copied()
 }
@@ -37,8 +38,8 @@ fn descriptors_open() -> u64 {
         .map_or(0, |count| count as u64)
 }
 
-/// Raises this process's limit so that it can open `count` descriptors more. Those that it starts
-/// from here find the limit that it had before.
+/// Raises this process's limit so that it can open `count` more descriptors. Processes that this crate starts still get
+/// the limit that this process had before.
 ///
 /// # Errors
 /// The limit does not allow it; the error says what would be needed.
@@ -63,8 +64,8 @@ pub fn reserve_descriptors(count: u64, who: &str) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// Checks that another process of this machine, which finds the limit that this one was started
-/// with, can open `count` descriptors; `raised` where it raises its limit itself.
+/// Checks that another process on this machine can open `count` descriptors. It gets the limit that this process was
+/// started with. `raised` says that the other process raises its soft limit itself.
 ///
 /// # Errors
 /// The limit does not allow it; the error says what would be needed.

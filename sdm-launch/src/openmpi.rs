@@ -72,7 +72,7 @@ impl OpenMpi {
         }
     }
 
-    /// Calls it by this name, as a person does whose `PATH` finds it: called by its whole path,
+    /// Calls `mpirun` by this name instead of its path, as a shell does that finds it on `PATH`. Called by its path,
     /// `mpirun` puts its installation in front of `PATH` and `LD_LIBRARY_PATH`.
     #[must_use]
     pub fn called(mut self, name: impl Into<OsString>) -> Self {

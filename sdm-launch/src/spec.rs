@@ -170,7 +170,7 @@ impl LaunchSpec {
         }
     }
 
-    /// The programs, also where there is one.
+    /// The programs of the job; a single one with all processes where [`Self::parts`] is empty.
     pub(crate) fn all_parts(&self) -> Vec<Part> {
         if !self.parts.is_empty() {
             return self.parts.clone();
@@ -236,7 +236,8 @@ impl LaunchSpec {
         self.command_called(program, None)
     }
 
-    /// The same for a program that is called by another name than its path, by which a shell finds it, too.
+    /// Like [`Self::command`], for a program that gets another name than its path as `argv[0]`. A shell that starts the
+    /// program at the gate finds it by this name, too.
     pub(crate) fn command_called(
         &self,
         program: impl AsRef<OsStr>,

@@ -94,7 +94,7 @@ impl Launcher for Ssh {
     }
 }
 
-/// Neighbours, as evenly as can be, in at most `count` groups.
+/// At most `count` groups of consecutive hosts, of nearly equal size.
 fn groups<'a, 'b>(places: &'b [Place<'a>], count: u32) -> impl Iterator<Item = &'b [Place<'a>]> {
     let count = usize::try_from(count.max(1)).unwrap_or(usize::MAX);
     places.chunks(places.len().div_ceil(count).max(1))

@@ -24,7 +24,7 @@ echo "SDM1 server=$rank host=fake-host port=$((40000 + rank)) pid=$$ addresses=1
 exec sleep 600
 "#;
 
-/// As above, but ends once its parent is gone, as a server does.
+/// Script like [`STAYS`] for servers below a launcher, but it ends once its parent is gone, as a server does.
 const STAYS_BELOW: &str = r#"rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMI_ID}}
 echo "SDM1 server=$rank host=fake-host port=$((40000 + rank)) pid=$$ addresses=127.0.0.1"
 while kill -0 $PPID; do sleep 0.1; done

@@ -9,7 +9,8 @@ use super::{Record, ResultClass};
 pub(super) struct InnerAnswer(Option<Record>);
 
 impl InnerAnswer {
-    /// The next record in the form to report; `None` if it belongs to a later one.
+    /// Takes the next record and returns the record to report. `None` if `record` is the answer of an inner command: it
+    /// is kept for the outer answer.
     pub(super) fn join(&mut self, record: Record) -> Option<Record> {
         use ResultClass::{Done, Error};
         match &record {

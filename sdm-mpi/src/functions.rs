@@ -211,25 +211,26 @@ pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
         .map_or(&[], |(_, _, roles)| *roles)
 }
 
-/// True for collective operations in which no rank returns before all have called, by name without `MPI_`.
+/// True for collective operations in which no rank returns before all have called. `name` is in lower case and without
+/// `MPI_`.
 #[must_use]
 pub fn needs_all(name: &str) -> bool {
     waits_by_name(name) == W::All
 }
 
-/// True for calls that wait for requests.
+/// True for `MPI_Wait` and `MPI_Waitall`, which wait for all of their requests.
 #[must_use]
 pub fn waits_for_requests(function: &str) -> bool {
     matches!(mpi_name(function).as_deref(), Some("wait" | "waitall"))
 }
 
-/// True for calls that wait for one of several requests.
+/// True for `MPI_Waitany` and `MPI_Waitsome`, which wait until one of several requests is complete.
 #[must_use]
 pub fn waits_for_any_request(function: &str) -> bool {
     matches!(mpi_name(function).as_deref(), Some("waitany" | "waitsome"))
 }
 
-/// True for the call that waits for several requests.
+/// True for `MPI_Waitall`, which waits for several requests together.
 #[must_use]
 pub fn waits_for_several(function: &str) -> bool {
     mpi_name(function).as_deref() == Some("waitall")

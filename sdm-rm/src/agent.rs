@@ -95,7 +95,7 @@ impl Agent {
         }
     }
 
-    /// Reads one piece of the agent's output; 0 at its end.
+    /// Reads one piece of the agent's output. Returns the number of bytes, 0 at the end and if nothing is available.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> usize {
         read(&mut self.output, buffer)
     }
@@ -119,7 +119,7 @@ impl Agent {
         Some(format!("{status}{}", last.unwrap_or_default()))
     }
 
-    /// True once it has closed its output.
+    /// True once the agent has closed its output.
     pub(crate) fn is_silent(&self) -> bool {
         self.output.is_none()
     }

@@ -18,7 +18,7 @@ pub enum CommandError {
     /// The agent or the manager refuses, with its message.
     #[error("{0}")]
     Refused(String),
-    /// The command does not fit into a message, or the wire has none of the kind.
+    /// The command does not fit into a message, or the protocol has no such command.
     #[error(transparent)]
     Wire(#[from] ClientError),
     /// A job was accepted, and its number is not known yet.

@@ -27,7 +27,7 @@ pub enum Question {
     State,
     /// Elements of the manager.
     Elements {
-        /// One look after the other.
+        /// The queries, whose results follow each other in the answer.
         looks: Vec<Look>,
     },
     /// Answered once something differs from the version `since`, or the time is over.
@@ -61,7 +61,7 @@ pub enum Question {
     Priority {
         /// The job.
         job: String,
-        /// The manager's number for it.
+        /// The new priority, as a number of the manager's.
         value: i64,
     },
     /// Move a job to another queue.
@@ -81,7 +81,7 @@ pub enum Question {
 pub struct Look {
     /// Kinds of the elements.
     pub kinds: Vec<Kind>,
-    /// Below the element of this id.
+    /// Id of the element of which the elements are children; `None` for elements of any parent.
     pub parent: Option<String>,
     /// Ids of the elements; `None` for all.
     pub ids: Option<Vec<String>>,
@@ -177,8 +177,8 @@ pub struct AttributeDefinition {
     pub name: String,
     /// A sentence for people.
     pub description: String,
-    /// The value that it has at first.
+    /// The value of an attribute that is set to an empty text; `None` where such an attribute has no value.
     pub default: Option<String>,
-    /// Whether it is for people at all.
+    /// True where the attribute is to be shown to users.
     pub display: bool,
 }

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The event for which a caller waits.
 #[derive(Debug)]
 pub(crate) enum CallerGoal {
-    /// Its question, which is not complete.
+    /// The rest of its question.
     ToAsk,
     /// The outcome of its command.
     Outcome(Ticket),

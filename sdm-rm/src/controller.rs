@@ -45,7 +45,7 @@ struct AcceptedSubmission {
     until: Instant,
 }
 
-/// One manager.
+/// The controller of one manager: its state, its agent's session and its elements.
 pub struct Controller {
     state: ManagerState,
     trouble: Option<Trouble>,
@@ -94,7 +94,7 @@ impl Controller {
         self.state
     }
 
-    /// Reason of its state, or the manager's last error.
+    /// Reason of its state, or the manager's last error; `None` where there is neither.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         let trouble = self.trouble.as_ref().map(ToString::to_string);
@@ -247,15 +247,16 @@ impl Controller {
         self.state == ManagerState::Started && self.owes.is_empty()
     }
 
-    /// LIST_FILTERS changes nothing, and is answered in its turn.
+    /// Sends LIST_FILTERS, to see whether the agent still answers. The command changes nothing, and is answered after
+    /// the earlier ones. Returns its transaction; `None` where it cannot be sent.
     fn ask_whether_there(&mut self, now: Instant) -> Option<u32> {
         let tid = self.client.as_mut()?.send(Command::ListFilters).ok()?;
         self.owes.insert(tid, (now, "LIST_FILTERS"));
         Some(tid)
     }
 
-    /// Commands that the client has sent by itself are owed an answer as well, but START_EVENTS, which is answered at
-    /// its end.
+    /// Records since when answers are due to the commands that the client has sent by itself. START_EVENTS is answered
+    /// only when its events end, so it is due just until the first event.
     fn note_debts(&mut self, now: Instant) {
         let Some(client) = &self.client else {
             return;
@@ -478,7 +479,7 @@ fn is_needed(command: &Command) -> bool {
     )
 }
 
-/// True where elements are up now.
+/// True where the group sets the state of a machine to UP.
 fn says_up(group: &Group) -> bool {
     let mut pairs = group.attributes.iter();
     pairs.any(|(id, value)| id == id::MACHINE_STATE && value == Machine::Up.word())

@@ -50,7 +50,7 @@ pub enum RmError {
     /// The cluster is not started.
     #[error("cluster '{0}': not started; `sdm cluster start {0}` starts it")]
     NotStarted(String),
-    /// The background process could not be started; its words.
+    /// The background process could not be started; with its error output.
     #[error("cluster '{name}': {}", printable(said.as_bytes()))]
     NoStart {
         /// The cluster.

@@ -27,7 +27,7 @@ const CALLERS_MAX: usize = 64;
 const CHANGE_WAIT_MAX: Duration = Duration::from_secs(600);
 /// Time limit for an agent to end after a request.
 const END_WAIT: Duration = Duration::from_secs(5);
-/// Interval between checks that the socket's file is still its own.
+/// Interval between checks that the socket's file still exists.
 const PLACE_PERIOD: Duration = Duration::from_secs(10);
 /// Buffer size of one read from an agent, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
@@ -93,7 +93,7 @@ struct Process {
     controller: Controller,
     agent: Option<Agent>,
     callers: Vec<Caller>,
-    /// The state that was seen last, and since when it is so.
+    /// The manager's latest state, and since when it has it, in seconds of Unix time.
     seen: (ManagerState, u64),
     stops_until: Option<Instant>,
     next_look: Instant,

@@ -60,7 +60,7 @@ impl Store {
         }
     }
 
-    /// True where nothing is known.
+    /// True where the agent has reported no machine, queue or job.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let none = |kind| self.elements(kind).is_empty();
@@ -85,7 +85,7 @@ impl Store {
         .collect()
     }
 
-    /// The elements that a question is about, those alike together.
+    /// The elements that a query asks for, grouped by kind, by parent, and by the values of its attributes.
     #[must_use]
     pub fn groups(&self, look: &Look) -> Vec<Group> {
         let kinds = look.kinds.iter();
@@ -131,7 +131,7 @@ impl Store {
         groups
     }
 
-    /// Elements by the values of these attributes, or of all.
+    /// Groups elements by the values of the attributes `by`, or of all attributes.
     fn alike(
         &self,
         kind: Kind,
@@ -166,7 +166,8 @@ impl Store {
         alike
     }
 
-    /// The ids of elements as texts: numbers together, a text alone.
+    /// The ids of elements as texts, each with its elements: one range set for numeric ids, but a text for each string
+    /// id.
     fn ids(&self, numbers: RoaringBitmap) -> Vec<(String, RoaringBitmap)> {
         let is_number = |number: u32| self.model.id(self.manager, number).parse() == Ok(number);
         // Numbers of string ids are above all others, so the highest one decides.

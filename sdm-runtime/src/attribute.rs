@@ -4,7 +4,7 @@
 pub(crate) enum Form {
     Array,
     Boolean,
-    /// Its least value.
+    /// An integer that is at least this one.
     Integer(i64),
     /// A word of the [`States`](crate::states::States) of this attribute.
     State,
@@ -114,7 +114,7 @@ pub const SUBMIT_OPTIONS: &str = "submitOptions";
 /// True where the program is a batch script, which starts its processes itself; of a submission alone.
 pub const BATCH_SCRIPT: &str = "batchScript";
 
-/// All ids.
+/// The ids of all attributes known here, including those of submissions only.
 pub fn ids() -> impl Iterator<Item = &'static str> {
     let predefined = PREDEFINED.iter().map(|it| it.0);
     let announced = ANNOUNCED.iter().map(|it| it.0);

@@ -17,7 +17,7 @@ use crate::top::{MENU, Overlay, Top, View};
 const COLUMNS_MIN: u16 = 40;
 /// Minimum number of lines of the terminal.
 const LINES_MIN: u16 = 10;
-/// Number of log lines, each with the minimum height of the terminal, in lines, for which it applies.
+/// Pairs of a terminal height and the number of log lines from that height on.
 const LOG_LINES: [(u16, u16); 2] = [(40, 5), (0, 2)];
 
 /// Number of lines below the map that describe the selected node.

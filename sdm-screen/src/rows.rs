@@ -85,7 +85,7 @@ impl Order {
 pub(crate) struct Listing {
     pub(crate) order: Order,
     pub(crate) reverse: bool,
-    /// Only jobs of the user.
+    /// True where only the user's own jobs are listed.
     pub(crate) own: bool,
 }
 

@@ -119,9 +119,9 @@ pub(crate) fn start_config(
     }
 }
 
-/// Raises the limit of descriptors, because a wide tree has many connections in one process. The change
-/// reaches no program, because none is started from here. If it fails, later connections fail with an
-/// error.
+/// Raises the limit of descriptors, because a server of a wide emulated tree has many connections. It is called for the
+/// scripted backend only, which starts no program, so no program inherits the limit. If it fails, later connections
+/// fail with an error.
 fn allow_many_children() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard

@@ -51,7 +51,7 @@ pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Resul
     wait_for(first, &servers, starter)
 }
 
-/// A dummy key.
+/// A key of zeros, which replaces the session's key in this process once the servers have it.
 fn nobodys_key() -> SessionKey {
     SessionKey::from_bytes([0; 32])
 }

@@ -34,7 +34,7 @@ const LISTEN_WAIT: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// Maximum number of reads before other descriptors are served.
 const READS_MAX: usize = 64;
-/// Number of its last lines of output that are kept.
+/// Number of last lines of the PMIx server's output that are kept.
 const LAST_LINES: usize = 4;
 
 /// The reason why there is no PMIx server.
@@ -51,7 +51,7 @@ pub(crate) enum PmixError {
         what: &'static str,
         source: io::Error,
     },
-    /// The identity that it shares with other servers of this node could not be determined.
+    /// The user and namespaces could not be read, by which the servers of this node find their common PMIx server.
     #[error("{0:#}")]
     Surroundings(anyhow::Error),
     /// No node of the job has the server's tasks.
@@ -257,7 +257,7 @@ impl PmixServer {
         self.sent = 0;
     }
 
-    /// Reads pending events. None follows [`PmixEvent::Gone`].
+    /// Reads pending events. After [`PmixEvent::Gone`] there are no more.
     pub(crate) fn receive(&mut self) -> Vec<PmixEvent> {
         let mut heard = Vec::new();
         if self.is_gone {
@@ -432,7 +432,7 @@ impl Started {
         })
     }
 
-    /// Reads the lines that it prints. Returns its exit status once it has ended.
+    /// Reads the lines that the PMIx server prints. Returns its exit status once it has ended; `None` before that.
     fn poll_exit(&mut self) -> Option<ExitStatus> {
         let mut lines = Vec::new();
         let mut keep =

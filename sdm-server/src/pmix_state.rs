@@ -21,7 +21,7 @@ pub(crate) struct Hosted {
     pub(crate) setting_up: Option<SettingUp>,
     /// The job's tasks on other nodes.
     pub(crate) others: IdSet,
-    /// Data of this node for fences that it has not entered yet, by fence number.
+    /// Data of this node for fences whose tree exchange this server has not begun yet, by fence number.
     pub(crate) given: BTreeMap<u64, Vec<Bytes>>,
     /// The fences at which this server represents its node, with their numbers at the PMIx server.
     pub(crate) spoken: Vec<(ExchangeId, u64)>,
@@ -59,7 +59,8 @@ impl Hosted {
         }
     }
 
-    /// The deadline for the PMIx server to be ready.
+    /// The earlier one of two deadlines: for the PMIx server to be ready, and for programs of an aborted job to end.
+    /// `None` if neither is set.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let ready = self.server.as_ref().and_then(|it| it.deadline);
         let kill = self.ending.as_ref().map(|(at, _)| *at);

@@ -273,7 +273,8 @@ struct Server {
 }
 
 impl Server {
-    /// Leaves the tree.
+    /// Ends this server alone: its programs are killed if they were started here, else detached. Its children find
+    /// another parent.
     fn leave(&mut self) {
         let policy = EndPolicy::KillStarted;
         self.driver

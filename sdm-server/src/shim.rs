@@ -97,8 +97,9 @@ pub(crate) fn meet(
     }
 }
 
-/// The identity that processes sharing a server, or the resource `what`, have in common: user and
-/// namespaces. A host can have several names, as nodes of a runtime.
+/// Identifies the processes that may share the resource `what`: those of this user in the same namespaces. The host's
+/// name is no part of that. A caller for which the node matters puts the node's name into `what`, as a runtime can have
+/// several nodes on one host.
 pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
     let mut detail = format!("{what} {}", getuid());
     for namespace in ["pid", "mnt", "user", "net"] {

@@ -23,7 +23,7 @@ pub(crate) struct Spawning {
     pub(crate) starting: Vec<Starting>,
     /// True where tools have subscribed to the output of programs.
     pub(crate) shows_output: bool,
-    /// Number of bytes that each task of a tool has got as standard input.
+    /// Number of bytes of standard input that tools have sent to each task.
     pub(crate) read: BTreeMap<TaskId, u64>,
     /// Tasks whose events are dropped, because other programs of their spawn request could not be started.
     pub(crate) silenced: BTreeSet<TaskId>,
@@ -63,8 +63,8 @@ impl Spawning {
         }
     }
 
-    /// Notes that a task runs, or will never run. Returns the numbers of requests that are complete by
-    /// that.
+    /// Notes that a task runs, or will never run. Returns the numbers of the spawn requests whose tasks have all been
+    /// noted with that.
     pub(crate) fn has_come(&mut self, task: TaskId) -> Vec<u64> {
         for it in &mut self.starting {
             it.left.remove(task);

@@ -250,7 +250,7 @@ impl Starting<'_> {
         });
     }
 
-    /// A rank, with its host if each server has one.
+    /// The name of a rank in messages, with its host if each server has a single rank.
     fn name_of_task(&self, task: TaskId) -> String {
         let alone = self.tasks.len() == u64::from(self.config.servers);
         match self.heard.get(&task.0).filter(|_| alone) {

@@ -45,7 +45,7 @@ pub enum ClassAnswer {
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionEvent {
-    /// New answers to a command. Each task is in one of them over the whole command.
+    /// New answers to a command. Over all such events of a command, each task is in at most one class.
     Answer {
         /// The command that is answered, as returned by [`DebugSession::send`].
         id: CommandId,

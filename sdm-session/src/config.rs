@@ -64,7 +64,7 @@ pub struct SessionConfig {
     /// True where standard output is reserved for records. Output that the launcher carries then goes to
     /// standard error.
     pub records: bool,
-    /// Aborts the start once it is true. Can be set from any thread.
+    /// A flag that aborts the start once it is true. Any thread can set it. None: the start cannot be aborted.
     pub given_up: Option<Arc<AtomicBool>>,
     /// Minimum memory that the session needs on this machine, in bytes. Nothing is started if there is
     /// less.

@@ -11,8 +11,8 @@ use super::end_launch::{END_WAIT, end_launch};
 use super::live::Session;
 
 impl Session {
-    /// Takes over the launcher of the tasks. Its output is passed on, and it ends with the session. With
-    /// `records`, its output does not go to standard output.
+    /// Takes over the launcher of the tasks. The launcher's output is passed on, and the launcher ends with the
+    /// session. With `records`, its output does not go to standard output.
     ///
     /// # Errors
     /// The process cannot be watched.

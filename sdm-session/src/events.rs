@@ -10,7 +10,7 @@ use sdm_idset::IdSet;
 
 use super::api::{Class, ClassAnswer, SessionEvent};
 
-/// Translates one delivery.
+/// Converts one delivery of the tree to an event for the front-end. None for deliveries that a front-end does not need.
 pub(super) fn translate(delivery: Delivery) -> Option<SessionEvent> {
     Some(match delivery {
         Delivery::Answer {

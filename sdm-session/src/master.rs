@@ -77,7 +77,7 @@ impl Master {
         SessionError::MasterGone(how.unwrap_or_default())
     }
 
-    /// Keeps the process running after a successful start.
+    /// Returns the process after a successful start, so that it is not ended on drop. None if it was started by hand.
     pub(super) fn release(mut self) -> Option<Child> {
         self.running.take().map(|(child, _)| child)
     }

@@ -47,7 +47,7 @@ impl Spare {
         Self(all.difference(known))
     }
 
-    /// Removes reserved numbers from a delivery. None if it is about no other tasks.
+    /// Removes the reserved numbers from the tasks of a delivery. None if no other task remains.
     pub(super) fn leave_out(&self, delivery: Delivery) -> Option<Delivery> {
         match delivery {
             Delivery::Reach(change) if !self.0.is_empty() => {

@@ -52,7 +52,7 @@ pub(crate) struct TasksAtOnce<'a> {
     pub(crate) exec: &'a mut Executor,
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) log: &'a mut Log,
-    /// The ledger's verdict on it.
+    /// The result of the ledger's check of the last command.
     pub(crate) found: Checked,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Executor {
     said: BTreeMap<(TaskId, bool), u32>,
     paused: bool,
     held: VecDeque<(TaskId, usize)>,
-    /// True once every command must be answered.
+    /// True once every task answers, also where the command told it not to.
     nothing_hangs: bool,
     is_down: bool,
 }

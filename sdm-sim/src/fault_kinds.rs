@@ -15,7 +15,7 @@ pub(crate) enum Fault {
     CrashPair,
     /// A process crashes, and then its parent while the parent adopts the children of the process.
     CrashAdopter,
-    /// A third of all processes crash.
+    /// About a third of all processes crash, servers only.
     CrashMany,
     /// A process that is no member connects.
     Stranger,

@@ -108,7 +108,8 @@ impl World {
         }
     }
 
-    /// Number of servers that may still crash: some must survive to show that they live.
+    /// Number of servers that may still crash. A third and one must survive, so that the end of the run can check the
+    /// survivors.
     fn crashes_left(&self) -> usize {
         let left = self.servers().len();
         left.saturating_sub(self.swarm.servers as usize / 3 + 1)
@@ -185,7 +186,7 @@ impl World {
         }
     }
 
-    /// Stops a stumbling process once more, and this many times after that.
+    /// Stops a process now, resumes it, and repeats that until it was stopped `times` times.
     pub(crate) fn stumble(&mut self, id: ServerId, times: u32) {
         if self.has_faults && times > 0 {
             let wait = self.rng.skewed(1_000, 400_000);
@@ -271,7 +272,7 @@ impl World {
         self.hinder(until);
     }
 
-    /// Kills the top of the session: the remaining members must end by themselves.
+    /// Kills the master or the front-end, or breaks their link. The remaining members must then end by themselves.
     pub(crate) fn strike_top(&mut self) {
         if self.is_over() {
             return;

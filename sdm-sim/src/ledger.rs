@@ -30,7 +30,7 @@ pub(crate) fn violated<T>(check: &'static str, text: impl Into<String>) -> Resul
     })
 }
 
-/// The root's outputs on one command: every destination is in one of the four sets or open.
+/// The root's outputs on one command: every destination is in exactly one of `open`, `answered`, `missing` and `lost`.
 pub(crate) struct Account {
     spec: Option<Spec>,
     sync: SyncPolicy,
@@ -59,10 +59,11 @@ struct Truth {
 pub(crate) struct Ledger {
     accounts: BTreeMap<CommandId, Account>,
     truths: BTreeMap<CommandId, Truth>,
-    /// Numbers of the last event that a task emitted, and of the last that the root saw.
+    /// Number of the last event of each task that the task emitted (`said`) and that the root saw (`seen`), by lane.
     said: BTreeMap<(TaskId, bool), u32>,
     seen: BTreeMap<(TaskId, bool), u32>,
-    /// Highest number of control events that may not arrive any more, as a newer answer came.
+    /// Number of the last control event of each task that must not arrive any more, because an answer after it has
+    /// arrived.
     passed: BTreeMap<TaskId, u32>,
     /// The last command that each task was given, by lane.
     given: BTreeMap<(TaskId, bool), CommandId>,
@@ -149,7 +150,8 @@ impl Ledger {
         &self.lost
     }
 
-    /// Records that tasks begin a command. Each task must do so once, and in the order of the commands' ids.
+    /// Records that tasks begin a command. Each task must begin it once, and begin the commands of a lane in the order
+    /// of their ids.
     pub(crate) fn executed(&mut self, id: CommandId, tasks: &IdSet, payload: &[u8]) -> Checked {
         let truth = self.truths.entry(id).or_default();
         let twice = truth.executed.intersection(tasks);

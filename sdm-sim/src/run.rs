@@ -138,7 +138,7 @@ impl World {
         violated("not complete", self.ledger.describe(id))
     }
 
-    /// Checks that everything has ended, except a root that lost its tree and was not told to end.
+    /// Ends the session if it still runs, and checks that every process then ends.
     fn check_gone(&mut self) -> Checked {
         if !self.is_over() {
             self.finish();

@@ -31,7 +31,7 @@ pub(crate) struct Proc {
     pub(crate) stopped_until: u64,
     /// Connections that arrived while the process was stopped.
     pub(crate) waiting: Vec<ConnId>,
-    /// The pending timer: its time, and its number among all timers of the process so far.
+    /// Time of the pending timer; `None` if none is set.
     armed: Option<u64>,
     timer_count: u64,
     /// The time since which the process has no parent; `None` while it has one.
@@ -57,7 +57,7 @@ pub(crate) enum WorldEvent {
     Reset(ConnId),
     /// A stopped process resumes.
     Continue(ServerId),
-    /// A process stops once more, and this many times after that.
+    /// A process stops as many times as the number says, with pauses.
     Stumble(ServerId, u32),
     /// A process is killed.
     Crash(ServerId),
@@ -362,7 +362,7 @@ impl World {
         }
     }
 
-    /// True once the user has ended the session.
+    /// True once the user has ended the session, or the front-end is gone.
     pub(crate) fn is_over(&self) -> bool {
         let root = self.procs.get(&ServerId::FRONT_END);
         root.is_none_or(|root| root.was_told_to_end)

@@ -17,7 +17,7 @@ use super::programs;
 /// Shell script: it reports that it runs, and waits for the end of its input, so that it ends with this process in
 /// any case. The report is made in a subshell, as a shell redirects its own output meanwhile.
 const WAIT: &str = "(echo >&0); read -r line";
-/// Time that it has to start.
+/// Time limit for the shell to start.
 const START_WAIT: Duration = Duration::from_secs(30);
 
 /// A shell process that holds descriptors as its standard output and standard error, for other processes to open.
@@ -29,8 +29,8 @@ pub struct FdServer {
 }
 
 impl FdServer {
-    /// Passes one or two descriptors to the helper; this process keeps neither. They can be opened when this returns:
-    /// shortly before, a newly started process cannot be inspected either. A missing one is `/dev/null`.
+    /// Starts the helper with one or two descriptors, of which this process keeps none. Others can open them as soon as
+    /// this returns. A missing one is `/dev/null`.
     ///
     /// # Errors
     /// There is no room for one more process or descriptor, or the shell does not start within 30 seconds.

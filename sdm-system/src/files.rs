@@ -162,8 +162,9 @@ pub fn runtime_folder() -> io::Result<PathBuf> {
     }
 }
 
-/// The directories in which programs of this user may have put such files: [`runtime_folder`]'s first. A batch job
-/// has no directory below `/run/user` if its user has not logged in there; a user who logs in to look for it has one.
+/// The directories in which processes of this user may have put private files: [`runtime_folder`]'s first. A batch job
+/// has no directory below `/run/user` if its user is not logged in on that host. The same user, logged in there, has
+/// one.
 ///
 /// # Errors
 /// As [`runtime_folder`].
@@ -193,7 +194,7 @@ fn given_runtime() -> Option<PathBuf> {
     set.map(PathBuf::from)
 }
 
-/// The fault of a directory that should contain this user's own one; `None` if it is usable.
+/// The reason why private folders of this user cannot be made in a directory; `None` if they can.
 fn objection(runtime: &Path) -> Option<String> {
     match fs::metadata(runtime) {
         Err(error) => Some(format!("cannot be used: {}", error)),

@@ -31,7 +31,8 @@ impl GuardProcess {
         self.child.as_ref().expect("it is not released").id()
     }
 
-    /// Ends its input, so that it performs its task, alongside this process or after it.
+    /// Closes the helper's input and does not wait: the helper does its task while this process continues, or after its
+    /// end.
     pub fn release(mut self) {
         // A child that is not waited for is reaped by init once this process has ended.
         drop(self.child.take().and_then(|mut child| child.stdin.take()));

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 /// Largest number of a server. Larger ones identify members of the tree that are not servers.
 pub const NUMBER_MAX: u32 = u32::MAX - 16;
 
-/// The number of this server.
+/// The number of this server or rank, and further numbers from the same source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// The number in the session: the rank that the runtime gave it, at most [`NUMBER_MAX`].

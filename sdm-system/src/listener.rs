@@ -108,7 +108,7 @@ pub fn next_at_loopback(
     first_own(accept, tcp_peer::check, refused)
 }
 
-/// Accepts clients until one belongs to this user.
+/// Accepts clients until `check` allows one; `refused` gets the reason for each other client.
 fn first_own<S>(
     mut accept: impl FnMut() -> io::Result<S>,
     check: impl Fn(&S) -> io::Result<()>,

@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 
 use nix::unistd::{Uid, User, geteuid};
 
-/// The first group id that is not the system's own (Debian policy, 9.2.2): root decides the members of those below
-/// it.
+/// The first group id for ordinary users (Debian policy, 9.2.2). Root alone decides the members of groups below it, so
+/// their right to write is not counted.
 const USERS_GROUP: u32 = 100;
 
 /// True if a file or folder belongs to this user or to root.

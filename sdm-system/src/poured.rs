@@ -1,4 +1,4 @@
-//! A file that a program makes of another one, within a bound.
+//! Output of a filter program, such as a decompressor, from one file into another, with a limit of its size.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,16 +11,17 @@ use crate::sys;
 
 /// The bytes that are read at once: a block of this size that holds only zeros becomes a hole.
 const BLOCK_BYTES: usize = 64 << 10;
-/// The longest complaint of a program that is told, in bytes.
+/// Maximum number of bytes that are read of a program's error output.
 const COMPLAINT_BYTES_MAX: u64 = 1024;
-/// The part of a file system's room that stays free: one in so many bytes.
+/// Share of a file system's free space that stays free: one part in this number.
 const ROOM_LEFT: u64 = 10;
 
-/// Has a program read `from` and writes what it says to `to`, with holes for zeros. It goes with its caller, and ends where it says
-/// more than `bytes_max` bytes, or more than the file system of `to` has room for.
+/// Runs a program with `from` as its standard input, and writes its standard output to `to`. Blocks of zeros become
+/// holes. The program is killed when its caller ends, and at its limits: `bytes_max`, and the space of the file system
+/// of `to`. Returns the length of the output in bytes.
 ///
 /// # Errors
-/// It cannot be started, complains (the error is its first line), or is beyond its bound.
+/// The program cannot be started, fails (the error is the first line of its error output), or exceeds a limit.
 pub fn pour(command: &mut Command, from: File, to: &mut File, bytes_max: u64) -> io::Result<u64> {
     sys::goes_with_its_parent(command);
     let (said, out) = io::pipe()?;
@@ -46,7 +47,7 @@ pub fn pour(command: &mut Command, from: File, to: &mut File, bytes_max: u64) ->
     }
 }
 
-/// Waits for its end: what it says of it, where it is no success.
+/// Waits for the program's end. Returns the first line of its error output, or its exit status, if it has failed.
 fn complaint(child: &mut Child, complaints: io::PipeReader) -> io::Result<Option<String>> {
     let status = child.wait()?;
     if status.success() {
@@ -117,7 +118,8 @@ mod tests {
     use super::*;
     use crate::files;
 
-    /// The text that a shell makes of another, with the length and the room on the disk of the file that it is in.
+    /// Pours a text through a shell script into a file. Returns the file's contents, and the bytes that it takes on the
+    /// disk.
     fn poured(script: &str, text: &[u8], bytes_max: u64) -> io::Result<(Vec<u8>, u64)> {
         let folder = files::temporary_folder();
         let word = files::random_word()?;

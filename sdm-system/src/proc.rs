@@ -295,7 +295,7 @@ impl State {
     }
 }
 
-/// `/proc/PID/stat`.
+/// The contents of `/proc/PID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// The name in the kernel, at most 15 bytes.
@@ -306,7 +306,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Parses such a line; `None` if it is malformed.
+    /// Parses the line of a `stat` file; `None` if it is malformed.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         // The name is in parentheses and may contain any character.
@@ -364,7 +364,7 @@ impl Stat {
     }
 }
 
-/// `/proc/PID/status`.
+/// The contents of `/proc/PID/status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status(String);
 

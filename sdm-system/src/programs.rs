@@ -48,10 +48,11 @@ pub fn at(path: impl AsRef<Path>) -> Command {
     }
 }
 
-/// Finds the program that a word names: a path, or a name in the trusted directories of a list.
+/// Finds the program that a word names. A path is taken as it is; a name is searched in the trusted directories among
+/// `folders`.
 ///
 /// # Errors
-/// The program is in none of them; the error says where else it is.
+/// The program is in none of these directories. If it is in an untrusted one, the error says so.
 pub fn find(word: &OsStr, folders: &OsStr) -> io::Result<PathBuf> {
     if word.as_bytes().contains(&b'/') {
         return Ok(word.into());
@@ -63,7 +64,8 @@ pub fn find(word: &OsStr, folders: &OsStr) -> io::Result<PathBuf> {
     })
 }
 
-/// A command for the program that a word names, with a `PATH` of trusted directories.
+/// A command for the program that a word names: a path, or a name that is searched in the trusted directories of
+/// `PATH`.
 ///
 /// # Errors
 /// As [`find`].

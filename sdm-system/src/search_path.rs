@@ -41,8 +41,8 @@ pub fn trusted_path(folders: &OsStr) -> OsString {
     }
 }
 
-/// The path of a program of this name in an untrusted directory before the one that [`search_in`] finds, with the
-/// reason why it is skipped.
+/// A message about a program of this name in an untrusted directory before the one that [`search_in`] finds: its path
+/// and the reason why it is skipped. `None` if there is none.
 #[must_use]
 pub fn passed_over(name: &OsStr, folders: &OsStr) -> Option<String> {
     for folder in std::env::split_paths(folders) {

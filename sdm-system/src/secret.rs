@@ -94,8 +94,8 @@ impl SecretFile {
         &self.path
     }
 
-    /// Call this before the file is made. Dropping the result ends the shell, and a file that still exists then
-    /// stays.
+    /// Starts the shell that removes the file once this process has ended. It must run before the file is made.
+    /// Dropping the result ends the shell without removing the file.
     fn start_removal(&self) -> io::Result<GuardProcess> {
         let mut command = programs::shell(REMOVE);
         command.arg("sdm-key-removal").arg(&self.path);

@@ -16,7 +16,7 @@ const LEFT_BYTES_MAX: usize = 1 << 20;
 pub struct Line {
     /// True for standard error.
     pub stderr: bool,
-    /// The line, or a part of it.
+    /// The line, a part of a very long line, or bytes that are passed on.
     pub piece: Piece,
 }
 

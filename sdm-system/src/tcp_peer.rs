@@ -9,7 +9,8 @@ use nix::unistd::geteuid;
 
 use crate::{proc, sock_diag};
 
-/// Most searches for a connection that is in no table. One whose other end has closed never is.
+/// Maximum number of searches for a connection that the kernel's tables do not show. A connection that the peer has
+/// closed is not searched again.
 const LOOKS_MAX: usize = 10;
 /// Socket states in the kernel's tables.
 const CONNECTED: &str = "01";

@@ -117,7 +117,8 @@ fn push(text: &mut String, c: char) {
     }
 }
 
-/// Escapes such characters in JSON text. They occur only in strings, where the escape has the same meaning.
+/// Escapes the characters of [`is_hidden`] in JSON text. They occur only in strings, where the escape has the same
+/// meaning.
 #[must_use]
 pub fn record(json: &str) -> String {
     let mut record = String::with_capacity(json.len());

@@ -150,7 +150,7 @@ fn below(path: &str, elements: &[Element]) -> usize {
     parts.take_while(|it| is_below(&it.path, path)).count()
 }
 
-/// The value at a path: as it is, or its parts.
+/// The text of the value at a path: the element's value, or its first parts in braces. None if no element has the path.
 fn shown(path: &str, elements: &[Element]) -> Option<String> {
     let part = |element: &Element| {
         let name = element.path[path.len()..].trim_start_matches(['.', '%']);
@@ -394,7 +394,7 @@ mod tests {
         );
     }
 
-    /// Of long texts that differ near their end, what is shown is equal.
+    /// Long texts are shown by their beginnings, which are equal here. So the first character that differs is named.
     #[test]
     fn difference_within_a_long_text_is_named() {
         let text = |last: char| format!("\"{}{last}\"", "abcdefghij".repeat(20));

@@ -244,7 +244,7 @@ pub struct RankRow {
     pub tasks: IdSet,
     /// The state of these tasks.
     pub state: TaskState,
-    /// The last stop, or the end.
+    /// The last stop, or the end. None if neither is known.
     pub last: Option<Happening>,
     /// `silent` or `lost` where the task cannot be reached, `not attached` where gdb is not attached yet.
     pub health: Option<&'static str>,
@@ -269,9 +269,10 @@ pub struct BreakRow {
     pub pending: IdSet,
     /// The resolved locations: function, file, line.
     pub places: Vec<(String, String, u32)>,
-    /// Number of stops there, ascending, with the tasks that had as many. Tasks without a stop are in none.
+    /// Numbers of stops at the breakpoint in ascending order, each with the tasks that have stopped so often. Tasks
+    /// without a stop are not included.
     pub hits: Vec<(u64, IdSet)>,
-    /// The gdb commands that run at each stop there, a line each.
+    /// The gdb commands that run at each stop at the breakpoint, a line each.
     pub commands: Vec<String>,
 }
 
@@ -365,7 +366,7 @@ pub trait View {
     /// Prints program output that the launcher carries, unchanged.
     fn pass(&mut self, stderr: bool, bytes: &[u8]);
 
-    /// True where items that say the same of different addresses are to be one, for a person to read.
+    /// True where the view wants items that differ only in addresses as one item, for a human reader.
     fn joins_alike(&self) -> bool {
         false
     }

@@ -136,8 +136,8 @@ impl Gathered {
     }
 }
 
-/// Items in which calls that have returned different addresses, and are else alike, are one. It stands where the first of
-/// them stood.
+/// Merges events of calls that have returned, if they differ only in addresses. The merged item stands in place of the
+/// first one.
 #[must_use]
 pub fn returns_joined(items: &[Item]) -> Vec<Item> {
     let mut joined: Vec<Item> = Vec::new();
@@ -168,7 +168,8 @@ pub fn returns_joined(items: &[Item]) -> Vec<Item> {
     joined
 }
 
-/// The same for all calls that are one class: the stop without addresses.
+/// The key that is equal for all events that are merged: the stop without addresses. None for items that are no return
+/// of a call.
 fn key_of_returned(item: &Item) -> Option<Vec<u8>> {
     let mut item = item.clone();
     let (_, stop) = returned(&mut item)?;
@@ -178,7 +179,7 @@ fn key_of_returned(item: &Item) -> Option<Vec<u8>> {
     Some(wire::encode(stop))
 }
 
-/// The tasks and the stop of a call that has returned a whole value.
+/// The tasks and the stop of an event in which a call has returned a value that is not truncated. None for other items.
 fn returned(item: &mut Item) -> Option<(&mut IdSet, &mut Stop)> {
     match item {
         Item::Happened {

@@ -22,7 +22,7 @@ pub struct QueueTable {
 /// Messages that are equal in some tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueRow {
-    /// The tasks that have them.
+    /// The tasks that have these messages.
     pub tasks: IdSet,
     /// Number of such messages in each of the tasks.
     pub count: u32,
@@ -55,7 +55,7 @@ pub enum LocalRank {
     Same,
     /// Another one, of all tasks.
     Rank(i64),
-    /// It differs between the tasks, or is not known of all.
+    /// The rank differs between the tasks, or is not known for all of them.
     Several,
 }
 
@@ -94,7 +94,8 @@ impl QueueTable {
 }
 
 impl QueueRow {
-    /// `1 pending receive: from rank-1, tag 99, MPI_COMM_WORLD, 40 bytes`.
+    /// The row as text: `1 pending receive: from rank-1, tag 99, MPI_COMM_WORLD, 40 bytes`. `rank-1` is the task's own
+    /// rank minus 1.
     #[must_use]
     pub fn text(&self) -> String {
         let (queue, way) = match self.kind.queue {
@@ -142,7 +143,7 @@ impl QueueRow {
     }
 }
 
-/// `rank 5`, `rank-1`.
+/// A rank as text: `rank 5`, or `rank-1` for each task's own rank minus 1.
 pub(crate) fn rank_text(alike: Alike) -> String {
     match alike {
         Alike::Same(number) => format!("rank {number}"),
@@ -299,7 +300,7 @@ mod tests {
         );
     }
 
-    /// In a communicator with the ranks in reverse no distance from the own rank means anything.
+    /// In a communicator, a rank minus the task's own rank means nothing, because its ranks can have any order.
     #[test]
     fn ranks_of_a_communicator_are_no_distances() {
         let one = |world: Option<i64>, local| vec![message(Receives, Some(local), world)];

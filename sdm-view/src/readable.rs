@@ -1,4 +1,5 @@
-//! Names of functions that a compiler has made out of a person's: regions of OpenMP, clones for constant arguments, cold parts.
+//! Readable names for functions that a compiler has derived from the user's: OpenMP regions, clones for constant
+//! arguments, cold parts.
 
 use std::borrow::Cow;
 

@@ -2,34 +2,34 @@
 
 use thiserror::Error;
 
-/// Why a request is not understood or not carried out; the browser is told it.
+/// The reason why a request is not understood or not carried out. The browser gets it as the text of the response.
 #[derive(Debug, Error, PartialEq, Eq, Clone, Copy)]
 pub enum RequestError {
     /// The bytes are no request of HTTP/1.1.
     #[error("the request is not valid HTTP/1.1")]
     Malformed,
-    /// More bytes than a request of the page ever has.
+    /// The request is longer than any request of the page.
     #[error("the request is too long")]
     TooLong,
-    /// The name in the address is not this machine's.
+    /// The `Host` header names another host than this machine's loopback.
     #[error("the host of the address must be 127.0.0.1 or localhost")]
     Host,
-    /// Another page has sent it.
+    /// A page of another server has sent the request.
     #[error("requests of pages from other servers are refused")]
     Origin,
-    /// Neither a cookie nor a token that is good.
+    /// The request has neither a valid token nor the cookie.
     #[error("open the newest address that sdm has printed: each can be used once")]
     Stranger,
-    /// There is nothing of that name.
+    /// The site has neither a file nor an action at this path.
     #[error("there is no such page")]
     NoPage,
-    /// The page asks for this in another way.
+    /// The path needs another HTTP method.
     #[error("this address expects another HTTP method")]
     Method,
-    /// A line holds what nobody types.
+    /// The line contains control characters, or is not UTF-8.
     #[error("a command must be one line of text without control characters")]
     Line,
-    /// The session has not taken the lines before it.
+    /// The session has not yet carried out too many earlier lines.
     #[error("too many commands wait to be executed: try again when they are done")]
     Busy,
 }
@@ -48,7 +48,7 @@ impl RequestError {
         }
     }
 
-    /// True where what follows on the connection cannot be told from this request.
+    /// True if the end of the request is unknown, so that no further request can be read from the connection.
     pub(crate) fn ends_connection(self) -> bool {
         matches!(self, Self::Malformed | Self::TooLong)
     }

@@ -1,7 +1,7 @@
-//! Browsers are let in by a token or a cookie.
+//! Authentication of browsers by a token or a cookie.
 //!
-//! A token stands in the address that is printed. It is good once: the browser that brings it gets a cookie, and whoever brings
-//! it again gets nothing. The cookie is bound to this server by its name, and no script can read it.
+//! The printed address contains a token. The token is valid once: the browser that sends it gets a cookie, and a second
+//! use is refused. The cookie's name is unique to this server, and no script can read the cookie.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,19 +10,19 @@ use subtle::ConstantTimeEq;
 use crate::RequestError;
 use crate::request::Request;
 
-/// The bytes of chance of a token, and of a cookie.
+/// Number of random bytes in a token, and in a cookie.
 const SECRET_BYTES: usize = 24;
 
-/// Lets in who brings the token that is good now, or the cookie.
+/// Admits a browser that sends the current token or the cookie.
 pub struct Gate {
     token: Mutex<String>,
-    /// Cookies of one host are shared by all its ports.
+    /// The name of the cookie, unique to this server. A browser sends cookies of a host to all its ports.
     cookie_name: String,
     cookie: String,
 }
 
 impl Gate {
-    /// One with secrets of its own.
+    /// A gate with new secrets.
     ///
     /// # Errors
     /// The kernel gives no random numbers.
@@ -34,14 +34,14 @@ impl Gate {
         })
     }
 
-    /// The path of the address that lets a browser in, once.
+    /// The path of the address that admits one browser.
     #[must_use]
     pub fn path(&self) -> String {
         let token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         format!("/enter/{token}")
     }
 
-    /// Takes a token: what the browser is to keep. The token is another one from now on.
+    /// Checks a token, and replaces the valid one. Returns the `Set-Cookie` value for the browser.
     pub(crate) fn enter(&self, token: &str) -> Result<String, RequestError> {
         let mut good = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_same(&good, token) {
@@ -53,7 +53,7 @@ impl Gate {
         Ok(format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict"))
     }
 
-    /// Whether the request's address is this machine's, and no other page has sent it.
+    /// Checks that the request is addressed to this machine, and that no page of another server has sent it.
     pub(crate) fn check_sender(request: &Request) -> Result<(), RequestError> {
         let name = match request.host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
@@ -79,7 +79,7 @@ impl Gate {
         }
     }
 
-    /// Whether the request has the cookie.
+    /// Checks that the request has the cookie.
     pub(crate) fn check_cookie(&self, request: &Request) -> Result<(), RequestError> {
         let mut cookies = request.cookies.split(';').map(str::trim);
         let knows = cookies.any(|cookie| {
@@ -94,7 +94,7 @@ impl Gate {
     }
 }
 
-/// Takes as long wherever they differ.
+/// Compares two secrets in constant time, so that the time does not tell where they differ.
 fn is_same(good: &str, given: &str) -> bool {
     good.as_bytes().ct_eq(given.as_bytes()).into()
 }

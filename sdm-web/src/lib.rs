@@ -1,10 +1,12 @@
-//! A live page of a session: what a browser asks, who may ask it, and what it is told.
+//! A live page of a session: the requests of browsers, the check of their permission, and the events that they get.
 //!
-//! A [`Site`] answers the requests of a connection ([`serve`]): the page's own files, the records of the session as
-//! events, and the lines that a person types, which it passes on as [`Deed`]s. A [`Gate`] decides who is let in. [`News`]
-//! holds the records until each page has them, and a [`WebView`] makes them of what the session shows.
+//! A [`Site`] answers the requests of a connection ([`serve`]). It serves the page's own files, and the session's
+//! records as server-sent events. It passes the lines that a user types on as [`Deed`]s. A [`Gate`] decides which
+//! browsers are admitted. [`News`] holds the records until each page has them. A [`WebView`] makes the records from the
+//! items that the session shows.
 //!
-//! There is no socket here, no thread and no command: the caller brings streams and carries deeds out.
+//! This crate opens no socket, starts no thread and runs no command. The caller provides the streams, and carries out
+//! the actions.
 
 mod error;
 mod gate;
@@ -22,10 +24,11 @@ pub use serve::serve;
 pub use site::{Deed, Site};
 pub use view::WebView;
 
-/// The decoder of requests under any bytes, and the site behind it: who has no secret gets nothing and does nothing.
+/// Feeds arbitrary bytes to the request parser and to a site. A client without a secret gets only errors and causes no
+/// action.
 ///
 /// # Panics
-/// If somebody without a secret is answered.
+/// If a request without a secret has another response than an error.
 pub fn fuzz_request(bytes: &[u8]) {
     request::fuzz(bytes);
     let gate = Gate::draw().expect("the kernel has random numbers");

@@ -1,4 +1,4 @@
-//! The records that pages are told, bounded: what is out of date is not kept, and a page that reads slowly leaves out.
+//! The records for pages, of bounded size. Outdated records are dropped, and a page that reads slowly misses some.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-/// The most bytes of records that are kept for pages that come later or again.
+/// Maximum size of the records that are kept for pages that connect later or again, in bytes.
 const KEPT_BYTES_MAX: usize = 4 << 20;
-/// The most bytes of one record.
+/// Maximum size of one record, in bytes. A notice replaces a longer one.
 pub(crate) const RECORD_BYTES_MAX: usize = 1 << 20;
-/// The most bytes that are given to a page at once.
+/// Size of one write to a page, in bytes, from which on no further record is added to it.
 const GIVEN_BYTES_MAX: usize = 256 << 10;
 
 /// The records for pages, shared by several threads.
@@ -26,16 +26,16 @@ struct State {
     last: u64,
     kept: VecDeque<(u64, Arc<str>)>,
     kept_bytes: usize,
-    /// The last of those that are not kept any more.
+    /// The number of the last record that is not kept any more; 0 if all are kept.
     forgotten: u64,
-    /// Records that stand for all before them of their kind.
+    /// The newest record, with its number, of each kind of which only the newest is kept.
     newest: BTreeMap<&'static str, (u64, Arc<str>)>,
     pages: usize,
     is_over: bool,
 }
 
 impl News {
-    /// None yet.
+    /// Creates an empty store of records.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -62,7 +62,7 @@ impl News {
         self.changed.notify_all();
     }
 
-    /// Adds a record that makes those before it of this kind worth nothing.
+    /// Adds a record that replaces the earlier records of its kind.
     pub(crate) fn replace(&self, kind: &'static str, record: &str) {
         let record: Arc<str> = match record.len() <= RECORD_BYTES_MAX {
             true => record.into(),
@@ -82,14 +82,14 @@ impl News {
         self.lock().pages > 0
     }
 
-    /// A page listens until what is given is dropped.
+    /// Registers a page that listens, until the returned value is dropped.
     pub(crate) fn listen(self: &Arc<Self>) -> Listener {
         self.lock().pages += 1;
         Listener(Arc::clone(self))
     }
 
-    /// Events behind this one, as text for a page, and the last of them; waits until there are some, at most so long. Absent
-    /// where there will be none.
+    /// Waits at most `wait` for records after number `after`. Returns the number of the last one, and the records as
+    /// text of server-sent events; the text is empty on time-out. None if the session has ended and no record remains.
     pub(crate) fn next(&self, after: u64, wait: Duration) -> Option<(u64, String)> {
         let deadline = Instant::now() + wait;
         let mut state = self.lock();
@@ -110,7 +110,7 @@ impl News {
         }
     }
 
-    /// Nothing more comes; waits until the pages have all, at most so long.
+    /// Marks the session as ended. Waits at most `wait` until all pages have received the remaining records.
     pub(crate) fn end(&self, wait: Duration) {
         let deadline = Instant::now() + wait;
         let mut state = self.lock();
@@ -132,7 +132,8 @@ impl News {
 }
 
 impl State {
-    /// The events behind this one, in their order, as far as a page takes them at once.
+    /// The records after number `after`, in order, as text of server-sent events of limited size. The first value is
+    /// the number of the last one.
     fn behind(&self, after: u64) -> (u64, String) {
         let from = self.kept.partition_point(|(id, _)| *id <= after);
         let mut kept = self.kept.range(from..).peekable();
@@ -159,7 +160,7 @@ impl State {
     }
 }
 
-/// A page that listens.
+/// The registration of a page that listens, which ends on drop.
 pub(crate) struct Listener(Arc<News>);
 
 impl Drop for Listener {

@@ -1,38 +1,41 @@
-//! Requests of a browser, read within bounds.
+//! Parsing of HTTP requests of a browser, with bounded memory.
 
 use std::io::{self, Read};
 
 use crate::RequestError;
 
-/// The most bytes of a request before its body.
+/// Maximum size of the head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// The most bytes of a body: a line of the console.
+/// Maximum size of the body of a request, in bytes. The body is a line of the console.
 pub(crate) const BODY_BYTES_MAX: usize = 16 << 10;
 /// The most headers of a request.
 const HEADERS_MAX: usize = 64;
 /// The most bytes that are read at once.
 const READ_BYTES: usize = 4 << 10;
 
-/// One request, as far as the page has a use for it.
+/// The parts of an HTTP request that the site uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// `GET`, `POST`.
+    /// The HTTP method: `GET`, `POST`.
     pub(crate) method: String,
     /// The path in the address, without a query.
     pub(crate) path: String,
-    /// The name in the address, with its port.
+    /// The `Host` header: the host in the address, with its port.
     pub(crate) host: String,
-    /// The page that has sent it, where the browser says so.
+    /// The `Origin` header: scheme, host and port of the page that has sent the request. None if the browser sends no
+    /// such header.
     pub(crate) origin: Option<String>,
-    /// The relation of that page to this server, where the browser says so: `same-origin`, `none`.
+    /// The `Sec-Fetch-Site` header: the relation of that page to this server, such as `same-origin` or `none`. None if
+    /// the browser sends no such header.
     pub(crate) site: Option<String>,
-    /// All cookies.
+    /// The values of all `Cookie` headers, each followed by a semicolon.
     pub(crate) cookies: String,
-    /// The last event that a page had before its connection went.
+    /// The `Last-Event-ID` header: the number of the last event that the page had received before its connection was
+    /// lost.
     pub(crate) last_event: Option<u64>,
-    /// No other request follows.
+    /// True if the client asks to close the connection after this request.
     pub(crate) is_last: bool,
-    /// The bytes behind the head.
+    /// The body of the request.
     pub(crate) body: Vec<u8>,
 }
 
@@ -48,7 +51,7 @@ impl<R: Read> Requests<R> {
         Self { from, read }
     }
 
-    /// The next one; absent at the end of the connection.
+    /// Reads the next request. None at the end of the connection.
     pub(crate) fn next(&mut self) -> io::Result<Option<Result<Request, RequestError>>> {
         loop {
             match parse(&self.read) {
@@ -70,7 +73,7 @@ impl<R: Read> Requests<R> {
     }
 }
 
-/// The request at the beginning of these bytes, and how many of them it takes; absent where more are needed.
+/// Parses the request at the beginning of these bytes. Returns also its length in bytes. None if more bytes are needed.
 fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, RequestError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -136,7 +139,8 @@ fn body_bytes(length: Option<&str>) -> Result<usize, RequestError> {
     }
 }
 
-/// Whatever the bytes are, what is read of them is bounded and the same however they come.
+/// Checks for arbitrary bytes that a parsed request is of bounded size, and does not depend on where reads split the
+/// bytes.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let whole = Requests::new(bytes).next().expect("a slice can be read");
     if let Some(Ok(request)) = &whole {

@@ -1,10 +1,11 @@
-//! Responses to a browser, each with what keeps other pages out.
+//! Responses to a browser, with headers that protect the page from other pages.
 
 use std::io::{self, Write};
 
 use crate::RequestError;
 
-/// No code but this server's files, nothing from elsewhere, in nobody's frame, and no text that becomes code.
+/// The security headers of each response. Scripts and styles come only from this server, and nothing is loaded from
+/// elsewhere. No other page can show the page in a frame, and no text is executed as code.
 const HEADERS: &str = "\
 Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
 base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'\r\n\
@@ -14,10 +15,10 @@ X-Content-Type-Options: nosniff\r\n\
 Referrer-Policy: no-referrer\r\n\
 Cache-Control: no-store\r\n";
 
-/// The status of what went well.
+/// The status of a successful response.
 pub(crate) const OK: &str = "200 OK";
 
-/// A whole response.
+/// Writes a complete response.
 pub(crate) fn write(
     to: &mut impl Write,
     (status, kind): (&str, &str),
@@ -33,12 +34,12 @@ pub(crate) fn write(
     to.flush()
 }
 
-/// Says why a request is refused.
+/// Writes the response that refuses a request, with the reason as text.
 pub(crate) fn refuse(to: &mut impl Write, why: RequestError) -> io::Result<()> {
     write(to, (why.status(), "text/plain"), None, &format!("{why}\n"))
 }
 
-/// The beginning of a response of events.
+/// Writes the head of a response that consists of server-sent events.
 pub(crate) fn begin_events(to: &mut impl Write) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\n{HEADERS}Content-Type: text/event-stream\r\nConnection: close\r\n\r\n"

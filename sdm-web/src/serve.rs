@@ -7,7 +7,7 @@ use crate::request::Requests;
 use crate::response;
 use crate::site::{Answer, Site};
 
-/// The time after which a page that is told nothing is written to: one that is gone is noticed then.
+/// Time without a record after which an empty comment is sent to a page. The write fails if the page is gone.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// Answers a connection's requests until it ends.
@@ -40,7 +40,7 @@ pub fn serve(site: &Site, input: impl Read, mut output: impl Write) -> io::Resul
     Ok(())
 }
 
-/// Tells a page what happens, until it goes or the session ends.
+/// Sends the session's records to a page as server-sent events, until the page disconnects or the session ends.
 fn tell(site: &Site, mut after: u64, output: &mut impl Write) -> io::Result<()> {
     response::begin_events(output)?;
     let _listener = site.listen();

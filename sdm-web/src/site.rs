@@ -1,4 +1,4 @@
-//! The site: the page's files, its events, and what it can have done.
+//! The site: the files of the page, its events, and the actions that the page can request.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::news::{Listener, News};
 use crate::request::Request;
 use crate::{RequestError, response};
 
-/// The page's own files: where, what they are, and their text.
+/// The page's own files: path, media type and content.
 const FILES: &[(&str, &str, &str)] = &[
     ("/", "text/html", include_str!("../page/index.html")),
     ("/page.css", "text/css", include_str!("../page/page.css")),
@@ -30,53 +30,54 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 const SCRIPT: &str = "text/javascript";
 
-/// Leads on to the page: a request that another page has led here would not bring the cookie.
+/// The page after a token was accepted, which loads `/` by itself. With an HTTP redirect, the browser would not send
+/// the new cookie if a link on another page has led here.
 const ENTERED: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <meta http-equiv=\"refresh\" content=\"0;url=/\"><title>sdm</title><p><a href=\"/\">The session</a></p></html>";
 
 /// An action that a page asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// A line as at the prompt.
+    /// Carry out this line, as if it was typed at the prompt.
     Line(String),
-    /// As by Ctrl-C.
+    /// Interrupt, as Ctrl-C does.
     Interrupt,
-    /// The command that is under way is not waited for: Ctrl-Z.
+    /// Stop waiting for the current command, as Ctrl-Z does.
     Suspend,
-    /// A browser was let in: the address that it used is worth nothing any more.
+    /// A browser was admitted. The address that it used is no longer valid.
     Enter {
-        /// The path of the address that lets in the next one.
+        /// The path of the address that admits the next browser.
         next: String,
     },
     /// A page has begun to listen.
     Listen,
 }
 
-/// Answers requests.
+/// The web server of the page, without its socket: answers requests of admitted browsers.
 pub struct Site {
     gate: Gate,
     pub(crate) news: Arc<News>,
-    /// False where there are too many of them.
+    /// Carries out an action of a page. Returns false if too many actions wait.
     deeds: Box<dyn Fn(Deed) -> bool + Send + Sync>,
 }
 
 /// The answer to a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A text.
+    /// A complete response: a file of the page, or the result of an action.
     Page {
         status: &'static str,
         kind: &'static str,
         body: &'static str,
         cookie: Option<String>,
     },
-    /// The events behind this one, and those to come.
+    /// The records after this number, and all later ones, as server-sent events.
     Events(u64),
 }
 
 impl Site {
-    /// One that lets in by this gate, tells these news and has deeds done by `deeds`, which is false where there are too
-    /// many.
+    /// A site with this gate and these records. `deeds` carries out the actions of pages, and returns false if too many
+    /// wait.
     pub fn new(
         gate: Gate,
         news: Arc<News>,
@@ -141,7 +142,7 @@ fn check_method(request: &Request, method: &str) -> Result<(), RequestError> {
     }
 }
 
-/// A line of a person: what a terminal would not pass on as text is none.
+/// The line in the body of a request. Text with control characters other than tabs is refused.
 fn line(body: &[u8]) -> Result<String, RequestError> {
     let text = std::str::from_utf8(body).map_err(|_| RequestError::Line)?;
     match text.chars().any(|c| c.is_control() && c != '\t') {

@@ -1,4 +1,4 @@
-//! A view of a session for pages: the records of `--json`, the text of the prompt, and the session at a glance.
+//! A view of a session for pages: the records of `--json`, the text of the prompt, and the state of the session.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::news::News;
 
 /// The width of the text that a page shows, in columns.
 const COLUMNS: usize = 110;
-/// The time that the end of a session waits for pages to have read it.
+/// Time limit at the end of a session for pages to receive the last records.
 const END_WAIT: Duration = Duration::from_secs(2);
 
 /// Shows a session in another view, and on pages.
@@ -28,7 +28,7 @@ pub struct WebView {
 }
 
 impl WebView {
-    /// A view that shows all to `inner`, too, and calls tasks by these names.
+    /// A view that passes all items to `inner` and to the pages. `names` are the names of tasks.
     #[must_use]
     pub fn new(inner: Box<dyn View>, names: Names, news: Arc<News>) -> Self {
         let lines = Lines(Arc::clone(&news), Vec::new());
@@ -102,19 +102,19 @@ impl Drop for WebView {
 }
 
 impl News {
-    /// The prompt asks for a line, or says something else than before.
+    /// Tells the pages that the prompt requests a line, or that its text has changed.
     pub fn ask(&self, text: &str, is_question: bool) {
         self.replace("prompt", &page::prompt(&shown(text), (true, is_question)));
     }
 
-    /// A page has given a line: the prompt is not asked for one any more.
+    /// Shows a line that a page has given on all pages, which can give no further line until the next request.
     pub fn take_line(&self, text: &str) {
         self.add(&page::typed(&printable_lines(text)));
         self.replace("prompt", &page::prompt("", (false, false)));
     }
 }
 
-/// Takes whole records, each ended by a line end.
+/// A writer of JSON lines, each of which becomes a record for the pages.
 struct Lines(Arc<News>, Vec<u8>);
 
 impl Write for Lines {
@@ -131,7 +131,7 @@ impl Write for Lines {
     }
 }
 
-/// The console of pages.
+/// A screen whose text goes to the console of the pages.
 struct Text(Arc<News>);
 
 impl Screen for Text {

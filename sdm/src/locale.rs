@@ -9,7 +9,7 @@ const VARIABLES: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
 static IS_UNICODE: LazyLock<bool> = LazyLock::new(|| is_unicode_by(|name| std::env::var_os(name)));
 
-/// False where the locale has other characters than Unicode's. One that nobody has set says nothing.
+/// False if the user's locale does not use UTF-8. True if no locale is set.
 pub(crate) fn is_unicode() -> bool {
     *IS_UNICODE
 }
@@ -26,7 +26,7 @@ fn is_unicode_by(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
     matches!(charset, Some("utf-8" | "utf8"))
 }
 
-/// A text with what is drawn in it as this locale can show it.
+/// The text as this locale can show it. Without Unicode, drawn characters are replaced by ASCII.
 pub(crate) fn drawn(text: &str) -> Cow<'_, str> {
     match is_unicode() || text.is_ascii() {
         true => Cow::Borrowed(text),
@@ -34,7 +34,7 @@ pub(crate) fn drawn(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The character of ASCII for a line, a bar or a mark of ours; every other one stands for itself.
+/// The ASCII substitute for a character of a line, a bar or a mark that SDM draws. Other characters are unchanged.
 fn in_ascii(drawn: char) -> char {
     match drawn {
         '─' | '━' => '-',

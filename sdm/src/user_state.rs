@@ -21,7 +21,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
     made(&base, below)
 }
 
-/// Creates the directory `below` in a directory of the user.
+/// Creates the directory `below` in a directory of the user. None if others could write to it, or on failure.
 fn made(base: &Path, below: &str) -> Option<PathBuf> {
     // Under sudo this may be another user's home, whose entries may be links to anywhere.
     let is_mine = |folder: &Path| {

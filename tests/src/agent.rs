@@ -1,4 +1,5 @@
-//! An agent as a process, and a client that stores the reported elements.
+//! A resource manager's agent as a process, and a client of the proxy protocol that stores the elements that the agent
+//! reports.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -17,7 +18,7 @@ use crate::run::BOUND;
 
 /// An agent process with a client connected to it.
 pub struct Talk {
-    /// Its process.
+    /// The agent's process.
     pub child: Child,
     input: ChildStdin,
     /// Bytes that the agent writes, until it ends.
@@ -86,7 +87,7 @@ impl Talk {
         }
     }
 
-    /// Carries a command out.
+    /// Sends a command to the agent, and waits for its result.
     ///
     /// # Errors
     /// Why it was refused.
@@ -100,7 +101,7 @@ impl Talk {
         result.map_err(|why| why.text)
     }
 
-    /// The element that has this value, once it has.
+    /// Waits until an element's attribute `id` has this value. Returns the element's id.
     ///
     /// # Panics
     /// If the agent ends before.
@@ -139,7 +140,7 @@ impl Talk {
         self.ask(Command::SubmitJob(pairs.collect()))
     }
 
-    /// Ends the session.
+    /// Asks the agent to shut down, and checks that it exits with code 0.
     ///
     /// # Panics
     /// If the agent does not end well.

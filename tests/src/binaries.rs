@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The folder with `sdm`, `sdm-master`, `sdm-server`, `sdm-pmix`, `sdm-agent` and `sdm-rm` of this build, and
-/// `examples` in it; built if they are not, but not where each test is a process of its own (`cargo nextest`):
-/// `scripts/test` has built them.
+/// The folder with `sdm`, `sdm-master`, `sdm-server`, `sdm-pmix`, `sdm-agent` and `sdm-rm` of this build, and with
+/// `examples`. Builds them first, but not under `cargo nextest`: there `scripts/test` has built them.
 ///
 /// # Panics
 /// If they cannot be built.

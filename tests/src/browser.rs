@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Programs that are such a browser.
+/// Names of programs that may be a headless browser, in the order in which they are tried.
 const PROGRAMS: [&str; 4] = [
     "chromium-headless-shell",
     "chromium",
@@ -75,7 +75,7 @@ impl Browser {
         self.program
     }
 
-    /// The document as it is once the browser has shown it.
+    /// The HTML of a page after the browser has loaded it and run its scripts.
     ///
     /// # Panics
     /// If the browser fails.
@@ -99,9 +99,9 @@ impl Browser {
         text
     }
 
-    /// Measures a page in a window: `width`, `window`, `height`, `texts` of the picture, the number
-    /// of texts that run `over` their frame, the number of characters `seen`, and of words in tables that are
-    /// `split` though half a line has room for them.
+    /// Measures a page in a window of this width. The record has the page's `width` and `height`, the width of the
+    /// `window`, and the number of `texts` in the picture. `over` counts texts that run over their frame, `seen` the
+    /// visible characters, and `split` the words in table cells that are broken although half a line has room.
     ///
     /// # Panics
     /// If the browser fails.

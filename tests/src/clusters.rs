@@ -53,21 +53,21 @@ impl Shell {
         }
     }
 
-    /// The same with a variable of the environment.
+    /// Adds a variable to the environment of the shell.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same in the namespaces of a process, which only root can enter.
+    /// Moves the shell into the namespaces of a process, which only root can enter.
     #[must_use]
     pub fn inside(mut self, pid: &str) -> Self {
         self.namespaces_of = Some(pid.to_owned());
         self
     }
 
-    /// The environment of all that he starts.
+    /// The environment of all programs that the shell starts.
     #[must_use]
     pub fn environment(&self) -> Vec<(String, String)> {
         let below = |name: &str| self.place.path().join(name).display().to_string();
@@ -123,7 +123,8 @@ impl Shell {
         command
     }
 
-    /// Arguments of `env` that start `sdm` with these words as the ordinary user with its environment: for a terminal.
+    /// Arguments of `env` that start `sdm` with these words as the ordinary user, with the environment of this shell. A
+    /// test passes them to a terminal.
     ///
     /// # Panics
     /// If the path of `sdm` is not text.
@@ -188,7 +189,7 @@ impl Shell {
         said.out.trim_end().to_owned()
     }
 
-    /// A program that others find as `sdm-rm-NAME`.
+    /// Writes a script that is found on `PATH` as `sdm-rm-NAME`; returns its path.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -199,7 +200,7 @@ impl Shell {
         path
     }
 
-    /// A program of his, in his place.
+    /// Writes an executable script that belongs to the shell's user.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -259,7 +260,7 @@ impl Shell {
         }
     }
 
-    /// The pid of a process of the shell's by a part of its command line.
+    /// The pid of the shell's only process whose command line contains `part`.
     ///
     /// # Panics
     /// If there is none, or several.

@@ -1,4 +1,4 @@
-//! Sessions with `--control`, whose job its own launcher starts and holds.
+//! Sessions with `--control`: the job's own launcher starts the ranks, and holds them until SDM attaches.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -80,7 +80,8 @@ pub fn held_ranks_end_well<'a>(place: &'a Place, compiler: Compiler, sdm: &dyn F
     assert_eq!(attached.finish().code, None);
 }
 
-/// A script that kills `sdm` as soon as it is started, by `sdm` or on its behalf.
+/// A script that kills the `sdm` whose pid is in the file `pid`. A test names it as gdb or as server, so that `sdm`, or
+/// a process that it has started, executes it.
 fn killer(place: &Place, pid: &Path) -> PathBuf {
     let path = place.path().join("killer");
     let (pid, own) = (pid.display(), place.mark());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::place::{Place, script};
 
-/// A gdb for a test's sessions, for `--gdb`.
+/// A gdb for `--gdb` that counts its starts.
 pub struct CountedGdb(PathBuf);
 
 impl CountedGdb {

@@ -12,7 +12,7 @@ use sdm_session::SessionConfig;
 use crate::binaries;
 use crate::run::fake;
 
-/// A folder with an `sdm-server` that behaves differently for some servers.
+/// A folder with a script `sdm-server`, which makes chosen servers misbehave.
 pub struct Disturbed {
     folder: PathBuf,
 }
@@ -54,7 +54,7 @@ impl Disturbed {
         &self.folder
     }
 
-    /// A session of such servers, which are waited for so long.
+    /// The configuration of a session of such servers with scripted tasks. `wait` is the time limit for their start.
     #[must_use]
     pub fn config(&self, servers: u32, wait: Duration) -> SessionConfig {
         let mut config = fake(servers, "");

@@ -44,7 +44,8 @@ pub fn unknown<'a>(check: Check, found: &'a str, remedy: &'a str) -> Expected<'a
     }
 }
 
-/// Asserts that one of the findings at any place is the expected one, and that the exit code reports a fault.
+/// Asserts that a finding of the check, on any of the hosts, is the expected one. For a bad finding the exit code must
+/// be 1.
 ///
 /// # Panics
 /// If that is not so.

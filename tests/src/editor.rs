@@ -35,7 +35,7 @@ pub struct Editor<'a> {
     address: Option<Address>,
     input: Option<Box<dyn Write>>,
     messages: Receiver<Value>,
-    /// Events that have not been waited for yet, in order.
+    /// Received messages that the test has not waited for yet, in order.
     waiting: VecDeque<Value>,
     /// Everything that has come, in order.
     pub transcript: Vec<Value>,
@@ -53,7 +53,7 @@ impl<'a> Editor<'a> {
         Self::with(place, &[])
     }
 
-    /// The same with variables of the environment.
+    /// As [`Editor::new`], with these environment variables for the adapter.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -67,7 +67,7 @@ impl<'a> Editor<'a> {
         Self::over(place, Some(child), None, (input, output))
     }
 
-    /// The same for a user with clusters of his own.
+    /// As [`Editor::new`], for the user of a shell that has clusters of its own.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -230,7 +230,7 @@ impl<'a> Editor<'a> {
         response["message"].as_str().expect("a text").to_owned()
     }
 
-    /// The body of the next event of this name; others are kept.
+    /// Waits for the next event of this name; returns its body. Other messages are kept.
     ///
     /// # Panics
     /// If none comes.
@@ -306,7 +306,7 @@ impl<'a> Editor<'a> {
         response
     }
 
-    /// The arguments of the next request of the adapter's of this name, which is granted.
+    /// Waits for the adapter's next request of this name, and answers it with success. Returns the arguments.
     ///
     /// # Panics
     /// If none comes.
@@ -418,7 +418,7 @@ impl<'a> Editor<'a> {
         body["variables"].as_array().expect("a list").clone()
     }
 
-    /// The names of the threads, in order.
+    /// The ids and names of the threads, in order.
     ///
     /// # Panics
     /// If they are refused.

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// Compiler of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compiler {
-    /// No MPI.
+    /// C, without MPI.
     C,
     /// musl in place of the system's C library, no MPI.
     Musl,
@@ -22,11 +22,11 @@ pub enum Compiler {
     FortranOpenMpi,
     /// Fortran with MPICH.
     FortranMpich,
-    /// Open MPI.
+    /// C with Open MPI.
     OpenMpi,
-    /// Open MPI 5, which [`crate::parts::openmpi5`] has installed.
+    /// C with Open MPI 5, which [`crate::parts::openmpi5`] has installed.
     OpenMpi5,
-    /// MPICH.
+    /// C with MPICH.
     Mpich,
 }
 
@@ -57,7 +57,8 @@ impl Compiler {
     }
 }
 
-/// Puts `tests/fixtures/NAME`, compiled, at `program`.
+/// Compiles `tests/fixtures/NAME` and copies the result to `program`. An equal compilation of an earlier test is
+/// reused.
 ///
 /// # Panics
 /// If that fails; a missing compiler is named.
@@ -106,7 +107,7 @@ pub fn cache() -> PathBuf {
     folder
 }
 
-/// Folder of compiled programs: below `target`, where this user may write there.
+/// Folder of compiled programs: below `target`, or the temporary folder where this user may not write there.
 fn kept_in() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let target = test

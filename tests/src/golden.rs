@@ -1,4 +1,4 @@
-//! Screens in files: `UPDATE_GOLDEN=1` rewrites them.
+//! Expected screens, stored as files in `golden`: `UPDATE_GOLDEN=1` rewrites them.
 
 use std::fs;
 use std::path::Path;

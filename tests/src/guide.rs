@@ -220,7 +220,8 @@ fn matches(expect: &[String], text: &[String]) -> bool {
     }
 }
 
-/// Runs the sessions of a page of the documentation in a place; `prepare` has the shell before it starts.
+/// Runs the sessions of a documentation page in a place, and compares their output. `prepare` may change the shell's
+/// command.
 ///
 /// # Panics
 /// If something else comes of them than the page says.

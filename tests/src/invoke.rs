@@ -105,7 +105,7 @@ impl Client {
         }
     }
 
-    /// Closes the requests.
+    /// Closes the server's standard input.
     pub fn close(&mut self) {
         self.input = None;
     }
@@ -175,7 +175,7 @@ impl Client {
         job.clone()
     }
 
-    /// Asks for a job; gives the reply. A notify may have come before.
+    /// Requests a job, which the server may refuse; returns the reply. A notification may arrive before the reply.
     pub fn try_create(&mut self, program: &str, arguments: &[&str], more: &[String]) -> String {
         self.requests += 1;
         let mut lines = vec![format!("JOB_CREATE {}", self.requests)];
@@ -224,13 +224,13 @@ impl Client {
         }
     }
 
-    /// Asks something of a job; gives the reply.
+    /// Sends the line `REQUEST JOB`; returns the reply.
     pub fn ask(&mut self, request: &str, job: &str) -> String {
         self.write(&[format!("{request} {job}")]);
         self.reply()
     }
 
-    /// Ends the session. After the answer the server must be silent and end by itself.
+    /// Sends `EXIT`. After the reply the server must be silent and end by itself.
     ///
     /// # Panics
     /// If the server sends more, or does not end.

@@ -72,7 +72,8 @@ pub struct HeldJob {
 }
 
 impl HeldJob {
-    /// Starts `launcher mpi_held FILE RANK`, and waits until all ranks are in `main`.
+    /// Starts `LAUNCHER PROGRAM GO`, with the path of the file `go`, and waits until the job has reported that all
+    /// ranks wait.
     ///
     /// # Panics
     /// If that does not come about.
@@ -221,14 +222,15 @@ fn threads_below(root: u32) -> String {
     text
 }
 
-/// State of a process, visible from outside, that a debugger could have changed.
+/// State of a process that a debugger could have changed: its pending, blocked, ignored and caught signals, and its
+/// code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     signals: BTreeMap<String, String>,
     code: Vec<u8>,
 }
 
-/// Reads the state of a process that is not traced.
+/// Waits until a process is neither traced nor stopped, and reads its state.
 ///
 /// # Panics
 /// If it stays traced or stopped, or cannot be read.
@@ -279,7 +281,8 @@ fn code_of(pid: u32) -> Vec<u8> {
     code
 }
 
-/// The processes called `name` below `root`, by rising pid; servers name themselves by their numbers.
+/// Pids of the descendants of `root` with this program name, in rising order. `sdm-server` also finds servers named
+/// `sdm-srv-N`.
 #[must_use]
 pub fn below(root: u32, name: &str) -> Vec<u32> {
     let mut found: Vec<u32> = descendants(root)

@@ -43,7 +43,7 @@ impl Ledger {
         }
     }
 
-    /// Enters an answer.
+    /// Records an answer, and checks the accounting law.
     ///
     /// # Panics
     /// If it breaks the law.

@@ -11,7 +11,8 @@ use crate::processes;
 /// machine that runs the tests is a busy one.
 pub const GONE_WITHIN: Duration = Duration::from_secs(30);
 
-/// The process that takes a test's orphans, by its pid: set by the `supervise` program, absent without.
+/// Environment variable with the pid of the `supervise` process, which adopts a test's orphans. Unset where a test runs
+/// without it.
 pub const SUPERVISOR_VARIABLE: &str = "SDM_TEST_SUPERVISOR";
 
 /// Every process with `mark` in its command line or environment, except this one: pid and command
@@ -30,7 +31,7 @@ pub fn holding(mark: &str) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// The process below which everything is this test's.
+/// The pid of this test's supervisor, or of this process without one: all its descendants belong to this test.
 fn supervisor() -> u32 {
     let told = std::env::var(SUPERVISOR_VARIABLE).ok();
     told.and_then(|pid| pid.parse().ok())

@@ -20,7 +20,7 @@ use crate::run::BOUND;
 use crate::{binaries, leftovers};
 
 pub use crate::ordinary::USER;
-/// The neighbour's; no machine has a name for it.
+/// Unix user id of the untrusted user. No machine has an account with this id.
 pub const NEIGHBOUR: u32 = 65533;
 
 /// A user of the machine.
@@ -211,7 +211,7 @@ impl Neighbour {
         name.expect("it is made of letters and digits")
     }
 
-    /// Waits until a process that was started here has `part` in its command line: its pid.
+    /// Waits for a process of this test whose command line contains `part`; returns its pid.
     ///
     /// # Panics
     /// If none has within the bound.
@@ -238,7 +238,7 @@ impl Neighbour {
     /// Checks that no process is left that was started here.
     ///
     /// # Panics
-    /// If one still is after ten seconds.
+    /// If a process is still left after [`leftovers::GONE_WITHIN`].
     pub fn assert_gone(&self) {
         leftovers::assert_gone(self.mark());
     }
@@ -292,20 +292,20 @@ impl Marker {
         &self.0
     }
 
-    /// A line of shell that makes the file, with the user id of the process that executes it.
+    /// A shell command that appends the executing user's id to the marker file.
     #[must_use]
     pub fn shell(&self) -> String {
         // The next process may be another user's, and writes to the same file.
         format!("(umask 0; id -u >>'{}')", self.0.display())
     }
 
-    /// A script that leaves the mark.
+    /// A shell script that writes the marker file.
     #[must_use]
     pub fn script(&self) -> String {
         format!("#!/bin/sh\n{}\n", self.shell())
     }
 
-    /// A line of Python that leaves the mark.
+    /// A line of Python that writes the marker file.
     #[must_use]
     pub fn python(&self) -> String {
         let path = self.0.display().to_string();
@@ -323,7 +323,7 @@ impl Marker {
         }
     }
 
-    /// Checks that the planted file was executed: that it works.
+    /// Checks that the planted file was executed; `what` describes it.
     ///
     /// # Panics
     /// If it was not.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::place::Compiler;
 
-/// The MPIs, by the names of their folders.
+/// The MPIs, each with the name of its folder below `golden/observations`.
 pub const MPIS: [(Compiler, &str); 3] = [
     (Compiler::OpenMpi, "open_mpi"),
     (Compiler::Mpich, "mpich"),
@@ -22,9 +22,9 @@ pub const MPIS: [(Compiler, &str); 3] = [
 const SPAN_NS: u64 = 1_000_000_000;
 const BUSY_MS: u64 = 250;
 
-/// The process of rank 0 in a kept file; those of the other ranks follow.
+/// The pid of rank 0 in a recorded file. The pids of the other ranks follow in the order of ranks.
 const RANK_PID: i64 = 1000;
-/// The first of those that are not of the job.
+/// Lower bound of the pids in a recorded file that stand for processes outside of the job.
 const OTHER_PID: i64 = 2000;
 
 /// The name of an MPI's folder.
@@ -118,7 +118,7 @@ impl Names {
         }
     }
 
-    /// Normalised processor times: one for the busy tasks, and 0 for the others.
+    /// Normalised processor times: the same time for all busy tasks, and 0 for the others.
     fn in_times(&self, list: &Value) -> Value {
         let all = list.as_array().into_iter().flatten().map(tasks_of);
         let all = all.fold(IdSet::new(), |all, more| all.union(&more));
@@ -131,7 +131,8 @@ impl Names {
         parts.collect::<Vec<_>>().into()
     }
 
-    /// Replaces the text after each known head by a number, in order of first occurrence.
+    /// Replaces the numbers of pipes, sockets, ports and addresses in a text by 1, 2 and so on, in order of first
+    /// occurrence.
     fn in_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (head, digits) in [
@@ -180,7 +181,7 @@ fn tasks_of(object: &Value) -> IdSet {
     text.parse().expect("a set")
 }
 
-/// The files of a folder's observations, by the names of their ways.
+/// The recorded files of a folder, by the ways to hang that they show (`WAY.json`).
 #[must_use]
 pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -211,7 +212,8 @@ pub fn differing(before: &Value, after: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Replaces the recorded observations of these MPIs by those in `from`; returns the jobs whose verdict changed.
+/// Replaces the recorded observations of these MPIs by those in `from`. Returns a line for each job that is new, was
+/// not recorded, or has another verdict.
 ///
 /// # Errors
 /// A file cannot be read or written, or nothing was recorded of an MPI.

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use crate::browser::Browser;
 use crate::run::BOUND;
 
-/// The browser has the pipes where it looks for them, and nothing else of its parent's.
+/// Shell command that starts the browser with the pipes of its protocol as descriptors 3 and 4, and no other stream.
 const START: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
-/// Resolves with what the expression is once that is something, looking whenever the document changes.
+/// JavaScript of a promise for the value of EXPRESSION once that is truthy. Each change of the document is a new
+/// attempt.
 const WAIT: &str = "new Promise((done) => {
   const look = () => { const found = (() => { try { return EXPRESSION; } catch { return null; } })(); if (found) { observer.disconnect(); done(found); } };
   const observer = new MutationObserver(look);
@@ -30,12 +31,12 @@ pub struct BrowserPage {
     from: Receiver<Value>,
     number: u64,
     session: String,
-    /// Complaints of the browser: what its policies have kept from happening, what it could not load.
+    /// Warnings and errors in the browser's log, such as requests that a security policy has blocked.
     pub complaints: Vec<String>,
 }
 
 impl BrowserPage {
-    /// Opens an address in a window of this size; what the browser keeps lies in `folder`.
+    /// Opens an address in a window of this size. The browser's profile is in `folder`.
     ///
     /// # Panics
     /// If the browser fails.
@@ -131,7 +132,7 @@ impl BrowserPage {
         }
     }
 
-    /// Waits until an expression is something, and gives that.
+    /// Waits until an expression is truthy; returns its value.
     ///
     /// # Panics
     /// If it does not come to that within [`BOUND`].
@@ -139,7 +140,7 @@ impl BrowserPage {
         self.value(&WAIT.replace("EXPRESSION", expression))
     }
 
-    /// Waits until this text stands in what a selector finds, and gives all of its text.
+    /// Waits until an element of the selector contains `text`; returns the element's whole text.
     ///
     /// # Panics
     /// If it does not come to that within [`BOUND`].
@@ -151,7 +152,7 @@ impl BrowserPage {
         found.as_str().expect("a text").to_owned()
     }
 
-    /// Clicks into the middle of the first that a selector finds, once it is there.
+    /// Waits for an element of the selector, and clicks into the middle of the first one.
     ///
     /// # Panics
     /// If it does not come.
@@ -168,7 +169,7 @@ impl BrowserPage {
         }
     }
 
-    /// Draws with the pressed button from one point to another.
+    /// Drags with the pressed mouse button from one point to another.
     pub fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
         for (kind, (x, y)) in [
             ("mousePressed", from),
@@ -202,7 +203,7 @@ impl BrowserPage {
         self.key("Enter");
     }
 
-    /// A picture of the page, as a PNG file.
+    /// Saves a screenshot of the page as a PNG file.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -219,7 +220,7 @@ impl BrowserPage {
         assert!(child.wait().expect("it ends").success());
     }
 
-    /// A command of the protocol.
+    /// Sends a command of Chromium's protocol; returns its result.
     ///
     /// # Panics
     /// If the browser refuses it.

@@ -28,7 +28,7 @@ pub fn editors() -> Option<PathBuf> {
     installed(FOLDER.get_or_init(|| install("editors")))
 }
 
-/// Path of a part that a script of `scripts/` has installed for this build, or the reason of its absence.
+/// The path of software that a script of `scripts/` has installed for this build, or the reason why there is none.
 fn install(name: &str) -> Result<PathBuf, String> {
     let mut command = Command::new(script(name));
     // Where this build is, as the script sees it.

@@ -10,10 +10,10 @@ pub use crate::fixture::Compiler;
 use crate::run::until;
 use crate::{fixture, leftovers, processes};
 
-/// The variable by which processes bear the name.
+/// Environment variable with the name of a test's folder, by which the processes of the test are found.
 pub const MARK_VARIABLE: &str = "SDM_TEST_PLACE";
 
-/// Writes a program of a shell's into a folder.
+/// Writes a shell script into a folder; returns its path.
 ///
 /// # Panics
 /// If it cannot be written.
@@ -88,7 +88,7 @@ impl Place {
         program
     }
 
-    /// The number of the line of `tests/fixtures/NAME.c` that holds `text`.
+    /// The number of the first line of `tests/fixtures/NAME` that contains `text`.
     ///
     /// # Panics
     /// If none does.
@@ -103,7 +103,7 @@ impl Place {
     /// Checks that no process of its sessions is left.
     ///
     /// # Panics
-    /// If one still is after ten seconds.
+    /// If a process is still left after [`leftovers::GONE_WITHIN`].
     pub fn assert_gone(&self) {
         leftovers::assert_gone(self.mark());
     }

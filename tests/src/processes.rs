@@ -43,7 +43,7 @@ pub fn parent(pid: u32) -> Option<u32> {
     Some(parent.cast_unsigned())
 }
 
-/// Pid of the process's tracer.
+/// Pid of the process that traces `pid`; `None` where none does, or `pid` does not exist.
 #[must_use]
 pub fn tracer(pid: u32) -> Option<u32> {
     let tracer = of(pid).status().ok()?.tracer()?;
@@ -89,7 +89,7 @@ pub fn kill_if_there(pid: u32) {
     assert!(matches!(killed, Ok(()) | Err(Errno::ESRCH)), "{killed:?}");
 }
 
-/// The numbers of its sockets, as the kernel's tables have them; none where it has ended.
+/// Inode numbers of the sockets of a process; empty where the process has ended.
 #[must_use]
 pub fn sockets(pid: u32) -> Vec<u64> {
     let process = of(pid);
@@ -98,7 +98,7 @@ pub fn sockets(pid: u32) -> Vec<u64> {
     numbers.filter_map(|it| process.socket(it)).collect()
 }
 
-/// The call of the system in which a thread sleeps, with its arguments.
+/// The system call in which a thread sleeps, with its arguments; `None` where the thread does not sleep in one.
 #[must_use]
 pub fn sleeps_in(thread: &Process) -> Option<(i64, [u64; 6])> {
     let call = thread.system_call();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// The commands of the language that look and change nothing.
+/// Commands of the prompt that inspect tasks and change nothing.
 const LOOKS: &[&str] = &[
     "backtrace",
     "bt",
@@ -131,7 +131,7 @@ fn is_change(word: &str) -> bool {
 /// The verbs of `sdm` that inspect a job.
 const LOOKING_VERBS: &[&str] = &["diagnose", "stacks"];
 
-/// The jobs that this process has inspected, each with all words of the command.
+/// The command lines by which this process has inspected jobs, without the name of the test's folder.
 static LOOKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The questions of one session since the test last changed the state that they ask about.
@@ -157,7 +157,7 @@ fn bare(words: &str) -> &str {
     }
 }
 
-/// The last change of running and stopping of a session's tasks.
+/// State of a session's tasks since the last change: resumed, interrupted, or neither.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     is_resumed: bool,
@@ -223,14 +223,14 @@ impl Questions {
         }
     }
 
-    /// The tasks were stopped where they happened to be.
+    /// Records that the tasks were interrupted wherever they were.
     pub fn interrupted(&mut self) {
         if !std::mem::take(&mut self.moment.is_resumed) {
             self.moment.is_interrupted = true;
         }
     }
 
-    /// The test did something that may change each answer.
+    /// Records that the test has changed the state of the session. Each question is allowed again.
     pub fn changed(&mut self) {
         *self = Self::default();
     }
@@ -270,7 +270,7 @@ pub(crate) fn enter_look(mark: &str, verb: &str, command: &Command, is_granted: 
 mod tests {
     use super::*;
 
-    /// The lines are entered; the last one alone may be refused.
+    /// Enters the lines; returns whether the last one is refused. An earlier refusal is a panic.
     fn is_refused(lines: &[&str]) -> bool {
         let mut questions = Questions::default();
         let (last, before) = lines.split_last().expect("some lines");

@@ -1,4 +1,4 @@
-//! A gdb that is held at a point of its dialogue with its server, so that a test finds it there for certain.
+//! A gdb that is held at a chosen command of its server, so that a test can act while gdb is held there.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -15,9 +15,9 @@ const RELAY: &str = include_str!("../fixtures/gdb_relay.py");
 pub struct Hold {
     /// True to hold the answer; false to hold the command before gdb gets it.
     pub is_answer: bool,
-    /// From 1 on.
+    /// Number of the command among those that match, counted from 1.
     pub number: usize,
-    /// A pattern of Python's.
+    /// Regular expression of Python for the command.
     pub pattern: String,
 }
 
@@ -28,7 +28,7 @@ impl Hold {
         Self::command(1, "")
     }
 
-    /// Before gdb has a command.
+    /// Holds the `number`th command that matches, before gdb gets it.
     #[must_use]
     pub fn command(number: usize, pattern: &str) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Hold {
         }
     }
 
-    /// When gdb has carried out a command.
+    /// Holds the answer to the `number`th command that matches, after gdb has carried it out.
     #[must_use]
     pub fn answer(number: usize, pattern: &str) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Hold {
     }
 }
 
-/// A program for `--gdb` that is held once.
+/// A program for `--gdb` that relays between server and gdb, and holds gdb once.
 pub struct Relay(PathBuf);
 
 impl Relay {

@@ -57,7 +57,7 @@ pub fn connect(path: &Path) -> UnixStream {
 /// keep two of them apart; `house::groups` compares both lists.
 pub const fn test_group(_group: &str, _reason: &str) {}
 
-/// Servers with scripted tasks, and a quick heartbeat.
+/// The configuration of a session of servers with scripted tasks and a short heartbeat interval.
 #[must_use]
 pub fn fake(servers: u32, scenario: &str) -> SessionConfig {
     let mut config = SessionConfig {
@@ -72,7 +72,7 @@ pub fn fake(servers: u32, scenario: &str) -> SessionConfig {
     config
 }
 
-/// `expression`'s value.
+/// A command that evaluates `expression`.
 #[must_use]
 pub fn evaluate(expression: &str) -> Command {
     Command::Evaluate {
@@ -271,7 +271,7 @@ impl Run {
         begin.elapsed()
     }
 
-    /// Waits until the last word on all these tasks is `health`; gives how long that took.
+    /// Waits until `health` is the last report about each of these tasks; returns the time that took.
     pub fn wait_health(&mut self, tasks: &IdSet, health: Health) -> Duration {
         let what = format!("{health:?} of tasks {tasks}");
         self.wait_until(&what, |run| {

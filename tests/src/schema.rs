@@ -60,7 +60,7 @@ impl Schema {
     /// Checks a file in speedscope's format.
     ///
     /// # Panics
-    /// It is not what that's schema says.
+    /// If the file does not match speedscope's schema.
     pub fn check_speedscope(file: &Value) {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/speedscope");
         let text = fs::read_to_string(fixtures.join("file-format-schema.json"));

@@ -37,7 +37,7 @@ impl Screen {
         (screen, reader)
     }
 
-    /// All that has come.
+    /// All output so far, without escape sequences and carriage returns.
     #[must_use]
     pub fn text(&self) -> String {
         plain(&String::from_utf8_lossy(&self.lock().bytes))
@@ -123,7 +123,7 @@ impl Screen {
         }
     }
 
-    /// Waits until nothing more can come; false where nothing has come for [`BOUND`] before that.
+    /// Waits for the end of the output; false where nothing has come for [`BOUND`] before it.
     #[must_use]
     pub fn wait_end(&self) -> bool {
         let mut seen = self.lock();

@@ -125,7 +125,7 @@ impl<'a> Sdm<'a> {
         self
     }
 
-    /// `-- PROGRAM ARGS`: the last.
+    /// Adds `-- PROGRAM ARGS`, which must be the last arguments.
     #[must_use]
     pub fn program(mut self, program: &Path, args: &[&str]) -> Self {
         self.command.arg("--").arg(program).args(args);
@@ -288,7 +288,7 @@ impl Done {
         self
     }
 
-    /// The answer to a command line: the text between its echo and the next one's.
+    /// The answer to a command line: the text between the echo of that line and the next prompt.
     ///
     /// # Panics
     /// If there was no such command.

@@ -9,7 +9,7 @@ use sdm_system::proc::Mapping;
 use crate::disturbed::Disturbed;
 use crate::{leftovers, processes};
 
-/// Whether these bytes are somewhere in those.
+/// Whether `bytes` contain `secret`.
 #[must_use]
 pub fn holds(bytes: &[u8], secret: &[u8]) -> bool {
     bytes.windows(secret.len()).any(|window| window == secret)
@@ -27,7 +27,7 @@ pub fn who_shows(secret: &str, file: &str) -> Vec<String> {
         .collect()
 }
 
-/// All that a process has in its memory, in parts; none where this user may not look.
+/// The contents of a process's writable memory, one part for each mapping; `None` where this user may not read it.
 #[must_use]
 pub fn memory(pid: u32) -> Option<Vec<Vec<u8>>> {
     let process = processes::of(pid);
@@ -42,7 +42,7 @@ pub fn memory(pid: u32) -> Option<Vec<Vec<u8>>> {
     Some(writable.filter_map(part).collect())
 }
 
-/// Lines of [`Disturbed`] for servers that report the place of the key, and its contents, to the test.
+/// Shell lines for [`Disturbed`]: the servers report to the test from which place they get the key, and the key.
 pub const TELLS: &str = r#"
 umask 077
 for word in "$@"; do [ "$before" = --handover ] && place=$word; before=$word; done
@@ -54,7 +54,7 @@ echo "$place" >"$0.$$.place"
 mv "$0.$$.told" "$0.told"; mv "$0.$$.place" "$0.place"
 "#;
 
-/// The key and the place that such servers have reported.
+/// The key and its place, as reported by servers that run [`TELLS`].
 pub struct Told {
     /// The session's key, in hexadecimal.
     pub key: String,
@@ -83,7 +83,7 @@ impl Told {
         }
     }
 
-    /// Checks that no command line or environment has the key, and that one of these processes has its place.
+    /// Checks that no command line or environment has the key, and that a process of one of these names has its place.
     ///
     /// # Panics
     /// If that is not so.
@@ -96,7 +96,7 @@ impl Told {
         assert!(carries.iter().any(known), "only {carries:?} have the place");
     }
 
-    /// Checks that nothing is left in that place.
+    /// Checks that the folder of the key was removed.
     ///
     /// # Panics
     /// If something is.

@@ -80,14 +80,14 @@ impl Service {
         command
     }
 
-    /// The file that its keeper holds locked as long as it lives: its pid, its owner's, and the pids of the service's
-    /// first processes.
+    /// The file that the keeper of the service holds locked while it lives. It has the pids of the keeper, of its
+    /// owner, and of the service's first processes.
     #[must_use]
     pub fn record(&self) -> PathBuf {
         Path::new("/run").join(format!("sdm-{}.keeper", self.name))
     }
 
-    /// The socket at which its keeper is asked to renew it.
+    /// The socket at which a test asks the keeper to reset the service.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.record().with_extension("socket")
@@ -143,7 +143,7 @@ pub fn descendants_but_services(root: u32) -> Vec<u32> {
     all
 }
 
-/// A service, as one test has it.
+/// A service for the exclusive use of one test, by a lock.
 pub struct Part {
     service: &'static Service,
     /// True where the service ends after this test.
@@ -258,7 +258,7 @@ impl Drop for Part {
     }
 }
 
-/// A service that runs.
+/// The pids of a running service: its keeper, its owner, and its first processes.
 struct Kept {
     keeper: u32,
     owner: u32,

@@ -36,7 +36,7 @@ impl<'a> Terminal<'a> {
         Self::run(place, &binaries::folder().join("sdm"), args, columns)
     }
 
-    /// Starts another program in the same way: a shell, whose `sdm` is found on `PATH`.
+    /// Starts another program in the same way, such as a shell, which finds `sdm` on `PATH`.
     ///
     /// # Panics
     /// If there is no terminal or it does not start.
@@ -105,7 +105,7 @@ impl<'a> Terminal<'a> {
         came
     }
 
-    /// Present contents of the terminal, by cells; lines without blanks at their ends.
+    /// The text that the terminal displays now, by a terminal emulator. Lines have no blanks at their ends.
     ///
     /// # Panics
     /// If it has no size.
@@ -171,7 +171,7 @@ impl<'a> Terminal<'a> {
         self.keys(&format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m"));
     }
 
-    /// All that was on the screen.
+    /// All output so far, without escape sequences.
     #[must_use]
     pub fn text(&self) -> String {
         self.screen.text()
@@ -193,7 +193,7 @@ impl<'a> Terminal<'a> {
         self.wait(wanted) + &self.wait("(sdm) ")
     }
 
-    /// Text on the screen and above it.
+    /// The visible text, with the lines that have scrolled off the screen.
     #[must_use]
     pub fn shown(&self) -> String {
         self.screen.shown()
@@ -225,7 +225,7 @@ impl<'a> Terminal<'a> {
         self.child.kill().expect("it is there");
     }
 
-    /// The same with all received bytes, styles included.
+    /// As [`Terminal::leave`], but returns all received bytes, escape sequences included.
     ///
     /// # Panics
     /// If it does not end.

@@ -1,14 +1,15 @@
-//! Joins `sdm`'s lines about tasks' output and events again.
+//! Joins `sdm`'s lines about tasks' output and events where a busy machine has split them.
 //!
-//! `sdm` delays both for a moment, so that equal lines of several tasks are shown once. On a busy machine some come
-//! later and are shown again, for other tasks. So the number of such lines is not fixed;
-//! the union of their tasks is.
+//! `sdm` delays output and events for a moment, so that equal lines of several tasks are shown once. On a busy machine
+//! some lines come later and are shown separately, for other tasks. So the number of such lines is not fixed; the union
+//! of their tasks is.
 
 use std::collections::BTreeMap;
 
 use sdm_idset::{IdSet, TaskId};
 
-/// Commands whose answers are events of runs. The answers of other commands are complete when they are shown.
+/// Commands that let tasks run, so that their answers arrive as events. Answers of other commands are complete when
+/// shown.
 const RUNS: &[&str] = &[
     "advance",
     "continue",

@@ -1,16 +1,17 @@
-//! The ways to hang of `fixtures/hangs.c`, and the expected diagnosis of each: of running jobs (`launchers`), and
-//! of recorded observations (`house`).
+//! The ways to hang of `fixtures/hangs.c`, each with the diagnosis that is expected of a running job (test program
+//! `launchers`) and of its recorded observations (`house`).
 
 use serde_json::Value;
 
 use crate::place::Compiler;
 
-/// The ranks of a job.
+/// Number of ranks of a job.
 pub const RANKS: usize = 8;
 /// Number of ranks of a larger job.
 pub const MANY: usize = 32;
 
-/// Expected diagnosis: the way, the step, the tasks that it names (to blame, or held up by), and a part of its text.
+/// Expected diagnosis: the way to hang, the verdict's step, the ranks that it blames or that hold others up, and a part
+/// of its text.
 pub type Case = (&'static str, &'static str, &'static str, &'static str);
 
 /// Ways that hang, each with the culprits.
@@ -125,7 +126,7 @@ pub const OUTSIDE: &[Case] = &[
     ("in_kernel", "cannot_tell", "", "state D"),
 ];
 
-/// Cases that differ in the larger job: there the four in the circle are fewer than those in the barrier.
+/// Cases that differ in the larger job: there the four ranks in the cycle are fewer than those in the barrier.
 const OF_MANY: &[Case] = &[
     ("ring", "deadlock", "", "0 -> 31 -> 30 -> 29"),
     ("grid", "deadlock", "0,3-4,7", "(0 -> 3 -> 7 -> 4 -> 0)"),
@@ -170,14 +171,15 @@ fn in_job_of(compiler: Compiler, ranks: usize, case: Case) -> Case {
     *others.find(|other| other.0 == case.0).unwrap_or(&case)
 }
 
-/// Expectation for a way.
+/// The expected diagnosis of a job that runs one way of `hangs.c`.
 #[derive(Clone, Copy, Debug)]
 pub enum Expect {
     /// This diagnosis is expected.
     Case(Case),
-    /// A verdict that proves nothing, and accuses no rank.
+    /// The job does not hang: a verdict that claims a proven hang or accuses a rank is a fault.
     Innocent(&'static str),
-    /// The verdict "no hang" where the kernel allows counting; otherwise the same as for `Innocent`.
+    /// The job repeats one state: the verdict is "no hang" where the kernel allows performance events, otherwise as for
+    /// `Innocent`.
     Alike(&'static str),
 }
 
@@ -191,8 +193,8 @@ impl Expect {
         }
     }
 
-    /// The difference between a found diagnosis (the record `diagnosis`) and this expectation; `None` where they
-    /// agree. `counted` where the kernel allows counting.
+    /// The difference between a found diagnosis (the record `diagnosis`) and this expectation; `None` where they agree.
+    /// `counted` is true where the kernel allows performance events, which count returned calls.
     #[must_use]
     pub fn fault(self, found: &Value, counted: bool) -> Option<String> {
         let step = found["step"].as_str().unwrap_or_default();

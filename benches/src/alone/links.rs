@@ -53,7 +53,7 @@ impl End {
         Self { link }
     }
 
-    /// The bytes that it has to send.
+    /// The bytes that this end of the link has to send.
     pub(super) fn bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.write(&mut bytes);
@@ -136,7 +136,7 @@ pub(super) fn links(children: u32) -> Result<Round> {
     }))
 }
 
-/// A command sealed (true), or opened again.
+/// A round that carries one command over a link. `seals` measures its encryption, otherwise its decryption.
 pub(super) fn one_way(seals: bool) -> Result<Round> {
     let now = Instant::now();
     let [mut from, mut to] = pair(now, &link_config()?)?;

@@ -27,7 +27,7 @@ struct AloneMember {
     flush: Vec<LinkId>,
 }
 
-/// A member with this number of children.
+/// A round of a member with `children` children: one command to all and its merged answer.
 pub(super) fn member(children: u32) -> Result<Round> {
     let now = Instant::now();
     let config = Arc::new(link_config()?);

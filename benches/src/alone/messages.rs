@@ -18,7 +18,7 @@ use crate::meter::{Round, metered};
 
 /// The length of a command's payload and of its answer's.
 pub(super) const PAYLOAD_BYTES: usize = 200;
-/// The measured one.
+/// Server id of the measured member.
 pub(super) const ME: ServerId = ServerId(0);
 const PARENT: LinkId = LinkId(1000);
 
@@ -31,7 +31,8 @@ pub(super) fn fresh(now: Instant) -> Node {
     Node::new(ME, no_rules, now + Duration::from_secs(3600))
 }
 
-/// Its plan: itself and its children, with one task each. A child's port is its number.
+/// The message that gives the measured member its plan: itself and its children, with one task each. A child's port
+/// equals its server id.
 pub(super) fn init(children: u32) -> Message {
     let entry = |server: u32| PlanEntry {
         server: ServerId(server),
@@ -94,7 +95,10 @@ pub(super) fn reply(message: &Message) -> Result<Message> {
     })
 }
 
-/// The sources of an answer that should be one block.
+/// The sources of an answer's first block.
+///
+/// # Errors
+/// The message is no answer, or has no block.
 pub(super) fn answered(message: Option<Message>) -> Result<IdSet> {
     let Some(Message::Answer(answer)) = message else {
         bail!("expected an answer, not {message:?}");
@@ -111,7 +115,7 @@ struct AloneMessages {
     sent: Vec<(LinkId, Message)>,
 }
 
-/// A round of a node with `children` children.
+/// A round of a node with `children` children and without links: one command to all and its merged answer.
 pub(super) fn node(children: u32) -> Result<Round> {
     let now = Instant::now();
     let mut alone = AloneMessages {
@@ -166,7 +170,7 @@ impl AloneMessages {
     }
 }
 
-/// The messages that such a node sends, cloned.
+/// A round that only clones the messages that a node with `children` children sends.
 #[expect(clippy::unnecessary_wraps, reason = "as all parts")]
 pub(super) fn clones(children: u32) -> Result<Round> {
     let down = command(1, children);

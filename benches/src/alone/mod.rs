@@ -12,7 +12,7 @@ use crate::meter::Part;
 /// Numbers of children of the measured members.
 pub const CHILDREN: [u32; 3] = [0, 2, 10];
 
-/// The measured parts of a member with some of [`CHILDREN`].
+/// The measured parts of a member, for one of the numbers of children in [`CHILDREN`].
 pub struct Sized {
     /// Number of children.
     pub children: u32,

@@ -60,7 +60,7 @@ pub(super) fn runs() -> IdSet {
         .collect()
 }
 
-/// Every other one of a million.
+/// The odd ids below a million.
 pub(super) fn odd() -> IdSet {
     (1..1_000_000).step_by(2).map(TaskId).collect()
 }
@@ -92,7 +92,7 @@ pub(super) fn decode(set: fn() -> IdSet) -> Result<Round> {
     }))
 }
 
-/// A hundred answers of ten kinds.
+/// A round that merges a hundred answers, which have ten distinct payloads.
 #[expect(clippy::unnecessary_wraps, reason = "as all parts")]
 pub(super) fn merge() -> Result<Round> {
     let payloads: Vec<Bytes> = (0..10_u8)

@@ -89,7 +89,7 @@ const WHATS: [&str; 2] = [
     "node with its links; floor: the links",
 ];
 
-/// In the order of the rows, each before its floor.
+/// All measured parts, in the order of the tables' rows. Each part is followed by its floor, where it has one.
 fn all() -> Vec<Part> {
     let sizes = alone::sizes().into_iter();
     let of_sizes = sizes.flat_map(|of| [of.node, of.messages, of.member, of.links]);

@@ -117,7 +117,8 @@ impl Crowd {
         ])
     }
 
-    /// The settings that ours has too: no symbols from elsewhere, and no questions.
+    /// The command line of a gdb that attaches to all processes. It has the settings that SDM uses as well: no
+    /// debuginfod, and no confirmations.
     fn gdb(&self) -> Vec<OsString> {
         let mut words = vec!["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"]
             .into_iter()

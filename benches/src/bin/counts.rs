@@ -34,7 +34,7 @@ struct Arguments {
 
 /// Commands that are counted at every size.
 const ROUNDS: u32 = 200;
-/// Commands before those.
+/// Number of commands before the counted ones.
 const WARM_UP: u32 = 10;
 /// The length of a command's payload and of its answer's.
 const PAYLOAD_BYTES: usize = 200;

@@ -89,7 +89,7 @@ fn main() -> Result<()> {
 
 /// Measurements of a stop under the real program, at the editor's end.
 struct Seen {
-    /// From the client's last word to the stop.
+    /// From the request `configurationDone` to the first `stopped` event.
     stopped: Duration,
     /// From the stop until the threads, the call stack and the variables have arrived.
     filled: Duration,

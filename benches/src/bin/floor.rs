@@ -1,4 +1,5 @@
-//! One member of the blocking floor; started by the benches.
+//! One process of the floor, the lower bound that passes the same bytes by blocking reads and writes; started by the
+//! benches.
 
 use anyhow::{Context, Result};
 use sdm_benches::floor::Sockets;

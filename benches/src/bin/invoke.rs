@@ -24,7 +24,8 @@ struct Arguments {
     jobs: u32,
 }
 
-/// Waiting times of each job: microseconds, microseconds, milliseconds, milliseconds.
+/// Waiting times of all jobs: for the reply and for the job's number in microseconds, for the executable's start and
+/// for the report of its end in milliseconds.
 type Columns = [Vec<f64>; 4];
 
 fn main() -> Result<()> {
@@ -111,7 +112,7 @@ fn serve(server: &str, jobs: u32, place: &Path) -> Result<Columns> {
     Ok(columns)
 }
 
-/// A job that writes down when it runs.
+/// The JOB_CREATE request of a job that writes the time of its start into the file [`STAMP`].
 fn request(job: u32, place: &Path) -> String {
     let place = place.display();
     [

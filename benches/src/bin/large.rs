@@ -19,7 +19,7 @@ use sdm_debug::command::{BacktraceSpec, BreakSpec, FrameSelect, StartSpec};
 /// The tests' program with large objects: 494,543 bytes each, as text.
 const DOMAIN: &str = "../../tests/fixtures/domain.cc";
 
-/// The command as a user would type it.
+/// The MI command by which a plain gdb runs `bt` as at its prompt.
 const BT: &str = r#"-interpreter-exec console "bt""#;
 
 /// Shows frames with large objects, and looks at running ranks that have some
@@ -134,7 +134,7 @@ fn standing(ranks: u32, program: &Path) -> Result<Tree> {
     Ok(tree)
 }
 
-/// The same with plain gdbs.
+/// Plain gdbs whose programs are stopped where they have the most frames.
 fn standing_plain(count: u32, program: &Path) -> Result<PlainGdbs> {
     let mut gdbs = PlainGdbs::start(count, program)?;
     gdbs.query("-break-insert deepest")?;

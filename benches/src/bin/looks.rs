@@ -14,13 +14,13 @@ use sdm_inspect::looker::{Looker, Question};
 use sdm_inspect::snapshot::{Wanted, take_all};
 use serde_json::Value;
 
-/// The bytes of each stack that a bare snapshot has.
+/// Number of bytes of each stack that a bare snapshot copies.
 const WINDOW_BYTES: usize = 256 << 10;
-/// The time in which a thread stops.
+/// Time limit for a thread to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Duration of the idle measurement, which shows the machine's own pauses.
 const NOTHING: Duration = Duration::from_millis(300);
-/// The number of looks that one looker takes.
+/// Number of looks by the same looker after its first.
 const FURTHER: u64 = 10;
 
 /// Looks at ranks that sleep a millisecond at a time and note for how long they did not run
@@ -178,7 +178,7 @@ fn stacks(job: &Pauses, way: &str) -> Result<()> {
     Ok(())
 }
 
-/// The output of a program, which ends as one does that has something to say.
+/// The standard output of a program. Its exit status does not count, but an empty output is an error.
 fn said(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

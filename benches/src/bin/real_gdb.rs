@@ -40,11 +40,12 @@ struct Arguments {
 
 /// The program that is linked with Open MPI.
 const MPI: &str = "C with Open MPI";
-/// More ranks than these wait for each other in `MPI_Init` once instead of several times,
+/// With more ranks than this, the start of a job is measured only once: ranks that wait in `MPI_Init` spin.
 const SPINNING_MANY: u32 = 16;
-/// and more than these not at all: a plain gdb before each would take minutes.
+/// With more ranks than this, the start of a job is not measured at all: with a plain gdb for each rank it takes
+/// minutes.
 const SPINNING_MAX: u32 = 32;
-/// Rounds of one before the other has its turn.
+/// Number of rounds of the tree, and then of the plain gdbs, before the tree has its next turn.
 const TURN: usize = 5;
 
 fn main() -> Result<()> {
@@ -127,7 +128,7 @@ fn programs(arguments: &Arguments) -> Result<Vec<(&'static str, PathBuf)>> {
     Ok(programs)
 }
 
-/// Pids of the processes that work at a command, by their part.
+/// Pids of the processes whose processor time is measured: the tree's gdbs, its servers and master, and the plain gdbs.
 struct Parties {
     gdbs: Vec<u32>,
     servers: Vec<u32>,
@@ -135,7 +136,7 @@ struct Parties {
 }
 
 impl Parties {
-    /// The processes while only the tree runs.
+    /// The pids of the tree's processes; to be called before the plain gdbs are started.
     fn of_tree() -> Self {
         let all = descendants();
         let mut servers = server_pids();
@@ -147,7 +148,7 @@ impl Parties {
         }
     }
 
-    /// The gdbs that have come since are the floor's.
+    /// Adds the plain gdbs: all gdbs that have been started since [`Self::of_tree`].
     fn with_plain(self) -> Self {
         let mut plain = named(&descendants(), "gdb");
         plain.retain(|pid| !self.gdbs.contains(pid));
@@ -175,7 +176,8 @@ struct Start {
     servers: Duration,
     phases: BTreeMap<&'static str, Duration>,
     main: Duration,
-    /// Memory of our processes and of the gdbs then, in kB; shared pages are divided by the number of their users.
+    /// Memory at `main` in kB: of the servers and the master, and of the gdbs. Shared pages are divided by the number
+    /// of their users.
     pss: [u64; 2],
 }
 

@@ -159,7 +159,8 @@ fn one_size(
     Ok(())
 }
 
-/// Round trips of all, a few at a time; the floors are that over TCP and that over Unix sockets.
+/// Round trips of the tree and of both floors, a few of each in turns. The first floor uses TCP, the second Unix
+/// sockets.
 fn take_turns(
     arguments: &Arguments,
     tree: &mut Tree,
@@ -241,7 +242,7 @@ fn trip_row(servers: u32, measured: &Measured) -> Vec<String> {
     row
 }
 
-/// Several commands under way at once, both in turns.
+/// The table row of the throughput of the tree and of a floor, with several commands under way at once.
 fn flights(
     arguments: &Arguments,
     servers: u32,

@@ -89,7 +89,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// Seconds, and bytes that the processes take.
+/// Duration of each step in seconds, and the memory that the processes take in bytes.
 #[derive(Clone, Copy)]
 struct Times {
     read: f64,
@@ -246,7 +246,7 @@ fn turn(wire: &[u8]) -> Result<Times> {
     })
 }
 
-/// All processes get a state, in one event; how long that takes.
+/// Sets the state of all processes by one event. Returns the duration in seconds.
 fn say(model: &mut Model, manager: ManagerId, state: &str) -> Result<f64> {
     let last = FIRST_PROCESS + PROCESSES - 1;
     let ids: Ids = format!("{FIRST_PROCESS}-{last}").parse()?;

@@ -94,7 +94,7 @@ fn now() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
 }
 
-/// The cheapest of some turns.
+/// The smallest cost of a frame among `turns` calls of `turn`, each of which draws one and returns its bytes.
 fn cost(turns: u32, mut turn: impl FnMut(u32) -> Result<usize>) -> Result<FrameCost> {
     let mut best: Option<FrameCost> = None;
     for number in 0..turns.max(1) {

@@ -26,11 +26,11 @@ struct Arguments {
     flight: usize,
 }
 
-/// More connections than this in one process are not tried.
+/// Maximum number of servers of a flat tree, in which one process has a connection to each of them.
 const FLAT_MAX: u32 = 1024;
 /// Maximum number of servers for which a floor is started as well: twice as many processes would take minutes.
 const FLOOR_MAX: u32 = 1024;
-/// Rounds of one before the other has its turn.
+/// Number of rounds of the tree, and then of the floor, before the tree has its next turn.
 const TURN: usize = 4;
 const PAYLOAD_BYTES: usize = 200;
 

@@ -27,7 +27,7 @@ struct Arguments {
 
 /// Number of answers that a member merges at once: its children's, or its own tasks'.
 const CHILDREN: usize = 32;
-/// Rank of the receive without a sender.
+/// The rank that waits in a receive without a sender, while the others wait in a collective.
 const ODD: u32 = 3;
 
 /// A pattern of waits, with the expected step of the diagnosis.

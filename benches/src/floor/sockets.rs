@@ -1,4 +1,4 @@
-//! Sockets of the floor.
+//! Sockets of the processes of the floor (see the parent module): TCP over loopback, or Unix sockets.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -50,7 +50,7 @@ fn name(own: &str) -> Result<SocketAddr> {
 }
 
 impl FloorListener {
-    /// A listener found by its own name instead of [`Self::place`].
+    /// A Unix listener under a name that others know in advance, so that they need no [`Self::place`].
     pub(crate) fn named(own: &str) -> Result<Self> {
         let listener = UnixListener::bind_addr(&name(own)?).context("listen")?;
         Ok(Self::Unix(listener))

@@ -28,7 +28,7 @@ pub use xml::UnreadableXml;
 /// dot; other jobs have `undefined` as their index.
 const NUMBER: &str = r#""$(PATH=/usr/local/bin:/usr/bin:/bin; echo "$JOB_ID.${SGE_TASK_ID-}" | sed 's/[.]undefined$//; s/[.]$//')""#;
 
-/// A Grid Engine.
+/// The Grid Engine whose commands are on `PATH`, as a resource manager.
 pub struct GridEngine {
     own: OwnJobs,
 }

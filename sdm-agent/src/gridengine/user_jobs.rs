@@ -101,7 +101,7 @@ impl OwnJobs {
         }
     }
 
-    /// Asks for the details of those that are new, or newly in error: one request for all.
+    /// Queries the details of jobs that are new, or newly in an error state, by one `qstat` for all of them.
     fn learn(&mut self, jobs: &BTreeMap<String, Job>) {
         let is_unknown = |key: &str, job: &Job| {
             let (number, task) = parts(key);
@@ -129,7 +129,7 @@ impl OwnJobs {
         }
     }
 
-    /// Adds a job's details as attributes.
+    /// Copies the details of this job into its attributes.
     fn tell(&self, key: &str, job: &mut Job) {
         let (number, task) = parts(key);
         let Some(known) = self.details.get(number) else {
@@ -197,7 +197,7 @@ impl OwnJobs {
         path.to_string_lossy().into_owned()
     }
 
-    /// Adds the user's ended jobs: those of the last day, and those that have disappeared since the last query.
+    /// Adds the user's ended jobs to a snapshot: those of the last day, and those that `qstat` has ceased to list.
     fn add_ended(&mut self, jobs: &mut BTreeMap<String, Job>) {
         let now = jobs.iter().filter(|(_, job)| is_of(job, &self.user));
         let now: BTreeMap<String, Job> = now.map(|(key, job)| (key.clone(), job.clone())).collect();
@@ -220,7 +220,8 @@ impl OwnJobs {
         }
     }
 
-    /// Asks the accounting once for all that has ended.
+    /// Reads the user's ended jobs from the accounting: by one `qacct` for all, and by one more for each disappeared
+    /// job that the first lacks.
     fn ask_accounting(&mut self) {
         let said = ask("qacct", &accounting::of_user(&self.user));
         // `qacct` fails where the user has no such job.

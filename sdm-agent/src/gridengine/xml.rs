@@ -10,8 +10,8 @@ use crate::snapshot::{self, Attributes, Job, Process, set, set_state};
 
 /// Maximum number of nodes of XML in one answer: a job has some forty, with its white space. One takes 48 bytes.
 const NODES_MAX: u32 = 16 << 20;
-/// Temporary attributes: the index of the master's row, and the number of granted slots; kept until all rows of the
-/// job are read.
+/// Temporary attributes of a job, kept until all its rows are read: which row is the parallel environment's master
+/// task, and the number of granted slots.
 const MASTER: &str = " master";
 const GRANTED: &str = " granted";
 /// Maximum number of processes of a job that are reported.
@@ -114,7 +114,7 @@ pub(super) fn places(text: &str) -> Result<HostsAndQueues, UnreadableXml> {
     Ok((nodes, queues))
 }
 
-/// `23.5G` in MiB.
+/// Converts a size such as `23.5G` to a number of MiB; empty where it is not a size.
 fn mebibytes(text: &str) -> String {
     let (number, factor) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
         Some(number) => {
@@ -135,8 +135,8 @@ fn mebibytes(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The jobs, of `qstat -u * -g dt -r -xml`: a row for each slot of one that runs, for each member of an array that
-/// waits.
+/// Parses the jobs of `qstat -u * -g dt -r -xml`. A running job has a row for each of its slots. An array has a row for
+/// each member that waits.
 pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
     let document = document("qstat", text)?;
     let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
@@ -230,7 +230,7 @@ fn add_places(job: &mut Job) {
     set(&mut job.attributes, id::JOB_NODES, nodes);
 }
 
-/// The model's state for Grid Engine's letters.
+/// Maps the letters of Grid Engine's job state (`qw`, `r`, `Eqw`) to a job state of the runtime model.
 fn state(letters: &str) -> states::Job {
     match letters {
         _ if letters.contains(['s', 'S', 'T']) => states::Job::Suspended,

@@ -30,10 +30,10 @@ const WITHOUT_EFFECT: [&str; 6] = [
 /// The way in which the executable is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// Started directly.
+    /// NORMAL: the executable is started directly.
     #[default]
     Normal,
-    /// Started by its MPI's launcher. BLACS counts as MPI.
+    /// MPI or BLACS: the executable is started by the launcher of its MPI.
     Mpi,
 }
 
@@ -84,7 +84,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Its attribute's name.
+    /// The name of the attribute of JOB_CREATE that sets this limit.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

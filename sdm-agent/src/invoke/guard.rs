@@ -15,13 +15,13 @@ use super::server::JobNumber;
 use super::target::Target;
 use crate::manager::Manager;
 
-/// The argument that has the program be a guard.
+/// The argument with which `sdm-agent` runs as a guard.
 pub const WORD: &str = "--guard-jobs";
 /// Time limit for finding and ending jobs.
 const END_WAIT: Duration = Duration::from_secs(60);
 /// Time for which a job without a number is searched: its manager may just be accepting it.
 const SEARCH: Duration = Duration::from_secs(10);
-/// The pause between two looks.
+/// Pause between two rounds of requests to end the jobs that are left.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// A message to the guard, one line of JSON.
@@ -35,15 +35,15 @@ pub enum Note {
     Over(JobNumber),
 }
 
-/// The server's end.
+/// The invoke server's end of the pipe to its guard. The guard ends the jobs once all copies of this are gone.
 #[derive(Clone)]
 pub struct Guard(Arc<Mutex<ChildStdin>>);
 
 impl Guard {
-    /// Starts one.
+    /// Starts a guard process.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The process cannot be started.
     pub fn start(program: &Path) -> io::Result<Self> {
         let mut command = programs::at(program);
         command.arg(WORD).stdin(Stdio::piped());
@@ -70,7 +70,7 @@ impl Guard {
     }
 }
 
-/// A job that runs.
+/// A job that the guard must end: it may be submitted, and has not ended as far as the server has reported.
 struct Watched {
     target: Target,
     name: String,
@@ -107,7 +107,7 @@ pub fn run(input: impl BufRead) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends jobs, for as long as that takes within bounds.
+/// Ends jobs: repeats the requests until no job is left, at most for [`END_WAIT`].
 fn end(mut jobs: BTreeMap<JobNumber, Watched>) {
     let began = Instant::now();
     let mut managers: BTreeMap<Target, Box<dyn Manager>> = BTreeMap::new();

@@ -38,13 +38,13 @@ enum ManagerRequest {
 /// A change of a job's state, or a line for the log.
 #[derive(Debug)]
 pub enum JobUpdate {
-    /// A job is in this state, with some words.
+    /// A job has this state; the text is its message for the log.
     Job(JobNumber, JobState, String),
     /// A line for the log.
     Log(String),
 }
 
-/// All managers that are in use.
+/// The threads of all managers that have been given a job, and the channel by which they report.
 pub struct ManagerThreads {
     threads: BTreeMap<Target, Sender<ManagerRequest>>,
     homes: BTreeMap<JobNumber, Target>,
@@ -54,7 +54,7 @@ pub struct ManagerThreads {
     guard: Guard,
 }
 
-/// Sends news, and makes the bell readable.
+/// Sends updates from a manager's thread to the event loop, and writes a byte to the pipe that wakes the loop.
 struct NewsSender {
     news: Sender<JobUpdate>,
     bell: PipeWriter,
@@ -76,10 +76,10 @@ impl NewsSender {
 }
 
 impl ManagerThreads {
-    /// A back end without jobs. The guard ends jobs that this process does not end.
+    /// No threads and no jobs yet. `guard` ends the jobs that this process leaves running.
     ///
     /// # Errors
-    /// There is no descriptor.
+    /// The pipe that wakes the event loop cannot be made.
     pub fn new(guard: Guard) -> io::Result<Self> {
         let (sender, news) = channel();
         let (bell, ring) = io::pipe()?;
@@ -96,25 +96,25 @@ impl ManagerThreads {
         })
     }
 
-    /// Readable when there is news.
+    /// The pipe that wakes the event loop: readable while updates wait.
     #[must_use]
     pub fn bell(&self) -> &PipeReader {
         &self.bell
     }
 
-    /// Returns the next news. To be called once for each time that the bell has become readable.
+    /// Returns the next update; `None` where none waits. Call it once for each time that the pipe has become readable.
     ///
     /// # Errors
-    /// [`io::Error`] of the bell.
+    /// [`io::Error`] of the pipe.
     pub fn news(&mut self) -> io::Result<Option<JobUpdate>> {
         self.bell.read_exact(&mut [0])?;
         Ok(self.news.try_recv().ok())
     }
 
-    /// Starts a job at its manager.
+    /// Has the thread of a manager start a job; the thread is made where the manager has none yet.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// The thread or its descriptors cannot be made.
     pub fn start(
         &mut self,
         number: JobNumber,
@@ -140,12 +140,12 @@ impl ManagerThreads {
         Ok(())
     }
 
-    /// Ends a job.
+    /// Asks the manager's thread to end a job.
     pub fn cancel(&mut self, number: JobNumber) {
         self.ask(number, ManagerRequest::Cancel(number));
     }
 
-    /// Forgets a job that has ended.
+    /// Has the manager's thread delete its record of a job that has ended.
     pub fn forget(&mut self, number: JobNumber) {
         self.ask(number, ManagerRequest::Forget(number));
         self.homes.remove(&number);
@@ -160,9 +160,9 @@ impl ManagerThreads {
     }
 }
 
-/// A job at its manager.
+/// A job that a manager has accepted.
 struct Running {
-    /// The manager's number.
+    /// The job's number at its manager.
     id: String,
     request: Box<JobRequest>,
     state: JobState,
@@ -209,7 +209,7 @@ impl Thread {
         }
     }
 
-    /// The longest pause: the shortest that one of its jobs asks for.
+    /// The maximum pause between two queries: the shortest polling interval that any of the jobs requests.
     fn longest(&self) -> Duration {
         let asked = self.jobs.values().map(|job| job.request.status_polling);
         let shortest = asked.filter(|seconds| *seconds > 0).min();

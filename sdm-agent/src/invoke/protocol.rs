@@ -12,7 +12,7 @@ pub const ATTRIBUTE_BYTES_MAX: usize = 4 << 20;
 pub enum ClientRequest {
     /// QUERY_FEATURES, of Ninf-G 5.
     QueryFeatures,
-    /// JOB_CREATE to JOB_CREATE_END.
+    /// JOB_CREATE with all its lines, up to JOB_CREATE_END.
     Create {
         /// The client's number for the request.
         id: String,

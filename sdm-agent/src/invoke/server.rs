@@ -58,9 +58,9 @@ impl JobState {
 pub enum Action {
     /// Start a job.
     Start(JobNumber, Box<JobRequest>),
-    /// End a job, wherever it is on its way.
+    /// End a job, whether or not its manager has started it yet.
     Cancel(JobNumber),
-    /// Forget a job: its client has.
+    /// Forget a job: the client has destroyed it and cannot name it any more.
     Forget(JobNumber),
     /// Write a line into the log.
     Log(String),
@@ -69,9 +69,9 @@ pub enum Action {
 /// Destination of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipe {
-    /// Standard output.
+    /// Standard output, for the replies to requests.
     Replies,
-    /// Standard error.
+    /// Standard error, for notifications.
     Notifies,
 }
 
@@ -79,9 +79,9 @@ pub enum Pipe {
 struct ClientJob {
     /// The state last reported to the client.
     told: JobState,
-    /// The present state and its message, where they have not been reported.
+    /// The latest state and its message; `None` where the client has been told of it.
     comes: Option<(JobState, String)>,
-    /// When its end may be told.
+    /// When the job was created: its end is reported [`EARLY`] after that at the earliest.
     since: Instant,
     is_cancelled: bool,
 }
@@ -89,7 +89,7 @@ struct ClientJob {
 /// Progress of the server's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ServerEnd {
-    /// EXIT was answered, or the client is gone; jobs are ended from then on.
+    /// EXIT was answered; at this time the jobs are ended.
     At(Instant),
     /// Jobs are being ended.
     Begun,
@@ -371,7 +371,7 @@ impl Server {
     }
 }
 
-/// A line with its end; it has none in it.
+/// The bytes of a line, without any line ends inside it, and with `\r\n` at its end.
 fn with_end(line: &str) -> Vec<u8> {
     let text = line.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n'));
     text.chain(*b"\r\n").collect()

@@ -15,13 +15,13 @@ use crate::manager::Manager;
 use crate::slurm::Slurm;
 use crate::ssh::Ssh;
 
-/// Prefix of a server's type that names a manager.
+/// Prefix of an invoke server's type that names a manager, such as `SDMslurm`.
 const PREFIX: &str = "SDM";
 
 /// A resource manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Target {
-    /// This host.
+    /// This host; processes are started without a launcher.
     Local,
     /// This host, with Open MPI's launcher.
     OpenMpi,
@@ -48,7 +48,7 @@ pub enum TargetError {
     /// No manager of this type.
     #[error("{0}: no resource manager of this type")]
     Unknown(String),
-    /// No MPI that a launcher is known of.
+    /// The program is linked with no MPI for which a launcher is known.
     #[error("{0} is linked with neither Open MPI nor MPICH")]
     NoMpi(String),
     /// A job of an MPI on a host that has no manager.

@@ -13,7 +13,7 @@ use crate::snapshot::Attributes;
 pub struct EqualElements {
     /// Their ids.
     pub ids: RoaringBitmap,
-    /// The values, of ascending ids of definitions.
+    /// Pairs of attribute id and value, by ascending attribute id.
     pub attributes: Vec<(String, String)>,
 }
 

@@ -45,7 +45,7 @@ struct PendingSnapshot {
     processes: Option<JobProcesses>,
 }
 
-/// The processes of a job that is partly compared.
+/// A job of the new snapshot whose processes are compared in several batches.
 struct JobProcesses {
     number: String,
     next: usize,
@@ -92,7 +92,7 @@ impl Ledger {
             .map(|(name, _)| &**name)
     }
 
-    /// The machine is in another state; nothing else is known.
+    /// Reports a new state of the machine, without a snapshot of the other elements. Empty before the first snapshot.
     pub fn machine_is(&mut self, state: Machine) -> Vec<Notice> {
         let Some(told) = &mut self.machine else {
             return Vec::new();
@@ -225,7 +225,8 @@ impl Ledger {
         notices
     }
 
-    /// Compares the processes of a reported job. Processes of an ended job stay, in the state EXITED.
+    /// Compares the processes of a reported job, as many as fit into `left` bytes. Where the snapshot lists none for an
+    /// ended job, the processes already reported stay, in the state EXITED.
     fn processes(&mut self, mut now: JobProcesses, left: &mut usize) -> Vec<Notice> {
         let Some(told) = self.jobs.get_mut(&now.number) else {
             return Vec::new();
@@ -283,7 +284,7 @@ fn gone(
     gone
 }
 
-/// Compares named elements, as many as fit into `left` bytes.
+/// Compares the reported elements with those of the snapshot by name, as many as fit into `left` bytes.
 fn follow(
     told: &mut BTreeMap<String, ReportedElement>,
     now: &mut BTreeMap<String, Attributes>,

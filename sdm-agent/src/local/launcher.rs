@@ -35,7 +35,7 @@ pub const HYDRA: Launcher = Launcher {
 };
 
 impl Launcher {
-    /// The first program on `PATH` that is one.
+    /// The first program on `PATH` that is a launcher of this kind.
     pub(super) fn find(&self) -> Result<PathBuf, ManagerError> {
         let mut found = self.names.iter().filter_map(files::search);
         let found = found.find(|path| self.is_one(path));

@@ -27,7 +27,7 @@ pub use launcher::{HYDRA, Launcher, OPEN_MPI};
 use ranks::Ranks;
 use record::{Order, Records, Started, State};
 
-/// Maximum size of a job's reported output, in bytes; the last ones are reported.
+/// Maximum size of a job's reported output, in bytes; of more, the end is reported.
 const OUTPUT_BYTES_MAX: u64 = 4096;
 /// Time after a job's end for which its output is reported.
 const OUTPUT_SECONDS: i64 = 3600;
@@ -35,7 +35,7 @@ const OUTPUT_SECONDS: i64 = 3600;
 const KEEPER: &str = "keeper";
 /// For how many seconds the record of a job that has ended is kept: 30 days.
 const KEPT_S: i64 = 30 * 86_400;
-/// The one queue.
+/// Name of the single queue that this manager reports.
 const QUEUE: &str = "default";
 /// Time limit for a new runner to write its state.
 const RUNNER_WAIT: Duration = Duration::from_secs(20);
@@ -262,7 +262,7 @@ fn last_state(folder: &Path) -> (State, bool) {
     }
 }
 
-/// True where a job's runner may still come.
+/// True for a job that was submitted so recently that its runner may not have written a state yet.
 fn is_new(order: &Order, state: &State) -> bool {
     state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64
 }
@@ -272,7 +272,7 @@ fn runs(state: &State) -> bool {
     state.ended.is_none() && record::began(state.runner) == Some(state.runner_began)
 }
 
-/// The kept session in which a job is held.
+/// The name of the kept session in which a job is held for a debugger; `None` for a job that is not.
 fn session(order: &Order) -> Option<&str> {
     let mut words = order.words.iter().map(String::as_str).skip(1);
     (words.next() == Some(KEEPER)).then(|| words.next())?
@@ -369,7 +369,7 @@ fn state_of(order: &Order, state: &State, is_there: bool, host: &str) -> (states
     }
 }
 
-/// Processes of which the first has the job's output, which is in one file for all.
+/// Adds the job's output to the attributes of its first process: all processes write to the same two files.
 fn with_output(mut processes: Vec<Process>, folder: &Path, state: &State) -> Vec<Process> {
     let ended = state.ended;
     let is_recent = ended.is_none_or(|it| runner::now() - it < OUTPUT_SECONDS);
@@ -383,7 +383,7 @@ fn with_output(mut processes: Vec<Process>, folder: &Path, state: &State) -> Vec
     processes
 }
 
-/// The end of a file.
+/// The last [`OUTPUT_BYTES_MAX`] bytes of a file, as text.
 fn last_of(path: &Path) -> io::Result<String> {
     let mut file = files::open(path)?;
     let length = file.metadata()?.len();

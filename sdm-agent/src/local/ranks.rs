@@ -17,7 +17,7 @@ pub(super) struct Ranks {
 
 #[derive(Debug)]
 enum Known {
-    /// The pids of its ranks.
+    /// All ranks of the launcher were found: their pids, in the order of the ranks.
     All(Vec<i32>),
     /// Number of searches without a result.
     Tried(u32),

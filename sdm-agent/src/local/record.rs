@@ -11,12 +11,12 @@ use sdm_system::files;
 use sdm_system::proc;
 use serde::{Deserialize, Serialize};
 
-/// The order of a job: the commands to start, and their circumstances.
+/// A submitted job as it is stored: the command to start, its environment and its working directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The name of the host whose runner has the job.
     pub host: String,
-    /// When, in seconds of Unix time.
+    /// Time of the submission, in seconds of Unix time.
     pub submitted: i64,
     /// Name of the job.
     pub name: String,
@@ -169,7 +169,7 @@ pub fn state(folder: &Path) -> io::Result<State> {
     read(&folder.join("state.json"))
 }
 
-/// Writes the state of a job's end atomically.
+/// Writes the state of a job, in place of the earlier one, atomically.
 ///
 /// # Errors
 /// [`io::Error`] of the file system.

@@ -5,7 +5,7 @@ use crate::snapshot::{Attributes, set_session};
 
 /// Prefix of the sessions' names.
 pub(super) const PREFIX: &str = "slurm-";
-/// Their comment.
+/// Comment of the Slurm jobs that SDM holds.
 pub(super) const COMMENT: &str = "held by sdm";
 
 /// Adds the debug session to the attributes of a job that SDM has marked as held.

@@ -22,7 +22,7 @@ pub(super) fn is_infinite(value: &Value) -> bool {
     value.get("infinite").and_then(Value::as_bool) == Some(true)
 }
 
-/// A text; empty where the value is none.
+/// A string; empty where the value is not one.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -40,7 +40,7 @@ const PARTITIONS: &str = "%R|%a|%l|%P";
 
 /// Maximum number of queries for a job's ranks: it may have no step of `srun` for a while, or ever.
 const TRIES: u32 = 5;
-/// Maximum number of jobs in one such query.
+/// Maximum number of jobs whose ranks are queried together.
 const PLACED_MAX: usize = 50;
 /// Maximum number of ended jobs from the accounting that are reported.
 const ENDED_MAX: usize = 1000;
@@ -88,10 +88,10 @@ struct Accounting {
 }
 
 impl Slurm {
-    /// For this user.
+    /// The Slurm on `PATH`, as this user sees it.
     ///
     /// # Errors
-    /// Which of its programs is not on `PATH`.
+    /// One of its programs is not on `PATH`; the error names it.
     pub fn new() -> Result<Self, ManagerError> {
         for program in ["squeue", "sinfo", "scontrol", "sbatch", "scancel"] {
             find(program)?;
@@ -161,8 +161,8 @@ impl Slurm {
         }
     }
 
-    /// Adds jobs that have ended and that only the accounting still knows: this user's of the last day, and those that
-    /// the controller forgot between two looks.
+    /// Adds ended jobs that only the accounting still knows: this user's of the last day, and those that the controller
+    /// has forgotten since the previous snapshot.
     fn add_ended(&mut self, jobs: &mut BTreeMap<String, Job>) {
         let it = &mut self.accounting;
         if it.is_absent {
@@ -299,7 +299,7 @@ impl Manager for Slurm {
 
 type Both = (BTreeMap<String, Job>, BTreeMap<String, Attributes>);
 
-/// Jobs and nodes, of JSON.
+/// Queries jobs and nodes by the JSON output of `squeue` and `sinfo`.
 fn in_json() -> Result<Both, ManagerError> {
     let said = ask("squeue", &["-a", "--json"], &[])?.join("\n");
     let jobs = output::jobs(&said).map_err(|why| ManagerError::Unreadable("squeue --json", why))?;
@@ -309,7 +309,7 @@ fn in_json() -> Result<Both, ManagerError> {
     Ok((jobs, nodes))
 }
 
-/// Jobs and nodes, of lines.
+/// Queries jobs and nodes by lines in formats of ours, for versions of Slurm without JSON output.
 fn in_text() -> Result<Both, ManagerError> {
     let format = text::job_format();
     let said = ask(

@@ -9,14 +9,14 @@ use sdm_hosts::hostlist::names;
 /// Maximum number of processes that one step has here.
 const PROCESSES_MAX: usize = 1 << 20;
 
-/// A step of a job, which runs.
+/// A running step of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// `17.0`.
+    /// The step's id, such as `17.0`.
     pub(super) id: String,
     nodes: Vec<String>,
     tasks: usize,
-    /// Neighbours in rank are neighbours on a node.
+    /// True where consecutive ranks fill one node before the next (Slurm's `block` distribution).
     is_block: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Rank {
     pub(super) pid: Option<u32>,
 }
 
-/// The first step of each job that is one of `srun`'s, of `scontrol --oneliner show step`.
+/// The first step of each job that `srun` has started, from the output of `scontrol --oneliner show step`.
 pub(super) fn steps(lines: &[String]) -> BTreeMap<String, Step> {
     let mut all: BTreeMap<String, (u32, Step)> = BTreeMap::new();
     for line in lines {
@@ -68,7 +68,7 @@ pub(super) fn steps(lines: &[String]) -> BTreeMap<String, Step> {
         .collect()
 }
 
-/// The pids of steps by their ids and nodes, of lines `17.0|n1|22426,22427`.
+/// The pids of each step by node, from lines such as `17.0|n1|22426,22427`.
 pub(super) fn pids(lines: &[String]) -> BTreeMap<String, BTreeMap<String, Vec<u32>>> {
     let mut all: BTreeMap<String, BTreeMap<String, Vec<u32>>> = BTreeMap::new();
     for line in lines {

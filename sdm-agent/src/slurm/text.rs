@@ -90,7 +90,7 @@ fn job(fields: [&str; 17]) -> Job {
     with_processes(partition, attributes, count.parse().unwrap_or(1), places)
 }
 
-/// A text; none where it is Slurm's word for that.
+/// A field's text; empty where Slurm writes a word for an absent value, such as `(null)` or `N/A`.
 pub(super) fn known(text: &str) -> &str {
     match text {
         "(null)" | "N/A" | "None" | "None assigned" => "",
@@ -98,7 +98,7 @@ pub(super) fn known(text: &str) -> &str {
     }
 }
 
-/// A moment in seconds of Unix time; none where it is a word.
+/// A time in seconds of Unix time; empty where Slurm writes a word instead, such as `N/A`.
 pub(super) fn seconds(text: &str) -> &str {
     if text.parse::<i64>().is_ok() {
         text
@@ -107,7 +107,7 @@ pub(super) fn seconds(text: &str) -> &str {
     }
 }
 
-/// A limit of time, `days-hours:minutes:seconds` with parts left out, in minutes.
+/// Converts a time limit to minutes. Its form is `days-hours:minutes:seconds`, of which parts may be missing.
 pub(super) fn minutes(limit: &str) -> String {
     if limit == "UNLIMITED" {
         return "unlimited".to_owned();
@@ -123,7 +123,7 @@ pub(super) fn minutes(limit: &str) -> String {
     (days * 24 * 60 + minutes).to_string()
 }
 
-/// The nodes, of lines as [`NODES`] asks for them: a node has one for each of its partitions.
+/// Parses the nodes from lines in the format [`NODES`]; a node has a line for each of its partitions.
 pub(super) fn nodes(lines: &[String]) -> BTreeMap<String, Attributes> {
     let mut nodes = BTreeMap::new();
     for line in lines {

@@ -12,11 +12,11 @@ use crate::local::Local;
 use crate::manager::{Manager, Submission};
 use crate::snapshot::{Attributes, Job};
 
-/// The argument that has an agent's program answer one request.
+/// The argument with which `sdm-agent` answers one request on its standard streams.
 pub const WORD: &str = "--at-host";
-/// The kind under which records of these jobs are kept.
+/// The folder, among those for kinds of managers, in which a host keeps the records of jobs submitted through `ssh`.
 const KIND: &str = "ssh";
-/// The longest request, in bytes: of the protocol's longest message.
+/// Maximum length of a request, in bytes: a submission of the protocol's longest message fits into it.
 const REQUEST_BYTES_MAX: u64 = 32 << 20;
 
 /// A request to a host.

@@ -35,7 +35,7 @@ const BOUNDS: Bounds = Bounds {
 const REPLY_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of hosts queried at the same time.
 const ASKED_MAX: usize = 64;
-/// The one queue.
+/// Name of the single queue that this manager reports.
 const QUEUE: &str = "default";
 /// Shell command that stores its standard input as an executable on a host, and prints the path.
 const STAGE: &str =
@@ -59,11 +59,11 @@ struct Host {
 }
 
 impl Ssh {
-    /// These hosts, with the user's options of `ssh` and the path of this program there (`None` for the path that
-    /// it has here).
+    /// These hosts, with the user's options of `ssh`. `program` is the path of `sdm-agent` on the hosts; `None` stands
+    /// for the path that it has here.
     ///
     /// # Errors
-    /// There are no hosts, no `ssh`, or this program has no path.
+    /// There are no hosts, or `program` is `None` and this program's own path is unknown.
     pub fn new(
         hosts: &[HostShare],
         options: Vec<String>,
@@ -267,7 +267,7 @@ impl Manager for Ssh {
     }
 }
 
-/// Asks a host; its refusal is an error, too.
+/// Sends a request to a host and returns its reply. A reply that refuses the request is returned as an error.
 fn ask(
     host: &Host,
     options: &[String],

@@ -93,7 +93,7 @@ pub struct GdbBackend {
     ending: Option<EndPolicy>,
     /// The library that every gdb preloads; `Some(None)` if there is none, `None` before the first gdb.
     preload: Option<Option<Preload>>,
-    /// The library preloaded into gdbs that attach, likewise.
+    /// The library that gdbs which attach preload; `Some(None)` and `None` mean the same as for `preload`.
     guard: Option<Option<Preload>>,
     /// The warden, which ends the gdbs if this process is killed; started with the first gdb.
     warden: Option<Rc<Watchdog>>,

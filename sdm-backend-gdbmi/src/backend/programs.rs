@@ -9,7 +9,8 @@ use super::GdbBackend;
 use sdm_gdb::{Driver, SavedBreakpoint};
 
 impl GdbBackend {
-    /// Sends a signal to those of these tasks whose programs were started here.
+    /// Sends a signal to those of these tasks whose programs were started here. A stopped program gets it only if
+    /// `standing` is set.
     pub(super) fn signal_own(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
         let Ok(signal) = Signal::try_from(signal) else {
             return;

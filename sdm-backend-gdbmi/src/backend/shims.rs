@@ -20,8 +20,8 @@ use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, T
 use sdm_child::{GdbChild, Streams};
 use sdm_gdb::StartInput;
 
-/// Time to wait until the other ranks' processes are asked to end too, as by a launcher that ends its job. Otherwise
-/// this rank alone is ended.
+/// Time for which the server waits whether the launcher asks all other ranks' processes to end too, as when it ends its
+/// job. If it does not, only this rank is ended.
 const OTHERS_WAIT: Duration = Duration::from_millis(500);
 
 /// The shims of a server's tasks.
@@ -49,7 +49,7 @@ pub(super) struct StartingGdb {
     /// False once the command was cancelled.
     is_wanted: bool,
     pub(super) is_fed: bool,
-    /// Commands that have arrived for the task since, in order.
+    /// Commands that have arrived for the task since the start was requested, in order.
     pub(super) held: Vec<(CommandId, Rc<Command>)>,
 }
 
@@ -290,7 +290,7 @@ impl GdbBackend {
         }
     }
 
-    /// The start that was requested from a shim; `None` if it is no longer wanted.
+    /// Takes the start that was requested from a shim. `None` if the start was cancelled, or if the session ends.
     pub(super) fn wanted(&mut self, task: TaskId) -> Option<StartingGdb> {
         let coming = self.shims.coming.remove(&task)?;
         if self.ending.is_none() && coming.is_wanted {
@@ -301,7 +301,7 @@ impl GdbBackend {
         None
     }
 
-    /// Adds the slot of a task, with the commands that have arrived since.
+    /// Adds the slot of a task, and executes the commands that have arrived since the start was requested.
     pub(super) fn stand_for(
         &mut self,
         now: Instant,

@@ -31,7 +31,7 @@ pub(crate) struct Prober {
     sources: Rc<Sources>,
     /// The system calls of the threads of the probed process.
     calls: SystemCalls,
-    /// The earlier probe of each, which is restored if the last one does not count.
+    /// For each process the probe before its last one, which is restored if the last one is discarded.
     before: BTreeMap<i32, SavedProbe>,
     /// The ranks in `MPI_COMM_WORLD` that are not the launcher's, with its sizes.
     stray_worlds: BTreeMap<i32, (u32, u32)>,

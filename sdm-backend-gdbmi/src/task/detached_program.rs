@@ -33,8 +33,8 @@ pub(super) enum DetachedEnd {
 }
 
 impl DetachedProgram {
-    /// Call this while gdb still holds the program or is about to detach. gdb is the parent; after gdb's end this
-    /// process is, or the shim that started gdb.
+    /// Watches a program that is being detached. Call this while gdb still holds it or is about to detach. gdb is its
+    /// parent. After gdb's end its parent is this process, or the shim that started gdb.
     pub(super) fn new(now: Instant, who: Identity, shim: Option<Rc<ShimLink>>) -> Self {
         match &shim {
             None => sdm_child::adopt_orphans(),

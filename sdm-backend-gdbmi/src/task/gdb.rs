@@ -270,7 +270,7 @@ impl GdbIo {
         }
     }
 
-    /// Keeps gdb's output outside MI, to describe its end.
+    /// Reads gdb's standard error, and keeps its last lines to describe gdb's end.
     pub(crate) fn read_words(&mut self, closing: &mut Vec<OwnedFd>) {
         let mut buffer = [0; 4096];
         let Some(child) = &mut self.child else { return };

@@ -32,7 +32,7 @@ impl Harness {
         );
     }
 
-    /// The labels and values of an object's parts, and of theirs, after the number of its own.
+    /// The number of an object's children, and the label and value of each descendant without children.
     fn counted(&mut self, name: &str) -> (usize, Vec<String>) {
         let list = Command::VarChildren {
             name: name.to_owned(),

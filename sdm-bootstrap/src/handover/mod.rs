@@ -77,7 +77,8 @@ pub fn to_text(session: SessionId, key: &SessionKey) -> Zeroizing<String> {
     ))
 }
 
-/// The value of a variable; an error if it is not text.
+/// The value of an environment variable. `None` if the variable is not set; an error with the raw value if that is not
+/// UTF-8.
 type Text = Option<Result<String, OsString>>;
 
 fn config(session: Text, key: Text) -> Result<LinkConfig, HandoverError> {

@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 
 /// Maximum length of the handed-over text, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
-/// Time that the listener at a socket has to send them: it is `sdm`, which may have other processes to start.
+/// Time limit for `sdm` to send the name and key through the socket at which it listens. It may have other processes to
+/// start first.
 const SOCKET_WAIT: Duration = Duration::from_secs(60);
 
 /// Prefix of a source that is a socket: `unix:///run/user/1000/sdm-.../key`.

@@ -42,7 +42,7 @@ pub enum ToShim {
     Unbind,
     /// Watch this detached program, and report its end.
     Left(i32),
-    /// Acknowledges its report of a signal.
+    /// The server has received the shim's report of a signal.
     Heard,
     /// The session is over: the shim must exit with this code.
     End(u8),
@@ -92,7 +92,7 @@ pub(super) enum ToServer {
     Program(ProgramNews),
     /// The start has failed: the bytes of a failure.
     Refused(Vec<u8>),
-    /// A process that it started, or was told to watch, has ended with this status of `waitpid`.
+    /// A process that the shim started, or was told to watch, has ended with this status of `waitpid`.
     Ended {
         /// The pid.
         pid: i32,

@@ -29,7 +29,7 @@ use crate::{sys, variables};
 pub enum ShimEvent {
     /// The shim is assigned to the server with this number.
     Welcome(u32),
-    /// A start of a gdb is about to be tried, or was tried.
+    /// A start was tried, of a gdb or of the program without one.
     Begins,
     /// The program runs, and there is nothing to do until something ends.
     Sleeps,
@@ -108,7 +108,8 @@ impl Shim {
         self.channel.wants_write()
     }
 
-    /// True if it must be called again soon, as it waits for a process without a descriptor.
+    /// True if [`Shim::handle_ready`] must be called again soon, as the shim waits for a process whose end no
+    /// descriptor reports.
     #[must_use]
     pub fn looks_again(&self) -> bool {
         self.watched

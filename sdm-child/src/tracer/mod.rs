@@ -43,7 +43,7 @@ pub(crate) enum SeizeRefusal {
 /// The settings for watching a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// True if it is not stopped before an abort or exit.
+    /// True if the program is not to be stopped before an abort or exit.
     pub(crate) no_holds: bool,
     /// The rules that recognise runtime libraries.
     pub(crate) fold: FoldRules,
@@ -66,9 +66,9 @@ pub(crate) struct Tracer {
     stands: Option<(i32, Cause)>,
     /// True if all threads are to stay stopped until [`Tracer::release`], except for inspections.
     is_held: bool,
-    /// True if it is to be released.
+    /// True while all threads are being released.
     is_letting_go: bool,
-    /// True if the release is, or was, for an inspection: afterwards it is seized again.
+    /// True if the threads are, or were, released for an inspection: afterwards the program is seized again.
     is_loose: bool,
     /// Signals to send again to other threads, once the program is released.
     again: Vec<(i32, i32)>,
@@ -151,8 +151,8 @@ impl Tracer {
         self.begin_letting_go()
     }
 
-    /// Releases it for an inspection by another process: until [`Tracer::seize_again`] only its end is noticed. A
-    /// program that waits for a debugger is not released.
+    /// Releases the program for an inspection by another process: until [`Tracer::seize_again`] only its end is
+    /// noticed. A program that waits for a debugger is not released.
     pub(crate) fn let_look(&mut self) -> Vec<ProgramNews> {
         if self.stands.is_some() || self.is_letting_go {
             return Vec::new();
@@ -161,7 +161,7 @@ impl Tracer {
         self.begin_letting_go()
     }
 
-    /// Seizes it again after an inspection. If another process traces it by then it is left alone.
+    /// Seizes the program again after an inspection. If another process traces the program by then it is left alone.
     pub(crate) fn seize_again(&mut self) -> Vec<ProgramNews> {
         if !self.is_loose || self.has_ended {
             return Vec::new();
@@ -266,7 +266,7 @@ impl Tracer {
         }
     }
 
-    /// Handles a stop of a thread, with the signal to deliver on resume.
+    /// Records that a thread is stopped, with the signal to deliver when it resumes.
     fn stand(&mut self, id: i32, signal: i32) {
         self.threads.entry(id).or_default().stood_at = Some(signal);
     }
@@ -422,7 +422,8 @@ impl Tracer {
         let _ = sys::send_on(id, Resumption::Run, signal);
     }
 
-    /// Sets the present addresses in all running threads.
+    /// Interrupts the running threads whose debug registers hold old addresses. They get the present ones when they are
+    /// resumed.
     fn arm_all(&self) {
         let old = self
             .threads
@@ -443,7 +444,8 @@ impl Tracer {
         }
     }
 
-    /// Detaches from a thread that is no longer stopped.
+    /// Detaches from a stopped thread, which then runs on. The thread that needs a debugger gets SIGSTOP instead of its
+    /// signal.
     fn free(&mut self, id: i32) {
         let Some(thread) = self.threads.remove(&id) else {
             return;

@@ -59,7 +59,7 @@ pub(super) enum Trap {
     Rank,
     /// A function that is about to end the program: `MPI_Abort`, an error handler of MPI's, `abort`, or `_exit` before `MPI_Finalize`.
     End,
-    /// An address that was a trap until recently.
+    /// An address that was watched until recently; a thread can still report it.
     Past,
 }
 
@@ -143,7 +143,7 @@ impl Traps {
         Ok(traps)
     }
 
-    /// The addresses for a process that has executed another program.
+    /// The addresses after an `exec`; the version number and the setting `without_ends` continue those from before it.
     pub(super) fn after(mut self, before: &Self) -> Self {
         self.version += before.version;
         self.without_ends = before.without_ends;
@@ -294,7 +294,7 @@ impl Traps {
         self.version += 1;
     }
 
-    /// Sets the addresses in a stopped thread.
+    /// Writes the wanted addresses to the debug registers of a stopped thread.
     ///
     /// # Errors
     /// The kernel's error, if it supports no debug registers.
@@ -310,7 +310,7 @@ impl Traps {
     }
 }
 
-/// Clears the addresses in a stopped thread.
+/// Clears the debug registers of a stopped thread.
 pub(super) fn disarm(thread: i32) {
     // A debugger would take a remaining status for a stop of its own. A thread that has ended needs no clearing.
     for register in [CONTROL, STATUS] {

@@ -217,7 +217,7 @@ pub(crate) struct BorrowedCommand<'a> {
 }
 
 impl BorrowedCommand<'_> {
-    /// The same with an owned payload.
+    /// The command as a message of its own: its payload and its rule's parameters are copied.
     pub(crate) fn into_owned(self) -> CommandMessage {
         self.owned_by(Bytes::copy_from_slice)
     }
@@ -241,8 +241,8 @@ impl BorrowedCommand<'_> {
     }
 }
 
-/// The command that these bytes are as a message; `None` where they are another message, or none at all, as
-/// [`decode_message`] will say.
+/// Decodes a message if it is a command. `None` for another message and for malformed bytes; [`decode_message`] tells
+/// these apart.
 pub(crate) fn peek_command(bytes: &[u8]) -> Option<BorrowedCommand<'_>> {
     let r = &mut Reader::over(bytes);
     if bytes.first() != Some(&COMMAND) || r.u8("message kind").is_err() {

@@ -83,10 +83,10 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Ends the value.
+    /// Ends the writing.
     ///
     /// # Errors
-    /// The first part that was above its bound; what was written is of no use then.
+    /// The first value that was above its bound; the written bytes are useless then.
     pub fn finish(self) -> Result<(), EncodeError> {
         self.overflow.map_or(Ok(()), Err)
     }
@@ -107,7 +107,7 @@ impl<'a> Writer<'a> {
         self.out.push(value);
     }
 
-    /// A number, seven bits a byte, low ones first.
+    /// Writes a number as a varint: seven bits in a byte, the lowest bits first.
     pub fn u64(&mut self, value: u64) {
         write_number(value, |byte| self.out.push(byte));
     }
@@ -123,7 +123,7 @@ impl<'a> Writer<'a> {
         self.u64(count as u64);
     }
 
-    /// A length and as many bytes, at most `max`.
+    /// Writes a length, at most `max`, and that number of bytes.
     pub fn bytes(&mut self, what: &'static str, bytes: &[u8], max: usize) {
         if self.check(what, bytes.len(), max) {
             self.u64(bytes.len() as u64);
@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
         self.text("text", &text[..len], max);
     }
 
-    /// A set: its first id (0 of an empty one), then the set coded relative to it.
+    /// Writes a set: its first id (0 for the empty set), then the set encoded relative to that id.
     pub fn set(&mut self, set: &IdSet) {
         let base = set.first().map_or(0, |id| id.0);
         self.u32(base);
@@ -160,7 +160,7 @@ pub struct Reader<'a> {
     buf: &'a [u8],
     /// The buffer that contains `buf`, which returned payloads share; `None` where they are copied.
     owner: Option<&'a Bytes>,
-    /// 0 <= at <= `buf.len()`.
+    /// Position of the next byte to read, at most `buf.len()`.
     at: usize,
     /// Bytes of memory that the sets still to be decoded may own.
     sets_bytes_left: u64,
@@ -187,10 +187,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Ends the value.
+    /// Checks that all bytes of the value `what` have been read.
     ///
     /// # Errors
-    /// Bytes that are left over.
+    /// Bytes are left over.
     pub fn finish(&self, what: &'static str) -> Result<(), DecodeError> {
         if self.at < self.buf.len() {
             let offset = self.at;
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         u16::try_from(value).map_err(|_| DecodeError::Unexpected { what, offset })
     }
 
-    /// Yes or no.
+    /// Reads a truth value: one byte, 0 or 1.
     ///
     /// # Errors
     /// No byte is left, or it is neither 0 nor 1.
@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
             .ok_or(DecodeError::MissingData { what, offset })
     }
 
-    /// A length and as many bytes, at most `max`.
+    /// Reads a length, at most `max`, and returns that number of bytes.
     ///
     /// # Errors
     /// A length above `max`, or bytes that are cut off.
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         Ok(self.owned(slice))
     }
 
-    /// A part of the buffer, sharing it where that can be.
+    /// A part of the buffer as [`Bytes`]: it shares the memory of `owner`, or is a copy where there is no owner.
     fn owned(&self, slice: &'a [u8]) -> Bytes {
         match self.owner {
             Some(owner) => owner.slice_ref(slice),

@@ -19,7 +19,7 @@ pub fn encode_slice(slice: &[PlanEntry], out: &mut Vec<u8>) -> Result<(), Encode
     w.finish()
 }
 
-/// Reads a slice, which must use all the bytes. Whether it is a tree is for its receiver to say.
+/// Reads a slice, which must use all the bytes. It does not check that the slice is a tree; the receiver does.
 ///
 /// # Errors
 /// Bytes that are no slice.
@@ -122,7 +122,7 @@ fn read_text(r: &mut Reader<'_>, what: &'static str, model: &str) -> Result<Stri
     Ok([shared, rest].concat())
 }
 
-/// Small steps either way become small numbers.
+/// Encodes a wrapping difference such that small positive and small negative ones become small numbers.
 fn zigzag(step: u32) -> u32 {
     (step << 1) ^ 0_u32.wrapping_sub(step >> 31)
 }

@@ -10,12 +10,12 @@ use crate::transport::{AddressError, ConnectionString, Scheme};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     first: ConnectionString,
-    /// The last port; that of `first` where it is known.
+    /// The last port of the range; equal to the port of `first` where the member's port is known.
     last: u16,
 }
 
 impl Place {
-    /// One of the ports from that of `first` up to `last`.
+    /// A place whose port is one of those from the port of `first` up to `last`.
     #[must_use]
     pub fn upwards(first: ConnectionString, last: u16) -> Self {
         let last = last.max(first.port());

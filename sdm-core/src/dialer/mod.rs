@@ -1,5 +1,5 @@
-//! Connects to one child at start-up, without I/O: decides the next address, the time of each attempt, and when to
-//! give up.
+//! Connects to one child, at start-up or again later, without I/O. It decides the next address, the time of each
+//! attempt, and when to give up.
 //!
 //! An announced port is the child's own, so a refusal there means that the child is gone. Where no port was
 //! announced, the child takes the first free port of a range, and may not have been started yet by hand.
@@ -80,7 +80,7 @@ pub enum DialFailure {
     NotReached(String),
     /// A connection, but no handshake.
     Link(LinkError),
-    /// A connection that ended without a word.
+    /// The other end closed the connection, or it broke, before the link was up.
     Closed,
 }
 
@@ -88,9 +88,9 @@ pub enum DialFailure {
 enum DialState {
     /// The next attempt can be made.
     Idle,
-    /// No attempt before this time.
+    /// The next attempt is made at this time, not before.
     Pause(Instant),
-    /// Under way; it counts as failed then.
+    /// An attempt is under way. If no connection exists by this time, it counts as failed.
     Connecting(Instant),
     /// A connection exists. `None`: the handshake's own time limit applies. Otherwise the handshake fails at this
     /// time, as other ports are to be tried.
@@ -104,12 +104,12 @@ struct WrongPeers {
     others: u8,
     /// Handshakes in a row with strangers of any kind, at most `STRANGER_HANDSHAKES_MAX`.
     strangers: u8,
-    /// When the first of those was.
+    /// Time of the first of the handshakes that `strangers` counts; `None` where it counts none.
     since: Option<Instant>,
 }
 
-/// Reaches one child. Call [`Dialer::poll`] after every input and at the instant that it gives;
-/// when the link is up, drop it.
+/// Connects to one child. Call [`Dialer::poll`] after every input and at the time that it returns. Drop the dialer when
+/// the link is up.
 #[derive(Debug)]
 pub struct Dialer {
     target: Target,
@@ -127,7 +127,7 @@ pub struct Dialer {
     pause: Duration,
     started: Instant,
     tries: u32,
-    /// The last failure, and where.
+    /// The address and the error of the last failed attempt.
     last: Option<(ConnectionString, String)>,
     /// The last wrong peer and its address; a better hint than `last`.
     stranger: Option<(ConnectionString, String)>,
@@ -140,7 +140,7 @@ pub struct Dialer {
 }
 
 impl Dialer {
-    /// Begins to look.
+    /// A dialer for this target. It makes the first attempt at once, or after the target's pause.
     #[must_use]
     pub fn new(now: Instant, target: Target) -> Self {
         let state = if target.pause.is_zero() {
@@ -180,7 +180,7 @@ impl Dialer {
         self.next_address()
     }
 
-    /// Whether that was one of several ports.
+    /// Whether the established link's port was found by a search in a range, because the child did not announce it.
     #[must_use]
     pub fn has_searched(&self) -> bool {
         !self.target.places[self.place_index].is_known()
@@ -300,7 +300,7 @@ impl Dialer {
         place.at(self.offset).unwrap_or(place.first().clone())
     }
 
-    /// Ends an attempt and chooses the next address; `occupied`: a process answered at this one.
+    /// Ends an attempt and chooses the next address. `occupied` is true where a process answered at the address.
     fn failed(&mut self, now: Instant, text: String, occupied: bool) {
         let (address, Target { server, host, .. }) = (self.next_address(), &self.target);
         tracing::debug!(
@@ -349,8 +349,8 @@ impl Dialer {
         self.greeting_wait = (self.greeting_wait * 2).min(HANDSHAKE_WAIT);
     }
 
-    /// For example `server 3 on n1: not reached at tcp://10.0.0.7:7003-7258 after 12 tries in 60 s:
-    /// connection refused at tcp://10.0.0.7:7004; at tcp://10.0.0.7:7003: not an SDM peer`.
+    /// For example `server 3 on n1: no connection to tcp://10.0.0.7:7003-7258 after 12 tries in 60.0 s:
+    /// connection refused at tcp://10.0.0.7:7004; the peer is not a program of sdm at tcp://10.0.0.7:7003`.
     fn report(&self, now: Instant) -> String {
         let Target { server, host, .. } = &self.target;
         let places = self.target.places.iter().map(Place::to_string);

@@ -39,7 +39,7 @@ struct LinkConnection {
     connected: bool,
     /// True where the connection is closed once all bytes are sent.
     closing: bool,
-    /// In the list of those that are to be flushed.
+    /// True while the connection is in the driver's `flush` list.
     flushing: bool,
 }
 
@@ -56,12 +56,12 @@ pub struct MemberDriver<T: Transport> {
     flush: VecDeque<ConnId>,
     ready: Vec<TransportEvent>,
     buffer: Vec<u8>,
-    /// The time of the turn under way.
+    /// The last reading of the clock, which is used until the next event.
     now: Instant,
 }
 
 impl<T: Transport> MemberDriver<T> {
-    /// Joins the two.
+    /// A driver that runs this member over this transport.
     pub fn new(member: Member, transport: T) -> Self {
         Self {
             member,
@@ -115,8 +115,8 @@ impl<T: Transport> MemberDriver<T> {
         self.next_with(deadline, None)
     }
 
-    /// The same for an owner with tasks. A command for them is passed to `tasks` as soon as it arrives. If they
-    /// answer it at once, no output follows; see [`Member::handle_bytes`].
+    /// Like [`MemberDriver::next`], for an owner with tasks. A command for the tasks is passed to `tasks` as soon as it
+    /// arrives. If they answer it at once, no event follows; see [`Member::handle_bytes`].
     ///
     /// # Errors
     /// As [`MemberDriver::next`].
@@ -149,8 +149,8 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// The next watched descriptor that is ready, where that is known already and comes next: those that are ready
-    /// together can be seen to together.
+    /// The next event's descriptor, if an event is pending and is [`DriverEvent::Ready`]. It does not wait. So the
+    /// owner can handle together all descriptors that became ready together.
     pub fn next_ready(&mut self) -> Option<RawFd> {
         match self.events.front() {
             Some(DriverEvent::Ready(fd)) => {
@@ -405,7 +405,7 @@ impl<T: Transport> MemberDriver<T> {
     }
 }
 
-/// The own tasks, lent on.
+/// Reborrows the own tasks for one call.
 fn lent<'a>(
     tasks: &'a mut Option<&mut (dyn OwnTasks + '_)>,
 ) -> Option<&'a mut (dyn OwnTasks + 'a)> {

@@ -6,7 +6,7 @@
 
 use crate::limits::BULK_START_BYTES;
 
-/// All counts are bytes of bulk frames, headers included.
+/// Credit of both ends of a link. All counts are bytes of bulk frames, headers included.
 #[derive(Debug)]
 pub(super) struct Credit {
     /// Credit of this end; below 0 after an overdraft.

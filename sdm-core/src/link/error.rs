@@ -61,7 +61,7 @@ pub enum LinkError {
         /// The role that both ends claim.
         role: Role,
     },
-    /// The other end sent this one away.
+    /// The other end refused the connection, for this reason.
     #[error("the peer refused the connection: {0}")]
     Refused(&'static str),
     /// The handshake breaks its format.

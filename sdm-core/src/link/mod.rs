@@ -40,7 +40,7 @@ pub use fuzz::fuzz_handshake;
 pub enum LinkEvent {
     /// The other end is authenticated; only now may this link replace another.
     Up(Hello),
-    /// A message has come whole.
+    /// A complete message has arrived.
     Message {
         /// The message, decoded.
         message: Message,
@@ -55,7 +55,8 @@ pub enum LinkEvent {
 
 enum Stage {
     Handshake(Box<Handshake>),
-    /// A responder's: the handshake may be a repeated one until a record opens.
+    /// At the responder: the handshake is complete, but its first message may be a replayed one. The first record that
+    /// decrypts rules that out.
     Unconfirmed(Box<Hello>),
     Up(Box<Hello>),
     Failed(LinkError),
@@ -72,7 +73,7 @@ pub struct Link {
     records: Option<Records>,
     deframer: Deframer,
     events: VecDeque<LinkEvent>,
-    /// Bytes of the handshake to send, as they are.
+    /// Unencrypted bytes of the handshake that are to be sent.
     plain_out: Vec<u8>,
     /// Control frames to send, concatenated, behind room for the length of the record that they become;
     /// otherwise empty.
@@ -90,7 +91,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The end that connected.
+    /// A link at the end that connected; that end begins the handshake.
     #[must_use]
     pub fn initiate(now: Instant, config: &LinkConfig, own: Hello) -> Self {
         let mut out = Vec::new();
@@ -98,7 +99,8 @@ impl Link {
         Self::new(now, config, handshake, out)
     }
 
-    /// The accepting end. `own.expect` may be `None` for any holder of the key.
+    /// A link at the end that accepted the connection. `own.expect` may be `None`: any holder of the key is then
+    /// accepted.
     #[must_use]
     pub fn respond(now: Instant, config: &LinkConfig, own: Hello) -> Self {
         Self::new(now, config, Handshake::respond(config, own), Vec::new())

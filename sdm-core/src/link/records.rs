@@ -13,8 +13,8 @@ const CONTENTS_BYTES_MAX: usize = RECORD_BYTES_MAX - TAG_BYTES;
 
 pub(super) struct Records {
     ciphers: Box<Ciphers>,
-    /// A record that is not whole yet, its length in front; or one that was opened here, until
-    /// [`Records::rest`].
+    /// An incomplete record with its length in front. After [`Records::open`] has decrypted the record here, it stays
+    /// until [`Records::rest`].
     partial: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ impl Records {
         self.partial.is_empty() && record_end(input) == Some(input.len())
     }
 
-    /// Opens the one record that `input` is where it lies; see [`Records::is_one`].
+    /// Decrypts `input` in place, which is one whole record; see [`Records::is_one`].
     pub(super) fn open_one<'a>(&mut self, input: &'a mut [u8]) -> Result<&'a [u8], LinkError> {
         decrypt(&mut self.ciphers, input)
     }
@@ -106,7 +106,7 @@ impl Records {
         decrypt(&mut self.ciphers, &mut self.partial).map(Some)
     }
 
-    /// The record that was opened last is done with.
+    /// Releases the record that [`Records::open`] returned last.
     pub(super) fn rest(&mut self) {
         self.partial.clear();
         if self.partial.capacity() > IDLE_BYTES_MAX {

@@ -8,7 +8,7 @@ use crate::limits;
 use crate::node::LinkId;
 
 impl Member {
-    /// Counts bulk bytes that arrived over a link.
+    /// Counts bulk bytes that arrived over a link. They are owed to the link as credit until [`Member::grant`].
     pub(super) fn owe(&mut self, id: LinkId, bytes: u32) {
         let is_parent = self.node.parent_link() == Some(id);
         if let Some(peer) = self.peers.get_mut(&id)
@@ -104,7 +104,7 @@ impl Member {
         }
     }
 
-    /// At the root: pauses (true) or resumes the delivery of bulk data to the user.
+    /// At the root: stops (true) or resumes the delivery of bulk data to the user of the tree.
     pub fn pause_delivery(&mut self, now: Instant, paused: bool) {
         self.delivery_paused = paused;
         self.grant(now);

@@ -10,7 +10,8 @@ use crate::message::{Datagram, ExchangeId};
 use crate::node::LinkId;
 
 impl Member {
-    /// The own tasks among those of an exchange give something; see [`crate::node::Node::exchange`].
+    /// Gives `bytes` to an exchange, as the data of those own tasks that take part in it; see
+    /// [`crate::node::Node::exchange`].
     pub fn exchange(&mut self, now: Instant, id: &ExchangeId, bytes: &[Bytes]) {
         self.node.exchange(id, bytes);
         self.drain_node(now);

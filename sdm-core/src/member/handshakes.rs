@@ -58,9 +58,9 @@ impl Member {
         }
     }
 
-    /// Makes room for one stranger more by closing the oldest ones; the new one may be the parent. Strangers that
-    /// have shown the key are counted separately. So neither many connections without it nor repeated handshakes
-    /// leave no room for the other kind.
+    /// Makes room for one more stranger by closing the oldest ones, as the new one may be the parent. Strangers that
+    /// have shown the key are counted separately. So connections without the key cannot displace handshakes with it,
+    /// nor can repeated handshakes displace new connections.
     pub(super) fn make_room_for_stranger(&mut self, now: Instant) {
         let mut oldest = Vec::new();
         for (has_key, max) in [

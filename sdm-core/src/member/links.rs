@@ -13,7 +13,9 @@ use crate::node::{LinkId, OwnTasks, ProtocolError};
 use crate::secure::{Hello, Role};
 
 impl Member {
-    /// Handles an incoming connection; `None` where it is refused, and the owner is to close it.
+    /// Handles an incoming connection, and returns its link. Older connections without a complete handshake are closed
+    /// if there are too many. `None` would refuse the connection, and the owner would close it; no connection is
+    /// refused here.
     pub fn accept(&mut self, now: Instant) -> Option<LinkId> {
         self.make_room_for_stranger(now);
         let hello = self.hello(Role::Child, None, self.node.epoch());

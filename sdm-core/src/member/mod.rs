@@ -87,7 +87,8 @@ pub enum Output {
     PauseOutput(bool),
     /// Shut the own tasks down; answered by [`Member::handle_local_down`].
     End(EndPolicy),
-    /// All members below have ended: send the remaining bytes and end.
+    /// This member is over: all members below have ended, or their time limit has passed, or the front-end was not
+    /// reached. Send the remaining bytes and end.
     Ended,
 }
 
@@ -109,7 +110,7 @@ struct Peer {
     due: Option<Instant>,
 }
 
-/// Reaching one child.
+/// The connection attempts to one child.
 struct Dialing {
     request: ConnectRequest,
     dialer: Dialer,
@@ -135,7 +136,7 @@ pub struct Member {
     found: BTreeMap<ServerId, ConnectionString>,
     next_link: u64,
     bulk_window: usize,
-    /// Each child's share of `bulk_window`, in bytes.
+    /// Each child's window, in bytes: its share of [`limits::BULK_NODE_BYTES`], at most `bulk_window`.
     child_window: u32,
     /// True while the owner's user accepts no more data (at the root).
     delivery_paused: bool,

@@ -123,7 +123,7 @@ impl Member {
         }
     }
 
-    /// Closes a connection that was being made for nothing.
+    /// Ends a connection attempt whose connection is not needed any more. `None`: no attempt is under way.
     pub(super) fn drop_attempt(&mut self, link: Option<LinkId>) {
         if let Some(link) = link {
             self.close(link);

@@ -5,7 +5,8 @@ use crate::ids::CommandId;
 use crate::message::Lane;
 use crate::node::Delivery;
 
-/// A command that waits for its link, or for a first one. Bounded by the commands that are open.
+/// A command whose bytes have not left yet: some link still queues them, or no link is up. The number of open commands
+/// bounds the number of these.
 pub(super) struct Unsent {
     pub(super) id: CommandId,
     pub(super) lane: Lane,

@@ -32,7 +32,7 @@ pub enum ExchangeStep {
     Given {
         /// Tasks that take part and have no data.
         empty: IdSet,
-        /// Parts of the others' data.
+        /// Parts of the data of those participants that have data.
         pieces: Vec<Piece>,
     },
     /// Up: tasks whose servers have received the data of all.
@@ -46,7 +46,7 @@ pub enum ExchangeStep {
         /// The part.
         bytes: Bytes,
     },
-    /// Down: it cannot be.
+    /// Down: the exchange has failed.
     Failed {
         /// Lost tasks without which the exchange is impossible; empty where that is not the reason.
         lost: IdSet,
@@ -68,8 +68,8 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// A message from the server of one task to the servers of others, delivered at most once. The sender is notified
-/// of the tasks to which it could not be delivered, and sets its own time limit for answers.
+/// A letter: a message from the server of one task to the servers of others, delivered at most once. The sender is
+/// notified of the tasks to which it could not be delivered, and sets its own time limit for answers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Datagram {
     /// Tasks whose servers are the receivers, never empty.
@@ -77,9 +77,9 @@ pub struct Datagram {
     /// The task whose server sent the letter. In a letter that comes back, the first task to which it could not be
     /// delivered.
     pub from: TaskId,
-    /// The sender's number for it.
+    /// Number of the letter, chosen by the sender.
     pub number: u64,
-    /// False where it comes back.
+    /// True on the way to the receivers; false where the letter returns to its sender as undelivered.
     pub is_brought: bool,
     /// Contents of the letter; empty where it comes back.
     pub bytes: Bytes,

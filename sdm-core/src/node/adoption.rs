@@ -69,8 +69,8 @@ impl Node {
         narrowed
     }
 
-    /// Adopts the members of a new plan that are not held here. An earlier parent, which is not their parent any
-    /// more, had taken them over.
+    /// Adopts the members of a new plan that this member does not have below it. An earlier parent had adopted them,
+    /// and is not their parent any more.
     pub(super) fn hold_planned(&mut self, slice: &Slice) {
         let held = self.reach();
         let mut at = 1;

@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// Answers the start for members that could not be reached; `why` names them and the reason.
+    /// Fails the initialisation for members that could not be reached, in their place. `why` names them and the reason.
     pub(super) fn fail_init(&mut self, now: Instant, tasks: &IdSet, why: &str) {
         if let Ok(at) = self.open_position(CommandId::INIT) {
             let payload = RawFailure::new(codes::UNREACHABLE, why).encode();

@@ -41,15 +41,15 @@ pub enum Disagreement {
         /// The child.
         child: ServerId,
     },
-    /// Destinations are in two parts of the account.
+    /// Destinations of a command are in two of the sets open, missing, lost and gathered.
     #[error("tasks {tasks} are counted as {part} and in another state too")]
     CountedTwice {
         /// The tasks that are in both parts.
         tasks: IdSet,
-        /// The later one of the parts.
+        /// Name of the second of the two sets.
         part: &'static str,
     },
-    /// The account has tasks that the command is not for.
+    /// A command's sets contain tasks that are not its destinations.
     #[error("tasks {0} are counted, but are not destinations of the command")]
     Strangers(IdSet),
     /// Tasks are waited for that are not below.
@@ -61,7 +61,7 @@ pub enum Disagreement {
     /// Tasks are to be reported as missing that are not missing.
     #[error("tasks are to be reported as missing, but are not missing")]
     UntoldMissing,
-    /// Answers count as late that did not come.
+    /// Tasks are marked as having answered late, but have no gathered answer.
     #[error("tasks are counted as late, but have not answered")]
     Late,
     /// Tasks have answered an executed command twice, or were not asked.
@@ -72,7 +72,7 @@ pub enum Disagreement {
         /// The command that they answered.
         id: CommandId,
     },
-    /// More payloads are remembered than may be, in bytes.
+    /// The stored answers exceed their limit; the number is their size in bytes.
     #[error("the member stores {0} bytes of answers, more than the maximum")]
     Remembered(usize),
 }
@@ -150,7 +150,8 @@ impl Node {
     }
 }
 
-/// Checks that every destination is in at most one part, and that only tasks are waited for that can answer.
+/// Checks that every destination is in at most one of the sets, and that all open destinations are at or below this
+/// member.
 fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), Disagreement> {
     let parts = [
         ("open", &open.open),

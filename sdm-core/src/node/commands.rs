@@ -199,14 +199,15 @@ impl Node {
         }
     }
 
-    /// The number of the next question: it rises for ever, so that no answer to an earlier one is
-    /// taken for an answer to a later one, even where the command was over here in between.
+    /// The number of the next request to children. It never decreases, so that an answer to an earlier request is not
+    /// taken for an answer to a later one. That holds even where the command was over here in between.
     fn next_attempt(&mut self) -> Attempt {
         self.attempt.0 += 1;
         self.attempt
     }
 
-    /// Requests again from a child everything uncounted behind it: answers in flight do not count any more.
+    /// Requests from a child again all answers that have not been counted from it. Answers in flight to the earlier
+    /// request do not count any more.
     pub(super) fn send_again(&mut self, at: usize, child: usize) {
         let attempt = self.next_attempt();
         self.send_open_to(at, child, attempt);
@@ -240,8 +241,8 @@ impl Node {
         self.actions.push_back(Action::Send { link, message });
     }
 
-    /// Requests from a child everything that is still open behind it. A child that has just got a
-    /// plan over a new link answers the initialisation by that.
+    /// Requests from a child all answers that have not been counted from it, for every open command. A child that has
+    /// got a plan over a new link answers the initialisation in reply to the plan.
     pub(super) fn ask_child_again(&mut self, child: usize, new_link: bool) {
         for at in 0..self.open.len() {
             if new_link && self.open[at].id() == CommandId::INIT {

@@ -1,4 +1,5 @@
-//! Events on their way up: gathered and merged for a time that is a budget for the whole way.
+//! Events on their way up: gathered and merged for a limited time, which is counted from the event's origin over the
+//! whole way.
 
 use std::time::{Duration, Instant};
 

@@ -17,7 +17,8 @@ pub(super) struct Executed {
     id: CommandId,
     /// The tasks that have received it.
     tasks: IdSet,
-    /// Their answers, one block per distinct one; absent where the payload went for its size.
+    /// The answers of the tasks, one block for each distinct answer. No block where the payload was dropped to limit
+    /// the memory.
     answers: Vec<(IdSet, Option<Block>)>,
 }
 
@@ -94,7 +95,8 @@ impl Node {
         });
     }
 
-    /// Remembers an answer until it is settled, or its payload until the bound.
+    /// Stores an answer until its command is settled. Where stored payloads exceed their limit, the oldest ones are
+    /// dropped, but not the fact that the tasks have answered.
     pub(super) fn remember(&mut self, id: CommandId, block: &Block) {
         let Some(at) = self.executed.iter().position(|executed| executed.id == id) else {
             return;

@@ -17,10 +17,9 @@ use crate::message::{Block, Lane, Status};
 
 /// The own tasks of a member, for which a command has just arrived.
 pub trait OwnTasks {
-    /// Begins a command on some of them; `payload` is the command. If all have the same answer at once, it is
-    /// returned, and nothing follows. Otherwise they answer later, each once
-    /// ([`crate::member::Member::handle_local`]), and the owner gets
-    /// [`crate::member::Output::Begun`].
+    /// Begins a command on `tasks`; `payload` is the encoded command. If all of them give the same answer at once, it
+    /// is returned, and nothing follows. `None`: each task answers later, once
+    /// ([`crate::member::Member::handle_local`]), and the owner gets [`crate::member::Output::Begun`].
     fn execute(
         &mut self,
         now: Instant,

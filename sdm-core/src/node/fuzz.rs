@@ -48,9 +48,8 @@ pub fn fuzz_front_end(bytes: &[u8]) {
     Fuzz::front_end().live(bytes);
 }
 
-/// The bytes are not a slice, or one that survives encoding and decoding. A member that gets
-/// it as its plan refuses it, or can use it as a plan: its children are adopted
-/// around, one generation after the other.
+/// Decodes the bytes as a slice. A decoded slice must survive encoding and decoding. A member that gets the slice as
+/// its plan either refuses it, or can use it. To show that, the children are adopted, then their children, and so on.
 ///
 /// # Panics
 /// If a property of the codec does not hold, the member panics, or an invariant is violated.

@@ -23,23 +23,23 @@ pub(super) struct Parent {
 /// A member below.
 pub(super) struct Child {
     pub(super) server: ServerId,
-    /// Its subtree as sent to it, itself first: for adoption.
+    /// The child's subtree as its plan has it, the child itself first. It is needed to adopt the child's children.
     pub(super) slice: Slice,
     /// The tasks behind it.
     pub(super) reach: IdSet,
-    /// The tasks that can be behind it; `reach` is among them.
+    /// The tasks that can become reachable through the child; `reach` is a subset of them.
     pub(super) planned: IdSet,
     /// Tasks below this child whose servers have lost their children: these were adopted while the server was
     /// silent or gone.
     pub(super) alone: IdSet,
-    /// Tasks that it has reported as silent, and not as back.
+    /// Tasks that the child has reported as silent, and has not reported as reachable since.
     pub(super) silent: IdSet,
     pub(super) state: ChildState,
     /// Epoch of the attachment, or of the one under way.
     pub(super) epoch: Epoch,
-    /// True where it was attached in an epoch of this member.
+    /// True once this member has been the child's parent. False again when another parent has taken the child over.
     attached: bool,
-    /// True where its silence was reported to the parent, and not its return.
+    /// True where the child's silence was reported to the parent, and its return was not yet.
     pub(super) told_silent: bool,
 }
 
@@ -69,7 +69,7 @@ impl Child {
         }
     }
 
-    /// Its subtree after all changes.
+    /// The child's subtree as it is now, after all adoptions and losses.
     pub(super) fn slice_now(&self) -> Slice {
         slice_now(&self.slice, &self.reach, &self.alone)
     }
@@ -235,7 +235,8 @@ impl Node {
         self.ask_child_again(at, true);
     }
 
-    /// A [`Action::Connect`] has failed for good; `why` names who, where and how often.
+    /// Handles an [`Action::Connect`] that has failed for good. `why` names the member, its addresses and the number of
+    /// attempts.
     pub fn handle_unreachable(&mut self, now: Instant, server: ServerId, why: &str) {
         let found = self
             .children
@@ -331,7 +332,7 @@ impl Node {
         self.ask_child_again(at, false);
     }
 
-    /// The plan has come.
+    /// Handles a complete plan of the parent.
     pub(super) fn take_plan(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
         let Some((height, all)) = measure(&init.slice) else {
             return Err(ProtocolError(format!(
@@ -382,8 +383,8 @@ impl Node {
         }
     }
 
-    /// Connects to a child again. If it `has_left` for another parent, that waits a while: where the other parent is
-    /// right, a plan without the child is on its way here.
+    /// Connects to a child again. If the child `has_left` for another parent, the attempt begins after a pause. If the
+    /// other parent is right, a plan without the child arrives here in that time.
     fn reconnect(&mut self, at: usize, has_left: bool) {
         let mut request = self.connect_request(at, true);
         if has_left {

@@ -50,7 +50,7 @@ use root::Root;
 pub use root::Submission;
 use shutdown::Shutdown;
 
-/// Identifies a link to the node's owner, who chooses the number; never reused while the node lives.
+/// The number of a link. The node's owner chooses it, and does not reuse it while the node lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u64);
 
@@ -100,7 +100,7 @@ pub enum Action {
     Deliver(Delivery),
     /// Shut the own tasks down; answered by [`Node::handle_local_down`].
     End(EndPolicy),
-    /// All members below are gone: flush the links and end.
+    /// All members below have ended, or their time limit has passed: flush the links and end.
     Ended,
 }
 
@@ -109,7 +109,7 @@ pub enum Action {
 pub struct ConnectRequest {
     /// The member that must answer in the handshake.
     pub server: ServerId,
-    /// The epoch to say in the handshake.
+    /// The epoch that the handshake announces.
     pub epoch: Epoch,
     /// The name of its host, for messages to a person.
     pub host: String,
@@ -167,14 +167,14 @@ pub struct Node {
     config: Option<Config>,
     /// The tasks that this member owns.
     local: IdSet,
-    /// Links below, 0 for a member without children.
+    /// Height of this member's subtree, in links; 0 for a member without children.
     height: u32,
     parent: Option<Parent>,
     /// The highest epoch of all parents so far.
     epoch: Epoch,
     /// The tasks that the parent believes to be behind this member.
     known_above: IdSet,
-    /// The members below, the largest subtree first as far as the plan goes.
+    /// The members below: first those of the first plan, the largest subtree first, then adopted ones.
     children: Vec<Child>,
     /// Index in `children` by link, sorted by link; may be out of date.
     by_link: Vec<(LinkId, u32)>,

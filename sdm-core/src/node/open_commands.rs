@@ -1,7 +1,7 @@
 //! State of a command at a member until all have answered, and the set of commands that are finished for good.
 //!
-//! At every member each destination of an open command is in exactly one of: counted (gathered
-//! or gone up), open, missing, lost. Only open ones are waited for.
+//! At every member each destination of an open command is in exactly one of these states: counted (its answer is
+//! gathered or has been sent up), open, missing, lost. The member waits only for open ones.
 
 use std::time::Instant;
 
@@ -34,13 +34,13 @@ pub(super) struct OpenCommand {
     pub(super) untold_lost: IdSet,
     /// Origin time of the oldest result that has not been sent, anywhere below.
     pub(super) oldest: Option<Instant>,
-    /// When `missing` is named.
+    /// Time at which open destinations become missing; `None` for no time limit.
     pub(super) deadline: Option<Instant>,
     /// Time at which the gathered results are sent.
     pub(super) flush_at: Option<Instant>,
     /// The attempt that all children were sent at first.
     pub(super) attempt: Attempt,
-    /// The attempt last sent to a child, where it is another one.
+    /// The last attempt sent to a child, for children where it is not `attempt`.
     pub(super) attempts: Vec<(ServerId, Attempt)>,
     /// At the root: true once it was reported complete.
     pub(super) completed: bool,
@@ -119,14 +119,15 @@ impl OpenCommand {
     }
 }
 
-/// Commands that will not be repeated: the root does not wait for them any more.
+/// Commands that are settled: the root does not wait for them any more, and does not repeat them.
 ///
-/// The record is never dropped, so that a member that did not get it cannot have a command executed twice.
+/// A member keeps this state until it ends. A parent that lacks it may repeat a settled command, and the member must
+/// not execute the command again.
 #[derive(Default)]
 pub(super) struct SettledCommands {
-    /// All below this one,
+    /// Every command with a lower id is settled, except those in `but`.
     pub(super) below: CommandId,
-    /// but for these.
+    /// Commands with an id lower than `below` that are not settled.
     pub(super) but: Vec<CommandId>,
 }
 

@@ -13,9 +13,9 @@ use crate::message::{Init, Message, PlanEntry, Slice};
 /// A plan that has arrived in part, from the present parent.
 pub(super) struct PartialPlan {
     config: Config,
-    /// All that has come, as long as the parts lie in one piece of memory.
+    /// The entries received so far, as long as all parts lie in one piece of memory.
     whole: Slice,
-    /// The same where they do not.
+    /// A copy of the entries received so far, once the parts do not lie in one piece of memory; empty before that.
     entries: Vec<PlanEntry>,
     /// Number of entries of the whole plan, as its first entry gives it.
     wanted: usize,

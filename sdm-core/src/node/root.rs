@@ -25,7 +25,7 @@ pub(super) struct Root {
 /// Maximum number of complete commands whose missing or lost tasks may still answer; the oldest are dropped.
 const LINGERING_MAX: usize = 64;
 
-/// A command as the root's user gives it.
+/// A command that the user of the tree submits at the root.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Submission {
     /// The tasks that are to do it.

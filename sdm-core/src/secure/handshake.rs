@@ -12,7 +12,7 @@ const PREFACE_BYTES: usize = 8;
 /// The longest Noise message of a handshake, in bytes: all that a stranger can make us hold.
 const MESSAGE_BYTES_MAX: usize = 256;
 
-/// Reasons of a refusal, each one plain byte.
+/// Codes for the reason of a refusal. They are sent in one byte, unencrypted.
 const REFUSED_KEY: u8 = 1;
 const REFUSED_IDENTITY: u8 = 2;
 const REFUSED_ROLE: u8 = 3;
@@ -30,7 +30,7 @@ pub(crate) struct Handshake {
     initiator: bool,
     own: Hello,
     session: SessionId,
-    /// True once the peer's preface was read and is right.
+    /// True once the peer's preface has been read and checked.
     greeted: bool,
     /// Bytes received of the present preface or message.
     received: Vec<u8>,

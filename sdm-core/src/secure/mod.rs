@@ -30,8 +30,8 @@ use crate::ids::{Epoch, ServerId, SessionId};
 pub(crate) use cipher::{Ciphers, TAG_BYTES};
 pub(crate) use handshake::{Handshake, OpenChannel};
 
-/// AES-GCM and SHA-256: the cheapest small records of the four combinations on machines with AES
-/// instructions (figures in ARCHITECTURE.md).
+/// The Noise pattern. Of the four combinations of ciphers and hashes, AES-GCM and SHA-256 make small records cheapest
+/// on machines with AES instructions (figures in docs/adr/014-aes-gcm-for-noise.md).
 pub(crate) const NOISE: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 /// The longest build name in a [`Hello`], in bytes; longer ones are cut.
 pub const BUILD_BYTES_MAX: usize = 64;

@@ -184,7 +184,7 @@ impl ConnectionString {
         })
     }
 
-    /// Its kind.
+    /// The kind of the address.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
@@ -199,7 +199,7 @@ impl ConnectionString {
         }
     }
 
-    /// The port; 0 asks for any free one, or is that of a Unix socket.
+    /// The port; 0 asks for any free one. Also 0 for an address without a port, such as a Unix socket.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -211,7 +211,7 @@ impl ConnectionString {
         (self.scheme == Scheme::Unix).then_some(Path::new(&self.place))
     }
 
-    /// The same place at another port; a Unix socket has none and stays as it is.
+    /// The same address with another port. An address without a port, such as a Unix socket, stays as it is.
     #[must_use]
     pub fn with_port(&self, port: u16) -> Self {
         let mut other = self.clone();

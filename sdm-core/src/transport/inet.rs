@@ -54,9 +54,9 @@ nix::getsockopt_impl!(
     nix::sys::socket::sockopt::GetStruct<[u8; 5]>
 );
 
-/// True where the other host has acknowledged nothing for long, though it was asked again and again:
-/// bytes on their way to it, or a probe for room where its process does not read. A time-out of the
-/// kernel's own (`TCP_USER_TIMEOUT`) would end the latter too, though its probes are answered.
+/// True where the other host has not acknowledged repeated transmissions for long: of data, or of window probes where
+/// its process does not read. The kernel's own time-out (`TCP_USER_TIMEOUT`) is not used, as it also ends a connection
+/// whose window probes are answered.
 pub(super) fn is_cut_off(stream: &TcpStream) -> bool {
     getsockopt(stream, TcpInfo)
         .is_ok_and(|[_, _, retransmits, probes, _]| retransmits.max(probes) >= RETRANSMITS_MAX)

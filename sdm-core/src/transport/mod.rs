@@ -65,7 +65,7 @@ pub enum TransportEvent {
     },
     /// An outgoing connection is established; bytes can be sent.
     Connected(ConnId),
-    /// A connection of ours did not come about; its id is void.
+    /// An outgoing connection could not be established; its id is void.
     ConnectFailed {
         /// The connection that was asked for.
         conn: ConnId,
@@ -86,7 +86,7 @@ pub enum TransportEvent {
 }
 
 impl TransportEvent {
-    /// The connection that it is about, where it is about one.
+    /// The connection that the event concerns; `None` for an event of no connection.
     #[must_use]
     pub fn conn(&self) -> Option<ConnId> {
         match self {
@@ -131,7 +131,7 @@ pub trait Transport {
         false
     }
 
-    /// Whether bytes that it has taken have not left this process.
+    /// True while bytes that [`Transport::send`] has accepted are still in this process.
     fn is_holding(&self) -> bool {
         false
     }

@@ -15,7 +15,7 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// From `first` on.
+    /// The range from `first` on, without a last port.
     #[must_use]
     pub fn from(first: u16) -> Self {
         Self { first, last: None }
@@ -46,8 +46,8 @@ impl PortRange {
         (port <= self.last.unwrap_or(u16::MAX)).then_some(port)
     }
 
-    /// Search for a free port by the `index`th server of a host: the first port, and the number of ports to try from
-    /// there upwards. A range that is too short for `index` is searched from its first port.
+    /// The ports at which the `index`th server of a host searches a free one: the first port, and the number of ports
+    /// to try from there upwards. In a range that is too short for `index` the search begins at the first port.
     #[must_use]
     pub fn search(self, index: u32) -> (u16, u16) {
         match (self.is_any(), self.last) {

@@ -30,7 +30,7 @@ const CLAIM_WAIT: Duration = Duration::from_secs(10);
 /// Bit that marks the connection ids assigned by [`Reversed`].
 const OWN_ID: u64 = 1 << 63;
 
-/// Turns connections round; see the module.
+/// A transport that can reverse the direction in which connections are made; see the module.
 pub struct Reversed<T> {
     inner: T,
     listener: Option<ReverseListener>,
@@ -49,7 +49,7 @@ struct ReverseListener {
     waiting: BTreeMap<ServerId, ConnId>,
     /// Servers that this member connects to and that have not called, with the id of each pending connection.
     wanted: BTreeMap<ServerId, ConnId>,
-    /// Connections in use, whose ids of ours and of the inner transport are mapped both ways.
+    /// Inner ids of connections in use, by the ids that this transport assigned; `own_of` is the inverse.
     inner_of: HashMap<ConnId, ConnId>,
     own_of: HashMap<ConnId, ConnId>,
     next_own: u64,

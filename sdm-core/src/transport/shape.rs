@@ -20,8 +20,8 @@ pub struct Shape {
     pub latency: Duration,
     /// Bandwidth in each direction, in bytes per second; `None` for no limit.
     pub bandwidth: Option<NonZeroU64>,
-    /// Whether connections within a host, that is, to an address at which this member listens, are
-    /// left alone.
+    /// True to delay connections between hosts only. Connections within a host are then not delayed: those over Unix
+    /// sockets, and those to a host at which this member listens.
     pub between_hosts: bool,
 }
 

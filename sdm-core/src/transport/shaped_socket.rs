@@ -19,7 +19,7 @@ use super::{ConnId, ConnectionString, Scheme, Transport, TransportEvent, Waker};
 /// Buffer size of one read from a connection, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
-/// Sockets, some of which are slower than they could be.
+/// Sockets of which some are slowed down to a given latency and bandwidth.
 pub struct Shaped {
     inner: TcpTransport,
     /// Shape of connections that are made from now on, and its timer.
@@ -51,7 +51,7 @@ struct Lines {
 }
 
 impl Shaped {
-    /// Sockets that are as quick as they are.
+    /// Sockets that are not slowed down, until [`Shaped::set_shape`] is called.
     #[must_use]
     pub fn new(inner: TcpTransport) -> Self {
         Self {

@@ -82,7 +82,7 @@ fn called() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// Their names are made of a session's key.
+/// The error for a `local` address without a session, whose key the socket's name is made of.
 fn no_session() -> io::Error {
     let what = "sockets between members of a host need a session";
     io::Error::new(io::ErrorKind::InvalidInput, what)

@@ -59,12 +59,14 @@ pub struct TcpTransport {
     next_conn: u64,
     /// Events that occurred outside of a poll.
     queued: Vec<TransportEvent>,
-    /// When to accept again: after a pause, or because some were left over.
+    /// Time of the next attempt to accept connections; `None` if none is due. It is due at once after an event of a
+    /// listener or while more connections wait, and after a pause if descriptors ran out.
     accept_at: Option<Instant>,
     calls: Calls,
     /// The program that tunnels run through.
     ssh: PathBuf,
-    /// The sockets of a session between members of this host.
+    /// Names of the sockets between members of this host, made of the session's key; `None` before
+    /// [`TcpTransport::set_session`].
     names: Option<LocalNames>,
 }
 
@@ -399,7 +401,7 @@ impl Transport for TcpTransport {
     }
 }
 
-/// True where the one connection failed that was to be accepted, and not the accepting.
+/// True for an error of the one incoming connection; false if accepting itself has failed.
 fn is_of_the_caller(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -91,7 +91,7 @@ impl Case {
         blocks
     }
 
-    /// Gathers some of the blocks at a time, until one answer is left: a tree as the dice fall.
+    /// Merges the answers in a random tree: some at a time, until one answer is left.
     fn gather_in_a_tree(&self) -> Vec<Block> {
         let mut waiting: Vec<Vec<Block>> = self.blocks().into_iter().map(|b| vec![b]).collect();
         let mut dice = self.dice.iter().cycle().map(|die| usize::from(*die));
@@ -159,7 +159,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    /// Associative and commutative, caps included: the tree and the order do not matter.
+    /// Merging is associative and commutative, also with limits: the tree and the order do not matter.
     #[test]
     fn any_tree_yields_the_aggregate_of_one_node(case in cases()) {
         let flat = case.gather(case.blocks());

@@ -279,7 +279,8 @@ pub(super) fn finish_points(
     answer_points(connection, request, group, asked);
 }
 
-/// Has a rank search for sources with the file name of an unbound breakpoint; false if that is impossible.
+/// Has a rank search for sources with the file name of an unbound breakpoint. Returns false if no breakpoint is
+/// unbound, or no rank is stopped.
 fn look_elsewhere(
     connection: &mut Connection,
     request: &Request,
@@ -364,7 +365,8 @@ fn answer_points(
     connection.write(request.response(json!({"breakpoints": shown})));
 }
 
-/// Answers for the exception filters: some of them are no breakpoints, so the client gets errors and no list.
+/// Answers `setExceptionBreakpoints`. Some filters are no breakpoints, so the response lists none, and errors are shown
+/// as messages.
 fn finish_exceptions(
     connection: &mut Connection,
     request: &Request,

@@ -165,7 +165,7 @@ fn close(connection: &mut Connection, ends: bool) {
     }));
 }
 
-/// The session has ended; an error says what could not be ended.
+/// Handles the end of the session. An error tells which parts could not be ended.
 pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), RequestError>) {
     refuse_open(connection);
     if let Err(why) = closed {

@@ -13,8 +13,8 @@ pub use fortran::{
 pub use source::{call_arguments, is_harmless};
 pub use wait_functions::{is_file, is_join, is_lock, is_mutex, is_once, is_sleep, plain};
 
-/// The function's name as in the user's source. Open MPI's internal functions replace public ones that end in a jump
-/// to them.
+/// The name that the user's source has for a function on the stack. A public MPI function of Open MPI can end in a jump
+/// to an internal function. Then only the internal function is on the stack.
 #[must_use]
 pub fn spoken(function: &str) -> String {
     let function = plain(function);

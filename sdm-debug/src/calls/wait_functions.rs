@@ -94,7 +94,7 @@ const JOINS: &[&str] = &["pthread_join", "std::thread::join", "thrd_join"];
 /// Functions that wait for a mutex.
 const MUTEXES: &[&str] = &["mtx_lock", "pthread_mutex_lock", "std::mutex::lock"];
 
-/// Functions that call another one once, and wait while another thread does so.
+/// Functions that run an initializer once, and wait while another thread runs it.
 const ONCE: &[&str] = &[
     "__gthread_once",
     "call_once",

@@ -29,8 +29,8 @@ pub struct StartSpec {
     /// Breakpoints to set before the program runs. One that cannot be set is reported as
     /// [`crate::Event::BreakpointRefused`]; the others are not affected.
     pub points: Vec<StartPoint>,
-    /// Lines for gdb's command line before the program runs, each with its tasks. A notice reports one that gdb
-    /// refuses.
+    /// Lines for gdb's command line before the program runs, each with the tasks whose gdb gets it. If gdb refuses a
+    /// line, a notice reports it.
     pub settings: Vec<(IdSet, String)>,
     /// True to start a gdb for the program only when an operation needs one, if the host and the program allow that.
     pub gdb_when_needed: bool,
@@ -116,7 +116,8 @@ pub struct SampleSpec {
     pub span_ms: u32,
     /// Time from one sample to the next, in milliseconds.
     pub period_ms: u32,
-    /// True if it continues an earlier sampling: a change since the last sample of that one counts as a move.
+    /// True if this sampling continues an earlier one. A change since the last sample of the earlier sampling then
+    /// counts as a move.
     pub goes_on: bool,
 }
 
@@ -301,7 +302,7 @@ pub struct BacktraceSpec {
     pub limit: u32,
     /// True to include the values of arguments.
     pub args: bool,
-    /// True to include frames inside runtimes, of libc's start and the like.
+    /// True to include frames inside runtimes, and frames of start code such as libc's.
     pub full: bool,
 }
 

@@ -109,7 +109,7 @@ pub struct Finding {
     pub tool: String,
     /// The kind of error, in the tool's words: `heap-buffer-overflow`.
     pub kind: String,
-    /// The faulty access; `None` if the error is none, or if it is unknown.
+    /// The faulty memory access; `None` if the error is not a memory access, or if the access is unknown.
     pub access: Option<Access>,
 }
 

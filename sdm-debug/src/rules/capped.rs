@@ -1,9 +1,9 @@
 //! A map from distinct things to the tasks that have them, bounded in bytes and independent of the order of merging.
 //!
-//! Things are ordered by hash. Their costs are summed in that order. Things beyond the budget are cut, and only their
-//! tasks are kept. The smallest cut hash is sent along: if any part was cut there, the whole is cut there too. A sum
-//! over the whole is never smaller than over a part, so a part cuts nothing that the whole would keep. The result is
-//! as if all things were seen at once.
+//! Keys are ordered by hash, and their costs are summed in that order. Keys beyond the maximum cost are dropped, and
+//! only their tasks are kept. The smallest dropped hash is part of the payload. Where one part dropped this hash, the
+//! merged map drops it too. The cost sum of the merged map is never smaller than that of a part. So a part drops no key
+//! that the merged map would keep. The result is as if all keys were inserted into one map.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::coding::{Reader, Writer};
 
 /// Maximum size of one merged payload's things before encoding, in bytes.
 pub(super) const BUDGET_BYTES: usize = 2 << 20;
-/// Fixed cost of a thing beside its own bytes: bounds their number to 4096.
+/// Fixed cost of a key in addition to its own bytes. It limits the number of keys to 4096.
 const ENTRY_BYTES: usize = 512;
 
 /// A key of the map.
@@ -25,13 +25,13 @@ pub(super) trait CappedKey: Ord + Clone {
     fn hash(&self) -> u64;
 }
 
-/// The tasks that have a thing.
+/// The tasks that have a key, and their counts.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Held {
     pub(super) tasks: IdSet,
     /// Total count over all tasks.
     pub(super) count: u64,
-    /// The smallest position at which any task has it.
+    /// The smallest position of the key in the answer of any of the tasks.
     pub(super) at: u64,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Capped<K: CappedKey> {
     entries: BTreeMap<(u64, K), Held>,
     cost: usize,
     budget: usize,
-    /// The smallest hash that was cut; everything from it on was cut.
+    /// The smallest dropped hash: keys with this hash or a higher one are not kept. `None` if nothing was dropped.
     cut: Option<u64>,
     pub(super) others: IdSet,
     pub(super) others_count: u64,
@@ -87,7 +87,7 @@ impl<K: CappedKey> Capped<K> {
         }
     }
 
-    /// Merges in the things that another one has gathered.
+    /// Merges the keys of another map into this one.
     pub(super) fn absorb(&mut self, other: Self) {
         if let Some(cut) = other.cut {
             self.cut_from(cut);
@@ -130,7 +130,7 @@ impl<K: CappedKey> Capped<K> {
         }
     }
 
-    /// The encoding that `write` produces, at most `bytes_max` bytes. Things are cut until it fits.
+    /// Encodes the map by `write` in at most `bytes_max` bytes. Keys are dropped until it fits.
     pub(super) fn within(
         mut self,
         bytes_max: usize,
@@ -151,7 +151,8 @@ impl<K: CappedKey> Capped<K> {
         }
     }
 
-    /// Writes everything except the things: the cut, and the others if `named`.
+    /// Writes the dropped hash, and the count and the tasks of dropped keys. Unless `named`, the tasks are written as
+    /// all sources of the payload, which takes one byte.
     pub(super) fn write_rest(&self, writer: &mut Writer, named: bool) {
         match self.cut {
             None => writer.number(0),

@@ -71,8 +71,8 @@ impl Writer {
     }
 }
 
-/// A reader of merged payloads; every error says that the payload is none. The memory of its sets has the same limit
-/// as in a message.
+/// A reader of merged payloads. Its errors say in which way the bytes are not a merged payload. The memory of the sets
+/// has the same limit as in a message.
 pub(super) struct Reader<'a> {
     inner: codec::Reader<'a>,
     sources: &'a IdSet,

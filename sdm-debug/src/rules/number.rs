@@ -51,7 +51,7 @@ impl Number {
         }
     }
 
-    /// True if the parts keep the promises of [`Number`].
+    /// True if the number is what its variant promises: an integer below 2^64 in magnitude, or a finite float.
     pub(super) fn is_valid(self) -> bool {
         match self {
             Self::Int(int) => int.unsigned_abs() >> INT_BITS == 0,

@@ -105,7 +105,8 @@ impl Numbers {
         groups
     }
 
-    /// Writes the numbers within a number of bytes. If there is no room, those of fewer tasks are written.
+    /// Writes the numbers in at most `bytes_max` bytes, group by group. If there is no room for all groups, the rest of
+    /// them is left out.
     pub(super) fn write(&self, writer: &mut Writer, bytes_max: usize) {
         let mut written = Writer { out: Vec::new() };
         let mut count = 0;

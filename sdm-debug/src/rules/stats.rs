@@ -240,7 +240,8 @@ struct Moments {
 }
 
 impl Moments {
-    /// Those of both; `int_sum` is the sum of their integers. The formulas give the same bits in either order.
+    /// The moments of both collections of numbers; `int_sum` is the sum of all their integers. Both orders of the
+    /// operands give the same bits.
     fn join(self, other: Self, int_sum: i128) -> Self {
         if self.count == 0 {
             return other;
@@ -264,8 +265,9 @@ impl Moments {
         }
     }
 
-    /// The distance of the means, from exact sums: integers beyond 2^53 are rounded as `f64`, and their distance can
-    /// be smaller than that. None where there are other numbers.
+    /// The difference of the two means, computed from exact integer sums. As `f64` integers beyond 2^53 are rounded,
+    /// and the difference can be smaller than that rounding. `None` if floats are among the numbers, or if a product
+    /// overflows.
     fn exactly_apart(self, other: Self) -> Option<f64> {
         if self.float_sum != 0.0 || other.float_sum != 0.0 {
             return None;
@@ -289,7 +291,8 @@ fn quotient(dividend: i128, divisor: i128) -> f64 {
     whole as f64 + dividend.rem_euclid(divisor) as f64 / divisor as f64
 }
 
-/// Keeps the extreme that compares as `wins` against the other. Equal extremes are joined.
+/// Keeps `mine`, or takes `theirs` if it compares as `wins` against `mine`. If both values are equal, their tasks are
+/// united.
 fn join_extreme(mine: &mut Option<Extreme>, theirs: Option<&Extreme>, wins: Ordering) {
     let Some(theirs) = theirs else {
         return;

@@ -167,7 +167,8 @@ fn message_is_described_by_source_tag_and_communicator() {
     assert_eq!(row, format!("from {of} (left), tag MPI_ANY_TAG, in row"));
 }
 
-/// In a reordered communicator rank 2 is another one than rank 2 of the job, and each rank's own number is not itself.
+/// In a reordered communicator, rank 2 is not rank 2 of the job. So a receive from the number of the own rank is not a
+/// receive from itself.
 #[test]
 fn rank_of_an_unknown_communicator_is_called_one() {
     let facts = |from: &[i64]| received(from, ("row", Some(-2_080_374_784)))[1].clone();

@@ -10,7 +10,7 @@ const ALLREDUCE: &str = "main:2 MPI_Allreduce:2";
 const AT_END: &str = "main:9 MPI_Finalize:9";
 const WAIT: &str = "main:3 MPI_Wait:3";
 
-/// A communicator with these ranks.
+/// Puts tasks in a call on a communicator `row` that has these ranks.
 fn within(seen: &mut Observed, tasks: &str, function: &str, ranks: &str) {
     call(seen, tasks, function, &[(R::Communicator, "row")]);
     let waits = &mut seen.samples.last_mut().unwrap().waits;
@@ -131,7 +131,7 @@ fn ranks_of_unknown_communicators_prove_no_mismatch() {
     }
 }
 
-/// The communicator of the last call has these ranks.
+/// Sets the ranks of the communicator in the last call.
 fn within_of_last(seen: &mut Observed, ranks: &str) {
     let (_, waits) = seen.samples.last_mut().unwrap().waits.last_mut().unwrap();
     let arguments = waits.call.as_mut().unwrap().arguments.iter_mut();
@@ -192,7 +192,7 @@ fn lock_window(seen: &mut Observed, tasks: &str, function: &str, target: &str) {
     waits.call.as_mut().unwrap().arguments[1].value = Some(Value { text, cut: None });
 }
 
-/// Lets tasks hold that lock.
+/// Lets tasks hold the lock of `target`'s part of the window, or of all parts where `target` is None.
 fn hold_lock(seen: &mut Observed, tasks: &str, target: Option<u32>) {
     let window_locks = vec![WindowLock {
         window: 480,

@@ -36,7 +36,8 @@ fn ranks_exchanging_data_prove_no_deadlock() {
     check(&seen, Step::HeldUp, "3", "");
 }
 
-/// A change in shared memory can come from running ranks. A sample while only the others run tells.
+/// A change in shared memory can come from running ranks. A sample while only the waiting ranks run tells whether it
+/// does.
 #[test]
 fn rank_without_traffic_while_alone_is_stuck() {
     let look = |inner| {

@@ -67,7 +67,7 @@ fn tag_used_as_iteration_counter_is_not_reported_as_mismatch() {
     check(&seen, Step::Deadlock, "", "in a cycle");
 }
 
-/// A rank that is still in a reduction may wait for one that has left it out and is with the others.
+/// A rank that is still in a reduction may wait for a rank that has skipped it and is in the next operation.
 #[test]
 fn a_minority_in_a_reduction_may_be_right() {
     let look: Look<'_> = &[

@@ -7,7 +7,7 @@ use super::*;
 const WAIT: &str = "main:80 MPI_Wait:80";
 const WAIT_FOR_ALL: &str = "main:80 MPI_Waitall:80";
 
-/// Ranks 0 and 1 wait for each other's messages in such calls; the others are as in `look`.
+/// Ranks 0 and 1 wait for each other's messages in the call of `place`. The other ranks are as in `look`.
 fn pair(place: &str, look: Look<'_>) -> Observed {
     let look: Vec<_> = [&[("0-1", place, "", "")], look].concat();
     let mut seen = observed(&[&look, &look]);

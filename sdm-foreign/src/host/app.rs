@@ -61,7 +61,7 @@ pub(super) unsafe extern "C" fn on_spawn(
 }
 
 /// # Safety
-/// Apps and infos of the library's.
+/// `apps` and `infos` must come from the library.
 unsafe fn target(apps: &[App], infos: &[Info]) -> Option<(String, u32)> {
     // SAFETY: the caller says so.
     let own = apps
@@ -77,7 +77,7 @@ unsafe fn target(apps: &[App], infos: &[Info]) -> Option<(String, u32)> {
 /// The requested placement of a program's processes.
 ///
 /// # Safety
-/// Infos of the library's, those of the program first.
+/// `infos` must come from the library. The program's own come first, then those of the whole job.
 unsafe fn wanted<'a>(
     infos: impl Iterator<Item = &'a Info> + Clone,
     is_debugger: bool,
@@ -108,7 +108,7 @@ unsafe fn wanted<'a>(
 }
 
 /// # Safety
-/// An app and infos of the library's.
+/// `app` and `infos` must come from the library.
 unsafe fn program(app: &App, infos: &[Info], is_debugger: bool) -> (HostProgram, Placement) {
     // SAFETY: the caller says so.
     let (arguments, own, environment) = unsafe {
@@ -142,7 +142,7 @@ unsafe fn program(app: &App, infos: &[Info], is_debugger: bool) -> (HostProgram,
 }
 
 /// # Safety
-/// A string that ends, or null.
+/// `string` must be null or a null-terminated string.
 unsafe fn bytes(string: *const c_char) -> Option<Vec<u8>> {
     if string.is_null() {
         return None;
@@ -153,7 +153,7 @@ unsafe fn bytes(string: *const c_char) -> Option<Vec<u8>> {
 }
 
 /// # Safety
-/// An array of strings that ends with null, or null.
+/// `array` must be null or a null-terminated array of strings.
 unsafe fn words(mut array: *const *const c_char) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     while !array.is_null() && found.len() < WORDS_MAX {

@@ -34,7 +34,7 @@ impl Purpose {
 pub(crate) enum BarrierWaiter {
     Fence(Done<ModexCallback>),
     Connect(Done<OpCallback>),
-    /// The members that make a group, and whether the group needs a context id.
+    /// The members of the new group; `assigns` is true if the group needs a context id.
     Group {
         members: Vec<Proc>,
         assigns: bool,
@@ -73,7 +73,7 @@ fn about_group(members: Vec<Proc>, assigns: bool, bytes: &[u8]) -> Known {
 /// A barrier that all participating processes of this node have entered.
 struct Barrier {
     comer: BarrierWaiter,
-    /// The server that speaks for this node.
+    /// The session's server that exchanges the barrier's data for this node.
     speaker: u64,
     /// Data of all nodes, as far as it has arrived.
     bytes: Vec<u8>,

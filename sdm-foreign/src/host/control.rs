@@ -18,11 +18,11 @@ const KILL: &CStr = c"pmix.jctrl.kill";
 const TERMINATE: &CStr = c"pmix.jctrl.term";
 const ENDPOINTS: &CStr = c"pmix.grp.endpt";
 const ASSIGN_CONTEXT: &CStr = c"pmix.grp.actxid";
-/// A group is made, not taken apart.
+/// Group operation of the library's callback: make a group. Any other value is its destruction.
 const CONSTRUCT: c_int = 0;
-/// Only for processes of this node.
+/// Event range of PMIx: only the processes of this node.
 const RANGE_LOCAL: u8 = 2;
-/// Only for the process itself.
+/// Event range of PMIx: only the process itself.
 const RANGE_PROCESS: u8 = 7;
 
 /// A tool requests the output of processes from now on. All output is delivered; the library filters it by its own
@@ -159,7 +159,7 @@ pub(super) unsafe extern "C" fn on_group(
 }
 
 /// # Safety
-/// That many bytes, or null.
+/// `object` must have as many bytes as its size says, or null.
 unsafe fn bytes_of(object: ByteObject) -> Vec<u8> {
     // SAFETY: the caller says so.
     unsafe { slice(object.bytes.cast::<u8>(), object.size) }.to_vec()

@@ -5,12 +5,12 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::Host;
 
-/// Exit status of a job with such processes, where none of its processes gave another one.
+/// Exit status of a job that is ended here, where none of its processes gave a status other than 0.
 const FAILED: i32 = 1;
 
 impl Host {
-    /// Ends each job of which a process of this node has ended without coming here, while others have come, as
-    /// `mpirun` does.
+    /// Ends each job of which a process of this node has ended without connecting to the library, while others wait.
+    /// `mpirun` does the same.
     pub(super) fn end_jobs_of_absent(&mut self) {
         let Some(serving) = &self.serving else {
             return;

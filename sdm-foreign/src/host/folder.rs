@@ -18,7 +18,7 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    /// Makes the folder of a job. Nodes may have the place for such folders in common.
+    /// Makes the folder of a job. Several nodes may share the file system with such folders.
     pub(super) fn make(job: &HostJob) -> Result<Self> {
         let path = job.folder();
         // This fails where a file of this name exists, whoever owns it.

@@ -39,7 +39,7 @@ const FIRST_BYTES_MAX: usize = 4096;
 
 /// Whether the library is guarded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// The guarded listening sockets, each with the descriptor number that the library uses for it.
+/// The queue of each guarded listening socket, with the descriptor number that the library uses for the socket.
 static DOORS: Mutex<Vec<(c_int, Arc<ConnectionQueue>)>> = Mutex::new(Vec::new());
 
 /// Queue of this user's connections that have sent their first bytes, until the library accepts them.
@@ -95,10 +95,11 @@ fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Listens as the C library's does. A network's socket of the guarded library becomes the bell of its door.
+/// Replacement for the C library's `listen`. For a TCP socket of the guarded library, its descriptor then becomes the
+/// eventfd that counts the queued connections.
 ///
 /// # Safety
-/// As the C library's.
+/// As for the C library's `listen`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn listen(socket: c_int, backlog: c_int) -> c_int {
     // SAFETY: it is what the C library's does; that one is not to be had by its name here.
@@ -146,7 +147,7 @@ fn guard(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// bytes, and fails where none is queued.
 ///
 /// # Safety
-/// As the C library's: an address and its length, or null.
+/// As for the C library's `accept`: `address` and `length` must be valid or null.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn accept(
     socket: c_int,
@@ -205,7 +206,7 @@ fn has_words(stream: &TcpStream) -> bool {
     stream.peek(&mut [0]).is_ok_and(|count| count > 0)
 }
 
-/// Whether it is a process of a job that has spoken, and all at once, as they do.
+/// True if the first bytes of a connection come from a process of a job. Such a process sends them in one piece.
 fn is_of_a_job(stream: &TcpStream) -> bool {
     let mut first = [0; FIRST_BYTES_MAX];
     let looked = stream
@@ -217,7 +218,8 @@ fn is_of_a_job(stream: &TcpStream) -> bool {
     is_it
 }
 
-/// Waits; returns whether there is a new connection, and for each quiet one whether it has sent bytes or ended.
+/// Waits for input. Returns whether there is a new connection, and for each connection that has sent nothing yet,
+/// whether it has sent bytes or ended.
 fn look(listener: &TcpListener, quiet: &VecDeque<TcpStream>) -> (bool, Vec<bool>) {
     let all = std::iter::once(listener.as_fd()).chain(quiet.iter().map(AsFd::as_fd));
     let mut fds: Vec<_> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
@@ -227,7 +229,8 @@ fn look(listener: &TcpListener, quiet: &VecDeque<TcpStream>) -> (bool, Vec<bool>
     (heard.next().unwrap_or(false), heard.collect())
 }
 
-/// Guards the library that is loaded next; checks that it is these functions that it finds.
+/// Guards the library that is loaded next. Fails unless the loader finds this program's `listen` and `accept` before
+/// those of the C library.
 pub(crate) fn begin() -> Result<()> {
     let own: (Listen, Accept) = (listen, accept);
     for (name, own) in [
@@ -250,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits until it rings.
+    /// Waits until a connection is queued; false after a minute.
     fn rings(door: &ConnectionQueue) -> bool {
         let mut fds = [PollFd::new(door.bell.as_fd(), PollFlags::POLLIN)];
         poll(&mut fds, PollTimeout::from(60_000_u16)).is_ok_and(|count| count > 0)

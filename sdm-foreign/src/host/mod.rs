@@ -83,12 +83,12 @@ struct Host {
     requests: Requests,
     peers: Vec<Peer>,
     next_peer: u64,
-    /// The job, with the answer to every server; `None` before the first server has come.
+    /// The job, with the answer to each server of the session; `None` before the first server has described it.
     serving: Option<Serving>,
     board: Publications,
     barriers: Barriers,
     post: Post,
-    /// The ranks of this node that have connected to the library.
+    /// Task numbers of the processes of this node that have connected to the library.
     connected: BTreeSet<u32>,
     next_tool: u64,
     gatherings: Vec<PartialTable>,
@@ -107,11 +107,11 @@ struct Serving {
     /// A notice for the user, until the first server of the session has received it.
     notice: Option<String>,
     library: Server,
-    /// Removed with this.
+    /// The file `pmix.sys.HOST`; dropping this value removes it.
     _system: Option<SystemFile>,
-    /// Removed with this.
+    /// The folder of the server's files; dropping this value removes it.
     folder: Folder,
-    /// The jobs that processes have started, on any node.
+    /// The jobs that processes or tools have spawned, on any node.
     offspring: Vec<SpawnedJob>,
 }
 
@@ -291,7 +291,7 @@ impl Host {
         self.forget_starter(id);
     }
 
-    /// The number of a process among all tasks.
+    /// The task number of a process among all tasks of the session; its rank, if its job is not known.
     fn task_of(&self, process: &Proc) -> u32 {
         let known = self.serving.as_ref().and_then(|it| it.task_of(process));
         known.unwrap_or(process.rank)
@@ -400,7 +400,8 @@ impl Host {
         gone.into_iter().for_each(|id| self.forget(id));
     }
 
-    /// Enters this node's processes of `among` into a barrier with the other nodes; answers at once if there are none.
+    /// Enters this node's processes of `among` into a barrier with the other nodes. Answers at once if all processes of
+    /// `among` are on this node.
     fn meet(
         &mut self,
         among: &Participants,

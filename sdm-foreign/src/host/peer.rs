@@ -24,7 +24,7 @@ pub(crate) struct Peer {
     sent: usize,
     /// The server's ranks; `None` until its first message has been answered.
     pub(crate) ranks: Option<IdSet>,
-    /// Numbers for processes that it starts later.
+    /// Task numbers that are reserved for processes that the server starts later.
     pub(crate) spare: IdSet,
 }
 
@@ -50,7 +50,7 @@ impl Peer {
         self.sent < self.unsent.len()
     }
 
-    /// True where it is known and has one of these ranks.
+    /// True if the server's first message has been answered and the server owns one of these ranks.
     pub(crate) fn has_any(&self, ranks: &IdSet) -> bool {
         let own = self.ranks.as_ref();
         own.is_some_and(|own| !own.is_disjoint(ranks))
@@ -82,7 +82,8 @@ impl Peer {
         }
     }
 
-    /// Sends a message; false where it cannot be, or more waits than it may.
+    /// Sends a message. Returns false if the server has disconnected, or if more than [`UNSENT_BYTES_MAX`] bytes wait
+    /// to be sent to it.
     pub(crate) fn send(&mut self, message: &FromHost) -> bool {
         self.send_all(std::slice::from_ref(message))
             && self.unsent.len() - self.sent <= UNSENT_BYTES_MAX

@@ -54,7 +54,8 @@ struct PendingQuestion {
     have: Vec<u8>,
 }
 
-/// Pending requests to other nodes, and answers to other nodes that they have not read to the end.
+/// Requests of this node to other nodes that have no answer yet, and answers of this node that another node has not
+/// read to the end.
 #[derive(Default)]
 pub(crate) struct Post {
     next: u64,
@@ -63,11 +64,12 @@ pub(crate) struct Post {
     blobs: BTreeMap<(u32, u64), Vec<u8>>,
 }
 
-/// A letter without its sender, which the owner adds: the receiving rank, the number, and the contents.
+/// A letter without its sender, which [`Host`](super::Host) adds: the receiving rank, the number, and the contents.
 pub(crate) type Unsigned = (u32, u64, Note);
 
 impl Post {
-    /// Asks the node of a rank; gives the letter.
+    /// Registers a request to the node of a rank, and returns the letter to send. `None` if it is too long for a
+    /// letter: the requester has then received the error.
     pub(crate) fn ask(
         &mut self,
         to: u32,
@@ -93,7 +95,7 @@ impl Post {
         Some((to, number, note))
     }
 
-    /// When something is to be asked again.
+    /// Time at which the next request is to be sent again; `None` if no request is pending.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.waiting.values().map(|it| it.due).min()
     }
@@ -124,7 +126,8 @@ impl Post {
         None
     }
 
-    /// The job that an answer to this letter belongs to, and the node that has answered.
+    /// Removes the request of this number if it belongs to a spawn. Returns the spawn and the node that was asked;
+    /// `None` otherwise.
     pub(crate) fn take_spawn(&mut self, number: u64) -> Option<(u64, u32)> {
         let waiting = self.waiting.get(&number)?;
         let Requester::Spawn(spawn, node) = waiting.asker else {
@@ -134,7 +137,8 @@ impl Post {
         Some((spawn, node))
     }
 
-    /// The table of processes that an answer to this letter belongs to.
+    /// Removes the request of this number if it belongs to a table of processes. Returns the table's number; `None`
+    /// otherwise.
     pub(crate) fn take_table(&mut self, number: u64) -> Option<u64> {
         let waiting = self.waiting.get(&number)?;
         let Requester::Table(id) = waiting.asker else {

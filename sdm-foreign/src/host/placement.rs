@@ -40,8 +40,8 @@ pub(crate) enum PlacingError {
     NoCount(String),
 }
 
-/// Places programs, each with its count, on nodes with these names. Without a placement, all processes are on the
-/// node `own`. With a number for each node and no host, they are on the nodes of `all`.
+/// Places programs, each with its number of processes, on the nodes of these names. Without a placement all processes
+/// are on the node `own`. With a number per node and no hosts, that many are on each node of `all`.
 pub(crate) fn place(
     nodes: &[&str],
     own: u32,
@@ -78,7 +78,7 @@ pub(crate) fn place(
     Ok(placed)
 }
 
-/// The nodes that are named, each with its places.
+/// The node of each named host, with the host's number of slots.
 fn slots(nodes: &[&str], hosts: &[String]) -> Result<Vec<(u32, u32)>, PlacingError> {
     let find = |host: &str| {
         let exact = nodes.iter().position(|node| *node == host);

@@ -10,7 +10,7 @@ use crate::host::{DUPLICATE_KEY, NOT_FOUND, OUT_OF_RESOURCE, PARTIAL_SUCCESS, SU
 
 /// Maximum number of values that are kept.
 const ENTRIES_MAX: usize = 1 << 16;
-/// Maximum number of questions that wait.
+/// Maximum number of lookups that wait for a value.
 const WAITING_MAX: usize = 1 << 16;
 
 /// The origin of a lookup.

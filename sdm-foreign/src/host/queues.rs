@@ -30,7 +30,7 @@ pub(crate) struct Queue {
     state: String,
 }
 
-/// A question that waits.
+/// A tool's query that waits until the queues are known.
 struct HeldQuery {
     due: Instant,
     wanted: Vec<QueryItem>,
@@ -47,7 +47,8 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Holds a query about queues until these are known; returns other queries.
+    /// Keeps a query about queues until the queues are known. Returns the query if it is not about queues, or if they
+    /// are known.
     pub(super) fn hold(
         &mut self,
         wanted: Vec<QueryItem>,
@@ -113,7 +114,7 @@ impl Host {
         }
     }
 
-    /// Answers those that have waited long enough.
+    /// Answers the queries whose time limit is over, without the queues.
     pub(super) fn give_queues_up(&mut self, now: Instant) {
         let is_due = |it: &mut HeldQuery| it.due <= now;
         let due: Vec<_> = self.queues.waiting.extract_if(.., is_due).collect();
@@ -127,7 +128,8 @@ fn is_about_queues(key: &CStr) -> bool {
     [QUEUE_LIST, QUEUE_STATUS].contains(&key)
 }
 
-/// Asks the user's clusters. A thread that waits as long as that takes: `sdm` asks each for some seconds at most.
+/// Asks the user's clusters for their queues by `sdm queues`. It blocks, so that it runs in a thread of its own. `sdm`
+/// waits some seconds at most for each cluster.
 fn ask() -> Vec<Queue> {
     let Some(program) = own_program("sdm", None) else {
         return Vec::new();

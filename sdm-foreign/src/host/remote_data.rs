@@ -204,7 +204,7 @@ impl Host {
         }
     }
 
-    /// Sends a letter by a server of this node, in the name of a rank of that server's.
+    /// Sends a letter by a server of this node. The letter's sender is a rank that this server owns.
     pub(super) fn send_letter(&mut self, (to, number, note): Unsigned) {
         let Some(bytes) = note.bytes() else {
             // Published values may be too large for one letter.

@@ -77,7 +77,7 @@ impl Done<LookupCallback> {
 }
 
 impl Done<SpawnCallback> {
-    /// The library copies the name before this returns.
+    /// Answers with the namespace of the started job. The library copies the name before this returns.
     pub(crate) fn answer(self, status: c_int, namespace: &str) {
         if let Some(callback) = self.callback {
             let name = Proc::new(namespace, 0).namespace;
@@ -100,7 +100,7 @@ impl Done<ToolCallback> {
 }
 
 impl Done<InfoCallback> {
-    /// Passes the answer to the library; it lives until the library releases it.
+    /// Passes the answer to the library. Its memory is kept until the library releases it.
     pub(crate) fn answer(self, status: c_int, known: Known) {
         unsafe extern "C" fn release(known: *mut c_void) {
             // SAFETY: it is the box below, which the library gives back once.
@@ -175,7 +175,8 @@ pub(crate) enum Request {
         text: String,
         done: Done<OpCallback>,
     },
-    /// All processes of this node that belong to `among` are in a barrier; `bytes` is their data for the other nodes.
+    /// All processes of this node that belong to `among` have entered a barrier; `bytes` is their data for the other
+    /// nodes.
     Fence {
         among: Participants,
         bytes: Vec<u8>,
@@ -220,7 +221,7 @@ pub(crate) enum Request {
         wish: SpawnSpec,
         done: Done<SpawnCallback>,
     },
-    /// A tool asks for the output of processes.
+    /// A tool requests the output of processes (`PMIx_IOF_pull`).
     Pull,
     /// Standard input from a tool for processes; empty at its end.
     Push {
@@ -265,7 +266,7 @@ pub(crate) enum Request {
     Agreed(Done<OpCallback>),
 }
 
-/// A call of all members on this node that makes or destroys a group.
+/// A call of all members on this node that makes a group.
 pub(crate) struct GroupCall {
     pub(crate) members: Vec<Proc>,
     pub(crate) among: Participants,
@@ -328,7 +329,7 @@ impl Waking {
     }
 }
 
-/// The processes that meet.
+/// The processes that take part in a barrier or a group, or that a request names.
 #[derive(Default)]
 pub(crate) struct Participants {
     pub(crate) parts: Vec<JobParticipants>,

@@ -20,13 +20,13 @@ use crate::host::upcalls::{Module, asked_for, on_put};
 
 /// The libraries that are tried: by the names that the loader knows.
 const LIBRARIES: [&str; 2] = ["libpmix.so.2", "libpmix.so"];
-/// Names a library to be used and no other.
+/// Environment variable with the path of the only library to use.
 const LIBRARY_VARIABLE: &str = "SDM_PMIX_LIBRARY";
 /// Standard output and standard error, as the library numbers them.
 const STDOUT: u16 = 2;
 const STDERR: u16 = 4;
 const OPERATION_SUCCEEDED: c_int = -157;
-/// The variable that has a process's rank, which is not the same for all.
+/// Environment variable with a process's rank. It is left out of the variables that all processes share.
 const RANK: &str = "PMIX_RANK";
 /// Variable without which Open MPI 4 runs each process as a singleton, as if it had no launcher.
 const FOR_OPEN_MPI_4: (&str, &str) = ("OMPI_MCA_schizo", "^orte");
@@ -76,13 +76,13 @@ struct Registration<'a> {
     own: Option<&'a IdSet>,
     /// The process that started the job; `None` for a tool or the session.
     parent: Option<&'a Proc>,
-    /// Whether its processes wait for a debugger.
+    /// True if the job's processes wait in `PMIx_Init` for a debugger.
     is_held: bool,
     /// The processes that the job's processes debug; `None` where they are not a debugger's.
     target: Option<Proc>,
 }
 
-/// A PMIx server, of which a process has one.
+/// The PMIx server of this process, which has at most one.
 pub(crate) struct Server {
     handle: *mut c_void,
     error: ErrorString,
@@ -91,10 +91,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Loads the library; nothing is begun yet.
+    /// Loads the library, and does not start to serve.
     ///
     /// # Safety
-    /// This process has one thread, as variables of its environment are set.
+    /// This process must have only one thread, as this sets environment variables.
     pub(crate) unsafe fn load() -> Result<Self> {
         let named = std::env::var_os(LIBRARY_VARIABLE);
         let (handle, loaded) = match &named {
@@ -126,7 +126,8 @@ impl Server {
         })
     }
 
-    /// Begins to serve this node of a job, with files in `folder`; gives the variables that its processes are to find.
+    /// Starts to serve this node of a job, with files in `folder`. Returns the environment variables for the job's
+    /// processes.
     pub(crate) fn serve(&self, job: &HostJob, folder: &Path) -> Result<Vec<(String, String)>> {
         let string = |text: &str| CString::new(text).context("a text with a byte 0");
         let own = job.own_node();
@@ -170,7 +171,7 @@ impl Server {
         self.environment(job.namespace, &own.ranks)
     }
 
-    /// Registers a job that a process has started.
+    /// Registers a job that a process or a tool has spawned.
     pub(crate) fn adopt(
         &self,
         first: &HostJob,
@@ -254,7 +255,8 @@ impl Server {
     }
 
     /// # Safety
-    /// The arguments and the status of the call. The status shows whether the callback will be called.
+    /// `kept` must be the data of the call with this status. It is freed here if the call failed, as its callback then
+    /// does not come.
     unsafe fn passed_on(&self, status: c_int, kept: *mut Waking, what: &str) -> Result<()> {
         if status != SUCCESS {
             // SAFETY: no callback comes that takes it.
@@ -333,8 +335,8 @@ impl Server {
         Ok(())
     }
 
-    /// The variables that the processes of a job which is taken in are to find on this node, where they have these
-    /// ranks.
+    /// The environment variables for the processes of a registered job on this node. `own` is the set of the job's
+    /// ranks here.
     pub(crate) fn environment(
         &self,
         namespace: &str,
@@ -384,7 +386,7 @@ fn load_any() -> Result<(*mut c_void, &'static OsStr)> {
 }
 
 /// # Safety
-/// Null, or an array of strings that ends with null.
+/// `array` must be null or a null-terminated array of strings.
 unsafe fn strings(mut array: *mut *mut c_char) -> Vec<String> {
     let mut found = Vec::new();
     while !array.is_null() {

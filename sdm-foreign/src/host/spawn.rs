@@ -153,7 +153,8 @@ impl Host {
         }
     }
 
-    /// Sets numbers apart for processes of this node, in a row; gives the first one.
+    /// Reserves consecutive task numbers for processes of this node. Returns the first one; `None` if no server has
+    /// enough free numbers.
     pub(super) fn reserve(&mut self, count: u32) -> Option<u32> {
         self.peers.iter_mut().find_map(|peer| {
             let first = peer.spare.first()?.0;
@@ -169,7 +170,7 @@ impl Host {
         })
     }
 
-    /// A node has answered, or cannot be asked.
+    /// Handles the answer of a node to a request of the present phase; `None` if the node cannot be asked.
     pub(super) fn hear_of_spawn(&mut self, number: u64, node: u32, reply: Option<Reply>) {
         let Some(spawn) = self.spawns.open.get_mut(&number) else {
             return;
@@ -282,7 +283,7 @@ impl Host {
         }
     }
 
-    /// Another node has this one start its processes of a job.
+    /// Handles the request of another node to start this node's processes of a job.
     pub(super) fn start_for(
         &mut self,
         (to, number): (u32, u64),
@@ -364,7 +365,7 @@ impl Host {
         Ok(message)
     }
 
-    /// The programs run, or cannot be started.
+    /// Handles the result of a start by a server of this node: all programs run, or they cannot be started.
     pub(super) fn end_spawn(&mut self, number: u64, is_started: bool) {
         let Some(start) = self.spawns.starts.remove(&number) else {
             return;

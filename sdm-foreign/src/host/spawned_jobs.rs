@@ -25,7 +25,7 @@ impl Serving {
         self.library.environment(&job.namespace, &ranks)
     }
 
-    /// The task that a process is; none where its job is not known.
+    /// The task number of a process; `None` if its job is not known.
     pub(super) fn task_of(&self, process: &Proc) -> Option<u32> {
         let namespace = process.name();
         if namespace == self.job.namespace {

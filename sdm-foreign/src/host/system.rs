@@ -31,8 +31,8 @@ impl SystemFile {
     /// Publishes the library's connection file in `folder` under the path where tools look for this node's server.
     ///
     /// # Errors
-    /// For a person: the node already has a server, or the reason why the file cannot be written. A file of another
-    /// user stays.
+    /// The node already has a server, or the file cannot be written; the error's text is for the user. A file of
+    /// another user stays.
     pub(super) fn publish(folder: &Path) -> Result<Self> {
         let host = gethostname().context("the name of this host")?;
         let named = FOLDERS.iter().find_map(std::env::var_os);

@@ -115,9 +115,9 @@ struct Relay {
     library: UnixStream,
     to_library: ByteQueue,
     to_tool: ByteQueue,
-    /// When the library last replied.
+    /// Time of the library's last reply; `None` before the first.
     replied: Option<Instant>,
-    /// The tool has read its replies: it has spoken since.
+    /// True once the tool has sent something after a reply of the library: it has read the replies.
     is_through: bool,
     /// Time at which the tool hung up; `None` while it is connected.
     gone: Option<Instant>,
@@ -136,7 +136,8 @@ impl Relay {
         }
     }
 
-    /// Copies bytes until both sides have ended, as far as that matters.
+    /// Copies bytes until the library has ended the connection, or until the tool has hung up and the time for the
+    /// library's replies is over.
     fn carry(mut self) {
         while !self.is_over() && self.wait().is_ok() {
             if self.to_tool.fill(&mut self.library) {

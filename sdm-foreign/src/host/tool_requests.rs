@@ -14,14 +14,14 @@ use super::request::{
 use super::{Host, NOT_SUPPORTED, SUCCESS, Serving, UNREACHABLE};
 use crate::ffi::{Info, Proc, TYPE_PROC, TYPE_STATUS};
 
-/// A job has ended, as events have it.
+/// Event code of PMIx: a job has ended.
 const JOB_ENDED: i32 = -145;
-/// A process waits in `PMIx_Init` for a debugger.
+/// Event code of PMIx: a process waits in `PMIx_Init` for a debugger.
 const READY_FOR_DEBUG: i32 = -58;
 /// Event ranges of PMIx: the resource manager alone, and all processes.
 const RANGE_HOST: u8 = 1;
 const RANGE_GLOBAL: u8 = 5;
-/// All ranks of a job.
+/// Rank value of PMIx that stands for all ranks of a job.
 const RANK_WILDCARD: u32 = u32::MAX - 1;
 /// Size of one piece of output or input in a letter, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
@@ -35,18 +35,18 @@ pub(crate) struct Steering {
     readers: BTreeSet<u32>,
     /// The tasks of this node that have ended.
     ended: IdSet,
-    /// The first status of a job that was not 0, or 0.
+    /// For each job its first exit status that was not 0; 0 while there is none.
     statuses: BTreeMap<String, i32>,
     /// Jobs whose end on this node has been reported.
     told: BTreeSet<String>,
-    /// The nodes on which a job has ended, at the node of its first task.
+    /// For each job the nodes on which it has ended. Only the node of the job's first task collects them.
     ended_at: BTreeMap<String, BTreeSet<u32>>,
     /// The jobs that were ended here because some of their processes never connected.
     given_up: BTreeSet<String>,
 }
 
 impl Steering {
-    /// The ended ones of these tasks of a job, and the job's status; 0 until one is known.
+    /// Those of these tasks that have ended, and the job's exit status; 0 while none is known.
     pub(super) fn ended_of(&self, namespace: &str, tasks: &IdSet) -> (IdSet, i32) {
         let status = self.statuses.get(namespace).copied().unwrap_or(0);
         (self.ended.intersection(tasks), status)
@@ -57,7 +57,7 @@ impl Steering {
         !self.ended.is_empty()
     }
 
-    /// True the first time for a job.
+    /// Records that a job is ended because some of its processes never connected; true only the first time for a job.
     pub(super) fn give_up(&mut self, namespace: &str) -> bool {
         self.given_up.insert(namespace.to_owned())
     }
@@ -112,7 +112,7 @@ impl Host {
         self.steering.wants_output.then_some(FromHost::WantOutput)
     }
 
-    /// A process of this node has printed something.
+    /// Delivers output of a process of this node to the tools that have requested output, on all nodes.
     pub(super) fn print(&mut self, task: u32, is_error: bool, bytes: &[u8]) {
         self.deliver(task, is_error, bytes);
         let readers: Vec<u32> = self.steering.readers.iter().copied().collect();
@@ -192,7 +192,7 @@ impl Host {
         });
     }
 
-    /// Processes of this node have ended, all with this status.
+    /// Records that processes of this node have ended, all with this status, and reports the end of their jobs.
     pub(super) fn have_ended(&mut self, tasks: &IdSet, status: i32) {
         let Some(serving) = &self.serving else {
             return;
@@ -234,7 +234,8 @@ impl Host {
         }
     }
 
-    /// A job has ended at a node; this is the node of its first task.
+    /// Records that a job has ended on a node; called on the node of the job's first task. Reports the job's end once
+    /// it has ended on all of its nodes.
     fn has_ended_at(&mut self, namespace: &str, node: u32, status: i32) {
         let Some(serving) = &self.serving else {
             return;
@@ -299,7 +300,7 @@ impl Host {
         }
     }
 
-    /// Makes or destroys a group: all its members enter a barrier.
+    /// Makes a group: all of its members enter a barrier.
     fn group(&mut self, call: GroupCall) {
         let GroupCall {
             members,

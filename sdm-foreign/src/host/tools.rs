@@ -17,7 +17,7 @@ use crate::ffi::{
 };
 use sdm_foreign::peer_messages::Note;
 
-/// The processes of the server's own node.
+/// Query key of PMIx: the table of the processes of the server's own node.
 const LOCAL_TABLE: &CStr = c"pmix.qry.lptable";
 const JOB_STATUS: &CStr = c"pmix.qry.jst";
 const JOB_SIZE: &CStr = c"pmix.job.size";
@@ -60,7 +60,7 @@ pub(crate) struct PartialTable {
 }
 
 impl Host {
-    /// A tool has come.
+    /// Accepts a tool that has connected, under the name it asks for or one made here.
     pub(super) fn welcome(&mut self, name: Option<Proc>, done: Done<ToolCallback>) {
         self.next_tool += 1;
         let job = self.serving.as_ref().map_or("", |it| &it.job.namespace);
@@ -291,7 +291,7 @@ impl Known {
         }
     }
 
-    /// The members of a group.
+    /// Adds the members of a group to the answer.
     pub(crate) fn add_members(&mut self, members: Vec<Proc>) {
         let array = Box::new(DataArray {
             kind: TYPE_PROC,

@@ -17,11 +17,11 @@ use crate::ffi::{
     Info, NAMESPACE, Proc, QUEUE, Query, TYPE_BOOL, TYPE_RANK, TYPE_STRING, Value, text,
 };
 
-/// Done as asked, and no callback comes.
+/// Status of PMIx: the operation is done, and no callback follows.
 const OPERATION_SUCCEEDED: c_int = -157;
 const WAIT: &CStr = c"pmix.wait";
 const RANK: &CStr = c"pmix.rank";
-/// All ranks of a job.
+/// Rank value of PMIx that stands for all ranks of a job.
 const RANK_WILDCARD: u32 = u32::MAX - 1;
 /// Prefix of keys that the standard reserves and no program may publish.
 const RESERVED: &str = "pmix.";
@@ -32,7 +32,7 @@ const ITEMS_MAX: usize = 1 << 20;
 
 impl Participants {
     /// # Safety
-    /// That many processes, or null.
+    /// `processes` must point to `count` processes, or be null.
     pub(super) unsafe fn of(processes: *const Proc, count: usize) -> Self {
         // SAFETY: the caller says so.
         let processes = unsafe { slice(processes, count) };
@@ -48,10 +48,10 @@ impl Participants {
     }
 }
 
-/// The processes and infos of a call as slices.
+/// Items of a call as a slice: processes, infos or bytes. It is empty for null, and if there are more than accepted.
 ///
 /// # Safety
-/// That many, or null.
+/// `start` must point to `count` items, or be null.
 pub(super) unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
     if start.is_null() || count > ITEMS_MAX {
         return &[];
@@ -61,7 +61,7 @@ pub(super) unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
 }
 
 /// # Safety
-/// It must be null or a process.
+/// `process` must be null or point to a process.
 pub(super) unsafe fn process(process: *const Proc) -> Proc {
     if process.is_null() {
         return Proc::new("", 0);
@@ -71,7 +71,7 @@ pub(super) unsafe fn process(process: *const Proc) -> Proc {
 }
 
 /// # Safety
-/// It must be null or an array of strings that ends with null.
+/// `keys` must be null or a null-terminated array of strings.
 unsafe fn keys(mut keys: *const *const c_char) -> Vec<String> {
     let mut found = Vec::new();
     while !keys.is_null() && found.len() < ITEMS_MAX {
@@ -92,7 +92,7 @@ pub(super) fn done(callback: Option<OpCallback>, data: *mut c_void) -> Done<OpCa
     Done { callback, data }
 }
 
-/// True for a flag that is set, or that has no value.
+/// True for a flag that is set, and for any value that is not a flag.
 pub(super) fn is_set(value: &Value) -> bool {
     // SAFETY: the type says what it is.
     value.kind != TYPE_BOOL || unsafe { value.data.flag } != 0
@@ -297,7 +297,7 @@ unsafe extern "C" fn on_disconnect(
 }
 
 /// # Safety
-/// That many processes, or null.
+/// `processes` must point to `count` processes, or be null.
 unsafe fn meet(
     purpose: Purpose,
     processes: *const Proc,

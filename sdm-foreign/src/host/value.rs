@@ -10,7 +10,7 @@ use crate::ffi::{ByteObject, Data, TYPE_BYTE_OBJECT, TYPE_STRING, Value};
 /// A copy that owns its memory; `None` for a value of another type than those that can be kept.
 ///
 /// # Safety
-/// A value as its type says.
+/// The value's data must be of the type that it names.
 pub(crate) unsafe fn copy(value: &Value) -> Option<PublishedValue> {
     match value.kind {
         TYPE_STRING => {

@@ -12,7 +12,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// of 10,000 ranks of a node, 2 s. Time for which the process is stopped does not count.
 const LOOKS_MAX: u32 = 12;
 
-/// Counter of the main loop's turns: even while it waits, odd while it works; it begins odd.
+/// Counter that the main loop increments before and after each wait. It is even while the loop waits, and odd while it
+/// works, also at the beginning.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopCounter(Arc<AtomicU64>);
 
@@ -23,7 +24,7 @@ impl Default for LoopCounter {
 }
 
 impl LoopCounter {
-    /// The main loop begins to wait, or has ended to.
+    /// Records that the main loop begins to wait, or has ended its wait.
     pub(crate) fn go_on(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -32,7 +33,7 @@ impl LoopCounter {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Ends this process once the main loop has worked at the same for a minute.
+    /// Starts a thread that ends this process once the main loop has worked for a minute without a wait.
     pub(crate) fn watch(&self) -> std::io::Result<()> {
         let turns = self.clone();
         let mut watch = Watch::default();
@@ -52,7 +53,7 @@ impl LoopCounter {
     }
 }
 
-/// The turn of the last check, and the number of checks that found the same one busy.
+/// The counter at the last check, and the number of checks in a row that found it unchanged and odd.
 #[derive(Debug, Default)]
 struct Watch {
     turn: u64,
@@ -60,7 +61,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// True once it is too long.
+    /// Makes a check with the present counter; true once the main loop has worked too long.
     fn look(&mut self, turn: u64) -> bool {
         let is_same = turn == self.turn && turn % 2 == 1;
         self.turn = turn;

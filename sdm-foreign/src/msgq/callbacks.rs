@@ -41,7 +41,7 @@ impl Subject {
         }
     }
 
-    /// The handle of this for the library.
+    /// The handle that stands for the process in the library's calls and callbacks.
     pub(super) fn opaque(&'static self) -> Opaque {
         std::ptr::from_ref(self).cast_mut().cast()
     }
@@ -50,7 +50,8 @@ impl Subject {
         self.memory.read_exact_at(to, address).ok()
     }
 
-    /// The number of as many bytes as an array of that size has, at a field of something.
+    /// The `N` bytes of a structure's field in the process. `address` is that of the structure, and `of` its type;
+    /// `None` if the field is not known or cannot be read.
     pub(super) fn read_field<const N: usize>(
         &self,
         address: u64,
@@ -105,7 +106,8 @@ pub(super) static PROCESS: ProcessCallbacks = ProcessCallbacks {
 /// Memory of this process that the library has allocated now, in bytes.
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Memory for the library. It is filled, so that a rank that the library forgets to write is the number of none.
+/// Memory for the library. It is filled with 0xff bytes, so that a rank that the library forgets to write is no valid
+/// rank.
 unsafe extern "C" fn allocate(size: usize) -> *mut c_void {
     let held = HELD_BYTES.load(Ordering::Relaxed);
     let whole = size.checked_add(HEAD_BYTES);
@@ -248,7 +250,7 @@ unsafe extern "C" fn fetch(of: Opaque, address: c_ulong, length: c_int, to: *mut
     }
 }
 
-/// Process and debugger have the same order of bytes.
+/// Copies bytes unchanged: the process and this program have the same byte order.
 unsafe extern "C" fn to_host(_: Opaque, from: *const c_void, to: *mut c_void, length: c_int) {
     if let Ok(length) = usize::try_from(length) {
         // SAFETY: the library has as many bytes at both.

@@ -308,7 +308,7 @@ impl DebugLibrary {
 }
 
 /// # Safety
-/// The handle is that of a library with the interface, and the name that of such a function.
+/// `handle` must be that of a debug library, and `name` that of a function of type `Has`.
 unsafe fn has(handle: *mut c_void, name: &CStr) -> Result<Has> {
     let found = symbol(handle, name)?;
     // SAFETY: the caller says so.
@@ -316,7 +316,7 @@ unsafe fn has(handle: *mut c_void, name: &CStr) -> Result<Has> {
 }
 
 /// # Safety
-/// As [`has`].
+/// `handle` must be that of a debug library, and `name` that of a function of type `Step`.
 unsafe fn step(handle: *mut c_void, name: &CStr) -> Result<Step> {
     let found = symbol(handle, name)?;
     // SAFETY: the caller says so.
@@ -350,7 +350,7 @@ fn told(found: &Operation) -> LibraryMessage {
     }
 }
 
-/// A rank; none for any, and for one that is not known.
+/// A rank; `None` for any rank, and for one that is not known.
 fn rank(number: c_long) -> Option<i64> {
     Some(of_int(number)).filter(|rank| *rank >= 0)
 }
@@ -361,7 +361,7 @@ fn of_int(number: c_long) -> i64 {
     i32::from_le_bytes([a, b, c, d]).into()
 }
 
-/// The text in a line of characters, which may have no end.
+/// The text in a character array, which may lack the terminating null.
 fn text(chars: &[c_char]) -> String {
     let bytes = chars.iter().map(|char| char.to_ne_bytes()[0]);
     let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();

@@ -21,15 +21,15 @@ use crate::library::Tool;
 const TYPE_INT: u16 = 6;
 /// Flag of an info: a server that does not know it must fail the call.
 const REQUIRED: u32 = 1;
-/// Done as asked, and no callback comes.
+/// Status of PMIx: the operation is done, and no callback follows.
 const OPERATION_SUCCEEDED: c_int = -157;
 /// Time limit for a callback of the library.
 const CALLBACK_WAIT: Duration = Duration::from_secs(60);
-/// Status where a callback does not come in time.
+/// Status that stands for a callback that has not come in time.
 const TIMED_OUT: c_int = -24;
 /// Standard output and standard error.
 const OUTPUTS: u16 = 2 | 4;
-/// An event was dealt with.
+/// Status of PMIx with which an event handler reports that the event is handled.
 const ACTION_COMPLETE: c_int = -334;
 
 type QueryInfo = unsafe extern "C" fn(*mut Query, usize, *mut *mut Info, *mut usize) -> c_int;
@@ -93,7 +93,8 @@ type Control = unsafe extern "C" fn(
 ) -> c_int;
 type Version = unsafe extern "C" fn() -> *const c_char;
 
-/// The functions that are used; those that a library has not are missed where they are asked for.
+/// The library's functions for the calls of a tool. Other functions are looked up when they are needed, and a missing
+/// one fails the call.
 pub(super) struct Calls<'a> {
     tool: &'a Tool,
     query: QueryInfo,

@@ -31,7 +31,7 @@ struct Described {
 
 const _: () = assert!(size_of::<Described>() == 536);
 
-/// A process of the library's.
+/// Converts the library's structure of a process.
 pub(super) fn among(process: &Proc) -> JobPart {
     let end = process.namespace.iter().position(|it| *it == 0);
     let name = &process.namespace[..end.unwrap_or(process.namespace.len())];
@@ -45,7 +45,7 @@ pub(super) fn among(process: &Proc) -> JobPart {
 /// The lines of some infos.
 ///
 /// # Safety
-/// That many of them, or null; each value as its type says.
+/// `infos` must point to `count` infos, or be null. The data of each value must be of the type that it names.
 pub(super) unsafe fn infos(infos: *const Info, count: usize) -> Vec<Line> {
     let mut into = Lines::default();
     // SAFETY: the caller says so.
@@ -59,7 +59,7 @@ pub(super) unsafe fn infos(infos: *const Info, count: usize) -> Vec<Line> {
 /// The lines of a value.
 ///
 /// # Safety
-/// As its type says.
+/// The value's data must be of the type that it names.
 pub(super) unsafe fn value(key: &str, value: &Value) -> Vec<Line> {
     let mut into = Lines::default();
     // SAFETY: the caller says so.
@@ -68,7 +68,7 @@ pub(super) unsafe fn value(key: &str, value: &Value) -> Vec<Line> {
 }
 
 /// # Safety
-/// That many, or null.
+/// `start` must point to `count` items, or be null.
 unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
     if start.is_null() || count > ITEMS_MAX {
         return &[];
@@ -78,7 +78,7 @@ unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
 }
 
 /// # Safety
-/// It must be null or a string that ends.
+/// `string` must be null or a null-terminated string.
 unsafe fn short(string: *const c_char) -> String {
     // SAFETY: the caller says so.
     let mut text = unsafe { text(string) };
@@ -104,7 +104,7 @@ impl Lines {
     }
 
     /// # Safety
-    /// Its value must be as its type says.
+    /// The data of the info's value must be of the type that the value names.
     unsafe fn info(&mut self, info: &Info, depth: u8) {
         let end = info.key.iter().position(|it| *it == 0);
         let key = &info.key[..end.unwrap_or(info.key.len())];
@@ -114,7 +114,7 @@ impl Lines {
     }
 
     /// # Safety
-    /// As its type says.
+    /// The value's data must be of the type that it names.
     unsafe fn value(&mut self, key: &str, value: &Value, depth: u8) {
         if value.kind == TYPE_DATA_ARRAY && depth < DEPTH_MAX {
             // SAFETY: the type says that it points to an array, or to nothing.
@@ -131,7 +131,7 @@ impl Lines {
     }
 
     /// # Safety
-    /// It must hold what it says.
+    /// The array must have as many elements as it says, of the type that it names.
     unsafe fn array(&mut self, array: &DataArray, depth: u8) {
         // SAFETY: the caller says so, here and below.
         unsafe {
@@ -191,7 +191,7 @@ fn bytes_of(kind: u16) -> Option<usize> {
 }
 
 /// # Safety
-/// Its strings must be null or end.
+/// The strings of `info` must be null or null-terminated.
 unsafe fn process_info(info: &ProcInfo) -> Datum {
     // SAFETY: the caller says so.
     let (host, program) = unsafe { (short(info.host), short(info.program)) };

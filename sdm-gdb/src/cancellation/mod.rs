@@ -129,8 +129,8 @@ impl Scene {
         }
     }
 
-    /// Like `settle`. An interrupt that arrived before a console line of the user's is repeated when its time is
-    /// over.
+    /// Like `settle`, but also lets the driver's time limits expire. Only then does the driver repeat an interrupt that
+    /// gdb executed before a console line that resumed the program.
     fn settle_in_time(&mut self) {
         self.settle();
         while let Some(at) = self.driver.poll_timeout() {
@@ -174,7 +174,8 @@ impl Scene {
         }
     }
 
-    /// Checks that gdb and the driver's state agree, and that nothing is under way.
+    /// Checks that the driver's state agrees with the simulated gdb, and that no command, work or operation is
+    /// unfinished.
     fn check_books(&self, at: &str) {
         let state = self.driver.gdb.get();
         let mut in_books: Vec<u32> = state
@@ -272,7 +273,7 @@ fn create(name: &str) -> Command {
     }
 }
 
-/// Commands that create an object in gdb: a cancelled one has created nothing.
+/// Commands that create an object in gdb. After a command that is answered as cancelled the object must not exist.
 fn makers() -> Vec<Command> {
     let matching = BreakSpec {
         number: 7,
@@ -300,8 +301,8 @@ fn makers() -> Vec<Command> {
     ]
 }
 
-/// Commands that change a setting in gdb: a cancelled one has either taken effect or not, and the driver's state says
-/// which.
+/// Commands that change a setting in gdb. A cancelled one may have taken effect or not, but the driver's state must
+/// agree with gdb.
 fn changes() -> Vec<Command> {
     let signals = |names: &[&str], stop| Command::SignalHandle {
         names: names.iter().map(|name| (*name).to_owned()).collect(),

@@ -22,7 +22,7 @@ pub(super) struct Peer {
     /// True after a SIGSTOP that has not stopped the program yet.
     pub(super) halted: bool,
     last_point: u32,
-    /// True after a SIGINT, until the next command, which is aborted.
+    /// True after a SIGINT that aborts the next command.
     gives_up: bool,
     /// True if it refuses to run the program.
     pub(super) refuses_to_run: bool,
@@ -52,7 +52,7 @@ impl Peer {
         self.inbox.push_back(line.trim_end().to_owned());
     }
 
-    /// Receives a SIGINT; `in_time` if the present command is to be aborted by it.
+    /// Receives a SIGINT. If `in_time` is set, the SIGINT aborts the command that gdb executes.
     pub(super) fn interrupt(&mut self, in_time: bool) {
         self.gives_up = in_time;
     }

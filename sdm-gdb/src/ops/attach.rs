@@ -208,8 +208,8 @@ pub(super) fn is_held_or_over(state: &State) -> Option<()> {
     (over || !state.stops.is_empty()).then_some(())
 }
 
-/// Sends SIGCONT to a process that was stopped before the attach. Otherwise the SIGSTOP would stop it again, and it
-/// would stay stopped after the detach. gdb holds it all the same.
+/// Sends SIGCONT to a process that a SIGSTOP had stopped before the attach, so that the process runs on after the
+/// detach. Meanwhile gdb keeps it stopped.
 pub(super) fn wake(gdb: &Gdb, pid: i32) {
     let mut state = gdb.edit();
     state.handling.sigcont = Sigcont::Unsaid;

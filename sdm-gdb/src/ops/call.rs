@@ -104,7 +104,7 @@ pub(super) async fn call(
 /// The sources from which the arguments of a call can be read.
 struct ArgumentSources<'a> {
     user: &'a GdbFrame,
-    /// The arguments as the source has them.
+    /// The argument expressions from the program's source line.
     in_source: Option<&'a [String]>,
     /// The arguments from the function's own debug information.
     own: &'a [Variable],
@@ -173,8 +173,8 @@ impl ArgumentSources<'_> {
 
 /// The frames of a thread that belong to a call.
 struct CallFrames {
-    /// Index of the innermost frame of the function that takes its arguments by value: inside the bindings of other
-    /// languages, and inside wrappers between a program and MPI.
+    /// Index of the innermost frame of the function that takes its arguments by value. Frames of the same name outside
+    /// it can be a Fortran binding, or a wrapper between the program and MPI.
     innermost: Option<usize>,
     /// True if the user's own frame has made the call, with no frame between it and the function.
     is_direct: bool,
@@ -249,7 +249,7 @@ fn is_object(role: ArgumentRole) -> bool {
     matches!(role, ArgumentRole::Communicator | ArgumentRole::Window)
 }
 
-/// MPICH's handle as a hidden argument, for comparison if nothing else is known.
+/// MPICH's handle as an argument that is compared between tasks and not shown; used if nothing else is known.
 fn handle_of(communicator: Communicator) -> Option<CallArgument> {
     match communicator {
         Communicator::Handle(handle) => {
@@ -335,7 +335,8 @@ async fn from_call(
     evaluate(gdb, thread, innermost, &named).await
 }
 
-/// An argument in the form of a reply, without an address, which differs between ranks and means nothing.
+/// An argument in the form of a reply. The value of an MPI object is left out: it is an address or a handle, which
+/// differs between ranks.
 fn argument(
     role: ArgumentRole,
     expression: String,

@@ -11,7 +11,8 @@ use crate::text::base_name;
 /// Size of the library's text buffer, in bytes.
 const TEXT_BYTES: u32 = 512;
 
-/// The error for which the program has called the function; `None` if it cannot be read.
+/// The MPI usage error that the checking library has passed to its error function, at which the program is stopped.
+/// `None` if it cannot be read.
 pub(super) async fn read(gdb: &Gdb) -> Option<String> {
     let line = format!("-data-read-memory-bytes {FIRST_ARGUMENT} {TEXT_BYTES}");
     let results = gdb.mi(line).await.ok()?;

@@ -36,7 +36,8 @@ pub(super) async fn right(
     }
 }
 
-/// Corrects a variable of the selected frame likewise.
+/// Corrects the printed value of a variable of the selected frame, if it may be wrong: each element is printed by
+/// itself.
 pub(super) async fn put_right(gdb: &Gdb, variable: &mut Variable) -> Result<(), Failure> {
     let mut printed = CapturedOutput::default();
     printed.push(&variable.value.text);

@@ -55,7 +55,8 @@ async fn is_of_arrays(
     Ok(true)
 }
 
-/// The value of an expression without side effects.
+/// The value of an expression in a frame; `None` if it has none. Not checked: the caller knows that the expression has
+/// no side effects.
 pub(super) async fn unchecked(
     gdb: &Gdb,
     thread: &ReadThread,

@@ -149,8 +149,8 @@ async fn called<T>(gdb: &Gdb, says: impl Fn(&str) -> Option<T>) -> Option<T> {
     frames.find_map(|frame| says(last_name(frame.text("func")?)))
 }
 
-/// The runtime's function in which the error was found, seen from the user's code. Errors in the use of MPI name
-/// their function themselves.
+/// The function of a library that the user's code has called and in which the error was found, such as `memcpy`. `None`
+/// for an error in the use of MPI, whose text names the function.
 pub(super) fn inside(found: &Finding, inside: Option<String>) -> Option<String> {
     let inside = inside.filter(|_| !found.is_of_check());
     inside.and_then(called_by_user)

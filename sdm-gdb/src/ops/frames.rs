@@ -31,7 +31,7 @@ pub(crate) struct GdbFrame {
     module: String,
     /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
     called: Option<String>,
-    /// Module and place of a frame without a name.
+    /// The module and the offset in it, for a frame without a function name.
     place: Option<(String, String)>,
     arguments: Vec<Variable>,
     /// True for a Python frame: its level is that of the interpreter's frame that runs it.

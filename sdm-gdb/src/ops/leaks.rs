@@ -21,7 +21,8 @@ const FILTERS: bool = cfg!(any(
     target_arch = "loongarch64"
 ));
 
-/// Prepares for a check. If that is impossible the check fails as under any debugger.
+/// Prepares the program for LeakSanitizer's check. If that is impossible LeakSanitizer fails, as it does under any
+/// debugger.
 pub(crate) async fn prepare(gdb: &Gdb) {
     let calls = [libc::SYS_ptrace, libc::SYS_wait4].map(u32::try_from);
     let (true, [Ok(ptrace), Ok(wait)]) = (FILTERS, calls) else {

@@ -7,10 +7,10 @@ use sdm_mpi::open_mpi_error;
 use super::values::evaluated;
 use crate::gdb::Gdb;
 
-/// The registers of the second argument, of processors that there are.
+/// The register with a function's second argument, on x86-64 and on AArch64.
 const SECOND: [&str; 2] = ["$rsi", "$x1"];
 
-/// The call that is about to be made, in words.
+/// Text for the stop: `MPI_Abort`, which Open MPI's error handler is about to call, and the class of the error.
 pub(crate) async fn aborting(gdb: &Gdb) -> String {
     for register in SECOND {
         let class = evaluated(gdb, "", &format!("*(int *) {register}")).await;

@@ -20,9 +20,10 @@ use sdm_mi::{Results, quote};
 pub(super) struct Wanted<'a> {
     pub(super) name: &'a str,
     pub(super) expression: &'a str,
-    /// MI's options for thread and frame; `None` for the selected ones.
+    /// MI's options that name the thread and the frame; `None` for the selected ones.
     pub(super) place: Option<&'a str>,
-    /// gdb's sign of the frame: `*` for this one, `@` for the one selected at each update.
+    /// The frame argument of `-var-create`: `*` for the frame given by `place`, `@` for the one selected at each
+    /// update.
     pub(super) frame: char,
 }
 
@@ -34,7 +35,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Makes a variable object; of an array with strides one that lists its elements as they are.
+/// Makes a variable object. For an array with strides its children are the array's actual elements.
 pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Failure> {
     let line = wanted.line(wanted.expression);
     let (maker, name) = (gdb.clone(), wanted.name.to_owned());
@@ -98,7 +99,8 @@ pub(super) async fn delete_all(gdb: &Gdb, name: &str) -> Result<(), Failure> {
     .await
 }
 
-/// An MI line for an object that may be a copy of an array.
+/// The MI line, executed with `fortran repack-array-slices on`: gdb then evaluates an array with strides as a
+/// contiguous copy.
 pub(super) fn repacked(line: &str) -> String {
     let line = quote(line.as_bytes());
     console_line(&format!(
@@ -193,7 +195,7 @@ pub(super) async fn elements(
     Ok((elements, to < all))
 }
 
-/// The object for a part of another object, made anew if it is there.
+/// Makes a variable object for a part of another one. An object that already has this name is deleted first.
 async fn below(
     gdb: &Gdb,
     name: &str,
@@ -215,7 +217,8 @@ async fn below(
     make(gdb, wanted).await
 }
 
-/// Puts the children right that gdb has listed for an object.
+/// Corrects the children that gdb has listed for a Fortran value: their indices, and arrays whose elements gdb would
+/// read from wrong addresses.
 pub(super) async fn put_right(gdb: &Gdb, of: &FortranObject, children: &mut [VarObject]) {
     for child in children {
         let Some((root, path)) = child.name.split_once('.') else {

@@ -61,7 +61,7 @@ async fn why_not(gdb: &Gdb, expression: &str, failure: Failure) -> Failure {
 /// The object's name for MI.
 ///
 /// # Errors
-/// Its root is not the front-end's.
+/// No variable object of this task is the root of the name.
 fn known(gdb: &Gdb, name: &str) -> Result<String, Failure> {
     let root = name.split('.').next().unwrap_or_default();
     if gdb.get().objects.contains_key(root) {

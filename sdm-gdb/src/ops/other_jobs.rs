@@ -13,8 +13,9 @@ use crate::gdb::Gdb;
 /// Open MPI's number of communicators with processes of other jobs.
 const COUNT_OF_OPEN_MPI: &str = "ompi_comm_num_dyncomm";
 
-/// The arguments of a call before any is read. Of an MPI function without known arguments all that is asked is whether it
-/// may wait for processes of other jobs; `None` if it does not, and for functions other than MPI's.
+/// The arguments of a call before any is read: none yet for a function with known arguments. For another MPI function
+/// they only say that it may wait for processes of other jobs. `None` if it cannot wait for them, or is not a function
+/// of MPI.
 pub(super) async fn beginning(
     gdb: &Gdb,
     thread: &ReadThread,

@@ -23,8 +23,8 @@ use crate::gdb::Gdb;
 use crate::state::last_probe::{FrameState, Probed};
 use crate::state::return_tracking::{Followed, Returns};
 
-/// Processor time in nanoseconds since the probe before; a thread with less counts as starved. Stopping and resuming
-/// alone take about as much.
+/// A thread counts as starved if it has used less processor time than this since the previous probe, in nanoseconds.
+/// Stopping and resuming alone take about as much.
 const STARVED_NS: u64 = 200_000;
 /// Most threads of one task whose waits are examined.
 const THREADS_MAX: usize = 64;

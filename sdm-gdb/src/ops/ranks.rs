@@ -58,7 +58,7 @@ pub(super) enum Named {
     Window(Communicator),
 }
 
-/// A communicator or window as read from an MPI library.
+/// A communicator or window, with the facts that were read from an MPI library.
 #[derive(Default)]
 struct Told {
     /// The context id: equal at all ranks of the communicator.
@@ -69,7 +69,7 @@ struct Told {
 }
 
 impl Told {
-    /// Reads it from Open MPI.
+    /// Reads a communicator or window from the memory of Open MPI.
     async fn by_open_mpi(
         place: &Place<'_>,
         (address, is_window): (u64, bool),
@@ -90,7 +90,7 @@ impl Told {
         Ok(known.unwrap_or_default())
     }
 
-    /// Reads it from MPICH.
+    /// Reads a communicator or window from the memory of MPICH.
     async fn by_mpich(
         place: &Place<'_>,
         (handle, is_window): (u32, bool),
@@ -174,8 +174,9 @@ enum PendingRequest {
     Collective(Option<Communicator>),
 }
 
-/// Arguments that a call certainly waits for, and the communicator of a non-blocking collective operation. A call
-/// that waits for all of several requests needs each one, so any of them will do.
+/// The peer or collective operation of a request that a call certainly waits for, as arguments. The second value is the
+/// communicator of a non-blocking collective operation. A call that waits for all of several requests needs each one,
+/// so any pending one will do.
 pub(super) async fn requests(
     place: &Place<'_>,
     (list, count): (Option<&str>, Option<i64>),
@@ -299,8 +300,8 @@ pub(super) async fn alternatives(
     Ok(vec![each, all])
 }
 
-/// The tag of an unexpected message from the rank that a receive waits for, but with another tag; `found` has the
-/// call's arguments, with ranks of its communicator.
+/// The tag of a message that has arrived from the rank that a receive waits for, with another tag than the receive's.
+/// `found` has the call's arguments, with ranks of its communicator.
 pub(super) async fn unexpected(
     place: &Place<'_>,
     communicator: Option<Communicator>,

@@ -1,5 +1,5 @@
-//! A gdb that cannot write registers: one before 14, on a processor with more registers than it knows, without the
-//! preloaded library that completes its writes (gdb is static or privileged).
+//! A gdb that cannot write registers: one before 14, on a processor with more registers than it knows. SDM's preloaded
+//! library, by which it could write them all, is missing, as gdb is static or privileged.
 //!
 //! It fails at the first such register, with half the work done. A called function has run and its effects on
 //! registers stay; a reverse run hangs. So commands that would write registers are refused first.
@@ -34,7 +34,8 @@ pub(super) const FIRST_ARGUMENT: &str = if cfg!(target_arch = "x86_64") {
     "$a0"
 };
 
-/// Reads gdb's version: too old a one is refused, and one that cannot write registers must call no function.
+/// Asks for gdb's version. Refuses a gdb that is too old, and forbids function calls to a gdb that cannot write
+/// registers.
 pub(crate) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let (result, printed) = gdb.send("-gdb-version").capture().printed().await;
     result?;

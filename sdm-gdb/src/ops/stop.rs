@@ -46,7 +46,7 @@ enum Verdict {
     /// Valgrind has stopped the program. `sent`: SDM has sent a signal, which may be the only cause. `asked`: a command
     /// waits for a stop.
     ByValgrind { sent: bool, asked: bool },
-    /// The program under Valgrind is about to fork, or `has` forked.
+    /// The program under Valgrind is about to fork; `has` is true once it has forked.
     Forks { has: bool },
     /// A sanitizer reports an error.
     Found(Finder),
@@ -479,7 +479,8 @@ async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<S
     }
 }
 
-/// Selects the innermost user frame of the current thread, if there is one; with the runtime function above it.
+/// Selects the innermost user frame of the current thread. Returns that frame and the runtime function that it has
+/// called; `None` if there is no user frame.
 async fn find_user_frame(gdb: &Gdb, innermost: &GdbFrame) -> Option<(GdbFrame, Option<String>)> {
     if is_user(gdb, innermost) && !python::may_be_inside(gdb, innermost) {
         return Some((innermost.clone(), None));

@@ -91,7 +91,7 @@ async fn attach(gdb: &Gdb, pid: i32, wait: Duration) -> Result<(), Failure> {
     }
 }
 
-/// The command that resumes the program such that the event it had stopped for occurs again.
+/// The command that resumes the program such that the event that had stopped it occurs again under gdb.
 async fn way_on(gdb: &Gdb, pid: i32, freed: Freed) -> Result<String, Failure> {
     let Some((thread, cause)) = freed.stood else {
         return Ok(RunKind::Continue.line());

@@ -14,11 +14,11 @@ use crate::state::console_capture::CapturedOutput;
 use crate::text::{console_line, last_text, value, variable};
 use sdm_mi::{Results, quote};
 
-/// Most elements of each part of a listed variable that are compared between tasks.
+/// Maximum number of elements of each part of a listed variable that are compared between tasks.
 const COMPARED_ELEMENTS: &str = "10000";
-/// Most characters of a listed string that are compared between tasks.
+/// Maximum number of characters of a listed string that are compared between tasks.
 const COMPARED_CHARACTERS: &str = "200000";
-/// Time that gdb has to print these elements. Then the variable is compared by its shown text.
+/// Time that gdb has to print a variable for the comparison. After it the variable is compared by its shown text.
 const BEGINNING_WAIT: Duration = Duration::from_secs(2);
 /// Most pieces of an array's memory that are read.
 const PIECES_MAX: u64 = 16;
@@ -85,8 +85,9 @@ async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u6
     as_printed(gdb, (expression, printed), "unlimited", wait).await
 }
 
-/// Length and hash of more of a value than is shown: variables of which only the rest differs compare as different.
-/// The rest of a large object would cost too much. The dots in the value show that it is shortened.
+/// Length and hash of a longer part of a value than is shown, so that variables that differ only there compare as
+/// different. A large object is not read to its end, which would cost too much. The dots in the shown value tell that
+/// it is shortened.
 async fn beginning(gdb: &Gdb, name: &str, shown: &str) -> Option<(u64, u64)> {
     if is_array(shown) {
         return in_memory(gdb, name).await;

@@ -11,8 +11,8 @@ use super::ranks::world;
 use crate::gdb::Gdb;
 use crate::state::internal::Internal;
 
-/// Compares once, in a thread of the process, and reports a mismatch. Before `MPI_Init` nothing is reported, and the
-/// check is repeated later.
+/// Compares the process's rank in `MPI_COMM_WORLD` with its launcher's once, and reports a mismatch. `thread` is the
+/// thread in which gdb evaluates. Before `MPI_Init` nothing is reported, and the check is repeated later.
 pub(super) async fn check(gdb: &Gdb, thread: u32) {
     let is_known = gdb.get().breakpoints.mpi.world_known;
     let Some(pid) = gdb.get().pid().filter(|_| !is_known) else {
@@ -26,7 +26,7 @@ pub(super) async fn check(gdb: &Gdb, thread: u32) {
     }
 }
 
-/// Compares in a process without a gdb, whose MPI library has these symbols.
+/// Makes the same comparison for a process without a gdb, whose MPI library has these symbols.
 pub(crate) fn check_at(gdb: &Gdb, symbols: MpiSymbols) {
     let Some(pid) = gdb.get().pid() else {
         return;

@@ -24,7 +24,7 @@ pub(crate) enum Activity {
     Over(Over),
 }
 
-/// Whether gdb lets a process run that the front-end does not see as stopped, and for which run.
+/// Whether the process of a starting or running task is executing, and the open run, if there is one.
 #[derive(Debug, Default)]
 pub(crate) enum Motion {
     /// The process is not running and no run is open: its start is being prepared, or an unrequested stop is being
@@ -68,9 +68,10 @@ pub(crate) struct OpenRun {
 pub(crate) enum RunKind {
     /// A start that stops at `main`.
     StartToMain,
-    /// A start that stops at the entry point, before even the first instruction of the dynamic linker.
+    /// A start up to the process's first instruction, mostly the dynamic linker's. It continues as `StartToEntry`, or
+    /// until an exec wrapper has executed the program.
     StartToFirst,
-    /// Like `StartToFirst`, from there on to the entry point.
+    /// The continuation of `StartToFirst` up to the program's entry point.
     StartToEntry,
     /// A start by an exec wrapper, on its way to the program.
     StartToProgram,

@@ -36,7 +36,8 @@ pub(crate) struct Breakpoints {
     met: Vec<u32>,
     /// Hit count of each of gdb's breakpoint numbers.
     times: BTreeMap<u32, u64>,
-    /// Error in the evaluation of a condition since the program ran last; gdb stops then.
+    /// gdb's error in the evaluation of a breakpoint condition since the program ran last. gdb stops the program at
+    /// such an error.
     pub(crate) untested: Option<String>,
     /// gdb's numbers of new breakpoints, while a command-line command is making some.
     pub(crate) made: Option<Vec<u32>>,
@@ -104,7 +105,7 @@ impl Breakpoints {
             .or(internal.map(|(_, what, _)| Owner::Internal(*what)))
     }
 
-    /// The front-end's request with this number of its own.
+    /// The request for the front-end's breakpoint with this number, which is the front-end's, not gdb's.
     pub(crate) fn spec(&self, number: u32) -> Option<&PointSpec> {
         let point = self.user.iter().find(|p| p.kept.spec.number() == number)?;
         Some(&point.kept.spec)

@@ -21,7 +21,8 @@ pub(crate) struct Commands {
 
 /// An MI command that was sent.
 pub(crate) struct Pending {
-    /// Time at which gdb is interrupted in it, or at which it is given up.
+    /// Time at which gdb is interrupted because of the command. After that interrupt, the time at which the command
+    /// fails.
     pub(crate) deadline: Instant,
     /// The detached work that has sent the command; `None` for an operation.
     pub(crate) work: Option<u64>,
@@ -38,7 +39,7 @@ pub(crate) struct Pending {
 pub(crate) enum InterruptState {
     /// gdb has time until the deadline, and is interrupted then.
     Waiting,
-    /// gdb was interrupted at the deadline; the command is given up at the next.
+    /// gdb was interrupted at the first deadline; the command fails at the next one.
     Interrupted,
 }
 

@@ -58,7 +58,7 @@ pub(crate) enum Finder {
 pub(crate) struct Mpi {
     pub(crate) initialized: bool,
     pub(crate) finalized: bool,
-    /// True once its rank in `MPI_COMM_WORLD` was compared with the launcher's.
+    /// True once the program's rank in `MPI_COMM_WORLD` was compared with the launcher's.
     pub(crate) world_known: bool,
     /// True if the user was told of the imminent abort, and has resumed the program.
     pub(crate) aborting: bool,

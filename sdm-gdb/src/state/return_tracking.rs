@@ -63,7 +63,7 @@ impl Returns {
         known.any(|(address, arrival)| *address == caller && arrival.has_happened())
     }
 
-    /// True if the tracked MPI call has returned.
+    /// True if the tracked MPI call of the thread has returned.
     pub(crate) fn is_out(&self) -> bool {
         self.call.as_ref().is_some_and(|call| call.has_happened())
     }

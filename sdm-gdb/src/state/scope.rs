@@ -34,9 +34,9 @@ pub(crate) struct Scope {
     level: u32,
     /// True while the other threads are being stopped.
     stopping: bool,
-    /// The first stop, for which the others are being stopped.
+    /// The stop of the first thread, because of which the task's other threads are being stopped.
     first: Option<Results>,
-    /// True if the next stop is that of threads which ran for a refused step.
+    /// True if the next stop must be ignored: it is that of threads which ran for a step that gdb refused.
     dropped: bool,
     /// gdb's numbers of the task's own values. gdb has one value history for all tasks.
     pub(crate) history: Vec<u64>,
@@ -44,7 +44,7 @@ pub(crate) struct Scope {
 
 #[derive(Debug)]
 struct Thread {
-    /// Number in the task, from 1.
+    /// The thread's number in the task, from 1.
     number: u32,
     running: bool,
 }

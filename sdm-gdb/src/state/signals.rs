@@ -66,7 +66,8 @@ pub(crate) struct Interrupts {
     pub(crate) int_sent: bool,
     /// True while a SIGSTOP is on its way to the program.
     pub(crate) stop_sent: bool,
-    /// True if gdb may have been interrupted: while gdb calls a function it passes the SIGINT on to the program.
+    /// True if the driver may have interrupted gdb. If gdb was calling a function of the program it has passed that
+    /// SIGINT on to the program.
     pub(crate) broke_off: bool,
 }
 

@@ -27,7 +27,7 @@ pub enum Obstacle {
     },
     /// The process is not dumpable: it has changed its rights, or has set that itself.
     Undumpable,
-    /// Another debugger has it.
+    /// Another debugger traces the process.
     Traced {
         /// The debugger, as text for the user.
         by: String,

@@ -46,11 +46,12 @@ pub struct CoreProcess {
 pub struct CoreFile {
     /// Facts about its process.
     pub process: CoreProcess,
-    /// The unpacked contents of a compressed one: a file of this user's alone, which goes with this.
+    /// The unpacked copy of a compressed core file: a file of this user alone, which is removed when this is dropped.
     pub unpacked: Option<SecretFile>,
 }
 
-/// Reads the process of a core file, unpacked where it is compressed; data that is not in it is absent.
+/// Reads facts about the process of a core file, which is unpacked first if it is compressed. Facts that are not in the
+/// file are `None`.
 ///
 /// # Errors
 /// A file that cannot be read or unpacked, or is not a core file.
@@ -68,10 +69,11 @@ pub fn open(path: &Path) -> io::Result<CoreFile> {
     })
 }
 
-/// As [`open`], but for one that others open by this path: a compressed one is refused.
+/// Like [`open`], for a core file that processes on other hosts will open by this path. A compressed one is refused, as
+/// they could not read it.
 ///
 /// # Errors
-/// As [`open`].
+/// As [`open`], and for a compressed core file.
 pub fn read(path: &Path) -> io::Result<CoreProcess> {
     match Packed::open(path)? {
         None => read_in(&ReadCache::new(files::open(path)?)),

@@ -1,8 +1,9 @@
-//! Ranks that MPICH's Hydra started on other hosts. The process table of its `mpiexec` cannot be
-//! found where that is stripped. But the logins by which
-//! it reaches them are its children, and the proxies that they have started have its address on their command lines. So
-//! each host is asked by `ssh` with the options of that login. The program executed is the `ssh` on `PATH`, never one
-//! from a command line. Only this user's own logins have their options taken over, as options can name commands.
+//! Ranks that MPICH's Hydra started on other hosts. The MPIR process table of its `mpiexec` cannot be found where
+//! `mpiexec` is stripped. But the logins (`ssh`) by which `mpiexec` reaches hosts are its children. Hydra's proxies on
+//! those hosts have the address of `mpiexec` on their command lines.
+//!
+//! So each host is asked by `ssh`, with the options of that login. The program executed is the `ssh` on `PATH`, never
+//! one from a command line. Options are taken from this user's own logins only, as options can name commands.
 
 use std::collections::BTreeSet;
 use std::io;

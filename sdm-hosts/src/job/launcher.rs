@@ -106,7 +106,7 @@ impl Search {
         self.processes.get(pid).is_some_and(|it| it.uid == uid)
     }
 
-    /// `mpirun (pid 4711)`, `alice's mpirun (pid 4711)`.
+    /// A process as text for the user: `mpirun (pid 4711)`, of another user `alice's mpirun (pid 4711)`.
     fn name(&self, process: &Process) -> String {
         match process.is_of(self.uid) {
             true => name(process),
@@ -249,7 +249,8 @@ impl Search {
         })
     }
 
-    /// The `srun` of a job, whose memory names the job; Slurm and its nodes are asked where it is not on this machine.
+    /// The job of this machine's `srun` that has this job and step in its memory. Where no `srun` has, Slurm and the
+    /// job's nodes are asked.
     pub(super) fn of_slurm(&self, job: u32, step: Option<u32>) -> Result<Job, JobError> {
         let meant = |slurm: &str| match step {
             Some(step) => slurm == format!("{job}.{step}"),
@@ -294,7 +295,7 @@ fn read_table(starter: &Process) -> Result<Option<mpir::Mpir>, JobError> {
     }
 }
 
-/// `mpirun (pid 4711)`.
+/// A process as text for the user: `mpirun (pid 4711)`.
 fn name(process: &Process) -> String {
     format!("{} (pid {})", process.program(), process.pid)
 }

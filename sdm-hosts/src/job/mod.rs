@@ -93,7 +93,7 @@ pub struct Job {
     pub processes: Vec<JobProcess>,
     /// Whether the ranks were assigned by an MPI runtime.
     pub ranked: bool,
-    /// Slurm's `JOB.STEP`, where it is one.
+    /// Slurm's `JOB.STEP`; `None` for a job that is not Slurm's.
     pub slurm: Option<String>,
     /// A sentence about processes that could not be found, with the reason.
     pub incomplete: Option<String>,
@@ -372,7 +372,8 @@ impl Search {
         Ok(job)
     }
 
-    /// The program among processes of one rank, of which one has started the others.
+    /// These processes without the helpers of ranks: of a rank's processes, one below another, only the rank's program
+    /// stays.
     fn without_helpers(&self, pids: &[i32]) -> Vec<i32> {
         let none = processes::Environment::default();
         let given = |pid: i32| ranks::given(&self.processes, pid, &none);

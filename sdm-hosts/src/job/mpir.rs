@@ -267,7 +267,8 @@ impl Texts {
     }
 }
 
-/// The host of an entry; an empty name becomes a visible one, as it does not mean this machine. gdb prints the same.
+/// The host of a table entry. An empty name, which elsewhere stands for this machine, becomes `(null)`, as gdb prints
+/// it.
 pub(super) fn named(host: String) -> String {
     match host.is_empty() {
         true => "(null)".to_owned(),

@@ -1,4 +1,4 @@
-//! Compressed core files: systemd keeps them so. The program that unpacks one is that of the system.
+//! Compressed core files, as systemd keeps them. The system's own programs unpack them.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -11,15 +11,15 @@ use sdm_text::printable_name;
 /// The largest core file that is unpacked, in bytes.
 const CORE_BYTES_MAX: u64 = 1 << 40;
 
-/// A way to compress files.
+/// A compression format of core files.
 #[derive(Debug)]
 struct Way {
-    /// The first bytes of such a file.
+    /// The first bytes of a file in this format.
     begins: &'static [u8],
     /// The program that unpacks it from its standard input, with its arguments.
     program: &'static str,
     arguments: &'static [&'static str],
-    /// The ending of such a file's name.
+    /// The suffix of the names of files in this format, without the dot.
     suffix: &'static str,
 }
 
@@ -69,14 +69,14 @@ impl Packed {
         Ok(way.map(|way| Self { file, way }))
     }
 
-    /// The error where it is not unpacked.
+    /// The error for a core file that is not to be unpacked here; it names the program that unpacks it.
     pub(super) fn refusal(&self) -> io::Error {
         let program = self.way.program;
         let text = format!("compressed: unpack it with `{program} -d` where those hosts read it");
         io::Error::new(io::ErrorKind::InvalidInput, text)
     }
 
-    /// Unpacks it to a file of this user's alone, which is called like it.
+    /// Unpacks it to a file of this user alone, which has its name without the suffix of the format.
     pub(super) fn unpack(self, path: &Path) -> io::Result<SecretFile> {
         let folder = files::temporary_folder();
         let program = self.way.program;

@@ -63,7 +63,7 @@ pub enum PmixError {
     /// The server's process cannot be read.
     #[error("process {pid}: {source}")]
     Process {
-        /// The server.
+        /// The server's pid.
         pid: i32,
         /// The error of the system.
         source: io::Error,
@@ -220,7 +220,8 @@ fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, PmixE
     Ok(found)
 }
 
-/// Whether a process is a tool: launchers of other jobs, and our own tools, connect and have a namespace each.
+/// Whether a process is a tool and no rank of a job. Launchers of other jobs and SDM's own tools connect to the server,
+/// and each has a namespace of its own.
 fn is_tool(process: &JobProcess) -> bool {
     let name = process.program.rsplit('/').next().unwrap_or_default();
     name == "sdm-pmix" || STARTERS.contains(&name)

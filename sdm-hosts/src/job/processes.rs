@@ -22,9 +22,9 @@ pub(super) struct Process {
     pub(super) parent: i32,
     /// Its real user id.
     pub(super) uid: u32,
-    /// True where it has no other user's rights, and is dumpable.
+    /// True where all its user ids are the same, and it is dumpable.
     plain: bool,
-    /// When it began, in clock ticks since the machine did.
+    /// Its start time, in clock ticks since boot.
     pub(super) began: u64,
     /// Processor time used, in clock ticks.
     pub(super) used_ticks: u64,
@@ -139,7 +139,7 @@ impl Processes {
     }
 }
 
-/// Absent where it has ended, is a zombie, or is a thread of the kernel.
+/// Reads one process; `None` where it has ended, is a zombie, or is a thread of the kernel.
 fn read(pid: i32, process: &proc::Process) -> Option<Process> {
     let stat = process.stat().ok()?;
     let is_kernels = stat.flags().unwrap_or(0) & KERNEL_THREAD != 0;

@@ -21,7 +21,7 @@ pub(super) struct EnvironmentRank {
 
 /// Processes that a runtime gave a rank.
 pub(super) struct Ranked {
-    /// Pids with their ranks, by rising rank.
+    /// Ranks with their pids, by rising rank.
     pub(super) pids: Vec<(u32, i32)>,
     /// Number of ranks on all hosts, where the runtime gives it.
     pub(super) size: Option<u32>,
@@ -107,7 +107,7 @@ impl ByJob {
         found
     }
 
-    /// The processes of the only job, by rising rank, where all belong to it and no two have the same rank.
+    /// The processes of the job by rising rank, if all are ranks of one job and no two have the same rank; else `None`.
     pub(super) fn only(&self) -> Option<&[(u32, i32)]> {
         let ranks = self.jobs.values().next()?;
         let is_one = self.jobs.len() == 1 && self.unranked.is_empty();
@@ -150,8 +150,8 @@ pub(super) fn given(
     })
 }
 
-/// The process that has started a rank, where the runtime has no name for the job: the nearest one above it that is
-/// not of the same rank.
+/// A name for the job of a rank to which the runtime gives none: that of the nearest process above that is not of the
+/// same rank.
 fn above(processes: &Processes, pid: i32, own: &Identity) -> String {
     let mut at = pid;
     while let Some(parent) = processes.get(at).map(|it| it.parent) {

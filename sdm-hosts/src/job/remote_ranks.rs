@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::wrappers::{Candidate, choose};
 use super::{JobProcess, PROCESSES_MAX};
 
-/// One process.
+/// A process of a rank on another host.
 pub(super) struct RemoteProcess {
     rank: u32,
     pid: i32,
@@ -61,7 +61,7 @@ pub(super) fn programs(all: Vec<RemoteProcess>) -> Vec<JobProcess> {
     ranks.into_iter().filter_map(chosen).collect()
 }
 
-/// The outermost process of a rank and those below it.
+/// The processes among which the program of a rank is chosen: the outermost one and those below it.
 fn candidates(found: &BTreeMap<i32, RemoteProcess>) -> Vec<Candidate> {
     let is_outermost = |one: &&RemoteProcess| !found.contains_key(&one.parent);
     let Some(top) = found.values().find(is_outermost) else {

@@ -100,8 +100,8 @@ enum SlurmFailure {
     Said { program: String, what: String },
 }
 
-/// Whether a number is a job's that has not ended. A Slurm that does not answer at once is not waited for where
-/// `glance`.
+/// Whether a number is that of a Slurm job that has not ended. With `glance`, Slurm has a second to answer, and counts
+/// as not knowing the job after that.
 pub(super) fn knows(number: i32, glance: bool) -> bool {
     let wait = if glance { GLANCE_WAIT } else { WAIT };
     let id = number.to_string();

@@ -80,7 +80,7 @@ impl FromStr for Target {
     }
 }
 
-/// `12`, `12.0`, `12_3`, `12+1.0`.
+/// Parses the id of a Slurm job, array element, component or step: `12`, `12_3`, `12+1`, `12.0`, `12+1.0`.
 fn slurm(id: &str) -> Option<Target> {
     let (id, step) = match id.split_once('.') {
         Some((id, step)) => (id, Some(step.parse().ok()?)),

@@ -38,7 +38,7 @@ pub(crate) struct Loaded {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) object: Object,
-    /// The place in the tree of the object that needs it; none of the program.
+    /// Index in the tree of the object that needs it; `None` for the program itself.
     by: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The names from the first library to the one at a place, as each needs the next one.
+    /// Names of the libraries that lead from the program to the object at an index. Each of them needs the next one.
     pub(crate) fn chain(&self, at: usize) -> Vec<&str> {
         let mut next = self.all.get(at);
         let mut names = Vec::new();
@@ -144,7 +144,7 @@ impl LibrarySearch {
         tree
     }
 
-    /// The file that is loaded by a name.
+    /// The file that the loader takes for a name that the object at index `by` needs.
     fn find(&self, tree: &Tree, name: &str, by: usize) -> Option<(PathBuf, Object)> {
         let of = &tree.all[by];
         let program = &tree.all[0].object;
@@ -206,8 +206,8 @@ fn folders(list: &[u8]) -> Vec<PathBuf> {
     folders.map(folder).collect()
 }
 
-/// A path with the loader's words in place: `$ORIGIN` is the folder of the object that has it, `$LIB` a folder of this
-/// machine's, for which systems have several names.
+/// A path with the loader's variables replaced: `$ORIGIN` by the folder of `object`, `$LIB` by each folder name that
+/// systems have for this machine's libraries.
 fn expanded(text: &str, object: &Path) -> Vec<PathBuf> {
     let put = |text: String, word: &str, value: &str| {
         let text = text.replace(&format!("${{{word}}}"), value);

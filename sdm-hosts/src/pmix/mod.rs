@@ -63,25 +63,25 @@ fn left_out(left: &[String]) -> String {
     }
 }
 
-/// The servers of this machine that this user may ask, the system's first, each once; and for each file of others why
-/// its server is left out.
+/// The servers on this machine that this user may ask, each once, the system's first. Also returns a reason for each
+/// rendezvous file whose server is rejected.
 #[must_use]
 pub fn servers() -> (Vec<Rendezvous>, Vec<String>) {
     rendezvous::find(&rendezvous::folders())
 }
 
-/// The server of a file.
+/// The server that has written a rendezvous file.
 ///
 /// # Errors
-/// Why it is left out.
+/// [`RejectedFile`]: why this user cannot ask the server.
 pub fn server_of(file: &Path) -> Result<Rendezvous, RejectedFile> {
     rendezvous::read(file)
 }
 
-/// The server that is meant.
+/// The server that the user has chosen by `wanted`.
 ///
 /// # Errors
-/// [`ChoiceError`].
+/// [`ChoiceError`]: no server matches, or several do.
 pub fn choose(wanted: &Wanted) -> Result<Rendezvous, ChoiceError> {
     if let Wanted::File(file) = wanted {
         return rendezvous::read(file).map_err(|why| ChoiceError::NoSuch {
@@ -93,8 +93,8 @@ pub fn choose(wanted: &Wanted) -> Result<Rendezvous, ChoiceError> {
     choose_of(wanted, found, left)
 }
 
-/// The command of a server's tool, which runs the server's own library: `sdm-pmix tool LIBRARY PID FILE`. The
-/// process gives up all rights but this user's, and has the three standard descriptors of its parent.
+/// The command of a tool that connects to a server and uses the server's own library: `sdm-pmix tool LIBRARY PID FILE`.
+/// The process gives up all rights but this user's, and has the three standard descriptors of its parent.
 ///
 /// # Errors
 /// [`PmixError`]: the command cannot be made.

@@ -35,7 +35,7 @@ const FILES_MAX: usize = 4096;
 const BYTES_MAX: u64 = 4096;
 /// Number of attempts to find a server's socket.
 const LOOKS_MAX: usize = 3;
-/// Servers that die of a tool: Open MPI 4's.
+/// Programs of servers that crash when a tool connects: Open MPI 4's.
 const HARMED: [&str; 2] = ["orterun", "orted"];
 
 /// Cause for which the server of a file is rejected.
@@ -59,7 +59,7 @@ pub enum RejectedFile {
     /// Its server is another user's.
     #[error("process {pid} belongs to {owner}")]
     ForeignProcess {
-        /// The server.
+        /// The server's pid.
         pid: i32,
         /// Its owner's name.
         owner: String,
@@ -69,7 +69,7 @@ pub enum RejectedFile {
     Harmed {
         /// Its program's name.
         program: String,
-        /// The server.
+        /// The server's pid.
         pid: i32,
     },
     /// The process has no libpmix: the server has ended, and its pid belongs to another process.
@@ -227,10 +227,10 @@ fn level_of(name: &str) -> Option<Level> {
     rest.contains(TOOL).then_some(Level::Session)
 }
 
-/// The server of a file.
+/// The server that has written a rendezvous file.
 ///
 /// # Errors
-/// Why it is left out, as text for the user: another user's, a dead one, or no such file.
+/// [`RejectedFile`]: the file cannot be read or is not this user's, or its server has ended or cannot be asked.
 pub(super) fn read(file: &Path) -> Result<Rendezvous, RejectedFile> {
     let text = text_of(file)?;
     let name = file.file_name().and_then(|name| name.to_str());

@@ -93,7 +93,7 @@ impl Looker {
         self.send();
     }
 
-    /// Its pid.
+    /// Pid of the looker process.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.child.id().cast_signed()

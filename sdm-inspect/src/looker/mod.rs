@@ -40,7 +40,7 @@ const OWN_BYTES_MAX: u64 = 256 << 20;
 /// Number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Most attempts to probe a process that moves meanwhile.
+/// Maximum number of attempts to probe a process whose frames change meanwhile.
 const PROBES_MAX: usize = 4;
 
 /// Turns an inspection into a probe, and keeps the probe for comparison with the next one.
@@ -71,7 +71,8 @@ pub trait Prober {
 pub struct ProbeResult<T> {
     /// The result itself.
     pub seen: T,
-    /// Threads and frame levels that must not have moved since, for the result to be of one moment.
+    /// Indices of threads, each with the level of a frame. The result is of one moment only if these threads have not
+    /// left these frames since.
     pub certain_from: Vec<(usize, usize)>,
 }
 

@@ -115,7 +115,7 @@ const OPEN_MPI_4: [Row; 18] = [
     ("ompi_datatype_t", 304, &[("super", 0), ("name", 240)]),
 ];
 
-/// The type with which the last one begins. The debug library asks for it separately.
+/// The type with which `ompi_datatype_t` begins. The debug library asks for it separately.
 const DATATYPE: Row = ("opal_datatype_t", 200, &[("size", 24)]);
 
 /// Types for which the process has a class object, which states their size.

@@ -14,8 +14,9 @@ const BYTES_MAX: usize = 64 << 20;
 /// Number of pages read at once.
 const CHUNK: usize = 16;
 
-/// Adds the shared memory that the process can write to and that is resident. Nothing is paged in for it. A page that
-/// the process has not touched is left out, as the process has not seen what others have written to it.
+/// Adds the contents of shared memory to the hash: the resident pages that the process can write to. Nothing is paged
+/// in for it. A page that the process has not touched is left out, as the process has not seen what others have written
+/// to it.
 ///
 /// # Errors
 /// [`io::Error`] if the process has ended, or may not be read.

@@ -64,7 +64,7 @@ pub(super) struct Gdb {
     input: Option<ChildStdin>,
     out: Stream,
     err: Stream,
-    /// The launcher's gate; `None` once it is open.
+    /// The pipe on which the launcher waits until gdb is attached; `None` once the launcher has been told to begin.
     gate: Option<AttachPipe>,
     /// Index of the present step.
     step: usize,
@@ -98,7 +98,7 @@ fn quoted(said: Option<&str>) -> String {
 }
 
 impl Gdb {
-    /// Starts one that attaches to the process `pid`.
+    /// Starts a gdb that attaches to the process `pid`.
     pub(super) fn start(program: &Path, pid: i32, gate: AttachPipe) -> io::Result<Self> {
         let (out, out_writer) = Stream::open(false)?;
         let (err, err_writer) = Stream::open(true)?;

@@ -64,7 +64,7 @@ impl Story {
         self.agent.send(event).unwrap();
     }
 
-    /// The machine has another state.
+    /// Has the agent report a new state of the machine.
     fn machine_is(&mut self, state: &str) {
         let group = Group {
             ids: Ids::one("2"),
@@ -75,7 +75,7 @@ impl Story {
         self.turn(true);
     }
 
-    /// Exchanges all bytes both ways; the agent carries out commands, or refuses them.
+    /// Exchanges all bytes between controller and agent. The agent carries out each command if `does`, else refuses it.
     fn turn(&mut self, does: bool) {
         loop {
             let asked = self.controller.take_output();

@@ -82,7 +82,7 @@ impl Store {
         }
     }
 
-    /// The element that new ones of this kind may be below.
+    /// The number of the element with this id, if it may be the parent of elements of this kind; else `None`.
     fn parent(&self, kind: Kind, id: &str) -> Option<u32> {
         let id = self.find(id)?;
         let kinds = [Kind::ResourceManager, Kind::Machine, Kind::Queue, Kind::Job];
@@ -93,7 +93,8 @@ impl Store {
             .then_some(id)
     }
 
-    /// The free ones of these ids; the others are an error.
+    /// Those of these ids that a new element can have. Ids that are in use, in `new` or reserved are reported as an
+    /// error. `None` where no id is left.
     fn fresh<'a>(
         &mut self,
         out: &mut Out,
@@ -149,7 +150,8 @@ impl Store {
         is_some.then_some(Cow::Owned(numbers))
     }
 
-    /// The numbers of values, of those that are sound; the others are errors.
+    /// Parses attributes, and returns the valid ones with the numbers that represent their values. Invalid ones are
+    /// reported as errors.
     fn cells(&mut self, out: &mut Out, kind: Kind, ids: &Ids, attributes: &[Attribute]) -> Cells {
         let mut cells = Cells::new();
         let whose = || match ids {
@@ -194,7 +196,8 @@ impl Store {
         cells
     }
 
-    /// The number of a value. A further text of an array is one more item.
+    /// The number that represents a value; `None` for no value. `before` is an earlier value of an array in the same
+    /// event, to which the text is appended as one more item.
     fn cell(
         &mut self,
         kind: Kind,
@@ -312,7 +315,8 @@ impl Store {
         self.publish(out, Kind::Node, of_nodes);
     }
 
-    /// Removes the elements whose present state forbids the new one.
+    /// Removes from `ids` the elements whose present state has no transition to the new state, and reports them as an
+    /// error.
     fn hold_back(
         &self,
         out: &mut Out,

@@ -1,8 +1,10 @@
 //! One attribute of all elements of a kind: a number for each id, stored by range, so that equal or regular numbers
 //! cost nothing.
 //!
-//! Ids lie in segments. In a segment the numbers go by steps (all equal: a step of zero; the index of a process: 1;
-//! the nodes of processes that fill one after another: 1 with each next dozen), or are packed, four bytes each.
+//! The ids are divided into segments. A segment is either regular or packed. In a regular one the number rises by a
+//! fixed step after each fixed number of ids. The step is 0 for equal numbers, and 1 after each id for the indices of
+//! processes. It is 1 after every 12 ids for the nodes of processes of which each node has 12. A packed segment has
+//! four bytes for each id.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,7 +34,7 @@ enum Body {
     Packed(i64, Vec<u32>),
 }
 
-/// The number of an id is `cell`, and a step more for each whole `each` that the id is above `origin`.
+/// Evenly rising numbers: an id has `cell + step * ((id - origin) / each)`, with integer division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Steps {
     origin: u32,
@@ -102,7 +104,7 @@ impl Segment {
         matches!(self.body, Body::Packed(..)) || self.last - first < SHORT
     }
 
-    /// Appends the following segment, if both together have one of the forms.
+    /// Appends the following segment, if both together can be stored as one. Returns true where it was appended.
     fn join(&mut self, first: u32, next_first: u32, next: &Segment) -> bool {
         if let (Body::Steps(own), Body::Steps(other)) = (&mut self.body, &next.body) {
             let cell = other.at(next_first);
@@ -185,7 +187,7 @@ impl Column {
         self.segments.is_empty()
     }
 
-    /// In how many pieces the numbers are held.
+    /// Number of segments of the column.
     pub(super) fn len(&self) -> usize {
         self.segments.len()
     }
@@ -237,8 +239,8 @@ impl Column {
         }
     }
 
-    /// Sets the numbers of ranges of ids, which are in order. Returns false where the limit of pieces would be
-    /// exceeded: then the rest has none.
+    /// Sets the numbers of ascending ranges of ids, given as first id, last id and number. Returns false where there
+    /// would be more than `pieces_max` segments: the remaining ids then get no number.
     pub(super) fn fill(&mut self, spans: &[(u32, u32, i64)], pieces_max: usize) -> bool {
         let mut open: Option<(u32, Segment)> = None;
         for (first, last, cell) in spans {
@@ -303,7 +305,7 @@ impl Column {
         })
     }
 
-    /// The numbers of these ids, one range of ids that are alike after another.
+    /// Ranges of these ids with the same number: first id, last id and number. Ids without a number are left out.
     pub(super) fn runs(&self, first: u32, last: u32) -> impl Iterator<Item = (u32, u32, i64)> {
         self.pieces(first, last).flat_map(|piece| {
             let each = if piece.step == 0 {
@@ -351,7 +353,7 @@ impl Column {
         groups
     }
 
-    /// The ids among these whose number is different from this, or missing.
+    /// The ids among these that have another number than `cell`. `None` stands for no number, in `cell` and for an id.
     pub(super) fn others(&self, ids: &RoaringBitmap, cell: Option<i64>) -> RoaringBitmap {
         if ids.len() == 1 {
             let is_other = ids.min().is_some_and(|id| self.at(id) != cell);
@@ -370,7 +372,7 @@ impl Column {
         others
     }
 
-    /// All numbers of the column, once for each run.
+    /// The numbers of the column, one for each range of ids with the same number.
     pub(super) fn cells(&self) -> impl Iterator<Item = i64> {
         self.runs(0, u32::MAX).map(|(_, _, cell)| cell)
     }

@@ -36,10 +36,10 @@ pub enum DefinitionError {
 }
 
 impl AttributeDefinition {
-    /// A definition of the wire.
+    /// Parses a definition as the protocol transmits it.
     ///
     /// # Errors
-    /// Its type, what the type adds, or its default cannot be read.
+    /// The id, the type, the further fields of the type, or the default is invalid.
     pub fn read(wire: &Definition) -> Result<Self, DefinitionError> {
         if wire.id.is_empty() || wire.id.len() > ID_BYTES_MAX {
             return Err(DefinitionError::BadId(cut(&wire.id)));
@@ -94,7 +94,7 @@ impl AttributeDefinition {
     }
 }
 
-/// The minimum and the maximum, where they are given.
+/// The bounds in a type's further fields; `min` and `max` where there are none, and `None` where they are invalid.
 fn bounds<T: PartialOrd, E>(
     extra: &[&str],
     min: T,
@@ -111,7 +111,8 @@ fn bounds<T: PartialOrd, E>(
     }
 }
 
-/// `dateStyle timeStyle locale [min max]`, or nothing.
+/// Parses the further fields of the type DATE: none, or `dateStyle timeStyle locale [min max]`. `None` where they are
+/// invalid.
 fn date(extra: &[&str]) -> Option<DateBounds> {
     const STYLES: [&str; 4] = ["SHORT", "MEDIUM", "LONG", "FULL"];
     const LOCALES: [&str; 9] = [
@@ -137,7 +138,7 @@ pub struct Definitions {
 }
 
 impl Default for Definitions {
-    /// The pre-defined ones.
+    /// The definitions of the predefined attributes.
     fn default() -> Self {
         let all = predefined::definitions();
         let index = all.iter().zip(0..).map(|(one, at)| (one.id.clone(), at));
@@ -158,10 +159,11 @@ impl Definitions {
         self.all.iter()
     }
 
-    /// Adds an agent's definition. An existing one is replaced if the type is the same; a predefined one stays.
+    /// Adds an agent's definition. It replaces an earlier one with the same type and bounds. A predefined one stays as
+    /// it is.
     ///
     /// # Errors
-    /// The definition is malformed, exists with another type, or exceeds the maximum number.
+    /// The definition is malformed, exists with another type or other bounds, or exceeds the maximum number.
     pub fn announce(&mut self, wire: &Definition) -> Result<(), DefinitionError> {
         let new = AttributeDefinition::read(wire)?;
         match self.index.get(&new.id) {

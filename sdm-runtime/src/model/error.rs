@@ -28,7 +28,7 @@ pub enum ModelError {
     /// A value that the attribute's definition does not allow.
     #[error("{0} {1}: attribute {2}: {3}")]
     Value(&'static str, String, String, ValueError),
-    /// The element's id as an attribute.
+    /// An attempt to set the element's id as an attribute.
     #[error("{0} {1}: an element's id cannot be set as an attribute")]
     Id(&'static str, String),
     /// A state to which the element's state has no transition.
@@ -52,7 +52,7 @@ pub enum ModelError {
     /// There are too many elements of a kind.
     #[error("the resource manager has more than {IDS_MAX} elements of kind {0}")]
     TooMany(&'static str),
-    /// Elements of a kind differ in too many attributes; the excess values are dropped.
+    /// The attribute values of a kind's elements need too many segments of storage; the excess values are dropped.
     #[error(
         "elements of kind {0} differ in too many attributes (more than {SEGMENTS_MAX} pieces): some values were dropped"
     )]

@@ -10,7 +10,8 @@ use crate::wire::event::{Failure, Kind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManagerId(pub(super) u32);
 
-/// Elements that are alike in some attributes, which have these values; none where an attribute is not set.
+/// A group of elements with equal values of some attributes: the values in the order of the attributes, and the
+/// elements. A value is `None` where the elements do not have the attribute.
 pub type Alike = (Vec<Option<Value>>, RoaringBitmap);
 
 /// A change of elements of one kind below one parent.
@@ -61,7 +62,7 @@ pub(super) fn children(kind: Kind) -> &'static [Kind] {
 }
 
 impl Notice {
-    /// A notice with the same head, to be completed by a change.
+    /// A copy of the notice without its change, in whose place the caller puts another.
     pub(super) fn head(&self) -> Self {
         Self {
             what: What::Missed,
@@ -94,7 +95,7 @@ impl Notice {
         more + 256
     }
 
-    /// The elements whose notice this is; none for a notice of the manager as a whole.
+    /// The elements that the notice is about; empty for a notice about the manager as a whole.
     #[must_use]
     pub fn ids(&self) -> RoaringBitmap {
         match &self.what {

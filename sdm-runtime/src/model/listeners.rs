@@ -28,13 +28,14 @@ pub(super) trait Source {
 /// The notices that a listener gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Everything.
+    /// All notices.
     All,
-    /// One element's attributes; the errors of its resource manager where it is that one.
+    /// One element: its attributes, its creation and its removal. For the manager's own element also the manager's
+    /// errors and messages.
     Element(ManagerId, Kind, u32),
     /// The children of one element: new, changed and removed ones. Children of a node are the processes on it.
     Children(ManagerId, Kind, u32),
-    /// The resource managers.
+    /// The resource managers: their attributes, errors and messages, but not their elements.
     Managers,
 }
 
@@ -93,7 +94,7 @@ impl Listeners {
         Some(next)
     }
 
-    /// A notice of a manager as a whole.
+    /// Queues a notice about a manager as a whole, such as an error, for the listeners that are interested.
     pub(super) fn push(&mut self, notice: Arc<Notice>) {
         for listener in self.all.values_mut() {
             let wanted = match listener.interest {
@@ -109,7 +110,7 @@ impl Listeners {
         }
     }
 
-    /// A notice of elements, which the store still has.
+    /// Queues a notice about elements for the listeners that are interested. The store must still have the elements.
     pub(super) fn publish(&mut self, store: &dyn Source, notice: Notice) {
         let notice = Arc::new(notice);
         for listener in self.all.values_mut() {

@@ -49,7 +49,7 @@ use value::{AttributeDefinition, Value};
 /// Maximum number of resource managers.
 pub const MANAGERS_MAX: usize = 4096;
 
-/// The universe.
+/// The universe of PTP's model: all resource managers with their elements, and the listeners.
 #[derive(Debug, Default)]
 pub struct Model {
     managers: BTreeMap<ManagerId, Store>,
@@ -74,7 +74,7 @@ pub enum ManagerError {
     Transition(String, String),
 }
 
-/// Changes.
+/// Methods that change the model.
 impl Model {
     /// Adds a resource manager, which is STOPPED. The base id is its element's id; its agent's numbers lie above it.
     ///
@@ -200,13 +200,13 @@ impl Model {
         self.managers.get(&manager).map(|store| &store.definitions)
     }
 
-    /// The number of an element with this id, if there can be one.
+    /// The number that stands for this id; `None` for a string id that is not known. An element with it need not exist.
     #[must_use]
     pub fn number(&self, manager: ManagerId, id: &str) -> Option<u32> {
         self.managers.get(&manager)?.find(id)
     }
 
-    /// The id of the element with this number.
+    /// The id for which this number stands.
     #[must_use]
     pub fn id(&self, manager: ManagerId, number: u32) -> String {
         let store = self.managers.get(&manager);

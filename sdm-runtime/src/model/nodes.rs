@@ -119,7 +119,8 @@ fn some(counts: &Column, nodes: &RoaringBitmap) -> RoaringBitmap {
     all
 }
 
-/// Calls `add` with ranges of nodes, first and last, and the number of the piece's processes on each.
+/// Calls `add` for each range of nodes in a piece of the column of the processes' nodes. Its arguments are the first
+/// and the last node, and the number of the piece's processes on each.
 fn spread(piece: &Piece, mut add: impl FnMut(u32, u32, i64)) {
     let node = |cell: i64| u32::try_from(cell).ok();
     if piece.step == 0 {

@@ -38,7 +38,7 @@ pub trait State: Copy + Eq + Sized + 'static {
     /// The state's word.
     fn word(self) -> &'static str;
 
-    /// The state of a word, an alias' too.
+    /// The state with this word or alias; `None` where there is none.
     fn read(word: &str) -> Option<Self> {
         Self::ALL.get(Self::STATES.index(word)?).copied()
     }
@@ -89,8 +89,8 @@ macro_rules! states {
 }
 
 states! {
-    /// A resource manager's. SUSPENDED, which only the table of attributes has, is a session whose events are
-    /// suspended.
+    /// States of a resource manager. SUSPENDED, which only the document's table of attributes has, means a session
+    /// whose events are suspended.
     Manager: MANAGER(Stopped) {
         Starting = "STARTING",
         Started = "STARTED",
@@ -103,7 +103,7 @@ states! {
     aliases: &[],
     rows: &["yyyy.y", ".yy.yy", "..yy.y", "y..y..", ".yy.yy", "y..y.y"],
 
-    /// A machine's.
+    /// States of a machine.
     Machine: MACHINE(Unknown) {
         Up = "UP",
         Down = "DOWN",
@@ -115,7 +115,7 @@ states! {
     aliases: &[],
     rows: &[],
 
-    /// A queue's.
+    /// States of a queue.
     Queue: QUEUE(Normal) {
         Normal = "NORMAL",
         Collecting = "COLLECTING",
@@ -126,7 +126,7 @@ states! {
     aliases: &[],
     rows: &[],
 
-    /// A node's.
+    /// States of a node.
     Node: NODE(Unknown) {
         Up = "UP",
         Down = "DOWN",
@@ -137,8 +137,8 @@ states! {
     aliases: &[],
     rows: &[],
 
-    /// A node's extended state. RUNNING_PROCESS and EXITED_PROCESS are made of the node's processes; an agent may not
-    /// say them.
+    /// Extended states of a node. The model derives RUNNING_PROCESS and EXITED_PROCESS from the node's processes; an
+    /// agent may not report them.
     NodeUse: NODE_EXTRA(None) {
         UserExclusive = "USER_ALLOC_EXCL",
         UserShared = "USER_ALLOC_SHARED",
@@ -152,7 +152,7 @@ states! {
     aliases: &[],
     rows: &[],
 
-    /// A job's.
+    /// States of a job.
     Job: JOB(Unknown) {
         Pending = "PENDING",
         Started = "STARTED",
@@ -166,7 +166,7 @@ states! {
     aliases: &[("STARTING", "STARTED"), ("COMPLETED", "TERMINATED")],
     rows: &["yyyyyyy", "yyyyyyy", "y.yyyyy", "y..y...", "y.yyyyy", "y....y.", "yyyyyyy"],
 
-    /// A process's. SUSPENDED has the name STOPPED in the document's table of attributes.
+    /// States of a process. SUSPENDED has the name STOPPED in the document's table of attributes.
     Process: PROCESS(Unknown) {
         Starting = "STARTING",
         Running = "RUNNING",
@@ -201,7 +201,7 @@ pub(super) const RUNNING_PROCESS: usize = NodeUse::RunningProcess as usize;
 pub(super) const EXITED_PROCESS: usize = NodeUse::ExitedProcess as usize;
 
 impl States {
-    /// The state of elements of a kind.
+    /// The states of elements of a kind; for a node not its extended states.
     #[must_use]
     pub fn of(kind: Kind) -> &'static Self {
         match kind {
@@ -230,18 +230,18 @@ impl States {
         is_known && row.is_none_or(|row| row.get(to) == Some(&b'y'))
     }
 
-    /// The default state's number in a column.
+    /// The number by which a column represents the default state.
     pub(super) fn default_cell(&self) -> i64 {
         i64::try_from(self.default_index()).unwrap_or_default()
     }
 
-    /// The place of the default.
+    /// Index of the default state in [`words`](Self::words).
     pub(super) fn default_index(&self) -> usize {
         self.index(self.default).unwrap_or_default()
     }
 }
 
-/// Whether a process in this state is one: it has begun to and has not ended.
+/// Whether a process in this state counts as running on its node: it is being started, runs or is suspended.
 pub(super) fn is_live(process: usize) -> bool {
     use Process::{Running, Starting, Suspended};
     matches!(

@@ -43,7 +43,7 @@ pub(super) struct Store {
     tables: [Table; 6],
     /// The use of each node as the agent reports it, independent of the node's processes.
     pub(super) said: Column,
-    /// Number of living processes of each node, and of ended ones.
+    /// Number of living processes of each node; the next field has that of the ended ones.
     pub(super) live: Column,
     pub(super) ended: Column,
 }
@@ -260,8 +260,8 @@ impl Store {
         }
     }
 
-    /// Value of an element's attribute. Defaults: the id is an attribute, the name is the id where none is given,
-    /// and every element has a state.
+    /// Value of an element's attribute; `None` where it has none. The id is an attribute of every element. A missing
+    /// name is replaced by the id, and a missing state by the default state.
     pub(super) fn value(&self, kind: Kind, id: u32, attribute: usize) -> Option<Value> {
         if attribute == self.places.id {
             return Some(Value::String(self.id(id)));
@@ -276,7 +276,8 @@ impl Store {
         }
     }
 
-    /// The states of an attribute that elements of this kind have from the beginning.
+    /// The states of an attribute that is the state or extended state of elements of this kind; `None` for another
+    /// attribute.
     pub(super) fn state(&self, kind: Kind, attribute: usize) -> Option<&'static States> {
         let own = States::of(kind);
         let id = self.definitions.at(attribute).id.as_str();
@@ -342,7 +343,7 @@ impl Store {
         self.table_mut(own).set(state, &ids, cell);
     }
 
-    /// Elements by the values of some attributes.
+    /// Groups elements by the values of some attributes.
     pub(super) fn alike(&self, kind: Kind, ids: &RoaringBitmap, attributes: &[&str]) -> Vec<Alike> {
         let mut groups = vec![(Vec::new(), ids & &self.table(kind).ids)];
         for attribute in attributes {

@@ -6,7 +6,7 @@ use roaring::RoaringBitmap;
 
 use super::column::{Column, ranges};
 
-/// In how many pieces, of like or even or packed values each, the attributes of one kind are held: some hundred MB.
+/// Maximum number of column segments for the attributes of one kind: they take some hundred MB at most.
 pub(super) const SEGMENTS_MAX: usize = 1 << 22;
 
 /// Elements of a kind, their parents, and their attributes by the definition's index.
@@ -16,7 +16,7 @@ pub(super) struct Table {
     pub(super) families: BTreeMap<u32, RoaringBitmap>,
     pub(super) parents: Column,
     pub(super) columns: BTreeMap<usize, Column>,
-    /// In how many pieces all columns are.
+    /// Number of segments of all columns together.
     pieces: usize,
 }
 
@@ -93,7 +93,7 @@ impl Table {
         is_room
     }
 
-    /// Recounts the pieces, after empty columns are removed.
+    /// Removes empty columns, and recounts the segments of the others.
     fn count(&mut self) {
         self.columns.retain(|_, column| !column.is_empty());
         self.pieces = self.columns.values().map(Column::len).sum();
@@ -125,7 +125,7 @@ impl Table {
         }
     }
 
-    /// Adds elements that are not here, without attributes.
+    /// Adds new elements below a parent, without attributes.
     pub(super) fn add(&mut self, parent: u32, ids: &RoaringBitmap) {
         self.ids |= ids;
         self.ids.optimize();
@@ -181,7 +181,7 @@ impl Table {
         groups.filter_map(known).collect()
     }
 
-    /// All that are below any of these parents.
+    /// The children of any of these parents.
     pub(super) fn below(&self, parents: &RoaringBitmap) -> RoaringBitmap {
         let mut all = RoaringBitmap::new();
         if parents.len() < self.families.len() as u64 {

@@ -68,7 +68,7 @@ pub struct AttributeDefinition {
     pub name: String,
     /// A longer text.
     pub description: String,
-    /// The value of an attribute that is set to nothing.
+    /// The value of an attribute that is set to an empty text; `None` where such an attribute has no value.
     pub default: Option<Value>,
     /// True where a user is to see it.
     pub display: bool,
@@ -148,7 +148,7 @@ impl DateBounds {
 }
 
 impl AttributeType {
-    /// The word of the document.
+    /// The type's name in the document and on the wire.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

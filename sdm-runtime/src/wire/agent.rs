@@ -43,7 +43,8 @@ pub enum SendError {
     NoMessage,
 }
 
-/// The subject of a command, for its refusal: PTP's client takes an ERROR for the end of the session.
+/// The subject of a command. It decides which event refuses the command: PTP's client takes ERROR for the session's
+/// end.
 #[derive(Debug)]
 enum Subject {
     Submission(String),

@@ -61,7 +61,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends a command and returns its transaction: PTP's lowest free number, or one more than the last.
+    /// Sends a command and returns its transaction number. In PTP's dialect it is the lowest free number. In the
+    /// document's it follows the number before, and skips numbers in use.
     ///
     /// # Errors
     /// The dialect has no such command, or it is too long.

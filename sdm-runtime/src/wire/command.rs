@@ -19,7 +19,7 @@ pub enum Command {
     Init {
         /// The wire's version.
         version: String,
-        /// The id that makes the agent's ids unique.
+        /// The base id: the agent chooses its elements' ids above it, so that they differ from those of other agents.
         base_id: String,
     },
     /// 2: send the attribute definitions.
@@ -58,9 +58,9 @@ pub enum Command {
     ResumeEvents,
     /// 11 of PTP: remove these filters, or all where none is named.
     ClearFilters(Vec<String>),
-    /// 12 of PTP.
+    /// 12 of PTP: send the definitions of these attributes.
     GetAttributes(Vec<String>),
-    /// 13 of PTP.
+    /// 13 of PTP: send the definitions of all attributes.
     QueryAttributes,
 }
 
@@ -86,7 +86,7 @@ impl JobChange {
         }
     }
 
-    /// From an attribute, if it is one of these.
+    /// The change that an attribute of CHANGE_JOB requests; `None` for another attribute or an invalid value.
     #[must_use]
     pub fn from_attribute((key, value): &Attribute) -> Option<Self> {
         match (key.as_str(), value.as_str()) {

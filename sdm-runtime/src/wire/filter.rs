@@ -151,8 +151,8 @@ impl Filters {
         }
     }
 
-    /// The words of SET_FILTERS; false where the whole group is left out. PTP's `stdout` and `stderr` mean the
-    /// attributes of a process.
+    /// Applies the filters of SET_FILTERS to a group: removes the hidden attributes. Returns false where the elements
+    /// of the group are hidden. PTP's `stdout` and `stderr` stand for the output attributes of a process.
     fn filter(&self, group: &mut Group) -> bool {
         let has = |word: &String| {
             let pair = word.split_once('=');

@@ -5,7 +5,7 @@ pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 const HEADER: usize = 23;
 const STRING_MIN: usize = 10;
 
-/// A command or an event before its meaning: a header and strings.
+/// A command or an event as transmitted and not yet interpreted: a header and strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Number of the command or event.

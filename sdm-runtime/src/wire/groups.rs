@@ -61,7 +61,8 @@ pub(super) fn next(args: &mut std::vec::IntoIter<String>) -> Result<String, Mess
         .ok_or(MessageError::Missing("an event", "an argument"))
 }
 
-/// A count of things that take `each` arguments at least; one that overruns the arguments is an error.
+/// Reads the number of items that follow, each of at least `each` arguments. A number for which there are too few
+/// arguments is an error.
 pub(super) fn count(
     args: &mut std::vec::IntoIter<String>,
     each: usize,

@@ -23,9 +23,9 @@ pub type Attribute = (String, String);
 /// One of the two protocols that call themselves version 2.0; INIT's arguments distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// The document's: bare arguments of INIT, MOVE_JOB, CHANGE_JOB, LIST_FILTERS.
+    /// The document's dialect: INIT has bare arguments, and there are MOVE_JOB, CHANGE_JOB and LIST_FILTERS.
     Document,
-    /// The protocol of PTP's client and agents: `key=value`, other commands from 7 on.
+    /// The dialect of PTP's client and agents: arguments are `key=value`, and the commands from number 7 on are others.
     Ptp,
 }
 

@@ -408,7 +408,8 @@ fn a_million_processes_change_by_one_event() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The fuzz entry's laws hold for any choices.
+    /// After any events the model is a tree, and its notices are the changes: see
+    /// [`sdm_runtime::model::fuzz::fuzz_model`].
     #[test]
     fn any_events_leave_a_consistent_tree(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         sdm_runtime::model::fuzz::fuzz_model(&bytes);

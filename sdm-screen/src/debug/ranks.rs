@@ -31,7 +31,7 @@ pub(crate) struct RankMap {
     pub(crate) at: u64,
     /// The class in each cell of the last frame's area.
     cells: Vec<u8>,
-    /// The area and the number of ranks per cell of the current `cells`.
+    /// The width and height of the area for which `cells` was computed. None if `cells` is out of date.
     drawn: Option<(u16, u16)>,
     pub(crate) block: u64,
     pub(crate) across: u64,

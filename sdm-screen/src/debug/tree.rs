@@ -28,7 +28,7 @@ pub(crate) struct TreeRow {
     pub(crate) who: String,
     pub(crate) place: String,
     pub(crate) tasks: IdSet,
-    /// Tasks whose innermost frame it is.
+    /// Tasks whose innermost frame is this one.
     pub(crate) here: IdSet,
     /// True where the frame has unusually few tasks.
     pub(crate) is_odd: bool,

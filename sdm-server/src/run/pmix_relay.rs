@@ -133,7 +133,8 @@ impl Server {
         self.end_job(&IdSet::new());
     }
 
-    /// Handles a message for this node, or the confirmation of one of its own.
+    /// Passes a letter to this node's PMIx server: one of another node, or one of its own that comes back undelivered.
+    /// An abort of the job is carried out here.
     pub(super) fn take_letter(&mut self, letter: Datagram) {
         let bytes = match letter.is_brought {
             false => Vec::new(),

@@ -164,8 +164,8 @@ impl Server {
         self.end_job(&IdSet::single(TaskId(by)));
     }
 
-    /// Ends the other processes of this server after one has aborted the job, as a launcher would. Stopped
-    /// ones end when they continue.
+    /// Ends the processes of this server except those of `by`, as a launcher does after an abort. They get SIGTERM now.
+    /// Those that still run after a time limit get SIGKILL. A stopped one ends when it continues.
     pub(super) fn end_job(&mut self, by: &IdSet) {
         let all = self.own_tasks();
         if let Some(backend) = &mut self.backend

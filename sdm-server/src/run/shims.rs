@@ -16,7 +16,8 @@ impl Server {
         Ok(())
     }
 
-    /// Handles new and closed connections of shims. If all have gone, the server leaves the session.
+    /// Handles new and closed connections of shims. If shims have left and none is connected any more, the server
+    /// leaves the session.
     pub(super) fn meet_shims(&mut self) {
         let server = self.driver.member().node().id();
         let Some(listener) = &mut self.shims else {

@@ -130,8 +130,8 @@ impl Server {
         }
     }
 
-    /// Removes outputs of the backend that only this server needs. Answers to commands of its own become
-    /// events.
+    /// Passes ends of programs, and output if requested, to the PMIx server. Drops outputs of tasks whose spawn request
+    /// has failed. Answers to this server's own commands become events.
     pub(super) fn sort_out(&mut self, outputs: Vec<BackendOutput>) -> Vec<BackendOutput> {
         if let Some(server) = &mut self.hosted.server {
             let messages = of_ends_and_output(&outputs, self.hosted.spawning.shows_output);

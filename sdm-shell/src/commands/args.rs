@@ -184,7 +184,7 @@ pub(super) fn wait(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     Ok(UserCommand::Wait { to, seconds })
 }
 
-/// Parses a repeat count: `word`, 1 or more.
+/// Parses `word` as a repeat count, which is 1 or more.
 pub(super) fn positive(here: &Cursor<'_>, command: &str, word: &str) -> Result<u32, CommandError> {
     let count = word.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| {

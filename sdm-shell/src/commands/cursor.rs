@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         rest
     }
 
-    /// Takes `word` if it is next and ends at a blank or at the end of the line.
+    /// Takes `word` if it is next and ends at a blank or at the end of the line. Returns false if it is not next.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let mut ahead = *self;
         let found = ahead.word() == word;

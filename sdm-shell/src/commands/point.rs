@@ -57,7 +57,8 @@ impl Point {
         }
     }
 
-    /// `watchpoint 3: x`, `catchpoint 4 (fork)`. None for a breakpoint, whose location is shown instead.
+    /// The text for a created watchpoint or catchpoint: `watchpoint 3: x`, `catchpoint 4 (fork)`. None for a
+    /// breakpoint, whose location is shown instead.
     #[must_use]
     pub fn made(&self, number: u32) -> Option<String> {
         Some(match self {
@@ -98,7 +99,7 @@ impl Point {
         }
     }
 
-    /// The gdb commands that run at each stop there, a line each.
+    /// The gdb commands that run at each stop at this breakpoint, a line each. Empty for watchpoints and catchpoints.
     #[must_use]
     pub fn commands(&self) -> &[String] {
         match self {
@@ -107,7 +108,7 @@ impl Point {
         }
     }
 
-    /// True where it is deleted at the first stop.
+    /// True where the breakpoint is deleted at its first stop.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
@@ -117,7 +118,7 @@ impl Point {
         }
     }
 
-    /// The command line that creates it, without its set.
+    /// The command line that creates this breakpoint, without its set of tasks.
     #[must_use]
     pub fn line(&self) -> String {
         match self.condition() {

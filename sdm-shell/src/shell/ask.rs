@@ -61,8 +61,8 @@ impl SessionHandle {
         (verdict, Some(open))
     }
 
-    /// Removes a command that was waited for from the open ones, and marks tasks without an answer as
-    /// missing. After a signal they are not marked, because they had no time to answer.
+    /// Removes a command from those in progress after a wait for it. Tasks without an answer become missing, except
+    /// after a signal, which has left them no time. None if the command is not in progress.
     pub(super) fn take_answered(&self, id: CommandId, waited: WaitOutcome) -> Option<OpenCommand> {
         let mut open = self.edit(|model| model.open.remove(id))?;
         match waited {
@@ -91,7 +91,7 @@ impl SessionHandle {
     }
 }
 
-/// The text that a line of gdb prints in a task.
+/// The text that gdb prints for a line in a task. None if gdb does not answer with text.
 pub(super) async fn printed(
     session: &SessionHandle,
     said: &str,
@@ -146,7 +146,8 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
     });
 }
 
-/// Shows the result of a completed command and removes it from the open ones.
+/// Shows the result of a completed command, and removes it from the commands in progress. None if it is not in
+/// progress.
 pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<OpenCommand> {
     let open = session.edit(|model| model.open.remove(id))?;
     session.show(&Item::Answer(open.gathered.clone()));
@@ -161,7 +162,8 @@ pub(super) fn show_unless_all_well(session: &SessionHandle, open: OpenCommand) {
     }
 }
 
-/// Shows the tasks with another answer or without one.
+/// Shows the answers that the output of a command has left out: failures, other replies, and tasks without an answer.
+/// Shows nothing if there are none.
 pub(super) fn show_rest(session: &SessionHandle, rest: Gathered) {
     let empty = rest.ok.is_empty()
         && rest.failed.is_empty()

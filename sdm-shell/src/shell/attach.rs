@@ -13,8 +13,8 @@ use super::{ask, memory_estimate};
 use crate::commands::{SetExpr, UserCommand};
 use sdm_view::item::Item;
 
-/// Has gdb attach to those of these tasks that have none so far, and stops them. Returns false if gdb could
-/// attach to none and `to` has no other task.
+/// Has gdb attach to the tasks of `to` that have no gdb so far, and stops them. Returns false if gdb could attach to
+/// none and `to` has no other task.
 pub(super) async fn attach_as_needed(session: &SessionHandle, to: &IdSet) -> bool {
     let own = session.read(|model| model.without_gdb(&model.job.seized.intersection(to)).0);
     run::stop(session, &own).await;

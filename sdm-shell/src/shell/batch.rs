@@ -258,7 +258,8 @@ fn tell_mpi_errors(session: &SessionHandle) {
     }
 }
 
-/// The exit code of a program that has succeeded as several jobs of one rank each.
+/// The exit code of a successful program whose ranks did not find each other, so that each was an MPI job of its own.
+/// None for other programs.
 fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     let isolated = session.read(|model| model.job.isolated.clone());
     let who = set_text(&isolated, 60);

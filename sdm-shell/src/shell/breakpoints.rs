@@ -135,7 +135,7 @@ pub(super) async fn set_ignore(
     verdict
 }
 
-/// `commands [N...]`: the lines up to `end` run at each stop there.
+/// `commands [N...]`: the lines up to `end` run at each stop at these breakpoints.
 pub(super) fn begin_commands(session: &SessionHandle, numbers: &[u32]) -> Verdict {
     let last = session.read(|model| model.breaks.last_number());
     let numbers = if numbers.is_empty() { &[0] } else { numbers };
@@ -324,7 +324,8 @@ pub(super) async fn show_breakpoints(session: &SessionHandle, watchpoints: bool)
     Verdict::Done
 }
 
-/// Takes over how often gdb has counted each one, also where `continue N` or `ignore` passed by it. Those that run keep what is known.
+/// Updates the hit counts from gdb, which also counts hits that `continue N` or `ignore` has skipped. Only stopped
+/// tasks are asked. The counts of running tasks are kept.
 async fn count_crossings(session: &SessionHandle) {
     let asked = session.read(|model| {
         let rows = model.breaks.rows().iter();
@@ -357,8 +358,8 @@ fn numbers_or_all(session: &SessionHandle, numbers: &[u32]) -> Vec<u32> {
     meant.collect()
 }
 
-/// The tasks that a command about a breakpoint goes to: all that have the breakpoint, or those of them that
-/// the line names.
+/// The tasks that a command about a breakpoint goes to: all that have the breakpoint, or those of them that the line
+/// names. None if there are none.
 fn tasks_of(session: &SessionHandle, said: &Invocation<'_>, number: u32) -> Option<IdSet> {
     let tasks = session.edit(|model| Some(model.breaks.find(number)?.tasks.clone()))?;
     let tasks = if said.named {
@@ -373,7 +374,8 @@ fn no_such_breakpoint(session: &SessionHandle, number: u32) -> Verdict {
     session.complain(format!("No breakpoint number {number}."), "")
 }
 
-/// The tasks in which a breakpoint's location exists, as text, where others do not have it.
+/// Text such as `ranks 0-2 of 8`, if a breakpoint's location exists only in some of the tasks. None if it exists in all
+/// or in none.
 fn only_some(gathered: &Gathered) -> Option<String> {
     let lacks = |(_, failure): &(IdSet, Failure)| failure.code == FailureCode::NoSuchPlace;
     let set = gathered.done();

@@ -2,7 +2,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 
-/// Input to a shell from outside the session. The sender of one wakes the session.
+/// Input to a shell from outside the session. Its sender also has to wake the session.
 #[derive(Clone, Debug)]
 pub enum Control {
     /// The requested line.

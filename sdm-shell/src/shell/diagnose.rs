@@ -123,7 +123,7 @@ struct Subject<'a> {
     line: &'a str,
     spec: AttachSpec,
     to: IdSet,
-    /// Those of `to` that have no gdb attached.
+    /// The tasks of `to` that gdb is not attached to.
     free: IdSet,
     /// The first sample, taken without gdb. None if there is none.
     first: Option<LookResult>,
@@ -190,7 +190,8 @@ impl Subject<'_> {
         self.to.union_with(&attached);
     }
 
-    /// Judges without gdb, then attaches gdb and judges again where it could read more.
+    /// Judges without gdb. If gdb could read more of some tasks, it attaches to them, and the judgement is repeated.
+    /// None if the user has interrupted it.
     async fn judged(
         &mut self,
         session: &SessionHandle,

@@ -115,7 +115,7 @@ pub type Widen<D> = Box<dyn FnMut(&mut D, &IdSet) -> Result<Widened, NotOpened>>
 pub struct Widened {
     /// All processes that can be attached to.
     pub spec: AttachSpec,
-    /// Those of the requested ranks that are among them.
+    /// The requested ranks that are among the processes of `spec`.
     pub wanted: IdSet,
     /// Ranks of the job that are on hosts without a server.
     pub elsewhere: IdSet,

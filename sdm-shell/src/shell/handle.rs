@@ -223,7 +223,7 @@ impl SessionHandle {
         self.now().saturating_duration_since(self.0.began)
     }
 
-    /// Accesses the record for the report.
+    /// Accesses the state of the report.
     pub(super) fn reporting<T>(&self, change: impl FnOnce(&mut Reporting) -> T) -> T {
         change(&mut self.0.reporting.borrow_mut())
     }

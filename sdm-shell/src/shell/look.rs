@@ -180,7 +180,8 @@ impl Look {
         }
     }
 
-    /// Detaches like [`Look::leave`], and returns the result instead of showing it.
+    /// Detaches like [`Look::leave`], and returns the result instead of showing it. None if gdb was attached to no live
+    /// task, or the session is over.
     pub(super) async fn leave_quietly(&mut self, session: &SessionHandle) -> Option<OpenCommand> {
         let live = session.read(|model| model.tasks.live());
         let attached = self.attached.intersection(&live);

@@ -118,7 +118,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         }
     }
 
-    /// Returns the session, and the rest of the shell, which shows the end.
+    /// Splits the shell into its session and an [`Ended`], which shows the end of the session.
     ///
     /// # Panics
     /// Never: the shell is owned, so no command is in progress.
@@ -242,8 +242,8 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(report::look_back(&session, report::Values::Now));
     }
 
-    /// Detaches living tasks if the session ends that way. Stays until programs that were started and then
-    /// detached have ended; Ctrl-C kills them.
+    /// Detaches living tasks if that is the ending's policy. Stays until programs that were started and then detached
+    /// have ended; Ctrl-C kills them.
     pub fn leave(&mut self, ending: Ending) -> Ending {
         let session = self.handle.clone();
         self.block_on(leave::leave(&session, ending))

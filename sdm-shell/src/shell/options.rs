@@ -12,13 +12,13 @@ pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Options {
     /// True at a prompt: commands may fail, and `quit` asks for confirmation.
     pub interactive: bool,
-    /// Commands are shown before their execution.
+    /// True where commands are shown before their execution.
     pub echo: bool,
     /// Time limit of a query.
     pub query_timeout: Duration,
     /// The tasks whose standard input `send` feeds.
     pub stdin_tasks: IdSet,
-    /// The tasks were attached to, not started.
+    /// True where the tasks were attached to, false where they were started.
     pub attached: bool,
     /// True where task numbers are indices in a list and not ranks.
     pub unranked: bool,
@@ -26,13 +26,13 @@ pub struct Options {
     pub outside: IdSet,
     /// True where the attached tasks were started by a launcher of this session, which ends with it.
     pub controlled: bool,
-    /// Long output is shown a screen at a time.
+    /// True where long output is shown a screen at a time.
     pub pagination: bool,
-    /// The user is asked before started programs are ended.
+    /// True where the user is asked before started programs are ended.
     pub confirm: bool,
-    /// A start is refused where a host seems to lack the memory for its gdbs.
+    /// True where a start is refused if a host seems to lack the memory for its gdbs.
     pub check_room: bool,
-    /// A start continues without tasks whose server is lost, as long as one server is left.
+    /// True where a start continues without tasks whose server is lost, as long as one server is left.
     pub partial: bool,
 }
 

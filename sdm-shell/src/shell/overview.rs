@@ -143,7 +143,7 @@ async fn answer(session: &SessionHandle, id: CommandId) -> Option<Gathered> {
     session.take_answered(id, waited).map(|open| open.gathered)
 }
 
-/// The source at the position of most tasks, or that of the nearest caller with source.
+/// The source at the position of most tasks, or that of the nearest caller with source. None if there is no source.
 async fn source(session: &SessionHandle, frames: &Gathered) -> Option<SourceSight> {
     // Frames differ in the values of their arguments, too.
     let mut places: Vec<(IdSet, &Frame)> = Vec::new();
@@ -182,7 +182,7 @@ fn has_source(frame: &Frame) -> bool {
     frame.line > 0 && !frame.path.is_empty()
 }
 
-/// The nearest caller of a frame that has source, in one of these tasks.
+/// The nearest caller with source of a frame, in the first of these tasks. None if no caller has source.
 async fn caller(session: &SessionHandle, tasks: &IdSet, level: u32) -> Option<Frame> {
     let spec = BacktraceSpec {
         limit: CALLERS_MAX,
@@ -201,8 +201,8 @@ async fn caller(session: &SessionHandle, tasks: &IdSet, level: u32) -> Option<Fr
         .find(|frame| frame.level >= level && has_source(frame))
 }
 
-/// The lines of a frame's file, and the number of the first one. They come from the file on this machine,
-/// or from gdb around the frame's line.
+/// The lines of a frame's file, and the number of the first one. They come from the file on this machine, or from gdb
+/// around the frame's line. None if neither has them.
 async fn lines(
     session: &SessionHandle,
     tasks: &IdSet,

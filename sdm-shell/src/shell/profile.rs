@@ -26,7 +26,8 @@ pub struct Sampling {
     pub full: bool,
 }
 
-/// Samples processes without changing them, and shows their merged places. Ctrl-C shows the result so far.
+/// Samples processes without changing them, and shows their merged places. Ctrl-C shows the result so far. The profile
+/// is None if there is no sample.
 pub(super) async fn profile_of(
     session: &SessionHandle,
     spec: AttachSpec,

@@ -14,7 +14,8 @@ use super::report_state::Reporting;
 use super::{SessionHandle, Verdict, notices, run};
 use crate::ReportFiles;
 
-/// The time at which variables of outliers are read. That takes gdb, while ranks without gdb run on.
+/// The time at which the variables of outliers are read. gdb is needed for them, and takes time in which tasks without
+/// a gdb run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     /// Together with their stacks.
@@ -31,7 +32,7 @@ const PERIOD_FACTOR: u32 = 20;
 const LAST_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of stacks of each kind that are read with variables.
 const LOOKS_MAX: usize = 4;
-/// Maximum number of frames of such a stack.
+/// Maximum number of frames of a stack that is read with variables.
 const FRAMES_MAX: u32 = 32;
 /// Number of frames whose variables are read.
 const LOCALS_FRAMES_MAX: usize = 4;
@@ -103,7 +104,7 @@ fn report(session: &SessionHandle) -> Report {
     session.reporting(|reporting| reporting.recorder.report(&all, states, took))
 }
 
-/// Takes the report and its files, to be finished when the end of the session is known.
+/// Takes the report and its files, to be finished when the end of the session is known. None if no report is written.
 pub(super) fn take_report(session: &SessionHandle) -> Option<(ReportFiles, Report)> {
     let files = session.reporting(|it| it.files.take().or_else(|| it.unwritten.take()))?;
     Some((files, report(session)))
@@ -221,7 +222,8 @@ async fn looks_at(session: &SessionHandle, sets: Vec<IdSet>) -> Vec<Look> {
     looks
 }
 
-/// The stack with variables of the first of these tasks. Its selected frame is not changed.
+/// The stack with variables of the first of these tasks, whose selected frame is not changed. None if gdb gives no
+/// stack.
 async fn look_at(session: &SessionHandle, tasks: IdSet) -> Option<Look> {
     let task = tasks.first()?;
     // Values are gdb's.

@@ -1,4 +1,4 @@
-//! The record from which the report of a session is written.
+//! The data from which the report of a session is written.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::ReportFiles;
 pub(super) struct Reporting {
     pub(super) recorder: Recorder,
     pub(super) files: Option<ReportFiles>,
-    /// Files that could not be written; one more attempt is made at the end.
+    /// Files that could not be written, for one more attempt at the end. None without a failure.
     pub(super) unwritten: Option<ReportFiles>,
     pub(super) next: Instant,
 }

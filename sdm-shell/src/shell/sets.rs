@@ -1,4 +1,4 @@
-//! The commands for the focus, for named sets, and for held tasks.
+//! The commands for the focus, for named sets, and for tasks under `freeze`.
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_idset::set_text;
@@ -231,7 +231,7 @@ pub(super) async fn hold(
     Verdict::Done
 }
 
-/// The tasks of a run that are not held. Held ones are reported.
+/// The tasks of a run without those under `freeze`, which are reported.
 pub(super) fn not_held(session: &SessionHandle, said: &Invocation<'_>) -> IdSet {
     let held = session.read(|model| said.to.intersection(&model.sets.held));
     if held.is_empty() {

@@ -85,8 +85,8 @@ async fn compare(session: &SessionHandle, said: &Invocation<'_>, expression: Str
     verdict
 }
 
-/// The distinct values of an expression, most frequent first, and the other answers. A slice is evaluated
-/// in parts.
+/// The distinct values of an expression, most frequent first, and the other answers. A slice is evaluated in parts.
+/// None after an error in a slice, which is reported, or without a result.
 async fn values_of(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -389,7 +389,7 @@ async fn complain_of_array(
     session.complain(format!("stats: `{expression}` is an array"), &hint)
 }
 
-/// The last index of a C or C++ array, evaluated in one of these tasks.
+/// The last index of a C or C++ array, evaluated in the first of these tasks. None if gdb cannot evaluate it.
 async fn last_index(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -401,7 +401,7 @@ async fn last_index(
     number_of(session, said, &one, length).await?.checked_sub(1)
 }
 
-/// The value of a numeric expression.
+/// The value of an integer expression in a task. None if it is not such a number.
 async fn number_of(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -423,7 +423,8 @@ struct StatsOf {
     stats: Stats,
 }
 
-/// The statistics of the answers to some questions, and the other answers to the last of them.
+/// The statistics of the answers to these questions, and the other answers to the last question. None if a question is
+/// no longer in progress after the wait for it.
 async fn stats_of(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -462,7 +463,7 @@ async fn stats_of(
     Some((verdict, StatsOf { tasks: all, stats }, rest))
 }
 
-/// Bins between the smallest and the largest number.
+/// Bins between the smallest and the largest number. None without numbers.
 fn bins(stats: &Stats) -> Option<Bins> {
     let value = |extreme: &Option<Extreme>| extreme.as_ref().map(|e| e.value.to_f64());
     let bins = Bins {

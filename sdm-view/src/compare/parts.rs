@@ -2,8 +2,8 @@
 
 use sdm_debug::quotes::outside_quotes;
 
-/// The text inside the brackets of a structure, an array or a container: `{1, 2}`, `std::vector of length
-/// 2, capacity 4 = {1, 2}`, and in Fortran `(1, 2)`.
+/// The text inside the brackets of a structure, an array or a container: `{1, 2}`, `std::vector of length 2, capacity 4
+/// = {1, 2}`, and in Fortran `(1, 2)`. None for other values.
 pub(super) fn inside(text: &str) -> Option<&str> {
     if let Some(inner) = text.strip_prefix('(') {
         let inner = inner.strip_suffix(')')?;
@@ -71,8 +71,8 @@ pub(super) fn repeats(part: &str) -> (&str, usize) {
     }
 }
 
-/// Splits `name = value`. The name is in path form: `.name`, `.<base>`, or `["key"]` of a map. The
-/// description in front of a container is not a name.
+/// Splits `name = value`. The name is in path form: `.name`, `.<base>`, or `["key"]` of a map. None if there is no
+/// name; the description in front of a container is none.
 pub(super) fn named(part: &str) -> Option<(String, &str)> {
     let (at, _) = outside_quotes(part).find(|(at, _)| part[*at..].starts_with(" = "))?;
     let (name, value) = (&part[..at], &part[at + 3..]);
@@ -89,7 +89,8 @@ pub(super) fn named(part: &str) -> Option<(String, &str)> {
     name.chars().all(plain).then(|| (format!(".{name}"), value))
 }
 
-/// The parts of a structure, with the pieces of a member's text put together again.
+/// The parts of a structure. gdb prints some texts in several pieces with commas in between, as in `"ab", 'x' <repeats
+/// 30 times>`. Such pieces are joined to one part.
 pub(super) fn joined(parts: Vec<String>) -> Vec<String> {
     let is_piece = |text: &str| text.starts_with(['"', '\'']);
     let mut joined: Vec<String> = Vec::with_capacity(parts.len());

@@ -17,8 +17,8 @@ pub fn is_fortran(value: &str) -> bool {
     bare(value.trim()).starts_with('(')
 }
 
-/// The path of an array's element. gdb prints the last dimension of a Fortran array outermost, so that such a path
-/// is not an expression before [`steps`] has turned the indices round.
+/// The path of an array's element. gdb prints the last dimension of a Fortran array outermost. So a Fortran path
+/// becomes an expression only when [`steps`] has reversed its indices.
 pub(super) fn indexed(path: &str, index: usize, is_fortran: bool) -> String {
     match is_fortran {
         true => format!("{path}({index})"),

@@ -15,7 +15,7 @@ pub(super) struct TextDifference {
     pub(super) length: usize,
     /// The reference's character. None if the reference is shorter.
     pub(super) reference: Option<String>,
-    /// The character of the other text.
+    /// The character of the other text. None if the other text is shorter.
     pub(super) value: Option<String>,
 }
 

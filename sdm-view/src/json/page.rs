@@ -1,14 +1,14 @@
-//! Records that a live page has besides those of `--json`: the session at a glance, and its console.
+//! Records that a live page gets in addition to those of `--json`: the state of the session, and its console.
 
 use serde_json::{Value, json};
 
 use super::{VERSION, break_row, rank_row, reply, set};
 use crate::overview::{Named, Overview, Sight, SourceSight};
 
-/// The lines of source that are shown on each side of the one that matters.
+/// Number of source lines that a page gets before and after the current line.
 const LINES_AROUND: u32 = 12;
 
-/// The session at a glance, without what was looked at.
+/// The record `board`: the state of the session, without the results of queries.
 #[must_use]
 pub fn board(board: &Overview) -> String {
     let fields = json!({
@@ -23,7 +23,7 @@ pub fn board(board: &Overview) -> String {
     record("board", fields)
 }
 
-/// The stacks, source and values that were looked at after the last stop.
+/// The record `sight`: the stacks, source and values that were queried after the last stop.
 #[must_use]
 pub fn sight(sight: &Sight) -> String {
     let fields = json!({
@@ -36,7 +36,7 @@ pub fn sight(sight: &Sight) -> String {
     record("sight", fields)
 }
 
-/// The words of the prompt, whether a line is asked for, and whether that answers a question.
+/// The record `prompt`: its text, whether a line is requested, and whether that line answers a question.
 #[must_use]
 pub fn prompt(text: &str, (is_asked, is_question): (bool, bool)) -> String {
     record(
@@ -45,19 +45,19 @@ pub fn prompt(text: &str, (is_asked, is_question): (bool, bool)) -> String {
     )
 }
 
-/// Text for the console, as the prompt has it.
+/// The record `said`: text for the page's console, as the prompt shows it.
 #[must_use]
 pub fn said(text: &str) -> String {
     record("said", json!({ "text": text }))
 }
 
-/// A line that a person has typed on a page.
+/// The record `typed`: a line that a user has typed on a page.
 #[must_use]
 pub fn typed(text: &str) -> String {
     record("typed", json!({ "text": text }))
 }
 
-/// The line that tells what is waited for.
+/// The record `status`: the status line, which tells the progress of a wait. Null without one.
 #[must_use]
 pub fn status(line: Option<&str>) -> String {
     record("status", json!({ "text": line }))

@@ -9,7 +9,7 @@ use crate::compare::Comparison;
 use crate::item::{Item, LinkRow, Listing, NodeRow, Plot, SetRow, TreeRow};
 use crate::profile::{Profile, ProfileNode};
 
-/// The kind and the fields of such a record.
+/// The kind and the fields of the record for an item about the session or about values.
 pub(super) fn record(item: &Item) -> (&'static str, Value) {
     match item {
         Item::Sets(rows) => ("sets", sets(rows)),

@@ -46,7 +46,7 @@ pub struct Profile {
     pub moved: IdSet,
     /// Tasks with stacks that were not kept.
     pub others: IdSet,
-    /// Number of times that such a stack was sampled.
+    /// Number of samples of the stacks that were not kept.
     pub others_times: u64,
     stacks: BTreeMap<Vec<StackFrame>, Tally>,
 }
@@ -56,7 +56,7 @@ pub struct Profile {
 pub struct ProfileClass {
     /// The tasks.
     pub tasks: IdSet,
-    /// False where all of them were in the same place in every sample.
+    /// False where all tasks of the class were in the same place in every sample.
     pub moved: bool,
     /// The place, outermost frame first. The line of a frame is 0 where it varied. Empty for the merged
     /// class of the smallest ones.

@@ -18,7 +18,7 @@ const STACKS_MAX: usize = 12;
 const MPI_ERRORS_MAX: usize = 5;
 const OUTPUT_MAX: usize = 5;
 const CUT_MAX: usize = 3;
-/// The screen, of which the stacks may have so many lines.
+/// The style of the text report. Its rows limit the lines of the stacks.
 const SCREEN: Style = Style {
     colour: false,
     width: Some(WIDTH),

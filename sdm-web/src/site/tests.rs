@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::serve;
 
-/// A site, and what it was asked to do.
+/// A site that accepts seven actions, and the list of the actions that were requested.
 fn site() -> (Site, Arc<Mutex<Vec<Deed>>>) {
     let done = Arc::<Mutex<Vec<Deed>>>::default();
     let deeds = Arc::clone(&done);

@@ -82,8 +82,8 @@ impl Attachment {
             .difference(&self.ended)
     }
 
-    /// Removes processes without a server from the attachment, with a note: no server has started on their
-    /// host.
+    /// Removes the tasks outside of `tasks` from the attachment, because no server has started on their host. They are
+    /// noted in `left_out`.
     pub(super) fn keep_to(&mut self, tasks: &IdSet) {
         for (host, own) in &self.hosts {
             let absent = own.intersection(&self.wanted).difference(tasks);
@@ -293,7 +293,7 @@ fn refuse(
     classes.into_iter().map(say).collect()
 }
 
-/// `rank 3 (pid 4711)`, `ranks 0-3 (4)`.
+/// The text that names these processes: `rank 3 (pid 4711)` for one, `ranks 0-3 (4)` with their number for several.
 fn whom(names: &Names, processes: &[&JobProcess]) -> String {
     let tasks: IdSet = processes.iter().map(|it| TaskId(it.rank)).collect();
     let label = names.label(&tasks, SET_WIDTH);

@@ -14,7 +14,7 @@ use sdm_text::printable_name;
 use super::opener::Refused;
 use crate::cli::{CheckArgs, CheckHow, ControlBy, RunArgs};
 
-/// Environment variables for a program.
+/// Environment variables for a program, each with its value. None removes the variable.
 pub(super) type Given = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// The variables for a program that is linked with this MPI and started by this launcher. Empty without

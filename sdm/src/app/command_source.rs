@@ -27,7 +27,7 @@ pub(super) struct Lines {
     /// True where the prompt is in full-screen mode.
     pub(super) full_screen: bool,
     pub(super) queue: Option<Arc<Queue>>,
-    /// Pages give lines as well.
+    /// The page server of `--web`, whose pages give lines as well. None without `--web`.
     pub(super) web: Option<Arc<Web>>,
     pub(super) controls: Sender<Control>,
     pub(super) wake: Wake,
@@ -85,7 +85,7 @@ pub(super) fn carry_out<D: DebugSession + 'static>(
     }
 }
 
-/// The source of lines: a person at a terminal, pages, or what `sdm` reads.
+/// The source of lines: the prompt on a terminal, standard input, or pages, also in addition to the prompt.
 fn source(lines: &Lines) -> io::Result<Box<dyn LineSource>> {
     let (controls, wake) = (lines.controls.clone(), Arc::clone(&lines.wake));
     let prompt = match lines.queue.clone() {

@@ -90,7 +90,8 @@ impl Controlled {
         })
     }
 
-    /// Starts the job, waits until it is held, and opens a session for it. On failure the job is ended.
+    /// Starts the job, waits until it is held, and opens a session for it. On failure the job is ended. The first value
+    /// is None if there is no session.
     pub(super) fn open<O: Opener>(
         self,
         opener: &mut O,

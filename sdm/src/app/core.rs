@@ -43,7 +43,7 @@ struct Cores {
     names: Names,
     /// Notes to show before the stacks.
     notes: Vec<String>,
-    /// The unpacked contents of compressed ones, as long as they are read.
+    /// The unpacked copies of compressed core files, which are removed on drop.
     _unpacked: Vec<SecretFile>,
 }
 
@@ -194,7 +194,8 @@ fn look_up(args: &CoreArgs) -> Result<Cores, AppError> {
     })
 }
 
-/// Opens one for this host, or says what is known here of one that other hosts open.
+/// Opens a core file of this host. For a file that other hosts open (`elsewhere`), returns only the process data that
+/// can be read on this host, or no data.
 fn open(path: &Path, elsewhere: bool) -> io::Result<CoreFile> {
     if !elsewhere {
         return core_file::open(path);

@@ -30,7 +30,7 @@ pub enum AppError {
     /// The launcher of a job cannot be watched by the session.
     #[error("cannot watch the launcher: {0}")]
     Adopt(io::Error),
-    /// There is no place for kept sessions, or no session of this name.
+    /// The directory of kept sessions cannot be used, or it has no session of this name.
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// Signals cannot be handled.
@@ -55,10 +55,10 @@ pub enum AppError {
     /// The program does not exist.
     #[error("{}: no such program", printable_name(.0))]
     NoProgram(PathBuf),
-    /// So many core files are not unpacked at once.
+    /// There are more compressed core files than are unpacked at once.
     #[error("more than {max} compressed core files: name fewer, or unpack them")]
     ManyPacked {
-        /// The most that are.
+        /// The maximum number of compressed core files.
         max: usize,
     },
     /// A file cannot be used.

@@ -113,7 +113,7 @@ impl Full {
         self.lock().names = Some(names);
     }
 
-    /// Width for the text of messages, in columns.
+    /// Width for the text of messages, in columns. None while it is unknown.
     pub(super) fn width(&self) -> Option<usize> {
         self.lock().width
     }

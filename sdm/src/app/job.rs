@@ -42,7 +42,7 @@ pub(super) struct Job<'a> {
     pub(super) programs: Vec<(IdSet, StartSpec)>,
     /// The tasks that get standard input.
     pub(super) stdin_tasks: IdSet,
-    /// True where they get the standard input of `sdm`.
+    /// True where `stdin_tasks` get the standard input of `sdm`.
     pub(super) passes_input: bool,
     /// The settings of a batch run. None for an interactive session.
     pub(super) batch: Option<Batch>,

@@ -19,8 +19,8 @@ const WAIT_AFTER_END: Duration = Duration::from_secs(600);
 /// The exit code if a session cannot be kept.
 const COULD_NOT_START: u8 = 124;
 
-/// The name under which a session is to be kept, and its subject. The empty name stands for a generated
-/// one.
+/// The name of `--keep`, and the word from which a missing name is generated: the program or the command. An empty name
+/// stands for a generated one. None without `--keep`.
 pub(super) fn wanted(verb: &Verb) -> Option<(&str, String)> {
     let (keep, about) = match verb {
         Verb::Run(args) => (

@@ -4,7 +4,7 @@ use sdm_system::proc;
 use sdm_text::printable_name;
 use sdm_view::report::Fact;
 
-/// Variables in which batch systems give the name of a job.
+/// Environment variables in which batch systems give the number of a job, each with the system's name.
 const JOBS: [(&str, &str); 4] = [
     ("SLURM_JOB_ID", "Slurm"),
     ("PBS_JOBID", "PBS"),

@@ -11,7 +11,7 @@ use crate::sink::complain;
 
 /// Time limit for the command, because a job script ends after it.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// Polling interval for its end.
+/// Polling interval for the end of the command.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs a shell command line with the path of the page as its last argument. Its output goes to standard

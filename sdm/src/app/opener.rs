@@ -39,7 +39,7 @@ pub trait Opener: Clone + 'static {
         tell: &mut dyn FnMut(StartProgress),
     ) -> Result<(Self::Session, Wake), AppError>;
 
-    /// Passes the launcher of the tasks to a session that will attach to them. With `records`, its output
+    /// Passes the launcher of the tasks to a session that will attach to them. With `records`, the launcher's output
     /// does not go to standard output.
     ///
     /// # Errors

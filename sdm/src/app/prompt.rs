@@ -34,7 +34,8 @@ const HISTORY_LINES_MAX: usize = 10_000;
 /// A reader of lines from a terminal.
 pub(super) struct Prompt {
     asked: Sender<(String, bool)>,
-    /// A line is asked for and has not come: one of a page came first.
+    /// True while the terminal still edits a requested line. A page may have given that line already, so that the shell
+    /// requests another one.
     waits: Arc<AtomicBool>,
     queue: Arc<Queue>,
 }
@@ -113,7 +114,8 @@ impl Prompt {
     }
 }
 
-/// Prints where the cursor is: on a terminal without cursor movements (`TERM=dumb`), whose lines the kernel edits.
+/// A printer for a terminal without cursor movements (`TERM=dumb`), whose lines the kernel edits. It prints at the
+/// current cursor position.
 struct PlainPrinter;
 
 impl ExternalPrinter for PlainPrinter {
@@ -311,7 +313,7 @@ impl Hinter for Words {
 }
 
 impl Highlighter for Words {
-    /// The editor fixes the prompt's width while it edits a line, but its text can change.
+    /// Returns the current text of the prompt, fitted into the width that the editor has fixed for this line.
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,

@@ -1,5 +1,5 @@
-//! `--web`: the session on a page for a browser, beside the prompt where there is one. Connections are read in threads of their
-//! own; what pages ask reaches the session as what is typed does.
+//! `--web`: serves the session on a page for a browser, besides the prompt if there is one. Each connection is read in
+//! a thread of its own. Requests of pages reach the session in the same way as typed lines.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -27,33 +27,34 @@ use super::wake::Wake;
 use crate::cli::{CommandArgs, Listen};
 use crate::sink::complain;
 
-/// The most connections at once: a browser has six for a page.
+/// Maximum number of connections at once. A browser opens up to six for a page.
 const CONNECTIONS_MAX: usize = 64;
-/// The most lines of pages that wait to be carried out.
+/// Maximum number of lines from pages that wait for execution.
 const LINES_MAX: usize = 256;
-/// The time for which a connection may be silent between two requests.
+/// Time limit for a read: a connection that sends nothing for this time is closed.
 const IDLE: Duration = Duration::from_secs(120);
-/// The time for which a browser may not take what is written.
+/// Time limit for a write to a browser that does not read.
 const WRITE_WAIT: Duration = Duration::from_secs(30);
-/// The port that a person is advised to have led to a socket.
+/// The local port in the suggested `ssh -L` command, which forwards it to the Unix socket of the page.
 const PORT_HERE: u16 = 8080;
 
-/// A page that is to be served.
+/// The server of `--web`: its listener, its address, and the records for its pages.
 pub(super) struct Web {
     news: Arc<News>,
-    /// Lines of pages since the prompt asked last.
+    /// Number of lines that pages have given since the shell last requested a line.
     waiting: Arc<AtomicUsize>,
     door: Mutex<Option<Door>>,
-    /// The file of its socket. The thread that lets browsers in never ends, and would leave it behind.
+    /// The file of the Unix socket, removed on drop. The accepting thread never ends, so it cannot own the file.
     _file: Option<SocketFile>,
     place: PageAddress,
     opens_browser: bool,
 }
 
-/// A view that shows all on the pages as well, where there are some; browsers are let in from then on.
+/// Wraps a view so that its items are also shown on pages, and begins to accept browsers. Returns `view` unchanged
+/// without `--web`.
 ///
 /// # Errors
-/// There is no randomness or no thread to be had.
+/// No random numbers could be generated, or no thread could be started.
 pub(super) fn shown_on_pages(
     web: Option<&Arc<Web>>,
     view: Box<dyn View>,
@@ -74,10 +75,10 @@ enum Door {
 }
 
 impl Web {
-    /// Listens at the address of the command line; absent where there is none.
+    /// Listens at the address of `--web`. None without the option.
     ///
     /// # Errors
-    /// Nobody can listen there.
+    /// The address cannot be listened on.
     pub(super) fn new(args: &CommandArgs) -> Result<Option<Arc<Self>>, Refused> {
         let Some(address) = &args.web else {
             return Ok(None);
@@ -94,7 +95,7 @@ impl Web {
         })))
     }
 
-    /// Lines of pages, and of the prompt where there is one.
+    /// A source of the lines that pages give and, with a prompt, of those that the user types.
     pub(super) fn lines(&self, prompt: Option<Box<dyn LineSource>>) -> Box<dyn LineSource> {
         Box::new(WebLines {
             news: Arc::clone(&self.news),
@@ -104,10 +105,10 @@ impl Web {
         })
     }
 
-    /// Lets browsers in from now on, and prints the address.
+    /// Prints the address of the page, and begins to accept browsers in a thread of its own. Later calls do nothing.
     ///
     /// # Errors
-    /// There is no randomness or no thread to be had.
+    /// No random numbers could be generated, or no thread could be started.
     fn serve(
         &self,
         controls: Sender<Control>,
@@ -176,9 +177,9 @@ impl Web {
 /// The host and port of the page, as a person types them.
 #[derive(Clone)]
 struct PageAddress {
-    /// `127.0.0.1:41234`.
+    /// The host and port in the page's address: `127.0.0.1:41234`.
     host: String,
-    /// The line that leads there from another machine, where one is needed.
+    /// The `ssh -L` command that forwards the page to another machine. None if the browser can run on this machine.
     tunnel: Option<String>,
 }
 
@@ -205,7 +206,7 @@ impl PageAddress {
         format!("http://{}{path}", self.host)
     }
 
-    /// Prints it, and how to reach it.
+    /// Prints the page's address and, if there is one, the `ssh` command that the user needs first.
     fn tell(&self, path: &str) {
         let address = self.address(path);
         match &self.tunnel {
@@ -222,7 +223,8 @@ fn this_host() -> String {
     sdm_text::printable_name(nix::unistd::gethostname().unwrap_or_default())
 }
 
-/// Shows the address in a browser: by a file, as everybody can read the words of a command. It goes with what is given.
+/// Opens the page in a browser through a private file that redirects to `address`. A command line would show the
+/// address to all users of the machine. Returns the file, which is removed on drop; None on failure.
 fn open_browser(address: &str) -> Option<SecretFile> {
     let shown = || {
         let name = format!("web-{}.html", std::process::id());
@@ -245,11 +247,11 @@ fn open_browser(address: &str) -> Option<SecretFile> {
         .ok()
 }
 
-/// Answers a browser until it goes.
+/// A function that answers a browser's requests on one connection, until the connection ends.
 type Served = Box<dyn FnOnce(&Site) + Send>;
 
 impl Door {
-    /// One at this address, the file of its socket, and the address of its pages.
+    /// A listener at this address, the file of its Unix socket if it has one, and the address of its pages.
     fn at(address: &Listen) -> io::Result<(Self, Option<SocketFile>, PageAddress)> {
         match address {
             Listen::Tcp(address) => {
@@ -265,7 +267,8 @@ impl Door {
         }
     }
 
-    /// The next browser of this user's.
+    /// Waits for the next connection from a browser of this user. The reason of each refused connection goes to
+    /// `refused`.
     fn next(&self, refused: &mut dyn FnMut(io::Error)) -> io::Result<Served> {
         match self {
             Self::Tcp(listener) => {
@@ -289,7 +292,7 @@ impl Door {
         }
     }
 
-    /// Lets browsers in, each in a thread of its own.
+    /// Accepts browsers until that fails, and serves each connection in a thread of its own.
     fn let_in(&self, site: &Arc<Site>) {
         let mut refusals = Refusals::default();
         let open = Arc::<AtomicUsize>::default();
@@ -324,7 +327,7 @@ impl Door {
     }
 }
 
-/// The lines of pages, and those of a prompt.
+/// A line source that combines the lines of pages with those of a prompt.
 struct WebLines {
     news: Arc<News>,
     waiting: Arc<AtomicUsize>,

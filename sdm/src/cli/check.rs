@@ -37,6 +37,6 @@ pub struct CheckArgs {
 pub enum CheckHow {
     /// Errors only.
     Errors,
-    /// Also what is right only as long as MPI has room for it.
+    /// Also calls that deadlock where MPI does not buffer their messages.
     Strict,
 }

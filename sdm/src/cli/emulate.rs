@@ -70,7 +70,7 @@ impl EmulateArgs {
 
 /// Maximum of `--latency`. With a longer delay a peer would count as silent.
 const LATENCY_MAX: Duration = Duration::from_secs(1);
-/// With less no tree would come up in time.
+/// Minimum of `--bandwidth`, in bytes per second. With less, the tree would not connect in time.
 const BANDWIDTH_MIN: u64 = 10_000;
 
 fn latency(text: &str) -> Result<Duration, ValueError> {

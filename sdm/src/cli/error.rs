@@ -36,7 +36,7 @@ pub struct StdinError {
     pub all: String,
 }
 
-/// Why what stands behind `--` is no list of programs.
+/// The reason why the words behind `--` are not a list of programs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramsError {
     /// The list has too many processes.
@@ -53,7 +53,7 @@ pub enum ProgramsError {
     /// No number of processes stands behind a colon.
     #[error("`: -n {0}`: expected a number of processes, then a program")]
     NoNumber(String),
-    /// Options of the launcher do not end.
+    /// A `--` is missing between the launcher's options and the program.
     #[error("`: -n {count} {option}`: expected `--` between launcher options and program")]
     NoEnd {
         /// The number of processes.
@@ -66,10 +66,10 @@ pub enum ProgramsError {
     NoProgram(u32),
 }
 
-/// Why a host file cannot be used.
+/// The reason why a host file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HostFileError {
-    /// It cannot be read.
+    /// The host file cannot be read.
     #[error("cannot read {}: {source}", printable_name(path))]
     Read {
         /// The path of the host file.
@@ -77,7 +77,7 @@ pub enum HostFileError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A line of it names no host.
+    /// A line of the host file names no host.
     #[error("{}: {source}", printable_name(path))]
     Host {
         /// The path of the host file.

@@ -47,7 +47,7 @@ pub struct GdbArgs {
 }
 
 impl GdbArgs {
-    /// For the servers.
+    /// The backend settings for the servers, with these gdb options.
     #[must_use]
     pub fn backend(&self) -> BackendSettings {
         let settings = self.printers.settings();
@@ -61,13 +61,14 @@ impl GdbArgs {
         backend(options)
     }
 
-    /// True where something of it counts from the program's beginning.
+    /// True where an option has an effect from the program's start on, so that gdb has to start the program.
     #[must_use]
     pub fn shapes_start(&self) -> bool {
         self.memcheck || self.wrapper.is_some() || self.gdb_init || !self.gdb_setting.is_empty()
     }
 
-    /// The words of what runs the program; none where there is none.
+    /// The words of the command that runs the program: Valgrind, or a shell with the command of `--wrapper`. Empty if
+    /// gdb runs the program directly.
     #[must_use]
     pub fn wrapper_words(&self) -> Vec<Vec<u8>> {
         if self.memcheck {

@@ -16,7 +16,8 @@ pub(super) const FIRST: [&str; 10] = [
     "keep",
 ];
 
-/// The other groups, each with its options by their long names, in their order. What stands in none keeps what it has.
+/// The other groups, each with the long names of its options in order. An option that is in no group keeps its own
+/// heading.
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Processes",

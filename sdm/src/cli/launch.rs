@@ -35,7 +35,8 @@ pub struct LauncherArgs {
     pub reach: ReachArgs,
 }
 
-/// A launcher by the name of what it belongs to, too, where a site has none of that name.
+/// Replaces another name of a launcher by its common one: `slurm` by `srun`. A name is kept if the site has a launcher
+/// of that name.
 #[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
 fn launcher(text: &str) -> Result<String, ValueError> {
     Ok(sdm_launch::common_name(text).to_owned())
@@ -160,7 +161,7 @@ pub struct TreeArgs {
 
 /// Default time limit for servers to connect.
 const START_WAIT: Duration = Duration::from_secs(60);
-/// The same where a person starts them.
+/// Default time limit for servers that the user starts by hand.
 const BY_HAND_WAIT: Duration = Duration::from_secs(900);
 
 /// Default number of tasks per server.

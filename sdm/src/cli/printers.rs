@@ -15,7 +15,7 @@ pub struct PrinterArgs {
 }
 
 impl PrinterArgs {
-    /// For the servers, where nothing else about gdb can be chosen.
+    /// The backend settings for the servers, with these printers and otherwise the default gdb options.
     #[must_use]
     pub fn backend(&self) -> BackendSettings {
         let settings = self.settings().collect();
@@ -31,7 +31,7 @@ impl PrinterArgs {
     }
 }
 
-/// Settings that say nothing are none.
+/// The backend settings with these gdb options. Default options give the plain [`BackendSettings::Gdb`].
 pub(super) fn backend(options: GdbOptions) -> BackendSettings {
     if options == GdbOptions::default() {
         BackendSettings::Gdb
@@ -40,7 +40,8 @@ pub(super) fn backend(options: GdbOptions) -> BackendSettings {
     }
 }
 
-/// A path that every gdb can be told of, wherever it is started.
+/// Checks that a path names the same place for gdb on every host: it begins with `/` or `~/`, and gdb accepts its
+/// characters.
 fn checked(path: &str) -> Result<String, ValueError> {
     if !path.starts_with('/') && !path.starts_with("~/") {
         let what = "the path must begin with / or ~/, because every host looks it up";

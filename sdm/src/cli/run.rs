@@ -136,7 +136,7 @@ pub enum PmixUse {
     Auto,
     /// In any case: nothing is started where there can be none.
     On,
-    /// As `on`, and it is its node's own, where there is none.
+    /// As `on`. Tools also find the server as that of the node, if the node has none.
     System,
     /// Never.
     Off,

@@ -58,7 +58,7 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// The job of a starter, all of it.
+    /// A target of all processes of the job whose launcher has this pid.
     #[must_use]
     pub fn of_starter(pid: i32, reach: ReachArgs, gdb: Option<PathBuf>) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl TargetArgs {
         }
     }
 
-    /// The name that stands for it, which `sdm` looks up where it is a cluster's job.
+    /// The target if it is a plain name, which can stand for a job of a cluster. None for other targets.
     #[must_use]
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.target {
@@ -84,12 +84,12 @@ impl TargetArgs {
         }
     }
 
-    /// This job, in place of the one that the command line names.
+    /// Replaces the target of the command line by this one.
     pub(crate) fn choose(&mut self, target: Target) {
         self.target = Some(target);
     }
 
-    /// The job.
+    /// The target, from the argument, `--pids` or `--match`.
     #[must_use]
     pub fn job(&self) -> &Target {
         let given = self.target.as_ref().or(self.pids.as_ref());
@@ -222,10 +222,10 @@ pub struct StacksArgs {
     pub sampling: SamplingArgs,
 }
 
-/// By what processes are looked at.
+/// The way in which processes are inspected: without gdb where that is possible, or only by gdb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// Each stands only while its stacks are copied; gdb has only those of which that cannot be had.
+    /// Each process stops only while its stacks are copied. gdb reads those whose stacks cannot be copied.
     #[default]
     Snapshot,
     /// gdb alone: each stands for seconds.

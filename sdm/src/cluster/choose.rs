@@ -106,8 +106,8 @@ pub(crate) struct Chosen {
     pub(crate) id: String,
 }
 
-/// Splits `CLUSTER:REST` if such a cluster is defined. Otherwise returns the whole text, with the cluster
-/// named elsewhere.
+/// Splits `CLUSTER:REST` if such a cluster is defined. Otherwise returns the whole text with the cluster `named`, if
+/// there is one.
 pub(super) fn split<'a>(
     text: &'a str,
     named: Option<&'a str>,

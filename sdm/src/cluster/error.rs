@@ -15,7 +15,7 @@ pub(crate) enum ClusterError {
     /// No cluster is defined.
     #[error("no cluster is defined; `sdm cluster add NAME TYPE` defines one")]
     NoneDefined,
-    /// None of the defined clusters is started; their names.
+    /// None of the defined clusters is started. The field has the names of the defined clusters.
     #[error("no cluster is started; `sdm cluster start {}` starts one", .0.join(" "))]
     NoneStarted(Vec<String>),
     /// There are several clusters, and none was given.
@@ -77,7 +77,7 @@ pub(crate) enum ClusterError {
     /// A line with options in a batch script has a quote that is not closed.
     #[error("{}: a quote is not closed", printable(.0.as_bytes()))]
     NoDirective(String),
-    /// This kind of manager has no such limit.
+    /// The type of resource manager does not know the limit that an option of `sdm submit` sets.
     #[error(
         "{option}: {cluster} is of type {rm_type}, which has no such limit; --option passes options to its own submit command"
     )]
@@ -89,36 +89,36 @@ pub(crate) enum ClusterError {
         /// Its type.
         rm_type: String,
     },
-    /// A job has ended, so that nothing can be looked at.
+    /// The job has ended, so that it has no process to attach to or to sample.
     #[error("{}: the job has ended ({}); `sdm logs` shows its output", printable(job.as_bytes()), printable(how.as_bytes()))]
     Ended {
-        /// The words that named it.
+        /// The job, as the user named it.
         job: String,
-        /// Its manager's word for that.
+        /// The job's state, in its manager's words.
         how: String,
     },
-    /// A job has not begun, so that nothing can be looked at.
+    /// The job has not started, so that it has no process to attach to or to sample.
     #[error("{}: the job has not started ({})", printable(job.as_bytes()), printable(how.as_bytes()))]
     NotBegun {
-        /// The words that named it.
+        /// The job, as the user named it.
         job: String,
-        /// Its manager's word for that.
+        /// The job's state, in its manager's words.
         how: String,
     },
-    /// A job of a cluster that is none.
+    /// The job names a cluster that is not defined.
     #[error("{}: no cluster is called {}{}", printable(job.as_bytes()), printable(cluster.as_bytes()), defined_clusters(.defined))]
     NoCluster {
-        /// The words that named it.
+        /// The job, as the user named it.
         job: String,
         /// The name before the colon.
         cluster: String,
-        /// Those that there are.
+        /// The names of the defined clusters.
         defined: Vec<String>,
     },
     /// The working directory is unknown.
     #[error("cannot determine the current folder: {0}")]
     NoFolder(io::Error),
-    /// There is no full screen.
+    /// The full screen cannot be shown.
     #[error(transparent)]
     Screen(#[from] sdm_screen::TerminalError),
     /// A system call has failed.
@@ -129,7 +129,7 @@ pub(crate) enum ClusterError {
     Output(io::Error),
 }
 
-/// Those that are defined, behind the name of one that is not.
+/// The end of an error message about an undefined cluster: the names of the defined ones, or that there are none.
 fn defined_clusters(names: &[String]) -> String {
     match names {
         [] => "; none is defined".to_owned(),

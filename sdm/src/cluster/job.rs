@@ -116,9 +116,9 @@ enum Way {
     Session(Vec<String>),
 }
 
-/// Resolves `CLUSTER:NUMBER`. A job of this host replaces the target. For a cluster behind ssh, the command
-/// line `args` is run on its host, and this process becomes ssh. With `comes_to_stay`, it connects to the
-/// session that already debugs the job.
+/// Resolves `CLUSTER:NUMBER`. A job of this host replaces the target. For a cluster behind ssh, the command line `args`
+/// is run on its host, and this process becomes ssh. With `comes_to_stay`, this process instead becomes a client of the
+/// session that debugs the job, if there is one.
 ///
 /// # Errors
 /// The cluster cannot be queried, has no such job, or does not know the job's processes.
@@ -201,7 +201,7 @@ pub(crate) struct Located {
 pub(crate) enum LocatedPlace {
     /// On this host: the target for a debugger.
     Here(Target),
-    /// On the cluster's host: the word for a debugger there.
+    /// On the cluster's host: the target for `sdm attach` on that host.
     There(String),
 }
 

@@ -17,7 +17,7 @@ use super::times;
 /// Time for which an ended job is listed without `--all`, in seconds.
 const SHOWN_SECONDS: u64 = 86_400;
 
-/// Time limit for a manager whose jobs are offered beside others.
+/// Time limit for a manager to report its running jobs, where they are offered for an attach.
 const GLANCE: Duration = Duration::from_secs(2);
 
 /// The kind of list.

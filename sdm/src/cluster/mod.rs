@@ -32,7 +32,7 @@ pub(crate) use job::{Located, LocatedPlace, locate};
 
 /// The exit code if the target is not found, so that no session begins.
 const NO_SESSION: u8 = 124;
-/// Nothing is looked at: `stacks`, `profile` and `diagnose` say so of every target.
+/// The exit code of `stacks`, `profile` and `diagnose` if the target is not found.
 const NO_LOOK: u8 = 2;
 
 /// Finds the cluster job that a debugger has to attach to (`CLUSTER:NUMBER`). `args` is the whole command

@@ -96,7 +96,8 @@ fn attributes(
     Ok(attributes)
 }
 
-/// A program that is called without a folder, as a path where it is a file of this folder and none on `PATH`.
+/// Turns a program name without a directory into a path (`./NAME`) if the job's directory has this file and `PATH` has
+/// no such program. Other names are unchanged.
 fn named_here(program: String, args: &SubmitArgs, cluster: &Definition) -> String {
     let folder = Path::new(args.directory.as_deref().unwrap_or("."));
     let is_here = cluster.host.is_none()
@@ -109,8 +110,8 @@ fn named_here(program: String, args: &SubmitArgs, cluster: &Definition) -> Strin
     }
 }
 
-/// The options that a batch script has for its manager, as its own command finds them: in the comments before the first command. Nothing
-/// where it is no such script.
+/// The options for the manager in the comments at the beginning of a batch script (`#SBATCH`, `#$`). None if the
+/// program is not a batch script with such options.
 fn batch_script(
     program: &str,
     args: &SubmitArgs,

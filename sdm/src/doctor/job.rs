@@ -73,13 +73,14 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     (Section::new(place, findings), hosts)
 }
 
-/// A finding about traces of a killed debugger in other processes of this user. Only certain signs count.
+/// A finding about stopped processes of this user that a killed debugger has left. Only processes that it has certainly
+/// left are included. None if there are none.
 pub(super) fn left_behind() -> Option<Finding> {
     let pids = proc::pids().into_iter().flatten();
     left(pids.filter(|pid| sdm_inferior::is_left_stopped(*pid)))
 }
 
-/// A finding about processes that a signal has stopped.
+/// A finding about these processes, which a signal has stopped. None if there are none.
 fn left(pids: impl Iterator<Item = i32>) -> Option<Finding> {
     let pids: Vec<String> = pids.map(|pid| pid.to_string()).collect();
     let named = pids.join(" ");

@@ -23,7 +23,7 @@ const BOUNDS: Bounds = Bounds {
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// SDM's programs with a version option. Without the first two there is no session.
 const PROGRAMS: [&str; 3] = ["sdm-master", "sdm-server", "sdm-agent"];
-/// SDM's programs without one. A feature is missing without them.
+/// SDM's programs without a version option. If one is missing, a feature of SDM is missing.
 const OTHERS: [&str; 2] = ["sdm-rm", "sdm-pmix"];
 /// Number of `PROGRAMS` that are required.
 const NEEDED: usize = 2;

@@ -40,7 +40,7 @@ const OUTER: [&str; 4] = ["PMIX_", "PRTE_", "OMPI_", "PMI_"];
 
 struct Event {
     status: i32,
-    /// The processes that the event is about; its source alone does not tell.
+    /// The processes that the event is about. None if the event does not name them; its source alone does not tell.
     affected: Option<JobPart>,
     lines: Vec<Line>,
 }

@@ -172,7 +172,8 @@ fn shown(
     tell(show::lines(found).trim_end()).map_err(ToolError::Shown)
 }
 
-/// Computes a substitute for an unsupported key. The text names its source for the user.
+/// Computes a substitute for an unsupported key. The text tells the user how it was found. None if there is no
+/// substitute for this key.
 fn filled(
     session: &mut Session,
     key: &str,

@@ -1,4 +1,4 @@
-//! Ends of an editor and its adapter, orderly or not.
+//! Ways to end an editor's session and its adapter: by a request, by the end of the input, or by a kill.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::Editor;
 use crate::run::BOUND;
 
 impl Editor<'_> {
-    /// All run on from a thread to their end, with code 0.
+    /// Continues all ranks by a request on this thread, and waits until the job has exited with code 0.
     ///
     /// # Panics
     /// If they end otherwise.
@@ -16,7 +16,8 @@ impl Editor<'_> {
         self.event("terminated");
     }
 
-    /// `disconnect`, and the end of everything.
+    /// Sends `disconnect`, waits for the adapter's end, and checks that no process is left. Returns all received
+    /// messages.
     ///
     /// # Panics
     /// If something of it is left.
@@ -25,7 +26,7 @@ impl Editor<'_> {
         self.finish()
     }
 
-    /// `disconnect`, and the end of the adapter, while its session continues elsewhere.
+    /// Sends `disconnect`, and waits for the adapter's end. The session continues in another editor.
     ///
     /// # Panics
     /// If it does not end.
@@ -34,7 +35,7 @@ impl Editor<'_> {
         self.end();
     }
 
-    /// The end of the adapter, as its session has ended elsewhere.
+    /// Closes the adapter's input, and waits for its end. Another editor has ended the session before.
     ///
     /// # Panics
     /// If it does not end.
@@ -43,7 +44,7 @@ impl Editor<'_> {
         self.wait();
     }
 
-    /// The end of the input, as of an editor that was killed; the adapter ends.
+    /// Closes the adapter's input, as the death of an editor does, and waits for the adapter's end.
     ///
     /// # Panics
     /// If it does not.
@@ -52,7 +53,7 @@ impl Editor<'_> {
         self.wait();
     }
 
-    /// The adapter is killed, and can do nothing about it.
+    /// Kills the adapter by SIGKILL, so that it cannot clean up.
     ///
     /// # Panics
     /// If it has ended before.
@@ -70,7 +71,8 @@ impl Editor<'_> {
         }
     }
 
-    /// The end of the input, as of an editor that was killed, and the end of everything.
+    /// Closes the adapter's input, as the death of an editor does, and checks that no process is left. Returns all
+    /// received messages.
     ///
     /// # Panics
     /// If something of it is left.

@@ -1,4 +1,4 @@
-//! Seeds of arrays.
+//! Seeds for the fuzz target `array`: arrays of numbers as gdb prints them.
 
 /// Arrays of numbers as gdb prints them.
 pub(super) fn arrays() -> Vec<Vec<u8>> {

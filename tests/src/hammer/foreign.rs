@@ -84,7 +84,7 @@ pub(super) fn core_files() -> Vec<Vec<u8>> {
     vec![core(begin + path_in_stack), core(0)]
 }
 
-/// Programs, the loader's index, and a table of a starter's.
+/// Programs, the dynamic loader's cache, and the MPIR process table of a launcher.
 pub(super) fn objects() -> Vec<Vec<u8>> {
     let entry = |tag: u64, value: u64| [tag.to_le_bytes(), value.to_le_bytes()].concat();
     let names = b"\0libmpi.so.40\0MPIR_proctable\0MPIR_proctable_size\0/opt/lib:/lib\0";
@@ -153,7 +153,7 @@ pub(super) fn memories() -> Vec<Vec<u8>> {
     vec![memory(&frames), memory(&newest), world, vec![0x60; 256]]
 }
 
-/// The kernel's words about processes and sockets.
+/// Files of `/proc` and answers of the kernel about processes and sockets.
 pub(super) fn kernel_tables() -> Vec<Vec<u8>> {
     let tcp = "head\n 0: 0100007F:1F90 0100007F:1F91 01 0:0 0:0 0 1000 0 17\n \
                1: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 18\n";

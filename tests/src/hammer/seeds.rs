@@ -68,7 +68,7 @@ fn exchange(step: ExchangeStep) -> Message {
     Message::Exchange(Box::new(ExchangeMessage { id, step }))
 }
 
-/// Messages of exchanges and letters.
+/// Messages of an exchange (as for a PMIx fence), and a datagram.
 fn meetings(sets: &[IdSet], payload: &Bytes) -> Vec<Message> {
     vec![
         exchange(ExchangeStep::Taken(sets[2].clone())),
@@ -257,7 +257,8 @@ pub(super) fn proxy_messages() -> Vec<Vec<u8>> {
     .into()
 }
 
-/// Choices of `fuzz_model`: a machine with nodes, a queue with a job, and processes that run and end on those nodes.
+/// Inputs of `fuzz_model`, whose bytes choose events: a machine with nodes, a queue with a job, and processes that run
+/// and end on those nodes.
 pub(super) fn agents() -> Vec<Vec<u8>> {
     // The kind, the parent's id, the action, the number of groups; for each group its ids, the number of attributes,
     // and the attributes.
@@ -275,7 +276,7 @@ pub(super) fn agents() -> Vec<Vec<u8>> {
     vec![cluster, removed, announced]
 }
 
-/// Plans of every kind of tree, with a member in place of the master.
+/// Plans of every kind of tree, with server 0 as the root in place of the master.
 fn plans() -> Vec<Vec<PlanEntry>> {
     let entry = |id: u32| PlanEntry {
         server: ServerId(id),
@@ -314,7 +315,7 @@ impl Steps {
         self
     }
 
-    /// The same for each of the children.
+    /// Appends an input of this kind for each of the numbers.
     fn each(mut self, kind: u8, numbers: std::ops::Range<u8>) -> Self {
         self.0.extend(numbers.flat_map(|number| [kind, number]));
         self

@@ -11,7 +11,7 @@ use crate::sources;
 
 type Module = Vec<String>;
 
-/// Circles that are left: the crate, the modules, and why.
+/// Module cycles that remain: the crate, the modules, and the reason.
 const CIRCLES: &[(&str, &str, &str)] = &[
     (
         "sdm",
@@ -385,7 +385,7 @@ fn reached(needs: &Needs, from: &Module) -> BTreeSet<Module> {
     reached
 }
 
-/// The circles of a crate, each as its modules in order.
+/// The module cycles of a crate, each as the names of its modules, in alphabetical order.
 fn circles(needs: &Needs) -> BTreeSet<String> {
     let reached: BTreeMap<&Module, _> = needs.keys().map(|it| (it, reached(needs, it))).collect();
     let circle = |module: &Module| {
@@ -401,7 +401,7 @@ fn circles(needs: &Needs) -> BTreeSet<String> {
     circles.filter(|circle| !circle.is_empty()).collect()
 }
 
-/// Every crate's circles.
+/// The module cycles of all crates, each with the crate's name.
 fn all() -> BTreeSet<(String, String)> {
     let mut crates: BTreeMap<String, Crate> = BTreeMap::new();
     for source in sources::all().iter().filter(|source| !source.is_test) {

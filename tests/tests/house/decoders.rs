@@ -1,4 +1,4 @@
-//! Every decoder under bytes that are almost right; `scripts/fuzz` does the same for longer.
+//! Every decoder with inputs that are almost valid; `scripts/fuzz` does the same for longer.
 
 use sdm_tests::hammer::{hammer, targets};
 

@@ -2,7 +2,7 @@
 
 use crate::sources;
 
-/// Calls that make a file, or empty one.
+/// Calls that create a file, or truncate one.
 const WAYS: [&str; 9] = [
     "fs::write(",
     "fs::copy(",
@@ -15,7 +15,7 @@ const WAYS: [&str; 9] = [
     "mkstemp",
 ];
 
-/// Files that do, and why.
+/// Files that may use these calls, each with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("sdm-system/src/files/new_file.rs", "the one place"),
     (

@@ -14,7 +14,7 @@ const WAYS: [&str; 5] = [
 /// A type whose name contains `Command::new(` and which is not a program's.
 const NAMESAKE: &str = "OpenCommand::new(";
 
-/// Files that do, and why.
+/// Files that may use these calls, each with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("sdm-system/src/programs.rs", "the one place"),
     (

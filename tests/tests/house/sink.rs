@@ -1,4 +1,4 @@
-//! All user-visible output passes the escaping sink.
+//! All output for the user passes the sink that escapes control characters.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -88,10 +88,11 @@ const ALLOWED: [(&str, &str); 20] = [
     ),
 ];
 
-/// A name as it is: a line end in it reads as a line of ours (`sdm_text::printable_name` has none).
+/// Calls that show a path unescaped: a line end in the path could pass for a line of SDM. `sdm_text::printable_name`
+/// escapes it.
 const RAW_NAMES: [&str; 1] = [".display()"];
 
-/// Files that may, with the reason.
+/// Files that may use these calls, each with the reason.
 const ALLOWED_RAW: [(&str, &str); 5] = [
     ("sdm-launch/src/manual.rs", "words for a shell, quoted"),
     ("sdm-session/src/key.rs", "an argument that is read again"),

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use sdm_tests::place::{Place, script};
 
-/// Runs a program of a shell's as if it were a test program of that name, with one test that finds servers, `pmix::it`.
+/// Runs a shell script under `supervise`, as a test program of this name with the test `pmix::it`.
 fn supervised(place: &Place, name: &str, text: &str) -> Output {
     let program = script(place.path(), name, text);
     let mut supervise = Command::new(env!("CARGO_BIN_EXE_supervise"));

@@ -22,14 +22,14 @@ const PRONOUNS: &[&str] = &[
 /// The table.
 const LIST: &str = "tests/wording.md";
 
-/// Lines of a crate's sources that are worded so.
+/// Wording faults of a crate: comments and test names.
 #[derive(Default)]
 struct Crate {
     comments: Vec<String>,
     names: Vec<String>,
 }
 
-/// The lines of doc comments that begin a comment, without their mark.
+/// The first line of each doc comment, without `///` or `//!`.
 fn openings(text: &str) -> impl Iterator<Item = &str> {
     let doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
     let mut is_open = false;

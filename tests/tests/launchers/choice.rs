@@ -18,7 +18,7 @@ fn ring(place: &Place, compiler: Compiler) -> PathBuf {
     program
 }
 
-/// Exit code of a batch run whose ranks are not those of the launcher.
+/// Exit code of a batch run whose ranks have other numbers in `MPI_COMM_WORLD` than their launcher gave them.
 pub(super) const ISOLATED: i32 = 118;
 
 fn run(place: &Place, launcher: &[&str], program: &Path, args: &[&str]) -> Done {
@@ -79,7 +79,7 @@ fn launcher_of_another_mpi_causes_a_warning() {
     }
 }
 
-/// No file shows that a Python script calls MPI.
+/// No file shows that a Python script calls MPI. So SDM starts it without MPI's launcher, and each rank is alone.
 #[test]
 fn isolated_ranks_are_reported_as_an_error() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_alone.py");

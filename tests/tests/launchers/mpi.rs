@@ -223,7 +223,7 @@ fn launcher_forwards_output_and_input_of_ranks() {
     assert_eq!(ends, 2, "{done}");
 }
 
-/// One gdb for all; Open MPI 4 holds them in `MPI_Init`.
+/// Open MPI 4 holds the ranks in `MPI_Init` until SDM attaches.
 #[test]
 fn mpirun_holds_its_ranks_until_attach() {
     let place = Place::new();
@@ -251,7 +251,7 @@ fn mpirun_holds_its_ranks_until_attach() {
     );
 }
 
-/// A shell that becomes an MPI program has no MPI before: its MPI calls are not counted from the beginning.
+/// A shell has no MPI library before it executes an MPI program. So SDM cannot count its MPI calls from the beginning.
 #[test]
 fn shell_that_executes_an_mpi_program_ends_normally() {
     let place = Place::new();

@@ -17,7 +17,7 @@ use sdm_tests::processes;
 use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
 
-/// Without them each process looks for networks for seconds.
+/// Options without which each process searches for networks for seconds.
 const QUICK: [&str; 6] = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"];
 
 #[test]
@@ -52,7 +52,7 @@ fn four_ranks_of_open_mpi_5_are_launched() {
     }
 }
 
-/// One gdb for all, before their first instruction.
+/// The ranks are held before their first instruction until SDM attaches.
 #[test]
 fn prterun_holds_its_ranks_until_attach() {
     let Some(folder) = parts::openmpi5() else {

@@ -1,4 +1,4 @@
-//! A page of a real MPI job that hangs: it says what the terminal says.
+//! The page (`sdm web`) of a real MPI job that hangs: its diagnosis is worded as on the terminal.
 
 use std::collections::BTreeSet;
 

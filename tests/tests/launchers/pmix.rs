@@ -129,7 +129,7 @@ fn ranks_meet(place: &Place, compiler: Compiler) {
     assert_eq!(lines_of(&done.out), heard, "{done}");
 }
 
-/// The linked library shows the program's MPI, also where the program uses no symbol but `MPI_Init`.
+/// The linked library shows which MPI a program uses, also where the program names no handle like `MPI_COMM_WORLD`.
 #[test]
 fn program_without_mpi_handles_runs_under_open_mpi() {
     let place = Place::new();
@@ -146,7 +146,7 @@ fn program_without_mpi_handles_runs_under_open_mpi() {
     );
 }
 
-/// Names are published and found, and two that were not together connect.
+/// Rank 0 publishes a name, rank 1 looks it up, and both connect by it.
 #[test]
 fn ranks_connect_by_a_published_name() {
     ranks_meet(&Place::new(), Compiler::OpenMpi);
@@ -385,7 +385,7 @@ fn script(place: &Place, name: &str) -> PathBuf {
     copy
 }
 
-/// A foreign client of PMIx, which uses no MPI.
+/// The ranks are Python programs that use PMIx themselves, and no MPI.
 #[test]
 fn python_programs_exchange_data_by_pmix() {
     let place = Place::new();

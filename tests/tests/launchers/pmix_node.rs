@@ -38,7 +38,7 @@ fn file(tmp: &Path) -> PathBuf {
     tmp.join(name)
 }
 
-/// A stale file is removed, that of a live server is left, and the server's own goes with it.
+/// A server removes a stale rendezvous file, leaves the file of a live server, and removes its own at its end.
 #[test]
 fn pmix_server_becomes_node_server_if_there_is_none() {
     let place = Place::new();

@@ -48,7 +48,7 @@ impl<'a> Job<'a> {
         Self::of(place, sdm, count, &format!("held {count}"))
     }
 
-    /// The same of ranks that write again and again until [`Job::see`].
+    /// As [`Job::begin`], with ranks that write lines again and again until [`Job::see`].
     fn that_waits_for_tools(place: &'a Place, count: u32) -> Self {
         let held = place.compile("mpi_held", Compiler::OpenMpi);
         let [seen, go] = ["seen", "go"].map(|name| place.path().join(name));
@@ -59,7 +59,7 @@ impl<'a> Job<'a> {
         Self::of(place, sdm, count, "waits")
     }
 
-    /// Confirms that the readers of the output are connected.
+    /// Tells the ranks that the readers of their output are connected, and waits until all ranks are held.
     fn see(&self, count: u32) {
         std::fs::write(self.place.path().join("seen"), "").expect("a file");
         self.sdm.out.wait(0, &format!("held {count}"));

@@ -119,7 +119,7 @@ fn job_outlives_many_tools_and_keeps_its_exit_code() {
     assert_eq!(job.end(), Some(3));
 }
 
-/// A server that is tried again and again while it forgets the tool before may refuse all that come later.
+/// A PMIx server may refuse all later tools if it is tried again and again while it removes the previous tool.
 #[test]
 fn pmix_server_accepts_the_next_tool_without_retry() {
     let Some(mpi) = parts::openmpi5() else {

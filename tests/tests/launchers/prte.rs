@@ -112,7 +112,7 @@ impl Watched {
         said
     }
 
-    /// Waits for the server's end; returns all its output and its exit code.
+    /// Waits for the command's end; returns all its output and its exit code.
     fn end(mut self) -> (String, Option<i32>) {
         self.out.read_to_string(&mut self.said).expect("text");
         let status = self.child.wait().expect("it is ours");
@@ -194,7 +194,7 @@ fn every_job_command_works_with_prte() {
         .refused(124, "nosuch: no such program");
 }
 
-/// PRRTE would signal all ranks, and would never end where that ends them.
+/// PRRTE itself would signal all ranks, and `prterun` would not end after a signal that ends the ranks.
 #[test]
 fn signal_reaches_one_rank_and_ends_prterun() {
     let Some(mpi) = parts::openmpi5() else { return };

@@ -287,7 +287,7 @@ impl Drop for Torchrun {
     }
 }
 
-/// Ranks of PyTorch's wait for each other by sockets that threads of a library's look after.
+/// PyTorch's ranks wait for each other over sockets, which threads of a library serve.
 #[test]
 fn ranks_of_torchrun_are_diagnosed_by_operation() {
     if !has("torch") {
@@ -320,7 +320,7 @@ fn ranks_of_torchrun_are_diagnosed_by_operation() {
     }
 }
 
-/// Python loads mpi4py and is not linked with an MPI: the launcher shows the implementation.
+/// Python loads mpi4py and is not linked with an MPI: the launcher shows which MPI is used.
 #[test]
 fn leaks_of_a_python_program_are_reported() {
     if !has_mpi4py() {

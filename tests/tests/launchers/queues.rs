@@ -57,7 +57,7 @@ fn wait_within_mpi(sdm: &mut Running<'_>) {
     }
 }
 
-/// Asks for the queues of ranks that wait.
+/// Lets the ranks run until they wait in MPI, and checks that `queues` shows these lines.
 fn expect(sdm: &mut Running<'_>, wanted: &[&str]) {
     wait_within_mpi(sdm);
     let said = sdm.ask("queues", NO_UNEXPECTED);

@@ -24,7 +24,7 @@ fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     sdm
 }
 
-/// The processes of the ranks, by their numbers.
+/// Pids of the shims by the numbers of their ranks.
 fn shims(place: &Place) -> BTreeMap<u32, u32> {
     let all = leftovers::holding(place.mark()).into_iter();
     let numbered = all.filter_map(|(pid, _)| {

@@ -85,7 +85,7 @@ fn two_programs_are_started_twice() {
     }
 }
 
-/// Neither `srun` nor `slurmstepd` has the session's key, but where it is.
+/// Neither `srun` nor `slurmstepd` has the session's key: they have only the place of the key.
 fn srun_carries_a_place_and_no_key() {
     let place = Place::new();
     let town = Disturbed::new(TELLS);

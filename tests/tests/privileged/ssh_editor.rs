@@ -29,7 +29,7 @@ pub(crate) fn break_at(editor: &mut Editor<'_>, function: &str) {
     );
 }
 
-/// All run to their end, and nothing is left.
+/// Continues all ranks to their end, and checks that no process is left.
 pub(crate) fn end(mut editor: Editor<'_>) {
     editor.ask("setFunctionBreakpoints", &json!({"breakpoints": []}));
     editor.run_to_end(&json!(1));

@@ -1,5 +1,5 @@
-//! All processes of a session on a host are killed at once, as a resource manager does: none is left
-//! that could let a process go on.
+//! All processes of a session on a host are killed at once, as a resource manager does. None is left that could detach
+//! from the attached process.
 
 use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, HeldJob, below, look, running};

@@ -1,4 +1,4 @@
-//! Threads that wait for a thread that does not exist.
+//! Diagnosis of threads that wait for a thread that does not exist, or for a lock that they hold themselves.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use sdm_tests::sdm::Sdm;
 
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Waits until the first thread of such a process waits for another one.
+/// Waits until the main thread of the process that `find` returns sleeps in a futex; returns the pid.
 fn waits_for_a_thread(find: impl Fn() -> Option<u32>) -> u32 {
     let begin = Instant::now();
     loop {

@@ -20,7 +20,7 @@ use sdm_tests::sdm::{Running, Sdm};
 /// attempt was a hundredth of a second after the member's start.
 const TRIES: &str = "try 6 ";
 
-/// A command of those that `sdm` shows, typed.
+/// A member of a session, started by one of the commands that `sdm` shows.
 struct Typed(Beside);
 
 impl Typed {
@@ -46,7 +46,7 @@ impl Typed {
     }
 }
 
-/// The first of ten ports that are free, for the test of this number: the first that servers try.
+/// The first of ten free ports for test number `test`. Servers try it first.
 fn ports(test: u16) -> u16 {
     let free = |port: &u16| {
         let mut all = *port..*port + 10;
@@ -56,7 +56,7 @@ fn ports(test: u16) -> u16 {
     bases.into_iter().find(free).expect("free ports")
 }
 
-/// `sdm` of three servers, and the commands that it shows: the master's and theirs.
+/// Starts `sdm` with three servers. Also returns the commands that it shows for the master and the servers.
 fn shown(place: &Place, port: u16) -> (Running<'_>, Vec<String>) {
     shown_with(place, port, &[])
 }

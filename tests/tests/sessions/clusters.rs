@@ -29,7 +29,7 @@ fn looked_into(shell: &Shell, runs: &str) {
     assert!(looked.contains("`sdm jobs -M here`"), "{looked}");
 }
 
-/// Asks for jobs that are over, and of a cluster that is none.
+/// Checks the errors for a job that has ended, and for a cluster that does not exist.
 fn cannot_be_looked_at(shell: &Shell, ended: &str, runs: &str) {
     let code_of = |verb: &str| if verb == "attach" { 124 } else { 2 };
     for verb in ["stacks", "diagnose", "profile", "attach"] {

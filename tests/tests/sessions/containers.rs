@@ -20,7 +20,7 @@ const CONTAINER: [&str; 6] = [
     "--pid",
     "--fork",
 ];
-/// `/proc` is the container's own, as it is in one.
+/// Option of `unshare` that gives the container a `/proc` of its own, as real containers have.
 const OWN_PROC: &str = "--mount-proc";
 
 /// False, with a message, where this machine does not allow user namespaces.

@@ -125,7 +125,7 @@ fn progressing_rank_is_not_blamed() {
     }
 }
 
-/// The same of a job that runs already, and runs on afterwards.
+/// A job that was started without SDM is diagnosed, and runs on afterwards.
 #[test]
 fn diagnosed_running_job_is_left_unchanged() {
     let place = Place::new();

@@ -13,7 +13,7 @@ use sdm_tests::place::{Place, script};
 use sdm_tests::sdm::{Done, Sdm, command};
 use serde_json::Value;
 
-/// The finding of a check at the place of this number.
+/// The finding of a check, on the machine at this index of the report's `places`.
 fn found<'a>(report: &'a Value, place: usize, check: &str) -> &'a Value {
     let findings = report["places"][place]["findings"].as_array();
     let findings = findings.unwrap_or_else(|| panic!("{report:#}"));

@@ -78,7 +78,7 @@ pub(super) fn waiting(place: &Place) -> Child {
     process
 }
 
-/// Kills those of a session that the cell names.
+/// Kills the processes of a session that the test case names, in its order.
 fn strike(cell: &Cell, running: &Running<'_>) {
     let pids = |name: &&str| match *name {
         "sdm" => vec![running.pid()],
@@ -116,7 +116,7 @@ fn rescue(place: &Place, pid: u32) -> Done {
     }
 }
 
-/// Carries out a cell; true where the process stayed stopped until it was rescued.
+/// Runs the test case of a seed; true where the process stayed stopped until it was rescued.
 fn carry_out(seed: u64) -> bool {
     let cell = Cell::new(seed);
     println!("seed {seed}: {cell:?}");
@@ -164,7 +164,7 @@ fn attached_process_survives_any_killed_sdm_processes() {
     println!("{stopped} of {count} stayed stopped until they were rescued");
 }
 
-/// The doctor names the remedy, which takes out the breakpoint; a stop of a terminal's is not taken back.
+/// `sdm doctor` names the remedy, `sdm rescue`, which removes the breakpoint and continues the process.
 #[test]
 fn process_with_a_foreign_breakpoint_is_rescued() {
     let (place, elsewhere) = (Place::new(), Place::new());

@@ -103,7 +103,7 @@ fn stopped_subset_of_ranks_is_stepped() {
     done.expect_part("info breakpoints", hits);
 }
 
-/// The exit codes of the ranks that end in the next test.
+/// Ranks that exit in the following test, each with its exit code.
 const ENDS: [(u32, u32); 4] = [(2, 8), (3, 10), (4, 255), (5, 3)];
 /// Answer of these ranks to a command afterwards.
 const ENDED: &str = "rank 2: not running (exited 8)\nrank 3: not running (exited 10)\n\

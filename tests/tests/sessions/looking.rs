@@ -56,7 +56,7 @@ fn snapshot_without_gdb_shows_the_same_as_gdb() {
     assert!(none.out.contains("/no/gdb"), "{none}");
 }
 
-/// It is in the same place as the others, and yet goes nowhere.
+/// A process that a signal has stopped has the same stack as the others, but must not share their line.
 #[test]
 fn process_stopped_by_a_signal_is_shown_apart() {
     let elsewhere = Place::new();

@@ -111,8 +111,8 @@ fn site_specific_launcher_starts_a_session() {
     assert!(done.err.contains("launcher nobodys: unknown"), "{done}");
 }
 
-/// Stand-ins of what four sites have, each with the words that its manual has: none passes on its caller's environment where the real
-/// one does not.
+/// Stand-ins for the launch commands of four sites, with the options in each command's manual. None passes on its
+/// caller's environment where the real command does not.
 const STAND_INS: [(&str, &str); 4] = [
     (
         "flux",

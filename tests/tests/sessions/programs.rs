@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
-/// `ocean` and `air`.
+/// Compiles the programs `ocean` and `air`; returns the path of `ocean`.
 fn two(place: &Place, compiler: Compiler) -> PathBuf {
     let named = |name: &str, options: &[&str]| {
         let compiled = place.compile_with("mpi_two", compiler, options);
@@ -55,8 +55,8 @@ fn two_programs_form_one_job() {
     }
 }
 
-/// Both programs run to their end, the runtime knows which is which, and a second run has another argument for one
-/// of them.
+/// Both programs run to their end, MPI's runtime gives their ranks the number of the program, and a second run has
+/// another argument for one of them.
 #[test]
 fn a_runtime_knows_the_program_of_each_rank() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {

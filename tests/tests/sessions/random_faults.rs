@@ -79,7 +79,7 @@ impl Fault {
     }
 }
 
-/// The processes of this test that are neither it nor those that are debugged.
+/// The processes of this test, except itself and the debugged programs: pids and program names.
 fn members() -> Vec<(u32, String)> {
     let own = std::process::id();
     let living = leftovers::descendants_living(own).into_iter();

@@ -1,4 +1,5 @@
-//! Exact screens on narrow and wide terminals: `tests/golden`. The same in a script.
+//! Exact screens on narrow and wide terminals, and the same output in a script. The expected texts are in
+//! `tests/golden`.
 
 use sdm_tests::golden;
 use sdm_tests::place::{Compiler, Place};

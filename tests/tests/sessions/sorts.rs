@@ -1,4 +1,4 @@
-//! Values of every sort, by reference and otherwise, in an editor and in traces.
+//! Values of every kind, by reference and otherwise, in an editor and in traces.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! After any process of a session was stopped from outside (SIGSTOP), nothing of the session is left when it ends.
+//! After any process of a session was stopped from outside (SIGSTOP), the end of the session leaves no process.
 //!
 //! A stopped process reacts neither to a signal that asks it to end nor to the end of its input, and does not
 //! inform its children. The promised limit is ten seconds; the bound here is that of a busy machine.
@@ -16,7 +16,7 @@ use sdm_tests::relay::{Hold, Relay};
 use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm};
 
-/// The stopped process.
+/// The kinds of processes to stop, one in each case.
 const VICTIMS: [&str; 7] = [
     "server",
     "inner",
@@ -92,7 +92,7 @@ fn victims(place: &Place, who: &str) -> Vec<u32> {
     found
 }
 
-/// Stops them; gives everything that the session has now.
+/// Stops the processes of a kind; returns the pids of all processes that the session has.
 fn stop(place: &Place, who: &str) -> Vec<u32> {
     let all = leftovers::holding(place.mark())
         .into_iter()

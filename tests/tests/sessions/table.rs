@@ -1,4 +1,4 @@
-//! A table of commands and sorts of values: each command shows the value itself, and where ranks differ.
+//! A table of commands and kinds of values: each command shows the value itself, and the ranks whose value differs.
 
 use std::fs;
 

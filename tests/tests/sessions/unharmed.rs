@@ -25,9 +25,9 @@ pub(super) use code::changed_bytes;
 enum Moment {
     /// gdb runs, and has received no command.
     Gdb,
-    /// A process is held: the last one, or the first.
+    /// gdb has attached to the first process, or with `last` to all.
     Held { last: bool },
-    /// A process was held and is released: each of them, or the first.
+    /// gdb has detached from the first process, or with `last` from all.
     Left { last: bool },
     /// All were inspected, and gdb is about to detach from the first.
     Seen,
@@ -79,9 +79,9 @@ const MOMENTS: [Moment; 6] = [
 /// Moments in the middle of an inspection.
 const EARLY: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Seen];
 
-/// A look that holds processes for as long as gdb takes.
+/// Options of an inspection by gdb, during which the processes are stopped.
 const BY_GDB: &[&str] = &["--by", "gdb"];
-/// The same again and again.
+/// Options of a repeated inspection by gdb.
 const WATCH_BY_GDB: &[&str] = &["--watch=1", "--by", "gdb"];
 
 /// Moments of a continuous watch.
@@ -367,7 +367,7 @@ fn stopped_process_stays_stopped() {
     assert_eq!(processes[0].wait().expect("it is a child").code(), Some(0));
 }
 
-/// `work spin`, on its way round and round.
+/// Processes of `work spin`, which loop without end.
 fn spinning(place: &Place, count: usize) -> Vec<Child> {
     let program = place.compile("work", Compiler::C);
     let start = || {

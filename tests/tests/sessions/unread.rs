@@ -1,4 +1,4 @@
-//! Output that is not read does not keep `sdm` from ending when it is asked to end.
+//! `sdm` ends when a signal asks it to, also while nobody reads its output.
 
 use std::io::{PipeReader, pipe};
 use std::os::fd::AsFd;

@@ -16,7 +16,7 @@ const SIZE: (u32, u32) = (1280, 900);
 /// The rows of the stacks: how deep, what they are called, how wide.
 const ROWS: &str = "[...document.querySelectorAll('#tree [role=treeitem]')].map((it) => `${'  '.repeat(it.ariaLevel - 1)}${it.ariaLabel.replace(', changed', '')} | ${it.querySelector('.bar').style.width}`).join('\\n')";
 
-/// The address that was printed after so much.
+/// Waits for an address on standard error after the position `mark`; returns it.
 fn address(running: &Running<'_>, mark: usize) -> String {
     let text = running.err.wait_line(mark, "/enter/");
     let (_, address) = text.rsplit_once(' ').expect("the address is last");

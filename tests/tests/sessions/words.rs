@@ -5,7 +5,7 @@ use std::fs;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
-/// Counts up to its third child in the breakpoint's own lines, and runs on until then.
+/// A script with `if`, `else` and `while` in the commands of a breakpoint, which continues until `number` is 2.
 const COMMANDS: &str = "\
 break twice
 commands

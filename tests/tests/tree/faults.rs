@@ -30,7 +30,7 @@ const SLOW: &str = "answer = 150ms..300ms\nvalue n = 0\n";
 /// Tasks that print while they run.
 const NOISY: &str = "continue = never\noutput = 20ms line {n} of {rank}\nvalue n = 0\n";
 
-/// Deep, so that many are below others.
+/// The configuration of a session in a binomial tree, where many servers are below others.
 fn binomial(scenario: &str) -> SessionConfig {
     SessionConfig {
         topology: Topology::Binomial,

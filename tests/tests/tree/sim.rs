@@ -1,4 +1,4 @@
-//! The whole tree under a virtual clock and seeded faults: a fixed list of seeds. `scripts/sim` runs any number of
+//! The whole tree under a virtual clock, with faults drawn from a fixed list of seeds. `scripts/sim` runs any number of
 //! others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ const SEEDS: [(u64, &str); 17] = [
     ),
 ];
 
-/// Seeds of large trees, which take five times as long as all above: of the part tree.
+/// Seeds of large trees, which take five times as long as all above. Only the part `tree` runs them.
 const LARGE: [(u64, &str); 2] = [
     (
         210_618_569_074_050,

@@ -1,4 +1,4 @@
-//! Strangers at a server's port, of every kind, while the session continues.
+//! Foreign connections of every kind to a server's port, while the session continues.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -22,7 +22,7 @@ use sdm_tests::run::{BOUND, Run, evaluate};
 const _: () = sdm_tests::run::test_group("crowded", "servers under a crowd of strangers");
 
 const SERVERS: u32 = 12;
-/// The one that is bothered most: position 8 of the tree, a child of the master, with three below.
+/// The server that is disturbed most: position 8 of the tree, a child of the master, with three servers below.
 const VICTIM: u32 = 7;
 /// Maximum memory that strangers may cost a server, in bytes.
 const COST_MAX: u64 = 8 << 20;

@@ -26,11 +26,11 @@ pub(super) struct Caller {
 
 #[derive(Clone, Copy)]
 enum CallState {
-    /// No attempt before this time.
+    /// The next attempt is made at this time, not before.
     Pause(Instant),
-    /// Under way; it has failed then.
+    /// An attempt is under way. If there is no connection by this time, it has failed.
     Connecting(ConnId, Instant),
-    /// At the listener.
+    /// The connection is established and waits until the listener takes it.
     Waiting(ConnId),
 }
 
@@ -52,7 +52,7 @@ impl Caller {
         }
     }
 
-    /// The connection that the owner of the transport does not know.
+    /// The attempt's or waiting connection, which is not reported to the owner of the transport; `None` during a pause.
     pub(super) fn conn(&self) -> Option<ConnId> {
         match self.state {
             CallState::Pause(_) => None,

@@ -35,7 +35,7 @@ impl Hosts {
         }
     }
 
-    /// Waits a moment for either.
+    /// Polls both hosts once, for at most a millisecond.
     pub(crate) fn step(&mut self) {
         assert!(
             Instant::now() < self.until,

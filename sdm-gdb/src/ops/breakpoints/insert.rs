@@ -17,7 +17,7 @@ use sdm_mi::{Results, quote};
 /// Most functions that one regular expression may match.
 const MATCHES_MAX: usize = 256;
 
-/// The place of `break` without one, in the selected frame: MI has no form for it.
+/// The location of a `break` without an argument: the current instruction of the selected frame. MI has no form for it.
 const CURRENT: &str = "*$pc";
 
 /// Inserts a breakpoint; a number that the task uses already is refused.

@@ -33,8 +33,8 @@ const FAR: &str = "1099511627776";
 /// Most tests in front of one condition.
 const TESTS_MAX: usize = 64;
 
-/// A Fortran condition that holds wherever `condition` does and wherever gdb would read it wrong; `None` for one
-/// without elements of arrays. gdb refuses it in other languages.
+/// A weaker Fortran condition: it is true where `condition` is, and also where gdb would read an array element of it
+/// wrong. `None` for a condition without array elements. In other languages gdb refuses the weaker condition.
 pub(in crate::ops) fn guarded(condition: &str) -> Option<String> {
     let mut tests = Vec::new();
     let all = arrays(condition);

@@ -18,8 +18,8 @@ const DISTANCE_MAX: i128 = 1 << 48;
 
 /// Fails if a command would have gdb read or write a part of an array at a wrong address.
 ///
-/// Two commands are left out: an expression that is only evaluated is checked where all such expressions are, and a
-/// breakpoint's condition where the program meets it.
+/// Not checked here are expressions that are only evaluated, and conditions of breakpoints. The former are checked when
+/// they are evaluated, the latter when the program hits the breakpoint.
 pub(super) async fn refuse_in(gdb: &Gdb, command: &Command) -> Result<(), Failure> {
     let conditional = |condition: &Option<String>| condition.clone().unwrap_or_default();
     let text = match command {
@@ -72,8 +72,8 @@ pub(super) fn refusal(array: &str) -> Failure {
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 
-/// True for a variable of gdb's own that has the value of an array (`set $t = v`): gdb counts in it by the array's
-/// stride, which can be negative and which no address shows.
+/// True for a convenience variable of gdb that holds a copy of an array (`set $t = v`). gdb finds its elements by the
+/// array's stride, which can be negative. The addresses of a copy do not show the stride.
 async fn is_copy(gdb: &Gdb, place: &str, array: &str) -> bool {
     if !array.starts_with('$') {
         return false;

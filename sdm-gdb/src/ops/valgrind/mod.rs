@@ -29,8 +29,8 @@ const CLOSED: &str = "Remote connection closed";
 const NEVER: u32 = 999_999_999;
 const TOOL: &str = "Memcheck";
 
-/// Begins such a start. The program is then stopped at its first instruction, and continues like one that a site's
-/// exec wrapper starts.
+/// Begins the start of a program under Valgrind. The program is then stopped at its first instruction, and continues
+/// like one that a site's exec wrapper starts.
 pub(crate) async fn launch(
     gdb: &Gdb,
     id: CommandId,
@@ -51,8 +51,8 @@ pub(super) async fn begin_program(gdb: &Gdb) {
     insert_all(gdb, &FORKS).await;
 }
 
-/// Disables Valgrind's stops before the program forks, as the child has no debugger that would resume it. Enables
-/// them again when the program `has` forked.
+/// Disables Valgrind's stops before the program forks, as the child has no debugger that would resume it. With `has`,
+/// after the fork, enables them again.
 pub(crate) async fn fork(gdb: &Gdb, has: bool) {
     if has {
         return stop_at_errors(gdb, true).await;

@@ -34,8 +34,8 @@ const RANKS_MAX: i32 = 1 << 20;
 /// Most communicators of each list that are searched for processes of other jobs.
 const COMMUNICATORS_MAX: u32 = 256;
 
-/// A table of ranks: its kind, group, count, and for a regular mapping first, distance and block; otherwise the
-/// address of a list.
+/// Size of a table of ranks, and offsets of its fields, in bytes. A table begins with its kind, group and count. A
+/// regular mapping has a first rank, a distance and a block size; any other has the address of a list.
 const TABLE_BYTES: usize = 40;
 const TABLE_GROUP: usize = 4;
 const TABLE_COUNT: usize = 8;

@@ -9,8 +9,8 @@ use super::objects::{Objects, REQUESTS};
 use super::{HEAD_BYTES, Members, Mpich, Piece, WORD, WORLD, only};
 use crate::mpi::{Direction, Message};
 
-/// Offset of a request's kind, in bytes, and the kinds of requests. A persistent receive has another request each
-/// time.
+/// Offset of a request's kind, in bytes, and the kinds of requests. Each start of a persistent receive uses another
+/// request.
 const KIND: usize = 8;
 const RECEIVE: i32 = 2;
 const PERSISTENT_RECEIVE: i32 = 4;

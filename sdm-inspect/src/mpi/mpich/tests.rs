@@ -341,8 +341,8 @@ const WINDOWS_AT: u64 = 0x80_0000;
 const WINDOW_BYTES: usize = 0x200;
 const TARGETS: [u64; 2] = [0x90_0000, 0x91_0000];
 
-/// The memory with a window of ranks 4 to 7, two of whose targets were used. Each of `parts` is the rank, the kind of
-/// epoch, and the lock state.
+/// The memory with a window of ranks 4 to 7, two of whose targets were used. Each of `parts` describes such a target:
+/// its rank, the kind of epoch, and the lock state.
 fn with_window(parts: [[i32; 3]; 2]) -> MemoryPieces {
     let mut memory = memory();
     let size = i32::try_from(WINDOW_BYTES).unwrap();

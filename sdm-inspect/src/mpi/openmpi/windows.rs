@@ -17,8 +17,8 @@ const OF_RDMA: &str = "ompi_osc_rdma_sync_t";
 /// Bytes of a window and of its module that are examined; `sm`'s module contains a file path.
 const WINDOW_BYTES: usize = 1024;
 const MODULE_BYTES: usize = 8 << 10;
-/// Words of a module that are functions in any version, and the largest size of the library with these functions, in
-/// bytes.
+/// Range of a module's words that are function pointers in any version, and the largest size of the library with these
+/// functions, in bytes.
 const FUNCTIONS: std::ops::Range<usize> = 3..19;
 const LIBRARY_BYTES: u64 = 64 << 20;
 /// Bytes of the list of all windows in which its array's address is.

@@ -11,7 +11,7 @@ fn held(column: &Column) -> BTreeMap<u32, i64> {
 }
 
 proptest! {
-    /// After any sequence of writes and erasures, a column has at most one number for each id.
+    /// After any sequence of writes and erasures, a column has the same number for each id as a map.
     #[test]
     fn column_agrees_with_a_map(
         changes in prop::collection::vec(

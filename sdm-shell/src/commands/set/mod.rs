@@ -135,7 +135,7 @@ pub(super) enum Until {
     End,
     /// The next blank outside of parentheses.
     Blank,
-    /// The `]` that closes it.
+    /// The `]` that closes the set.
     Bracket,
 }
 

@@ -105,7 +105,7 @@ const REGISTER_GROUPS: [&str; 10] = [
     "all", "float", "general", "mmx", "restore", "save", "sse", "system", "vector", "x87",
 ];
 
-/// `info registers [NAME...]`. Register groups go to gdb unchanged.
+/// `info registers [NAME...]`. None if a name is a register group: gdb answers such a line.
 fn registers(rest: &str) -> Option<C> {
     let names: Vec<String> = rest.split_whitespace().map(ToOwned::to_owned).collect();
     let is_name = |name: &String| !REGISTER_GROUPS.contains(&&**name);
@@ -118,7 +118,7 @@ fn registers(rest: &str) -> Option<C> {
         }))
 }
 
-/// `info signals [NAME...]`. Signal numbers go to gdb unchanged.
+/// `info signals [NAME...]`. None if a signal is given by its number: gdb answers such a line.
 fn signals(rest: &str) -> Option<C> {
     let names: Vec<String> = rest.split_whitespace().map(ToOwned::to_owned).collect();
     let is_name = |name: &String| name.starts_with(|first: char| first.is_ascii_alphabetic());

@@ -29,7 +29,7 @@ impl Breaks {
         self.last + 1
     }
 
-    /// Reserves the numbers up to this one for others.
+    /// Reserves the breakpoint numbers up to this one for another front-end of the session.
     pub(crate) fn reserve(&mut self, last: u32) {
         self.last = self.last.max(last);
     }
@@ -197,7 +197,8 @@ impl Breaks {
         }
     }
 
-    /// Tasks have come to it so often, also where they have passed by it. A gdb that has been put in another's place has counted fewer.
+    /// Raises the hit counts of these tasks to this number, also for hits that did not stop. A lower number changes
+    /// nothing, because a gdb that has replaced another one has counted fewer hits.
     pub(crate) fn crossed(&mut self, number: u32, tasks: &IdSet, times: u64) {
         let Some(row) = self.find(number) else {
             return;
@@ -216,7 +217,7 @@ impl Breaks {
         row.hits.sort_unstable_by_key(|(times, _)| *times);
     }
 
-    /// Notes that a pending breakpoint was resolved in these tasks.
+    /// Records that a breakpoint was resolved in these tasks, with its locations, or that it is pending there.
     pub(crate) fn placed(&mut self, at: &BreakpointPlace, tasks: &IdSet) {
         if let Some(row) = self.find(at.number) {
             if at.pending {

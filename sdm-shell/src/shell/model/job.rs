@@ -41,7 +41,7 @@ pub(crate) struct Job {
     pub(crate) isolated: IdSet,
     /// The rank that has aborted the job for all tasks, and its status.
     pub(crate) aborted: Option<(u32, i32)>,
-    /// The same as text: the rank, and `ended the job with status 17`.
+    /// The abort as text: the rank, and `ended the job with status 17`.
     pub(crate) abort_words: Option<(u32, String)>,
     /// True where the session can restart the job.
     pub(crate) can_rerun: bool,
@@ -236,8 +236,8 @@ impl Model {
         !self.tasks.where_last(here).is_empty()
     }
 
-    /// The programs to start when the job is restarted, with their tasks. With `to_main` all tasks stop at
-    /// `main`, otherwise only the held ones.
+    /// The programs to start when the job is restarted, with their tasks. With `to_main` all tasks stop at `main`,
+    /// otherwise only the tasks under `freeze`.
     pub(crate) fn programs_again(&self, to_main: bool) -> Vec<(IdSet, StartSpec)> {
         let points = self.breaks.start_points();
         let mut programs = Vec::new();

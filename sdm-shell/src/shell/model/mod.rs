@@ -132,20 +132,20 @@ pub(crate) struct LastView {
     pub(crate) changes: u64,
     /// The value of `changes` when the view was last updated. None before the first update.
     pub(crate) shown: Option<u64>,
-    /// Time of that update.
+    /// Time of the view's last update. None before the first one.
     pub(crate) shown_at: Option<Instant>,
     /// Number of lines carried out; each may have changed the state.
     pub(crate) lines: u64,
     /// Number of task moves and of lines at the last query. None before the first query.
     pub(crate) seen: Option<(u64, u64)>,
-    /// The result of that query.
+    /// The result of the last query.
     pub(crate) sight: Arc<Sight>,
 }
 
 /// Requests from outside the session that are not handled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    /// Lines and other input in their place, in order of arrival.
+    /// Lines, and other input whose place among the lines matters, in order of arrival.
     lines: VecDeque<Control>,
     /// Number of entries that were added to `lines` so far, and that were taken.
     lines_come: u64,

@@ -9,9 +9,9 @@ use sdm_view::coalesce::{Merged, join};
 /// The delay of notices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// Notices are shown once none has arrived for this long...
+    /// Time without a further notice after which the delayed notices are shown.
     quiet: Duration,
-    /// ...or once the first has been delayed for this long.
+    /// Time after the first delayed notice at which all are shown, even if further ones arrive.
     held_max: Duration,
 }
 

@@ -34,17 +34,17 @@ pub(crate) struct OpenCommand {
     pub(crate) left: IdSet,
     /// True for commands that resume tasks.
     pub(crate) run: bool,
-    /// Tasks that were created meanwhile by processes that the command lets run; it waits for them, too.
+    /// Tasks that a task of this command has spawned meanwhile. The command waits for them, too.
     pub(crate) joined: IdSet,
     /// For a run: the tasks that have stopped or ended.
     pub(crate) stopped: IdSet,
     /// The tasks' states before they were let run.
     pub(crate) before: Vec<Row>,
-    /// True where no command waits for it: its answers are shown when it is complete.
+    /// True where no caller waits for this command. Its answers are shown when it is complete.
     pub(crate) unattended: bool,
     /// Whether stops that end the command's run are shown.
     pub(crate) run_end: RunEnd,
-    /// True once no task is open.
+    /// True once each task has answered or is known to be missing or lost.
     pub(crate) complete: bool,
 }
 
@@ -117,8 +117,8 @@ impl OpenCommand {
         self.has_failed_without(&IdSet::new())
     }
 
-    /// The same, without regard to the loss of these tasks, or to a command that no other task could carry
-    /// out.
+    /// True where the command failed in the sense of `has_failed`, but the loss of `these` tasks is no failure. A
+    /// command that was sent to no other task has not failed only because no task could carry it out.
     pub(crate) fn has_failed_without(&self, these: &IdSet) -> bool {
         let gathered = &self.gathered;
         let state = |code| {
@@ -134,7 +134,7 @@ impl OpenCommand {
             || (self.done().is_empty() && (these.is_empty() || !gathered.to.is_subset(these)))
     }
 
-    /// Tasks that have carried it out.
+    /// Tasks that have carried out the command.
     pub(crate) fn done(&self) -> IdSet {
         self.gathered.done().union(&self.stopped)
     }

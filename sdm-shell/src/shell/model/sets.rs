@@ -26,7 +26,7 @@ pub(crate) struct Sets {
     pub(crate) classes: Vec<IdSet>,
     /// The sets of tasks with an event since the last command, in display order.
     pub(crate) happened: Vec<IdSet>,
-    /// The tasks that no command lets run.
+    /// The tasks under `freeze`, which no command resumes.
     pub(crate) held: IdSet,
 }
 

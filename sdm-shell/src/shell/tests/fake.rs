@@ -157,7 +157,7 @@ pub(in crate::shell) fn run(
     })
 }
 
-/// Runs `act` on a shell over such a session.
+/// Runs `act` on a shell over a scripted session of `count` tasks, on a screen of `width`.
 pub(in crate::shell) fn act(
     (count, width): (u32, usize),
     options: Options,

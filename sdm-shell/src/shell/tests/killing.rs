@@ -63,7 +63,7 @@ fn said_killed(screen: &str) -> Vec<u32> {
     ids
 }
 
-/// Rank 1's gdb has not begun to let it run when the `kill` arrives, and then refuses the run.
+/// Rank 1's gdb has not yet resumed the rank when the `kill` arrives, and then refuses the run.
 #[test]
 fn run_overtaken_by_a_kill_is_not_reported() {
     for order in orders(5) {

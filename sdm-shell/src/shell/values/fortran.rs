@@ -10,7 +10,8 @@ use crate::shell::invocation::Invocation;
 use crate::shell::slices::Slices;
 use crate::shell::{SessionHandle, Verdict};
 
-/// The path of an element in Fortran, with the lower bounds that the arrays have in a task with this difference.
+/// The path in Fortran syntax of the first element that differs. Its indices count from the arrays' lower bounds, which
+/// are read from a task of the difference.
 pub(super) async fn path(
     session: &SessionHandle,
     said: &Invocation<'_>,

@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-/// The file: `scripts/test` makes it so that every user can write to it.
+/// Environment variable with the path of the costs file. `scripts/test` creates the file so that every user can write
+/// to it.
 const VARIABLE: &str = "SDM_TEST_COSTS";
 
 /// The costs of one program, from now on. The file is opened before this process becomes an ordinary user.

@@ -104,8 +104,7 @@ fn signals() -> SigSet {
     signals
 }
 
-/// Waits for the owner's end, or for SIGTERM. Meanwhile reaps orphans, and restarts the service when a test asks
-/// for it.
+/// Waits for the owner's end, or for SIGTERM. Meanwhile reaps orphans, and resets the service when a test asks for it.
 fn wait(owner: u32, signals: &SignalFd, service: &Service, renewals: &UnixListener) -> Result<()> {
     let owner = sdm_system::pidfd_open(owner).ok();
     loop {

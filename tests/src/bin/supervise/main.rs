@@ -61,7 +61,8 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-/// Runs a program that is not this one's first process in namespaces of the test.
+/// Runs a test program isolated as [`Apart`] says: in namespaces, under a lock, or not at all. With `--list` it only
+/// executes the program.
 fn supervise(program: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     if arguments.iter().any(|argument| argument == "--list") {
         let error = Command::new(program).args(arguments).exec();
@@ -91,7 +92,7 @@ fn supervise(program: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// Runs a test as the first process of its namespaces; its folder is empty.
+/// Runs a test, as the first process of its namespaces. The folder `own` is empty at the start.
 fn inside(own: &Path, program: &Path, arguments: &[OsString]) -> Result<u8> {
     let user = ordinary_user(program);
     furnish(own, user)?;
@@ -117,7 +118,8 @@ fn become_user(user: Option<(Uid, Gid)>) -> Result<()> {
     Ok(())
 }
 
-/// Sets the environment variable with the process whose end ends the services: the test runner, if none is set.
+/// Sets [`RUN_VARIABLE`] of a command to the pid of the test runner, unless it is set. The services end with that
+/// process.
 fn with_owner(mut command: Command) -> Command {
     if std::env::var_os(RUN_VARIABLE).is_none() {
         command.env(RUN_VARIABLE, nix::unistd::getppid().to_string());
@@ -139,8 +141,8 @@ fn test_to_its_end(command: &mut Command, test: &str) -> Result<u8> {
     Ok(FAILED)
 }
 
-/// Runs a command until it ends, or until a signal asks for the end: gives its exit code, and whether it was stopped
-/// so.
+/// Runs a command until it ends, or until this process gets a signal to end. Returns the exit code, and true after such
+/// a signal.
 fn run(command: &mut Command) -> Result<(u8, bool)> {
     // Before signals are blocked here, as a child inherits that.
     let child = command.spawn();
@@ -169,7 +171,7 @@ fn ordinary_user(program: &Path) -> Option<(Uid, Gid)> {
     Some((Uid::from_raw(USER), Gid::from_raw(USER)))
 }
 
-/// A folder with a home and a temporary folder; it goes when this is dropped.
+/// A folder with a home and a temporary folder. Drop removes it.
 struct OwnFolder(PathBuf);
 
 impl OwnFolder {
@@ -273,7 +275,7 @@ fn command(program: &Path, arguments: &[OsString], own: &Path) -> Command {
     command
 }
 
-/// Waits for the program's end, and takes every orphan that ends; true where a signal asked for the end.
+/// Waits for the program's end, and reaps orphans. A signal to this process kills the program; the result is then true.
 fn wait_for(program: Pid, signals: &SignalFd) -> Result<(WaitStatus, bool)> {
     let mut stopped = false;
     loop {
@@ -294,7 +296,7 @@ fn wait_for(program: Pid, signals: &SignalFd) -> Result<(WaitStatus, bool)> {
     }
 }
 
-/// Waits until no process of the test is left; gives those that were, after ending them.
+/// Waits until no process of the test is left. Kills those that are left after `within`, and returns a line about each.
 fn end_leftovers(within: Duration) -> Vec<String> {
     let deadline = Instant::now() + within;
     let mut named_left = Vec::new();

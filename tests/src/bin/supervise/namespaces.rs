@@ -72,8 +72,8 @@ fn is_possible() -> bool {
     tried.status().is_ok_and(|it| it.success())
 }
 
-/// A command that executes `program` in new namespaces as their first process, with nothing in the folder `own`. It
-/// dies with the command.
+/// A command that executes `program` as the first process of new namespaces, where the folder `own` is empty. The end
+/// of the command kills the program.
 pub(crate) fn within(own: &Path, program: &OsStr) -> Command {
     let is_root = geteuid().is_root();
     let mut command = Command::new("unshare");

@@ -74,7 +74,7 @@ fn entry(name: &str, bytes: &[u8]) -> Entry {
     }
 }
 
-/// Each reply from ten tasks of its own.
+/// The bytes of a merge by rule `number`, where each reply came from ten other tasks.
 fn merged(number: u16, params: &[u8], replies: &[Reply]) -> Vec<u8> {
     let rule = rule(number, params).expect("a rule");
     let mut acc = rule.start();

@@ -91,7 +91,7 @@ fn framed(messages: Vec<(String, Message)>) -> impl Iterator<Item = (String, Fra
     messages.into_iter().map(framed)
 }
 
-/// A message for each variant of a part of the message.
+/// One message for each variant of one of its fields.
 fn messages<T>(parts: Vec<(String, T)>, message: fn(T) -> Message) -> Vec<(String, Frame)> {
     let messages = parts.into_iter().map(|(name, part)| (name, message(part)));
     framed(messages.collect()).collect()
@@ -189,7 +189,7 @@ fn letter() -> Message {
     }))
 }
 
-/// Every code by its number; 0 is that of a number which has no meaning yet.
+/// An entry for each failure code. Code 0 stands for all numbers that this version does not know.
 fn failures() -> Vec<Entry> {
     let codes = (0..=u16::MAX).map(|number| (number, FailureCode::from_number(number)));
     let known = codes.filter(|(number, code)| *number == code.number());

@@ -42,7 +42,7 @@ fn name_of(of: &str, pattern: &str) -> String {
     format!("{of}::{variant}")
 }
 
-/// The payloads of values, which must come back from them.
+/// The encoded payloads of values. Each is decoded again, which must give an equal value.
 fn payloads<T>(values: Vec<(String, T)>) -> Vec<Entry>
 where
     T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,

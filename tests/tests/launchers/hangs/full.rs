@@ -72,7 +72,7 @@ fn every_hang_is_diagnosed_under_open_mpi_5() {
     check_under(Compiler::OpenMpi5);
 }
 
-/// A larger job has the processors for itself for a long time.
+/// Checks all ways in a job of many ranks, once: such a job occupies all processors for a long time.
 fn check_many_ranks(compiler: Compiler) {
     let under = Under {
         ranks: MANY,
@@ -116,7 +116,7 @@ fn program_without_debug_information_is_diagnosed() {
     }
 }
 
-/// Communicators and requests are read from the memory of MPI libraries, whose layout is learned.
+/// Ranks of a communicator or request are shown as ranks of the job. They are read from the memory of MPI libraries.
 #[test]
 fn communicator_and_request_ranks_are_job_ranks() {
     for (number, compiler) in installed().into_iter().enumerate() {
@@ -162,7 +162,7 @@ fn killed_rank_is_named_as_awaited() {
     check_case(under, &program, case);
 }
 
-/// A rank in state D stays so where sdm has started the job: signals do not stop it.
+/// No signal stops a rank in state D (uninterruptible sleep), also in a job that `sdm` has started.
 #[test]
 fn unstoppable_started_rank_is_diagnosed_with_the_others() {
     let folder = Folder::new("hangs-started");
@@ -227,8 +227,8 @@ fn uninspected_rank_leaves_the_verdict_open() {
     assert_eq!(found["step"], "deadlock", "{found:#}");
 }
 
-/// A rank that repeats a call is seen in the same call each time, and does not count as waiting. Where the kernel
-/// does not allow counting, that is unknown, but no rank is reported to wait for ever.
+/// A rank that repeats a call is seen in the same call each time, and does not count as waiting. Without the kernel's
+/// performance events the repetition is not seen, but no rank is reported to wait for ever.
 #[test]
 fn rank_repeating_a_call_is_not_reported_as_waiting() {
     /// Number of starts of each.
@@ -269,7 +269,8 @@ fn rank_repeating_a_call_is_not_reported_as_waiting() {
     }
 }
 
-/// Frames are read while a runtime works, where gdb sometimes cannot unwind; an incomplete stack is no progress.
+/// Stacks are read while MPI polls, where gdb sometimes cannot unwind. An incomplete stack must not count as a running
+/// rank.
 #[test]
 fn waiting_rank_is_never_reported_as_running() {
     /// Number of diagnoses of the job.

@@ -58,14 +58,14 @@ impl Under {
     }
 }
 
-/// A FIFO into which each rank writes that it is about to begin its way. Launchers do not pass on every line of
-/// output on a busy machine.
+/// A FIFO into which each rank writes that it is about to begin its way of `hangs.c`. Launchers do not pass on every
+/// line of output on a busy machine.
 pub(crate) struct Ready {
     fifo: File,
 }
 
 impl Ready {
-    /// For the ranks of a job that get the path `file`, which is created here.
+    /// Creates the file `file`, which the ranks get as an argument, and the FIFO next to it.
     pub(crate) fn at(file: &Path) -> Self {
         std::fs::write(file, "").expect("a file of the test's");
         let path = file.with_extension("ready");
@@ -93,7 +93,7 @@ impl Ready {
     }
 }
 
-/// The processes of a program, with the time that each had computed before.
+/// Pids of a program's processes, each with the processor time that it had used at the beginning.
 pub(crate) struct Ranks(BTreeMap<u32, u64>);
 
 impl Ranks {
@@ -106,7 +106,7 @@ impl Ranks {
         Self(pids.map(|pid| (pid, ran_ns(pid))).collect())
     }
 
-    /// Ranks that have computed since then.
+    /// Pids of the ranks that have computed since the beginning.
     pub(crate) fn computing(&self) -> Vec<u32> {
         let since = |(pid, before): (&u32, &u64)| {
             let ran = ran_ns(*pid).saturating_sub(*before);
@@ -115,7 +115,7 @@ impl Ranks {
         self.0.iter().filter_map(since).collect()
     }
 
-    /// Ranks whose process state is one of these letters.
+    /// Pids of the ranks whose process state is one of these letters, or that no longer exist.
     pub(crate) fn in_state(&self, letters: &str) -> Vec<u32> {
         let is_there = |pid: &u32| {
             let state = processes::of(*pid).state();
@@ -124,7 +124,7 @@ impl Ranks {
         self.0.keys().copied().filter(is_there).collect()
     }
 
-    /// Waits until each sleeps, is stopped, has ended, or computes in its place.
+    /// Waits until each rank sleeps, is stopped, has ended, or computes where it hangs.
     fn wait_in_place(&self) {
         until("all ranks are in their places", || {
             let mut there = self.in_state("SDTtZX");
@@ -146,7 +146,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Starts it, and waits until every rank is in its place.
+    /// Starts a job, and waits until every rank is where it hangs.
     pub(crate) fn start(under: Under, program: &Path, way: &str) -> Self {
         let folder = program.parent().expect("it lies in a folder");
         let file = folder.join("file");

@@ -23,7 +23,7 @@ fn check_way(compiler: Compiler, way: &str) {
     check(Under::new(compiler), &program, expectation(compiler, way));
 }
 
-/// The observations are written, and give the same verdict without the job.
+/// The observations are written, and their replay gives the same verdict without the job.
 #[test]
 fn deadlock_is_diagnosed_and_replayed() {
     let folder = Folder::new("hangs-live-receive");

@@ -28,7 +28,7 @@ use job::{Job, Under};
 
 const _: () = sdm_tests::run::test_group("crowded", "eight to 32 ranks that poll");
 
-/// Prefix of the `sdm` command line that changes nothing.
+/// Prefix of the `sdm` command line that only restores the default action of SIGINT.
 const PLAIN: &[&str] = &["env", "--default-signal=INT"];
 
 /// The diagnosis of a job, as the record, with the exit code.
@@ -57,7 +57,7 @@ fn check(under: Under, program: &Path, expect: Expect) {
     check_and_keep(under, program, expect, None);
 }
 
-/// The same, with the observations stored in a folder. Returns the record.
+/// As [`check`], and stores the observations in a folder. Returns the record of the diagnosis.
 fn check_and_keep(under: Under, program: &Path, expect: Expect, folder: Option<&Path>) -> Value {
     let way = expect.way();
     // The test takes the lock before any rank asks for it.
@@ -129,7 +129,7 @@ fn by_commit<T>(test: impl Fn(), mut cases: Vec<T>, name: impl Fn(&T) -> String)
     cases
 }
 
-/// Whether the kernel lets an ordinary user count.
+/// Whether the kernel allows an ordinary user performance events, by which SDM counts returned calls.
 fn may_count() -> bool {
     let allowed = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let allowed = allowed.ok().and_then(|text| text.trim().parse().ok());

@@ -28,7 +28,8 @@ fn pid_of(program: &Path, rank: u32) -> u32 {
     found.expect("the rank runs")
 }
 
-/// Their places in the list of pids are 0 and 1, of which each is named by the other one.
+/// Ranks 2 and 3 are given. If their positions 0 and 1 in the list counted as ranks, each would seem to wait for the
+/// other.
 #[test]
 fn pids_are_diagnosed_by_their_ranks() {
     for compiler in [Compiler::OpenMpi, Compiler::Mpich] {

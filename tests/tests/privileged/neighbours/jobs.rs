@@ -7,7 +7,8 @@ use sdm_tests::neighbour::{Neighbour, Outcome, Who};
 
 use super::compile;
 
-/// A starter that keeps its table where MPIR has it: one process for each argument, on this host, and one elsewhere.
+/// C source of a launcher with an MPIR process table: for each argument a local process with that pid, and a remote
+/// one.
 const STARTER: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -77,7 +78,7 @@ fn start(neighbour: &Neighbour, who: Who, program: &Path, words: &[&str]) -> Chi
     command.spawn().expect("it starts")
 }
 
-/// A process that poses as the login of an `mpiexec` has the path of another program, which is not executed.
+/// A process poses as the ssh process of an `mpiexec`, and names another program as its own: SDM does not run that.
 #[test]
 fn fake_login_of_a_job_is_not_executed() {
     let Some(neighbour) = Neighbour::new() else {
@@ -120,7 +121,8 @@ fn fake_login_of_a_job_is_not_executed() {
     }
 }
 
-/// A process of the user's own has a login's command line, but its program is no `ssh`: SDM does not run it.
+/// A process of the user has the arguments of an ssh process of `mpiexec`, but names another program: SDM does not run
+/// it.
 #[test]
 fn remote_login_uses_only_ssh() {
     let Some(neighbour) = Neighbour::new() else {

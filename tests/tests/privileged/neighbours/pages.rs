@@ -65,7 +65,7 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// The secret of the address that was printed.
+    /// Waits for a line with `before` and an address; returns the secret of the address.
     fn token(&mut self, before: &str) -> String {
         let line = self.wait_line(before);
         let (_, token) = line.rsplit_once("/enter/").expect("an address");
@@ -81,7 +81,7 @@ impl<'a> Served<'a> {
         String::from_utf8(output.stdout).expect("it is text")
     }
 
-    /// Ends it as its page does, and checks that nobody else has been told the secrets.
+    /// Ends the session by requests of the page, and checks that only the line with an address has a secret.
     fn finish(mut self, place: &str, host: &str, (cookie, secrets): (&str, &[&str])) {
         for line in ["quit", "y"] {
             let length = line.len();
@@ -112,7 +112,7 @@ fn enter(host: &str, token: &str) -> String {
     format!("GET /enter/{token} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
 }
 
-/// No process has this on its command line, and no other user's has it in its environment.
+/// Checks that no process has the secret in its command line or environment.
 fn assert_on_no_command_line(secret: &str) {
     let holds = |name: &str, entry: &fs::DirEntry| {
         let text = fs::read(entry.path().join(name)).unwrap_or_default();

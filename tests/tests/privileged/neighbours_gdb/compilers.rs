@@ -1,4 +1,4 @@
-//! The pretty-printers that a compiler has for its library: the ones that gdb is allowed to execute.
+//! Pretty-printers that come with a compiler's C++ library: gdb executes them only if their files can be trusted.
 
 use std::fs;
 use std::os::unix::fs::symlink;

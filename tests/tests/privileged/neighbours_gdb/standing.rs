@@ -12,7 +12,7 @@ use sdm_tests::neighbour::{Neighbour, Who, said};
 
 use super::planted::{NO_GDB, Running, build, compile};
 
-/// A program that is taken for another one.
+/// C source of a program that is planted where gdb looks for another one. Its function `EVIL` must not be shown.
 const EVIL: &str = "int EVIL(void) { for (;;) ; } int main(void) { return EVIL(); }";
 
 /// A gdb script that records gdb's system calls. Returns the script and the file of the calls.
@@ -48,7 +48,8 @@ fn plant_fifo(users: &Neighbour, path: &Path) {
     users.give(Who::Neighbour, path, 0o644);
 }
 
-/// The opens of a file by its name, other than those that open nothing, from when gdb has attached on.
+/// The calls by which gdb, once attached, opens a planted file by its name; opens with `O_PATH` read nothing and do not
+/// count.
 fn opens<'a>(calls: &'a str, planted: &Path) -> Vec<&'a str> {
     let name = format!("\"{}\"", planted.display());
     let held = calls

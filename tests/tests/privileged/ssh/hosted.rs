@@ -93,7 +93,7 @@ fn sums_are_right(place: &Place, sum: &Path) {
     assert_eq!(lines_of(&done), expected(40, "sum 820"), "{done}");
 }
 
-/// Two on each host have memory in common, and the host's exit codes are the ranks' own.
+/// The two ranks of each host share memory, and each rank ends with its own exit code.
 fn ranks_know_their_neighbours(place: &Place, late: &Path) {
     let done = batch(place, 6, THREE)
         .args(["--no-holds"])
@@ -360,7 +360,7 @@ fn a_tool_follows_and_steers_all_hosts(place: &Place) {
     let _done = sdm.finish();
 }
 
-/// Whichever host's server a tool asks.
+/// A tool sees the ranks of all hosts, whichever host's PMIx server it asks.
 fn a_tool_sees_all_hosts(place: &Place) {
     let ask = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
     let server = place.pids("sdm-pmix host")[1].to_string();
@@ -377,7 +377,7 @@ fn a_tool_sees_all_hosts(place: &Place) {
     }
 }
 
-/// A foreign client; its data is larger than a frame, or is requested in single pieces.
+/// The ranks use PMIx without MPI. Their data is larger than a frame, or is requested in single pieces.
 fn what_all_put_comes_to_all(place: &Place) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_put.py");
     let script: PathBuf = place.path().join("pmix_put.py");

@@ -83,7 +83,7 @@ pub(super) fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
     job.finish();
 }
 
-/// Hydra has no process table: its hosts are asked by the logins that it made.
+/// Hydra has no process table. SDM finds its hosts by the ssh processes that Hydra has started, and queries them.
 pub(super) fn a_hydra_job_is_attached_to_on_its_hosts(place: &Place) {
     let folder = Folder::new("hydra");
     let program = folder.compile(Compiler::Mpich, "mpi_held");
@@ -165,7 +165,7 @@ fn more_of_the_job_is_attached_to_where_no_server_is(place: &Place, job: &HeldJo
     done.expect_part("stacks", "ranks 0,2-3 (3): main () at mpi_held.c:");
 }
 
-/// A server that does something first where the host is h2.
+/// A script in place of the server, which executes `what` first on host h2.
 fn server_behind(place: &Place, name: &str, what: &str) -> PathBuf {
     let script = place.path().join(format!("server-behind-{name}"));
     let server = server(place);

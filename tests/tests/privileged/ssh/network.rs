@@ -95,7 +95,7 @@ fn connections_pass_in_the_other_direction_only(place: &Place, work: &Path) {
     done.expect("print number", "ranks 0-2 (3): 0\n");
 }
 
-/// All connections of a host break; it calls again.
+/// With `reverse` the servers connect to `sdm`. All connections of a host break, and its servers connect again.
 pub(super) fn who_calls_calls_again() {
     let mut config = SessionConfig {
         network: Network {

@@ -12,7 +12,7 @@ use sdm_debug::{Command, Event, Reply};
 
 use stage::{Stage, Way};
 
-/// Runs each story over each backend.
+/// Makes a test of each story for each backend.
 macro_rules! stories {
     ($($name:ident: $way:ident,)*) => {
         mod gdb {

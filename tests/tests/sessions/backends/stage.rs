@@ -50,7 +50,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// gdb and the program itself.
+    /// A stage with gdb and the real program.
     pub(super) fn gdb(way: Way) -> Self {
         let place = Place::new();
         let program = place.compile("ways", Compiler::C);
@@ -75,7 +75,7 @@ impl Stage {
         Self::of(backend, start, Some(place))
     }
 
-    /// A scenario that behaves like the program.
+    /// A stage with the scripted backend, whose scenario behaves like the program.
     pub(super) fn scripted(way: Way) -> Self {
         let ends = match way {
             Way::Exit => "continue = 1ms exit 3",

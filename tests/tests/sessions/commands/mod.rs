@@ -73,7 +73,7 @@ impl Tour {
         self.answer(id, command.name())
     }
 
-    /// Asks, and expects this in each answer.
+    /// Sends each command, and checks that its answer contains the text of the row.
     fn rows(&mut self, rows: Vec<(Command, &str)>) {
         for (command, part) in rows {
             let answer = self.ask(&command);
@@ -140,7 +140,7 @@ fn tour(place: &Place, tasks: u32) -> BTreeSet<&'static str> {
     given
 }
 
-/// Processes that run already, and their core files.
+/// Sends commands to processes that run already, and to their core files. Returns the names of the commands.
 fn found(place: &Place, tasks: u32) -> BTreeSet<&'static str> {
     let program = place.compile("tour", Compiler::C);
     let mut processes: Vec<Child> = (0..tasks)

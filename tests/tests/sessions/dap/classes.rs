@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{all_stopped, all_stopped_behind, configuration, go, set, set_none};
 
-/// `condition`s at two lines, so that classes part: those below `1` go further than the others.
+/// Sets two conditional breakpoints, at which the ranks stop as two classes. Returns the lines.
 fn part(editor: &mut Editor<'_>) -> (usize, usize) {
     let first = Place::line("work.c", "int result = number * 2;");
     let second = Place::line("work.c", "return result;");
@@ -134,7 +134,7 @@ fn go_alone(editor: &mut Editor<'_>, id: i64, lower: &str, upper: &str) -> i64 {
     id
 }
 
-/// From the thread of this number all run on to where they are alike.
+/// Continues all ranks to a line where their stacks are equal again, and then to their end.
 fn meet(editor: &mut Editor<'_>, id: i64) {
     // Classes that meet are one thread, with the number of the focused one.
     set_none(editor);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{all_stopped, at_entry, configuration, go};
 
-/// An editor that has launched one rank, which stops at these.
+/// An editor that has launched one rank, with these exception filters.
 fn launched<'a>(place: &'a Place, program: &Path, args: &[&str], filters: &Value) -> Editor<'a> {
     let mut editor = Editor::new(place);
     editor.launch(&configuration(program, args, 1));

@@ -54,7 +54,7 @@ fn conditions_hit_counts_and_log_points_are_set_in_gdb() {
     editor.disconnect();
 }
 
-/// The variable at the end of a way of names below these.
+/// The variable at the end of a path of names, which begins among `variables`.
 fn opened(editor: &mut Editor<'_>, variables: Vec<Value>, way: &[&str]) -> Value {
     let mut here = variables;
     let (last, before) = way.split_last().expect("a way has an end");

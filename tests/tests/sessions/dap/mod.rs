@@ -55,7 +55,7 @@ fn at_entry<'a>(place: &'a Place, args: &[&str], ranks: u32) -> Editor<'a> {
     editor
 }
 
-/// An editor that joins the session of another one, as that one is asked to have it do.
+/// Makes an editor join a session by the arguments of a `startDebugging` request to another editor.
 fn joined<'a>(mut editor: Editor<'a>, asked: &Value) -> Editor<'a> {
     assert_eq!(asked["request"], "attach");
     editor.ask("initialize", &json!({"adapterID": "sdm"}));

@@ -26,7 +26,7 @@ const SAID_BYTES_MAX: usize = 256 << 20;
 /// Size of one of many repeated requests, in bytes.
 const REQUEST_BYTES: usize = 1 << 16;
 
-/// The ways to an adapter.
+/// The transport between an editor and the adapter.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Stdio,
