@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_member_is_in_the_tree() {
+    fn subtrees_below_the_root_have_all_other_members() {
         let cost = ModelCost {
             own_us: 1.0,
             child_us: 1.0,

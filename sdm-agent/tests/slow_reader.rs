@@ -106,7 +106,7 @@ fn look(service: &mut Service, looks: &mut usize, now: Instant) {
 }
 
 #[test]
-fn queue_for_slow_reader_stays_within_16_mebibytes() {
+fn output_for_unread_client_stays_below_2_mebibytes() {
     let mut now = Instant::now();
     let mut service = Service::new();
     let mut client = Client::new(Dialect::Document, "1000").unwrap();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_counted_once() {
+    fn processor_time_since_the_last_call_is_returned() {
         let mut seen = SampleHistory::default();
         let spent = [30, 50, 50, 10].map(|all| seen.spent(Duration::from_millis(all)));
         assert_eq!(spent, [30, 20, 0, 10].map(Duration::from_millis));

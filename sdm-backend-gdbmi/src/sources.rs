@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_again_when_a_program_begins() {
+    fn source_file_is_read_again_after_forget() {
         let name = format!("sdm-sources-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let named = path.to_str().unwrap();

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completion_setting_selects_preloading() {
+    fn completion_words_are_parsed() {
         assert_eq!("auto".parse(), Ok(Completion::Auto));
         assert_eq!("always".parse(), Ok(Completion::Always));
         assert_eq!("never".parse(), Ok(Completion::Never));
@@ -191,7 +191,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn preloaded_library_is_not_inherited_by_children() {
+    fn preloaded_library_is_sealed_and_loaded_by_children() {
         let preload = Completion::Always.preload(false).unwrap();
         let run = |shell: &str| {
             let mut command = Command::new("/bin/sh");

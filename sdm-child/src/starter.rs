@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pipe_path_differs_from_both_ends() {
+    fn pipe_name_keeps_neither_end_of_the_pipe_open() {
         let (mut reader, writer) = io::pipe().unwrap();
         let name = name_of_pipe(&writer).unwrap();
         let source = Source::Pipe(name.as_raw_fd());

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn written_orders_are_parsed_back() {
+    fn exec_wrapper_arguments_are_parsed_back() {
         let orders = Orders {
             streams: [
                 Some(Source::Pipe(7)),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_order_is_refused() {
+    fn malformed_exec_wrapper_argument_is_refused() {
         for words in [
             &[][..],
             &["-0"],

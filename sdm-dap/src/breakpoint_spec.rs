@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hit_counts_are_gdbs_ignore_counts() {
+    fn hit_conditions_become_gdb_ignore_counts() {
         for (text, expect) in [
             ("3", Some(2)),
             (">= 3", Some(2)),

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn locations_have_numeric_references() {
+    fn goto_targets_are_numbered_and_the_oldest_are_dropped() {
         let mut places = GotoTargets::default();
         assert_eq!(places.add("a".to_owned()), 1);
         for _ in 0..PLACES_MAX {

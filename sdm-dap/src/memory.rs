@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_instructions_are_marked_invalid() {
+    fn unknown_instructions_have_an_empty_text() {
         let known: Vec<Instruction> = [16, 18]
             .map(|address| Instruction {
                 address,

@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards_match_function_names_by_fold_rules() {
+    fn wildcard_patterns_match_whole_names() {
         let check = |pattern, text, expect| assert_eq!(matches(pattern, text), expect, "{pattern}");
         check("MPI_*", "MPI_Recv", true);
         check("MPI_*", "PMPI_Recv", false);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_code_keeps_its_text() {
+    fn unknown_failure_code_keeps_the_text() {
         let failure = Failure::decode(b"\xff\xff\x02\0\0\0no\0\0\0\0");
         assert_eq!(failure, Failure::new(FailureCode::Unknown, "no"));
     }

@@ -231,7 +231,7 @@ fn mismatched_collective_operations_are_named() {
 }
 
 #[test]
-fn mismatched_tags_are_named_and_matching_ones_pass() {
+fn mismatched_tags_are_named_and_matching_ones_are_not() {
     use ArgumentRole as R;
     let look: Look<'_> = &[
         ("0", "main:80 MPI_Ssend:5", "", ""),
@@ -436,7 +436,7 @@ fn cpu_time_is_summed_over_samples_and_shown_per_group() {
 }
 
 #[test]
-fn indistinguishable_calls_are_reported_as_such() {
+fn call_that_may_be_a_loop_of_equal_calls_is_noted() {
     let look: Look<'_> = &[("0-3", WAITING, "", "")];
     let mut seen = observed(&[look, look]);
     assert!(judge(&seen).findings[0].evidence.is_empty());

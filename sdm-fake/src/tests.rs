@@ -133,7 +133,7 @@ fn scenario_yields_classes_and_an_outlier() {
 }
 
 #[test]
-fn start_takes_its_time_and_reports_progress() {
+fn start_lasts_the_scripted_time_and_reports_progress() {
     let mut bench = Bench::new("start = 5ms", "0");
     let id = bench.ask("0", Command::Start(StartSpec::default()));
     bench.run(4);
@@ -196,7 +196,7 @@ fn run_is_answered_by_its_stop_or_exit() {
 }
 
 #[test]
-fn absent_breakpoint_is_skipped() {
+fn scripted_breakpoint_stop_is_skipped_without_breakpoints() {
     let script = "
         continue = 1ms breakpoint
         continue = 0 breakpoint
@@ -219,7 +219,7 @@ fn absent_breakpoint_is_skipped() {
 }
 
 #[test]
-fn an_interrupt_answers_the_run_too() {
+fn interrupt_also_answers_the_open_run() {
     let mut bench = Bench::started(
         "continue = never\ninterrupt = 3ms\n[tasks 1]\ninterrupt = never",
         "0-1",

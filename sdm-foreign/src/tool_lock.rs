@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn second_caller_waits_for_the_first() {
+    fn tool_lock_waits_until_its_holder_releases_it() {
         let own = std::process::id().cast_signed();
         let first = ToolLock::take(own).unwrap();
         assert!(first.is_held());

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn message_is_decoded_at_any_chunk_size() {
+    fn message_that_arrives_in_two_pieces_is_decoded() {
         let hello = ToHost::Hello {
             version: VERSION,
             job: job(),
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_message_is_refused_without_buffering() {
+    fn too_long_or_undecodable_message_is_refused() {
         let mut frames = Frames::default();
         frames.push(&u32::MAX.to_le_bytes());
         assert_eq!(
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn job_description_is_checked() {
+    fn job_with_invalid_node_name_or_ranks_is_refused() {
         let no = |change: &dyn Fn(&mut HostJob)| {
             let mut job = job();
             change(&mut job);

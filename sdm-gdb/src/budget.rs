@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn query_budget_ends_by_time_or_bytes() {
+    fn inspection_budget_is_used_up_by_time_or_bytes() {
         let now = Instant::now();
         let budget = Budget::new(now);
         assert_eq!(budget.wait(now), Ok(LOOK_WAIT));

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn attach_ends_when_all_tasks_are_stopped_in_gdb() {
+    fn gdb_is_not_interrupted_until_attached_tasks_are_stopped() {
         let mut gate = gate(&["1-target-attach 7"]);
         assert_eq!(written(&mut gate), [1]);
         assert!(gate.answered(1));

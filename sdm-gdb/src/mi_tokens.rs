@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequential_tokens_have_one_digit_and_stay_known() {
+    fn freed_mi_token_is_one_digit_and_still_maps_to_its_command() {
         let mut numbers = Numbers::default();
         for token in 1000..1100 {
             let number = numbers.take(token);

@@ -201,7 +201,7 @@ fn unstoppable_program_is_reported_with_its_wait_channel() {
 }
 
 #[test]
-fn late_interrupt_signal_is_swallowed_once() {
+fn late_sigint_of_an_interrupt_does_not_end_the_next_run() {
     let mut scene = Scene::at_main(FakeHost::default());
     let step = Command::Step {
         kind: StepKind::Over,
@@ -227,7 +227,7 @@ fn late_interrupt_signal_is_swallowed_once() {
 }
 
 #[test]
-fn run_aborted_by_gdb_fails() {
+fn command_fails_if_gdb_aborts_its_run_while_stopped() {
     let held = FakeHost {
         held: true,
         ..FakeHost::default()
@@ -263,7 +263,7 @@ fn run_continues_after_gdb_error_until_program_exit() {
 }
 
 #[test]
-fn only_the_last_stop_reason_counts() {
+fn last_reason_in_a_stop_record_decides_the_answer() {
     let mut scene = Scene::at_main(FakeHost::default());
     scene.command(1, Command::Continue);
     scene.reply("^running");
@@ -304,7 +304,7 @@ fn slow_query_is_interrupted_and_then_times_out() {
 }
 
 #[test]
-fn a_start_can_be_interrupted() {
+fn interrupt_stops_a_program_that_is_being_started() {
     let mut scene = Scene::new(FakeHost::default());
     scene.start(0);
     scene.command(1, Command::Interrupt);

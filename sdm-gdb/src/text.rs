@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn path_cannot_end_its_command() {
+    fn path_with_line_break_does_not_end_its_command() {
         let check = |path: &[u8], expect: &str| assert_eq!(with_path("-x", "file", path), expect);
         check(b"/a b/\xc3\xbc'", "-x /a\\ b/\u{fc}\\'");
         check(

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_names_of_many_hosts_are_refused() {
+    fn host_list_with_too_many_bytes_of_names_is_refused() {
         let long = "x".repeat(1 << 16);
         assert_eq!(names(&format!("[1-1000000]{long}")), None);
         assert_eq!(names(&format!("{long}[1-1000000]")), None);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn host_sets_follow_clustershell_syntax() {
+    fn host_pattern_matches_full_and_short_host_names() {
         check("n1", &["n1", "n1.cluster"], &["n11", "n", "xn1"]);
         check(
             "n[01-04,07]",

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_cross_the_blocks_of_the_bitmap() {
+    fn run_across_bitmap_blocks_is_one_range() {
         let set = IdSet::from_range(65_000..=1_000_000);
         assert_eq!(set.ranges().collect::<Vec<_>>(), [65_000..=1_000_000]);
         let set: IdSet = (131_060..=131_080).map(TaskId).collect();

@@ -329,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_steps_fold_to_strides() {
+    fn evenly_spaced_ids_are_printed_as_one_range() {
         let even: IdSet = (0..1_000_000).step_by(2).map(TaskId).collect();
         assert_eq!(even.to_string(), "0-999998/2");
         assert_eq!(IdSet::all_below(1_000_000).to_string(), "0-999999");
     }
 
     #[test]
-    fn text_of_a_cut_set_stays_within_its_length() {
+    fn truncated_set_text_stays_within_the_width() {
         let set: IdSet = (0..2000).map(|id| TaskId(id * id)).collect();
         for width in 8..200 {
             let text = set_text(&set, width);

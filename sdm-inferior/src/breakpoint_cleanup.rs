@@ -253,7 +253,7 @@ mod tests {
 
     /// Only root may open the file by its mapping.
     #[test]
-    fn deleted_program_is_restored_too() {
+    fn breakpoint_in_a_deleted_program_is_removed() {
         let name = format!("sdm-restore-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         // A copy by another process is never open for writing in this one, where a concurrent test could inherit it.

@@ -75,7 +75,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn tied_process_is_stopped_when_the_other_ends() {
+    fn tied_process_is_stopped_when_its_gdb_ends() {
         let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         for (tied, dropped) in [(true, false), (true, true), (false, false)] {
             let (mut dies, mut stops) = (Command::new("cat"), cat());

@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn started_program_delays_shutdown_under_ten_seconds() {
+    fn warden_kills_a_blocked_gdb_within_its_time_limit() {
         for (has_attached, bound) in [(false, 10), (true, 40)] {
             let mut spent = Duration::ZERO;
             let mut stops = 0;

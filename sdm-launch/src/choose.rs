@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_and_a_job_choose_the_launcher() {
+    fn launcher_follows_from_linked_mpi_and_slurm_job() {
         let check = |mpi, job, launcher, options: &[&str]| {
             let choice = chosen(&with(mpi), "./halo", job);
             assert_eq!((choice.launcher, &*choice.options), (launcher, options));

@@ -335,7 +335,7 @@ mod tests {
     const HYDRA: &str = "HYDRA build details:";
 
     #[test]
-    fn named_launcher_kind_is_preferred() {
+    fn launcher_name_prefers_its_own_mpi_implementation() {
         let _one = ONE_AT_A_TIME.lock();
         let both = [
             ("mpirun", HYDRA),

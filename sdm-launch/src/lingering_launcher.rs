@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn time_between_checks_does_not_count() {
+    fn late_check_counts_only_part_of_the_time_as_idle() {
         let begun = Instant::now();
         let mut lingering = Lingering::new(1, begun);
         let late = begun + Duration::from_secs(1000);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn only_own_children_are_recognized() {
+    fn only_living_children_of_the_launcher_are_found() {
         let own = std::process::id().cast_signed();
         let mut lingering = Lingering::new(own, Instant::now());
         let mut child = std::process::Command::new("sleep")

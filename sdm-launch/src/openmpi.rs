@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn user_options_override_default_options() {
+    fn oversubscribe_is_added_without_placement_or_allocation() {
         let check = |options: &[&str], expect: &str| assert_eq!(arguments(options, false), expect);
         check(&[], "--oversubscribe -x SDM_KEY");
         check(

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn host_with_failed_ssh_names_the_missing_servers() {
+    fn failed_ssh_between_hosts_is_reported_for_each_server() {
         let mut spec = LaunchSpec::new(3, "/bin/true");
         // An option that no ssh knows.
         spec.launcher_options = vec!["-oNoSuchOption=1".into()];

@@ -272,7 +272,7 @@ fn cancel_is_confirmed_and_its_result_is_logged() {
 }
 
 #[test]
-fn keys_reach_commands_menus_and_views() {
+fn typed_commands_menus_and_view_names_are_carried_out() {
     let mut top = top(PLAIN);
     keys(&mut top, ":submit -- sh -c 'echo a b'\n");
     let words = ["submit", "--", "sh", "-c", "echo a b"].map(str::to_owned);

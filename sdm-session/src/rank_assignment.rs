@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rank_has_joined_when_its_server_has() {
+    fn rank_is_counted_once_its_server_has_announced_itself() {
         let joined = |rank, server| Joined {
             rank,
             server,

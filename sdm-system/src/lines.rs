@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_split_as_in_the_table() {
+    fn lines_are_split_at_newlines_in_any_chunks() {
         let check = |input: &[&[u8]], expect: &[&str]| assert_eq!(lines(input), expect);
         check(&[], &[]);
         check(&[b"a\nb\n"], &["a", "b"]);

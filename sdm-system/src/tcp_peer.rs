@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_connection_is_not_checked() {
+    fn connection_closed_by_the_peer_is_refused() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (ours, _) = listener.accept().unwrap();

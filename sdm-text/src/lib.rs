@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_lose_the_numbers_of_the_system() {
+    fn system_error_numbers_are_removed_from_messages() {
         for (message, expect) in [
             (
                 "x: No such file or directory (os error 2)",

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn returned_addresses_are_one_class_with_their_number() {
+    fn returned_addresses_merge_and_their_number_is_shown() {
         let happened = |tasks: &str, value: Option<&str>| Item::Happened {
             tasks: set(tasks),
             what: Happening::Stopped(Stop {

@@ -302,7 +302,7 @@ mod tests {
 
     /// In a communicator, a rank minus the task's own rank means nothing, because its ranks can have any order.
     #[test]
-    fn ranks_of_a_communicator_are_no_distances() {
+    fn distances_are_shown_only_between_world_ranks() {
         let one = |world: Option<i64>, local| vec![message(Receives, Some(local), world)];
         let unknown = table((0..3).map(|task| (task, one(None, i64::from(task)))));
         let row = |rank| {

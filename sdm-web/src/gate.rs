@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_once() {
+    fn token_admits_one_browser_and_its_cookie_is_accepted() {
         let gate = Gate::draw().unwrap();
         let path = gate.path();
         let token = path.strip_prefix("/enter/").unwrap();

@@ -190,7 +190,7 @@ mod tests {
     const SOON: Duration = Duration::ZERO;
 
     #[test]
-    fn records_come_in_order_and_the_newest_of_a_kind_alone() {
+    fn page_gets_records_in_order_and_the_newest_of_a_kind() {
         let news = Arc::new(News::new());
         news.replace("board", "b1");
         news.add("a");

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn command_options_keep_their_order() {
+    fn order_of_c_and_x_options_is_kept() {
         let line = "sdm run -n 4 -c bt -x a.sdm -c continue --launcher mpirun -- ./app -n 3";
         let (cli, commands) = read(line).unwrap();
         let expect = [

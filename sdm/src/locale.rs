@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn drawn_characters_have_ascii_letters() {
+    fn drawn_characters_have_ascii_substitutes() {
         let tree = "├─ a…\n│  é\n└─ █▁";
         let text: String = tree.chars().map(in_ascii).collect();
         assert_eq!(text, "+- a~\n|  é\n`- #.");

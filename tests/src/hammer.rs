@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_law_is_detected() {
+    fn input_that_violates_an_invariant_is_found() {
         let target = Target {
             name: "planted",
             run: |bytes| assert!(!bytes.starts_with(b"\x01\x80")),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn late_answers_join_earlier_ones() {
+    fn late_lines_join_equal_earlier_lines() {
         check(
             "(sdm) detach\n[1] going\nrank 1: exited with code 5\n[2] going\nrank 2: exited with code 5\n",
             "(sdm) detach\n[1-2] going\nranks 1-2 (2): exited with code 5\n",
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn separate_messages_cover_all_ranks() {
+    fn all_told_unites_the_ranks_of_separate_lines() {
         let screen = "ranks 0,2 (2): exited normally\n[1] exited\nrank 1: running on\n";
         let ended = |screen: &str| all_told(screen, "exited").to_string();
         assert_eq!(ended(screen), "0,2");
@@ -281,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn output_of_a_task_is_complete() {
+    fn printed_by_returns_the_whole_lines_of_a_task() {
         let screen = "[0-1] a\n[1] b\\\n[0] c\n[1 err] d\nrank 1: e\n[1] f\n";
         assert_eq!(printed_by(screen, TaskId(1)), ["a", "bf"]);
         assert_eq!(printed_by(screen, TaskId(0)), ["a", "c"]);
     }
 
     #[test]
-    fn complete_answers_are_unchanged() {
+    fn complete_or_different_lines_stay_unchanged() {
         let apart = "(sdm) print 1\nrank 0: 1\nrank 1: 1\n";
         check(apart, apart);
         let apart = "(sdm) continue\nrank 0: finished\nValue returned: 1\nrank 1: finished\nValue returned: 2\n";

@@ -131,7 +131,7 @@ fn silent_host_is_down_and_queue_is_open_if_open_on_one_host() {
 }
 
 #[test]
-fn master_task_that_fills_a_slot_is_counted() {
+fn master_task_in_a_granted_slot_is_reported_as_a_process() {
     // `job_is_first_task TRUE`: the master's row is one of the granted slots.
     let text = JOBS.replace(">2</granted_pe>", ">3</granted_pe>");
     let jobs = xml::jobs(&text).unwrap();

@@ -120,7 +120,7 @@ fn cancelled_command_leaves_no_object_in_gdb() {
 }
 
 #[test]
-fn cancelled_interrupt_swallows_no_foreign_signal() {
+fn foreign_sigint_is_reported_after_a_cancelled_interrupt() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);

@@ -177,7 +177,7 @@ fn gdb_killed_during_start_fails_the_start() {
 }
 
 #[test]
-fn hanging_gdb_does_not_delay_shutdown() {
+fn stopped_gdb_does_not_prevent_the_shutdown() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);

@@ -183,7 +183,7 @@ fn program_starts_with_given_blocked_and_ignored_signals() {
 }
 
 #[test]
-fn program_is_looked_up_on_its_own_path() {
+fn program_is_looked_up_on_the_path_of_its_environment() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     let mut start = spec(&program, &["2"]);

@@ -37,7 +37,7 @@ fn list(name: &str, from: u32, count: u32) -> Command {
 }
 
 #[test]
-fn variable_objects_are_opened_step_by_step() {
+fn children_of_variable_objects_are_listed_in_parts() {
     let mut harness = Harness::new();
     let program = harness.compile("values", &[]);
     harness.start(&program, &[]);

@@ -69,7 +69,7 @@ fn output_that_is_not_mi_is_ignored() {
 }
 
 #[test]
-fn error_text_of_gdb_is_quoted() {
+fn failed_start_reports_the_error_text_of_gdb() {
     let script = "while read -r line; do n=${line%%-*}; echo \"$n^error,msg=\\\"no $n\\\"\"; done";
     let (code, text) = start_under(script);
     assert!(

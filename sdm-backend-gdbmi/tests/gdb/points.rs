@@ -138,7 +138,7 @@ fn watchpoint_reports_change_and_end_of_scope() {
 }
 
 #[test]
-fn catchpoints_stop_at_system_events() {
+fn catchpoints_stop_at_signal_fork_syscall_and_exec() {
     let mut harness = Harness::new();
     let program = harness.compile("points", &[]);
     harness.start(&program, &["/bin/true"]);
@@ -177,7 +177,7 @@ fn catchpoints_stop_at_system_events() {
 }
 
 #[test]
-fn breakpoints_take_exceptions_templates_and_regexes() {
+fn regex_breakpoints_and_exception_catchpoints_stop_the_program() {
     let mut harness = Harness::new();
     let program = harness.compile_cxx("containers");
     harness.start(&program, &[]);

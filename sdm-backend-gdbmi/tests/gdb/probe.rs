@@ -66,7 +66,7 @@ fn probe_reports_call_arguments_and_changes() {
 }
 
 #[test]
-fn probe_names_system_calls_and_selects_no_thread() {
+fn probe_names_system_calls_and_keeps_the_selected_thread() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &["threads"]);

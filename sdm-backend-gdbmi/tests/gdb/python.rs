@@ -133,7 +133,7 @@ fn python_frames_replace_interpreter_frames() {
 }
 
 #[test]
-fn computing_python_program_stops_in_its_function() {
+fn interrupted_python_loop_is_shown_at_its_python_line() {
     for python in interpreters() {
         let mut harness = Harness::new();
         let directory = harness.directory.clone();

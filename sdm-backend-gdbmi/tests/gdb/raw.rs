@@ -51,7 +51,7 @@ fn mi_commands_are_passed_through() {
 }
 
 #[test]
-fn mi_fails_while_running_and_console_resumes() {
+fn mi_query_fails_while_a_console_continue_runs_the_program() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);

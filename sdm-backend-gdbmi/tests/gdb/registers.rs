@@ -175,7 +175,7 @@ fn command_that_needs_unknown_registers_is_refused() {
 }
 
 #[test]
-fn attached_tasks_are_refused_with_shared_and_own_gdb() {
+fn function_call_in_an_attached_task_is_refused() {
     for arrangement in [Arrangement::Shared, Arrangement::PerTask] {
         let options = ["--deaf"];
         with_crippled("attached", &options, Completion::Always, |mut harness| {
@@ -206,7 +206,7 @@ fn attached_tasks_are_refused_with_shared_and_own_gdb() {
 }
 
 #[test]
-fn condition_that_calls_a_function_is_reported() {
+fn condition_with_a_call_that_gdb_refuses_is_reported() {
     with_crippled(
         "condition",
         &["--deaf"],

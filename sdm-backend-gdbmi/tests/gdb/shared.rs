@@ -312,7 +312,7 @@ fn watch_condition_is_evaluated_in_the_process_that_stopped() {
 }
 
 #[test]
-fn a_false_condition_hides_no_other_breakpoint() {
+fn breakpoint_beside_a_false_condition_stops_the_task() {
     let mut harness = Harness::new();
     let running: Vec<Running> = (0..2).map(|_| Running::new(&harness, &[])).collect();
     let all = IdSet::all_below(2);

@@ -267,7 +267,7 @@ fn cut_value_is_compared_by_its_whole_text() {
 }
 
 #[test]
-fn fortran_values_are_read_unchanged() {
+fn fortran_values_are_printed_or_refused_if_gdb_misreads_them() {
     let mut harness = Harness::new();
     let Some(program) = harness.compile_fortran("sorts") else {
         return;

@@ -89,7 +89,7 @@ fn set(expression: &str) -> Command {
 }
 
 #[test]
-fn elements_of_backward_arrays_are_never_read() {
+fn expressions_with_negative_stride_elements_are_refused() {
     let Some(mut harness) = Harness::strided(LOOP) else {
         return;
     };
@@ -145,7 +145,7 @@ fn elements_of_backward_arrays_are_never_read() {
 }
 
 #[test]
-fn parts_of_strided_arrays_are_their_elements() {
+fn children_of_strided_array_objects_are_the_right_elements() {
     let Some(mut harness) = Harness::strided(LOOP) else {
         return;
     };
@@ -198,7 +198,7 @@ fn parts_of_strided_arrays_are_their_elements() {
 }
 
 #[test]
-fn parts_of_arguments_keep_their_lower_bounds() {
+fn children_of_array_arguments_keep_their_lower_bounds() {
     let Some(mut harness) = Harness::strided(LOOK) else {
         return;
     };
@@ -217,7 +217,7 @@ fn parts_of_arguments_keep_their_lower_bounds() {
 }
 
 #[test]
-fn conditions_on_backward_arrays_do_not_stop_a_task() {
+fn condition_on_negative_stride_elements_stops_no_task() {
     let Some(mut harness) = Harness::strided("work") else {
         return;
     };

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_pass_unchanged_and_descriptors_are_not_inherited() {
+    fn pty_passes_bytes_unchanged_and_is_not_inherited() {
         let pty = Pty::open().unwrap();
         assert_eq!(read(&pty.master, &mut [0; 8]), Err(Errno::EAGAIN));
         let flags = fcntl(&pty.master, FcntlArg::F_GETFD).unwrap();

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub enum Unreached {
     /// The front-end was not reached at any of its addresses.
     #[error(
-        "the front-end could not connect to {} in {FRONT_END_TRIES} tries: {last}",
+        "could not connect to the front-end at {} in {FRONT_END_TRIES} tries: {last}",
         listed(places)
     )]
     Nowhere {

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn event_window_fills_up() {
+    fn event_window_is_full_at_the_maximum_number_of_blocks() {
         let now = Instant::now();
         let mut window = Window::default();
         for number in 0..limits::BLOCKS_MAX {

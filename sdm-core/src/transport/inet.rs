@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connection_to_unread_socket_is_kept() {
+    fn connection_to_unread_socket_is_not_cut_off() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let _unread = listener.accept().unwrap();

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn emulated_line_holds_at_most_a_bounded_send_time() {
+    fn shaped_line_is_full_at_its_delay_or_byte_limit() {
         let began = Instant::now();
         let mut line = Line::new(began, shape("latency_us=0,bandwidth=1000000"));
         assert_eq!(line.room(began), 100_000);

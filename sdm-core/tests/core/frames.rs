@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn frame_and_member_decoders_never_panic(bytes in vec(any::<u8>(), 0..400)) {
+    fn frame_slice_and_member_never_panic_on_any_bytes(bytes in vec(any::<u8>(), 0..400)) {
         frame::fuzz_frame(&bytes);
         frame::fuzz_message(&bytes);
         node::fuzz_slice(&bytes);

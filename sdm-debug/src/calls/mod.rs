@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_of_the_c_library_have_their_names_and_their_files() {
+    fn c_library_and_mpi_functions_have_source_names_and_roles() {
         assert_eq!(roles("__GI___libc_read"), [(0, ArgumentRole::File)]);
         assert_eq!(roles("usleep"), []);
         assert_eq!(roles("MPI_Mprobe")[0], (0, ArgumentRole::Source));

@@ -331,7 +331,7 @@ fn signal_handler_frame_separates_the_interrupted_code() {
 }
 
 #[test]
-fn stop_outside_main_shows_a_frame() {
+fn stack_without_user_frames_shows_one_runtime_frame() {
     check(&[("_start", "ld-linux-x86-64.so.2")], "_start", None);
     check(
         &[

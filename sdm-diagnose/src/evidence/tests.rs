@@ -24,7 +24,7 @@ fn waits(holders: &[(u32, u32)]) -> TaskWaits {
 }
 
 #[test]
-fn cycle_of_lock_owners_is_found_but_no_chain() {
+fn lock_cycle_is_described_and_lock_chain_is_not() {
     let words = circle(&waits(&[(1, 2), (2, 3), (3, 2)])).unwrap();
     assert_eq!(
         words,
@@ -116,7 +116,7 @@ fn facts(source: i64, communicator: (&str, Option<i64>)) -> String {
 }
 
 #[test]
-fn few_values_are_shown_with_their_ranks() {
+fn few_values_have_their_ranks_and_many_are_counted() {
     let facts = |from: &[i64]| received(from, ("MPI_COMM_WORLD", None))[1].clone();
     let ring = facts(&[1, 2, 3, 0]);
     assert_eq!(ring, "from rank+1 [0-2], 0 [3] (left), tag MPI_ANY_TAG");
@@ -170,7 +170,7 @@ fn message_is_described_by_source_tag_and_communicator() {
 /// In a reordered communicator, rank 2 is not rank 2 of the job. So a receive from the number of the own rank is not a
 /// receive from itself.
 #[test]
-fn rank_of_an_unknown_communicator_is_called_one() {
+fn rank_in_unknown_communicator_is_not_shown_as_job_rank() {
     let facts = |from: &[i64]| received(from, ("row", Some(-2_080_374_784)))[1].clone();
     let tail = "of its communicator (left), tag MPI_ANY_TAG, in row";
     let own = facts(&[0, 1, 2, 3]);

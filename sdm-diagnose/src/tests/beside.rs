@@ -148,7 +148,7 @@ fn rank_in_file_input_or_output_is_in_no_deadlock() {
 
 /// Rank 3 is in an operation of one communicator, the others in that of another one.
 #[test]
-fn communicators_of_equal_ranks_are_distinguished() {
+fn communicators_are_distinguished_by_their_context_id() {
     let look: Look<'_> = &[
         ("0-2", "main:80 MPI_Allreduce:80", "", ""),
         ("3", "main:90 MPI_Allreduce:90", "", ""),

@@ -39,7 +39,7 @@ fn ranks_exchanging_data_prove_no_deadlock() {
 /// A change in shared memory can come from running ranks. A sample while only the waiting ranks run tells whether it
 /// does.
 #[test]
-fn rank_without_traffic_while_alone_is_stuck() {
+fn ranks_that_exchange_nothing_while_alone_are_deadlocked() {
     let look = |inner| {
         [
             ("0-1", "main:80 work:31", "", inner),

@@ -69,7 +69,7 @@ fn tag_used_as_iteration_counter_is_not_reported_as_mismatch() {
 
 /// A rank that is still in a reduction may wait for a rank that has skipped it and is in the next operation.
 #[test]
-fn a_minority_in_a_reduction_may_be_right() {
+fn minority_in_a_reduction_is_not_certainly_at_fault() {
     let look: Look<'_> = &[
         ("0,2", "main:9 MPI_Reduce:9", "", ""),
         ("1,3-7", "main:12 MPI_Barrier:12", "", ""),

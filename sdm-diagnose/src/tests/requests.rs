@@ -21,7 +21,7 @@ fn pair(place: &str, look: Look<'_>) -> Observed {
 
 /// The message of a request can be in transit unnoticed.
 #[test]
-fn ranks_waiting_for_requests_are_observed_longer() {
+fn deadlock_of_pending_requests_is_only_guessed() {
     let receiving = "main:80 MPI_Recv:80";
     let waiting: Look<'_> = &[("2-3", "main:12 MPI_Barrier:12", "", "")];
     for (place, others, longer) in [
@@ -43,7 +43,7 @@ fn ranks_waiting_for_requests_are_observed_longer() {
 }
 
 #[test]
-fn rank_waiting_for_a_running_rank_keeps_the_deadlock() {
+fn ranks_outside_a_guessed_deadlock_do_not_change_it() {
     let look: Look<'_> = &[("2", "main:80 MPI_Recv:80", "", "")];
     let mut seen = pair(WAIT, look);
     call(&mut seen, "2", "MPI_Recv", &[(R::Source, "3"), WORLD]);

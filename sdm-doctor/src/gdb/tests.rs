@@ -99,7 +99,7 @@ fn other_gdbs_are_found_in_usual_places() {
 }
 
 #[test]
-fn gdb_is_tested_on_an_own_process() {
+fn trial_of_the_installed_gdb_has_good_findings() {
     let Some(path) = files::search("gdb") else {
         println!("SKIP: no gdb");
         return;

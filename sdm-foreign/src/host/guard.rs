@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn late_client_is_served_without_new_connections() {
+    fn connection_is_accepted_when_it_sends_its_first_bytes() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         listener.set_nonblocking(true).unwrap();

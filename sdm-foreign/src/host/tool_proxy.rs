@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_to_a_disconnected_tool_are_discarded() {
+    fn library_sees_the_end_of_a_lost_tool_after_its_replies() {
         let (mut tool, mut library) = tool();
         tool.write_all(b"first").expect("it is there");
         let mut found = [0; 5];

@@ -433,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_nodes_agree_on_group_number_and_endpoints() {
+    fn group_number_is_that_of_the_node_of_its_first_member() {
         let part = |first, count, endpoints: &[u8]| Part {
             first,
             count,

@@ -393,7 +393,7 @@ fn cancel_at_every_step(command: &Command, runs: bool, refuses: bool, left: impl
 }
 
 #[test]
-fn cancelled_creation_leaves_nothing() {
+fn cancelled_creation_leaves_no_object_in_gdb() {
     for command in makers() {
         for runs in [false, true] {
             let before = Scene::new(true);
@@ -411,7 +411,7 @@ fn cancelled_creation_leaves_nothing() {
 }
 
 #[test]
-fn cancelled_change_agrees_with_recorded_state() {
+fn cancelled_change_leaves_gdb_and_driver_in_agreement() {
     for command in changes() {
         cancel_at_every_step(&command, false, false, |_, _| {});
         cancel_at_every_step(&command, true, false, |_, _| {});
@@ -419,7 +419,7 @@ fn cancelled_change_agrees_with_recorded_state() {
 }
 
 #[test]
-fn other_cancelled_commands_leave_nothing() {
+fn cancelled_query_or_run_leaves_breakpoints_unchanged() {
     for command in others() {
         for (runs, refuses) in [(false, false), (false, true), (true, false)] {
             cancel_at_every_step(&command, runs, refuses, |scene, at| {
@@ -435,7 +435,7 @@ proptest! {
 
     /// Runs several commands, including interrupts, any of which is cancelled at any time.
     #[test]
-    fn any_cancellation_leaves_recorded_state_consistent(
+    fn cancelled_commands_leave_gdb_and_driver_in_agreement(
         chosen in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..6, any::<bool>(), 0usize..12), 1..8),
         in_time in any::<bool>(),
     ) {

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn task_resumed_by_gdb_belongs_to_no_run() {
+    fn task_resumed_without_a_command_has_no_open_run() {
         let mut activity = Activity::Stopped;
         activity.begin_executing();
         assert!(activity.is_running() && activity.is_executing());

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn unreturned_function_is_the_innermost_unchanged_call() {
+    fn innermost_function_that_did_not_return_is_found() {
         check("main:1 f:2:x", "main:1 f:2:x", (false, false), None);
         check(
             "main:1 f:2:x",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_of_another_thread_is_a_change() {
+    fn change_in_another_thread_in_mpi_counts_as_progress() {
         let with = |text| Probed {
             beside: vec![(Some(8), probed(text).frames)],
             ..probed("main:1 f:2:x")
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_stack_after_a_return_is_another_call() {
+    fn equal_stack_after_a_tracked_return_counts_as_changed() {
         let after = |text, main| {
             let beside = Vec::new();
             let found = probed(text).since(&probed(text), &Followed { main, beside });
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_are_known_only_for_followed_functions() {
+    fn function_is_known_unreturned_only_if_its_return_is_tracked() {
         let noted = |address: u64, now| {
             let main = Returns {
                 frames: vec![(address, Rc::new(NotYet) as Rc<dyn Arrival>)],

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_carry_their_thread_group() {
+    fn commands_name_the_group_thread_and_frame_of_their_task() {
         let mut scope = scope();
         let check = |scope: &mut Scope, line: &str, expect: Option<&str>| {
             assert_eq!(scope.line(line).as_deref(), expect, "{line}");

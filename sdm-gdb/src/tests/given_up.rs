@@ -33,7 +33,7 @@ fn say_next(scene: &mut Scene, attached: &mut u32) -> bool {
 /// gdb is closed as soon as it has finished its commands, without a delay. A process that gdb was told to attach to
 /// is detached first.
 #[test]
-fn cancelled_attach_ends_when_gdb_finished_its_commands() {
+fn cancelled_attach_detaches_the_process_and_closes_gdb() {
     for who in [Who::Cancel, Who::End] {
         let mut steps = 0;
         while given_up_after(who, steps) {

@@ -58,7 +58,7 @@ fn frames() -> Vec<String> {
 
 /// gdb shows the caller of Fortran's main program at one time, and not at another.
 #[test]
-fn fortran_main_program_has_one_location() {
+fn fortran_main_with_and_without_caller_gives_equal_stacks() {
     let mut scene = Scene::at_main(FakeHost::default());
     let frame = |function: &str, file: &str| {
         format!("frame={{level=\"0\",addr=\"0x100\",func=\"{function}\",{file}}}")

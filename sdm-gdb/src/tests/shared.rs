@@ -44,7 +44,7 @@ fn lines(scene: &Scene) -> Vec<&str> {
 }
 
 #[test]
-fn every_interrupt_of_a_task_is_sent() {
+fn interrupt_after_a_continue_is_sent_to_gdb_again() {
     let mut scene = running();
     for (interrupt, go_on) in [(2, 3), (4, 5)] {
         scene.command(interrupt, Command::Interrupt);
@@ -74,7 +74,7 @@ fn stopped_task_is_detached_immediately_at_shutdown() {
 }
 
 #[test]
-fn stop_of_cancelled_interrupt_is_continued() {
+fn task_stopped_by_a_cancelled_interrupt_is_resumed() {
     let mut scene = running();
     scene.command(2, Command::Interrupt);
     scene.driver.handle_cancel(scene.now, CommandId(2));

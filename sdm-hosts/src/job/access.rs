@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_without_main_thread_is_alive() {
+    fn process_whose_main_thread_has_ended_is_headless_not_gone() {
         assert_eq!(end(Some('Z'), Some(2)), Some(Obstacle::Headless));
         assert_eq!(end(Some('Z'), Some(1)), Some(Obstacle::Gone));
         assert_eq!(end(None, None), Some(Obstacle::Gone));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn ptrace_permission_is_determined() {
+    fn attach_obstacle_follows_ptrace_scope_and_process_state() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let pid = child.id().cast_signed();
         assert_eq!(obstacle(pid, true, 0), None);

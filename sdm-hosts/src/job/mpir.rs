@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn process_without_mpir_symbols_is_no_starter() {
+    fn process_without_mpir_symbols_has_no_process_table() {
         let own = std::process::id().cast_signed();
         assert!(read(own).unwrap().is_none());
         assert!(matches!(read(-1), Err(JobError::Memory { .. })));

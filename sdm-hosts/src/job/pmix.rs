@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn helper_of_a_starting_server_times_out() {
+    fn timeout_during_server_start_is_reported_as_starting() {
         let is_told = |seconds| {
             let mut command = Command::new("/bin/sh");
             let script = command.args(["-c", "echo starting; exec sleep 20"]);

@@ -110,7 +110,7 @@ fn jobs_without_a_debugger_are_listed() {
 }
 
 #[test]
-fn name_selects_programs_and_starters() {
+fn process_name_selects_programs_and_launchers() {
     let proc = Proc::new("names");
     let own = i32::try_from(std::process::id()).unwrap();
     proc.add(BASE, 1, "bash -c sdm stacks halo", "");
@@ -372,7 +372,7 @@ fn program_is_found_behind_its_wrappers() {
 
 /// A process below a rank that has another rank belongs to another job.
 #[test]
-fn job_inside_a_rank_is_not_the_rank() {
+fn program_of_a_nested_job_is_not_taken_for_the_rank() {
     let proc = Proc::new("inner");
     proc.add(BASE, 1, "prterun -n 1 x", "");
     proc.add(BASE + 1, BASE, "./steer", "PMIX_RANK=0 PMIX_NAMESPACE=a@1");

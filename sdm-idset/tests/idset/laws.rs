@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn long_strides_cover_every_offset(first in 0..70_000_u32, step in 1..40_u32, count in 1..20_000_u32, high in any::<bool>()) {
+    fn long_strides_are_inserted_at_every_offset(first in 0..70_000_u32, step in 1..40_u32, count in 1..20_000_u32, high in any::<bool>()) {
         // At the upper end the last id is the last u32.
         let first = if high { u32::MAX - (count - 1) * step } else { first };
         let last = first + (count - 1) * step;

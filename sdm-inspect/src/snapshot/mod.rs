@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thread_snapshot_has_its_memory_windows() {
+    fn word_outside_the_memory_windows_is_not_known() {
         let window = |start, words: &[u64]| Window {
             start,
             bytes: words.iter().flat_map(|word| word.to_ne_bytes()).collect(),

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn common_tail_of_paths_is_found() {
+    fn common_beginning_and_end_of_call_chains_are_found() {
         let check = |ways: &[&[u64]], expect: Option<&[u64]>| {
             let ways: Vec<Vec<u64>> = ways.iter().map(|way| way.to_vec()).collect();
             assert_eq!(common(&ways).as_deref(), expect, "{ways:?}");

@@ -85,7 +85,7 @@ fn looker_killed_while_it_holds_a_thread_lets_it_go() {
 }
 
 #[test]
-fn a_stopped_process_stays_stopped() {
+fn stopped_process_stays_stopped_after_an_inspection() {
     let program = Program::new(C, "O0");
     let running = program.run().unwrap();
     let pid = Pid::from_raw(running.pid());
@@ -191,12 +191,12 @@ fn look_at_one_that_begins(others: &str) {
 }
 
 #[test]
-fn threads_may_start_and_end_during_snapshots() {
+fn stacks_are_read_while_threads_start_and_end() {
     look_at_one_that_begins("threads");
 }
 
 #[test]
-fn processes_started_during_snapshots_are_no_threads() {
+fn forked_process_is_not_listed_as_a_thread() {
     look_at_one_that_begins("processes");
 }
 

@@ -262,7 +262,7 @@ mod tests {
 
     /// Every pair of states of every attribute, compared with the rules in words here.
     #[test]
-    fn every_state_transition_is_allowed_or_forbidden() {
+    fn state_transitions_equal_the_rules_in_words() {
         let expect = |attribute: &str, from: &str, to: &str| -> bool {
             if from == to {
                 return true;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn internal_states_have_their_index() {
+    fn constants_and_aliases_name_their_states() {
         assert_eq!(NODE_EXTRA.words[RUNNING_PROCESS], "RUNNING_PROCESS");
         assert_eq!(NODE_EXTRA.words[EXITED_PROCESS], "EXITED_PROCESS");
         assert_eq!(Process::read("COMPLETED"), Some(Process::Exited));

@@ -246,7 +246,7 @@ fn wrong() -> Vec<(Event, &'static str)> {
 }
 
 #[test]
-fn invalid_part_is_an_error_and_the_rest_is_applied() {
+fn invalid_event_part_is_reported_with_one_error() {
     for (said, what) in wrong() {
         let (mut model, manager) = cluster();
         let listener = model.listen(Interest::Managers).expect("there is room");

@@ -112,7 +112,7 @@ fn binary_client_is_refused_with_a_message() {
 }
 
 #[test]
-fn a_refused_job_has_the_event_of_its_dialect() {
+fn refused_submission_or_end_has_the_dialects_error_event() {
     let submission = || Command::SubmitJob(vec![("jobSubId".into(), "JOB_1".into())]);
     let why = Failure {
         code: "1".into(),

@@ -281,7 +281,7 @@ fn key_without_effect_shows_the_reason() {
 }
 
 #[test]
-fn prompt_line_returns_the_keys_to_their_panel() {
+fn keyboard_focus_returns_after_a_line_at_the_prompt() {
     let mut debugger = debugger(PLAIN, board());
     assert_eq!(keys(&mut debugger, "2:info source\n"), line("info source"));
     assert_eq!(debugger.panel, super::Panel::Stacks);

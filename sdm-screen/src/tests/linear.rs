@@ -60,7 +60,7 @@ fn cursor_is_at_the_selection() {
 }
 
 #[test]
-fn linear_style_shows_no_seconds() {
+fn linear_style_is_redrawn_only_each_minute() {
     let mut top = linear();
     assert!(top.take_changed());
     top.handle_time(NOW + 30);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn gdb_and_file_names_complete_other_words() {
+    fn arguments_are_completed_by_gdb_or_as_file_names() {
         for (typed, expect) in [
             ("print ro", Wanted::Program(6, "print ro".to_owned())),
             ("[0-3] b ex", Wanted::Program(8, "break ex".to_owned())),

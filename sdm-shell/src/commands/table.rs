@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_are_unique_or_refused_by_name() {
+    fn unique_prefix_is_found_and_similar_name_suggested() {
         assert_eq!(find("conti", 0).unwrap().name, "continue");
         assert_eq!(find("rank", 0).unwrap().name, "ranks");
         assert_eq!(find("stac", 0).unwrap().name, "stacks");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn gdbs_own_commands_name_the_word_that_passes_them_on() {
+    fn error_for_a_gdb_only_command_suggests_the_gdb_prefix() {
         for word in ["clear", "maint", "dprintf", "checkp", "py", "set-var"] {
             let error = find(word, 0).unwrap_err().message;
             let expected =

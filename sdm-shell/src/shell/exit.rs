@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsure_tasks_are_not_reported_as_left() {
+    fn interrupt_reason_tells_the_state_of_the_processes() {
         let told = |code, policy, closed, unsure: &str| {
             let mut ending = Ending {
                 code,

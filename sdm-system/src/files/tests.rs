@@ -136,7 +136,7 @@ fn written_file_is_private_and_follows_no_link() {
 }
 
 #[test]
-fn opened_file_is_not_reached_by_a_foreign_link() {
+fn file_behind_a_link_in_a_shared_folder_is_not_opened() {
     let folder = Folder::new("write");
     fs::set_permissions(&folder.0, Permissions::from_mode(0o755)).unwrap();
     let [file, link, second] = ["log", "link", "second"].map(|name| folder.0.join(name));

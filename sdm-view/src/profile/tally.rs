@@ -54,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_task_has_the_sum_of_its_times(
+        fn each_task_has_the_sum_of_its_samples(
             added in proptest::collection::vec((1u64..5, proptest::collection::btree_set(0u32..9, 1..6)), 0..12),
         ) {
             let mut tally = Tally::default();

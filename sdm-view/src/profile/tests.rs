@@ -82,7 +82,7 @@ fn call_tree_merges_lines_of_a_function() {
 }
 
 #[test]
-fn classes_depend_on_main_location_and_progress() {
+fn classes_split_by_most_frequent_place_and_movement() {
     let profile = four();
     let classes = profile.classes();
     let found = classes.iter().map(|class| {

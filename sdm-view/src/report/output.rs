@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn excess_output_classes_merge_with_rank_labels() {
+    fn too_many_output_classes_become_one() {
         let mut log = OutputLog::default();
         for task in 0..100 {
             log.push(

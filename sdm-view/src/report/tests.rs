@@ -353,7 +353,7 @@ fn restarted_job_has_its_own_report() {
 }
 
 #[test]
-fn late_snapshot_does_not_replace_an_earlier_one() {
+fn stacks_are_kept_where_a_later_query_lacks_them() {
     let look = |task: u32, frames: usize| Look {
         task: TaskId(task),
         tasks: IdSet::single(TaskId(task)),

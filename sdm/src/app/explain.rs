@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_error_code_names_its_check() {
+    fn errors_of_a_start_name_their_doctor_check() {
         let check = |error: AppError, expect: &str| {
             let said = named(&error);
             assert!(said.ends_with(expect), "{said}");

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn prompt_is_redrawn_only_with_printed_text() {
+    fn changed_prompt_is_redrawn_with_a_text_or_by_itself() {
         let queue = Queue::new(
             Arc::default(),
             Full::new(&crate::cli::LookArgs::default()).unwrap(),

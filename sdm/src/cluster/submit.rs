@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_words_of_the_managers_own_command() {
+    fn limits_become_options_of_the_submit_command() {
         let line = ["--time", "1:30:00", "--nodes", "2", "--", "/bin/true"];
         let of = |rm_type| attributes_of(&line, rm_type);
         let slurm = of("slurm").unwrap();

@@ -215,7 +215,7 @@ fn profile_applies_only_if_requested() {
 }
 
 #[test]
-fn profile_command_settings_and_profiles_coexist() {
+fn command_profile_and_launch_profiles_share_a_table() {
     let text = format!("{PROFILES}[profile]\nrate = 20\n");
     let settings = settings(&text, &[]).unwrap();
     assert_eq!(settings.profiles(), ["big", "small"]);

@@ -3,7 +3,7 @@
 use sdm_tests::hammer::{hammer, targets};
 
 #[test]
-fn decoders_obey_their_laws() {
+fn mutated_inputs_violate_no_decoder_invariant() {
     for target in targets() {
         let began = std::time::Instant::now();
         if let Err(input) = hammer(&target, target.quick, 1) {

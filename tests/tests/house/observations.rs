@@ -40,7 +40,7 @@ fn fault(text: &str, expect: ways::Expect) -> Option<String> {
 }
 
 #[test]
-fn recorded_observations_have_their_verdicts() {
+fn recorded_observations_yield_the_recorded_verdicts() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     let mut faults = Vec::new();
     let mut count = 0;

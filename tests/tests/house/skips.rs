@@ -63,7 +63,7 @@ fn each_skip_is_listed() {
 }
 
 #[test]
-fn each_part_has_a_row_and_a_function() {
+fn each_test_part_has_a_table_row_and_a_shell_function() {
     let script = read("scripts/parts");
     let (_, list) = script.split_once("\nparts=(").expect("a list of parts");
     let parts = list.split_once(')').expect("its end").0.split_whitespace();

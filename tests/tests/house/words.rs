@@ -21,7 +21,7 @@ fn texts(line: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn attribute_ids_and_states_are_written_once() {
+fn attribute_ids_and_states_are_defined_in_one_crate() {
     // `name` and `debug` are words of many things.
     let ids = attribute::ids().filter(|id| id.chars().any(char::is_uppercase));
     let ids: Vec<&str> = ids.collect();

@@ -143,7 +143,7 @@ fn each_mpi_error_is_reported_at_its_line() {
 }
 
 #[test]
-fn mismatched_collectives_are_reported_with_both_sets() {
+fn mismatched_collectives_name_each_call_and_its_ranks() {
     let names = [
         "wrong_root",
         "wrong_operator",
@@ -326,7 +326,7 @@ fn suppressed_errors_are_not_reported() {
 }
 
 #[test]
-fn fortran_is_checked_by_both_modules() {
+fn fortran_is_checked_with_use_mpi_and_use_mpi_f08() {
     for (name, launcher, compiler) in [
         ("mpi_errors", "mpirun", Compiler::FortranOpenMpi),
         ("mpi_errors_f08", "mpiexec", Compiler::FortranMpich),

@@ -9,7 +9,7 @@ use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
 #[test]
-fn hanging_job_is_two_threads_and_step_names_missing_ranks() {
+fn hanging_job_is_two_threads_and_step_names_running_ranks() {
     let place = Place::new();
     for (launcher, compiler, options) in [
         ("mpirun", Compiler::OpenMpi, &["--oversubscribe"][..]),

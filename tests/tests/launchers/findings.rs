@@ -37,7 +37,7 @@ fn address_sanitizer_error_is_one_stop_of_its_ranks() {
 }
 
 #[test]
-fn batch_ends_at_a_finding_and_reports_it() {
+fn batch_ends_at_a_sanitizer_error_and_reports_it() {
     let place = Place::new();
     let options = ["-g", "-fsanitize=undefined"];
     let program = place.compile_with("mpi_memory", Compiler::OpenMpi, &options);
@@ -115,7 +115,7 @@ fn races_are_one_stop_of_their_ranks() {
 }
 
 #[test]
-fn json_records_contain_the_finding() {
+fn json_records_contain_the_sanitizer_error() {
     let place = Place::new();
     let options = ["-g", "-fsanitize=address"];
     let program = place.compile_with("mpi_memory", Compiler::OpenMpi, &options);
@@ -190,7 +190,7 @@ fn memcheck_leaks_are_in_the_report() {
 
 /// A crash handler of MPI's or of Fortran's reports a crash and continues. The stop must come before the report.
 #[test]
-fn crash_is_shown_before_the_runtime_reports_it() {
+fn crash_stops_the_rank_before_a_crash_handler_reports_it() {
     for (name, compiler, launcher, count) in [
         ("mpi_crash", Compiler::OpenMpi, "mpirun", 2),
         ("crash", Compiler::Fortran, "local", 1),

@@ -17,7 +17,7 @@ fn words(text: &str) -> String {
 }
 
 #[test]
-fn page_shows_a_circle_in_the_words_of_the_terminal() {
+fn page_describes_a_deadlock_in_the_words_of_the_terminal() {
     let Some(browser) = Browser::find() else {
         return;
     };

@@ -131,7 +131,7 @@ fn ranks_meet(place: &Place, compiler: Compiler) {
 
 /// The linked library shows which MPI a program uses, also where the program names no handle like `MPI_COMM_WORLD`.
 #[test]
-fn program_without_mpi_handles_runs_under_open_mpi() {
+fn program_naming_no_mpi_handle_runs_under_open_mpi() {
     let place = Place::new();
     let bare = place.compile("mpi_bare", Compiler::OpenMpi);
     let done = local(&place, 2)

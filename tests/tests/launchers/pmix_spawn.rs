@@ -32,7 +32,7 @@ fn batch(place: &Place, count: u32, program: &Path, args: &[&str]) -> Done {
 
 /// The output is the same as under mpirun.
 #[test]
-fn started_programs_print_the_same_as_under_mpirun() {
+fn spawned_programs_print_the_same_as_under_mpirun() {
     let place = Place::new();
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     for (count, args) in [(1, &["2"][..]), (3, &["1", "3"])] {
@@ -81,7 +81,7 @@ fn they_are_debugged(place: &Place, spawn: &Path, options: &[&str]) {
 }
 
 #[test]
-fn started_programs_are_debugged() {
+fn spawned_programs_are_debugged() {
     let place = Place::new();
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     for options in [&[][..], &["--tasks-per-server", "1"]] {
@@ -90,7 +90,7 @@ fn started_programs_are_debugged() {
 }
 
 #[test]
-fn programs_of_open_mpi_5_start_programs() {
+fn programs_of_open_mpi_5_spawn_programs_to_debug() {
     if parts::openmpi5().is_none() {
         return;
     }

@@ -196,7 +196,7 @@ fn every_job_command_works_with_prte() {
 
 /// PRRTE itself would signal all ranks, and `prterun` would not end after a signal that ends the ranks.
 #[test]
-fn signal_reaches_one_rank_and_ends_prterun() {
+fn usr1_reaches_one_rank_and_kill_ends_prterun() {
     let Some(mpi) = parts::openmpi5() else { return };
     let shell = Shell::new();
     let mut job = shell.program(&mpi.join("bin/prterun"), &[]);

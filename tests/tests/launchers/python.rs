@@ -289,7 +289,7 @@ impl Drop for Torchrun {
 
 /// PyTorch's ranks wait for each other over sockets, which threads of a library serve.
 #[test]
-fn ranks_of_torchrun_are_diagnosed_by_operation() {
+fn ranks_of_torchrun_are_diagnosed_by_torch_operation() {
     if !has("torch") {
         return;
     }
@@ -322,7 +322,7 @@ fn ranks_of_torchrun_are_diagnosed_by_operation() {
 
 /// Python loads mpi4py and is not linked with an MPI: the launcher shows which MPI is used.
 #[test]
-fn leaks_of_a_python_program_are_reported() {
+fn unfreed_mpi_objects_of_a_python_program_are_reported() {
     if !has_mpi4py() {
         return;
     }

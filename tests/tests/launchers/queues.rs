@@ -72,7 +72,7 @@ fn end(mut sdm: Running<'_>) {
 }
 
 #[test]
-fn receives_and_sends_match_the_program() {
+fn receives_and_sends_of_waiting_ranks_are_listed() {
     for (way, wanted) in [
         (
             "request",

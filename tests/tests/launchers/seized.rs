@@ -36,7 +36,7 @@ fn ranks_that_exit_normally_need_no_gdb() {
 }
 
 #[test]
-fn an_error_that_is_fatal_is_held_with_its_class() {
+fn fatal_mpi_error_stops_its_rank_and_shows_its_class() {
     // MPICH tells nobody who is to be asked before its launcher kills all.
     let (launcher, compiler) = LAUNCHERS[0];
     let place = Place::new();
@@ -63,7 +63,7 @@ fn an_error_that_is_fatal_is_held_with_its_class() {
 }
 
 #[test]
-fn rank_ending_early_stops_at_its_call() {
+fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let gdb = CountedGdb::new(&place);

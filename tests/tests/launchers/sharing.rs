@@ -87,7 +87,7 @@ fn killed_server_loses_only_its_ranks() {
 }
 
 #[test]
-fn stopped_server_does_not_keep_killed_processes() {
+fn killed_shim_ends_its_rank_despite_a_stopped_server() {
     let place = Place::new();
     let sdm = start(&place, "mpirun");
     let (servers, shims) = (processes::servers(place.mark()), shims(&place));

@@ -79,7 +79,7 @@ fn no_process_shows_the_session_key() {
 }
 
 #[test]
-fn only_the_launcher_has_the_key_in_its_environment() {
+fn environment_handover_shows_the_key_only_in_the_launcher() {
     let town = town();
     let config = SessionConfig {
         launcher: "mpirun".to_owned(),

@@ -182,7 +182,7 @@ fn slurm_job_is_held_until_attach() {
 }
 
 #[test]
-fn parts_of_a_job_are_listed_and_survive_controller_restart() {
+fn job_components_are_listed_across_a_slurmctld_restart() {
     // It takes the controller away.
     let Some(_slurm) = Part::slurm().map(Part::to_be_harmed) else {
         return;

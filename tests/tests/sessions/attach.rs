@@ -232,7 +232,7 @@ fn whatever_dies_the_job_runs_on(starter: &str, ranks: &[u32], before: &[Look]) 
 }
 
 #[test]
-fn sixteen_ranks_of_mpich_are_diagnosed_as_hanging() {
+fn sixteen_ranks_of_mpich_are_attached_and_left_unchanged() {
     let folder = Folder::new("hang");
     let program = folder.compile(Compiler::Mpich, "mpi_held");
     let mut mpiexec = Command::new("mpiexec.hydra");

@@ -134,7 +134,7 @@ fn partial_start_continues_without_missing_servers() {
 }
 
 #[test]
-fn ports_used_by_strangers_are_skipped() {
+fn ports_in_use_by_other_programs_are_skipped() {
     let place = Place::new();
     let port = ports(2);
     let (sdm, commands) = shown(&place, port);

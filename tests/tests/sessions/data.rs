@@ -155,7 +155,7 @@ fn references_are_shown_as_values_in_every_command() {
 }
 
 #[test]
-fn cut_values_differ_beyond_the_cut() {
+fn compare_finds_differences_beyond_the_print_limit() {
     let place = Place::new();
     let program = place.compile("references", Compiler::Cxx);
     let done = Sdm::run(&place, 3)
@@ -270,7 +270,7 @@ fn ranks_with_equal_references_form_one_class() {
 }
 
 #[test]
-fn crossings_are_counted_and_returned_addresses_joined() {
+fn continue_n_counts_hits_and_finish_joins_addresses() {
     let place = Place::new();
     let program = place.compile("returns", Compiler::C);
     let done = Sdm::run(&place, 3)
@@ -456,7 +456,7 @@ fn values_that_are_no_numbers_are_refused_by_name() {
 }
 
 #[test]
-fn listed_variables_differ_where_only_their_ends_do() {
+fn info_locals_shows_values_that_differ_only_at_their_end() {
     let place = Place::new();
     let tails = place.compile("tails", Compiler::Cxx);
     let done = Sdm::run(&place, 2)

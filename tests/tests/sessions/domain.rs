@@ -23,7 +23,7 @@ fn written(gdbs: &[u32]) -> u64 {
 }
 
 #[test]
-fn only_displayed_parts_of_large_objects_are_read() {
+fn gdb_formats_only_displayed_parts_of_large_objects() {
     let place = Place::new();
     let program = place.compile("domain", Compiler::Cxx);
     let mut sdm = Sdm::run(&place, RANKS)

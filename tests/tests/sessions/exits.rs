@@ -37,7 +37,7 @@ fn every_signal_has_its_exit_code() {
 }
 
 #[test]
-fn failed_output_is_reported() {
+fn failed_write_to_standard_output_is_reported() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let said = "sdm: cannot write to standard output: ";

@@ -110,7 +110,7 @@ fn gdbs_beyond_memory_start_only_with_force() {
 }
 
 #[test]
-fn gdb_has_a_short_command_line_and_a_program_none_of_its_files() {
+fn gdb_has_short_arguments_and_leaks_no_file_to_the_program() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(&place, 1).talk().program(&work, &[]).spawn();

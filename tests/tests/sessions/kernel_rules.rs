@@ -120,7 +120,7 @@ fn started_program_is_traced_despite_ptrace_scope() {
 }
 
 #[test]
-fn hidden_process_is_reported() {
+fn processes_hidden_by_hidepid_are_reported() {
     let place = Place::new();
     let _ = place.compile("work", Compiler::C);
     let hidden = "mount -t proc -o hidepid=2 proc /proc";

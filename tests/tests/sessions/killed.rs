@@ -19,7 +19,7 @@ fn named(place: &Place, name: &str) -> Vec<u32> {
 }
 
 #[test]
-fn process_killed_while_stopped_has_ended() {
+fn process_killed_while_stopped_is_reported_as_ended() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(&place, 2).talk().program(&work, &["spin"]).spawn();
@@ -33,7 +33,7 @@ fn process_killed_while_stopped_has_ended() {
 }
 
 #[test]
-fn process_killed_during_attach_has_ended() {
+fn attached_process_that_is_killed_is_reported_as_ended() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let work = elsewhere.compile("work", Compiler::C);
     let start = || {
@@ -65,7 +65,7 @@ fn process_killed_during_attach_has_ended() {
 }
 
 #[test]
-fn killed_gdb_is_not_the_exit_code_of_the_program() {
+fn batch_exits_with_122_if_its_gdb_is_killed() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let running = Sdm::run(&place, 1)

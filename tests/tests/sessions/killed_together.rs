@@ -166,7 +166,7 @@ fn attached_process_survives_any_killed_sdm_processes() {
 
 /// `sdm doctor` names the remedy, `sdm rescue`, which removes the breakpoint and continues the process.
 #[test]
-fn process_with_a_foreign_breakpoint_is_rescued() {
+fn process_with_a_breakpoint_of_a_dead_gdb_is_rescued() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let mut process = waiting(&elsewhere);
     let pid = process.id();

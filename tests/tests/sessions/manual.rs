@@ -179,7 +179,7 @@ wait"#,
 ];
 
 #[test]
-fn launchers_of_four_sites_start_sessions_by_their_own_words() {
+fn site_launchers_for_flux_pbs_lsf_and_pals_start_sessions() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let (tools, home) = (place.path().join("tools"), place.path().join("home"));

@@ -82,7 +82,7 @@ fn a_runtime_knows_the_program_of_each_rank() {
 
 /// Several programs without a runtime; errors are reported before anything starts.
 #[test]
-fn several_programs_run_without_mpi_and_errors_are_early() {
+fn programs_run_without_mpi_and_wrong_lists_are_refused() {
     let place = Place::new();
     let first = place.compile("loop", Compiler::C);
     let _second = place.compile("work", Compiler::C);

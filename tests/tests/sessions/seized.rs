@@ -73,7 +73,7 @@ fn each_crashing_rank_gets_one_gdb() {
 
 /// A crash while no gdb is available is reported, and no process is left.
 #[test]
-fn crash_without_a_gdb_loses_its_rank() {
+fn crash_is_reported_if_no_gdb_can_be_started() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let done = batch(&place, "/nosuch/gdb", &program, &["segv"]).code(122);
@@ -146,7 +146,7 @@ fn other_ranks_continue_with_the_continued_rank() {
 }
 
 #[test]
-fn program_stopped_by_its_user_stays_stopped_until_sigcont() {
+fn sigstop_and_sigcont_act_on_a_program_without_gdb() {
     let place = Place::new();
     let program = place.compile("work", Compiler::C);
     let running = Sdm::run(&place, 1)

@@ -91,7 +91,7 @@ fn script_with_send_replaces_standard_input() {
 }
 
 #[test]
-fn terminal_is_read_only_in_the_foreground() {
+fn sdm_reads_the_terminal_only_while_in_the_foreground() {
     let place = Place::new();
     let go = place.path().join("go");
     let shell = ["--norc", "--noprofile", "-i"];

@@ -257,7 +257,7 @@ fn gdb_of(place: &Place) -> Option<u32> {
 }
 
 #[test]
-fn first_ctrl_c_reaches_a_stopped_gdb() {
+fn first_ctrl_c_ends_a_command_whose_gdb_is_stopped() {
     let elsewhere = Place::new();
     for count in [1, 3] {
         let mut processes = waiting(&elsewhere, count);

@@ -219,7 +219,7 @@ fn check_status(response: &str, status: &str) {
 }
 
 #[test]
-fn strangers_and_foreign_pages_get_nothing() {
+fn requests_without_cookie_or_of_other_origins_get_nothing() {
     let place = Place::new();
     let running = work(&place, "steps").spawn();
     let address = address(&running, 0);

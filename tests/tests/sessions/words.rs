@@ -138,7 +138,7 @@ fn types_and_registers_are_shown() {
 }
 
 #[test]
-fn break_without_a_place_stops_where_each_task_stands() {
+fn break_without_a_location_stops_at_the_current_line() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let inner = Place::line("work.c", "int result = number * 2;");

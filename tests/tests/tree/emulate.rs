@@ -190,7 +190,7 @@ fn slow_links_delay_each_hop() {
 }
 
 #[test]
-fn excess_emulation_is_refused_before_start() {
+fn emulation_beyond_the_limits_is_refused_before_start() {
     let check = |args: &str, parts: &[&str]| {
         let output = emulate("refused", &args.split(' ').collect::<Vec<_>>());
         let (out, err) = text(&output);

@@ -180,7 +180,7 @@ fn second_front_end(config: &LinkConfig, port: u16) {
 }
 
 #[test]
-fn strangers_of_every_kind_change_nothing() {
+fn foreign_connections_of_every_kind_change_nothing() {
     let mut town = Town::new();
     // A user's initial limit may be 1024 descriptors, fewer than there are strangers; the servers keep their limit.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
@@ -249,7 +249,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 #[test]
-fn parent_connects_despite_many_strangers() {
+fn parent_connects_despite_many_foreign_connections() {
     let mut town = Town::new();
     let all = town.run.all();
     // Its parent is to die: position 12 is a child of position 8.

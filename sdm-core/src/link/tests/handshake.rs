@@ -15,7 +15,7 @@ fn both_ends_learn_the_peer_identity() {
 }
 
 #[test]
-fn a_responder_counts_the_link_from_the_first_record_on() {
+fn responder_is_up_only_after_the_first_record() {
     let mut pair = Pair::new();
     let mut first = Vec::new();
     pair.parent.poll_transmit(&mut first);

@@ -86,7 +86,7 @@ fn stacks_beyond_the_bound_are_cut_and_tasks_named() {
 }
 
 #[test]
-fn tasks_beyond_the_bound_count_as_changed() {
+fn truncated_probe_reports_all_sources_as_changed() {
     let scattered: IdSet = (0..90_000_u32)
         .filter(|id| id.wrapping_mul(0x9e37_79b9) >> 30 == 0)
         .map(sdm_idset::TaskId)

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_with_elements_are_guarded() {
+    fn condition_with_array_elements_gets_a_stride_test() {
         let one = "&(a(lbound(a,1)+1))-&(a(lbound(a,1))) > 1099511627776 .or. (a(2) == 5)";
         assert_eq!(guarded("a(2) == 5").as_deref(), Some(one));
         let two = guarded("size(c%w) > 1 .and. c%w(i, 2) == 5").unwrap();

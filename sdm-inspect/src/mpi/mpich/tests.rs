@@ -123,7 +123,7 @@ fn inconsistent_rank_table_is_refused() {
 }
 
 #[test]
-fn indirect_and_intercommunicators_are_found() {
+fn ranks_of_indirect_and_intercommunicators_are_read() {
     let mut memory = memory();
     let handle = INDIRECT + 3;
     let tables: (Table<'_>, Table<'_>) = (&[1, 0, 4], &[3, 0, 4, 4]);
@@ -272,7 +272,7 @@ fn unexpected_messages_are_found_with_their_tags() {
 }
 
 #[test]
-fn restarted_receive_uses_its_last_start() {
+fn persistent_receive_has_the_message_of_its_last_start() {
     let mut memory = with_request(2, 1, (0x0000_0003_0000_0063, OF_ONE));
     let started = REQUESTS_AT + REQUEST_BYTES as u64;
     let head = [(REQUEST + 1).cast_signed(), 1, 4];
@@ -402,7 +402,7 @@ fn window_locks_are_found_in_mpich_windows() {
 
 /// With any memory contents the ranks are those of the job.
 #[test]
-fn any_memory_is_read_to_its_end() {
+fn ranks_read_from_corrupt_memory_are_ranks_of_the_job() {
     let mut state = 88_172_645_463_325_252_u64;
     let mut random = || {
         state ^= state << 13;

@@ -169,7 +169,7 @@ fn few(size: u32, own: u32) -> MemoryPieces {
 }
 
 #[test]
-fn few_ranks_are_found_by_their_processes() {
+fn layout_of_a_small_job_is_learned_from_its_processes() {
     for (size, own) in [(1, 0), (2, 0), (2, 1), (3, 2)] {
         let mut memory = few(size, own);
         assert_eq!(OpenMpi::world(&memory, OBJECTS), Some((own, size)));

@@ -146,7 +146,7 @@ fn inspection_commands_are_parsed() {
 }
 
 #[test]
-fn commands_with_a_typed_form_use_it() {
+fn ptype_whatis_and_registers_become_typed_commands() {
     let type_of = |expression: &str, full| {
         C::Ask(Command::TypeOf {
             expression: expression.to_owned(),

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn output_ends_with_both_streams() {
+    fn output_has_ended_once_both_streams_have() {
         let mut output = Output::new();
         let all = IdSet::all_below(2);
         output.end(&all, Stream::Stdout);

@@ -63,7 +63,7 @@ fn standing(model: &mut Model, now: Instant) {
 }
 
 #[test]
-fn run_is_reached_when_complete_and_delays_its_stops() {
+fn goal_waits_for_all_tasks_and_stops_are_shown_delayed() {
     let (now, mut model) = model();
     standing(&mut model, now);
     let id = run(&mut model, 1, "0-3");
@@ -147,7 +147,7 @@ fn late_answer_names_its_command() {
 }
 
 #[test]
-fn only_disturbing_commands_mark_the_job_as_touched() {
+fn query_leaves_the_job_untouched_and_kill_does_not() {
     let (now, mut model) = model();
     standing(&mut model, now);
     model.job.stage = Stage::Untouched;
@@ -216,7 +216,7 @@ fn input_is_queued_while_no_job_runs() {
 }
 
 #[test]
-fn key_presses_are_queued_until_taken() {
+fn ctrl_z_and_signals_are_queued_and_the_first_end_counts() {
     let (_, mut model) = model();
     for control in [Control::Suspend, Control::Warned, Control::Terminate(15)] {
         model.handle_control(control);

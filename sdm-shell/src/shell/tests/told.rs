@@ -188,7 +188,7 @@ fn ctrl_c_ends_a_partial_attach() {
 }
 
 #[test]
-fn diagnosis_without_samples_claims_no_progress() {
+fn diagnosis_without_samples_says_that_it_cannot_tell() {
     let respond: Responder = Box::new(|id, to, command| match command {
         Command::Attach(_) => all(id, stopped(to, StopReason::Attached)),
         _ => {

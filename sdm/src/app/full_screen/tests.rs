@@ -10,7 +10,7 @@ fn colour_sequences_are_removed() {
 }
 
 #[test]
-fn last_lines_printed_behind_the_screen_are_kept() {
+fn last_messages_behind_the_screen_are_kept_in_bounds() {
     let full = Full::new(&LookArgs::default()).unwrap();
     assert!(!full.say("before\n"));
     full.lock().on = true;
@@ -24,7 +24,7 @@ fn last_lines_printed_behind_the_screen_are_kept() {
 }
 
 #[test]
-fn line_is_read_by_the_screen_or_the_prompt() {
+fn line_request_goes_to_the_screen_while_it_is_shown() {
     let full = Full::new(&LookArgs::default()).unwrap();
     let asked = ("(sdm) ".to_owned(), false);
     assert_eq!(full.ask(asked.clone()), Some(asked.clone()));

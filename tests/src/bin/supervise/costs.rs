@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_line_has_five_fields_and_one_write() {
+    fn cost_line_has_five_fields_and_is_written_at_once() {
         let (wall, used) = (Duration::from_millis(12_345), Duration::from_micros(6_789));
         let line = line("launchers", "pmix::one", wall, used, 101);
         assert_eq!(line, "launchers\tpmix::one\t12.345\t0.007\t101\n");

@@ -117,7 +117,7 @@ fn listed_ways_exist() {
 }
 
 #[test]
-fn gdb_and_looker_observe_the_same_under_open_mpi() {
+fn observations_with_and_without_gdb_agree_under_open_mpi() {
     check_all(
         gdb_and_looker_observe_the_same_under_open_mpi,
         Compiler::OpenMpi,
@@ -125,12 +125,12 @@ fn gdb_and_looker_observe_the_same_under_open_mpi() {
 }
 
 #[test]
-fn gdb_and_looker_observe_the_same_under_mpich() {
+fn observations_with_and_without_gdb_agree_under_mpich() {
     check_all(gdb_and_looker_observe_the_same_under_mpich, Compiler::Mpich);
 }
 
 #[test]
-fn gdb_and_looker_observe_the_same_of_optimised_code() {
+fn observations_with_and_without_gdb_agree_for_optimised_code() {
     let folder = Folder::new("hangs-both-optimised");
     let program = folder.0.join("hangs");
     sdm_tests::fixture::compile(Compiler::OpenMpi, "hangs", &["-g", "-O2"], &program);

@@ -42,7 +42,7 @@ fn check(found: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_send_over_lines_has_its_arguments() {
+fn send_call_over_several_lines_shows_its_arguments() {
     let both = [Compiler::FortranOpenMpi, Compiler::FortranMpich];
     let ways = [
         ("", &[][..]),
@@ -69,7 +69,7 @@ fn a_send_over_lines_has_its_arguments() {
 }
 
 #[test]
-fn a_receive_in_fixed_form_has_its_arguments() {
+fn receive_in_fixed_source_form_shows_its_arguments() {
     for compiler in [Compiler::FortranOpenMpi, Compiler::FortranMpich] {
         let found = diagnosis(compiler, "mpi_fixed.f", &["-g"], &[]);
         check(

@@ -118,7 +118,7 @@ fn program_without_debug_information_is_diagnosed() {
 
 /// Ranks of a communicator or request are shown as ranks of the job. They are read from the memory of MPI libraries.
 #[test]
-fn communicator_and_request_ranks_are_job_ranks() {
+fn ranks_of_communicators_and_requests_map_to_job_ranks() {
     for (number, compiler) in installed().into_iter().enumerate() {
         let folder = Folder::new(&format!("hangs-ranks-{number}"));
         let from = "from 0 (its request), tag 99";
@@ -139,7 +139,7 @@ fn communicator_and_request_ranks_are_job_ranks() {
 }
 
 #[test]
-fn killed_rank_is_named_as_awaited() {
+fn diagnosis_names_the_killed_rank_that_others_await() {
     let folder = Folder::new("hangs-killed");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
     // Otherwise the launcher would end the other ranks.
@@ -164,7 +164,7 @@ fn killed_rank_is_named_as_awaited() {
 
 /// No signal stops a rank in state D (uninterruptible sleep), also in a job that `sdm` has started.
 #[test]
-fn unstoppable_started_rank_is_diagnosed_with_the_others() {
+fn rank_in_state_d_is_named_in_a_job_that_sdm_started() {
     let folder = Folder::new("hangs-started");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
     let file = folder.0.join("file");

@@ -45,12 +45,12 @@ fn deadlock_is_diagnosed_and_replayed() {
 }
 
 #[test]
-fn mismatched_collective_cannot_go_on() {
+fn mismatched_collective_has_the_verdict_cannot_go_on() {
     check_way(Compiler::Mpich, "collective");
 }
 
 #[test]
-fn computing_rank_delays_the_others() {
+fn computing_rank_is_diagnosed_as_holding_up_the_others() {
     let newest = installed().into_iter().next_back();
     check_way(newest.expect("there are two"), "loop");
 }
@@ -61,7 +61,7 @@ fn progressing_job_is_not_diagnosed_as_hanging() {
 }
 
 #[test]
-fn rank_in_the_kernel_leaves_the_verdict_open() {
+fn rank_in_kernel_state_d_leaves_the_verdict_open() {
     check_way(Compiler::Mpich, "in_kernel");
 }
 

@@ -31,7 +31,7 @@ fn pid_of(program: &Path, rank: u32) -> u32 {
 /// Ranks 2 and 3 are given. If their positions 0 and 1 in the list counted as ranks, each would seem to wait for the
 /// other.
 #[test]
-fn pids_are_diagnosed_by_their_ranks() {
+fn processes_given_by_pid_are_diagnosed_by_mpi_rank() {
     for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
         let folder = Folder::new("cross");
         let program = folder.compile(compiler, "mpi_cross");
@@ -170,7 +170,7 @@ fn call_of_a_library_between_has_its_arguments() {
 /// A script, a container-like one in a user namespace of its own, one that ends its program after a while, a shell that
 /// does not replace itself, and one that counts.
 #[test]
-fn rank_is_its_program_and_not_its_wrapper() {
+fn stacks_show_the_program_and_not_its_wrapper() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/wrap.py");
     let script = script.to_str().expect("a path of text");
     for (compiler, wrapper) in [

@@ -80,7 +80,7 @@ fn start(neighbour: &Neighbour, who: Who, program: &Path, words: &[&str]) -> Chi
 
 /// A process poses as the ssh process of an `mpiexec`, and names another program as its own: SDM does not run that.
 #[test]
-fn fake_login_of_a_job_is_not_executed() {
+fn program_named_by_a_fake_ssh_process_is_not_run() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };

@@ -164,7 +164,7 @@ fn neighbour_with_token_and_cookie_gets_no_page() {
 }
 
 #[test]
-fn socket_of_a_page_is_refused_by_mode_and_by_peer() {
+fn page_socket_refuses_other_users_by_mode_and_by_peer() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };

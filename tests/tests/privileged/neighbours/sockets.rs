@@ -33,7 +33,7 @@ fn intrude(neighbour: &Neighbour) -> Vec<UnixStream> {
 }
 
 #[test]
-fn other_user_is_refused_at_once() {
+fn connections_of_another_user_end_without_a_byte() {
     let Some(neighbour) = Neighbour::new() else {
         return;
     };

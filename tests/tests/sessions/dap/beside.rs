@@ -111,7 +111,7 @@ fn focused_rank_runs_and_ends_with_the_main_session() {
 }
 
 #[test]
-fn attach_without_the_session_secret_is_refused() {
+fn attach_to_an_unknown_session_address_is_refused() {
     let place = Place::new();
     let mut editor = Editor::new(&place);
     editor.ask("initialize", &json!({"adapterID": "sdm"}));

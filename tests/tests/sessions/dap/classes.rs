@@ -167,7 +167,7 @@ fn meet(editor: &mut Editor<'_>, id: i64) {
 }
 
 #[test]
-fn sixty_four_ranks_are_a_few_threads() {
+fn sixty_four_ranks_with_equal_stacks_are_one_thread() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut editor = Editor::new(&place);

@@ -226,7 +226,7 @@ fn slow_start_is_cancelled_by_disconnect() {
 }
 
 #[test]
-fn slow_start_is_cancelled_by_its_progress() {
+fn slow_start_is_cancelled_by_progress_or_request_id() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     for by_progress in [true, false] {
