@@ -69,7 +69,7 @@ pub(crate) enum ClusterError {
         source: io::Error,
     },
     /// An argument of the command line is not UTF-8.
-    #[error("{}: the file is not UTF-8", printable_name(.0))]
+    #[error("{}: the argument is not UTF-8", printable_name(.0))]
     NoText(std::ffi::OsString),
     /// A variable is given without a name or value.
     #[error("--env {}: expected NAME=VALUE", printable(.0.as_bytes()))]
