@@ -76,7 +76,8 @@ impl Sink {
 
     /// Prints a text in place of the cursor's line; as a line of its own where the cursor cannot be moved.
     pub(crate) fn show_at_bottom(self, line: &str) {
-        let text = drawn(&shown(line));
+        let shown = shown(line);
+        let text = drawn(&shown);
         let text = match self.moves_cursor() {
             true => format!("\r\x1b[K{text}"),
             false if line.is_empty() => return,
