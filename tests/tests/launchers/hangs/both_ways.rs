@@ -119,14 +119,17 @@ fn listed_ways_exist() {
 #[test]
 fn observations_with_and_without_gdb_agree_under_open_mpi() {
     check_all(
-        gdb_and_looker_observe_the_same_under_open_mpi,
+        observations_with_and_without_gdb_agree_under_open_mpi,
         Compiler::OpenMpi,
     );
 }
 
 #[test]
 fn observations_with_and_without_gdb_agree_under_mpich() {
-    check_all(gdb_and_looker_observe_the_same_under_mpich, Compiler::Mpich);
+    check_all(
+        observations_with_and_without_gdb_agree_under_mpich,
+        Compiler::Mpich,
+    );
 }
 
 #[test]
