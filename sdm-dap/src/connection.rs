@@ -34,7 +34,7 @@ const OUTPUT_BYTES_MAX: usize = 64 << 20;
 /// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// No message was received.
+    /// No message has been received yet.
     New,
     /// `initialize` was answered.
     Initialized,

@@ -17,9 +17,9 @@ pub(crate) const RANKS_MAX: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Threads {
-    /// The tasks with equal stacks.
+    /// A thread is a group of tasks with equal stacks.
     Classes,
-    /// One task.
+    /// A thread is one task.
     Ranks,
 }
 

@@ -193,7 +193,7 @@ impl Task {
         Ok(Reply::Breakpoint(nowhere(number)))
     }
 
-    /// All watchpoints and catchpoints, in the form of `info breakpoints`.
+    /// All watchpoints and catchpoints, at which no scripted run stops, in the form of `info breakpoints`.
     pub(super) fn quiet_views(&self) -> impl Iterator<Item = BreakpointView> {
         self.quiet.iter().map(|quiet| BreakpointView {
             place: nowhere(quiet.number),

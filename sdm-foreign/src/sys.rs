@@ -43,7 +43,7 @@ pub(crate) fn fork_sharing_descriptors() -> io::Result<Forked> {
     }
 }
 
-/// A descriptor that becomes readable when the process ends. It stays open.
+/// A descriptor that becomes readable when the process ends. It stays open as long as the calling process lives.
 pub(crate) fn pidfd_open(pid: i32) -> io::Result<RawFd> {
     let (pid, flags) = (libc::c_long::from(pid), 0 as libc::c_long);
     // SAFETY: it takes a pid and flags and returns a descriptor or -1.

@@ -305,7 +305,7 @@ impl LaunchedProcess {
         }
     }
 
-    /// Closes its standard input: the process does not read any more.
+    /// Closes the standard input of the process, which does not read any more.
     fn end_input(&mut self) {
         self.input = None;
         if let Some(mut feeder) = self.feeder.take() {

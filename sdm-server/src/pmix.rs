@@ -142,7 +142,7 @@ pub(crate) struct PmixServer {
     child: Option<Started>,
     /// The PMIx server's directory.
     folder: PathBuf,
-    /// The deadline for it to be ready. None once it is.
+    /// The deadline for the PMIx server to be ready. None once the server is ready.
     pub(crate) deadline: Option<Instant>,
     is_gone: bool,
 }

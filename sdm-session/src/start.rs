@@ -284,7 +284,7 @@ impl<'a> Starting<'a> {
         }
     }
 
-    /// Handles a delivery during initialisation. Returns true when every member has answered.
+    /// Handles a delivery of the tree during initialisation. Returns true once the command INIT is complete.
     fn init_answer(&mut self, delivery: Delivery, failures: &mut Vec<String>) -> bool {
         match delivery {
             Delivery::Answer {

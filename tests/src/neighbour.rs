@@ -100,7 +100,7 @@ impl Neighbour {
         Some(neighbour)
     }
 
-    /// A user's home and temporary folder: the neighbour's can be read by all, the others' cannot.
+    /// A user's home and temporary folder. All users can read that of [`Who::Neighbour`], and only the owner any other.
     #[must_use]
     pub fn home(&self, who: Who) -> PathBuf {
         self.folder.join(who.name())

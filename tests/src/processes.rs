@@ -10,7 +10,8 @@ use sdm_system::proc::{self, Process, State};
 
 use crate::run::BOUND;
 
-/// The servers of the session that `mark` names, by their number, which is in their name.
+/// The pids of the servers of the session that `mark` names, by the server's number.
+/// The process name of a server contains its number.
 #[must_use]
 pub fn servers(mark: &str) -> BTreeMap<u32, u32> {
     let found = crate::leftovers::holding(mark);

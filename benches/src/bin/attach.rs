@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// Measures one value of `--by`, compared with the plain gdb.
+/// Measures the attaching to all processes by one value of `--by` (`way`), compared with the plain gdb.
 fn row(crowd: &Crowd, size: u32, way: &str, rounds: usize) -> Result<Vec<String>> {
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..rounds {

@@ -17,7 +17,7 @@ use sdm_child::{ShimLink, ToShim};
 /// A detached program that continues to run.
 pub(super) struct DetachedProgram {
     who: Identity,
-    /// The shim whose child it becomes; `None` if it stays a child of this process.
+    /// The shim whose child the program becomes; `None` if the program stays a child of this process.
     shim: Option<Rc<ShimLink>>,
     /// Readable once the program has ended; `None` if the kernel has no pidfds.
     pidfd: Option<OwnedFd>,

@@ -104,7 +104,7 @@ struct Peer {
     known: bool,
     /// Bulk bytes received for which credit has not been granted again.
     owed: u32,
-    /// The window that the other end has, in bytes.
+    /// The window that this end grants to the other end, in bytes.
     window: u32,
     /// Time at which the link has to be polled, as in [`Member::deadlines`].
     due: Option<Instant>,
@@ -294,7 +294,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// Sends an event of own tasks.
+    /// Reports an event of this member's own tasks on the given lane.
     pub fn handle_local_event(&mut self, now: Instant, lane: Lane, tasks: &IdSet, payload: Bytes) {
         self.node.handle_local_event(now, lane, tasks, payload);
         self.drain_node(now);

@@ -1,4 +1,4 @@
-//! The follow-up of answered commands.
+//! Hands the answers of a finished job to the handler of its purpose.
 
 use super::{
     breakpoints, deferred_requests, disconnect, frames, goto, multi_client, prompt, queries,

@@ -1,4 +1,4 @@
-//! Reasons of stops, and their places.
+//! Types for the reason and the place of a stop in replies.
 
 use serde::{Deserialize, Serialize};
 

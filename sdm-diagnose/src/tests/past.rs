@@ -1,4 +1,4 @@
-//! Tests of ranks that are legitimately past an operation that others still wait in.
+//! Tests of ranks that have legitimately left or passed an operation in which others still wait.
 
 use sdm_debug::probe::ArgumentRole as R;
 

@@ -1,4 +1,4 @@
-//! The purposes of SDM's internal breakpoints, and their record of the program's use of MPI.
+//! The purposes of SDM's internal breakpoints, and the record of the program's use of MPI and LeakSanitizer.
 
 /// The purpose of an internal breakpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ pub(crate) enum Origin {
     CoreFile,
 }
 
-/// The permitted changes to a process that gdb has attached to.
+/// The changes that SDM may make to a process that gdb has attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// The process may be stopped and changed as requested.

@@ -17,7 +17,7 @@ pub(crate) struct Followed {
     pub(crate) beside: Vec<Returns>,
 }
 
-/// The tracked returns of one thread's calls.
+/// The returns that are tracked in one thread: that of its MPI call, and those of the user's functions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Returns {
     /// The return of the MPI call.

@@ -1,4 +1,4 @@
-//! Interrupts in a gdb of several tasks: it stops threads itself, without a SIGINT.
+//! Interrupts in a gdb of several tasks: that gdb stops the threads itself, without a SIGINT.
 
 use super::*;
 

@@ -28,7 +28,7 @@ const FOUR: usize = 4;
 const MANY_STEP_MAX: u32 = 0xffff / 4;
 /// Number of groups of four ids that are compared before the result is checked.
 const BLOCK: usize = 128;
-/// Maximum length of a coding in pieces, in bytes. The number of pieces then takes one byte.
+/// Maximum length of a set's encoded pieces, in bytes. The number of pieces then takes one byte.
 const BYTES_MAX: usize = 128;
 
 /// A piece: the ids from `first` to `last` with distance `step`, which is 0 for a single id.

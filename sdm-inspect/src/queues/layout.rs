@@ -187,7 +187,7 @@ pub fn class_symbol(name: &str) -> String {
     format!("{name}_class")
 }
 
-/// An Open MPI process whose layout is checked.
+/// An Open MPI process against whose memory a layout of the library's types is checked.
 pub struct CheckedProcess<'a> {
     /// The memory of the process.
     pub memory: &'a dyn Memory,

@@ -15,8 +15,8 @@ const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
 /// Size of a stub, in bytes.
 const STUB_BYTES: u64 = 16;
 
-/// Sets the name under which the program's innermost frame has called its callee, if the callee's own name is missing
-/// or internal.
+/// Sets [`StackFrame::called`] of the function that the program's innermost frame has called: the name in the call.
+/// It is set only if the function's own name is missing or internal.
 pub(super) fn name(space: &Space, frames: &mut [StackFrame]) {
     let is_own = |frame: &StackFrame| frame.function.is_some() && frame.module.is_empty();
     let Some(caller) = frames.iter().position(is_own).filter(|at| *at > 0) else {

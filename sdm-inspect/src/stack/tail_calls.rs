@@ -36,7 +36,8 @@ pub(super) fn insert(space: &Space, frames: &[Frame]) -> Vec<Frame> {
     all
 }
 
-/// Addresses behind the jumps of the functions between a caller and the reached function, the caller's side first.
+/// The address after each tail jump on the way from a caller to the reached function, the caller's side first.
+/// `None` if no chain of tail calls is certain.
 fn between(space: &Space, caller: &Frame, callee: &Frame) -> Option<Vec<u64>> {
     let place = space.place(caller.lookup)?;
     let function = place.module.function(place.address)?;

@@ -29,7 +29,7 @@ pub(crate) struct Frame {
 /// The reason why unwinding ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// To a function without a caller.
+    /// Unwinding has reached a function that has no caller.
     Whole,
     /// Unwinding failed, or there are more functions than the maximum.
     Cut,

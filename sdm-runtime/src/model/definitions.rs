@@ -130,7 +130,7 @@ fn date(extra: &[&str]) -> Option<DateBounds> {
     Some(dates)
 }
 
-/// The definitions of one resource manager.
+/// The attribute definitions of one resource manager.
 #[derive(Clone, Debug)]
 pub struct Definitions {
     all: Vec<AttributeDefinition>,

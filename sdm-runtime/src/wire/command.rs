@@ -10,7 +10,7 @@ pub const VERSION: &str = "2.0";
 /// The highest base id: the numbers of all elements of a session follow it.
 const BASE_MAX: u32 = 4_000_000_000;
 
-/// A command.
+/// A command of a client to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// 0: end the agent.

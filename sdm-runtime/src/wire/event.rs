@@ -26,7 +26,7 @@ pub enum Kind {
     Process,
     /// A queue of the resource manager.
     Queue,
-    /// The resource manager, which can only change; no query names it by its kind.
+    /// The resource manager. Change events have this kind, and queries never do.
     #[serde(skip)]
     ResourceManager,
 }

@@ -1,4 +1,4 @@
-//! Pretty printers that are loaded although somebody else could have changed them.
+//! The option `--printers`: pretty printers that gdb loads although other users can write to them.
 
 use clap::Args;
 use sdm_debug::{BackendSettings, GdbOptions};

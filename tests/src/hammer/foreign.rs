@@ -184,7 +184,7 @@ pub(super) fn host_lists() -> Vec<Vec<u8>> {
     .into()
 }
 
-/// Scenarios of made-up tasks.
+/// Scenarios of simulated tasks: those in `docs/simulator.md`, and one more.
 pub(super) fn scenarios() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let guide = fs::read_to_string(folder.join("simulator.md")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `docs/vocabulary.tsv` has the words of the field and those of SDM; the glossary of ARCHITECTURE.md is made from it,
-//! and no more files are called by a pronoun, a participle or a gerund.
+//! `docs/vocabulary.tsv` has the words of the field and those of SDM. The glossary of ARCHITECTURE.md is made from it.
+//! The number of files with a vague word in their name, such as a pronoun or a participle, does not rise.
 
 use std::collections::BTreeSet;
 use std::fs;
