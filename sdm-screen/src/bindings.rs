@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn key_bindings_map_keys_to_keys() {
+    fn key_binding_replaces_a_key_by_another() {
         let bindings = Bindings::parse(["F8=n", "x=none", "^T=t", "==G", "c=x"]).unwrap();
         let f8 = KeyEvent::from(KeyCode::F(8));
         assert_eq!(bindings.meant(f8), Some(typed('n')));

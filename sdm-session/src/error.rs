@@ -68,7 +68,7 @@ pub enum SessionError {
         first: u32,
         second: u32,
     },
-    #[error("rank {rank} was announced twice (second: pid {pid})")]
+    #[error("rank {rank} reported twice (second: pid {pid})")]
     RankTwice { rank: u32, pid: u32 },
     #[error("{id} reported, but only servers 0-{last} were started", last = total - 1)]
     Unexpected { id: ServerId, total: u32 },

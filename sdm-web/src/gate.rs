@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn other_hosts_and_pages_are_refused() {
+    fn requests_from_other_hosts_and_pages_are_refused() {
         let own = "http://127.0.0.1:80";
         for (method, host, origin, site, expect) in [
             ("GET", "127.0.0.1:80", None, None, Ok(())),

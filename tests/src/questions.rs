@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn query_is_allowed_once_more_with_a_reason() {
+    fn test_may_repeat_a_query_once_with_a_reason() {
         let mut questions = Questions::default();
         questions.enter("stacks");
         questions.ask_again("a test of this file");

@@ -171,7 +171,7 @@ proptest! {
     /// Aggregates taken in parts, as for late answers: no part repeats an earlier one, and merged
     /// again they are the whole.
     #[test]
-    fn partial_aggregates_merge_to_the_whole_once(case in cases()) {
+    fn partial_aggregates_merge_to_the_whole_without_repeats(case in cases()) {
         let mut aggregate = Aggregate::default();
         let mut parts: Vec<Block> = Vec::new();
         let mut dice = case.dice.iter().cycle();

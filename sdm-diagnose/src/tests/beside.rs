@@ -445,7 +445,7 @@ fn polling_by_all_ranks_is_no_progress() {
 
 /// A rank that polls now and then, and works in between, is not polling all the time.
 #[test]
-fn rank_polling_between_steps_progresses() {
+fn rank_polling_between_steps_of_work_progresses() {
     let look = |frames, inner| [("0-3", frames, inner, "")];
     let (work, ask) = ("main:80 work:31", "main:80 MPI_Testall:81");
     let found = observed(&[&look(work, "x"), &look(ask, "y"), &look(work, "z")]);

@@ -44,7 +44,7 @@ fn lines(scene: &Scene) -> Vec<&str> {
 }
 
 #[test]
-fn interrupt_after_a_continue_is_sent_to_gdb_again() {
+fn each_interrupt_after_a_continue_reaches_gdb() {
     let mut scene = running();
     for (interrupt, go_on) in [(2, 3), (4, 5)] {
         scene.command(interrupt, Command::Interrupt);

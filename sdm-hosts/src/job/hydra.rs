@@ -60,7 +60,7 @@ struct Login {
 enum HostFailure {
     #[error("{0}")]
     Host(&'static str),
-    #[error("its launcher reaches it by `{0}`, but sdm can log in by {LOGIN} only")]
+    #[error("the job's launcher reaches this host by `{0}`, but sdm can log in by {LOGIN} only")]
     OtherLogin(String),
     #[error("{LOGIN} was not found on PATH")]
     NoLogin,
@@ -68,7 +68,7 @@ enum HostFailure {
     Run(io::Error),
     #[error("{0}")]
     Said(String),
-    #[error("this host was not asked")]
+    #[error("sdm could not ask this host, because of an internal error")]
     Panicked,
 }
 
@@ -228,7 +228,7 @@ mod tests {
         let evil = login(14).unwrap().ask().unwrap_err();
         assert_eq!(
             evil.to_string(),
-            "its launcher reaches it by `evil`, but sdm can log in by ssh only"
+            "the job's launcher reaches this host by `evil`, but sdm can log in by ssh only"
         );
         let option = "ssh -x -oProxyCommand=reboot hydra_pmi_proxy --control-port a:1 --proxy-id 2";
         proc.add(15, 10, option, "");

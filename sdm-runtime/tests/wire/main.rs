@@ -36,7 +36,7 @@ fn agent_output_matches_the_ptp_agent() {
 }
 
 #[test]
-fn client_output_matches_the_ptp_client() {
+fn client_output_equals_the_recorded_ptp_output() {
     let mut client = Client::new(Dialect::Ptp, "1000").unwrap();
     client.receive([OK, DEFINED, OK, NODES].concat().as_bytes());
     while client.poll().unwrap().is_some() {}

@@ -325,7 +325,7 @@ fn missing_program_ends_sdm_without_a_prompt() {
 }
 
 #[test]
-fn variable_that_breaks_gdb_python_is_named() {
+fn environment_variable_breaking_gdb_python_is_named() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let folder = place.path().join("modules");

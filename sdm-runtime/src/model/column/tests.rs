@@ -72,7 +72,7 @@ fn evenly_rising_values_form_one_segment() {
 }
 
 #[test]
-fn irregular_values_are_packed() {
+fn irregular_values_are_stored_in_packed_segments() {
     let mut column = Column::default();
     let pid = |id: u32| i64::from(id.wrapping_mul(2_654_435_761) >> 10);
     for id in 0..100_000_u32 {

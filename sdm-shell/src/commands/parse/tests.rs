@@ -222,7 +222,7 @@ fn sdm_commands_are_parsed() {
 }
 
 #[test]
-fn errors_name_the_fault_and_position() {
+fn parse_errors_name_the_fault_and_position() {
     check_error("[0-3 print x", Some(5), "expected `,`");
     check_error("[0-3", Some(4), "expected `]`");
     check_error("defset stopped 0-3", Some(7), "a predefined set");
