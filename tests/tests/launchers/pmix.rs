@@ -222,17 +222,18 @@ fn variables_of_an_outer_job_are_ignored() {
 
 #[test]
 fn pmix_server_is_disabled_or_its_failure_reported() {
+    const ISOLATED: i32 = 118;
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let batch = ["--batch", "--no-report"];
     let alone = "rank 0 of 1: sum 1";
     let done = local(&place, 2).args(batch).args(["--pmix", "off"]);
-    let done = done.program(&sum, &[]).finish().code(0);
+    let done = done.program(&sum, &[]).finish().code(ISOLATED);
     assert!(lines_of(&done.out).contains(&alone), "{done}");
     let no_library = |sdm: Sdm<'static>| sdm.env("SDM_PMIX_LIBRARY", "/no/such/library.so");
     let place: &'static Place = Box::leak(Box::new(place));
     let done = no_library(local(place, 2)).args(batch);
-    let done = done.program(&sum, &[]).finish().code(0);
+    let done = done.program(&sum, &[]).finish().code(ISOLATED);
     assert!(lines_of(&done.out).contains(&alone), "{done}");
     let why = "ranks 0-1 (2): no PMIx server: load /no/such/library.so: ";
     assert!(done.out.contains(why), "{done}");

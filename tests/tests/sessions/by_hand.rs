@@ -223,7 +223,7 @@ fn master_without_a_front_end_reports_it() {
     let done = run(at);
     assert_eq!(done.status.code(), Some(1));
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    let wanted = format!("sdm-master: the front-end could not connect to {at} in 10 tries: ");
+    let wanted = format!("sdm-master: could not connect to the front-end at {at} in 10 tries: ");
     assert!(said.contains(&wanted), "{said}");
     assert!(said.contains("refused"), "{said}");
     let done = run("tcp://no-such-host.invalid:1");

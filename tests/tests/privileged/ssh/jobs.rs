@@ -181,7 +181,8 @@ fn server_behind(place: &Place, name: &str, what: &str) -> PathBuf {
 fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
     let server = server_behind(place, "no-gdb", "PATH=/etc");
     let done = look_at(place, "stacks", job)
-        .args([OsStr::new("--server-path"), server.as_os_str()])
+        .args(["--by", "gdb", "--server-path"])
+        .args([&server])
         .finish()
         .code(2);
     for part in [
