@@ -68,7 +68,7 @@ enum HostFailure {
     Run(io::Error),
     #[error("{0}")]
     Said(String),
-    #[error("sdm could not ask this host, because of an internal error")]
+    #[error("this host could not be queried, because of an internal error in sdm")]
     Panicked,
 }
 
