@@ -178,12 +178,15 @@ impl Traps {
             "ompi_mpi_comm_self",
             "ompi_mpi_group_empty",
         ];
-        const NAMES: [&str; 8] = [
+        const NAMES: [&str; 11] = [
             "MPI_Init",
             "MPI_Init_thread",
             "MPI_Finalize",
             "MPI_Comm_rank",
             "MPI_Abort",
+            OBJECTS[0],
+            OBJECTS[1],
+            OBJECTS[2],
             "MPII_Version_string",
             "MPIR_Version_string",
             "ompi_mpi_errors_are_fatal_comm_handler",
@@ -198,17 +201,16 @@ impl Traps {
         self.functions.finalize = found[2];
         self.functions.rank = found[3];
         self.functions.mpi_abort = found[4];
-        self.functions.fatal_error = found[7];
-        let [own, theirs] = [program, file].map(|it| symbols(it, maps, &OBJECTS));
-        let [own, theirs] = [own, theirs].map(Option::unwrap_or_default);
-        let object = |at: usize| {
-            let mut all = [&own, &theirs].into_iter();
-            all.find_map(|known| known.get(at).copied().flatten())
+        self.functions.fatal_error = found[10];
+        let own = match program == file {
+            true => Vec::new(),
+            false => symbols(program, maps, &OBJECTS).unwrap_or_default(),
         };
+        let object = |at: usize| own.get(at).copied().flatten().or(found[5 + at]);
         let world = object(0).zip(object(1));
         self.symbols = MpiSymbols {
             open_mpi: world.map(|(all, one)| (all, one, object(2))),
-            mpich: found[5].or(found[6]),
+            mpich: found[8].or(found[9]),
         };
         self.enter(Stage::BeforeInit);
     }
