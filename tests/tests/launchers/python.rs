@@ -1,6 +1,5 @@
 //! Ranks of Python programs, by mpi4py and by PyTorch.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -12,6 +11,7 @@ use sdm_tests::job::allow_root;
 use sdm_tests::place::Place;
 use sdm_tests::processes::{self, sleeps_in};
 use sdm_tests::run::until;
+use sdm_tests::screen::Screen;
 use sdm_tests::sdm::Sdm;
 
 const _: () = sdm_tests::run::test_group("crowded", "ranks that poll");
@@ -160,13 +160,10 @@ fn python_rank_that_left_a_scatter_out_is_blamed() {
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
         let mut job = Started(launcher.spawn().expect("it starts"));
-        let output = job.0.stdout.take().expect("it was asked for");
-        let lines = BufReader::new(output).lines().map_while(Result::ok);
-        let ready = lines
-            .filter(|line| line.contains("is ready"))
-            .take(4)
-            .count();
-        assert_eq!(ready, 4, "the others have ended");
+        let (output, _reader) = Screen::read(job.0.stdout.take().expect("it was asked for"));
+        for rank in 0..4 {
+            output.wait(0, &format!("rank {rank} is ready"));
+        }
         let place = Place::new();
         let target = job.0.id().to_string();
         let prefix = ["env", "--default-signal=INT"];
@@ -253,10 +250,10 @@ impl Torchrun {
         command.args(["--redirects", "1", "--tee", "1", "--nproc_per_node", "4"]);
         command.arg(script).arg(way).env("OMP_NUM_THREADS", "1");
         let mut job = Self(command.stdout(Stdio::piped()).spawn().expect("it starts"));
-        let output = job.0.stdout.take().expect("it was asked for");
-        let lines = BufReader::new(output).lines().map_while(Result::ok);
-        let ready = lines.filter(|line| line.contains("ready")).take(4).count();
-        assert_eq!(ready, 4, "the others have ended");
+        let (output, _reader) = Screen::read(job.0.stdout.take().expect("it was asked for"));
+        for rank in 0..4 {
+            output.wait(0, &format!("[default{rank}]:ready"));
+        }
         job
     }
 
