@@ -40,6 +40,24 @@ suite("sdm dap", function () {
     }
   }
 
+  /**
+   * As `client.hitBreakpoint`, which takes only an answer that tells the line: it is pending where the ranks take more than
+   * two seconds to start, and an event tells the line.
+   */
+  async function hitBreakpoint(launch, { path, line }) {
+    const bound = new Promise((resolve) => {
+      client.on("breakpoint", ({ body: { breakpoint } }) => breakpoint.verified && resolve(breakpoint));
+    });
+    const set = async () => {
+      await client.waitForEvent("initialized");
+      const { body } = await client.setBreakpointsRequest({ source: { path }, breakpoints: [{ line }] });
+      const [answered] = body.breakpoints;
+      await client.configurationDoneRequest();
+      assert.strictEqual((answered.verified ? answered : await bound).line, line);
+    };
+    await Promise.all([set(), client.launch(launch), client.assertStoppedLocation("breakpoint", { path, line })]);
+  }
+
   test("an unknown request is refused", async () => {
     await client.initializeRequest();
     await assert.rejects(client.send("illegal"));
@@ -59,7 +77,7 @@ suite("sdm dap", function () {
       const path = `${FIXTURES}/work.c`;
       const line = lineOf("work.c", "int result = number * 2;");
       const stop = allStopped();
-      await client.hitBreakpoint(launch, { path, line });
+      await hitBreakpoint(launch, { path, line });
       const { threadId } = await stop;
       const list = (await client.threadsRequest()).body.threads;
       assert.strictEqual(list.length, threads, JSON.stringify(list));
@@ -99,7 +117,7 @@ suite("sdm dap", function () {
       const path = `${FIXTURES}/mpi_sum.c`;
       const line = lineOf("mpi_sum.c", "MPI_Allreduce(");
       const stop = allStopped();
-      await client.hitBreakpoint(launch, { path, line });
+      await hitBreakpoint(launch, { path, line });
       const { threadId } = await stop;
       const list = (await client.threadsRequest()).body.threads;
       assert.strictEqual(list.length, 1, JSON.stringify(list));
