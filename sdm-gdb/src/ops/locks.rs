@@ -12,6 +12,14 @@ use super::frames::GdbFrame;
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
 
+/// True for a function that calls another locking function for its caller.
+fn passes_on(function: &str) -> bool {
+    is_lock(function) || is_once(function) || is_of_standard_library(function)
+}
+
+/// The number of a system call and its arguments.
+type SystemCall = (i64, [u64; 6]);
+
 /// Offset in bytes, in glibc's `pthread_mutex_t`, of the owner's kernel thread id. The futex word is at offset 0.
 const OWNER: u64 = 8;
 
@@ -39,7 +47,12 @@ pub(super) async fn lock(
         return Ok(None);
     };
     let frame = &thread.frames[caller];
-    let word = futex(gdb, thread);
+    let call = system_call(gdb, thread);
+    let word = call.and_then(futex);
+    // A thread that passes through a free mutex waits for nothing.
+    if is_mutex(function(at)) && call.is_some() && word.is_none() {
+        return Ok(None);
+    }
     if is_join(function(at)) {
         // The futex word of a join holds the id of the thread until that thread ends.
         let number = word.and_then(|(_, number)| i32::try_from(number).ok());
@@ -51,19 +64,22 @@ pub(super) async fn lock(
             })
         }));
     }
-    let text = source_from(gdb, frame);
-    let in_source = call_arguments(&text, plain(function(at)));
-    let in_source = in_source.and_then(|all| all.into_iter().next());
-    let mut owner = None;
-    if let Some(mutex) = in_source.as_deref().filter(|mutex| is_harmless(mutex)) {
-        let owner_of = format!("({mutex})->__data.__owner");
-        let known = evaluate(gdb, thread, frame, &owner_of).await?;
-        owner = known.and_then(|owner| owner.text.parse::<i32>().ok());
+    // Where a library's functions are in between, the lines of source can have a call for another lock.
+    let mut in_source = None;
+    if (at + 1..caller).all(|index| passes_on(function(index))) {
+        let text = source_from(gdb, frame);
+        let all = call_arguments(&text, plain(function(at)));
+        in_source = all.and_then(|all| all.into_iter().next());
     }
     let once = in_once(threads, function(at));
     let word = word.filter(|_| is_mutex(function(at)));
-    if let Some((address, _)) = word.filter(|_| owner.is_none()) {
-        owner = owner_at(gdb, address);
+    let mut owner = word.and_then(|(address, _)| owner_at(gdb, address));
+    if let Some(mutex) = in_source.as_deref().filter(|mutex| is_harmless(mutex))
+        && word.is_none()
+    {
+        let owner_of = format!("({mutex})->__data.__owner");
+        let known = evaluate(gdb, thread, frame, &owner_of).await?;
+        owner = known.and_then(|owner| owner.text.parse::<i32>().ok());
     }
     let mutex = match (in_source, word) {
         (Some(mutex), _) => mutex,
@@ -115,10 +131,14 @@ fn of_kernel(threads: &[ReadThread], number: Option<i32>) -> Option<&ReadThread>
     threads.iter().find(|one| one.kernel_id == Some(number))
 }
 
-/// The futex address at which a thread waits, and the expected value.
-fn futex(gdb: &Gdb, thread: &ReadThread) -> Option<(u64, u64)> {
+/// The system call in which a thread is. None if it cannot be read.
+fn system_call(gdb: &Gdb, thread: &ReadThread) -> Option<SystemCall> {
     let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
-    let call = gdb.host().system_call(pid, id)?;
+    gdb.host().system_call(pid, id)
+}
+
+/// The futex address at which a thread waits, and the expected value.
+fn futex(call: SystemCall) -> Option<(u64, u64)> {
     let (_, [address, _, value, ..]) = call;
     (kernel::name_with(call)? == "futex").then_some((address, value))
 }
