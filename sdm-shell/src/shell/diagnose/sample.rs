@@ -19,7 +19,7 @@ use crate::shell::{SessionHandle, Verdict};
 /// Time that tasks run between two samples.
 pub(super) const BETWEEN: Duration = Duration::from_millis(500);
 /// Outcome of an unattached task whose process no longer exists.
-const ENDED: &str = "ended: the process no longer exists any more";
+const ENDED: &str = "ended: the process no longer exists";
 /// Outcome of a task that a signal has stopped.
 pub(super) const HALTED: &str = "stopped by a signal (SIGSTOP or another stop signal)";
 /// State letter of a stopped process in `/proc/PID/stat`.
@@ -92,11 +92,13 @@ impl Sampler<'_> {
     ) -> Vec<(IdSet, Failure)> {
         let session = self.session;
         let began = session.now();
+        let mut previous = began;
         let mut missed = Vec::new();
         let mut looked = looked.clone();
         for number in 0..looks.samples {
+            let mut ran = Duration::ZERO;
             if number > 0 {
-                observed.ran += self.run_for(&looked, looks.between).await;
+                ran = self.run_for(&looked, looks.between).await;
             }
             if self.is_over() {
                 break;
@@ -111,6 +113,12 @@ impl Sampler<'_> {
                 Some(looked) => looked,
                 None => self.probe(&asked, spec).await,
             };
+            // Tasks without gdb also run while they are asked.
+            let since = session.now() - std::mem::replace(&mut previous, session.now());
+            if number > 0 && looked.is_subset(&self.free_tasks()) {
+                ran = since;
+            }
+            observed.ran += ran;
             let halted = self.halted(&probes);
             if !halted.is_empty() {
                 join(&mut observed.halted, &halted, HALTED.to_owned());
@@ -118,14 +126,15 @@ impl Sampler<'_> {
                 looked.subtract(&halted);
             }
             self.look_again(&mut probes, (&looked, spec)).await;
-            // Without an answer of any task, this look has no result.
-            if probes == Probes::default() {
-                continue;
-            }
+            // Without an answer of any task, this look has no result but the failures.
+            let has_result = probes != Probes::default();
             let answered = IdSet::union_all(probes.stacks.iter().map(|(tasks, _)| tasks));
             let mut silent = looked.difference(&answered).difference(&probes.cut);
-            let silence = Failure::new(FailureCode::TimedOut, "no answer");
-            failed.push((silent.clone(), silence));
+            if has_result {
+                let silence = Failure::new(FailureCode::TimedOut, "no answer");
+                failed.push((silent.clone(), silence));
+                observed.samples.push(probes);
+            }
             for (tasks, why) in failed {
                 let tasks = tasks.intersection(&silent);
                 silent.subtract(&tasks);
@@ -133,7 +142,6 @@ impl Sampler<'_> {
                     join(&mut missed, &tasks, why);
                 }
             }
-            observed.samples.push(probes);
         }
         observed.span = session.now() - began;
         missed

@@ -206,3 +206,23 @@ fn diagnosis_without_samples_says_that_it_cannot_tell() {
     let said = "Cannot tell: no rank could be sampled twice";
     assert!(run.screen.contains(said), "{}", run.screen);
 }
+
+#[test]
+fn diagnosis_of_processes_that_end_says_that_the_job_has_ended() {
+    let respond: Responder = Box::new(|id, to, _| {
+        let ended = failed(&to.to_string(), FailureCode::NotRunning, "no such process");
+        all(id, vec![ended])
+    });
+    let run = act((2, 80), Options::default(), respond, |shell, _| {
+        let spec = AttachSpec {
+            pids: vec![(0, 100), (1, 101)],
+            ..AttachSpec::default()
+        };
+        let looks = (Looks::of(3, None), LookBy::Snapshot);
+        let diagnosed = shell.diagnose_target(spec, looks, Observed::default());
+        assert!(matches!(diagnosed, Diagnosed::Judged(_)), "{diagnosed:?}");
+        ended(0)
+    });
+    let said = "the job has ended, no process is left";
+    assert!(run.screen.contains(said), "{}", run.screen);
+}
