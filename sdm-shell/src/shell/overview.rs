@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
-use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::command::{BacktraceSpec, FrameSelect, LookSpec};
 use sdm_debug::reply::Frame;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
@@ -25,6 +25,9 @@ const CALLERS_MAX: u32 = 64;
 const LINES_AROUND: u32 = 100;
 /// The command name that the status line shows while the query is under way.
 const SAID: &str = "look";
+/// Reason why there are no variables and no source where gdb is attached to no task in focus.
+const NOT_ATTACHED: &str =
+    "gdb is not attached: these ranks run on. A command that needs gdb attaches it; p stops them";
 
 /// The time of the view's next update. None while nothing has changed.
 pub(super) fn due(session: &SessionHandle) -> Option<Instant> {
@@ -57,7 +60,7 @@ fn board(model: &Model) -> Overview {
         prompt: model.prompt(),
         all: model.all.clone(),
         focus: model.sets.focus.clone(),
-        running: model.tasks.running(),
+        running: model.tasks.running().union(&model.job.unattached),
         ranks: model.rank_rows(&model.all),
         breakpoints: model.breaks.rows().to_vec(),
         sight: Arc::clone(&model.glance.sight),
@@ -94,12 +97,26 @@ pub(super) async fn look(session: &SessionHandle) {
 async fn sight(session: &SessionHandle) -> Sight {
     let silent = session.read(|model| model.tasks.silent().clone());
     let standing = session.standing().difference(&silent);
+    let (free, spec) = session.read(|model| model.without_gdb(&model.all.difference(&silent)));
     let focus = session.read(|model| model.sets.focus.intersection(&standing));
     let mut sight = Sight::default();
-    if standing.is_empty() {
-        return sight;
+    let looked = Command::Look(LookSpec {
+        pids: spec.pids,
+        full: false,
+        probe: None,
+    });
+    let stacks = [
+        (&standing, Command::Stacks { full: false }),
+        (&free, looked),
+    ];
+    let stacks = stacks
+        .into_iter()
+        .filter(|(tasks, _)| !tasks.is_empty())
+        .map(|(tasks, command)| session.send(SAID, tasks, &command));
+    let stacks: Vec<_> = stacks.collect();
+    if focus.is_empty() && !free.is_empty() {
+        NOT_ATTACHED.clone_into(&mut sight.missing);
     }
-    let stacks = session.send(SAID, &standing, &Command::Stacks { full: false });
     let mut asked = Vec::new();
     let mut watched = Vec::new();
     if !focus.is_empty() {
@@ -114,9 +131,11 @@ async fn sight(session: &SessionHandle) -> Sight {
             watched.push((words(&display), id));
         }
     }
-    if let Some(gathered) = answer(session, stacks).await {
-        sight.stacks = gathered.stacks();
+    let mut seen = Gathered::default();
+    for id in stacks {
+        seen.absorb(answer(session, id).await.unwrap_or_default());
     }
+    sight.stacks = seen.stacks();
     let mut answers = Vec::new();
     for id in asked {
         answers.push(answer(session, id).await.unwrap_or_default());

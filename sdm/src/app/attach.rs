@@ -362,8 +362,10 @@ fn try_attach<O: Opener>(
     let wake = current.wake();
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
+    // A script's commands need gdb.
+    let is_person = (prompts || web.is_some()) && !has_script;
     let options = Options {
-        interactive: (prompts || web.is_some()) && !has_script,
+        interactive: is_person,
         query_timeout: Duration::from_secs(args.target.timeout.into()),
         check_room: !args.target.force,
         attached: true,
@@ -393,8 +395,6 @@ fn try_attach<O: Opener>(
         controls,
         wake,
     };
-    // A script's commands need gdb, and so do the full screen and a page.
-    let is_person = prompts && !has_script && !args.commands.tui && args.commands.web.is_none();
     let by = match args.by {
         By::Snapshot if is_person => LookBy::Snapshot,
         _ => LookBy::Gdb,

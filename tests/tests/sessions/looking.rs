@@ -4,9 +4,11 @@ use std::process::{Child, Command, Stdio};
 
 use nix::libc;
 use nix::sys::signal::Signal;
+use sdm_tests::fixture;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
+use sdm_tests::run::until;
 use sdm_tests::sdm::{Done, Sdm};
 use sdm_tests::terminal::Terminal;
 
@@ -250,4 +252,61 @@ fn prompt_attaches_only_ranks_that_a_command_needs() {
     assert_eq!(code, 0, "{shown}");
     assert_eq!(traced(), [false; 3]);
     place.assert_gone();
+}
+
+#[test]
+fn full_screen_attaches_no_gdb_until_a_command_needs_it() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let program = elsewhere.compile("work", Compiler::C);
+    let process = Waiting::start(Command::new(&program).arg("echo"));
+    let words = ["attach", "--tui", "--pids", &process.pid()];
+    let mut terminal = Terminal::start(&place, &words, 120);
+    terminal.wait_displayed(&[
+        "[all 1: 1 not attached]",
+        "echo work.c:",
+        "gdb is not attached",
+    ]);
+    assert_eq!(processes::tracer(process.0.id()), None);
+    terminal.keys("p");
+    terminal.wait_displayed(&["[all 1: 1 stopped]", "1 work.c: echo"]);
+    assert!(processes::tracer(process.0.id()).is_some());
+    terminal.keys("q");
+    let (code, shown) = terminal.finish();
+    assert_eq!(code, 0, "{shown}");
+    place.assert_gone();
+}
+
+/// The main thread waits in a library without source. The lines below its call lock a mutex that it holds.
+#[test]
+fn lock_of_a_library_is_not_named_after_lines_below_the_call() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let library = elsewhere.path().join("libenters.so");
+    fixture::compile(
+        Compiler::C,
+        "enters",
+        &["-g0", "-shared", "-fPIC"],
+        &library,
+    );
+    let program = elsewhere.path().join("enters");
+    let library = library.display().to_string();
+    let folder = format!("-Wl,-rpath,{}", elsewhere.path().display());
+    let options = [
+        "-DMAIN",
+        "-Wl,--no-as-needed",
+        &library,
+        &folder,
+        "-pthread",
+    ];
+    fixture::compile(Compiler::C, "enters", &options, &program);
+    let process = Waiting::start(&mut Command::new(&program));
+    let main = processes::of(process.0.id()).thread(process.0.id().cast_signed());
+    let waits = || processes::sleeps_in(&main).is_some_and(|(call, _)| call == libc::SYS_futex);
+    until("the main thread waits for the library's mutex", waits);
+    for by in ["snapshot", "gdb"] {
+        let words = ["--pids", &process.pid(), "--by", by];
+        let done = Sdm::new(&place, "diagnose").args(words).finish().code(4);
+        assert!(!done.out.contains("&own"), "{by}: {done}");
+        assert!(done.out.contains(", which thread 2 holds"), "{by}: {done}");
+        assert!(!done.out.contains("Deadlock"), "{by}: {done}");
+    }
 }
