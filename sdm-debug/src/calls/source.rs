@@ -7,16 +7,35 @@ const EXPRESSION_BYTES_MAX: usize = 512;
 /// Maximum length of the source text that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// The arguments of the first call of `function` in some lines of source. `None` if no complete call is found. Also
-/// `None` if another call with different arguments begins on the same line, since the right one is then unknown.
-/// Fortran names match in any case.
+/// The arguments of the first call of `function` in the statements that begin on the first of some lines of source. In
+/// the statements below, a call of the same name is another one: the first line can call by a macro. `None` if no
+/// complete call is found. Also `None` if another call with different arguments begins on the same line, since the
+/// right one is then unknown. Fortran names match in any case.
 #[must_use]
 pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
     let mut end = text.len().min(TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    in_plain(&without_comments(&text[..end]), function)
+    let plain = without_comments(&text[..end]);
+    in_plain(begun_on_first_line(&plain), function)
+}
+
+/// The text up to the end of the last statement that begins on its first line.
+fn begun_on_first_line(text: &str) -> &str {
+    let (mut depth, mut last) = (0_i32, ' ');
+    for (at, c) in outside_quotes(text) {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            '\n' if depth <= 0 && matches!(last, ';' | '{' | '}') => return &text[..at],
+            _ => {}
+        }
+        if !c.is_whitespace() {
+            last = c;
+        }
+    }
+    text
 }
 
 /// Like `call_arguments`, for text without comments.
@@ -189,6 +208,25 @@ mod tests {
         assert_eq!(call_arguments(&below, "MPI_Recv").unwrap()[3], "left");
         let other = two.replace("else MPI_Recv", "else MPI_Send");
         assert_eq!(call_arguments(&other, "MPI_Recv").unwrap()[3], "left");
+    }
+
+    #[test]
+    fn call_below_a_complete_statement_is_another_one() {
+        let below = "\n    MPI_Recv(a, 1, t, 3, 1, c, s);\n";
+        for first in [
+            "GET(0, 7);",
+            "    if (x) { GET(0, 7); }",
+            "turn(\";\"); // MPI_Recv(a, b)",
+        ] {
+            let text = format!("{first}{below}");
+            assert_eq!(call_arguments(&text, "MPI_Recv"), None, "{first}");
+        }
+        // Statements that end on lines below.
+        for first in ["", "while (x)", "rc =", "rc = check(__LINE__,"] {
+            let text = format!("{first}{below}");
+            let found = call_arguments(&text, "MPI_Recv").unwrap();
+            assert_eq!(found[3], "3", "{first}");
+        }
     }
 
     #[test]
