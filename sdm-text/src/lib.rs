@@ -100,12 +100,29 @@ pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c != '\t' && c.is_ascii_control();
     }
-    matches!(
+    let is_of_category = matches!(
         get_general_category(c),
         GeneralCategory::Control
             | GeneralCategory::Format
             | GeneralCategory::LineSeparator
             | GeneralCategory::ParagraphSeparator
+    );
+    is_of_category || is_blank(c)
+}
+
+/// True for letters and marks that are displayed as nothing, or as a space: fillers, and selectors of variants. Those
+/// of emoji (U+FE00 to U+FE0F) change how the character in front of them looks.
+fn is_blank(c: char) -> bool {
+    matches!(
+        c,
+        '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{ffa0}'
+            | '\u{e0100}'..='\u{e01ef}'
     )
 }
 
@@ -179,6 +196,11 @@ mod tests {
                 "tag \\u{e0041}\\u{e007f}",
             ),
             ("line\u{2028}\u{2029}".as_bytes(), "line\\u{2028}\\u{2029}"),
+            (
+                "\u{3164}a\u{34f}\u{2800}\u{e0100}".as_bytes(),
+                "\\u{3164}a\\u{34f}\\u{2800}\\u{e0100}",
+            ),
+            ("\u{2764}\u{fe0f}".as_bytes(), "\u{2764}\u{fe0f}"),
             (
                 "\u{6e29} e\u{301} \u{1f600}".as_bytes(),
                 "\u{6e29} e\u{301} \u{1f600}",
