@@ -31,6 +31,8 @@ pub enum Obstacle {
     Traced {
         /// The debugger, as text for the user.
         by: String,
+        /// True where it is a member of a session of SDM's.
+        ours: bool,
     },
     /// This machine does not allow ordinary users to attach.
     Forbidden {
@@ -54,7 +56,11 @@ impl fmt::Display for Obstacle {
             Self::Undumpable => f.write_str(
                 "cannot be traced (it runs with different privileges): run sdm as root",
             ),
-            Self::Traced { by } => write!(f, "is already traced by {by}: end that process first"),
+            Self::Traced { by, ours: true } => write!(
+                f,
+                "is in another session of sdm's ({by}): look at it there, or in that session's report"
+            ),
+            Self::Traced { by, .. } => write!(f, "is already traced by {by}: end that process first"),
             Self::Forbidden { scope } => write!(
                 f,
                 "cannot be traced on this machine (kernel.yama.ptrace_scope={scope}): run sdm as root, or have root \
@@ -98,10 +104,15 @@ fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
     if let Some(end) = end(state, threads) {
         return Some(end);
     }
-    if let Some(tracer) = status.tracer() {
-        let name = proc::of(tracer).name().unwrap_or_default();
-        let by = format!("{name} (pid {tracer})");
-        return Some(Obstacle::Traced { by });
+    if let Some(tracer_pid) = status.tracer() {
+        let tracer = proc::of(tracer_pid);
+        let name = tracer.name().unwrap_or_default();
+        let by = format!("{name} (pid {tracer_pid})");
+        let starter = tracer.stat().ok().and_then(|it| it.parent());
+        let starter = starter.and_then(|pid| proc::of(pid).name().ok());
+        let names = [Some(name), starter];
+        let ours = names.iter().flatten().any(|it| it.starts_with("sdm-"));
+        return Some(Obstacle::Traced { by, ours });
     }
     // No process may trace at 3, only one with CAP_SYS_PTRACE at 2, only ancestors at 1.
     if scope >= 3 || (scope >= 1 && !may_trace_all) {

@@ -110,6 +110,7 @@ fn remedy(obstacle: &Obstacle) -> &'static str {
             "the program has changed its privileges or called prctl(PR_SET_DUMPABLE, 0): start it without that, or \
              run sdm as root"
         }
+        Obstacle::Traced { ours: true, .. } => "use that session of sdm's, or its report",
         Obstacle::Traced { .. } => "end the other debugger, strace or profiler",
         Obstacle::Forbidden { .. } => "see ptrace-scope",
     }
