@@ -99,22 +99,32 @@ async fn watch_mpi(gdb: &Gdb) {
     }
 }
 
-/// Inserts the breakpoints for LeakSanitizer. Only programs with a sanitizer have it.
+/// Inserts the breakpoints for LeakSanitizer. Only programs with a sanitizer have it, and nothing shows that before
+/// the libraries are loaded. A program that does not stop at `main` has no later chance.
 async fn watch_leaks(gdb: &Gdb) {
-    let wanted = {
+    let (is_known, is_watched) = {
         let state = gdb.get();
-        let sanitized = Internal::Found(Finder::Summary);
-        state.breakpoints.is_placed(sanitized) && !state.breakpoints.leaks.watched
+        let is_loaded = state.breakpoints.is_placed(Internal::Exit);
+        let is_known = is_loaded || is_sanitized(gdb);
+        (is_known, state.breakpoints.leaks.watched)
     };
-    if !wanted {
+    if is_watched || is_known && !is_sanitized(gdb) {
         return;
     }
     gdb.edit().breakpoints.leaks.watched = true;
     insert_all(gdb, &LEAKS).await;
     let has_leaks = gdb.get().breakpoints.is_placed(Internal::LeakCheck);
-    if has_leaks {
+    if has_leaks || !is_known {
         insert_all(gdb, &WITH_LEAKS).await;
     }
+}
+
+/// True once the program has loaded a sanitizer.
+pub(super) fn is_sanitized(gdb: &Gdb) -> bool {
+    let state = gdb.get();
+    state
+        .breakpoints
+        .is_placed(Internal::Found(Finder::Summary))
 }
 
 pub(super) async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {

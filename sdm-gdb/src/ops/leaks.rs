@@ -21,8 +21,8 @@ const FILTERS: bool = cfg!(any(
     target_arch = "loongarch64"
 ));
 
-/// Prepares the program for LeakSanitizer's check. If that is impossible LeakSanitizer fails, as it does under any
-/// debugger.
+/// Prepares a program with a sanitizer for LeakSanitizer's check. If that is impossible LeakSanitizer fails, as it does
+/// under any debugger.
 pub(crate) async fn prepare(gdb: &Gdb) {
     let calls = [libc::SYS_ptrace, libc::SYS_wait4].map(u32::try_from);
     let (true, [Ok(ptrace), Ok(wait)]) = (FILTERS, calls) else {
@@ -30,7 +30,7 @@ pub(crate) async fn prepare(gdb: &Gdb) {
     };
     let asked = gdb.clone();
     gdb.finish(async move {
-        if is_alone(&asked).await {
+        if super::internal::is_sanitized(&asked) && is_alone(&asked).await {
             let filtered = asked.get().breakpoints.leaks.filtered;
             let done = clear_stack(&asked).await.is_some()
                 && (filtered || install(&asked, &filter(ptrace, wait)).await.is_some());

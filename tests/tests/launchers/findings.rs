@@ -91,6 +91,22 @@ fn equal_leaks_are_one_stop_of_their_ranks() {
     assert!(done.out.contains("exited with code 23"), "{done}");
 }
 
+/// It has no stop at `main`, where the program's libraries are loaded.
+#[test]
+fn batch_run_checks_for_leaks_at_the_end() {
+    let place = Place::new();
+    let program = place.compile_with("leaks", Compiler::C, &["-g", "-fsanitize=address"]);
+    let run = |blocks: &str, code: i32| {
+        let done = Sdm::run(&place, 1).args(["--launcher", "local", "--batch"]);
+        done.program(&program, &[blocks]).finish().code(code)
+    };
+    let clean = run("1", 0);
+    assert!(!clean.united().contains("LeakSanitizer"), "{clean}");
+    let lost = run("2", 121);
+    let said = "AddressSanitizer: 30 byte(s) leaked in 1 allocation(s)";
+    assert!(lost.out.contains(said), "{lost}");
+}
+
 #[test]
 fn races_are_one_stop_of_their_ranks() {
     let place = Place::new();
