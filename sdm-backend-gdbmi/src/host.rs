@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -140,6 +141,15 @@ impl Host for LocalHost {
 
     fn program(&self, pid: i32) -> Option<PathBuf> {
         proc::of(pid).program().ok()
+    }
+
+    fn lost_program(&self, pid: i32) -> Option<PathBuf> {
+        let process = proc::of(pid);
+        let own = process.path("exe");
+        let file = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+        let executed = file(&own)?;
+        let is_lost = file(&process.program().ok()?) != Some(executed);
+        is_lost.then_some(own)
     }
 
     fn blocks_signal(&self, pid: i32, signal: i32) -> bool {

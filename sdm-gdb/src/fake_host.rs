@@ -66,6 +66,9 @@ impl Host for FakeHost {
     fn program(&self, _: i32) -> Option<std::path::PathBuf> {
         None
     }
+    fn lost_program(&self, _: i32) -> Option<std::path::PathBuf> {
+        None
+    }
     fn blocks_signal(&self, _: i32, _: i32) -> bool {
         self.blocks_int
     }

@@ -25,6 +25,8 @@ pub trait Host {
     fn run_by_valgrind(&self) -> Option<i32>;
     /// The program that the process runs.
     fn program(&self, pid: i32) -> Option<PathBuf>;
+    /// The process's own entry for its program, if the path leads to the file no more: it was removed or replaced.
+    fn lost_program(&self, pid: i32) -> Option<PathBuf>;
     /// True if every thread of the process blocks the signal.
     fn blocks_signal(&self, pid: i32, signal: i32) -> bool;
     /// True if the signal is pending for the process.

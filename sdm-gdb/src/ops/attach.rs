@@ -1,5 +1,7 @@
 //! Attaches to a running process.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -15,7 +17,7 @@ use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::State;
 use crate::state::signals::Sigcont;
-use crate::text::base_name;
+use crate::text::{base_name, with_path};
 
 /// Time that the process has to stop after gdb has reported the attach.
 const STOP_WAIT: Duration = Duration::from_secs(10);
@@ -136,6 +138,12 @@ async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The command that has gdb read a program's symbols.
+pub(super) fn program_file(program: &Path) -> String {
+    let path = program.as_os_str().as_bytes();
+    with_path("-file-exec-and-symbols", "file", path)
+}
+
 async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     let pid = process.pid;
     // These texts do not name the task, so that equal failures of several tasks are merged.
@@ -149,10 +157,12 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
         return Err(gone());
     }
     if let Some(program) = gdb.host().program(pid) {
-        gdb.edit().program_name = base_name(&program.to_string_lossy()).to_owned();
+        let name = program.to_string_lossy();
+        gdb.edit().program_name = base_name(name.trim_end_matches(" (deleted)")).to_owned();
     }
     // Otherwise gdb would enter the container's mount namespace to read its files, which only root may do.
-    if let Some(root) = gdb.host().root(pid) {
+    let root = gdb.host().root(pid);
+    if let Some(root) = &root {
         gdb.mi(format!("-gdb-set sysroot {root}")).await?;
     }
     if let Some(text) = kept_by_kernel(gdb, pid).await {
@@ -160,6 +170,11 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     }
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;
+    // gdb looks for the file by its path, and would read none, or another one.
+    let lost = gdb.host().lost_program(pid).filter(|_| root.is_none());
+    if let Some(lost) = lost {
+        let _ = gdb.send_within(program_file(&lost), wait).await;
+    }
     let answer = gdb.send_within(format!("-target-attach {pid}"), wait).await;
     if let Err(failure) = answer {
         if is_gone() {

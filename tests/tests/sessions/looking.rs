@@ -310,3 +310,24 @@ fn lock_of_a_library_is_not_named_after_lines_below_the_call() {
         assert!(!done.out.contains("Deadlock"), "{by}: {done}");
     }
 }
+
+/// The path of the program leads to no file any more, or to another one, as after `make` or a clean-up.
+#[test]
+fn gdb_reads_a_removed_or_replaced_program() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let program = elsewhere.compile("work", Compiler::C);
+    let other = elsewhere.compile("numbers", Compiler::C);
+    for (name, by) in [("removed", None), ("replaced", Some(&other))] {
+        let copy = elsewhere.path().join(name);
+        std::fs::copy(&program, &copy).expect("a copy");
+        let process = Waiting::start(Command::new(&copy).arg("echo"));
+        std::fs::remove_file(&copy).expect("it is there");
+        if let Some(other) = by {
+            std::fs::copy(other, &copy).expect("a copy");
+        }
+        let words = ["--pids", &process.pid(), "-c", "bt", "-c", "detach"];
+        let done = Sdm::new(&place, "attach").args(words).finish().code(0);
+        assert!(done.out.contains("echo () at work.c:"), "{name}: {done}");
+        assert!(done.out.contains("main (argc=2, argv="), "{name}: {done}");
+    }
+}
