@@ -253,8 +253,6 @@ pub enum Command {
         name: String,
         /// The expression, evaluated in the selected frame.
         expression: String,
-        /// True if it is evaluated in the frame selected at each update.
-        floating: bool,
     },
     /// Children of a variable object: [`crate::Reply::VarChildren`]. Fails: `no_such_thing`.
     VarChildren {
@@ -265,25 +263,12 @@ pub enum Command {
         /// Most children to list, 1 or more.
         count: u32,
     },
-    /// Lists the changes in a variable object and in its listed children: [`crate::Reply::VarChanges`]. Fails:
-    /// `no_such_thing`.
-    VarUpdate {
-        /// Name of the variable object.
-        name: String,
-    },
     /// Assigns to a variable object: [`crate::Reply::Value`]. Fails: `no_such_thing`, `gdb`.
     VarAssign {
         /// Name of the variable object.
         name: String,
         /// The new value, an expression in the program's language.
         value: String,
-    },
-    /// Sets the output format of a variable object's value: [`crate::Reply::Value`]. Fails: `no_such_thing`.
-    VarFormat {
-        /// Name of the variable object.
-        name: String,
-        /// The format to use from now on.
-        format: ValueFormat,
     },
     /// Deletes a variable object and its children: `Done`. Fails: `no_such_thing`.
     VarDelete {
@@ -407,9 +392,7 @@ impl Command {
             Self::TypeOf { .. } => "type_of",
             Self::VarCreate { .. } => "var_create",
             Self::VarChildren { .. } => "var_children",
-            Self::VarUpdate { .. } => "var_update",
             Self::VarAssign { .. } => "var_assign",
-            Self::VarFormat { .. } => "var_format",
             Self::VarDelete { .. } => "var_delete",
             Self::LoadCore(_) => "load_core",
             Self::Room(_) => "room",

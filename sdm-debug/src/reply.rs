@@ -13,7 +13,7 @@ use crate::queues::TaskQueues;
 
 pub use data::{
     BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, MemoryLimit, Room,
-    SignalView, SourceText, Usage, VarChange, VarObject,
+    SignalView, SourceText, Usage, VarObject,
 };
 pub use samples::{Cost, TaskSamples};
 pub use stop::{Access, CatchHit, Finding, Stop, StopReason, WatchHit};
@@ -87,8 +87,6 @@ pub enum Reply {
         /// True if there are more children.
         more: bool,
     },
-    /// The variable objects that have changed.
-    VarChanges(Vec<VarChange>),
     /// The memory that a gdb needs, and the memory that is free.
     Room(Room),
     /// The facts of a probe.

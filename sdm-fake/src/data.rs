@@ -4,7 +4,7 @@
 use sdm_debug::command::{CatchEvent, FrameSelect};
 use sdm_debug::reply::{
     BreakpointPlace, BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, Reply,
-    SignalView, SourceText, VarChange, VarObject, Variable,
+    SignalView, SourceText, VarObject, Variable,
 };
 use sdm_debug::{Command, Failure, FailureCode};
 use sdm_idset::TaskId;
@@ -141,26 +141,12 @@ impl Task {
                 children: Vec::new(),
                 more: false,
             }),
-            Command::VarUpdate { name } => {
-                let (expression, before) = known(self, name)?;
-                let now = self.evaluate(scenario, id, &expression)?;
-                let changed = now != before;
-                let change = VarChange {
-                    name: name.clone(),
-                    value: Some(value(&now)),
-                    type_name: None,
-                    children: None,
-                };
-                self.life.objects.insert(name.clone(), (expression, now));
-                Ok(Reply::VarChanges(Vec::from_iter(changed.then_some(change))))
-            }
             Command::VarAssign { name, value: right } => {
                 let (expression, _) = known(self, name)?;
                 self.set_variable(scenario, id, &format!("{expression} = {right}"))?;
                 let now = self.evaluate(scenario, id, &expression)?;
                 Ok(Reply::Value(value(&now)))
             }
-            Command::VarFormat { name, .. } => Ok(Reply::Value(value(&known(self, name)?.1))),
             Command::VarDelete { name } => {
                 known(self, name)?;
                 self.life.objects.remove(name);

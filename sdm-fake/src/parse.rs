@@ -255,9 +255,7 @@ const COMMAND_NAMES: &[&str] = &[
     "type_of",
     "var_create",
     "var_children",
-    "var_update",
     "var_assign",
-    "var_format",
     "var_delete",
     "load_core",
 ];

@@ -62,7 +62,6 @@ fn makers() -> Vec<Command> {
     let object = Command::VarCreate {
         name: "fresh".to_owned(),
         expression: "1 + 1".to_owned(),
-        floating: false,
     };
     vec![
         point("main", false),

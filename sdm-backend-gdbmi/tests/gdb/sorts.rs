@@ -26,7 +26,6 @@ impl Harness {
         let create = Command::VarCreate {
             name: name.to_owned(),
             expression: expression.to_owned(),
-            floating: false,
         };
         match self.ask(create) {
             Ok(Reply::VarObject(object)) => object.value.text,

@@ -71,7 +71,6 @@ impl Harness {
         let create = Command::VarCreate {
             name: name.to_owned(),
             expression: expression.to_owned(),
-            floating: false,
         };
         self.ask(create).expect(expression);
         assert_eq!(self.parts(name), expect, "{expression}");
@@ -174,7 +173,6 @@ fn children_of_strided_array_objects_are_the_right_elements() {
     let create = Command::VarCreate {
         name: "o".to_owned(),
         expression: "odd".to_owned(),
-        floating: false,
     };
     harness.ask(create).unwrap();
     assert_eq!(harness.parts("o")[..odd.len()], odd);
@@ -185,7 +183,6 @@ fn children_of_strided_array_objects_are_the_right_elements() {
     let create = Command::VarCreate {
         name: "t".to_owned(),
         expression: "turned".to_owned(),
-        floating: false,
     };
     harness.ask(create).unwrap();
     let list = Command::VarChildren {

@@ -134,7 +134,6 @@ fn open_expression(
         let create = Command::VarCreate {
             name: name.clone(),
             expression,
-            floating: false,
         };
         commands.push((tasks.clone(), create));
     }

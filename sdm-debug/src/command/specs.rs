@@ -272,14 +272,6 @@ pub enum ValueFormat {
     Natural,
     /// Hexadecimal, with `0x`.
     Hexadecimal,
-    /// Decimal, signed if the type is.
-    Decimal,
-    /// Octal, with a leading `0`.
-    Octal,
-    /// Binary, without a prefix.
-    Binary,
-    /// Hexadecimal, with leading zeros.
-    ZeroHexadecimal,
 }
 
 /// The kinds of steps.

@@ -99,7 +99,7 @@ pub struct VarObject {
     pub expression: String,
     /// The type; empty if gdb gives none (`public`, `private`).
     pub type_name: String,
-    /// The value at its creation or last update.
+    /// The value at its creation.
     pub value: Value,
     /// Number of children; for a container shown by a pretty-printer the number known so far.
     pub children: u32,
@@ -107,19 +107,6 @@ pub struct VarObject {
     pub more: bool,
     /// True if a pretty-printer shows the object.
     pub pretty: bool,
-}
-
-/// A change of a variable object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct VarChange {
-    /// The name of the object, as used in commands.
-    pub name: String,
-    /// The present value; `None` if it is out of scope.
-    pub value: Option<Value>,
-    /// The new type; `None` if unchanged. With a new type the children are gone.
-    pub type_name: Option<String>,
-    /// The new number of children; `None` if unchanged.
-    pub children: Option<u32>,
 }
 
 /// Memory for gdbs on a task's host, in bytes. Both figures are rounded down to four significant binary digits, so

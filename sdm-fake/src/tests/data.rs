@@ -153,7 +153,6 @@ fn moves() -> Vec<(Command, &'static str)> {
             Command::VarCreate {
                 name: name(),
                 expression: text("step"),
-                floating: false,
             },
             "text: \"7\"",
         ),
@@ -166,21 +165,12 @@ fn moves() -> Vec<(Command, &'static str)> {
             "children: []",
         ),
         (Command::SetVariable { expression }, "Done"),
-        (Command::VarUpdate { name: name() }, "text: \"9\""),
-        (Command::VarUpdate { name: name() }, "VarChanges([])"),
         (
             Command::VarAssign {
                 name: name(),
                 value: text("3"),
             },
             "text: \"3\"",
-        ),
-        (
-            Command::VarFormat {
-                name: name(),
-                format: ValueFormat::Natural,
-            },
-            "Value",
         ),
         (Command::VarDelete { name: name() }, "Done"),
         (Command::VarDelete { name: name() }, "no_such_thing: "),

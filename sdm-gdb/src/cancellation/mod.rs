@@ -269,7 +269,6 @@ fn create(name: &str) -> Command {
     Command::VarCreate {
         name: name.to_owned(),
         expression: "x".to_owned(),
-        floating: false,
     }
 }
 

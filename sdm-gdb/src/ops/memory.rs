@@ -154,10 +154,7 @@ fn choose(known: &[&str], names: &[String]) -> Result<Vec<usize>, Failure> {
 fn format_letter(format: ValueFormat) -> char {
     match format {
         ValueFormat::Natural => 'N',
-        ValueFormat::Hexadecimal | ValueFormat::ZeroHexadecimal => 'x',
-        ValueFormat::Decimal => 'd',
-        ValueFormat::Octal => 'o',
-        ValueFormat::Binary => 't',
+        ValueFormat::Hexadecimal => 'x',
     }
 }
 

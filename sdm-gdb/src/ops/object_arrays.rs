@@ -22,16 +22,13 @@ pub(super) struct Wanted<'a> {
     pub(super) expression: &'a str,
     /// MI's options that name the thread and the frame; `None` for the selected ones.
     pub(super) place: Option<&'a str>,
-    /// The frame argument of `-var-create`: `*` for the frame given by `place`, `@` for the one selected at each
-    /// update.
-    pub(super) frame: char,
 }
 
 impl Wanted<'_> {
     fn line(&self, expression: &str) -> String {
-        let (place, name, frame) = (self.place.unwrap_or_default(), self.name, self.frame);
+        let (place, name) = (self.place.unwrap_or_default(), self.name);
         let expression = quote(expression.as_bytes());
-        format!("-var-create {place}{name} {frame} {expression}")
+        format!("-var-create {place}{name} * {expression}")
     }
 }
 
@@ -101,7 +98,7 @@ pub(super) async fn delete_all(gdb: &Gdb, name: &str) -> Result<(), Failure> {
 
 /// The MI line, executed with `fortran repack-array-slices on`: gdb then evaluates an array with strides as a
 /// contiguous copy.
-pub(super) fn repacked(line: &str) -> String {
+fn repacked(line: &str) -> String {
     let line = quote(line.as_bytes());
     console_line(&format!(
         "with fortran repack-array-slices on -- interpreter-exec mi3 {line}"
@@ -212,7 +209,6 @@ async fn below(
         name,
         expression,
         place,
-        frame: '*',
     };
     make(gdb, wanted).await
 }

@@ -1,7 +1,6 @@
 //! Variable objects: values whose children are fetched on demand.
 
-use sdm_debug::command::ValueFormat;
-use sdm_debug::reply::{VarChange, VarObject};
+use sdm_debug::reply::VarObject;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::object_arrays::{self, Wanted, delete_all, make, object_of};
@@ -16,12 +15,7 @@ const OBJECTS_MAX: usize = 1024;
 /// Maximum number of children in one answer.
 const CHILDREN_MAX: u32 = 4096;
 
-pub(crate) async fn create(
-    gdb: &Gdb,
-    name: &str,
-    expression: &str,
-    floating: bool,
-) -> Result<Reply, Failure> {
+pub(crate) async fn create(gdb: &Gdb, name: &str, expression: &str) -> Result<Reply, Failure> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
     if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         let text = format!("{name:?} is not a valid name for a variable object");
@@ -42,7 +36,6 @@ pub(crate) async fn create(
         name,
         expression,
         place: None,
-        frame: if floating { '@' } else { '*' },
     };
     match make(gdb, wanted).await {
         Ok(object) => Ok(Reply::VarObject(object)),
@@ -157,47 +150,10 @@ async fn count_of(gdb: &Gdb, name: &str) -> Option<u32> {
     results.number("numchild")
 }
 
-pub(crate) async fn update(gdb: &Gdb, name: &str) -> Result<Reply, Failure> {
-    let (name, fortran) = (known(gdb, name)?, fortran(gdb, name));
-    let mut line = format!("-var-update --all-values {name}");
-    if fortran.is_some_and(|it| matches!(it.layout, Layout::Copied { .. })) {
-        line = object_arrays::repacked(&line);
-    }
-    let results = gdb.mi(line).await?;
-    let changes = results.tuples("changelist").map(|change| VarChange {
-        name: change.text("name").unwrap_or_default().to_owned(),
-        value: (change.text("in_scope") == Some("true"))
-            .then(|| value(change.text("value").unwrap_or_default())),
-        type_name: change.text("new_type").map(ToOwned::to_owned),
-        children: change.number("new_num_children"),
-    });
-    Ok(Reply::VarChanges(changes.collect()))
-}
-
 pub(crate) async fn assign(gdb: &Gdb, name: &str, expression: &str) -> Result<Reply, Failure> {
     let name = known(gdb, name)?;
     let expression = quote(expression.as_bytes());
     let results = gdb.mi(format!("-var-assign {name} {expression}")).await?;
-    Ok(Reply::Value(value(
-        results.text("value").unwrap_or_default(),
-    )))
-}
-
-pub(crate) async fn set_format(
-    gdb: &Gdb,
-    name: &str,
-    format: ValueFormat,
-) -> Result<Reply, Failure> {
-    let name = known(gdb, name)?;
-    let word = match format {
-        ValueFormat::Natural => "natural",
-        ValueFormat::Hexadecimal => "hexadecimal",
-        ValueFormat::Decimal => "decimal",
-        ValueFormat::Octal => "octal",
-        ValueFormat::Binary => "binary",
-        ValueFormat::ZeroHexadecimal => "zero-hexadecimal",
-    };
-    let results = gdb.mi(format!("-var-set-format {name} {word}")).await?;
     Ok(Reply::Value(value(
         results.text("value").unwrap_or_default(),
     )))

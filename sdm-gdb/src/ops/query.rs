@@ -63,17 +63,11 @@ async fn query_more(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
         Command::Breakpoints => breakpoints::list(gdb).await,
         Command::WatchInsert(spec) => breakpoints::insert_watch(gdb, spec.clone()).await,
         Command::CatchInsert(spec) => breakpoints::insert_catch(gdb, spec.clone()).await,
-        Command::VarCreate {
-            name,
-            expression,
-            floating,
-        } => objects::create(gdb, name, expression, *floating).await,
+        Command::VarCreate { name, expression } => objects::create(gdb, name, expression).await,
         Command::VarChildren { name, from, count } => {
             objects::children(gdb, name, *from, *count).await
         }
-        Command::VarUpdate { name } => objects::update(gdb, name).await,
         Command::VarAssign { name, value } => objects::assign(gdb, name, value).await,
-        Command::VarFormat { name, format } => objects::set_format(gdb, name, *format).await,
         Command::VarDelete { name } => objects::delete(gdb, name).await,
         Command::Queues => queues::queues(gdb).await,
         Command::Console { line } => console::console(gdb, line).await,

@@ -309,7 +309,7 @@ fn looks() -> Vec<Story> {
 fn opened() -> Vec<Story> {
     vec![
         started(
-            "variable_objects_change_and_go",
+            "variable_objects_are_made_and_deleted",
             ("containers.cc", ""),
             vec![
                 point(1, "thrown"),
@@ -318,18 +318,11 @@ fn opened() -> Vec<Story> {
                 Ask(Command::VarCreate {
                     name: "n".to_owned(),
                     expression: "numbers".to_owned(),
-                    floating: false,
                 }),
                 Ask(Command::VarChildren {
                     name: "n".to_owned(),
                     from: 0,
                     count: 2,
-                }),
-                Ask(Command::SetVariable {
-                    expression: "numbers[1] = 77".to_owned(),
-                }),
-                Ask(Command::VarUpdate {
-                    name: "n".to_owned(),
                 }),
                 Ask(Command::VarDelete {
                     name: "n".to_owned(),

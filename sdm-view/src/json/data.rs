@@ -1,7 +1,7 @@
 //! Memory, registers, libraries and other data of tasks, except stacks and values, as JSON.
 
 use sdm_debug::reply::{
-    BreakpointView, CatchHit, Library, MemoryBlock, MemoryLimit, Reply, Usage, VarChange, VarObject,
+    BreakpointView, CatchHit, Library, MemoryBlock, MemoryLimit, Reply, Usage, VarObject,
 };
 use serde_json::{Value, json};
 
@@ -60,10 +60,6 @@ pub(super) fn reply(reply: &Reply) -> Value {
             "type": "var_children",
             "children": children.iter().map(var_object).collect::<Vec<_>>(),
             "more": more,
-        }),
-        Reply::VarChanges(changes) => json!({
-            "type": "var_changes",
-            "changes": changes.iter().map(var_change).collect::<Vec<_>>(),
         }),
         Reply::Usage(found) => usage(found),
         Reply::Queues(queues) => json!({ "type": "queues", "queues": queues }),
@@ -133,15 +129,6 @@ fn var_object(object: &VarObject) -> Value {
         "children": object.children,
         "more": object.more,
         "pretty": object.pretty,
-    })
-}
-
-fn var_change(change: &VarChange) -> Value {
-    json!({
-        "name": change.name,
-        "value": change.value.as_ref().map(value),
-        "type_name": change.type_name,
-        "children": change.children,
     })
 }
 

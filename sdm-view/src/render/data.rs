@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use sdm_debug::Reply;
-use sdm_debug::reply::{
-    BreakpointView, Instruction, MemoryBlock, SignalView, VarChange, VarObject,
-};
+use sdm_debug::reply::{BreakpointView, Instruction, MemoryBlock, SignalView, VarObject};
 
 use super::{event, place};
 
@@ -37,7 +35,6 @@ pub(super) fn text(reply: &Reply) -> String {
             }
             text
         }
-        Reply::VarChanges(changes) => rows(changes, var_change),
         _ => String::new(),
     }
 }
@@ -121,11 +118,4 @@ fn var_object(object: &VarObject) -> String {
         let _ = write!(text, " [{}{plus} children]", object.children);
     }
     text
-}
-
-fn var_change(change: &VarChange) -> String {
-    match &change.value {
-        Some(value) => format!("{} = {}", change.name, place::value(value)),
-        None => format!("{} is out of scope", change.name),
-    }
 }

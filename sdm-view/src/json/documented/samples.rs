@@ -173,7 +173,6 @@ fn is_answer(reply: &Reply) -> bool {
         | Reply::Source(_)
         | Reply::VarObject(_)
         | Reply::VarChildren { .. }
-        | Reply::VarChanges(_)
         | Reply::Room(_)
         | Reply::Probe(_)
         | Reply::Usage(_)

@@ -114,11 +114,9 @@ fn commands() -> Vec<(String, Command)> {
             pass: None,
         },
         Command::TypeOf { .. } => Command::TypeOf { expression: expression.clone(), full: true },
-        Command::VarCreate { .. } => Command::VarCreate { name: name.clone(), expression: expression.clone(), floating: true },
+        Command::VarCreate { .. } => Command::VarCreate { name: name.clone(), expression: expression.clone() },
         Command::VarChildren { .. } => Command::VarChildren { name: name.clone(), from: 10, count: 20 },
-        Command::VarUpdate { .. } => Command::VarUpdate { name: name.clone() },
         Command::VarAssign { .. } => Command::VarAssign { name: name.clone(), value: text("3") },
-        Command::VarFormat { .. } => Command::VarFormat { name: name.clone(), format: ValueFormat::Octal },
         Command::VarDelete { .. } => Command::VarDelete { name: name.clone() },
         Command::LoadCore(_) => Command::LoadCore(CoreSpec {
             cores: vec![(3, b"core.3".to_vec())],
@@ -234,10 +232,6 @@ fn formats() -> Vec<(String, ValueFormat)> {
     every!(ValueFormat:
         ValueFormat::Natural => ValueFormat::Natural,
         ValueFormat::Hexadecimal => ValueFormat::Hexadecimal,
-        ValueFormat::Decimal => ValueFormat::Decimal,
-        ValueFormat::Octal => ValueFormat::Octal,
-        ValueFormat::Binary => ValueFormat::Binary,
-        ValueFormat::ZeroHexadecimal => ValueFormat::ZeroHexadecimal,
     )
 }
 

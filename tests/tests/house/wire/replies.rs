@@ -9,8 +9,8 @@ use sdm_debug::queues::{MessageKind, QueueMessage, QueueName, TaskQueues};
 use sdm_debug::reply::{
     Access, Backtrace, BreakpointPlace, BreakpointView, CatchHit, Cost, Finding, Frame, FrameView,
     Instruction, Library, MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop,
-    StopReason, TaskSamples, TaskStacks, ThreadStack, ThreadView, Usage, Value, VarChange,
-    VarObject, Variable, WatchHit,
+    StopReason, TaskSamples, TaskStacks, ThreadStack, ThreadView, Usage, Value, VarObject,
+    Variable, WatchHit,
 };
 use sdm_debug::{Event, Joined, Reply, TaskState};
 
@@ -114,12 +114,6 @@ fn replies() -> Vec<(String, Reply)> {
         }]),
         Reply::VarObject(_) => Reply::VarObject(object()),
         Reply::VarChildren { .. } => Reply::VarChildren { children: vec![object()], more: true },
-        Reply::VarChanges(_) => Reply::VarChanges(vec![VarChange {
-            name: text("v1"),
-            value: Some(value()),
-            type_name: Some(text("int")),
-            children: Some(2),
-        }]),
         Reply::Usage(_) => Reply::Usage(Usage {
             resident_bytes: 300 << 20,
             peak_bytes: 1 << 40,

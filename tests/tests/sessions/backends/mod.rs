@@ -159,7 +159,10 @@ fn unknown_breakpoint_thread_or_frame_number_is_refused(stage: &mut Stage) {
         Command::BreakCommands { number, lines },
         Command::SelectThread { number },
         Command::SelectFrame(FrameSelect::Level(99)),
-        Command::VarUpdate { name: text("v") },
+        Command::VarAssign {
+            name: text("v"),
+            value: text("1"),
+        },
         Command::VarDelete { name: text("v") },
     ] {
         stage.check_code(command, "no_such_thing");
