@@ -31,7 +31,7 @@ use sdm_system::files::NewFile;
 use sdm_system::launcher_env::Identity;
 use sdm_system::proc::{self, Mapping};
 
-use sdm_gdb::{Host, NewCore};
+use sdm_gdb::{Host, KernelThread, NewCore};
 
 use crate::sources::Sources;
 use sdm_child::{is_loaded, program_of};
@@ -152,30 +152,23 @@ impl Host for LocalHost {
         is_lost.then_some(own)
     }
 
-    fn blocks_signal(&self, pid: i32, signal: i32) -> bool {
+    fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread> {
         let process = proc::of(pid);
-        let Ok(threads) = process.thread_ids() else {
-            return false;
-        };
-        let mut seen = false;
-        for thread in threads {
-            let Ok(status) = process.thread(thread).status() else {
-                continue;
+        let threads = process.thread_ids().into_iter().flatten();
+        let look = |id| {
+            let thread = process.thread(id);
+            // A signal that is no longer pending here may have stopped the thread by the next line.
+            let status = thread.status().ok()?;
+            let bits = |name| status.bits(name).unwrap_or(0);
+            let it = KernelThread {
+                state: thread.state()?.0,
+                ran_ns: thread.ran_ns().unwrap_or(0),
+                pending: bits("ShdPnd") | bits("SigPnd"),
+                blocked: bits("SigBlk"),
             };
-            seen = true;
-            if !status.signals("SigBlk").contains(&signal) {
-                return false;
-            }
-        }
-        seen
-    }
-
-    fn signal_pending(&self, pid: i32, signal: i32) -> bool {
-        let waits = |status: proc::Status| {
-            let mut fields = ["ShdPnd", "SigPnd"].into_iter();
-            fields.any(|name| status.signals(name).contains(&signal))
+            Some((id, it))
         };
-        proc::of(pid).status().is_ok_and(waits)
+        threads.filter_map(look).collect()
     }
 
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)> {
@@ -376,6 +369,8 @@ fn variables_beside(maps: &[Mapping], address: u64) -> Vec<Range<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::signal::Signal::SIGINT;
+
     use super::*;
 
     const MAPS: &str = "\
@@ -427,8 +422,9 @@ mod tests {
         let pid = std::process::id().cast_signed();
         assert!(host.process_state(pid).is_some());
         assert!(host.entry_address(pid).is_some());
-        assert!(!host.blocks_signal(pid, nix::libc::SIGINT));
-        assert!(!host.signal_pending(pid, nix::libc::SIGINT));
+        let own = host.threads(pid)[&nix::unistd::gettid().as_raw()];
+        assert_eq!(own.state, 'R');
+        assert!(!own.blocks(SIGINT) && !own.has_pending(SIGINT));
         assert_eq!(host.process_state(-1), None);
     }
 }

@@ -9,12 +9,17 @@ use sdm_inspect::memory::Memory;
 use sdm_inspect::python::PythonThread;
 use sdm_inspect::return_counter::Arrival;
 
-use crate::host::{Host, NewCore};
+use crate::host::{Host, KernelThread, NewCore};
+
+/// The bit of SIGINT in a set of signals.
+pub(super) const SIGINT: u64 = 1 << 1;
 
 /// A host that gives the same answer for every process.
 #[derive(Default)]
 pub(super) struct FakeHost {
-    /// True if every thread of the program blocks SIGINT.
+    /// The program's only thread, if it is set; `blocks_int` and `held` are then without effect.
+    pub(super) thread: Rc<Cell<Option<KernelThread>>>,
+    /// True if the program's thread blocks SIGINT.
     pub(super) blocks_int: bool,
     /// True if the program is stopped under gdb; otherwise it waits in the kernel.
     pub(super) held: bool,
@@ -39,6 +44,17 @@ impl Arrival for Register {
     }
 }
 
+impl FakeHost {
+    fn thread(&self) -> KernelThread {
+        self.thread.get().unwrap_or(KernelThread {
+            state: if self.held { 't' } else { 'S' },
+            ran_ns: 0,
+            pending: 0,
+            blocked: if self.blocks_int { SIGINT } else { 0 },
+        })
+    }
+}
+
 impl Host for FakeHost {
     fn run_by_valgrind(&self) -> Option<i32> {
         None
@@ -55,10 +71,13 @@ impl Host for FakeHost {
         self.caught.contains(&signal)
     }
     fn process_state(&self, _: i32) -> Option<(char, String)> {
-        if self.held {
-            return Some(('t', "ptrace_stop".to_owned()));
-        }
-        Some(('S', "nfs_wait".to_owned()))
+        let state = self.thread().state;
+        let channel = if state == 't' {
+            "ptrace_stop"
+        } else {
+            "nfs_wait"
+        };
+        Some((state, channel.to_owned()))
     }
     fn memory(&self, _: i32) -> Option<(u64, u64)> {
         (!self.blind).then_some((7 << 20, 9 << 20))
@@ -69,11 +88,8 @@ impl Host for FakeHost {
     fn lost_program(&self, _: i32) -> Option<std::path::PathBuf> {
         None
     }
-    fn blocks_signal(&self, _: i32, _: i32) -> bool {
-        self.blocks_int
-    }
-    fn signal_pending(&self, _: i32, _: i32) -> bool {
-        false
+    fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread> {
+        BTreeMap::from([(pid, self.thread())])
     }
     fn place(&self, _: i32, address: u64) -> Option<(String, u64)> {
         (!self.blind).then(|| ("/tmp/program".to_owned(), address & 0xfff))

@@ -95,28 +95,6 @@ impl Gdb {
         self.parts.host.as_ref()
     }
 
-    /// True if the kernel shows the program as stopped: it neither runs nor ends.
-    pub(super) fn is_held(&self) -> bool {
-        let pid = self.get().pid();
-        let state = pid.and_then(|pid| self.host().process_state(pid));
-        matches!(state, Some(('t' | 'T', _)))
-    }
-
-    /// Waits until `found` gives a result, for `wait`. If the kernel then shows the program as stopped, it waits for
-    /// `held_wait` more. gdb may still read symbols before it reports the stop, and on a loaded machine gdb may get no
-    /// processor.
-    pub(super) async fn until_told<T>(
-        &self,
-        wait: Duration,
-        held_wait: Duration,
-        found: fn(&State) -> Option<T>,
-    ) -> Option<T> {
-        match self.until_within(wait, found).await {
-            None if self.is_held() => self.until_within(held_wait, found).await,
-            told => told,
-        }
-    }
-
     pub(super) fn version(&self) -> u64 {
         self.parts.version.get()
     }

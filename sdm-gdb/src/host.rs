@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use nix::sys::signal::Signal;
 use sdm_debug::Failure;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::ResourceWait;
@@ -14,6 +15,37 @@ use sdm_inspect::memory::Memory;
 use sdm_inspect::python::PythonThread;
 use sdm_inspect::queues::PendingAnswer;
 use sdm_inspect::return_counter::Arrival;
+
+/// A thread as the kernel shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelThread {
+    /// Its state letter.
+    pub state: char,
+    /// Time that it has run on a processor, in nanoseconds; 0 if the kernel does not count it.
+    pub ran_ns: u64,
+    /// Pending signals, its own and those of its process: bit N - 1 stands for signal N.
+    pub pending: u64,
+    /// Signals that it blocks, in the same form.
+    pub blocked: u64,
+}
+
+impl KernelThread {
+    /// True if the signal is pending for the thread or its process.
+    #[must_use]
+    pub fn has_pending(&self, signal: Signal) -> bool {
+        self.pending & bit(signal) != 0
+    }
+
+    /// True if the thread blocks the signal.
+    #[must_use]
+    pub fn blocks(&self, signal: Signal) -> bool {
+        self.blocked & bit(signal) != 0
+    }
+}
+
+fn bit(signal: Signal) -> u64 {
+    1 << (signal as u32 - 1)
+}
 
 /// Inspects processes and files of this host. Only new files are ever written.
 pub trait Host {
@@ -27,10 +59,8 @@ pub trait Host {
     fn program(&self, pid: i32) -> Option<PathBuf>;
     /// The process's own entry for its program, if the path leads to the file no more: it was removed or replaced.
     fn lost_program(&self, pid: i32) -> Option<PathBuf>;
-    /// True if every thread of the process blocks the signal.
-    fn blocks_signal(&self, pid: i32, signal: i32) -> bool;
-    /// True if the signal is pending for the process.
-    fn signal_pending(&self, pid: i32, signal: i32) -> bool;
+    /// The threads of the process by their ids; none if it has ended.
+    fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread>;
     /// The file mapped at an address, and the address's offset from the file's first mapping.
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)>;
     /// True if the process executes this program.

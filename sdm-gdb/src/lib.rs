@@ -23,6 +23,7 @@ mod interrupt_gate;
 mod mi_tokens;
 mod ops;
 mod seized_driver;
+mod signal_wait;
 mod state;
 #[cfg(test)]
 mod stories;
@@ -55,7 +56,7 @@ use state::scope::Scope;
 
 pub use action::Action;
 pub use config::DriverConfig;
-pub use host::{Host, NewCore};
+pub use host::{Host, KernelThread, NewCore};
 pub use interrupt_gate::{AbandonedCommand, InterruptGate, split, withdrawn};
 pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;

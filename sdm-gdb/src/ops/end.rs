@@ -187,7 +187,7 @@ async fn detach_program(gdb: &Gdb) -> Result<(), Failure> {
         stands.then_some(())
     };
     gdb.until_within(END_WAIT, begun).await;
-    super::interrupt::settle_before_detach(gdb).await;
+    super::interrupt::settle_before_detach(gdb).await?;
     leave_process(gdb).await?;
     program_ended(gdb, End::Detached);
     Ok(())
@@ -216,9 +216,23 @@ fn interrupt_query(gdb: &Gdb) {
     }
 }
 
+/// Detaches at the end of the session. A process that a pending SIGINT would end stays traced until it has taken that.
+async fn detach_at_end(gdb: &Gdb, let_go: fn(&State) -> Option<()>) {
+    gdb.until(let_go).await;
+    while gdb.get().activity.is_live() {
+        let left = detach_program(gdb).await;
+        let is_kept = left.is_err_and(|failure| failure.code == FailureCode::NotStoppable);
+        let pid = gdb.get().pid();
+        // A blocked signal can stay pending for ever.
+        if !is_kept || pid.is_none_or(|pid| gdb.blocks_signal(pid, Signal::SIGINT)) {
+            return;
+        }
+    }
+}
+
 /// Ends the task at the end of the session.
 pub(crate) async fn shut_down(gdb: Gdb, kill_started: bool) {
-    let let_go = |state: &State| (state.letting_go == 0).then_some(());
+    let let_go: fn(&State) -> Option<()> = |state| (state.letting_go == 0).then_some(());
     gdb.until_within(END_WAIT, let_go).await;
     let (live, starting, started) = {
         let state = gdb.get();
@@ -236,7 +250,7 @@ pub(crate) async fn shut_down(gdb: Gdb, kill_started: bool) {
         // The attach is abandoned. It would wait for a process to which gdb may never be told to attach.
         super::attach::give_up(gdb.clone()).await;
     } else if live {
-        let _ = detach_program(&gdb).await;
+        detach_at_end(&gdb, let_go).await;
     }
     let mut state = gdb.edit();
     state.life.close();

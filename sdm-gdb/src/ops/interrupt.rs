@@ -18,16 +18,14 @@ use crate::state::State;
 use crate::state::activity::RunKind;
 use crate::state::signals::Sigint;
 
-/// Time that a program has to stop on SIGSTOP.
+/// Time that a program has to stop on a signal, if it does not lack a processor.
 const STOP_WAIT: Duration = Duration::from_secs(3);
-/// Time that gdb has to report a program as stopped that the kernel has already stopped.
-const HELD_WAIT: Duration = Duration::from_secs(30);
+/// Time that a program has to stop whose threads have stopped but for one that waits uninterruptibly.
+const INCOMPLETE_WAIT: Duration = Duration::from_secs(30);
 /// Number of times that Valgrind is asked to stop a program.
 const ASK_TIMES: u32 = 5;
 /// Time that gdb has to start running a program that is to be stopped.
 const BEGIN_WAIT: Duration = Duration::from_secs(60);
-/// Time that a pending signal has to stop a program resumed for it.
-const SETTLE_WAIT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn interrupt(gdb: Gdb, id: CommandId) {
     let refused = gdb.get().why_not_live();
@@ -69,7 +67,7 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
         return ask_until_stopped(gdb, pid).await;
     }
     let passes = gdb.get().handling.sigint == Sigint::Passes;
-    if passes || gdb.host().blocks_signal(pid, nix::libc::SIGINT) {
+    if passes || gdb.blocks_signal(pid, Signal::SIGINT) {
         send_stop(gdb, pid);
     } else if !gdb.get().interrupts.int_sent {
         send_interrupt(gdb).await;
@@ -79,7 +77,9 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
         return Ok(());
     }
     send_stop(gdb, pid);
-    let told = gdb.until_told(STOP_WAIT, HELD_WAIT, has_stopped).await;
+    let told = gdb
+        .until_told(STOP_WAIT, INCOMPLETE_WAIT, has_stopped)
+        .await;
     told.ok_or_else(|| not_stoppable(gdb, pid))
 }
 
@@ -98,9 +98,14 @@ async fn ask_until_stopped(gdb: &Gdb, pid: i32) -> Result<(), Failure> {
 /// Has gdb send the program a SIGINT, which is then pending, unless gdb refuses.
 async fn send_interrupt(gdb: &Gdb) {
     let sender = gdb.clone();
-    gdb.edit().interrupts.int_sent = true;
+    {
+        let mut state = gdb.edit();
+        state.interrupts.int_sent = true;
+        state.interrupts.int_asked = true;
+    }
     gdb.finish(async move {
         let sent = sender.mi("-exec-interrupt").await;
+        sender.edit().interrupts.int_asked = false;
         if sent.is_err_and(|failure| failure.code == FailureCode::Gdb) {
             sender.edit().interrupts.int_sent = false;
         }
@@ -120,47 +125,60 @@ fn send_stop(gdb: &Gdb, pid: i32) {
 }
 
 fn not_stoppable(gdb: &Gdb, pid: i32) -> Failure {
-    let text = match gdb.host().process_state(pid) {
-        Some((letter, wchan)) if wchan.is_empty() => {
-            format!("could not be stopped (state {letter})")
-        }
-        Some((letter, wchan)) => format!("could not be stopped (state {letter}, {wchan})"),
-        None => "could not be stopped (the process is gone)".to_owned(),
-    };
+    let text = format!("could not be stopped ({})", kernel_state(gdb, pid));
     Failure::new(FailureCode::NotStoppable, text)
 }
 
+fn kernel_state(gdb: &Gdb, pid: i32) -> String {
+    match gdb.host().process_state(pid) {
+        Some((letter, wchan)) if wchan.is_empty() => format!("state {letter}"),
+        Some((letter, wchan)) => format!("state {letter}, {wchan}"),
+        None => "the process is gone".to_owned(),
+    }
+}
+
 /// Runs the program into a pending signal of the driver before a detach: later the signal would reach the detached
-/// program.
-pub(crate) async fn settle_before_detach(gdb: &Gdb) {
-    // A signal of the driver may still be on its way to the running program, as after an abandoned interrupt. Wait
-    // until it stops the program.
+/// program. Fails if a SIGINT stays pending, as it would end the detached program.
+pub(crate) async fn settle_before_detach(gdb: &Gdb) -> Result<(), Failure> {
+    // A signal of the driver may still be on its way to the running program, as after an abandoned interrupt.
     let arrived = |state: &State| {
         let sent = state.interrupts.int_sent || state.interrupts.stop_sent;
         (!sent).then_some(()).or_else(|| has_stopped(state))
     };
-    gdb.until_within(STOP_WAIT, arrived).await;
-    for _ in 0..2 {
+    loop {
+        gdb.until_told(STOP_WAIT, INCOMPLETE_WAIT, arrived).await;
         let (pid, task, interrupts) = {
             let state = gdb.get();
             (state.pid(), state.activity.task(), state.interrupts)
         };
-        let Some(pid) = pid else { return };
-        let waits = |sent: bool, signal: i32| sent && gdb.host().signal_pending(pid, signal);
-        let int_waits = waits(
-            interrupts.int_sent || interrupts.broke_off,
-            nix::libc::SIGINT,
-        );
+        let Some(pid) = pid else { return Ok(()) };
+        let int_waits =
+            (interrupts.int_sent || interrupts.broke_off) && gdb.has_pending(pid, Signal::SIGINT);
         gdb.edit().interrupts.int_sent |= int_waits;
-        let waiting = int_waits || waits(interrupts.stop_sent, nix::libc::SIGSTOP);
-        if !waiting || task != TaskState::Stopped {
-            return;
+        let stop_waits = interrupts.stop_sent && gdb.has_pending(pid, Signal::SIGSTOP);
+        let can_take = task == TaskState::Stopped && !gdb.blocks_signal(pid, Signal::SIGINT);
+        if int_waits && !can_take {
+            return Err(would_end(gdb, pid));
+        }
+        if task != TaskState::Stopped || !(int_waits || stop_waits) {
+            return Ok(());
         }
         let asked = InterruptGuard::new(gdb);
-        let begun = begin(gdb, None, RunKind::Continue, "-exec-continue").await;
-        if begun.is_ok() {
-            gdb.until_within(SETTLE_WAIT, has_stopped).await;
+        match begin(gdb, None, RunKind::Continue, "-exec-continue").await {
+            Ok(()) => {}
+            Err(failure) if int_waits => return Err(failure),
+            Err(_) => return Ok(()),
         }
+        gdb.until_told(STOP_WAIT, INCOMPLETE_WAIT, has_stopped)
+            .await;
         drop(asked);
     }
+}
+
+fn would_end(gdb: &Gdb, pid: i32) -> Failure {
+    let text = format!(
+        "cannot be detached yet: the SIGINT that was to stop it is pending and would end it ({})",
+        kernel_state(gdb, pid)
+    );
+    Failure::new(FailureCode::NotStoppable, text)
 }

@@ -62,6 +62,8 @@ pub(crate) struct Interrupts {
     /// Number of commands that wait for the program to stop; counted by
     /// [`InterruptGuard`](crate::guards::InterruptGuard).
     pub(crate) asked: u32,
+    /// True until gdb has answered the request to send the program a SIGINT.
+    pub(crate) int_asked: bool,
     /// True while a SIGINT is on its way to the program.
     pub(crate) int_sent: bool,
     /// True while a SIGSTOP is on its way to the program.

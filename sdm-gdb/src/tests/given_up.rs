@@ -1,6 +1,10 @@
-//! Abandoned attaches, at each step, and a slow attach.
+//! Abandoned attaches, at each step, and stops that come late.
+
+use std::cell::Cell;
 
 use super::*;
+use crate::fake_host::SIGINT;
+use crate::host::KernelThread;
 
 /// The cause of the abandonment.
 #[derive(Clone, Copy, Debug)]
@@ -127,4 +131,108 @@ fn stopped_process_is_awaited_until_gdb_reports_the_stop() {
             assert_eq!(failure.code, FailureCode::NotStoppable);
         }
     }
+}
+
+/// A thread of the program in this state.
+fn thread(state: char, ran_ns: u64, pending: u64) -> Option<KernelThread> {
+    Some(KernelThread {
+        state,
+        ran_ns,
+        pending,
+        blocked: 0,
+    })
+}
+
+/// A program that was sent a SIGINT by command 2, and its thread as the kernel shows it.
+fn interrupted() -> (Scene, Rc<Cell<Option<KernelThread>>>) {
+    let seen = Rc::new(Cell::new(None));
+    let mut scene = Scene::at_main(FakeHost {
+        thread: seen.clone(),
+        ..FakeHost::default()
+    });
+    scene.command(1, Command::Continue);
+    scene.answer_all();
+    scene.reply("^running");
+    scene.gdb("*running,thread-id=\"all\"");
+    scene.command(2, Command::Interrupt);
+    assert_eq!(scene.sent[0].1, "-exec-interrupt");
+    seen.set(thread('R', 1, SIGINT));
+    (scene, seen)
+}
+
+/// Detached before, the program would be killed by the SIGINT.
+#[test]
+fn detach_waits_until_the_sigint_has_stopped_the_program() {
+    let (mut scene, seen) = interrupted();
+    scene.driver.handle_cancel(scene.now, CommandId(2));
+    scene.command(3, Command::Detach);
+    let is_left = |scene: &Scene| scene.sent.iter().any(|(_, it)| it == "-target-detach");
+    // gdb has no processor to send the signal, and the program then has none to take it.
+    seen.set(thread('S', 1, 0));
+    scene.pass(Duration::from_secs(9));
+    assert!(!is_left(&scene), "{:?}", scene.sent);
+    seen.set(thread('R', 1, SIGINT));
+    scene.reply("^done");
+    scene.pass(Duration::from_secs(100));
+    assert!(!is_left(&scene), "{:?}", scene.sent);
+    // It has taken the signal, and is about to stop.
+    seen.set(thread('R', 1, 0));
+    scene.pass(Duration::from_secs(100));
+    assert!(!is_left(&scene), "{:?}", scene.sent);
+    seen.set(thread('t', 2, 0));
+    scene.pass(Duration::from_secs(100));
+    assert!(!is_left(&scene), "{:?}", scene.sent);
+    scene.stop("reason=\"signal-received\",signal-name=\"SIGINT\"");
+    assert!(is_left(&scene), "{:?}", scene.sent);
+    assert!(!scene.answers.contains_key(&3));
+}
+
+/// At the session's end it stays traced until it has taken the signal.
+#[test]
+fn process_that_cannot_take_the_sigint_is_not_detached() {
+    for end in [false, true] {
+        let (mut scene, seen) = interrupted();
+        scene.reply("^done");
+        scene.driver.handle_cancel(scene.now, CommandId(2));
+        seen.set(thread('D', 1, SIGINT));
+        match end {
+            true => scene.driver.shut_down(scene.now, false),
+            false => scene.command(3, Command::Detach),
+        }
+        scene.pass(Duration::from_secs(100));
+        assert_eq!(scene.sent, [], "gdb is not told to detach");
+        assert!(!scene.actions.iter().any(|action| action == "CloseGdb"));
+        if !end {
+            assert_eq!(scene.failure(3).code, FailureCode::NotStoppable);
+            assert_eq!(
+                scene.failure(3).text,
+                "cannot be detached yet: the SIGINT that was to stop it is pending and would end it (state D, nfs_wait)"
+            );
+            scene.command(4, Command::Detach);
+        }
+        seen.set(thread('t', 1, 0));
+        scene.stop("reason=\"signal-received\",signal-name=\"SIGINT\"");
+        assert_eq!(scene.sent[0].1, "-target-detach");
+    }
+}
+
+#[test]
+fn starved_program_is_awaited_until_it_has_stopped() {
+    let (mut scene, seen) = interrupted();
+    scene.reply("^done");
+    for (pending, times) in [(SIGINT, 3), (1 << 18, 3), (0, 3)] {
+        seen.set(thread('R', 1, pending));
+        scene.pass(times * Duration::from_secs(50));
+        assert!(!scene.answers.contains_key(&2), "{:?}", scene.answers);
+    }
+    // It had a processor, and did not stop.
+    for ran in 2..8 {
+        seen.set(thread('R', ran, 0));
+        scene.pass(Duration::from_secs(3));
+    }
+    assert_eq!(scene.failure(2).code, FailureCode::NotStoppable);
+    assert_eq!(
+        scene.failure(2).text,
+        "could not be stopped (state R, nfs_wait)"
+    );
 }
