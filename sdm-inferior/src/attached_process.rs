@@ -9,10 +9,9 @@
 use std::rc::Rc;
 
 use nix::sys::signal::Signal;
-use sdm_system::proc::{self, State};
 
 use crate::breakpoint_cleanup;
-use crate::process::{Identity, identity};
+use crate::process::{Identity, identity, is_stopped, is_stopping};
 use crate::stop_on_gdb_death::{DeathPipe, StopOnGdbDeath};
 use crate::watchdog::Watchdog;
 
@@ -121,27 +120,6 @@ impl Drop for Held {
         }
         let _ = self.warden.let_go(self.who.pid());
     }
-}
-
-/// True if a signal has stopped the process; false if a tracer has.
-pub(crate) fn is_stopped(pid: i32) -> bool {
-    proc::of(pid).state().is_some_and(State::is_stopped)
-}
-
-/// True if a signal has stopped a thread of the process, or is about to. Without a processor a thread stops long
-/// after the signal was sent, or after another thread has taken it.
-pub(crate) fn is_stopping(pid: i32) -> bool {
-    let process = proc::of(pid);
-    let is_sent = |status: &proc::Status| {
-        let mut pending = ["SigPnd", "ShdPnd"].into_iter();
-        pending.any(|field| status.signals(field).contains(&(Signal::SIGSTOP as i32)))
-    };
-    let mut threads = process.thread_ids().into_iter().flatten();
-    threads.any(|id| {
-        let thread = process.thread(id);
-        let status = thread.status();
-        thread.state().is_some_and(State::is_stopped) || status.as_ref().is_ok_and(is_sent)
-    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 mod attached_process;
 mod breakpoint_cleanup;
+mod late_stop;
 mod process;
 mod rescue;
 mod stop_on_gdb_death;

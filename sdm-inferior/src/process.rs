@@ -1,8 +1,8 @@
-//! Identifies processes by their pid and start time, as pids are reused.
+//! Processes by their pid and start time, as pids are reused, and whether they are stopped.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sdm_system::proc;
+use sdm_system::proc::{self, State};
 
 /// One process, told from a later one with the same pid by its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +21,30 @@ pub fn identity(pid: i32) -> Option<Identity> {
 
 /// Resumes a stopped process; it must be an unreaped child of this process.
 pub fn go_on(pid: i32) {
-    if crate::attached_process::is_stopped(pid) {
+    if is_stopped(pid) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
     }
+}
+
+/// True if a signal has stopped the process; false if a tracer has.
+pub(crate) fn is_stopped(pid: i32) -> bool {
+    proc::of(pid).state().is_some_and(State::is_stopped)
+}
+
+/// True if a signal has stopped a thread of the process, or is about to. Without a processor a thread stops long
+/// after the signal was sent, or after another thread has taken it.
+pub(crate) fn is_stopping(pid: i32) -> bool {
+    let process = proc::of(pid);
+    let is_sent = |status: &proc::Status| {
+        let mut pending = ["SigPnd", "ShdPnd"].into_iter();
+        pending.any(|field| status.signals(field).contains(&(Signal::SIGSTOP as i32)))
+    };
+    let mut threads = process.thread_ids().into_iter().flatten();
+    threads.any(|id| {
+        let thread = process.thread(id);
+        let status = thread.status();
+        thread.state().is_some_and(State::is_stopped) || status.as_ref().is_ok_and(is_sent)
+    })
 }
 
 /// Kills the remains of a gdb that was killed at its start: gdb tests tracing on a child of its own, which would stay

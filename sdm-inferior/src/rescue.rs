@@ -13,9 +13,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, geteuid};
 use sdm_system::{files, proc};
 
-use crate::attached_process::is_stopped;
 use crate::breakpoint_cleanup::{self, Breakpoint};
-use crate::process::identity;
+use crate::process::{identity, is_stopped};
 
 /// The result for one process.
 #[derive(Debug)]

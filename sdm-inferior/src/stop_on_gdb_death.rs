@@ -70,7 +70,7 @@ impl StopOnGdbDeath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attached_process::is_stopped;
+    use crate::process::is_stopped;
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 

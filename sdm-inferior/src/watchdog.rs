@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, read, write};
 use sdm_system::proc::{self, State};
 
-use crate::attached_process::is_stopping;
+use crate::late_stop::LateStop;
 use crate::process::{self, Identity, identity};
 use crate::{breakpoint_cleanup, sys};
 
@@ -29,9 +29,7 @@ const STOPS_ATTACHED: u32 = 30;
 const STOPS_STARTED: u32 = 3;
 /// Pause between two stops of the processes that a gdb waits for.
 const STOP_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum delay after gdb's end until a pending stop by gdb takes effect.
-const LATE_STOP: Duration = Duration::from_millis(100);
-/// Interval of checks for such a stop during [`LATE_STOP`].
+/// Interval of checks for stops that come after gdb's end.
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
 /// Periods of the SIGCONT timer by which the warden resumes itself if it is stopped: while it waits, and when it has
 /// work. The parent's end sends SIGCONT too, but a stop just after that would come before the work has begun.
@@ -147,12 +145,13 @@ fn keep(pipe: &OwnedFd) {
     for program in stopped {
         let _ = kill(Pid::from_raw(program), Signal::SIGCONT);
     }
-    let until = Instant::now() + LATE_STOP;
-    while Instant::now() < until {
-        let stopped = |it: &&&Attached| !it.stopped && is_stopping(it.who.pid());
-        for it in attached.iter().filter(stopped) {
-            it.who.signal(Signal::SIGCONT);
-        }
+    let each = kept.iter().flat_map(|gdb| {
+        let attached = gdb.attached.iter().filter(|it| !it.stopped);
+        attached.map(move |it| (gdb, LateStop::of(&it.who)))
+    });
+    let mut late: Vec<(&WatchedGdb, LateStop<'_>)> = each.collect();
+    while !late.is_empty() {
+        late.retain_mut(|(gdb, stop)| gdb.is_alive() || !stop.is_undone());
         std::thread::sleep(LATE_STOP_LOOK);
     }
 }
@@ -333,7 +332,11 @@ fn traced_by(gdb: i32) -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
+
+    use nix::sys::ptrace;
+    use nix::sys::signal::killpg;
 
     use super::*;
 
@@ -347,9 +350,9 @@ mod tests {
                 spent += STOP_PAUSE;
             }
             assert_eq!(spent, patience(has_attached));
-            // Before that comes one wait for the gdbs that read their input. After it come one for the end of the
-            // killed ones, and the search for late stops.
-            let all = STEP_WAIT + spent + STEP_WAIT + LATE_STOP;
+            // Before that comes one wait for the gdbs that read their input, and after it one for the end of the
+            // killed ones.
+            let all = STEP_WAIT + spent + STEP_WAIT;
             assert!(all < Duration::from_secs(bound), "{all:?}");
             assert!(stops > 2, "{stops}");
         }
@@ -381,5 +384,95 @@ mod tests {
         assert!(attached.try_wait().unwrap().is_none());
         attached.kill().unwrap();
         attached.wait().unwrap();
+    }
+
+    /// Has these processes compete for one processor, on which `pid` runs only when they do not want it.
+    fn starve(pid: i32) -> Vec<Child> {
+        let status = proc::own().status().unwrap();
+        let allowed = status.field("Cpus_allowed_list").unwrap();
+        let processor = allowed.split(['-', ',']).next().unwrap();
+        let others = (0..8).map(|_| {
+            let mut command = Command::new("taskset");
+            let loops = ["-c", processor, "sh", "-c", "while :; do :; done"];
+            command.args(loops).spawn().unwrap()
+        });
+        let others: Vec<Child> = others.collect();
+        let is_looping = |it: &Child| {
+            let process = proc::of(it.id().cast_signed());
+            process.name().is_ok_and(|name| name == "sh")
+                && process.ran_ns().is_some_and(|ran| ran > 20_000_000)
+        };
+        while !others.iter().all(is_looping) {
+            std::thread::yield_now();
+        }
+        let pid = pid.to_string();
+        for words in [
+            vec!["chrt", "--idle", "-p", "0", &*pid],
+            vec!["taskset", "-c", "-p", processor, &*pid],
+        ] {
+            let mut command = Command::new(words[0]);
+            let status = command
+                .args(&words[1..])
+                .stdout(Stdio::null())
+                .status()
+                .unwrap();
+            assert!(status.success(), "{words:?}");
+        }
+        others
+    }
+
+    /// A process that has taken a SIGSTOP under its tracer stops by it after the tracer's end, once it gets a processor.
+    #[test]
+    fn starved_process_is_not_left_stopped() {
+        for script in ["sleep 1000; :", "trap : CONT; read x; sleep 1000; :"] {
+            let (stdin, hold) = io::pipe().unwrap();
+            let mut child = Command::new("sh");
+            child.args(["-c", script]).stdin(stdin).process_group(0);
+            let mut child = child.spawn().unwrap();
+            let id = child.id().cast_signed();
+            let is_asleep = || {
+                let thread = proc::of(id).thread(id);
+                proc::of(id).name().is_ok_and(|name| name == "sh")
+                    && thread.state() == Some(State('S'))
+                    && thread.system_call().is_some()
+            };
+            while !is_asleep() {
+                std::thread::yield_now();
+            }
+            let mut gdb = run("cat", "-", Stdio::null(), Stdio::null());
+            let (theirs, ours) = io::pipe().unwrap();
+            let ours = Watchdog(ours.into());
+            ours.keep(gdb.id().cast_signed()).unwrap();
+            ours.hold(gdb.id().cast_signed(), id, false).unwrap();
+            drop(ours);
+            let tracer = std::thread::spawn(move || {
+                ptrace::attach(Pid::from_raw(id)).unwrap();
+                // A tracer that has waited for the stop has taken the signal from it.
+                while proc::of(id).state() != Some(State('t')) {
+                    std::thread::yield_now();
+                }
+                starve(id)
+            });
+            let others = tracer.join().unwrap();
+            // The kernel lets go of the process a moment after it has told of the thread's end.
+            while proc::of(id).status().unwrap().tracer().is_some() {
+                std::thread::yield_now();
+            }
+            keep(&theirs.into());
+            for mut other in others {
+                other.kill().unwrap();
+                other.wait().unwrap();
+            }
+            // A thread that stops does so before it sleeps again.
+            let rests = |state| matches!(state, Some(State('S' | 'T')));
+            while !rests(proc::of(id).state()) {
+                std::thread::yield_now();
+            }
+            assert_eq!(proc::of(id).state(), Some(State('S')), "{script}");
+            drop(hold);
+            let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
+            child.wait().unwrap();
+            gdb.wait().unwrap();
+        }
     }
 }

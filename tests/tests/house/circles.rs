@@ -39,11 +39,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "what could not be attached to is let go, and what is let go waits as an attachment does",
     ),
     (
-        "sdm-inferior",
-        "attached_process process watchdog",
-        "the warden is a copy of this process that does what `held` does; `process` stops what a trial has left in the same way",
-    ),
-    (
         "sdm-backend-gdbmi",
         "task task::seized task::streams",
         "one type, whose methods are in three files",
