@@ -166,15 +166,14 @@ impl Stats {
             Number::Int(int) => (int.saturating_mul(who.count.into()), 0.0),
             Number::Float(float) => (0, float * to_f64(who.count)),
         };
-        let more = Moments {
+        let more = Self {
             count: who.count,
             int_sum,
             float_sum,
             mean: value.to_f64(),
-            squares: 0.0,
+            ..Self::default()
         };
-        let own = self.moments();
-        self.set_moments(own.join(more, own.int_sum.saturating_add(int_sum)));
+        self.join_moments(&more, self.int_sum.saturating_add(int_sum));
         let is_least = self.min.as_ref().is_none_or(|min| value < min.value);
         let is_most = self.max.as_ref().is_none_or(|max| value > max.value);
         let extreme = |wins: bool| {
@@ -190,21 +189,6 @@ impl Stats {
         }
     }
 
-    fn moments(&self) -> Moments {
-        Moments {
-            count: self.count,
-            int_sum: self.int_sum,
-            float_sum: self.float_sum,
-            mean: self.mean,
-            squares: self.squares,
-        }
-    }
-
-    fn set_moments(&mut self, to: Moments) {
-        (self.count, self.int_sum, self.float_sum) = (to.count, to.int_sum, to.float_sum);
-        (self.mean, self.squares) = (to.mean, to.squares);
-    }
-
     /// Merges in the statistics of other tasks.
     ///
     /// # Errors
@@ -216,7 +200,7 @@ impl Stats {
         }
         let sum = self.int_sum.checked_add(other.int_sum);
         let sum = sum.ok_or(Rejected("a sum beyond 128 bits"))?;
-        self.set_moments(self.moments().join(other.moments(), sum));
+        self.join_moments(other, sum);
         join_extreme(&mut self.min, other.min.as_ref(), Ordering::Less);
         join_extreme(&mut self.max, other.max.as_ref(), Ordering::Greater);
         self.not_a_number.join(&other.not_a_number);
@@ -227,48 +211,35 @@ impl Stats {
         }
         Ok(())
     }
-}
 
-/// The count of some finite numbers, their sums, their mean, and their squared deviations from it, as in [`Stats`].
-#[derive(Clone, Copy)]
-struct Moments {
-    count: u64,
-    int_sum: i128,
-    float_sum: f64,
-    mean: f64,
-    squares: f64,
-}
-
-impl Moments {
-    /// The moments of both collections of numbers; `int_sum` is the sum of all their integers. Both orders of the
-    /// operands give the same bits.
-    fn join(self, other: Self, int_sum: i128) -> Self {
-        if self.count == 0 {
-            return other;
-        }
+    /// Merges in the count, sums, mean and squared deviations of other numbers; `int_sum` is the sum of all their
+    /// integers. Both orders of the operands give the same bits.
+    fn join_moments(&mut self, other: &Self, int_sum: i128) {
         if other.count == 0 {
-            return self;
+            return;
         }
-        let count = self.count.saturating_add(other.count);
+        if self.count == 0 {
+            (self.count, self.int_sum) = (other.count, int_sum);
+            (self.float_sum, self.mean, self.squares) =
+                (other.float_sum, other.mean, other.squares);
+            return;
+        }
         let (a, b) = (to_f64(self.count), to_f64(other.count));
         let exact = self.exactly_apart(other);
         let apart = exact.unwrap_or(self.mean - other.mean);
-        Self {
-            count,
-            int_sum,
-            float_sum: self.float_sum + other.float_sum,
-            mean: match exact {
-                Some(_) => quotient(int_sum, count.into()),
-                None => self.mean * (a / (a + b)) + other.mean * (b / (a + b)),
-            },
-            squares: (self.squares + other.squares) + apart * apart * ((a * b) / (a + b)),
-        }
+        (self.count, self.int_sum) = (self.count.saturating_add(other.count), int_sum);
+        self.float_sum += other.float_sum;
+        self.mean = match exact {
+            Some(_) => quotient(int_sum, self.count.into()),
+            None => self.mean * (a / (a + b)) + other.mean * (b / (a + b)),
+        };
+        self.squares = (self.squares + other.squares) + apart * apart * ((a * b) / (a + b));
     }
 
     /// The difference of the two means, computed from exact integer sums. As `f64` integers beyond 2^53 are rounded,
     /// and the difference can be smaller than that rounding. `None` if floats are among the numbers, or if a product
     /// overflows.
-    fn exactly_apart(self, other: Self) -> Option<f64> {
+    fn exactly_apart(&self, other: &Self) -> Option<f64> {
         if self.float_sum != 0.0 || other.float_sum != 0.0 {
             return None;
         }
