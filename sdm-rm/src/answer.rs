@@ -1,23 +1,8 @@
 //! Questions to a background process, and its answers: JSON, one line each.
 
+use sdm_runtime::states::Manager;
 use sdm_runtime::wire::event::Kind;
 use serde::{Deserialize, Serialize};
-
-/// State of a resource manager ("PTP runtime platform, Resource Manager").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ManagerState {
-    /// The manager has no agent.
-    Stopped,
-    /// Its agent is being started, or has not reported its elements yet.
-    Starting,
-    /// Its elements are known, and jobs can be submitted.
-    Started,
-    /// Its agent is being ended.
-    Stopping,
-    /// Its agent could not be started, has ended, does not answer or violates the protocol.
-    Error,
-}
 
 /// A question. A job is named by its number, as the manager's own commands take it, or by its element's id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,14 +115,32 @@ pub struct ManagerView {
     pub rm_type: String,
     /// Its host; `None` for this host.
     pub host: Option<String>,
-    /// Its state.
-    pub state: ManagerState,
+    /// Its state, a word in lower case.
+    #[serde(with = "state_word")]
+    pub state: Manager,
     /// Reason of its state, or the manager's last error.
     pub reason: Option<String>,
     /// True where the elements are those of an earlier time.
     pub stale: bool,
     /// Since when it is in its state, in seconds of Unix time.
     pub since: u64,
+}
+
+mod state_word {
+    use sdm_runtime::states::{Manager, State};
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    #[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+    pub(super) fn serialize<S: Serializer>(state: &Manager, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&state.word().to_ascii_lowercase())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Manager, D::Error> {
+        let word = String::deserialize(from)?;
+        Manager::read(&word.to_ascii_uppercase())
+            .ok_or_else(|| D::Error::custom(format_args!("unknown state {word:?} of a manager")))
+    }
 }
 
 /// Elements with the same attributes.

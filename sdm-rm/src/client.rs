@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use sdm_system::{own_program, programs};
 
-use crate::answer::{Answer, ManagerState, Question};
+use crate::answer::{Answer, Question};
 use crate::definition::Definition;
 use crate::error::{AgentError, RmError};
 use crate::json_line::{self, ANSWER_BYTES_MAX, LineError, QUESTION_BYTES_MAX};
 use crate::process::READY;
 use crate::socket_path;
+use sdm_runtime::states::Manager;
 
 /// The background process's program.
 const PROGRAM: &str = "sdm-rm";
@@ -28,7 +29,7 @@ pub fn start(definition: &Definition, wait: Duration) -> Result<Answer, RmError>
     let until = Instant::now() + wait;
     let name = &definition.name;
     match ask(name, &Question::State, wait) {
-        Ok(answer) if answer.manager.state == ManagerState::Error => {
+        Ok(answer) if answer.manager.state == Manager::Error => {
             ask(name, &Question::Stop, END_WAIT)?;
         }
         Ok(_) | Err(RmError::NotStarted(_)) => {}
@@ -42,7 +43,7 @@ pub fn start(definition: &Definition, wait: Duration) -> Result<Answer, RmError>
         let question = Question::Changed { since, wait_ms };
         let answer = ask(name, &question, left + END_WAIT)?;
         match answer.manager.state {
-            ManagerState::Started | ManagerState::Error => return Ok(answer),
+            Manager::Started | Manager::Error => return Ok(answer),
             _ if left.is_zero() => {
                 return Err(RmError::NoAnswer {
                     name: name.clone(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use sdm_runtime::attribute as id;
-use sdm_runtime::states::Machine;
+use sdm_runtime::states::{Machine, Manager};
 use sdm_runtime::wire::Dialect;
 use sdm_runtime::wire::client::{Client, Report};
 use sdm_runtime::wire::command::{Command, JobChange};
@@ -13,7 +13,7 @@ use sdm_runtime::wire::event::{Event, Failure, Kind};
 use sdm_runtime::wire::groups::Group;
 
 use crate::agent_error::{CommandError, Trouble};
-use crate::answer::{ManagerState, Question};
+use crate::answer::Question;
 use crate::store::Store;
 
 /// The id of the manager itself; its agent's ids follow.
@@ -47,7 +47,7 @@ struct AcceptedSubmission {
 
 /// The controller of one manager: its state, its agent's session and its elements.
 pub struct Controller {
-    state: ManagerState,
+    state: Manager,
     trouble: Option<Trouble>,
     /// The manager's last error, while its machine is not up.
     complaint: Option<String>,
@@ -71,7 +71,7 @@ impl Controller {
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         Self {
-            state: ManagerState::Stopped,
+            state: Manager::Stopped,
             trouble: None,
             complaint: None,
             client: None,
@@ -90,7 +90,7 @@ impl Controller {
 
     /// Its state.
     #[must_use]
-    pub fn state(&self) -> ManagerState {
+    pub fn state(&self) -> Manager {
         self.state
     }
 
@@ -104,7 +104,7 @@ impl Controller {
     /// True where the elements may be out of date, as the manager is in ERROR.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.state == ManagerState::Error && self.store.as_ref().is_some_and(|it| !it.is_empty())
+        self.state == Manager::Error && self.store.as_ref().is_some_and(|it| !it.is_empty())
     }
 
     /// The manager's elements; `None` before there is an agent.
@@ -134,7 +134,7 @@ impl Controller {
                 self.client = Some(client);
                 self.complaint = None;
                 self.heard = Some(now);
-                self.enter(ManagerState::Starting);
+                self.enter(Manager::Starting);
             }
             Err(error) => self.fail(Trouble::Nonsense(error)),
         }
@@ -148,8 +148,8 @@ impl Controller {
     /// The manager's agent has ended; `how` is its exit status and its last line of error output.
     pub fn agent_ended(&mut self, how: String) {
         match self.state {
-            ManagerState::Stopping => self.enter(ManagerState::Stopped),
-            ManagerState::Error => {}
+            Manager::Stopping => self.enter(Manager::Stopped),
+            Manager::Error => {}
             _ => self.fail(Trouble::Ended(how)),
         }
     }
@@ -161,9 +161,9 @@ impl Controller {
                 if let Ok(tid) = client.send(Command::Quit) {
                     self.owes.insert(tid, (now, "QUIT"));
                 }
-                self.enter(ManagerState::Stopping);
+                self.enter(Manager::Stopping);
             }
-            None => self.enter(ManagerState::Stopped),
+            None => self.enter(Manager::Stopped),
         }
     }
 
@@ -244,7 +244,7 @@ impl Controller {
     }
 
     fn may_be_asked(&self) -> bool {
-        self.state == ManagerState::Started && self.owes.is_empty()
+        self.state == Manager::Started && self.owes.is_empty()
     }
 
     /// Sends LIST_FILTERS, to see whether the agent still answers. The command changes nothing, and is answered after
@@ -264,7 +264,7 @@ impl Controller {
         for (tid, command) in client.open() {
             if *command != Command::StartEvents {
                 self.owes.entry(tid).or_insert((now, command.name()));
-            } else if self.state == ManagerState::Starting && self.first_look.is_none() {
+            } else if self.state == Manager::Starting && self.first_look.is_none() {
                 // The agent's first event is that of the machine.
                 self.owes.entry(tid).or_insert((now, "START_EVENTS"));
             }
@@ -275,7 +275,7 @@ impl Controller {
         match report {
             Report::Event(tid, event) => self.handle_event(now, tid, event),
             Report::Done(tid, command, result) => self.handle_done(now, tid, &command, result),
-            Report::Shutdown if self.state == ManagerState::Stopping => {}
+            Report::Shutdown if self.state == Manager::Stopping => {}
             Report::Shutdown => self.fail(Trouble::Ended("it announced its end".to_owned())),
         }
     }
@@ -343,8 +343,8 @@ impl Controller {
         result: Result<(), Failure>,
     ) {
         self.owes.remove(&tid);
-        if self.first_look == Some(tid) && self.state == ManagerState::Starting {
-            self.enter(ManagerState::Started);
+        if self.first_look == Some(tid) && self.state == Manager::Starting {
+            self.enter(Manager::Started);
         }
         match (self.purposes.remove(&tid), result) {
             (Some(Purpose::Asked(ticket)), Ok(())) => self.outcomes.push_back((ticket, Ok(None))),
@@ -375,7 +375,7 @@ impl Controller {
         ticket: Ticket,
         question: &Question,
     ) -> Result<(), CommandError> {
-        if self.state != ManagerState::Started {
+        if self.state != Manager::Started {
             let why = self.reason().unwrap_or_else(|| "wait for it".to_owned());
             return Err(CommandError::NotStarted(why));
         }
@@ -447,7 +447,7 @@ impl Controller {
         found.ok_or_else(|| CommandError::NoQueue(named.to_owned()))
     }
 
-    fn enter(&mut self, state: ManagerState) {
+    fn enter(&mut self, state: Manager) {
         self.state = state;
         self.version += 1;
     }
@@ -467,7 +467,7 @@ impl Controller {
         self.client = None;
         self.owes.clear();
         self.trouble = Some(trouble);
-        self.enter(ManagerState::Error);
+        self.enter(Manager::Error);
     }
 }
 

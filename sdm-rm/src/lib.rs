@@ -25,9 +25,7 @@ pub mod remote;
 mod socket_path;
 pub mod store;
 
-pub use answer::{
-    Answer, AttributeDefinition, Group, Look, ManagerState, ManagerView, Question, Set,
-};
+pub use answer::{Answer, AttributeDefinition, Group, Look, ManagerView, Question, Set};
 pub use client::{ask, is_running, start};
 pub use definition::{Clusters, Definition};
 pub use error::RmError;

@@ -13,13 +13,14 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::agent::{Agent, AgentStream};
-use crate::answer::{Answer, ManagerState, ManagerView, Question};
+use crate::answer::{Answer, ManagerView, Question};
 use crate::connection::{Caller, CallerGoal};
 use crate::controller::Controller;
 use crate::definition::Definition;
 use crate::error::AgentError;
 use crate::json_line::{self, QUESTION_BYTES_MAX};
 use crate::socket_path::Place;
+use sdm_runtime::states::Manager;
 
 /// Maximum number of callers at a time.
 const CALLERS_MAX: usize = 64;
@@ -94,7 +95,7 @@ struct Process {
     agent: Option<Agent>,
     callers: Vec<Caller>,
     /// The manager's latest state, and since when it has it, in seconds of Unix time.
-    seen: (ManagerState, u64),
+    seen: (Manager, u64),
     stops_until: Option<Instant>,
     next_look: Instant,
 }
@@ -174,7 +175,7 @@ impl Process {
         if let Some(agent) = &mut self.agent {
             agent.send(&self.controller.take_output());
             agent.write();
-            if self.controller.state() == ManagerState::Error {
+            if self.controller.state() == Manager::Error {
                 agent.kill();
             }
             if let Some(how) = agent.ended() {
@@ -314,7 +315,7 @@ impl Process {
                 let count = agent.read(buffer);
                 self.controller.receive(now, &buffer[..count]);
                 // An agent that has closed its output is useless.
-                if agent.is_silent() && self.controller.state() != ManagerState::Stopping {
+                if agent.is_silent() && self.controller.state() != Manager::Stopping {
                     agent.kill();
                 }
             }

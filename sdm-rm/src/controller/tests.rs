@@ -21,7 +21,7 @@ impl Story {
     fn new() -> Self {
         let mut controller = Controller::new(PATIENCE);
         let now = Instant::now();
-        assert_eq!(controller.state(), ManagerState::Stopped);
+        assert_eq!(controller.state(), Manager::Stopped);
         controller.agent_started(now);
         Self {
             controller,
@@ -48,7 +48,7 @@ impl Story {
             story.tell(kind, parent, id, &attributes);
         }
         story.turn(true);
-        assert_eq!(story.controller.state(), ManagerState::Started);
+        assert_eq!(story.controller.state(), Manager::Started);
         story
     }
 
@@ -109,7 +109,7 @@ impl Story {
     }
 
     fn reason(&self) -> String {
-        assert_eq!(self.controller.state(), ManagerState::Error);
+        assert_eq!(self.controller.state(), Manager::Error);
         self.controller.reason().unwrap()
     }
 }
@@ -117,9 +117,9 @@ impl Story {
 #[test]
 fn manager_starts_after_initial_events_and_stops_on_request() {
     let mut story = Story::new();
-    assert_eq!(story.controller.state(), ManagerState::Starting);
+    assert_eq!(story.controller.state(), Manager::Starting);
     story.turn(true);
-    assert_eq!(story.controller.state(), ManagerState::Starting);
+    assert_eq!(story.controller.state(), Manager::Starting);
     let mut story = Story::started();
     let store = story.controller.store().unwrap();
     assert_eq!(store.groups(&Look::at(&[Kind::Job]))[0].ids, "4");
@@ -128,10 +128,10 @@ fn manager_starts_after_initial_events_and_stops_on_request() {
         Some("4")
     );
     story.controller.stop(story.now);
-    assert_eq!(story.controller.state(), ManagerState::Stopping);
+    assert_eq!(story.controller.state(), Manager::Stopping);
     story.turn(true);
     story.controller.agent_ended("exit status: 0".to_owned());
-    assert_eq!(story.controller.state(), ManagerState::Stopped);
+    assert_eq!(story.controller.state(), Manager::Stopped);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn silent_agent_is_pinged_and_then_fails() {
     story.pass(SILENCE);
     story.turn(true);
     story.pass(SILENCE);
-    assert_eq!(story.controller.state(), ManagerState::Started);
+    assert_eq!(story.controller.state(), Manager::Started);
     // The agent does not answer.
     story.pass(PATIENCE);
     assert_eq!(
@@ -174,7 +174,7 @@ fn invalid_agent_message_is_an_error_or_a_warning() {
     let mut story = Story::started();
     story.tell(Kind::Node, "77", "78", &[("name", "n")]);
     story.turn(true);
-    assert_eq!(story.controller.state(), ManagerState::Started);
+    assert_eq!(story.controller.state(), Manager::Started);
     let complaint = story.controller.reason().unwrap();
     assert!(
         complaint.contains("their parent `77` does not exist"),
@@ -198,7 +198,7 @@ fn manager_warning_is_shown_until_its_machine_is_up() {
     let complaint = Event::Message("WARNING".to_owned(), failure);
     story.agent.send(complaint).unwrap();
     story.machine_is("ALERT");
-    assert_eq!(story.controller.state(), ManagerState::Started);
+    assert_eq!(story.controller.state(), Manager::Started);
     let said = story.controller.reason();
     assert_eq!(said.as_deref(), Some("its controller is away"));
     let version = story.controller.version();

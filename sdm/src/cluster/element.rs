@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sdm_rm::{Answer, Group, Kind, ManagerState};
+use sdm_rm::{Answer, Group, Kind};
 use sdm_runtime::attribute as id;
-use sdm_runtime::states::{self, State};
+use sdm_runtime::states::State;
 use serde_json::{Map, Value, json};
 
 /// The attributes with a job's number for users, the manager's own first.
@@ -95,23 +95,11 @@ pub(super) fn manager(answer: &Answer) -> Value {
         "id": it.rm_id,
         "type": it.rm_type,
         "host": it.host,
-        "state": state(it.state),
+        "state": it.state.word(),
         "reason": it.reason,
         "stale": it.stale,
         "since": it.since,
     })
-}
-
-/// The value of a manager's attribute for its state, in capitals as in the runtime model.
-pub(super) fn state(state: ManagerState) -> &'static str {
-    let state = match state {
-        ManagerState::Stopped => states::Manager::Stopped,
-        ManagerState::Starting => states::Manager::Starting,
-        ManagerState::Started => states::Manager::Started,
-        ManagerState::Stopping => states::Manager::Stopping,
-        ManagerState::Error => states::Manager::Error,
-    };
-    state.word()
 }
 
 /// The names of elements by their ids.

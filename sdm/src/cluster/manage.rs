@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use sdm_rm::{Answer, Clusters, Definition, Kind, Look, ManagerState, Question};
+use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
 use sdm_runtime::{attribute as id, states};
 use serde_json::{Value, json};
 
 use super::choose::{ANSWER_WAIT, ask, defined};
-use super::element::{self, Element};
+use super::element::Element;
 use super::error::ClusterError;
 use super::for_each::each;
 use super::table::{Stand, Table};
@@ -104,7 +104,7 @@ fn change(definition: &mut Definition, there: &ThereArgs) {
 
 fn start(definition: &Definition) -> Result<(), ClusterError> {
     let answer = sdm_rm::start(definition, START_WAIT)?;
-    if answer.manager.state == ManagerState::Error {
+    if answer.manager.state == states::Manager::Error {
         let said = answer.manager.reason;
         return Err(ClusterError::Refused {
             cluster: definition.name.clone(),
@@ -175,7 +175,7 @@ impl Listed {
             Some(Ok(answer)) => {
                 let it = &answer.manager;
                 let why = it.reason.clone().unwrap_or_default();
-                (element::state(it.state), Some(it.since), why)
+                (it.state.word(), Some(it.since), why)
             }
             Some(Err(error)) => (states::Manager::Error.word(), None, error.to_string()),
         }

@@ -91,7 +91,7 @@ fn table(found: &[Found<'_>]) -> Table {
             Found::Manager(answer) => {
                 let it = &answer.manager;
                 let rows = [
-                    ("State", element::state(it.state), id::RM_STATE),
+                    ("State", it.state.word(), id::RM_STATE),
                     ("Reason", it.reason.as_deref().unwrap_or_default(), ""),
                     ("Type", &it.rm_type, id::RM_TYPE),
                     ("Host", it.host.as_deref().unwrap_or_default(), ""),

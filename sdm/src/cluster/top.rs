@@ -13,7 +13,7 @@ use sdm_runtime::states::Manager;
 use sdm_screen::{Cluster, Facts, Input, Item, Output, Request, Terminal, Top, Wants};
 use sdm_system::programs;
 
-use super::element::{self, Element};
+use super::element::Element;
 use super::error::ClusterError;
 use super::remote_files::FarEnd;
 use super::times;
@@ -279,7 +279,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
         }
         Some(Ok(answer)) => {
             let it = &answer.manager;
-            element::state(it.state).clone_into(&mut cluster.state);
+            it.state.word().clone_into(&mut cluster.state);
             cluster.since = it.since;
             cluster.reason = it.reason.clone().unwrap_or_default();
             cluster.stale = it.stale;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sdm_rm::{Answer, Look, ManagerState, Question};
+use sdm_rm::{Answer, Look, Question};
+use sdm_runtime::states::Manager;
 use serde_json::Value;
 
 use super::choose::{ANSWER_WAIT, ask, look};
@@ -10,7 +11,7 @@ use super::error::ClusterError;
 use super::for_each::REFUSED;
 use super::list::Which;
 use super::table::Table;
-use super::{element, times};
+use super::times;
 use crate::cli::ListArgs;
 use crate::sink::{Sink, complain};
 
@@ -78,7 +79,7 @@ fn text(shown: Shown) -> String {
 
 /// True where a manager's elements are unknown because of an error.
 fn is_unknown(answer: &Answer) -> bool {
-    answer.manager.state == ManagerState::Error && !answer.manager.stale
+    answer.manager.state == Manager::Error && !answer.manager.stale
 }
 
 /// Reports managers with errors, with the reasons.
@@ -100,7 +101,7 @@ fn say_stale(answers: &[Answer]) {
     for answer in answers.iter().filter(|answer| answer.manager.stale) {
         let it = &answer.manager;
         let why = it.reason.as_deref().unwrap_or("no reason is known");
-        let state = element::state(it.state);
+        let state = it.state.word();
         let since = times::moment(it.since);
         complain(format_args!(
             "sdm: {}: state of {since} ({state}: {why}); `sdm cluster start {}` reconnects",

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use sdm_doctor::{Check, Finding};
 use sdm_hosts::job::Target;
-use sdm_rm::{Clusters, Definition, ManagerState, Question};
+use sdm_rm::{Clusters, Definition, Question};
+use sdm_runtime::states::Manager;
 
 use super::section::Section;
 use super::{host, job};
@@ -46,8 +47,8 @@ pub(super) fn look(name: &str) -> Section {
             let reason = answer.manager.reason;
             let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
             match answer.manager.state {
-                ManagerState::Started => Finding::good(check, format!("{what} answers{reason}")),
-                ManagerState::Starting => {
+                Manager::Started => Finding::good(check, format!("{what} answers{reason}")),
+                Manager::Starting => {
                     let text = format!("{what} has not reported its elements yet{reason}");
                     Finding::unknown(check, text, "ask again in a moment")
                 }
