@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use sdm_runtime::attribute;
 use sdm_system::programs;
 use sdm_system::{goes_with_its_parent, own_program};
 use serde_json::Value;
@@ -26,7 +27,7 @@ const WAIT: Duration = Duration::from_secs(30);
 pub(crate) struct Queue {
     /// Its name; `CLUSTER:NAME` where there are several clusters.
     name: String,
-    /// The state of the queue: a value of the attribute `queueState`.
+    /// The state of the queue: a value of [`attribute::QUEUE_STATE`].
     state: String,
 }
 
@@ -148,14 +149,16 @@ fn queues_of(document: &[u8]) -> Vec<Queue> {
     let is_one = document["clusters"].as_array().map_or(0, Vec::len) < 2;
     let queues = document["queues"].as_array().into_iter().flatten();
     let queue = |it: &Value| {
-        let name = it["attributes"]["name"].as_str()?;
+        let name = it["attributes"][attribute::NAME].as_str()?;
         let cluster = it["cluster"].as_str()?;
         Some(Queue {
             name: match is_one {
                 true => name.to_owned(),
                 false => format!("{cluster}:{name}"),
             },
-            state: it["attributes"]["queueState"].as_str()?.to_owned(),
+            state: it["attributes"][attribute::QUEUE_STATE]
+                .as_str()?
+                .to_owned(),
         })
     };
     queues.filter_map(queue).collect()

@@ -91,7 +91,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "sdm-foreign",
-        &["sdm-text", "sdm-idset", "sdm-system", "sdm-hosts"],
+        &[
+            "sdm-text",
+            "sdm-idset",
+            "sdm-system",
+            "sdm-hosts",
+            "sdm-runtime",
+        ],
     ),
     ("sdm-xstate", &[]),
     ("sdm-runtime", &["sdm-text"]),
