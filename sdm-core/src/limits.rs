@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub use sdm_idset::SETS_BYTES_MAX;
+
 /// The longest frame, in bytes: the most that an incomplete message can cost a member.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 /// The longest payload of one answer class, in bytes.
@@ -13,9 +15,6 @@ pub const BLOCKS_MAX: usize = CLASSES_MAX + 2;
 /// Maximum number of reasons in one answer for which tasks are missing; with the longest texts they are a quarter of a
 /// frame. Tasks beyond share the last one.
 pub const MISSING_REASONS_MAX: usize = 1024;
-/// Maximum memory of all decoded sets of one message together, in bytes. A dozen encoded bytes can stand for
-/// 2 MiB. A message full of disjoint sets that cover all ids stays below 80 MiB.
-pub const SETS_BYTES_MAX: u64 = 128 << 20;
 /// Maximum number of commands open at once in a member.
 pub const OPEN_COMMANDS_MAX: usize = 1024;
 /// Maximum number of bytes of cached answers a server keeps for repeats.

@@ -13,9 +13,6 @@ use crate::wire::{HostProgram, LETTER_BYTES_MAX};
 /// The types of the library whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
 const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
 
-/// Maximum memory of all decoded sets of one letter together, in bytes.
-const SETS_BYTES_MAX: u64 = 16 << 20;
-
 /// A published value, which owns its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PublishedValue {
@@ -209,7 +206,7 @@ impl Note {
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let read = || postcard::take_from_bytes::<Self>(bytes);
-        let (note, rest) = sdm_idset::bounded(SETS_BYTES_MAX, read).ok()?;
+        let (note, rest) = sdm_idset::bounded(sdm_idset::SETS_BYTES_MAX, read).ok()?;
         let entries = match &note {
             Self::Question(Question::Publish(entries))
             | Self::Reply(Reply::Found { entries, .. }) => entries.as_slice(),

@@ -23,8 +23,6 @@ pub const LETTER_BYTES_MAX: usize = 60 << 10;
 pub const PART_BYTES_MAX: usize = 1 << 20;
 /// The longest name of a node or a job, in bytes: PMIx has room for 255.
 pub const NAME_BYTES_MAX: usize = 200;
-/// Maximum memory of all decoded sets of one message together, in bytes.
-const SETS_BYTES_MAX: u64 = 16 << 20;
 /// The bytes of a frame's length.
 const LENGTH_BYTES: usize = 4;
 
@@ -362,7 +360,7 @@ impl Frames {
             return Ok(None);
         };
         let read = || postcard::take_from_bytes::<T>(message);
-        let Ok((message, [])) = sdm_idset::bounded(SETS_BYTES_MAX, read) else {
+        let Ok((message, [])) = sdm_idset::bounded(sdm_idset::SETS_BYTES_MAX, read) else {
             return Err(WireError::NoMessage(length));
         };
         self.read += LENGTH_BYTES + length;

@@ -9,6 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{IdSet, TEXT_BYTES_MAX, TaskId};
 
+/// Maximum memory of all decoded sets of one message together, in bytes. A dozen encoded bytes can stand for
+/// 2 MiB. A message full of disjoint sets that cover all ids stays below 80 MiB.
+pub const SETS_BYTES_MAX: u64 = 128 << 20;
+
 thread_local! {
     /// Number of bytes that the sets yet to be read within [`bounded`] may own.
     static BYTES_LEFT: Cell<u64> = const { Cell::new(u64::MAX) };

@@ -70,7 +70,7 @@ mod set;
 mod text;
 mod wire;
 
-pub use coding::bounded;
+pub use coding::{SETS_BYTES_MAX, bounded};
 pub use iter::{Iter, Ranges, Stride, Strides};
 pub use set::{ID_MAX, IdSet, TaskId};
 pub use text::{ParseError, TEXT_BYTES_MAX, set_text};
