@@ -2,11 +2,9 @@
 
 use sdm_debug::{Failure, Reply};
 use sdm_idset::{IdSet, set_text};
-use sdm_session::{Class, ClassAnswer};
-use sdm_view::coalesce::join;
+use sdm_session::Class;
+use sdm_view::coalesce::{Distinct, join};
 use sdm_view::item::Gathered;
-
-use crate::distinct::{Distinct, hash_of};
 
 /// Maximum length of a task set in a message, in bytes.
 const SET_BYTES_MAX: usize = 40;
@@ -23,24 +21,7 @@ pub(crate) struct Answers {
 impl Answers {
     /// Adds the equal answers of one class of tasks.
     pub(crate) fn take(&mut self, class: Class) {
-        let Class { tasks, answer } = class;
-        let gathered = &mut self.all;
-        match answer {
-            ClassAnswer::Reply(reply) => {
-                let hash = telling(&reply);
-                let known = &mut gathered.ok;
-                match self.replies.find(hash, |at| known[at].1 == reply) {
-                    Some(at) => known[at].0.union_with(&tasks),
-                    None => {
-                        self.replies.add(hash, known.len());
-                        known.push((tasks, reply));
-                    }
-                }
-            }
-            ClassAnswer::Merged(merged) => gathered.merged.push((tasks, merged)),
-            ClassAnswer::Failed(failure) => join(&mut gathered.failed, &tasks, failure),
-            ClassAnswer::Others => gathered.others.union_with(&tasks),
-        }
+        self.all.add(class, &mut self.replies);
     }
 
     /// Adds tasks that did not answer.
@@ -83,22 +64,5 @@ impl Answers {
                 Some(said.collect::<Vec<_>>().join("; "))
             }
         }
-    }
-}
-
-/// A hash of the parts in which frequent replies differ. Equal replies have equal hashes.
-fn telling(reply: &Reply) -> u64 {
-    match reply {
-        Reply::Stopped(stop) => hash_of(stop),
-        Reply::Backtrace(stack) => hash_of(&stack.frames),
-        Reply::Variables(variables) => hash_of(variables),
-        Reply::Value(value) => hash_of(value),
-        Reply::VarObject(object) => hash_of(object),
-        Reply::VarChildren { children, .. } => hash_of(children),
-        Reply::Text(text) => hash_of(text),
-        Reply::Mi { result, .. } => hash_of(result),
-        Reply::Memory(blocks) => hash_of(blocks),
-        Reply::Libraries(libraries) => hash_of(libraries),
-        _ => 0,
     }
 }

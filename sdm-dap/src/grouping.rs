@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 
 use sdm_debug::reply::{Backtrace, Frame, Stop};
 use sdm_idset::{IdSet, TaskId};
+use sdm_view::coalesce::{Distinct, hash_of};
 
-use crate::distinct::{Distinct, hash_of};
 use crate::group::{Group, Standing};
 use crate::tasks::Tasks;
 

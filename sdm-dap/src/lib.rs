@@ -17,7 +17,6 @@ mod client_breakpoints;
 mod connection;
 mod console;
 mod deferred_requests;
-mod distinct;
 mod error;
 mod exit_state;
 pub mod frame;

@@ -2,8 +2,7 @@
 
 use sdm_debug::reply::Stop;
 use sdm_idset::IdSet;
-
-use crate::distinct::{Distinct, hash_of};
+use sdm_view::coalesce::{Distinct, hash_of};
 
 /// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -2,9 +2,9 @@
 //! tasks.
 
 use sdm_idset::{IdSet, set_text};
+use sdm_view::coalesce::{Distinct, hash_of};
 use serde_json::{Value, json};
 
-use crate::distinct::{Distinct, hash_of};
 use crate::memory;
 use crate::references::{Node, References};
 

@@ -5,6 +5,7 @@
 
 pub mod backend;
 pub mod calls;
+mod class;
 pub mod command;
 pub mod event;
 pub mod fold;
@@ -22,6 +23,7 @@ pub mod truth;
 pub mod wire;
 
 pub use backend::{Backend, BackendOutput, InterestChange, LauncherDuties, Program};
+pub use class::{Class, ClassAnswer};
 pub use command::Command;
 pub use event::{Event, Joined};
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};

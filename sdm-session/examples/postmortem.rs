@@ -25,6 +25,7 @@ use sdm_idset::IdSet;
 use sdm_session::{
     Class, ClassAnswer, DebugSession, SendOptions, Session, SessionConfig, SessionEvent,
 };
+use sdm_view::coalesce::Distinct;
 use sdm_view::item::{Gathered, Item, View};
 use sdm_view::render::{Names, Screen, Style, TextView};
 
@@ -226,13 +227,9 @@ fn show_stacks(
         to: all.clone(),
         ..Gathered::default()
     };
-    for Class { tasks, answer } in heard.classes.remove(&id).unwrap_or_default() {
-        match answer {
-            ClassAnswer::Reply(reply) => gathered.ok.push((tasks, reply)),
-            ClassAnswer::Merged(merged) => gathered.merged.push((tasks, merged)),
-            ClassAnswer::Failed(failure) => gathered.failed.push((tasks, failure)),
-            ClassAnswer::Others => gathered.others.union_with(&tasks),
-        }
+    let mut replies = Distinct::default();
+    for class in heard.classes.remove(&id).unwrap_or_default() {
+        gathered.add(class, &mut replies);
     }
     let mut view = TextView::new(Plain, Names::ranks());
     view.show(Duration::ZERO, &Item::Answer(gathered));

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use sdm_core::message::Health;
 use sdm_core::{CommandId, ids::SessionId};
-use sdm_debug::rules::Merged;
-use sdm_debug::{Command, Event, Failure, Reply};
+use sdm_debug::{Class, Command, Event};
 use sdm_idset::IdSet;
 
 /// Options of a command.
@@ -18,28 +17,6 @@ pub struct SendOptions {
     pub rule: u16,
     /// The rule's parameters.
     pub rule_params: Vec<u8>,
-}
-
-/// A distinct answer, with all tasks that gave it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Class {
-    /// The tasks that gave this answer.
-    pub tasks: IdSet,
-    /// The answer, the same for all of them.
-    pub answer: ClassAnswer,
-}
-
-/// A distinct answer.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClassAnswer {
-    /// The reply, merged by equality.
-    Reply(Reply),
-    /// The output of a merge rule.
-    Merged(Merged),
-    /// The failure of the command on these tasks.
-    Failed(Failure),
-    /// The rest, where there are too many distinct answers.
-    Others,
 }
 
 /// An event of a session.

@@ -5,10 +5,10 @@ use sdm_core::ids::CommandId;
 use sdm_core::message::{Block, Status};
 use sdm_core::node::Delivery;
 use sdm_debug::rules::Merged;
-use sdm_debug::{Event, Failure, FailureCode, Reply, wire};
+use sdm_debug::{Class, ClassAnswer, Event, Failure, FailureCode, Reply, wire};
 use sdm_idset::IdSet;
 
-use super::api::{Class, ClassAnswer, SessionEvent};
+use super::api::SessionEvent;
 
 /// Converts one delivery of the tree to an event for the front-end. None for deliveries that a front-end does not need.
 pub(super) fn translate(delivery: Delivery) -> Option<SessionEvent> {

@@ -25,9 +25,10 @@ mod start;
 mod sys;
 mod task_assignment;
 
-pub use api::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent, SessionMember};
+pub use api::{DebugSession, SendOptions, SessionEvent, SessionMember};
 pub use config::{Network, SessionConfig, StartProgress};
 pub use error::{EndError, SessionError};
 pub use key::KeyHandover;
 pub use live::Session;
+pub use sdm_debug::{Class, ClassAnswer};
 pub use sdm_system::secret::withdraw_all;

@@ -1,5 +1,6 @@
 //! Merging of events of many tasks, so that equal ones are shown once.
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use sdm_idset::IdSet;
 
@@ -74,6 +75,30 @@ impl<T: PartialEq> Merged<T> {
     pub fn take(&mut self) -> Vec<(IdSet, T)> {
         std::mem::take(&mut self.blocks).into()
     }
+}
+
+/// The positions of things in a list, by hash: each stop of a big job brings thousands of classes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Distinct(HashMap<u64, Vec<usize>>);
+
+impl Distinct {
+    /// The position of the thing with this hash for which `is_it` is true; `None` if there is none.
+    pub fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let places = self.0.get(&hash)?;
+        places.iter().copied().find(|place| is_it(*place))
+    }
+
+    /// Adds the position of a thing with this hash.
+    pub fn add(&mut self, hash: u64, place: usize) {
+        self.0.entry(hash).or_default().push(place);
+    }
+}
+
+/// The hash of a value, or of the parts in which values mostly differ.
+pub fn hash_of(thing: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Adds `tasks` to the entry that equals `what`, or adds a new entry.

@@ -11,6 +11,7 @@
 pub mod coalesce;
 pub mod compare;
 pub mod escape;
+mod gathered;
 pub mod item;
 pub mod json;
 mod markup;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use sdm_core::CommandId;
 use sdm_debug::{FailureCode, Reply};
 use sdm_idset::{IdSet, TaskId};
-use sdm_session::{Class, ClassAnswer};
+use sdm_session::Class;
 use sdm_view::item::Gathered;
 
 use super::tasks::Row;
-use sdm_view::coalesce::join;
+use sdm_view::coalesce::{Distinct, join};
 
 /// Number of completed commands that are remembered for late answers.
 const RECENT_MAX: usize = 256;
@@ -30,6 +30,8 @@ pub(crate) enum RunEnd {
 pub(crate) struct OpenCommand {
     /// The answers so far.
     pub(crate) gathered: Gathered,
+    /// The index of the distinct replies among them.
+    replies: Distinct,
     /// Tasks that have not answered.
     pub(crate) left: IdSet,
     /// True for commands that resume tasks.
@@ -64,19 +66,14 @@ impl OpenCommand {
 
     /// Adds an answer. Replies that end a run are handled by the caller.
     pub(crate) fn take(&mut self, class: Class) {
-        let Class { tasks, answer } = class;
-        self.left.subtract(&tasks);
+        let tasks = &class.tasks;
+        self.left.subtract(tasks);
         for (missing, _) in &mut self.gathered.missing {
-            missing.subtract(&tasks);
+            missing.subtract(tasks);
         }
         self.gathered.missing.retain(|(set, _)| !set.is_empty());
-        self.gathered.lost.subtract(&tasks);
-        match answer {
-            ClassAnswer::Reply(reply) => join(&mut self.gathered.ok, &tasks, reply),
-            ClassAnswer::Merged(merged) => self.gathered.merged.push((tasks, merged)),
-            ClassAnswer::Failed(failure) => join(&mut self.gathered.failed, &tasks, failure),
-            ClassAnswer::Others => self.gathered.others.union_with(&tasks),
-        }
+        self.gathered.lost.subtract(tasks);
+        self.gathered.add(class, &mut self.replies);
     }
 
     /// Adds tasks that did not answer.

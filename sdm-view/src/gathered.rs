@@ -1,0 +1,46 @@
+//! The answers to one command, gathered from the classes of each message.
+
+use sdm_debug::{Class, ClassAnswer, Reply};
+
+use crate::coalesce::{Distinct, hash_of, join};
+use crate::item::Gathered;
+
+impl Gathered {
+    /// Adds the equal answers of one class of tasks; `replies` is the index of the distinct replies so far.
+    pub fn add(&mut self, class: Class, replies: &mut Distinct) {
+        let Class { tasks, answer } = class;
+        match answer {
+            ClassAnswer::Reply(reply) => {
+                let (hash, known) = (telling(&reply), &mut self.ok);
+                let is_it = |at: usize| known.get(at).is_some_and(|(_, other)| *other == reply);
+                match replies.find(hash, is_it) {
+                    Some(at) => known[at].0.union_with(&tasks),
+                    None => {
+                        replies.add(hash, known.len());
+                        known.push((tasks, reply));
+                    }
+                }
+            }
+            ClassAnswer::Merged(merged) => self.merged.push((tasks, merged)),
+            ClassAnswer::Failed(failure) => join(&mut self.failed, &tasks, failure),
+            ClassAnswer::Others => self.others.union_with(&tasks),
+        }
+    }
+}
+
+/// A hash of the parts in which frequent replies differ. Equal replies have equal hashes.
+fn telling(reply: &Reply) -> u64 {
+    match reply {
+        Reply::Stopped(stop) => hash_of(stop),
+        Reply::Backtrace(stack) => hash_of(&stack.frames),
+        Reply::Variables(variables) => hash_of(variables),
+        Reply::Value(value) => hash_of(value),
+        Reply::VarObject(object) => hash_of(object),
+        Reply::VarChildren { children, .. } => hash_of(children),
+        Reply::Text(text) => hash_of(text),
+        Reply::Mi { result, .. } => hash_of(result),
+        Reply::Memory(blocks) => hash_of(blocks),
+        Reply::Libraries(libraries) => hash_of(libraries),
+        _ => 0,
+    }
+}
