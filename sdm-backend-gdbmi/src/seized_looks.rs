@@ -40,9 +40,17 @@ pub(crate) struct SeizedLooks {
 #[derive(Default)]
 struct Crashed {
     tasks: IdSet,
-    /// Time from which the others are stopped.
-    hold_at: Option<Instant>,
-    holds: bool,
+    hold: Hold,
+}
+
+/// Whether the programs that have not crashed are stopped.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Hold {
+    #[default]
+    No,
+    /// They are stopped at this time, if a program is still about to die then.
+    At(Instant),
+    Yes,
 }
 
 /// An inspection of seized programs that not all of them have answered.
@@ -122,13 +130,16 @@ impl SeizedLooks {
     /// otherwise.
     pub(crate) fn take_hold(&mut self, now: Instant) -> Option<Order> {
         let crashed = &mut self.crashed;
-        let is_due = crashed.hold_at.is_some_and(|time| time <= now);
-        let holds = !crashed.tasks.is_empty() && (crashed.holds || is_due);
-        if holds || crashed.tasks.is_empty() {
-            crashed.hold_at = None;
+        let to = match crashed.hold {
+            _ if crashed.tasks.is_empty() => Hold::No,
+            Hold::At(time) if time <= now => Hold::Yes,
+            as_it_is => as_it_is,
+        };
+        match (std::mem::replace(&mut crashed.hold, to), to) {
+            (Hold::At(_), Hold::Yes) => Some(Order::Hold),
+            (Hold::Yes, Hold::No) => Some(Order::Release),
+            _ => None,
         }
-        let changes = std::mem::replace(&mut crashed.holds, holds) != holds;
-        changes.then_some(if holds { Order::Hold } else { Order::Release })
     }
 
     /// Removes crashed tasks, which have ended or are to continue.
@@ -142,7 +153,9 @@ impl SeizedLooks {
             ProgramNews::Loose => None,
             ProgramNews::Stands => {
                 self.crashed.tasks.insert(task);
-                self.crashed.hold_at.get_or_insert(now + HOLD_AFTER);
+                if self.crashed.hold == Hold::No {
+                    self.crashed.hold = Hold::At(now + HOLD_AFTER);
+                }
                 Some(Failure::new(
                     FailureCode::Running,
                     "the process is about to stop",
@@ -227,8 +240,14 @@ impl SeizedLooks {
 
     /// The time at which [`SeizedLooks::handle_timeout`] must be called; `None` if no call is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let times = [self.looks.poll_timeout(), self.crashed.hold_at];
-        times.into_iter().flatten().min()
+        let hold = match self.crashed.hold {
+            Hold::At(time) => Some(time),
+            Hold::No | Hold::Yes => None,
+        };
+        [self.looks.poll_timeout(), hold]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {

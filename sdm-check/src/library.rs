@@ -1,6 +1,5 @@
 //! Building the checking library for an MPI, and keeping it in the user's cache.
 
-use std::env;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -107,12 +106,7 @@ fn make(
 
 /// The user's directory of built libraries, which is created if it is missing.
 fn cache() -> Result<PathBuf, LibraryError> {
-    let whole = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|it| it.is_absolute())
-    };
-    let base = whole("XDG_CACHE_HOME").or_else(|| Some(whole("HOME")?.join(".cache")));
+    let base = files::user_folder("XDG_CACHE_HOME", ".cache");
     let base = base.unwrap_or_else(files::temporary_folder);
     let _ = fs::create_dir_all(&base);
     let folder = base.join("sdm-check");

@@ -16,7 +16,7 @@ use super::{
     SignalState, StreamPaths, Streams, find_directory, find_gdb, find_program, name_of,
     program_environment,
 };
-use crate::launch::orders;
+use crate::launch::{change_environment, orders};
 use crate::starter_args::Hold;
 use crate::stdio::InheritedStreams;
 use crate::tracer::{SeizeRefusal, Tracer, Watch};
@@ -148,12 +148,7 @@ fn prepare(
 ) -> Result<Prepared, Failure> {
     let directory = find_directory(spec.directory.as_deref())?;
     let mut base: Environment = std::env::vars_os().collect();
-    for (name, value) in given {
-        match value {
-            Some(value) => base.insert(name.clone(), value.clone()),
-            None => base.remove(name),
-        };
-    }
+    change_environment(&mut base, given.iter().cloned());
     let mut environment = program_environment(base, spec);
     crate::check_library::preload(&mut environment, spec)?;
     let search_path = environment.get(std::ffi::OsStr::new("PATH"));

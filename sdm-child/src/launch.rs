@@ -87,14 +87,24 @@ pub(crate) fn program_environment(base: Environment, spec: &StartSpec) -> Enviro
         let path = current.join(OsString::from_vec(directory.clone()));
         environment.insert("PWD".into(), path.into());
     }
-    for (name, value) in &spec.environment {
-        let name = OsString::from_vec(name.clone());
+    let text = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
+    let changes = spec.environment.iter();
+    let changes = changes.map(|(name, value)| (text(name), value.as_ref().map(text)));
+    change_environment(&mut environment, changes);
+    environment
+}
+
+/// Sets variables, and removes those without a value.
+pub(crate) fn change_environment(
+    environment: &mut Environment,
+    changes: impl IntoIterator<Item = (OsString, Option<OsString>)>,
+) {
+    for (name, value) in changes {
         match value {
-            Some(value) => environment.insert(name, OsString::from_vec(value.clone())),
+            Some(value) => environment.insert(name, value),
             None => environment.remove(&name),
         };
     }
-    environment
 }
 
 impl Launch {

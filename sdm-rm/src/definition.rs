@@ -222,11 +222,7 @@ impl Clusters {
 }
 
 fn path() -> Result<PathBuf, RmError> {
-    let set = |name| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from).filter(|path| path.is_absolute())
-    };
-    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
+    let folder = files::user_folder("XDG_CONFIG_HOME", ".config");
     Ok(folder.ok_or(RmError::NoFolder)?.join("sdm/clusters.toml"))
 }
 

@@ -180,6 +180,17 @@ pub fn runtime_folders() -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
+/// The folder that an XDG variable names, or the one with this name in the user's home; `None` without an absolute
+/// path for either.
+#[must_use]
+pub fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
+    let whole = |name: &str| {
+        let set = std::env::var_os(name).map(PathBuf::from);
+        set.filter(|path| path.is_absolute())
+    };
+    whole(variable).or_else(|| Some(whole("HOME")?.join(in_home)))
+}
+
 /// The reason why [`runtime_folder`] ignores the directory in `XDG_RUNTIME_DIR`, with its owner: after `su` and
 /// `sudo` it is the previous user's. `None` if it is used, or not set.
 #[must_use]
