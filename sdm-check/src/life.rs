@@ -1,57 +1,9 @@
 //! The handles that a function makes, frees and completes, by its name and its parameters.
 
+use sdm_mpi::usage::{FREES, HANDLES, LENDS, MAKES_COMMUNICATOR, TAKES_REQUEST};
+
 use crate::prototypes::{Parameter, Prototype};
 
-/// Types of handles, with the names of their kinds in the library's C source.
-const KINDS: [(&str, &str); 8] = [
-    ("MPI_Comm", "COMMUNICATOR"),
-    ("MPI_Datatype", "DATATYPE"),
-    ("MPI_Group", "GROUP"),
-    ("MPI_Win", "WINDOW"),
-    ("MPI_File", "FILE_HANDLE"),
-    ("MPI_Op", "OPERATOR"),
-    ("MPI_Info", "INFO"),
-    ("MPI_Request", "REQUEST"),
-];
-/// Functions that free what their argument points to.
-pub(crate) const FREES: [&str; 9] = [
-    "Comm_free",
-    "Comm_disconnect",
-    "Type_free",
-    "Group_free",
-    "Win_free",
-    "File_close",
-    "Op_free",
-    "Info_free",
-    "Request_free",
-];
-/// Functions with a handle parameter that is not recorded as new. The program need not free the handle, or does not own
-/// it.
-const LENDS: [&str; 8] = [
-    "Comm_get_parent",
-    "Type_match_size",
-    "Type_create_f90_complex",
-    "Type_create_f90_integer",
-    "Type_create_f90_real",
-    "File_get_view",
-    "Type_commit",
-    "Intercomm_create_from_groups",
-];
-/// Functions by which all ranks of a communicator, which is their first argument, make another one.
-pub(crate) const MAKES_COMMUNICATOR: [&str; 8] = [
-    "Comm_dup",
-    "Comm_dup_with_info",
-    "Comm_split",
-    "Comm_split_type",
-    "Comm_create",
-    "Cart_create",
-    "Cart_sub",
-    "Graph_create",
-];
-/// Functions with a request as parameter that create no request.
-const TAKES_REQUEST: [&str; 8] = [
-    "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
-];
 /// The C statements before and after a call, which record the handles that it creates and frees.
 pub(crate) fn life(function: &Prototype) -> (String, String) {
     let name = function.name.as_str();
@@ -148,6 +100,6 @@ fn completion(function: &Prototype) -> Option<(String, String)> {
 }
 
 pub(crate) fn kind_of(parameter: &Parameter) -> Option<&'static str> {
-    let found = KINDS.iter().find(|(base, _)| *base == parameter.base);
+    let found = HANDLES.iter().find(|(base, _)| *base == parameter.base);
     found.map(|(_, kind)| *kind)
 }

@@ -84,7 +84,7 @@ fn prototype(statement: &str) -> Option<(String, Option<Vec<Parameter>>)> {
         open == 0
     })?;
     let list = rest[..end].split_whitespace().collect::<Vec<_>>().join(" ");
-    let is_plain = name.chars().all(is_word) && !name.starts_with("MPI_T_");
+    let is_plain = name.chars().all(is_word) && !name.starts_with(sdm_mpi::usage::TOOLS);
     if !is_plain || list.contains("...") || list.contains('(') {
         return None;
     }

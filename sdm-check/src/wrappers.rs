@@ -6,7 +6,12 @@
 
 use std::fmt::Write;
 
-use crate::life::{FREES, MAKES_COMMUNICATOR, kind_of, life};
+use sdm_mpi::usage::{
+    ANYTIME, BUFFERS, COLLECTIVES, COMM, COUNTS, FREES, LARGE_COUNT, MAKES_COMMUNICATOR,
+    NULL_IS_FINE, ROOTED, SHAPES, STRICT,
+};
+
+use crate::life::{kind_of, life};
 use crate::prototypes::{Parameter, Prototype};
 
 const CORE: &str = include_str!("c/core.h");
@@ -17,103 +22,6 @@ const PARTS: [&str; 5] = [
     include_str!("c/arguments.h"),
     include_str!("c/collectives.h"),
     include_str!("c/hooks.h"),
-];
-
-/// Functions that can be called before `MPI_Init` and after `MPI_Finalize`.
-const ANYTIME: [&str; 9] = [
-    "Init",
-    "Init_thread",
-    "Initialized",
-    "Finalized",
-    "Get_version",
-    "Get_library_version",
-    "Query_thread",
-    "Is_thread_main",
-    "Finalize",
-];
-/// Functions for which a null handle is a valid argument.
-const NULL_IS_FINE: [&str; 2] = ["Comm_create_from_group", "Comm_compare"];
-/// Names of parameters that are counts, which must not be negative.
-const COUNTS: [&str; 7] = [
-    "count",
-    "sendcount",
-    "recvcount",
-    "origin_count",
-    "target_count",
-    "incount",
-    "result_count",
-];
-/// Buffers with their counts and types, by the names of the parameters.
-const BUFFERS: [[&str; 3]; 8] = [
-    ["buf", "count", "datatype"],
-    ["buffer", "count", "datatype"],
-    ["sendbuf", "sendcount", "sendtype"],
-    ["recvbuf", "recvcount", "recvtype"],
-    ["sendbuf", "count", "datatype"],
-    ["recvbuf", "count", "datatype"],
-    ["recvbuf", "recvcount", "datatype"],
-    ["origin_addr", "origin_count", "origin_datatype"],
-];
-/// Functions that need one kind of communicator: an intracommunicator, an intercommunicator, or one with a Cartesian
-/// topology.
-const SHAPES: [(&str, &[&str]); 3] = [
-    (
-        "INTRA",
-        &[
-            "Scan",
-            "Exscan",
-            "Iscan",
-            "Iexscan",
-            "Cart_create",
-            "Graph_create",
-        ],
-    ),
-    (
-        "INTER",
-        &["Intercomm_merge", "Comm_remote_size", "Comm_remote_group"],
-    ),
-    (
-        "CARTESIAN",
-        &[
-            "Cart_coords",
-            "Cart_get",
-            "Cart_rank",
-            "Cart_shift",
-            "Cart_sub",
-            "Cartdim_get",
-        ],
-    ),
-];
-/// Standard sends, with the synchronous sends that replace them in strict mode.
-const STRICT: [(&str, &str); 3] = [
-    ("Send", "Ssend"),
-    ("Isend", "Issend"),
-    ("Send_init", "Ssend_init"),
-];
-/// Collective operations in which not every rank waits for all others. In strict mode a barrier precedes them.
-const ROOTED: [&str; 8] = [
-    "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce", "Scan", "Exscan",
-];
-
-/// Operations that all ranks of a communicator call in the same order.
-const COLLECTIVES: [&str; 17] = [
-    "barrier",
-    "bcast",
-    "gather",
-    "gatherv",
-    "scatter",
-    "scatterv",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "alltoallv",
-    "alltoallw",
-    "reduce",
-    "allreduce",
-    "reduce_scatter",
-    "reduce_scatter_block",
-    "scan",
-    "exscan",
 ];
 
 /// The C source of the library for an MPI with these functions.
@@ -289,7 +197,7 @@ fn checks(number: usize, function: &Prototype) -> String {
     ranks_and_tags(function, &mut add);
     let shape = SHAPES.iter().find(|(_, names)| names.contains(&name));
     if let Some((shape, _)) = shape {
-        let comm = own.iter().find(|it| it.base == "MPI_Comm");
+        let comm = own.iter().find(|it| it.base == COMM);
         let comm = comm.map_or("comm", |it| it.name.as_str());
         add(format!("check_shape(&call, {comm}, {shape});\n"));
     }
@@ -329,7 +237,7 @@ fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
         }
     }
     if let [("sendbuf", send), ("recvbuf", receive)] = &extents[..]
-        && own.iter().all(|it| it.base != "MPI_Count")
+        && own.iter().all(|it| it.base != LARGE_COUNT)
     {
         let guard = significant(function, significant_side(name));
         add(format!(
@@ -364,7 +272,7 @@ fn collective(number: usize, function: &Prototype) -> String {
     let name = function.name.as_str();
     let is_one = COLLECTIVES.contains(&plain(name).as_str()) && !name.contains("_init");
     let makes = MAKES_COMMUNICATOR.contains(&name);
-    let comm = function.parameters.iter().find(|it| it.base == "MPI_Comm");
+    let comm = function.parameters.iter().find(|it| it.base == COMM);
     let (true, Some(comm)) = (is_one || makes, comm) else {
         return String::new();
     };
@@ -400,7 +308,7 @@ fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {
     let has = |wanted: &str| own.iter().any(|it| it.name == wanted);
     let has_comm = own
         .iter()
-        .any(|it| it.name == "comm" && it.base == "MPI_Comm" && it.pointers == 0);
+        .any(|it| it.name == "comm" && it.base == COMM && it.pointers == 0);
     for parameter in own.iter().filter(is_int) {
         let name = parameter.name.as_str();
         let side = match name {

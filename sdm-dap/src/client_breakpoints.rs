@@ -6,6 +6,7 @@ use sdm_debug::Command;
 use sdm_debug::command::{CatchEvent, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_idset::{IdSet, TaskId, set_text};
+use sdm_mpi::symbols::ABORT;
 use serde_json::{Value, json};
 
 /// Maximum number of breakpoints of one session.
@@ -292,7 +293,7 @@ pub(crate) const EXCEPTION_FILTERS: [Filter; 5] = [
 /// Built-in stops before a program's end: the filter's name, its label, and the text in the task's stop.
 pub(crate) const ENDING_FILTERS: [(&str, &str, &str); 3] = [
     ("abort", "abort()", "abort"),
-    ("mpi_abort", "MPI_Abort", "MPI_Abort"),
+    ("mpi_abort", ABORT, ABORT),
     (
         "early_exit",
         "Exit before MPI_Finalize",

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use object::{Object, ObjectSymbol, ReadRef};
+use sdm_mpi::symbols::{FORTRAN_INIT, INIT, OPEN_MPI_PREFIXES, PROFILED_INIT};
 
 /// An implementation of MPI, by how its ranks find one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,21 +35,12 @@ pub(crate) struct MpiSymbols {
 /// True for the name of an MPI symbol that shows the implementation, and for names that end with one: in string
 /// tables names share their ends.
 pub(crate) fn is_name(name: &[u8]) -> bool {
-    let ends = [
-        "MPI_Init",
-        "MPI_Init_thread",
-        "mpi_init_",
-        "mpi_init_thread_",
-    ];
-    let is_end = ends.iter().any(|end| name.ends_with(end.as_bytes()));
-    is_end
-        || OF_OPEN_MPI
+    let mut ends = INIT.iter().chain(&FORTRAN_INIT);
+    ends.any(|end| name.ends_with(end.as_bytes()))
+        || OPEN_MPI_PREFIXES
             .iter()
             .any(|part| name.starts_with(part.as_bytes()))
 }
-
-/// Prefixes of Open MPI's own objects, which programs use in place of handles.
-const OF_OPEN_MPI: [&str; 2] = ["ompi_mpi_", "ompi_fortran_"];
 
 /// The MPI symbols among a file's dynamic symbols.
 pub(crate) fn symbols<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
@@ -73,11 +65,11 @@ fn told<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> MpiSymbols 
     let mut is_open_mpis = false;
     for symbol in symbols {
         let name = symbol.name().unwrap_or_default();
-        let is_open = OF_OPEN_MPI.iter().any(|part| name.starts_with(part));
-        let is_init = ["MPI_Init", "MPI_Init_thread", "mpi_init_"].contains(&name);
+        let is_open = OPEN_MPI_PREFIXES.iter().any(|part| name.starts_with(part));
+        let is_init = INIT.contains(&name) || name == FORTRAN_INIT[0];
         match symbol.is_definition() {
             true => {
-                is_implementation |= name == "PMPI_Init";
+                is_implementation |= name == PROFILED_INIT;
                 is_open_mpis |= is_open;
             }
             false if symbol.is_weak() => {}

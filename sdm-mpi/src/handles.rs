@@ -1,6 +1,7 @@
 //! Constants of MPI, by name and by their values in the two libraries.
 
 use crate::ArgumentRole;
+use crate::symbols::OPEN_MPI_WORLD;
 
 /// The communicator of all ranks.
 pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
@@ -19,8 +20,6 @@ pub const ANY_TAG_NUMBER: i32 = -1;
 pub const MPICH_WORLD: i32 = 0x4400_0000;
 /// MPICH's handle of `MPI_COMM_SELF`.
 pub const MPICH_SELF: u32 = 0x4400_0001;
-/// The variable of `MPI_COMM_WORLD` in Open MPI.
-pub const OPEN_MPI_WORLD: &str = "ompi_mpi_comm_world";
 
 /// The constant that a negative argument of a blocking call stands for, in either library. Sources have no
 /// entry, because -1 and -2 have opposite meanings in the two libraries.

@@ -8,6 +8,8 @@ mod errors;
 mod functions;
 mod handles;
 mod names;
+pub mod symbols;
+pub mod usage;
 
 pub use errors::open_mpi_error;
 pub use functions::{
@@ -16,6 +18,6 @@ pub use functions::{
 };
 pub use handles::{
     ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD,
-    OPEN_MPI_WORLD, UNEXPECTED, constant, is_world,
+    UNEXPECTED, constant, is_world,
 };
 pub use names::{TORCH_PREFIX, fortran_name, mpi_name, outer_name};

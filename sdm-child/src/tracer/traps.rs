@@ -12,6 +12,10 @@ use nix::unistd::Pid;
 use object::elf::{DT_NEEDED, ET_DYN, PT_LOAD};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{NativeEndian, Object, ObjectSymbol, ReadCache};
+use sdm_mpi::symbols::{
+    ABORT, COMM_RANK, FINALIZE, INIT, MPICH_VERSIONS, OPEN_MPI_EMPTY_GROUP, OPEN_MPI_FATAL,
+    OPEN_MPI_SELF, OPEN_MPI_WORLD,
+};
 use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
 
@@ -173,23 +177,19 @@ impl Traps {
     /// Looks for MPI's functions and objects in a file. The linker may have put its own copy of a library's object into
     /// the program, which the library then uses, too.
     fn look_in(&mut self, file: &Path, program: &Path, maps: &[Mapping]) {
-        const OBJECTS: [&str; 3] = [
-            "ompi_mpi_comm_world",
-            "ompi_mpi_comm_self",
-            "ompi_mpi_group_empty",
-        ];
+        const OBJECTS: [&str; 3] = [OPEN_MPI_WORLD, OPEN_MPI_SELF, OPEN_MPI_EMPTY_GROUP];
         const NAMES: [&str; 11] = [
-            "MPI_Init",
-            "MPI_Init_thread",
-            "MPI_Finalize",
-            "MPI_Comm_rank",
-            "MPI_Abort",
+            INIT[0],
+            INIT[1],
+            FINALIZE,
+            COMM_RANK,
+            ABORT,
             OBJECTS[0],
             OBJECTS[1],
             OBJECTS[2],
-            "MPII_Version_string",
-            "MPIR_Version_string",
-            "ompi_mpi_errors_are_fatal_comm_handler",
+            MPICH_VERSIONS[0],
+            MPICH_VERSIONS[1],
+            OPEN_MPI_FATAL[0],
         ];
         let Some(found) = symbols(file, maps, &NAMES) else {
             return;

@@ -7,6 +7,7 @@
 //! used up. So there is no stop and no call into the program, and a step over `MPI_Init` is not disturbed.
 
 use sdm_debug::Failure;
+use sdm_mpi::symbols::{ABORT, COMM_RANK, FINALIZE, INIT, OPEN_MPI_FATAL};
 
 use crate::gdb::Gdb;
 use crate::state::internal::{Finder, Internal};
@@ -14,10 +15,10 @@ use sdm_mi::{Results, quote};
 
 /// Breakpoints of every program. The MPI ones stay pending in a program without MPI.
 const ALWAYS: [(&str, Internal); 7] = [
-    ("MPI_Init", Internal::Init),
-    ("MPI_Init_thread", Internal::Init),
-    ("MPI_Comm_rank", Internal::World),
-    ("MPI_Abort", Internal::Hold("MPI_Abort")),
+    (INIT[0], Internal::Init),
+    (INIT[1], Internal::Init),
+    (COMM_RANK, Internal::World),
+    (ABORT, Internal::Hold(ABORT)),
     ("abort", Internal::Hold("abort")),
     (
         "__sanitizer_report_error_summary",
@@ -27,19 +28,10 @@ const ALWAYS: [(&str, Internal); 7] = [
 ];
 /// Breakpoints added once a program has loaded MPI.
 const WITH_MPI: [(&str, Internal); 5] = [
-    (
-        "ompi_mpi_errors_are_fatal_comm_handler",
-        Internal::FatalError,
-    ),
-    (
-        "ompi_mpi_errors_are_fatal_win_handler",
-        Internal::FatalError,
-    ),
-    (
-        "ompi_mpi_errors_are_fatal_file_handler",
-        Internal::FatalError,
-    ),
-    ("MPI_Finalize", Internal::Finalize),
+    (OPEN_MPI_FATAL[0], Internal::FatalError),
+    (OPEN_MPI_FATAL[1], Internal::FatalError),
+    (OPEN_MPI_FATAL[2], Internal::FatalError),
+    (FINALIZE, Internal::Finalize),
     ("_exit", Internal::Exit),
 ];
 /// Breakpoints added once a program has LeakSanitizer, which checks at exit or on request.

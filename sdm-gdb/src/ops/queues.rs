@@ -11,9 +11,9 @@ use sdm_inspect::memory::Memory;
 use sdm_inspect::queues::{
     COMMUNICATORS, CheckedProcess, VARIABLES, WITH_CLASS, class_symbol, rows, table,
 };
+use sdm_mpi::symbols;
 
 use super::python::address;
-use super::ranks::VERSIONS_OF_MPICH;
 use crate::gdb::Gdb;
 
 /// Time that the debug library has to answer.
@@ -30,7 +30,7 @@ const PATH_PIECE_BYTES: usize = 64;
 /// string.
 const LIST: &str = "mpimsgq_dll_locations";
 const NAME: &str = "MPIR_dll_name";
-const OPEN_MPI: &str = sdm_mpi::OPEN_MPI_WORLD;
+const OPEN_MPI: &str = symbols::OPEN_MPI_WORLD;
 /// A program that defines this symbol wants no message queues to be shown.
 const IGNORE: &str = "MPIR_Ignore_queues";
 
@@ -108,7 +108,7 @@ async fn library(gdb: &Gdb, memory: &dyn Memory) -> Result<Vec<u8>, Failure> {
             "the MPI library's debug library {path} is not installed"
         )));
     }
-    for name in VERSIONS_OF_MPICH {
+    for name in symbols::MPICH_VERSIONS {
         if symbol(gdb, name).await.is_some() {
             return Err(unsupported(
                 "MPICH provides no debug library for message queues",

@@ -9,6 +9,7 @@ use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::memory::Memory;
 use sdm_inspect::mpi::{Communicator, Direction, Members, Message, Mpich, OpenMpi, OwnObjects};
+use sdm_mpi::symbols;
 
 use super::call_registers::CallRegisters;
 use super::evaluate::unchecked;
@@ -18,8 +19,6 @@ use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::value;
 
-/// Symbols of which every MPICH library has one.
-pub(super) const VERSIONS_OF_MPICH: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
 /// The null request: a variable in Open MPI, a handle in MPICH.
 const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
 const NO_REQUEST_OF_MPICH: u32 = 0x2c00_0000;
@@ -378,13 +377,13 @@ async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, OwnObj
 }
 
 async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<OwnObjects>, Failure> {
-    let Some(world) = symbol(gdb, thread, sdm_mpi::OPEN_MPI_WORLD).await? else {
+    let Some(world) = symbol(gdb, thread, symbols::OPEN_MPI_WORLD).await? else {
         return Ok(None);
     };
-    let Some(alone) = symbol(gdb, thread, "ompi_mpi_comm_self").await? else {
+    let Some(alone) = symbol(gdb, thread, symbols::OPEN_MPI_SELF).await? else {
         return Ok(None);
     };
-    let empty = symbol(gdb, thread, "ompi_mpi_group_empty").await?;
+    let empty = symbol(gdb, thread, symbols::OPEN_MPI_EMPTY_GROUP).await?;
     Ok(Some(OwnObjects {
         world,
         alone,
@@ -436,7 +435,7 @@ async fn variables_of_mpich(gdb: &Gdb, thread: u32) -> Result<Option<Vec<Range<u
     let Some(pid) = gdb.get().pid() else {
         return Ok(None);
     };
-    for name in VERSIONS_OF_MPICH {
+    for name in symbols::MPICH_VERSIONS {
         if let Some(address) = symbol(gdb, thread, name).await? {
             return Ok(Some(gdb.host().variables(pid, address)));
         }

@@ -275,7 +275,7 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
             Verdict::FatalError
         }
         (Some(Owner::Internal(Internal::Hold(what))), _) => {
-            mpi.aborting = what == "MPI_Abort";
+            mpi.aborting = what == sdm_mpi::symbols::ABORT;
             let what = what.to_owned();
             Verdict::Report(StopReason::Internal { what })
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use sdm_debug::{Failure, FailureCode};
 use sdm_foreign::queues::TypeLayout;
+use sdm_mpi::symbols::{OPEN_MPI_SELF, OPEN_MPI_WORLD};
 
 use crate::memory::Memory;
 use crate::mpi::Piece;
@@ -145,7 +146,7 @@ pub const VARIABLES: [&str; 4] = [
     RECEIVES,
 ];
 /// The communicators by which the layout is checked.
-pub const COMMUNICATORS: [&str; 2] = [sdm_mpi::OPEN_MPI_WORLD, "ompi_mpi_comm_self"];
+pub const COMMUNICATORS: [&str; 2] = [OPEN_MPI_WORLD, OPEN_MPI_SELF];
 const SENDS: &str = "mca_pml_base_send_requests";
 const RECEIVES: &str = "mca_pml_base_recv_requests";
 
@@ -251,7 +252,7 @@ impl CheckedProcess<'_> {
             list.number(field(array, "number_free")?),
         );
         let first = word_at(self.memory, list.word(field(array, "addr")?));
-        let world = self.symbol(sdm_mpi::OPEN_MPI_WORLD)?;
+        let world = self.symbol(OPEN_MPI_WORLD)?;
         if first != Some(world) || size < 2 || !(0..size).contains(&free) {
             return Err(unknown("MPI_COMM_WORLD is not its first communicator"));
         }

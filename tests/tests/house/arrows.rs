@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["sdm-idset", "sdm-core", "sdm-debug", "sdm-keep"],
     ),
     ("sdm-mi", &[]),
-    ("sdm-check", &["sdm-text", "sdm-system"]),
+    ("sdm-check", &["sdm-text", "sdm-system", "sdm-mpi"]),
     (
         "sdm-child",
         &[
@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-system",
             "sdm-core",
             "sdm-debug",
+            "sdm-mpi",
             "sdm-inferior",
         ],
     ),
@@ -77,7 +78,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-foreign",
         ],
     ),
-    ("sdm-hosts", &["sdm-text", "sdm-system"]),
+    ("sdm-hosts", &["sdm-text", "sdm-system", "sdm-mpi"]),
     ("sdm-doctor", &["sdm-text", "sdm-system"]),
     (
         "sdm-launch",
@@ -148,6 +149,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-idset",
             "sdm-core",
             "sdm-debug",
+            "sdm-mpi",
             "sdm-session",
             "sdm-view",
             "sdm-shell",

@@ -3,16 +3,17 @@
 use std::borrow::Cow;
 
 use sdm_debug::fold::{FoldRules, RawFrame, innermost_user_frame};
+use sdm_mpi::symbols::{FINALIZE, INIT, OPEN_MPI_INNER};
 
 /// Most bytes of one finding.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// MPI functions whose leaks occur once and cannot be freed by users.
 const OF_MPI: [&str; 5] = [
-    "MPI_Init",
-    "MPI_Init_thread",
-    "MPI_Finalize",
-    "ompi_mpi_init",
-    "ompi_mpi_finalize",
+    INIT[0],
+    INIT[1],
+    FINALIZE,
+    OPEN_MPI_INNER[0],
+    OPEN_MPI_INNER[1],
 ];
 
 /// Valgrind's text without pid and addresses, so that ranks with the same error give the same text.

@@ -20,7 +20,7 @@ use super::{Members, Piece, WORD, WORLD_NAME, only};
 use crate::memory::Memory;
 
 const WORLD: i32 = sdm_mpi::MPICH_WORLD;
-const ALONE: i32 = 0x4400_0001;
+const ALONE: i32 = sdm_mpi::MPICH_SELF.cast_signed();
 const ALONE_NAME: &[u8; 14] = b"MPI_COMM_SELF\0";
 /// Size of the head of an object: the handle, and its reference count.
 const HEAD_BYTES: usize = 8;

@@ -1,0 +1,185 @@
+//! Rules for the use of MPI's functions, for checks: tables of functions by their names without `MPI_`, and of their
+//! parameters by the standard's names.
+
+/// The type of communicators.
+pub const COMM: &str = "MPI_Comm";
+/// The type of large counts.
+pub const LARGE_COUNT: &str = "MPI_Count";
+/// Prefix of the functions of the tool interface.
+pub const TOOLS: &str = "MPI_T_";
+/// Types of handles, with their kinds.
+pub const HANDLES: [(&str, &str); 8] = [
+    (COMM, "COMMUNICATOR"),
+    ("MPI_Datatype", "DATATYPE"),
+    ("MPI_Group", "GROUP"),
+    ("MPI_Win", "WINDOW"),
+    ("MPI_File", "FILE_HANDLE"),
+    ("MPI_Op", "OPERATOR"),
+    ("MPI_Info", "INFO"),
+    ("MPI_Request", "REQUEST"),
+];
+/// Functions that free what their argument points to.
+pub const FREES: [&str; 9] = [
+    "Comm_free",
+    "Comm_disconnect",
+    "Type_free",
+    "Group_free",
+    "Win_free",
+    "File_close",
+    "Op_free",
+    "Info_free",
+    "Request_free",
+];
+/// Functions with a handle parameter that is not recorded as new. The program need not free the handle, or does not own
+/// it.
+pub const LENDS: [&str; 8] = [
+    "Comm_get_parent",
+    "Type_match_size",
+    "Type_create_f90_complex",
+    "Type_create_f90_integer",
+    "Type_create_f90_real",
+    "File_get_view",
+    "Type_commit",
+    "Intercomm_create_from_groups",
+];
+/// Functions by which all ranks of a communicator, which is their first argument, make another one.
+pub const MAKES_COMMUNICATOR: [&str; 8] = [
+    "Comm_dup",
+    "Comm_dup_with_info",
+    "Comm_split",
+    "Comm_split_type",
+    "Comm_create",
+    "Cart_create",
+    "Cart_sub",
+    "Graph_create",
+];
+/// Functions with a request as parameter that create no request.
+pub const TAKES_REQUEST: [&str; 8] = [
+    "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
+];
+/// Functions that can be called before `MPI_Init` and after `MPI_Finalize`.
+pub const ANYTIME: [&str; 9] = [
+    "Init",
+    "Init_thread",
+    "Initialized",
+    "Finalized",
+    "Get_version",
+    "Get_library_version",
+    "Query_thread",
+    "Is_thread_main",
+    "Finalize",
+];
+/// Functions for which a null handle is a valid argument.
+pub const NULL_IS_FINE: [&str; 2] = ["Comm_create_from_group", "Comm_compare"];
+/// Names of parameters that are counts, which must not be negative.
+pub const COUNTS: [&str; 7] = [
+    "count",
+    "sendcount",
+    "recvcount",
+    "origin_count",
+    "target_count",
+    "incount",
+    "result_count",
+];
+/// Buffers with their counts and types, by the names of the parameters.
+pub const BUFFERS: [[&str; 3]; 8] = [
+    ["buf", "count", "datatype"],
+    ["buffer", "count", "datatype"],
+    ["sendbuf", "sendcount", "sendtype"],
+    ["recvbuf", "recvcount", "recvtype"],
+    ["sendbuf", "count", "datatype"],
+    ["recvbuf", "count", "datatype"],
+    ["recvbuf", "recvcount", "datatype"],
+    ["origin_addr", "origin_count", "origin_datatype"],
+];
+/// Functions that need one kind of communicator: an intracommunicator, an intercommunicator, or one with a Cartesian
+/// topology.
+pub const SHAPES: [(&str, &[&str]); 3] = [
+    (
+        "INTRA",
+        &[
+            "Scan",
+            "Exscan",
+            "Iscan",
+            "Iexscan",
+            "Cart_create",
+            "Graph_create",
+        ],
+    ),
+    (
+        "INTER",
+        &["Intercomm_merge", "Comm_remote_size", "Comm_remote_group"],
+    ),
+    (
+        "CARTESIAN",
+        &[
+            "Cart_coords",
+            "Cart_get",
+            "Cart_rank",
+            "Cart_shift",
+            "Cart_sub",
+            "Cartdim_get",
+        ],
+    ),
+];
+/// Standard sends, with the synchronous sends that replace them in strict mode.
+pub const STRICT: [(&str, &str); 3] = [
+    ("Send", "Ssend"),
+    ("Isend", "Issend"),
+    ("Send_init", "Ssend_init"),
+];
+/// Collective operations in which not every rank waits for all others. In strict mode a barrier precedes them.
+pub const ROOTED: [&str; 8] = [
+    "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce", "Scan", "Exscan",
+];
+/// Operations that all ranks of a communicator call in the same order.
+pub const COLLECTIVES: [&str; 17] = [
+    "barrier",
+    "bcast",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ArgumentRole, WaitsFor, roles, waits_for};
+
+    #[test]
+    fn tables_of_collective_operations_agree() {
+        let waits = |name: &str| waits_for(&format!("MPI_{name}")).unwrap();
+        for name in MAKES_COMMUNICATOR {
+            assert!(
+                matches!(waits(name), WaitsFor::All | WaitsFor::Members),
+                "{name}"
+            );
+            let first = roles(&format!("MPI_{name}")).first();
+            assert_eq!(first, Some(&(0, ArgumentRole::Communicator)), "{name}");
+        }
+        for name in ROOTED {
+            assert_eq!(waits(name), WaitsFor::Members, "{name}");
+        }
+        for name in COLLECTIVES {
+            assert!(
+                matches!(waits(name), WaitsFor::All | WaitsFor::Members),
+                "{name}"
+            );
+        }
+        for (name, synchronous) in STRICT.iter().filter(|(name, _)| !name.contains('_')) {
+            assert_eq!(waits(name), waits(synchronous), "{name}");
+        }
+    }
+}
