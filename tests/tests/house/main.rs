@@ -18,6 +18,7 @@ mod proc_reader;
 mod programs;
 mod prose;
 mod questions;
+mod rooms;
 mod runs;
 mod settings;
 mod sink;

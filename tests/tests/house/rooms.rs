@@ -1,0 +1,176 @@
+//! Things that stand in one place: types and functions that are defined once, and the names of MPI's functions.
+
+use std::collections::BTreeMap;
+
+use crate::sources::{self, Source};
+
+/// Things that are defined once: a text that the definition has, and its file.
+const ONCE: &[(&str, &str, &str)] = &[
+    (
+        "the syntax of host lists",
+        "pub struct HostPattern",
+        "sdm-hosts/src/hostlist.rs",
+    ),
+    (
+        "a file with a secret",
+        "struct SecretFile",
+        "sdm-system/src/secret.rs",
+    ),
+    (
+        "the writer of LEB128",
+        ">>= 7;",
+        "sdm-idset/src/wire/number.rs",
+    ),
+    (
+        "the budget of decoded sets",
+        "const SETS_BYTES_MAX",
+        "sdm-idset/src/coding.rs",
+    ),
+    (
+        "a distinct answer",
+        "pub enum ClassAnswer",
+        "sdm-debug/src/class.rs",
+    ),
+    (
+        "joining of a distinct answer",
+        "ClassAnswer::Merged(merged) =>",
+        "sdm-view/src/gathered.rs",
+    ),
+    (
+        "the states of a manager",
+        "Manager: MANAGER(",
+        "sdm-runtime/src/model/states.rs",
+    ),
+];
+
+/// Files outside `sdm-mpi` with names of MPI's in texts: the number of such texts, and the reason. The numbers only
+/// fall.
+const MPI_NAMES: &[(&str, usize, &str)] = &[
+    ("sdm-check/src/life.rs", 8, "C source that is generated"),
+    (
+        "sdm-check/src/wrappers.rs",
+        11,
+        "C source that is generated",
+    ),
+    ("sdm-dap/src/client_breakpoints.rs", 2, "texts for the user"),
+    ("sdm-debug/src/event.rs", 1, "a text for the user"),
+    (
+        "sdm-diagnose/src/collective_order.rs",
+        4,
+        "texts for the user",
+    ),
+    (
+        "sdm-foreign/src/host/ended_processes.rs",
+        1,
+        "a text for the user",
+    ),
+    ("sdm-gdb/src/ops/mpi_error.rs", 2, "texts for the user"),
+    ("sdm-gdb/src/ops/stop.rs", 1, "a text for the user"),
+    ("sdm-hosts/src/job/launcher.rs", 1, "a text for the user"),
+    (
+        "sdm-inspect/src/mpi/mod.rs",
+        1,
+        "bytes in the libraries' memory",
+    ),
+    (
+        "sdm-inspect/src/mpi/mpich/mod.rs",
+        1,
+        "bytes in the library's memory",
+    ),
+    (
+        "sdm-inspect/src/queues/layout.rs",
+        4,
+        "fields of Open MPI's structures, and texts for the user",
+    ),
+    ("sdm-inspect/src/queues/layout_tests.rs", 2, "tests"),
+    ("sdm-shell/src/shell/batch.rs", 1, "a text for the user"),
+    ("sdm-sim/src/million/mod.rs", 2, "stacks of simulated tasks"),
+    (
+        "sdm-system/src/launcher_env.rs",
+        2,
+        "variables of launchers",
+    ),
+    ("sdm-view/src/render/event.rs", 1, "a text for the user"),
+];
+
+/// The quoted texts of code, by line.
+fn texts(source: &Source) -> impl Iterator<Item = &str> {
+    let code = source.shipped().lines();
+    let code = code.filter(|line| !line.trim_start().starts_with("//"));
+    code.flat_map(|line| line.split('"').skip(1).step_by(2))
+}
+
+/// True for a text with a name of MPI's: `MPI_Recv`, `PMPI_Recv`, `MPI_COMM_WORLD`.
+fn has_mpi_name(text: &str) -> bool {
+    text.match_indices("MPI_").any(|(at, prefix)| {
+        let before = text[..at].strip_suffix('P').unwrap_or(&text[..at]);
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let follows = text[at + prefix.len()..].chars().next();
+        !before.ends_with(is_word) && follows.is_some_and(char::is_alphabetic)
+    })
+}
+
+fn shipped(sources: &[Source]) -> impl Iterator<Item = &Source> {
+    let is_shipped = |source: &&Source| !source.is_test && source.path.contains("/src/");
+    let sources = sources.iter().filter(is_shipped);
+    sources.filter(|source| !["tests", "benches"].contains(&&*source.member))
+}
+
+/// The files whose code has a text, once for each time.
+fn files_with<'a>(sources: &'a [Source], text: &str) -> Vec<&'a str> {
+    let lines = shipped(sources).flat_map(|source| {
+        let code = source.shipped().lines();
+        let code = code.filter(|line| !line.trim_start().starts_with("//"));
+        code.map(move |line| (&*source.path, line))
+    });
+    let found = lines.filter(|(_, line)| line.contains(text));
+    found.map(|(path, _)| path).collect()
+}
+
+/// The bodies of enums with a file for each.
+fn enums(sources: &[Source]) -> impl Iterator<Item = (&str, &str)> {
+    shipped(sources).flat_map(|source| {
+        let parts = source.shipped().split("\npub enum ").skip(1);
+        parts.map(move |part| (&*source.path, part.split("\n}").next().unwrap_or_default()))
+    })
+}
+
+#[test]
+fn shared_things_are_defined_once() {
+    let sources = sources::all();
+    for (thing, text, file) in ONCE {
+        assert_eq!(files_with(&sources, text), [*file], "{thing}: `{text}`");
+    }
+    let is_kind = |body: &str| {
+        ["Job,", "Machine,", "Node,", "Queue,"]
+            .iter()
+            .all(|it| body.contains(it))
+    };
+    let kinds = enums(&sources).filter(|(_, body)| is_kind(body));
+    let kinds: Vec<&str> = kinds.map(|(path, _)| path).collect();
+    assert_eq!(
+        kinds,
+        ["sdm-runtime/src/wire/event.rs"],
+        "the kind of an element"
+    );
+}
+
+#[test]
+fn names_of_mpi_stand_in_sdm_mpi() {
+    assert!(has_mpi_name("_exit before MPI_Finalize") && has_mpi_name("PMPI_Init"));
+    assert!(!has_mpi_name("OMPI_COMM_WORLD_RANK") && !has_mpi_name("MPI_*"));
+    let mut found: BTreeMap<&str, usize> = BTreeMap::new();
+    let sources = sources::all();
+    for source in shipped(&sources).filter(|source| source.member != "sdm-mpi") {
+        let count = texts(source).filter(|text| has_mpi_name(text)).count();
+        if count > 0 {
+            found.insert(&*source.path, count);
+        }
+    }
+    let known = MPI_NAMES.iter().map(|(path, count, _)| (*path, *count));
+    let known: BTreeMap<&str, usize> = known.collect();
+    assert_eq!(
+        found, known,
+        "names of MPI's functions stand in sdm-mpi; where a number has fallen, lower it here"
+    );
+}
