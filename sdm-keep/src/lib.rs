@@ -20,7 +20,7 @@ pub use client::{Left, resume, start_keeper, tell_to_detach};
 pub use keeper::{KeepError, KeeperOptions, keep};
 pub use socket_path::{About, Name, PlaceError, sessions};
 pub use terminal_lease::{TerminalId, TerminalLease, TerminalMessage, Unexpected};
-pub use wire::{Frame, Size, fuzz_frames};
+pub use wire::{Frame, Size, fuzz_frames, send};
 
 /// The key that detaches a terminal: Ctrl-\, as in similar tools.
 pub const DETACH_KEY: u8 = 0x1c;

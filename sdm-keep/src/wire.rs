@@ -147,8 +147,11 @@ fn size(body: &[u8]) -> Option<Size> {
     })
 }
 
-/// Sends one frame. The caller must keep its body within [`BODY_BYTES_MAX`].
-pub(crate) fn send(mut to: impl Write, frame: &Frame) -> io::Result<()> {
+/// Sends one frame. The caller must keep its body within 64 KiB.
+///
+/// # Errors
+/// The bytes cannot be written.
+pub fn send(mut to: impl Write, frame: &Frame) -> io::Result<()> {
     let body = frame.body();
     debug_assert!(body.len() <= BODY_BYTES_MAX, "callers cut what they send");
     let length = u32::try_from(body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;

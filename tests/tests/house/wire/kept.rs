@@ -25,7 +25,7 @@ const HEAD: &str = "# Wire version ";
 const SEAL: &str = "\n# Seal ";
 
 /// Every file of kept bytes. A missing file is not rewritten, as the record of its bytes would be lost.
-const FILES: [&str; 5] = ["commands", "merged", "messages", "replies", "sets"];
+const FILES: [&str; 6] = ["commands", "keep", "merged", "messages", "replies", "sets"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/wire")

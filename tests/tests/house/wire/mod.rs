@@ -1,4 +1,4 @@
-//! The bytes of everything that members send each other, stored in files, so that no change goes unnoticed.
+//! The bytes of everything that members, or a terminal and a keeper, send each other, stored in files, so that no change goes unnoticed.
 //!
 //! `tests/golden/wire` has a file for each kind of bytes, with an entry for each variant. An entry may be added
 //! without raising [`WIRE_VERSION`]: an older member answers `bad_command` to an unknown command. Bytes that have
@@ -7,6 +7,7 @@
 //! first: without its old contents nothing can be judged.
 
 mod commands;
+mod keep;
 mod kept;
 mod merged;
 mod messages;
@@ -96,6 +97,11 @@ fn encoded_sets_match_recorded_bytes() {
 #[test]
 fn encoded_messages_match_recorded_bytes() {
     check("messages", &messages::entries());
+}
+
+#[test]
+fn encoded_keeper_frames_match_recorded_bytes() {
+    check("keep", &keep::entries());
 }
 
 #[test]
