@@ -13,6 +13,8 @@ mod groups;
 mod launch;
 mod listen;
 mod look;
+#[cfg(test)]
+mod option_list;
 mod pmix;
 mod printers;
 mod programs;
