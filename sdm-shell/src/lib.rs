@@ -8,6 +8,7 @@
 //! the view that shows the results.
 
 pub mod commands;
+pub mod exit_codes;
 mod export_files;
 mod report_files;
 mod shell;

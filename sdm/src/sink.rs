@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use nix::errno::Errno;
+use sdm_shell::exit_codes::{TIMED_OUT, UNREAD, UNWRITTEN};
 use sdm_text::{printable_lines, without_numbers};
 use sdm_view::escape::shown;
 
@@ -14,14 +15,10 @@ use crate::blocked_output::writing;
 use crate::locale::drawn;
 use crate::sys;
 
-/// The exit code if output could not be written. It takes precedence over the program's.
-const LOST: u8 = 125;
-/// The exit code if output is not read any more (`| head`), as of a process killed by SIGPIPE.
-const UNREAD: u8 = 141;
-/// The first exit code with a meaning in SDM. Smaller ones are the program's, or a result.
-const OWN_CODES: u8 = 120;
+/// The first exit code that a failed write does not replace.
+const OWN_CODES: u8 = TIMED_OUT;
 
-/// `LOST` or `UNREAD` once a write has failed; 0 before.
+/// `UNWRITTEN` or `UNREAD` once a write has failed; 0 before.
 static FAILED: AtomicU8 = AtomicU8::new(0);
 
 /// One of the two output streams.
@@ -154,10 +151,10 @@ fn note(error: &io::Error) {
         // A signal has ended the waiting, and gives the code.
         ErrorKind::Interrupted | ErrorKind::WouldBlock => return,
         ErrorKind::BrokenPipe => UNREAD,
-        _ => LOST,
+        _ => UNWRITTEN,
     };
     let first = FAILED.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
-    if first.is_ok() && code == LOST {
+    if first.is_ok() && code == UNWRITTEN {
         complain(format_args!(
             "sdm: cannot write to standard output: {error}"
         ));
@@ -167,7 +164,7 @@ fn note(error: &io::Error) {
 /// Reports that a result file could not be written, and sets the exit code.
 pub(crate) fn complain_of_loss(what: impl Display) {
     complain(what);
-    let _ = FAILED.compare_exchange(0, LOST, Ordering::SeqCst, Ordering::SeqCst);
+    let _ = FAILED.compare_exchange(0, UNWRITTEN, Ordering::SeqCst, Ordering::SeqCst);
 }
 
 /// Replaces an exit code of the program by the one for lost output, if output was lost.

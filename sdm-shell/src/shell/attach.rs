@@ -11,6 +11,7 @@ use super::model::Over;
 use super::{SessionHandle, Verdict, notices, rerun, run};
 use super::{ask, memory_estimate};
 use crate::commands::{SetExpr, UserCommand};
+use crate::exit_codes::{GIVEN_UP, NOT_STARTED};
 use sdm_view::item::Item;
 
 /// Has gdb attach to the tasks of `to` that have no gdb so far, and stops them. Returns false if gdb could attach to
@@ -71,8 +72,8 @@ pub(super) fn needs_no_gdb(command: &UserCommand) -> bool {
 /// The ending of a session that could attach to no process.
 pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
     let (code, reason) = match StacksCode::Interrupted.reason() {
-        Some(given_up) if session.interrupted_since(0) => (130, given_up),
-        _ => (124, "no process could be attached to".to_owned()),
+        Some(given_up) if session.interrupted_since(0) => (GIVEN_UP, given_up),
+        _ => (NOT_STARTED, "no process could be attached to".to_owned()),
     };
     Ending {
         code,

@@ -14,17 +14,8 @@ use super::model::open_commands::RunEnd;
 use super::model::{Break, Over};
 use super::report::Values;
 use super::{SessionHandle, ask, exit, notices, report, script};
+use crate::exit_codes::{ABORTED, GIVEN_UP, ISOLATED, LOST, MISUSED, SIGNALLED, TIMED_OUT};
 
-/// The exit code for a time-out or a hang.
-const TIMED_OUT: u8 = 120;
-/// The exit code for an abort, or for a task that ended before `MPI_Finalize`.
-const ABORTED: u8 = 121;
-/// The exit code if tasks or their gdb are lost.
-const LOST: u8 = 122;
-/// The exit code where all tasks exited with 0, but MPI was used wrongly.
-const MISUSED: u8 = 119;
-/// The exit code where all tasks exited with 0, but their MPI did not find the job.
-const ISOLATED: u8 = 118;
 /// Maximum number of errors in the use of MPI that are repeated at the end.
 const MPI_ERRORS_SHOWN_MAX: usize = 50;
 /// Interval between two updates of the status line.
@@ -79,7 +70,7 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
         },
         BatchEnd::GivenUp => {
             report::look_back(session, Values::Now).await;
-            (130, Some("given up".to_owned()))
+            (GIVEN_UP, Some("given up".to_owned()))
         }
         BatchEnd::Crashed(tasks) => {
             let first = crash_of(session, &tasks);
@@ -298,7 +289,7 @@ fn code_of(signal: &str) -> u8 {
     let named = signal.parse::<Signal>().map(|signal| signal as u8).ok();
     let numbered = || signal.strip_prefix("SIG")?.parse().ok();
     let number = named.or_else(numbered).filter(|it| *it <= SIGNAL_MAX);
-    number.map_or(ABORTED, |number| 128 + number)
+    number.map_or(ABORTED, |number| SIGNALLED + number)
 }
 
 #[cfg(test)]

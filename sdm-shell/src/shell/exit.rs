@@ -8,6 +8,7 @@ use sdm_view::item::MergedStacks;
 use super::controls::ScriptLine;
 use super::model::Over;
 use super::{SessionHandle, Verdict, notices};
+use crate::exit_codes;
 
 /// Maximum length of a set in a reason, in bytes.
 const SET_BYTES_MAX: usize = 60;
@@ -83,14 +84,17 @@ impl StacksCode {
 /// The exit code and the reason of an end by this signal.
 pub(super) fn told_to_end(signal: u8) -> (u8, String) {
     let name = Signal::try_from(i32::from(signal)).map_or("", Signal::as_str);
-    (128 + signal, format!("signal {signal} ({name})"))
+    (
+        exit_codes::SIGNALLED + signal,
+        format!("signal {signal} ({name})"),
+    )
 }
 
 pub(super) fn ending(session: &SessionHandle) -> Ending {
     let (code, policy, reason) = match session.read(|model| model.over.clone()) {
         None => (0, EndPolicy::KillStarted, None),
         Some(Over::Quit(policy)) => (0, policy, None),
-        Some(Over::Ended(why)) => (122, EndPolicy::KillStarted, Some(why)),
+        Some(Over::Ended(why)) => (exit_codes::LOST, EndPolicy::KillStarted, Some(why)),
         Some(Over::Terminated(signal)) => {
             let (code, reason) = told_to_end(signal);
             (code, EndPolicy::KillStarted, Some(reason))
@@ -113,9 +117,10 @@ pub(super) fn failed_start(session: &SessionHandle) -> Ending {
     };
     match session.read(|model| model.over.clone()) {
         Some(Over::Terminated(_) | Over::Quit(_) | Over::Unread) => ending(session),
-        Some(Over::Ended(why)) => not_begun(124, &why),
+        Some(Over::Ended(why)) => not_begun(exit_codes::NOT_STARTED, &why),
         None => {
-            let code = session.read(|model| model.job.programless).unwrap_or(124);
+            let code = session.read(|model| model.job.programless);
+            let code = code.unwrap_or(exit_codes::NOT_STARTED);
             not_begun(code, "the program could not be started")
         }
     }
@@ -128,8 +133,8 @@ pub(super) fn ending_of_failure(
 ) -> Ending {
     notices::show_gone(session);
     let (code, what) = match verdict {
-        Verdict::GivenUp => (130, "given up"),
-        _ => (123, "failed"),
+        Verdict::GivenUp => (exit_codes::GIVEN_UP, "given up"),
+        _ => (exit_codes::COMMAND_FAILED, "failed"),
     };
     let reason = format!("`{}` {what} ({})", line.text.trim(), line.origin);
     Ending {

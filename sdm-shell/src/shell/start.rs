@@ -9,12 +9,9 @@ use super::model::goal::{Goal, WaitOutcome};
 use super::model::job::Stage;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, ask, memory_estimate, notices, program_input};
+use crate::exit_codes::{NOT_FOUND, NOT_RUNNABLE};
 use sdm_view::coalesce::join;
 use sdm_view::item::Item;
-
-/// The exit codes of shells, `env` and others for a missing program, and for one that cannot be run.
-const NOT_FOUND: u8 = 127;
-const NOT_RUNNABLE: u8 = 126;
 
 /// Starts programs on their tasks. Waits until they have started, or are at `main` if they are to stop there. Returns
 /// false on failure.

@@ -8,6 +8,7 @@ use sdm_check::{
     Family, LIBRARY_VARIABLE, STRICT_VARIABLE, SUPPRESS_VARIABLE, Source, Suppressions,
 };
 use sdm_hosts::mpi::{Linked, Mpi};
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_system::files;
 use sdm_text::printable_name;
 
@@ -52,7 +53,7 @@ pub(super) fn variables(
 fn given_library(path: &Path) -> Result<PathBuf, Refused> {
     let refused = |error: std::io::Error| {
         let text = format!("--check-library {}: {error}", printable_name(path));
-        (124, text)
+        (NOT_STARTED, text)
     };
     files::open_own(path).map_err(refused)?;
     let whole = path.canonicalize().map_err(refused)?;
@@ -71,7 +72,7 @@ fn made_library(program: &OsString, linked: &Linked, launcher: &str) -> Result<P
         let text = format!(
             "--check: {name} is linked statically with MPI: link it with MPI's shared library"
         );
-        return Err((124, text));
+        return Err((NOT_STARTED, text));
     }
     // A program as Python loads MPI later: that of its launcher.
     let of_launcher = || sdm_launch::find(launcher).ok()?.mpi();
@@ -82,11 +83,12 @@ fn made_library(program: &OsString, linked: &Linked, launcher: &str) -> Result<P
             let text = format!(
                 "--check: the MPI of {name} is unknown: neither the program nor {launcher} belongs to one; use --launcher mpirun or mpiexec"
             );
-            return Err((124, text));
+            return Err((NOT_STARTED, text));
         }
     };
     let library = linked.library.clone();
-    sdm_check::library(&Source { family, library }).map_err(|error| (124, error.to_string()))
+    sdm_check::library(&Source { family, library })
+        .map_err(|error| (NOT_STARTED, error.to_string()))
 }
 
 fn suppressions(args: &CheckArgs) -> Result<Option<String>, Refused> {
@@ -95,7 +97,7 @@ fn suppressions(args: &CheckArgs) -> Result<Option<String>, Refused> {
     };
     let refused = |error: &dyn std::fmt::Display| {
         let text = format!("--check-suppress {}: {error}", printable_name(path));
-        (124, text)
+        (NOT_STARTED, text)
     };
     let text = files::read_text(path).map_err(|error| refused(&error))?;
     Suppressions::read(&text).map_err(|error| refused(&error))?;

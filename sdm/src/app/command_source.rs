@@ -8,6 +8,7 @@ use std::sync::mpsc::Sender;
 use sdm_debug::EndPolicy;
 use sdm_session::DebugSession;
 use sdm_shell::commands::{self, UserCommand};
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_shell::{Batch, Control, Ending, LineSource, Script, ScriptLine, Shell};
 use sdm_text::printable_name;
 
@@ -78,7 +79,7 @@ pub(super) fn carry_out<D: DebugSession + 'static>(
             ending
         }
         Err(error) => Ending {
-            code: 124,
+            code: NOT_STARTED,
             policy: EndPolicy::KillStarted,
             reason: Some(format!("cannot use the terminal: {error}")),
         },
@@ -158,7 +159,7 @@ pub(super) fn queue(
         return Ok(None);
     }
     let full = Full::new(&commands.look);
-    let full = full.map_err(|error| (124, format!("cannot use the terminal: {error}")))?;
+    let full = full.map_err(|error| (NOT_STARTED, format!("cannot use the terminal: {error}")))?;
     Ok(Some(Arc::new(Queue::new(Arc::clone(reading), full))))
 }
 

@@ -8,6 +8,7 @@ use sdm_debug::command::AttachSpec;
 use sdm_launch::{Control, HeldLauncher, Hold, LaunchSpec, Launcher, Part};
 use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::Shell;
+use sdm_shell::exit_codes::NOT_STARTED;
 
 use super::attach::{Attachment, look_up};
 use super::error::AppError;
@@ -52,7 +53,7 @@ impl Controlled {
             return Err((2, text.to_owned()));
         }
         let launcher = sdm_launch::find(&session.launcher);
-        let launcher = launcher.map_err(|error| (124, error.to_string()))?;
+        let launcher = launcher.map_err(|error| (NOT_STARTED, error.to_string()))?;
         let mut spec = LaunchSpec::new(session.servers, &parts[0].words[0]);
         spec.server_args = parts[0].words[1..].to_vec();
         if parts.len() > 1 {
@@ -102,7 +103,7 @@ impl Controlled {
             HeldLauncher::start(&*self.launcher, self.control, self.spec, &gdb, self.wait);
         let mut held = match started {
             Ok(held) => held,
-            Err(error) => return (None, Err((124, error.to_string()))),
+            Err(error) => return (None, Err((NOT_STARTED, error.to_string()))),
         };
         let mut pass = |stderr: bool, bytes: &[u8]| {
             // A failed write is ignored: the output is not read.

@@ -1,5 +1,6 @@
 //! The command `sdm core`.
 
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_text::printable_name;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -134,7 +135,7 @@ fn debug<O: Opener>(
         carry_out(&mut shell, lines)
     } else {
         Ending {
-            code: 124,
+            code: NOT_STARTED,
             policy: EndPolicy::Detach,
             reason: Some("no core file could be opened".to_owned()),
         }

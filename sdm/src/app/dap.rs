@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::thread;
 
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_system::listener::{self, SocketFile};
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ pub(super) fn dap<O: Opener>(args: &DapArgs, opener: &O) -> u8 {
         Ok(()) => 0,
         Err(error) => {
             complain(format_args!("sdm: {error}"));
-            124
+            NOT_STARTED
         }
     }
 }

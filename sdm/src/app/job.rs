@@ -13,6 +13,7 @@ use sdm_debug::command::StartSpec;
 use sdm_idset::IdSet;
 use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::ReportFiles;
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_shell::{Batch, Options, Restart, Shell};
 use sdm_view::render::Names;
 use sdm_view::report::Fact;
@@ -153,7 +154,12 @@ fn options(args: &ScriptArgs, config: &SessionConfig, is_held: bool) -> Options 
 
 fn listen(prompts: bool, batch: bool, reading: &Arc<AtomicBool>) -> Result<Signals, Refused> {
     let signals = Signals::listen(prompts, batch, Arc::clone(reading));
-    signals.map_err(|error| (124, format!("cannot set up signal handling: {error}")))
+    signals.map_err(|error| {
+        (
+            NOT_STARTED,
+            format!("cannot set up signal handling: {error}"),
+        )
+    })
 }
 
 /// Passes the standard input of `sdm` to the programs, unless a script uses `send`.
@@ -165,7 +171,8 @@ fn pass_input<D: DebugSession + 'static>(
         return Ok(());
     }
     let stdin = Stdin::start(lines.controls.clone(), Arc::clone(&lines.wake));
-    let stdin = stdin.map_err(|error| (124, format!("cannot read standard input: {error}")))?;
+    let stdin =
+        stdin.map_err(|error| (NOT_STARTED, format!("cannot read standard input: {error}")))?;
     shell.set_input(Box::new(stdin));
     Ok(())
 }

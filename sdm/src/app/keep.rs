@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use sdm_keep::{KeeperOptions, Left, Name};
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_system::programs;
 use sdm_text::record;
 use serde_json::json;
@@ -16,8 +17,6 @@ use crate::sink::{Sink, complain, tell};
 
 /// Time that an ended session is kept for a client to attach and see its end.
 const WAIT_AFTER_END: Duration = Duration::from_secs(600);
-/// The exit code if a session cannot be kept.
-const COULD_NOT_START: u8 = 124;
 
 /// The name of `--keep`, and the word from which a missing name is generated: the program or the command. An empty name
 /// stands for a generated one. None without `--keep`.
@@ -58,7 +57,7 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
             return 2;
         }
         Ok(_) => {}
-        Err(error) => return say(COULD_NOT_START, &error),
+        Err(error) => return say(NOT_STARTED, &error),
     }
     let started = std::env::current_exe().and_then(|sdm| {
         let mut keeper = programs::at(sdm);
@@ -66,7 +65,7 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
         sdm_keep::start_keeper(keeper.args(without_keep(args)))
     });
     if let Err(error) = started {
-        return say(COULD_NOT_START, &error);
+        return say(NOT_STARTED, &error);
     }
     let name_text = name.as_str();
     complain(format_args!(
@@ -102,7 +101,7 @@ pub(super) fn keeper(args: &KeeperArgs) -> u8 {
     });
     match kept {
         Ok(()) => 0,
-        Err(error) => say(COULD_NOT_START, &error),
+        Err(error) => say(NOT_STARTED, &error),
     }
 }
 

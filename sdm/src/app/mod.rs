@@ -42,6 +42,8 @@ use std::ffi::OsString;
 use clap::CommandFactory;
 use nix::sys::signal::Signal;
 
+use sdm_shell::exit_codes::NOT_STARTED;
+
 use crate::cli::{self, Verb};
 use crate::sink::{self, complain};
 pub use error::AppError;
@@ -54,7 +56,7 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
     // A file that may not grow is an error like others.
     if let Err(error) = crate::sys::outlive(Signal::SIGXFSZ) {
         complain(format_args!("sdm: cannot set up signal handling: {error}"));
-        return 124;
+        return NOT_STARTED;
     }
     sink::exit_code(carry_out(args, opener))
 }

@@ -8,6 +8,7 @@ use sdm_debug::EndPolicy;
 use sdm_idset::IdSet;
 use sdm_launch::Launch;
 use sdm_session::{DebugSession, SessionConfig, StartProgress};
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_system::files;
 
 use super::error::AppError;
@@ -21,7 +22,7 @@ pub(super) type Refused = (u8, String);
 
 /// The refusal for an error before the session begins.
 pub(super) fn refused(error: AppError) -> Refused {
-    (124, named(&error))
+    (NOT_STARTED, named(&error))
 }
 
 /// Opens sessions and closes them.

@@ -1,5 +1,6 @@
 //! The command `sdm run`.
 
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Read};
@@ -49,7 +50,7 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         if let Some(interpreter) = interpreter_of(args, &part.words[0]) {
             let program = printable_name(&part.words[0]);
             return Err((
-                124,
+                NOT_STARTED,
                 format!(
                     "{program} is a script; debug its interpreter instead: `-- {interpreter} {program}`"
                 ),

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_shell::{Control, LineSource, ScriptLine};
 use sdm_system::listener::{self, Refusals, SocketFile};
 use sdm_system::secret::SecretFile;
@@ -64,7 +65,7 @@ pub(super) fn shown_on_pages(
     let Some(web) = web else { return Ok(view) };
     let view = Box::new(WebView::new(view, names, Arc::clone(&web.news)));
     let served = web.serve(controls.clone(), Arc::clone(wake), queue.cloned());
-    served.map_err(|error| (124, format!("--web: {error}")))?;
+    served.map_err(|error| (NOT_STARTED, format!("--web: {error}")))?;
     Ok(view)
 }
 
@@ -84,7 +85,7 @@ impl Web {
             return Ok(None);
         };
         let (door, file, place) =
-            Door::at(address).map_err(|error| (124, format!("--web: {error}")))?;
+            Door::at(address).map_err(|error| (NOT_STARTED, format!("--web: {error}")))?;
         Ok(Some(Arc::new(Self {
             news: Arc::default(),
             waiting: Arc::default(),

@@ -23,6 +23,8 @@ mod watch;
 
 use std::ffi::OsString;
 
+use sdm_shell::exit_codes::NOT_STARTED;
+
 use crate::cli::Verb;
 use crate::sink::complain;
 pub(crate) use job::find_here;
@@ -30,8 +32,6 @@ pub(crate) use list::running;
 
 pub(crate) use job::{Located, LocatedPlace, locate};
 
-/// The exit code if the target is not found, so that no session begins.
-const NO_SESSION: u8 = 124;
 /// The exit code of `stacks`, `profile` and `diagnose` if the target is not found.
 const NO_LOOK: u8 = 2;
 
@@ -47,7 +47,7 @@ pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
     };
     let error = job::find(target, args, comes_to_stay).err()?;
     complain(format_args!("sdm: {error}"));
-    Some(if comes_to_stay { NO_SESSION } else { NO_LOOK })
+    Some(if comes_to_stay { NOT_STARTED } else { NO_LOOK })
 }
 
 /// Carries out a cluster command. Returns the exit code, or None for other commands.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sdm_foreign::tool_protocol::{Datum, Line, ToolRequest};
 use sdm_hosts::pmix::Rendezvous;
+use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_text::printable;
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use super::error::ToolError;
 use super::query::{JOBS, namespaces, table};
 use super::session::Session;
 use super::show;
-use super::words::FAILED;
 use crate::sink::{complain, tell};
 
 /// The local rank of a process without one, for example a tool.
@@ -69,7 +69,7 @@ pub(super) fn list(servers: &[Rendezvous], is_json: bool) -> Result<u8, ToolErro
     } else if servers.is_empty() {
         complain("no PMIx server of yours that takes tools runs on this machine");
     }
-    Ok(if failed == 0 { 0 } else { FAILED })
+    Ok(if failed == 0 { 0 } else { NOT_STARTED })
 }
 
 fn server_document(server: &Rendezvous, jobs: &[PmixJob]) -> Value {

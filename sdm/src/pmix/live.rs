@@ -11,12 +11,13 @@ use sdm_foreign::tool_protocol::{
     Attribute, AttributeValue, Datum, FromTool, INPUT_BYTES_MAX, JobPart, Line, ToolRequest,
 };
 use sdm_hosts::pmix::Rendezvous;
+use sdm_shell::exit_codes::NOT_STARTED;
 use serde_json::json;
 
 use super::control::OWN;
 use super::error::ToolError;
 use super::session::{Heard, Session};
-use super::words::{FAILED, among};
+use super::words::among;
 use super::{query, show};
 use crate::cli::{PmixIoArgs, PmixSpawnArgs};
 use crate::sink::{Sink, complain, tell};
@@ -244,7 +245,7 @@ pub(super) fn spawn(
                 of.namespace,
                 names::status(code)
             ));
-            FAILED
+            NOT_STARTED
         }
     })
 }

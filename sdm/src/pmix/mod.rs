@@ -14,12 +14,12 @@ mod words;
 
 use sdm_foreign::tool_protocol::ToolRequest;
 use sdm_hosts::pmix::{Wanted, choose};
+use sdm_shell::exit_codes::NOT_STARTED;
 
 use crate::cli::{PmixArgs, PmixChannel, PmixServerArgs, PmixVerb};
 use crate::sink::complain;
 use error::ToolError;
 use session::Session;
-use words::FAILED;
 
 /// Carries out `sdm pmix`. Returns the exit code.
 pub(crate) fn carry_out(args: &PmixArgs) -> u8 {
@@ -27,7 +27,7 @@ pub(crate) fn carry_out(args: &PmixArgs) -> u8 {
         Ok(code) => code,
         Err(error) => {
             complain(format_args!("sdm: {error}"));
-            FAILED
+            NOT_STARTED
         }
     }
 }

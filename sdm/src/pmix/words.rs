@@ -1,12 +1,9 @@
-//! Parsing of arguments, and exit codes.
+//! Parsing of arguments.
 
 use sdm_foreign::names::RANK_ALL;
 use sdm_foreign::tool_protocol::JobPart;
 
 use super::error::ToolError;
-
-/// The exit code of a request that failed.
-pub(super) const FAILED: u8 = 124;
 
 /// Parses `NAMESPACE` or `NAMESPACE:RANK`. Without a rank, all ranks are meant.
 pub(super) fn among(text: &str) -> Result<JobPart, ToolError> {

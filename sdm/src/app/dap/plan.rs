@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use sdm_session::SessionConfig;
+use sdm_shell::exit_codes::NOT_STARTED;
 
 use super::super::opener::{Refused, refused};
 use super::super::{attach, emulate, job, run, self_description};
@@ -45,7 +46,8 @@ pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
         }
         Verb::Emulate(args) => Ok(of_job(emulate::job(&args, Vec::new())?)),
         Verb::Attach(mut args) => {
-            cluster::find_here(&mut args.target).map_err(|error| (124, error.to_string()))?;
+            cluster::find_here(&mut args.target)
+                .map_err(|error| (NOT_STARTED, error.to_string()))?;
             let attachment = attach::look_up(&args.target, false).map_err(refused)?;
             Ok(Plan {
                 config: attachment.session.clone(),
