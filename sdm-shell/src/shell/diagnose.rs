@@ -110,11 +110,11 @@ pub(super) async fn diagnose_target(
     session
         .ask_quietly("detach", &standing, &Command::Detach)
         .await;
-    let is_judged = |(found, observed): &(Diagnosis, Observed)| {
-        let has_ended = subject.to.is_subset(&all_of(&observed.gone));
-        found.samples >= 2 || looks.samples < 2 || has_ended
+    // Before two samples only the end of every process is known.
+    let is_judged = |found: &Diagnosis| {
+        found.samples >= 2 || looks.samples < 2 || found.step == Step::NoHangSeen
     };
-    match found.filter(|found| is_judged(found) && !session.is_over()) {
+    match found.filter(|(found, _)| is_judged(found) && !session.is_over()) {
         Some(found) => Diagnosed::Judged(Box::new(found)),
         None => undiagnosed(session, since),
     }
