@@ -13,7 +13,7 @@ use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
 
 use super::operations::{is_of_collective, is_rank_of_the_job};
-use super::threads::computing;
+use super::threads::{among_threads, computing};
 use super::wait::{WaitKind, kind, place};
 
 /// Maximum number of calls, cycles, locks and other facts that are printed for one group.
@@ -35,6 +35,8 @@ pub(super) struct Evidence<'a> {
     pub(super) orphaned: IdSet,
     /// Tasks with a single thread, which waits for another thread.
     pub(super) alone: IdSet,
+    /// Tasks with several threads, of which each waits for another of them.
+    pub(super) among_threads: IdSet,
     /// Text about threads that compute while their task's main thread waits for them.
     computing: Vec<(IdSet, Vec<String>)>,
     /// Text about files, locks and system calls that tasks wait in.
@@ -51,6 +53,7 @@ impl<'a> Evidence<'a> {
             evidence.add(tasks, waits);
         }
         evidence.computing = computing(probes);
+        evidence.among_threads = among_threads(probes);
         evidence
     }
 
@@ -109,8 +112,11 @@ impl<'a> Evidence<'a> {
         if !locks.is_empty() {
             self.others.push((tasks.clone(), locks));
         }
-        if let Some(circle) = circle(waits) {
-            self.circles.push((tasks.clone(), circle));
+        let beside = locks_beside(waits);
+        match circle(waits) {
+            Some(circle) => self.circles.push((tasks.clone(), circle)),
+            None if beside.is_empty() => {}
+            None => self.others.push((tasks.clone(), beside)),
         }
     }
 
@@ -292,6 +298,22 @@ fn lock_text(lock: &LockWait) -> String {
         (None, true) => format!("for {mutex}, whose holder has ended"),
         (None, false) => format!("for {mutex}"),
     }
+}
+
+/// The locks that the other threads of a task wait for, a line each, if its main thread waits for threads too.
+fn locks_beside(waits: &TaskWaits) -> Vec<String> {
+    if !waits.main().is_some_and(WaitFor::is_for_a_thread) {
+        return Vec::new();
+    }
+    let others = waits.threads.iter().filter(|wait| wait.thread != 1);
+    let lines = others.filter_map(|wait| {
+        let WaitFor::Lock(lock) = &wait.what else {
+            return None;
+        };
+        let (thread, place, what) = (wait.thread, place(&lock.place), lock_text(lock));
+        Some(format!("thread {thread} waits in {place} {what}"))
+    });
+    lines.take(GROUPS_MAX).collect()
 }
 
 /// The lines about these tasks.

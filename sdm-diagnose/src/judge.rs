@@ -335,6 +335,10 @@ impl<'a> Case<'a> {
                 Cause::Computing,
                 "the other ranks wait for these, which compute: an endless loop, or a long computation",
             ),
+            () if known.is_subset(&self.evidence.among_threads) => (
+                Cause::Thread,
+                "the other ranks wait for these, whose threads all wait for one another",
+            ),
             () if known.is_subset(&self.seen.still) => (
                 self.cause_of_still(&known),
                 "the other ranks wait for these, which wait for something else; what would end that wait is unknown",

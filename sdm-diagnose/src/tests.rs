@@ -18,6 +18,7 @@ mod exchange;
 mod odd;
 mod past;
 mod requests;
+mod threads;
 
 fn set(text: &str) -> IdSet {
     text.parse().unwrap()

@@ -3,7 +3,7 @@
 //! A task is judged by its main thread. If that waits in MPI and another thread computes, the task can
 //! still send the message that others wait for. So nothing is proved by its wait.
 
-use sdm_debug::probe::{TaskWaits, WaitFor};
+use sdm_debug::probe::{TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
@@ -129,6 +129,25 @@ pub(super) fn computing(last: &Probes) -> Vec<(IdSet, Vec<String>)> {
         }
     }
     found
+}
+
+/// Tasks with several threads, all of which wait for locks or ends of threads without a time limit. Threads of
+/// runtimes do not count.
+pub(super) fn among_threads(last: &Probes) -> IdSet {
+    let mut among = IdSet::new();
+    for (tasks, stacks) in &last.stacks {
+        let threads: u32 = stacks.threads.iter().map(|thread| thread.count).sum();
+        let all_wait = |waits: &TaskWaits| {
+            let is_for_one =
+                |wait: &ThreadWait| matches!(wait.what, WaitFor::Lock(_) | WaitFor::Join(_));
+            threads > 1
+                && waits.threads.len() == threads as usize
+                && waits.threads.iter().all(is_for_one)
+        };
+        let waiting = last.waits.iter().filter(|(_, waits)| all_wait(waits));
+        among.union_with(&IdSet::union_all(waiting.map(|(who, _)| who)).intersection(tasks));
+    }
+    among
 }
 
 /// Tasks whose main thread waits for another thread, according to the kernel.

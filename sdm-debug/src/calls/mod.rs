@@ -11,7 +11,9 @@ pub use fortran::{
     Form, array_names, fortran_argument, fortran_arguments, is_array_type, statement,
 };
 pub use source::{call_arguments, is_harmless};
-pub use wait_functions::{is_file, is_join, is_lock, is_mutex, is_once, is_sleep, plain};
+pub use wait_functions::{
+    is_file, is_join, is_lock, is_mutex, is_once, is_openmp_lock, is_sleep, plain,
+};
 
 /// The name that the user's source has for a function on the stack. A public MPI function of Open MPI can end in a jump
 /// to an internal function. Then only the internal function is on the stack.

@@ -94,6 +94,9 @@ const JOINS: &[&str] = &["pthread_join", "std::thread::join", "thrd_join"];
 /// Functions that wait for a mutex.
 const MUTEXES: &[&str] = &["mtx_lock", "pthread_mutex_lock", "std::mutex::lock"];
 
+/// Functions that wait for a lock of OpenMP. It names no holder.
+const OPENMP_LOCKS: &[&str] = &["omp_set_lock", "omp_set_nest_lock"];
+
 /// Functions that run an initializer once, and wait while another thread runs it.
 const ONCE: &[&str] = &[
     "__gthread_once",
@@ -118,6 +121,12 @@ pub fn is_join(function: &str) -> bool {
 #[must_use]
 pub fn is_mutex(function: &str) -> bool {
     MUTEXES.contains(&plain(function))
+}
+
+/// True for a function that waits for a lock of OpenMP.
+#[must_use]
+pub fn is_openmp_lock(function: &str) -> bool {
+    OPENMP_LOCKS.contains(&plain(function))
 }
 
 /// True for a function that can wait for a file, under any of the C library's names for it.

@@ -5,7 +5,7 @@ use sdm_debug::probe::{JoinWait, WindowLock};
 
 use super::*;
 
-const BARRIER: &str = "main:1 MPI_Barrier:1";
+pub(super) const BARRIER: &str = "main:1 MPI_Barrier:1";
 const ALLREDUCE: &str = "main:2 MPI_Allreduce:2";
 const AT_END: &str = "main:9 MPI_Finalize:9";
 const WAIT: &str = "main:3 MPI_Wait:3";
@@ -23,7 +23,7 @@ fn within(seen: &mut Observed, tasks: &str, function: &str, ranks: &str) {
     }
 }
 
-fn standing(look: Look<'_>) -> Observed {
+pub(super) fn standing(look: Look<'_>) -> Observed {
     observed(&[look, look])
 }
 

@@ -1,7 +1,9 @@
 //! The lock, or the thread's end, for which a thread waits.
 
 use sdm_debug::Failure;
-use sdm_debug::calls::{call_arguments, is_harmless, is_join, is_lock, is_mutex, is_once, plain};
+use sdm_debug::calls::{
+    call_arguments, is_harmless, is_join, is_lock, is_mutex, is_once, is_openmp_lock, plain,
+};
 use sdm_debug::fold::{RawFrame, is_of_standard_library};
 use sdm_debug::probe::{JoinWait, LockWait, WaitFor};
 use sdm_inspect::kernel;
@@ -72,20 +74,18 @@ pub(super) async fn lock(
         in_source = all.and_then(|all| all.into_iter().next());
     }
     let once = in_once(threads, function(at));
-    let word = word.filter(|_| is_mutex(function(at)));
-    let mut owner = word.and_then(|(address, _)| owner_at(gdb, address));
-    if let Some(mutex) = in_source.as_deref().filter(|mutex| is_harmless(mutex))
-        && word.is_none()
-    {
-        let owner_of = format!("({mutex})->__data.__owner");
-        let known = evaluate(gdb, thread, frame, &owner_of).await?;
-        owner = known.and_then(|owner| owner.text.parse::<i32>().ok());
-    }
-    let mutex = match (in_source, word) {
-        (Some(mutex), _) => mutex,
-        (None, Some((address, _))) => name_of(gdb, thread, frame, address).await?,
-        (None, None) if is_once => "the call_once function".to_owned(),
-        (None, None) => return Ok(None),
+    let is_openmp = is_openmp_lock(function(at));
+    let word = word.filter(|_| is_openmp || is_mutex(function(at)));
+    let owner = match is_openmp {
+        true => None,
+        false => owner(gdb, thread, frame, in_source.as_deref(), word).await?,
+    };
+    let symbol = match word {
+        Some((address, _)) => symbol_at(gdb, thread, frame, address).await?,
+        None => None,
+    };
+    let Some(mutex) = name(in_source, symbol, word.is_some(), is_once) else {
+        return Ok(None);
     };
     // A process-shared mutex can be held by a thread of another process.
     let is_all = owner
@@ -143,6 +143,25 @@ fn futex(call: SystemCall) -> Option<(u64, u64)> {
     (kernel::name_with(call)? == "futex").then_some((address, value))
 }
 
+/// Kernel id of the thread that holds a mutex: by its futex word, or else by its expression in the source.
+async fn owner(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    in_source: Option<&str>,
+    word: Option<(u64, u64)>,
+) -> Result<Option<i32>, Failure> {
+    if let Some((address, _)) = word {
+        return Ok(owner_at(gdb, address));
+    }
+    let Some(mutex) = in_source.filter(|mutex| is_harmless(mutex)) else {
+        return Ok(None);
+    };
+    let owner_of = format!("({mutex})->__data.__owner");
+    let known = evaluate(gdb, thread, frame, &owner_of).await?;
+    Ok(known.and_then(|owner| owner.text.parse::<i32>().ok()))
+}
+
 /// Kernel id of the thread that holds the locked mutex at a futex address.
 fn owner_at(gdb: &Gdb, address: u64) -> Option<i32> {
     let memory = gdb.host().process_memory(gdb.get().pid()?)?;
@@ -151,20 +170,36 @@ fn owner_at(gdb: &Gdb, address: u64) -> Option<i32> {
     Some(i32::from_ne_bytes(bytes)).filter(|owner| *owner > 0)
 }
 
-/// Name of the variable at a mutex's address.
-async fn name_of(
+/// Text for a lock: its expression in the source, or the symbol at its address. None if nothing is known of it.
+fn name(
+    in_source: Option<String>,
+    symbol: Option<String>,
+    has_address: bool,
+    is_once: bool,
+) -> Option<String> {
+    Some(match (in_source, symbol) {
+        // One expression can mean another lock in each thread.
+        (Some(lock), Some(symbol)) if lock.trim_start_matches('&') != symbol => {
+            format!("{lock} ({symbol})")
+        }
+        (Some(lock), _) => lock,
+        (None, Some(symbol)) if !symbol.contains('+') => format!("&{symbol}"),
+        (None, _) if has_address => "a mutex".to_owned(),
+        (None, _) if is_once => "the call_once function".to_owned(),
+        (None, _) => return None,
+    })
+}
+
+/// The symbol at a lock's address, with the offset in it: `cells+48`. None without a symbol there.
+async fn symbol_at(
     gdb: &Gdb,
     thread: &ReadThread,
     frame: &GdbFrame,
     address: u64,
-) -> Result<String, Failure> {
+) -> Result<Option<String>, Failure> {
     let named = unchecked(gdb, thread, frame, &format!("(void *) {address}")).await?;
-    let symbol = named.as_ref().and_then(|value| {
+    Ok(named.as_ref().and_then(|value| {
         let (_, symbol) = value.text.split_once('<')?;
-        symbol.strip_suffix('>')
-    });
-    Ok(match symbol {
-        Some(symbol) if !symbol.contains('+') => format!("&{symbol}"),
-        _ => "a mutex".to_owned(),
-    })
+        symbol.strip_suffix('>').map(str::to_owned)
+    }))
 }
