@@ -244,6 +244,70 @@ fn mpi_is_found_through_other_libraries() {
     assert_eq!((found.mpi, &*found.by), (open, by));
 }
 
+/// A program linked with `--as-needed` names the library of its language's binding alone.
+#[test]
+fn mpi_is_found_behind_the_binding_of_a_language() {
+    let nothing = LibrarySearch::default();
+    for (mpi, library, text, bindings) in [
+        (
+            Mpi::OpenMpi,
+            "libmpi.so.40",
+            MPI,
+            &[
+                "libmpi_usempif08.so.40",
+                "libmpi_usempi_ignore_tkr.so.40",
+                "libmpi_mpifh.so.40",
+                "libmpi_cxx.so.40",
+            ][..],
+        ),
+        (
+            Mpi::Mpich,
+            "libmpich.so.12",
+            MPICH,
+            &["libmpichfort.so.12", "libmpichcxx.so.12"],
+        ),
+        (
+            Mpi::Mpich,
+            "libmpi.so.12",
+            MPICH,
+            &["libmpifort.so.12", "libmpicxx.so.12"],
+        ),
+    ] {
+        let folder = Folder::new(library);
+        let path = format!("-Wl,-rpath,{}", folder.0.display());
+        let all = ["-nostdlib", "-Wl,--unresolved-symbols=ignore-all", &path];
+        let only = [&all[..], &["-Wl,--as-needed"]].concat();
+        let needs = [&all[..], &["-Wl,--no-as-needed"]].concat();
+        let mpi_itself = format!("HERE/{library}");
+        folder.build(library, text, &all);
+        for binding in bindings {
+            let file = format!("HERE/{binding}");
+            folder.build(
+                binding,
+                "int bound;",
+                &[&needs[..], &[&mpi_itself]].concat(),
+            );
+            let main = "extern int bound; int main(void) { return bound; }";
+            let options = [&only[..], &[&file, &mpi_itself]].concat();
+            let program = folder.build("program", main, &options);
+            let check = |by: String| {
+                let tree = nothing.tree(&program);
+                assert_eq!(tree.all[0].object.needed, [*binding]);
+                let found = Linked::of_tree(&tree);
+                assert_eq!((found.mpi, found.by), (Some(mpi), by), "{binding}");
+            };
+            let here = folder.0.display();
+            check(format!("{here}/{library}, needed by {binding}"));
+            let missing = |name: &str| format!("by the name of {name}, which was not found");
+            fs::rename(folder.0.join(library), folder.0.join("elsewhere")).unwrap();
+            check(missing(library));
+            fs::rename(folder.0.join("elsewhere"), folder.0.join(library)).unwrap();
+            fs::remove_file(folder.0.join(binding)).unwrap();
+            check(missing(binding));
+        }
+    }
+}
+
 #[test]
 fn mpi_is_found_in_a_static_program() {
     let folder = Folder::new("static");
