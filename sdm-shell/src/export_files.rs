@@ -1,6 +1,6 @@
 //! Values of an expression in all tasks, as files for other programs. The formats are NumPy's `.npy`,
 //! version 1.0 (NEP 1, `numpy.lib.format`), and `.csv` (RFC 4180 with line feeds).
-use std::fmt::Write;
+use std::fmt::{Display, LowerExp, Write};
 
 use sdm_debug::rules::{Number, Parsed};
 
@@ -13,6 +13,8 @@ pub(crate) struct Exported {
     pub(crate) shape: Vec<usize>,
     /// All numbers; those of one task are contiguous.
     pub(crate) values: Vec<Parsed>,
+    /// True for numbers of the type `float`. gdb writes nine digits of them, enough to tell which number it is.
+    pub(crate) is_single: bool,
 }
 
 impl Exported {
@@ -46,15 +48,23 @@ impl Exported {
         for value in &self.values {
             let bytes = match whole(*value).filter(|_| is_whole) {
                 Some(int) => int.to_le_bytes(),
-                None => value.to_f64().to_le_bytes(),
+                None => self.float(*value).to_le_bytes(),
             };
             file.extend_from_slice(&bytes);
         }
         file
     }
 
+    /// The number itself, of which the text of a `float` is an approximation.
+    fn float(&self, value: Parsed) -> f64 {
+        match self.is_single {
+            true => f64::from(single(value)),
+            false => value.to_f64(),
+        }
+    }
+
     /// The contents of the `.csv` file: one line per task, beginning with its rank, and one column per
-    /// element.
+    /// element. A floating-point number has the fewest digits that are read back as the same number of its type.
     pub(crate) fn csv(&self) -> String {
         let count = self.shape.iter().product::<usize>();
         let mut file = "rank".to_owned();
@@ -66,9 +76,11 @@ impl Exported {
         for (rank, values) in self.ranks.iter().zip(self.values.chunks(count.max(1))) {
             let _ = write!(file, "{rank}");
             for value in values {
-                let _ = match value {
-                    Parsed::Finite(number) => write!(file, ",{number}"),
-                    other => write!(file, ",{}", other.to_f64()),
+                file.push(',');
+                let _ = match (value, self.is_single) {
+                    (Parsed::Finite(Number::Int(int)), _) => write!(file, "{int}"),
+                    (_, true) => shortest(&mut file, single(*value), self.float(*value)),
+                    (_, false) => shortest(&mut file, value.to_f64(), value.to_f64()),
                 };
             }
             file.push('\n');
@@ -88,6 +100,21 @@ impl Exported {
             index /= size;
         }
         places.iter().rev().map(|it| format!("[{it}]")).collect()
+    }
+}
+
+/// The number of four bytes that is nearest to a value.
+#[expect(clippy::cast_possible_truncation, reason = "to what it was")]
+fn single(value: Parsed) -> f32 {
+    value.to_f64() as f32
+}
+
+/// Writes a number of `size` with the fewest digits that are read back as it.
+fn shortest(file: &mut String, number: impl Display + LowerExp, size: f64) -> std::fmt::Result {
+    let is_plain = size == 0.0 || !size.is_finite() || (1e-5..1e16).contains(&size.abs());
+    match is_plain {
+        true => write!(file, "{number}"),
+        false => write!(file, "{number:e}"),
     }
 }
 
@@ -113,6 +140,7 @@ mod tests {
             ranks: vec![0, 2],
             shape: vec![2],
             values: ints(&[1, -2, 3, 4]),
+            is_single: false,
         };
         let file = exported.npy();
         let header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2,), }";
@@ -133,15 +161,29 @@ mod tests {
             ranks: vec![0, 7],
             shape: vec![1, 2],
             values: ints(&[1, 2, 3, 4]),
+            is_single: false,
         };
         exported.values[3] = Parsed::InfiniteDown;
         let file = exported.csv();
         assert_eq!(file, "rank,[0][0],[0][1]\n0,1,2\n7,3,-inf\n");
-        let scalar = Exported {
+        let scalar = |number, is_single| Exported {
             ranks: vec![3],
             shape: Vec::new(),
-            values: vec![Parsed::Finite(Number::Float(0.1))],
+            values: vec![Parsed::Finite(Number::Float(number))],
+            is_single,
         };
-        assert_eq!(scalar.csv(), "rank,value\n3,0.1\n");
+        for (number, is_single, text) in [
+            (0.1, false, "0.1"),
+            (0.100000001, true, "0.1"),
+            (0.100000001, false, "0.100000001"),
+            (0.333333343, true, "0.33333334"),
+            (-1e300, false, "-1e300"),
+            (1.17549435e-38, true, "1.1754944e-38"),
+        ] {
+            let file = scalar(number, is_single).csv();
+            assert_eq!(file, format!("rank,value\n3,{text}\n"));
+        }
+        let file = scalar(0.100000001, true).npy();
+        assert!(file.ends_with(&f64::from(0.1_f32).to_le_bytes()));
     }
 }

@@ -42,7 +42,9 @@ pub(super) async fn export(
             "export a slice of equal length: export NAME[0:63] FILE",
         );
     }
+    let is_single = is_single(session, said, &arrays, expression).await;
     let exported = Exported {
+        is_single,
         ranks: arrays.keys().map(|task| task.0).collect(),
         shape,
         values: arrays
@@ -111,6 +113,25 @@ pub(super) async fn plot(
         lines,
     }));
     verdict
+}
+
+/// True for an expression whose numbers are of the type `float`, or `real(4)` in Fortran.
+async fn is_single(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    arrays: &Arrays,
+    expression: &str,
+) -> bool {
+    let Some(one) = arrays.keys().next().map(|task| IdSet::single(*task)) else {
+        return false;
+    };
+    let slices = Slices::of(expression).ok();
+    let element = slices.as_ref().and_then(Slices::element);
+    let line = format!("ptype {}", element.unwrap_or(expression));
+    let printed = ask::printed(session, said.line, &one, line).await;
+    let printed = printed.unwrap_or_default();
+    let mut words = printed.split_whitespace();
+    words.any(|word| matches!(word, "float" | "real(kind=4)" | "real*4"))
 }
 
 fn floats_of(array: &NumberArray) -> Vec<f64> {

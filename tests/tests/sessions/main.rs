@@ -22,6 +22,7 @@ mod domain;
 mod end_signals;
 mod ending;
 mod errors;
+mod exact_numbers;
 mod example;
 mod exits;
 mod expected;
