@@ -1,25 +1,21 @@
 //! `outliers`, `stats`, `compare`: the values that an expression has in all tasks.
-use sdm_debug::calls::is_harmless;
 use sdm_debug::reply::Value;
 use sdm_debug::rules::{Bins, Extreme, Merged, NumberArray, RULE_STATS, Stats};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
-use sdm_view::compare;
 use sdm_view::item::{Gathered, Item};
+use sdm_view::render::Names;
 
 use super::invocation::Invocation;
 use super::model::open_commands::OpenCommand;
 use super::slices::{SliceError, Slices, is_cut};
 use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
+use whole::{Values, compared, differ_beyond_a_cut, number_of};
 
 mod fortran;
+mod whole;
 
-/// Values, each with the tasks that have it.
-type Values = Vec<(IdSet, Value)>;
-
-/// Maximum number of classes of which a truncated value is evaluated again in full.
-const WHOLES_MAX: usize = 64;
 /// Advice where a slice is not read in pieces.
 pub(super) const BOUNDS_HINT: &str =
     "with a number for each bound, as in NAME(1:99), it is read in pieces";
@@ -43,7 +39,7 @@ pub(super) async fn about_values(
     }
 }
 
-/// `outliers EXPR`: shows the distinct values, largest class first.
+/// `outliers EXPR`: shows the distinct values, largest class first, and the differences of cut ones.
 async fn outliers(session: &SessionHandle, said: &Invocation<'_>, expression: String) -> Verdict {
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
@@ -51,10 +47,18 @@ async fn outliers(session: &SessionHandle, said: &Invocation<'_>, expression: St
     let classes = values.iter().map(|(tasks, _)| tasks.clone()).collect();
     session.edit(|model| model.sets.note_classes(classes));
     if !values.is_empty() {
-        let values = values.into_iter();
-        let values = values.map(|(tasks, value)| (tasks, sdm_view::render::value_text(&value)));
-        let values = values.collect();
-        session.show(&Item::Values { expression, values });
+        let shown = values.iter();
+        let shown =
+            shown.map(|(tasks, value)| (tasks.clone(), sdm_view::render::value_text(value)));
+        session.show(&Item::Values {
+            expression: expression.clone(),
+            values: shown.collect(),
+        });
+    }
+    if differ_beyond_a_cut(&values)
+        && let Some(found) = compared(session, said, &expression, values).await
+    {
+        session.show(&Item::Comparison(found));
     }
     ask::show_rest(session, rest);
     verdict
@@ -68,13 +72,7 @@ async fn compare(session: &SessionHandle, said: &Invocation<'_>, expression: Str
     if let Some(verdict) = fortran::refused_address(session, said, &expression, &values).await {
         return verdict;
     }
-    let values = whole_values(session, said, &expression, values).await;
-    if let Some(mut found) = compare::compare(&expression, values) {
-        if compare::is_fortran(&found.value) {
-            for other in &mut found.others {
-                other.path = fortran::path(session, said, &expression, other).await;
-            }
-        }
+    if let Some(found) = compared(session, said, &expression, values).await {
         let others = found.others.iter().map(|other| other.tasks.clone());
         let classes = std::iter::once(found.reference.clone()).chain(others);
         let classes = classes.collect();
@@ -180,78 +178,6 @@ fn texts(values: &[Value]) -> Vec<String> {
     values.iter().map(sdm_view::render::value_text).collect()
 }
 
-/// The values to compare. If some are truncated, one task of each class evaluates the full value.
-async fn whole_values(
-    session: &SessionHandle,
-    said: &Invocation<'_>,
-    expression: &str,
-    values: Values,
-) -> Vec<(IdSet, String)> {
-    let is_cut = values.len() > 1 && values.iter().any(|(_, value)| value.cut.is_some());
-    let slices = Slices::of(expression).ok();
-    // The full value needs a second evaluation of the expression.
-    let may_ask = is_harmless(expression) || slices.as_ref().is_some_and(|slices| slices.any);
-    let question = slices.filter(|slices| is_cut && may_ask && slices.questions.len() == 1);
-    let mut wholes = Vec::new();
-    for (at, (tasks, value)) in values.into_iter().enumerate() {
-        let one = tasks.first().map(IdSet::single).filter(|_| at < WHOLES_MAX);
-        let mut text = sdm_view::render::value_text(&value);
-        if let (Some(slices), Some(one)) = (&question, one)
-            && let Some(whole) = whole_value(session, said, &one, slices).await
-        {
-            text = whole;
-        }
-        wholes.push((tasks, text));
-    }
-    wholes
-}
-
-/// The full value of an expression in one task; of a slice from its pieces.
-async fn whole_value(
-    session: &SessionHandle,
-    said: &Invocation<'_>,
-    one: &IdSet,
-    slices: &Slices,
-) -> Option<String> {
-    let bytes = match slices.element() {
-        Some(element) => number_of(session, said, one, format!("sizeof({element})")).await,
-        None => None,
-    };
-    let pieces = slices.pieces(&slices.questions[0], bytes).ok()?;
-    let mut texts = Vec::new();
-    for piece in pieces {
-        let line = format!(
-            "with max-value-size unlimited -- with print elements unlimited -- output {piece}"
-        );
-        texts.push(ask::printed(session, said.line, one, line).await?);
-    }
-    if texts.len() == 1 {
-        return texts.pop();
-    }
-    let is_fortran = texts.first()?.starts_with('(');
-    let (open, between, close) = if is_fortran {
-        ("(", " ", ")")
-    } else {
-        ("{", ", ", "}")
-    };
-    let inner = |text: &String| {
-        Some(
-            text.trim()
-                .strip_prefix(open)?
-                .strip_suffix(close)?
-                .to_owned(),
-        )
-    };
-    let inner: Option<Vec<String>> = texts.iter().map(inner).collect();
-    let inner = inner?;
-    let between = if inner.first()?.starts_with(open) {
-        between
-    } else {
-        ", "
-    };
-    Some(format!("{open}{}{close}", inner.join(between)))
-}
-
 /// `stats EXPR`: statistics that are merged in the tree. The histogram takes a second query.
 async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: String) -> Verdict {
     let slices = match Slices::of(&expression) {
@@ -295,11 +221,19 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
     }
     let ok = std::mem::take(&mut rest.ok).into_iter();
     let (arrays, ok): (Vec<_>, Vec<_>) = ok.partition(|(_, reply)| is_array(reply));
+    let no_numbers = IdSet::union_all(ok.iter().map(|(who, _)| who));
     rest.ok = ok;
     ask::show_rest(session, rest);
     match arrays.first() {
         Some(array) => complain_of_array(session, said, array, &expression).await,
-        None => verdict,
+        None if no_numbers.is_empty() => verdict,
+        None => {
+            let who = Names::ranks().label(&no_numbers, 60);
+            session.complain(
+                format!("stats: `{expression}` has no numeric value on {who}"),
+                "",
+            )
+        }
     }
 }
 
@@ -399,21 +333,6 @@ async fn last_index(
     let length = format!("sizeof({expression})/sizeof(({expression})[0])");
     let one = tasks.first().map(IdSet::single)?;
     number_of(session, said, &one, length).await?.checked_sub(1)
-}
-
-/// The value of an integer expression in a task. None if it is not such a number.
-async fn number_of(
-    session: &SessionHandle,
-    said: &Invocation<'_>,
-    task: &IdSet,
-    expression: String,
-) -> Option<u64> {
-    let command = Command::Evaluate { expression };
-    let answers = session.answers(said.line, task, &command).await;
-    answers.iter().find_map(|(_, reply)| match reply {
-        Reply::Value(value) => value.text.parse().ok(),
-        _ => None,
-    })
 }
 
 /// Statistics with their tasks.

@@ -287,7 +287,7 @@ fn continue_n_counts_hits_and_finish_joins_addresses() {
     done.expect_part("finish", " ... (3 distinct addresses)\n");
 }
 
-/// `stats` shows the values themselves.
+/// `stats` also shows the values themselves.
 #[test]
 fn values_that_are_no_numbers_are_refused_by_name() {
     const ROWS: [(&str, &str); 8] = [
@@ -313,10 +313,12 @@ fn values_that_are_no_numbers_are_refused_by_name() {
             .code(code)
     };
     let stats = ROWS.map(|(expression, _)| format!("stats {expression}"));
-    let done = run(&stats, 0);
-    for ((_, odd), line) in ROWS.iter().zip(&stats) {
+    for ((expression, odd), line) in ROWS.iter().zip(&stats) {
+        let done = run(std::slice::from_ref(line), 123);
         done.expect_part(line, &format!("rank 1: {odd}\n"));
         assert!(!done.answer(line).contains("min "), "{line}: {done}");
+        let refused = format!("stats: `{expression}` has no numeric value on ranks 0-1 (2)\n");
+        done.expect_part(line, &refused);
     }
     for expression in ["flags", "row", "phase"] {
         let refused = format!(": `{expression}` has no numeric value\n");
@@ -328,6 +330,29 @@ fn values_that_are_no_numbers_are_refused_by_name() {
         }
     }
     assert!(!place.path().join("no.csv").exists());
+}
+
+#[test]
+fn outliers_shows_how_cut_values_differ() {
+    let place = Place::new();
+    let tails = place.compile("tails", Compiler::Cxx);
+    let lines = ["text", "bytes", "rows", "map"].map(|name| format!("outliers {name}"));
+    let done = Sdm::run(&place, 3)
+        .args(["--launcher", "local"])
+        .lines(&["[1] set var rank = 1", "break look", "continue"])
+        .lines(&[&lines[0], &lines[1], &lines[2], "up", &lines[3]])
+        .program(&tails, &[])
+        .finish()
+        .code(0);
+    for (line, differs) in lines.iter().zip([
+        "rank 1: 'x' <repeats 5999 times>, \"1\"  <-- 1 of 3\n",
+        "'c' <repeats 19998 times>, \"1\"  <-- 1 of 3\n",
+        "first rows[99][99]: 1, not 0  <-- 1 of 3\n",
+        "first map[499]: 1, not 0  <-- 1 of 3\n",
+    ]) {
+        done.expect_part(line, "2 distinct values");
+        done.expect_part(line, differs);
+    }
 }
 
 #[test]
