@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::command::{AttachSpec, BreakSpec, StepKind, WatchKind, WatchSpec};
+use sdm_debug::command::{
+    AttachSpec, BreakSpec, CatchEvent, CatchSpec, StepKind, WatchKind, WatchSpec,
+};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use sdm_idset::{IdSet, TaskId};
@@ -215,6 +217,13 @@ fn failed_attach_leaves_other_tasks_attached() {
     }
 }
 
+fn condition(number: u32, text: &str) -> Command {
+    Command::BreakCondition {
+        number,
+        condition: Some(text.to_owned()),
+    }
+}
+
 fn said_why(event: &Event) -> bool {
     let begin = "breakpoint 1 does not stop: its condition `*(int *)8 == 1` cannot be evaluated: ";
     matches!(event, Event::Notice { text } if text.starts_with(begin) && text.contains("0x8"))
@@ -264,11 +273,7 @@ fn condition_is_evaluated_in_the_process_that_stopped() {
         FailureCode::Gdb
     );
     // A condition that cannot be evaluated stops no task, and is reported.
-    let condition = Command::BreakCondition {
-        number: 1,
-        condition: Some("*(int *)8 == 1".to_owned()),
-    };
-    harness.ask_one(0, condition).unwrap();
+    harness.ask_one(0, condition(1, "*(int *)8 == 1")).unwrap();
     let run = harness.send_to(&one(0), Command::Continue);
     harness.wait_event(said_why);
     assert_eq!(harness.ask_one(0, Command::Interrupt), Ok(Reply::Done));
@@ -296,7 +301,7 @@ fn watch_condition_is_evaluated_in_the_process_that_stopped() {
         answer.unwrap();
     }
     let mut rounds = [0; 3];
-    for time in 0..2 {
+    let mut run_on = |harness: &mut Harness, step: u64, is_first: bool| {
         for (task, answer) in harness.ask_all(&all, Command::Continue) {
             let reason = stopped(answer).reason;
             let StopReason::Watchpoint(hit) = &reason else {
@@ -305,10 +310,83 @@ fn watch_condition_is_evaluated_in_the_process_that_stopped() {
             assert_eq!(hit.number, 1, "task {task}");
             let now: u64 = harness.value_of(task, "rounds").parse().unwrap();
             let before = std::mem::replace(&mut rounds[task as usize], now);
-            assert_eq!(now % 50, 0, "task {task}");
-            assert!(time == 0 || now == before + 50, "{before}, then {now}");
+            assert_eq!(now % step, 0, "task {task}");
+            assert!(is_first || now == before + step, "{before}, then {now}");
         }
+    };
+    run_on(&mut harness, 50, true);
+    run_on(&mut harness, 50, false);
+    for (_, answer) in harness.ask_all(&all, condition(1, "rounds % 25 == 0")) {
+        answer.unwrap();
     }
+    run_on(&mut harness, 25, false);
+    let listed = harness.ask_one(1, Command::Breakpoints);
+    let Ok(Reply::Breakpoints(views)) = listed else {
+        panic!("{listed:?}");
+    };
+    assert_eq!(views[0].hits, 3);
+}
+
+/// A catchpoint of the system call in which each round ends.
+fn catchpoint(number: u32, condition: &str, temporary: bool) -> Command {
+    Command::CatchInsert(CatchSpec {
+        number,
+        event: CatchEvent::Syscall(vec!["clock_nanosleep".to_owned()]),
+        temporary,
+        condition: Some(condition.to_owned()),
+    })
+}
+
+#[test]
+fn catch_condition_is_evaluated_in_the_process_that_stopped() {
+    let mut harness = Harness::new();
+    let running: Vec<Running> = (0..3).map(|_| Running::new(&harness, &[])).collect();
+    let all = IdSet::all_below(3);
+    for (_, answer) in harness.ask_all(&all, attach(&running)) {
+        stopped(answer);
+    }
+    let ask = |harness: &mut Harness, tasks: &IdSet, command| {
+        for (_, answer) in harness.ask_all(tasks, command) {
+            answer.unwrap();
+        }
+    };
+    let run_on = |harness: &mut Harness, tasks: &IdSet, wanted: u32, step: u64| {
+        for (task, answer) in harness.ask_all(tasks, Command::Continue) {
+            let reason = stopped(answer).reason;
+            let is_it = matches!(reason, StopReason::Catch { number, .. } if number == wanted);
+            assert!(is_it, "task {task}: {reason:?}");
+            let now: u64 = harness.value_of(task, "rounds").parse().unwrap();
+            assert_eq!(now % step, 0, "task {task}");
+        }
+    };
+    let hits = |harness: &mut Harness| match harness.ask_one(1, Command::Breakpoints) {
+        Ok(Reply::Breakpoints(views)) => views.iter().map(|view| view.hits).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    ask(&mut harness, &all, catchpoint(1, "rounds % 50 == 0", false));
+    run_on(&mut harness, &all, 1, 50);
+    ask(&mut harness, &all, condition(1, "rounds % 30 == 0"));
+    run_on(&mut harness, &all, 1, 30);
+    assert_eq!(hits(&mut harness), [2]);
+}
+
+/// gdb itself would delete it at the first call, whatever the condition.
+#[test]
+fn temporary_catchpoint_waits_for_its_condition() {
+    let mut harness = Harness::new();
+    let running = [Running::new(&harness, &[])];
+    stopped(harness.ask_one(0, attach(&running)));
+    let insert = catchpoint(1, "rounds % 20 == 0", true);
+    harness.ask_one(0, insert).unwrap();
+    let reason = stopped(harness.ask_one(0, Command::Continue)).reason;
+    let is_it = matches!(reason, StopReason::Catch { number: 1, .. });
+    assert!(is_it, "{reason:?}");
+    let now: u64 = harness.value_of(0, "rounds").parse().unwrap();
+    assert_eq!(now % 20, 0);
+    let listed = harness.ask_one(0, Command::Breakpoints);
+    assert_eq!(listed, Ok(Reply::Breakpoints(Vec::new())));
+    // gdb 13 does not reap a process that is killed here, and the test would wait for it.
+    harness.ask_one(0, Command::Detach).unwrap();
 }
 
 #[test]
@@ -341,12 +419,7 @@ fn unevaluable_condition_stops_no_task() {
     harness.ask(Command::Interrupt).unwrap();
     let stop = stopped(harness.answer(run));
     assert_eq!(stop.reason, StopReason::Interrupted);
-    let condition = Some("rounds > 3 && n == 1".to_owned());
-    let condition = Command::BreakCondition {
-        number: 1,
-        condition,
-    };
-    harness.ask(condition).unwrap();
+    harness.ask(condition(1, "rounds > 3 && n == 1")).unwrap();
     let stop = stopped(harness.run_on());
     assert_eq!(stop.reason, StopReason::Breakpoint { number: 1 });
 }

@@ -68,6 +68,16 @@ impl PointSpec {
             Self::Catch(spec) => spec.number,
         }
     }
+
+    /// True if its first stop deletes it.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Break(spec) => spec.temporary,
+            Self::Watch(_) => false,
+            Self::Catch(spec) => spec.temporary,
+        }
+    }
 }
 
 /// The place at which a started program is stopped.

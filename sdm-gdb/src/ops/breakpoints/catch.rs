@@ -4,6 +4,7 @@ use sdm_debug::command::{CatchEvent, CatchSpec, PointSpec};
 use sdm_debug::reply::CatchHit;
 use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::hit::judge_here;
 use super::make::{enter, made_by, refusal, restrict};
 use crate::gdb::Gdb;
 use crate::text::base_name;
@@ -15,7 +16,10 @@ pub(crate) async fn insert(gdb: &Gdb, spec: CatchSpec) -> Result<Reply, Failure>
     if let Some(failure) = refusal(gdb, spec.number) {
         return Err(failure);
     }
-    let command = if spec.temporary { "tcatch" } else { "catch" };
+    // The driver deletes a temporary one whose condition it evaluates.
+    let is_judged = spec.condition.is_some() && gdb.get().origin.scope().is_some();
+    let is_temporary = spec.temporary && !is_judged;
+    let command = if is_temporary { "tcatch" } else { "catch" };
     let line = format!("{command} {}", words(&spec.event)?);
     let made = made_by(gdb, &line).await?;
     let condition = match gdb.get().origin.scope() {
@@ -23,6 +27,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: CatchSpec) -> Result<Reply, Failure>
         None => spec.condition.clone(),
     };
     restrict(gdb, &made, condition.as_deref(), 0).await?;
+    judge_here(gdb, &made, spec.condition.as_deref()).await?;
     Ok(enter(gdb, PointSpec::Catch(spec), made))
 }
 

@@ -25,14 +25,18 @@ async fn change_condition(
     number: u32,
     condition: Option<String>,
 ) -> Result<Reply, Failure> {
+    let is_watch = matches!(
+        gdb.get().breakpoints.spec(number),
+        Some(PointSpec::Watch(_))
+    );
     for known in numbers(gdb, number)? {
         let condition = match gdb.get().origin.scope() {
-            Some(scope) => Some(scope.restrict(condition.as_deref())),
-            None => condition.clone(),
+            Some(scope) if !is_watch => Some(scope.restrict(condition.as_deref())),
+            _ => condition.clone(),
         };
         // gdb takes an empty condition for none.
         make::set_condition(gdb, known, condition.as_deref().unwrap_or_default()).await?;
-        if gdb.get().origin.scope().is_some() {
+        if !is_watch && gdb.get().origin.scope().is_some() {
             hit::set_owner(gdb, known).await?;
         }
     }

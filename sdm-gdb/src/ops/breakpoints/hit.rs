@@ -39,7 +39,7 @@ pub(super) async fn set_owner(gdb: &Gdb, number: u32) -> Result<(), Failure> {
 
 /// Sets the ignore count of a breakpoint whose hits the driver counts; `None` if gdb counts them.
 pub(super) fn pass_by(gdb: &Gdb, number: u32, count: u64) -> Option<()> {
-    condition_of(gdb, number).filter(|(_, is_breakpoint)| *is_breakpoint)?;
+    condition_of(gdb, number).filter(|(_, is_in_each)| *is_in_each)?;
     if !is_judged_here(gdb, number) {
         return None;
     }
@@ -60,15 +60,15 @@ fn is_judged_here(gdb: &Gdb, number: u32) -> bool {
     is_guarded || state.origin.scope().is_some()
 }
 
-/// The condition of a breakpoint of the front-end, and whether it is a breakpoint: watchpoints and catchpoints belong
-/// to a single process.
+/// The condition of a breakpoint of the front-end, and whether gdb has the breakpoint in each process: a watchpoint
+/// belongs to a single one.
 fn condition_of(gdb: &Gdb, number: u32) -> Option<(String, bool)> {
-    let (condition, is_breakpoint) = match gdb.get().breakpoints.spec(number)? {
+    let (condition, is_in_each) = match gdb.get().breakpoints.spec(number)? {
         PointSpec::Break(spec) => (spec.condition.clone(), true),
         PointSpec::Watch(spec) => (spec.condition.clone(), false),
-        PointSpec::Catch(spec) => (spec.condition.clone(), false),
+        PointSpec::Catch(spec) => (spec.condition.clone(), true),
     };
-    Some((condition?, is_breakpoint))
+    Some((condition?, is_in_each))
 }
 
 /// The front-end's breakpoint at which a task that hit `number` stops: that one, or another at the same place. `None`
@@ -83,13 +83,13 @@ pub(crate) async fn stopping_at(gdb: &Gdb, number: u32) -> Option<u32> {
     None
 }
 
-/// False if the task that hit this breakpoint or watchpoint of the front-end is to continue.
+/// False if the task that hit this breakpoint of the front-end is to continue.
 async fn counts(gdb: &Gdb, number: u32) -> bool {
     let untested = gdb.edit().breakpoints.untested.take();
-    let Some((condition, is_breakpoint)) = condition_of(gdb, number) else {
+    let Some((condition, is_in_each)) = condition_of(gdb, number) else {
         return true;
     };
-    let is_judged_here = is_breakpoint && is_judged_here(gdb, number);
+    let is_judged_here = is_in_each && is_judged_here(gdb, number);
     let held = match untested {
         Some(why) if !is_judged_here => Err(why),
         _ if !is_judged_here => return true,
@@ -125,7 +125,7 @@ async fn is_hit(gdb: &Gdb, number: u32) -> bool {
             point.judged.ignore -= 1;
             return false;
         }
-        matches!(&point.kept.spec, PointSpec::Break(spec) if spec.temporary)
+        point.kept.spec.is_temporary()
     };
     if ends {
         // If the deletion fails, the breakpoint stops the task again, which reports the problem.

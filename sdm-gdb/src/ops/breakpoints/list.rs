@@ -59,11 +59,12 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
         view.temporary |= row.text("disp") == Some("del");
         view.hits += row.number::<u64>("times").unwrap_or(0);
         view.ignore = view.ignore.max(row.number("ignore").unwrap_or(0));
-        let is_judged = scope.is_some() || point.judged.is_guarded;
+        let is_watch = matches!(point.kept.spec, PointSpec::Watch(_));
+        let is_judged = scope.is_some() && !is_watch || point.judged.is_guarded;
         if is_judged && view.condition.is_some() {
             view.hits = point.judged.hits;
             view.ignore = u32::try_from(point.judged.ignore).unwrap_or(u32::MAX);
-            view.temporary |= is_temporary(&point.kept.spec);
+            view.temporary |= point.kept.spec.is_temporary();
         }
         if let PointSpec::Break(_) = point.kept.spec {
             view.place.pending |= is_pending(row);
@@ -73,10 +74,6 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
         }
     }
     view
-}
-
-fn is_temporary(spec: &PointSpec) -> bool {
-    matches!(spec, PointSpec::Break(spec) if spec.temporary)
 }
 
 fn what(spec: &PointSpec) -> String {
