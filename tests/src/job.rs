@@ -314,3 +314,27 @@ pub fn descendants(root: u32) -> Vec<u32> {
     let below = processes::below(root).into_iter();
     below.map(|(pid, _)| pid).collect()
 }
+
+/// Waits until a command has a process that looks at others without a gdb.
+///
+/// # Panics
+/// If none appears in time.
+pub fn wait_looking(sdm: u32) {
+    let looks = |(pid, _): &(u32, _)| {
+        let words = std::fs::read(processes::of(*pid).path("cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == b"--look")
+    };
+    until("a process looks", || {
+        processes::below(sdm).iter().any(looks)
+    });
+}
+
+/// Waits until each of these processes has a tracer.
+///
+/// # Panics
+/// If one has none in time.
+pub fn wait_traced(pids: &[u32]) {
+    until("gdb holds each process", || {
+        pids.iter().all(|pid| processes::tracer(*pid).is_some())
+    });
+}

@@ -23,3 +23,4 @@ mod screen;
 mod seized;
 mod sharing;
 mod stories;
+mod timeout;

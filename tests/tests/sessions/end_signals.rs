@@ -1,34 +1,20 @@
 //! Signals that end a command end its session too, if only the front-end receives them. No process of the session
 //! is left, and inspected processes run on as before.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use sdm_tests::job::{Look, look};
+use sdm_tests::job::{Look, look, wait_looking, wait_traced};
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::{BOUND, until};
 use sdm_tests::sdm::Sdm;
-
-/// Waits until a command has a process that looks at others without a gdb.
-fn wait_looking(sdm: u32) {
-    let looks = |(pid, _): &(u32, _)| {
-        let words = fs::read(processes::of(*pid).path("cmdline")).unwrap_or_default();
-        words.split(|byte| *byte == 0).any(|word| word == b"--look")
-    };
-    until("a process looks", || {
-        processes::below(sdm).iter().any(looks)
-    });
-}
 
 /// A long command, its arguments after the pids, the signal that ends it, and its exit code.
 type End = (&'static str, &'static [&'static str], Signal, Option<i32>);
 
-const ENDS: [End; 7] = [
+const ENDS: [End; 8] = [
     ("diagnose", &["--for=1002"], Signal::SIGTERM, Some(143)),
     (
         "diagnose",
@@ -54,6 +40,7 @@ const ENDS: [End; 7] = [
         Signal::SIGINT,
         Some(130),
     ),
+    ("profile", &["--for=1000"], Signal::SIGTERM, Some(143)),
     ("attach", &["-c", "continue"], Signal::SIGTERM, Some(143)),
     (
         "attach",
@@ -62,14 +49,6 @@ const ENDS: [End; 7] = [
         Some(143),
     ),
 ];
-
-fn wait_traced(pids: &[u32]) {
-    let began = Instant::now();
-    while !pids.iter().all(|pid| processes::tracer(*pid).is_some()) {
-        assert!(began.elapsed() < BOUND, "nobody holds {pids:?}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
 
 fn are_ended(ends: &[End], prefix: &[&str]) {
     let elsewhere = Place::new();
