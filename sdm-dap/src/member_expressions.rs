@@ -11,7 +11,7 @@ pub(crate) enum WholeKind {
     Plain,
     /// The value is a pointer: the parts are those of the object to which it points.
     Pointer,
-    /// Elements of a Fortran array.
+    /// Elements of a Fortran array, or components of a derived type.
     Fortran,
     /// A pretty-printer has made the parts, which no expression can name.
     Made,
@@ -27,6 +27,10 @@ impl WholeKind {
     pub(crate) fn of_text(text: &str) -> Self {
         if memory::pointer(text).is_some() {
             return Self::Pointer;
+        }
+        // The parts of a structure or array of Fortran. No value of C with parts is in parentheses.
+        if text.starts_with('(') && text.ends_with(')') {
+            return Self::Fortran;
         }
         let is_made = text.starts_with("std::");
         match is_made && !INDEXED_TEXTS.iter().any(|of| text.starts_with(of)) {
@@ -44,7 +48,7 @@ impl WholeKind {
         if memory::pointer(text).is_some() {
             return Self::Pointer;
         }
-        match child.type_name.ends_with(')') {
+        match child.type_name.ends_with(')') || of_type("Type ") {
             true => Self::Fortran,
             false => Self::Plain,
         }
@@ -69,7 +73,7 @@ impl ParentValue {
         let is_index = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         match self.kind {
             WholeKind::Made => None,
-            WholeKind::Fortran if is_index => Some(format!("{whole}({index})")),
+            WholeKind::Fortran if is_index => Some(subscripted(&whole, index, &child.type_name)),
             _ if is_index => Some(format!("{whole}[{index}]")),
             _ if part.starts_with('*') => Some(format!("*{whole}")),
             // The members of an anonymous member belong to the structure around it.
@@ -87,14 +91,31 @@ impl ParentValue {
     }
 }
 
+/// A part of a Fortran array with several dimensions: gdb lists by the last subscript first, `m(:,2)` and then `m(1,2)`.
+fn subscripted(whole: &str, index: &str, type_name: &str) -> String {
+    if let Some((first, last)) = whole.rsplit_once(':').filter(|_| whole.ends_with(')')) {
+        return format!("{first}{index}{last}");
+    }
+    let bounds = type_name.rsplit_once(" (");
+    let inner = bounds.map_or(0, |(_, bounds)| bounds.split(',').count());
+    format!("{whole}({}{index})", ":,".repeat(inner))
+}
+
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// True for an element or section of a Fortran array, or a part of one: `a(2)%v`, `m(:,2)`.
+fn is_element(expression: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "_%(),:-".contains(c);
+    expression.starts_with(|c: char| c.is_alphabetic()) && expression.chars().all(is_part)
 }
 
 /// The expression in parentheses, if a suffix would otherwise apply only to a part of it.
 fn operand(expression: &str) -> String {
     let is_simple = |c: char| c.is_alphanumeric() || "_.[]>-:%".contains(c);
-    match expression.chars().all(is_simple) && !expression.starts_with('-') {
+    let is_element = is_element(expression);
+    match expression.chars().all(is_simple) && !expression.starts_with('-') || is_element {
         true => expression.to_owned(),
         false => format!("({expression})"),
     }
@@ -136,6 +157,17 @@ mod tests {
             ("d", Plain, "Base", "Base", Some("*(Base *) &d")),
             ("u", Plain, "<anonymous union>", "union {...}", Some("u")),
             ("t", Fortran, "2", "real(kind=8)", Some("t(2)")),
+            ("t", Fortran, "3", "real(kind=8) (4,5)", Some("t(:,:,3)")),
+            (
+                "t(:,:,3)",
+                Fortran,
+                "2",
+                "real(kind=8) (4)",
+                Some("t(:,2,3)"),
+            ),
+            ("t(:,2,3)", Fortran, "-1", "real(kind=8)", Some("t(-1,2,3)")),
+            ("own", Fortran, "id", "integer(kind=4)", Some("own%id")),
+            ("own%v", Fortran, "2", "integer(kind=4)", Some("own%v(2)")),
             ("m", Made, "[0]", "int", None),
             ("f", Plain, "<odd>", "int", None),
         ] {
@@ -152,6 +184,8 @@ mod tests {
     fn kind_of_value_is_derived_from_text_and_type() {
         let of = WholeKind::of_text;
         assert_eq!(of("{a = 1}"), WholeKind::Plain);
+        assert_eq!(of("( id = 3, v = (1, 2) )"), WholeKind::Fortran);
+        assert_eq!(of("(5)"), WholeKind::Fortran);
         assert_eq!(
             of("std::vector of length 2, capacity 2 = {1, 2}"),
             WholeKind::Plain
@@ -165,5 +199,7 @@ mod tests {
         assert_eq!(WholeKind::of(&vector, "{...}"), WholeKind::Made);
         let array = child("t", "real(kind=8) (10)");
         assert_eq!(WholeKind::of(&array, "(1, 2)"), WholeKind::Fortran);
+        let derived = child("own", "Type cell");
+        assert_eq!(WholeKind::of(&derived, "( id = 3 )"), WholeKind::Fortran);
     }
 }

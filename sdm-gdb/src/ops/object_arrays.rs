@@ -162,6 +162,23 @@ fn count(lows: &[i64], highs: &[i64]) -> u32 {
     strides::count(lows, highs).map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
+/// The element of the array itself for a child of its contiguous copy, and its place: `v(3)` for the child `1` of
+/// `v(3:9)`. An assignment to the child would change only the copy. None for other objects.
+pub(super) fn copied_element<'a>(of: &'a FortranObject, name: &str) -> Option<(&'a str, String)> {
+    let Layout::Copied { lows } = &of.layout else {
+        return None;
+    };
+    let (_, path) = name.split_once('.')?;
+    // gdb counts the last subscript first.
+    let parts = path.split('.').zip(lows.iter().rev());
+    let subscript =
+        |(part, low): (&str, &i64)| Some((part.parse::<i64>().ok()? + low - 1).to_string());
+    let mut subscripts: Vec<String> = parts.map(subscript).collect::<Option<_>>()?;
+    subscripts.reverse();
+    let element = format!("{}({})", of.expression, subscripts.join(","));
+    (subscripts.len() == lows.len()).then_some((of.place.as_deref()?, element))
+}
+
 /// The elements of an array of structures in an index range.
 pub(super) async fn elements(
     gdb: &Gdb,
@@ -286,6 +303,29 @@ fn designator(expression: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn child_of_a_copy_is_an_element_of_the_array() {
+        let array = |lows: &[i64]| FortranObject {
+            expression: "a".to_owned(),
+            place: Some("--thread 1 ".to_owned()),
+            layout: Layout::Copied {
+                lows: lows.to_vec(),
+            },
+        };
+        for (lows, name, expect) in [
+            (&[1][..], "x.3", Some("a(3)")),
+            (&[-1], "x.1", Some("a(-1)")),
+            (&[0, 5], "x.2.3", Some("a(2,6)")),
+            (&[0, 5], "x.2", None),
+            (&[1], "x", None),
+        ] {
+            let array = array(lows);
+            let element = copied_element(&array, name);
+            let expect = expect.map(|text| ("--thread 1 ", text.to_owned()));
+            assert_eq!(element, expect, "{name}");
+        }
+    }
 
     #[test]
     fn member_path_becomes_a_fortran_designator() {

@@ -4,6 +4,7 @@ use sdm_debug::reply::VarObject;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::object_arrays::{self, Wanted, delete_all, make, object_of};
+use super::strides;
 use super::values::evaluated;
 use crate::gdb::Gdb;
 use crate::state::objects::{FortranObject, Layout};
@@ -151,9 +152,23 @@ async fn count_of(gdb: &Gdb, name: &str) -> Option<u32> {
 }
 
 pub(crate) async fn assign(gdb: &Gdb, name: &str, expression: &str) -> Result<Reply, Failure> {
-    let name = known(gdb, name)?;
-    let expression = quote(expression.as_bytes());
-    let results = gdb.mi(format!("-var-assign {name} {expression}")).await?;
+    let (name, of) = (known(gdb, name)?, (name, fortran(gdb, name)));
+    let copied = match &of {
+        (name, Some(array)) => object_arrays::copied_element(array, name),
+        _ => None,
+    };
+    let line = match copied {
+        Some((place, element)) => {
+            let text = format!("{element} = {expression}");
+            strides::refuse(gdb, place, &text).await?;
+            format!(
+                "-data-evaluate-expression {place}{}",
+                quote(text.as_bytes())
+            )
+        }
+        None => format!("-var-assign {name} {}", quote(expression.as_bytes())),
+    };
+    let results = gdb.mi(line).await?;
     Ok(Reply::Value(value(
         results.text("value").unwrap_or_default(),
     )))

@@ -5,6 +5,7 @@ mod classes;
 mod console;
 mod dying;
 mod exceptions;
+mod fortran_values;
 mod going;
 mod hostile;
 mod launching;
