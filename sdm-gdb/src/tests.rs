@@ -5,6 +5,7 @@ mod lost;
 mod probes;
 mod shared;
 mod stacks;
+mod withheld;
 
 use std::collections::BTreeMap;
 
