@@ -163,7 +163,7 @@ fn count(lows: &[i64], highs: &[i64]) -> u32 {
 }
 
 /// The element of the array itself for a child of its contiguous copy, and its place: `v(3)` for the child `1` of
-/// `v(3:9)`. An assignment to the child would change only the copy. None for other objects.
+/// `v(3:9)`. gdb assigns nothing to the child. None for other objects.
 pub(super) fn copied_element<'a>(of: &'a FortranObject, name: &str) -> Option<(&'a str, String)> {
     let Layout::Copied { lows } = &of.layout else {
         return None;
