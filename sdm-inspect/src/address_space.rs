@@ -8,6 +8,9 @@ use sdm_system::proc::{self, Mapping};
 use crate::files::base_name;
 use crate::module::{Module, Modules};
 
+/// Maximum number of bytes of a function whose instructions are read.
+pub(crate) const CODE_BYTES_MAX: u64 = 1 << 20;
+
 /// A process's mappings, by rising address, with the files of the executable ones.
 pub(crate) struct Space {
     mappings: Vec<Mapping>,
@@ -118,6 +121,21 @@ impl Space {
     pub(crate) fn code(&self, address: u64, count: u64) -> Option<&[u8]> {
         let place = self.place(address)?;
         place.module.image.code(place.address, count)
+    }
+
+    /// The function that contains an address, by the symbols: its start, and its code.
+    pub(crate) fn function_code(&self, address: u64) -> Option<(u64, &[u8])> {
+        let place = self.place(address)?;
+        let range = place.module.symbols().range(place.address)?;
+        let bytes = range.end.saturating_sub(range.start).min(CODE_BYTES_MAX);
+        let code = place.module.image.code_from(range.start, bytes)?;
+        Some((place.in_process(range.start), code))
+    }
+
+    /// Bytes of code from an address on, as far as the file has them, and no more than this count.
+    pub(crate) fn code_from(&self, address: u64, count_max: u64) -> Option<&[u8]> {
+        let place = self.place(address)?;
+        place.module.image.code_from(place.address, count_max)
     }
 
     /// True if a function begins at an address without code in front of it: no call can precede it.

@@ -90,6 +90,16 @@ impl Image {
         self.file.data().get(from..to)
     }
 
+    /// Bytes of its code from an address of the file on: to the end of the segment, and no more than this count.
+    pub(crate) fn code_from(&self, address: u64, count_max: u64) -> Option<&'static [u8]> {
+        let mut left = self.segments.iter().filter_map(|it| {
+            let left = it.bytes.checked_sub(address.checked_sub(it.address)?)?;
+            it.is_executable.then_some(left)
+        });
+        let left = left.find(|left| *left > 0)?;
+        self.code(address, left.min(count_max))
+    }
+
     /// True if a segment of the file covers an address; the address is the file's, before relocation.
     pub(crate) fn is_loaded(&self, address: u64) -> bool {
         let mut segments = self.segments.iter();

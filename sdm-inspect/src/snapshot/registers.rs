@@ -60,6 +60,13 @@ impl Registers {
         kept
     }
 
+    /// The registers with the same value in both.
+    #[must_use]
+    pub(crate) fn common(&self, other: &Self) -> Self {
+        let same = |at: usize| self.0[at].filter(|_| self.0[at] == other.0[at]);
+        Self(std::array::from_fn(same))
+    }
+
     /// The program counter.
     #[must_use]
     pub fn pc(&self) -> Option<u64> {

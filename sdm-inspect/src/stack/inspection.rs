@@ -6,15 +6,12 @@ use std::time::Duration;
 use super::frame::{ProcessStacks, ThreadStack};
 use super::tail_callee;
 use super::thread::{Detail, ThreadInspection, read_thread};
-use crate::address_space::Space;
+use crate::address_space::{CODE_BYTES_MAX, Space};
 use crate::assembly::assembly;
 use crate::memory::Memory;
 use crate::snapshot::{Registers, Snapshot, Thread, read_memory};
 use crate::unwind::End;
 use crate::values::{Scope, Value, evaluate};
-
-/// Maximum number of bytes of a function whose instructions are read.
-const CODE_BYTES_MAX: u64 = 1 << 20;
 
 /// The inspection of a process at one moment: its unwound and named stacks.
 pub struct Inspection {

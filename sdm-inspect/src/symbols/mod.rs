@@ -10,6 +10,7 @@ mod table;
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 
 pub(crate) use self::calls::{Function, Target};
@@ -105,6 +106,11 @@ impl Symbols {
     /// Start of the function of this name.
     pub(crate) fn address_of(&self, name: &str) -> Option<u64> {
         self.table.address_of(name)
+    }
+
+    /// Start and end of the function that contains an address.
+    pub(crate) fn range(&self, address: u64) -> Option<Range<u64>> {
+        self.table.range(address)
     }
 
     /// The function of another file whose address the loader writes to this slot.

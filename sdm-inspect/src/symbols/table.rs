@@ -1,6 +1,7 @@
 //! The function names in a file's symbol table.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SymbolKind};
 
@@ -11,6 +12,8 @@ struct Named {
     address: u64,
     bytes: u64,
     is_global: bool,
+    /// False for a variable, and for a label, which can be inside a function.
+    is_function: bool,
     name: &'static str,
 }
 
@@ -36,6 +39,8 @@ impl Table {
                         address: symbol.address(),
                         bytes: symbol.size(),
                         is_global: symbol.is_global(),
+                        is_function: symbol.kind() == SymbolKind::Text
+                            || symbol.address() == image.file.entry(),
                         name: name.split('@').next().unwrap_or(name),
                     });
                 }
@@ -52,6 +57,21 @@ impl Table {
         let mut known = self.0[..before].iter().rev().take(NEIGHBOURS_MAX);
         let holder = known.find(|it| it.bytes == 0 || address - it.address < it.bytes)?;
         Some(super::names::demangled(holder.name))
+    }
+
+    /// Start and end of the function that contains an address; `None` for a part of a function that is elsewhere.
+    pub(super) fn range(&self, address: u64) -> Option<Range<u64>> {
+        let after = self.0.partition_point(|it| it.address <= address);
+        let mut known = self.0[..after].iter().rev().take(NEIGHBOURS_MAX);
+        let holder = known
+            .find(|it| it.is_function && (it.bytes == 0 || address - it.address < it.bytes))?;
+        let mut others = self.0[after..].iter().filter(|it| it.is_function);
+        let end = match holder.bytes {
+            0 => others.next().map_or(u64::MAX, |next| next.address),
+            bytes => holder.address.saturating_add(bytes),
+        };
+        let is_part = holder.name.contains(PART);
+        (!is_part).then_some(holder.address..end)
     }
 
     /// Address of the function of this name.
@@ -81,6 +101,7 @@ impl Variables {
                 address: symbol.address(),
                 bytes: symbol.size(),
                 is_global: symbol.is_global(),
+                is_function: false,
                 name: symbol.name().ok().filter(|name| !name.is_empty())?,
             })
         });
@@ -106,6 +127,8 @@ impl Variables {
     }
 }
 
+/// In names of parts of functions that compilers place elsewhere, as they are seldom reached.
+const PART: &str = ".cold";
 /// Most symbols in front of an address that are examined: functions have several, and parts of others lie between.
 const NEIGHBOURS_MAX: usize = 64;
 

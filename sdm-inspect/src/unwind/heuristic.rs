@@ -1,7 +1,9 @@
-//! Unwinds functions without call frame information: by the patterns of call and return instructions, and by frame
-//! pointers.
+//! Unwinds functions without call frame information: by their instructions, and by frame pointers.
+//!
+//! Of a caller that is not certain nothing is said, as frames would be lost silently.
 
-use crate::address_space::Space;
+use super::code_flow::{Held, StackLayout, layouts};
+use crate::address_space::{CODE_BYTES_MAX, Space};
 use crate::frame_rules::{NoStep, Step};
 use crate::snapshot::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER, Thread};
 
@@ -11,20 +13,26 @@ const RETURNS_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 5];
 const INTERRUPTED: u64 = 40;
 /// DWARF numbers of these registers, in that order.
 const INTERRUPTED_ORDER: [u16; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
-/// Instruction with which functions may begin if indirect branches are checked (`endbr64`).
-const BRANCH_TARGET: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
-const PUSH_FRAME_POINTER: u8 = 0x55;
 const RETURN: u8 = 0xc3;
 /// Maximum size of a call instruction, in bytes.
 const CALL_BYTES_MAX: usize = 7;
 const WORD: u64 = 8;
+/// Operation code of a call instruction that names a function.
+const CALL: u8 = 0xe8;
+/// Bytes behind the program counter to which a function can jump.
+const CODE_BYTES_BEHIND: u64 = 4096;
+/// Size of the memory at address 0 that the kernel maps for nobody.
+const NULL_BYTES: u64 = 4096;
+/// Maximum distance of a frame pointer whose frame is searched for another return address, in bytes.
+const FRAME_BYTES_MAX: u64 = 64 << 10;
 
-/// Steps out of a function. An innermost frame can be at any instruction of it; outer ones are at a call.
+/// Steps out of a function, if it is certain that no frame is lost. An exact address can be any instruction's; others
+/// are behind a call.
 pub(super) fn step(
     space: &Space,
     thread: &Thread,
     registers: &Registers,
-    is_innermost: bool,
+    is_exact: bool,
 ) -> Result<Step, NoStep> {
     let (Some(pc), Some(sp)) = (registers.pc(), registers.sp()) else {
         return Err(NoStep::Unknown);
@@ -32,52 +40,99 @@ pub(super) fn step(
     if space.code(pc, RETURNS_FROM_SIGNAL.len() as u64) == Some(&RETURNS_FROM_SIGNAL) {
         return interrupted(thread, sp);
     }
-    let at = Guess {
+    let at = Unruled {
         space,
         thread,
         registers,
+        pc,
+        is_exact,
     };
-    if is_innermost {
-        let code = space.code(pc, 5).unwrap_or_default();
-        let code = code.strip_prefix(&BRANCH_TARGET).unwrap_or(code);
-        let before = pc.checked_sub(1).and_then(|at| space.code(at, 1));
-        match (code.first(), before) {
-            (Some(&(PUSH_FRAME_POINTER | RETURN)), _) => return at.caller(sp, None),
-            (_, Some(&[PUSH_FRAME_POINTER])) => return at.caller(sp.wrapping_add(WORD), Some(sp)),
-            _ => {}
-        }
+    // A call through a null pointer has only stored its return address; `ret` has nothing else left.
+    if is_exact && (is_null(pc) || space.code(pc, 1) == Some(&[RETURN])) {
+        return at.caller_by(&StackLayout::at_start());
+    }
+    let lookup = if is_exact { pc } else { pc.wrapping_sub(1) };
+    let function = space.function_code(lookup);
+    if let Some(step) = function.and_then(|(begin, code)| at.caller_of(begin, code)) {
+        return step;
     }
     let frame = registers.get(FRAME_POINTER).unwrap_or(0);
-    if frame >= sp
-        && let Ok(step) = at.caller(frame.wrapping_add(WORD), Some(frame))
-    {
-        return Ok(step);
-    }
-    match is_innermost {
-        true => at.caller(sp, None),
-        false => Err(NoStep::Unknown),
+    let of_frame = (frame >= sp).then(|| frame.wrapping_add(WORD));
+    let candidates = [is_exact.then_some(sp), of_frame];
+    let called = candidates
+        .into_iter()
+        .flatten()
+        .find_map(|at_stack| at.called_by(at_stack));
+    match called {
+        Some(step) => Ok(step),
+        None if frame >= sp => at.caller_by_frame_pointer(sp, frame),
+        None => Err(NoStep::Unknown),
     }
 }
 
-struct Guess<'a> {
+/// True for an address at which no code can be.
+pub(super) fn is_null(pc: u64) -> bool {
+    pc < NULL_BYTES
+}
+
+/// A frame without unwind rules.
+struct Unruled<'a> {
     space: &'a Space,
     thread: &'a Thread,
     registers: &'a Registers,
+    pc: u64,
+    is_exact: bool,
 }
 
-impl Guess<'_> {
-    /// The caller whose return address is stored at `returns_at`, and whose frame pointer is stored at `frame_at` if
-    /// it was saved.
-    fn caller(&self, returns_at: u64, frame_at: Option<u64>) -> Result<Step, NoStep> {
-        let word = |at| self.thread.word(at).ok_or(NoStep::Missing(at));
-        let pc = word(returns_at)?;
+impl Unruled<'_> {
+    fn word(&self, at: u64) -> Result<u64, NoStep> {
+        self.thread.word(at).ok_or(NoStep::Missing(at))
+    }
+
+    /// The caller by the instructions of the function, which begins at `begin`; `None` if these leave a choice.
+    fn caller_of(&self, begin: u64, code: &[u8]) -> Option<Result<Step, NoStep>> {
+        let layouts = layouts(begin, code, self.pc, self.is_exact);
+        let mut certain: Option<Step> = None;
+        for layout in &layouts {
+            let step = match self.caller_by(layout) {
+                Ok(step) => step,
+                Err(NoStep::Unknown) => continue,
+                Err(reason) => return Some(Err(reason)),
+            };
+            certain = match certain {
+                None => Some(step),
+                Some(other) => Some(other.if_same(&step)?),
+            };
+        }
+        certain.map(Ok)
+    }
+
+    /// The caller in a frame of this layout; fails if no call has stored its return address.
+    fn caller_by(&self, layout: &StackLayout) -> Result<Step, NoStep> {
+        // The first function of a stack clears the frame pointer, and cannot return: it has not kept its caller's.
+        if layout.has_lost_frame_pointer() && self.registers.get(FRAME_POINTER) == Some(0) {
+            return Err(NoStep::Bottom);
+        }
+        let above = |register, distance: Option<i64>| {
+            Some(self.registers.get(register)?.wrapping_add_signed(distance?))
+        };
+        let cfa = above(STACK_POINTER, layout.stack);
+        let cfa = cfa.or_else(|| above(FRAME_POINTER, layout.frame));
+        let cfa = cfa.ok_or(NoStep::Unknown)?;
+        let pc = self.word(cfa.wrapping_sub(WORD))?;
         if !follows_call(self.space, pc) {
             return Err(NoStep::Unknown);
         }
-        let cfa = returns_at.wrapping_add(WORD);
         let mut caller = self.registers.kept();
-        if let Some(at) = frame_at {
-            caller.set(FRAME_POINTER, Some(word(at)?));
+        for (register, held) in layout.held() {
+            match held {
+                Held::InRegister => {}
+                Held::At(distance) => {
+                    let at = cfa.wrapping_sub(distance.cast_unsigned());
+                    caller.set(register, Some(self.word(at)?));
+                }
+                Held::Nowhere => caller.set(register, None),
+            }
         }
         caller.set(RETURN_ADDRESS, Some(pc));
         caller.set(STACK_POINTER, Some(cfa));
@@ -87,6 +142,46 @@ impl Guess<'_> {
             is_signal: false,
         })
     }
+
+    /// The caller whose return address is stored at `at`, if its call instruction names a function, and that function's
+    /// instructions lead to this frame.
+    fn called_by(&self, at: u64) -> Option<Step> {
+        let begin = called_before(self.space, self.thread.word(at)?)?;
+        let bytes = self.pc.checked_sub(begin)?.checked_add(CODE_BYTES_BEHIND)?;
+        let code = self.space.code_from(begin, bytes.min(CODE_BYTES_MAX))?;
+        let step = self.caller_of(begin, code)?.ok()?;
+        (step.cfa == at.wrapping_add(WORD)).then_some(step)
+    }
+
+    /// The caller by the frame pointer, if this is the function's own one. Otherwise the function has left its
+    /// caller's in the register, and its own return address is further inside.
+    fn caller_by_frame_pointer(&self, sp: u64, frame: u64) -> Result<Step, NoStep> {
+        if frame - sp > FRAME_BYTES_MAX || !self.space.is_code(self.pc) {
+            return Err(NoStep::Unknown);
+        }
+        for at in (sp..frame).step_by(WORD as usize) {
+            if can_follow_call(self.space, self.word(at)?) {
+                return Err(NoStep::Unknown);
+            }
+        }
+        self.caller_by(&StackLayout::by_frame_pointer())
+    }
+}
+
+impl Step {
+    /// The step that two ways through a function have in common; `None` if they lead to different callers.
+    fn if_same(mut self, other: &Self) -> Option<Self> {
+        self.caller = self.caller.common(&other.caller);
+        (self.cfa == other.cfa).then_some(self)
+    }
+}
+
+/// True if a call instruction can precede an address: it does, or the code is unknown.
+fn can_follow_call(space: &Space, pc: u64) -> bool {
+    match space.place(pc) {
+        Some(_) => follows_call(space, pc),
+        None => space.is_code(pc),
+    }
 }
 
 /// True if a call instruction precedes an address.
@@ -95,13 +190,23 @@ fn follows_call(space: &Space, pc: u64) -> bool {
     let Some(code) = space.code(from, CALL_BYTES_MAX as u64) else {
         return false;
     };
-    let is_direct = matches!(code, [_, _, 0xe8, ..]);
+    let is_direct = matches!(code, [_, _, CALL, ..]);
     // `call *...`: the middle bits of its second byte are 2.
     let is_indirect = (2..=CALL_BYTES_MAX).any(|bytes| {
         let at = code.len() - bytes;
         code[at] == 0xff && code[at + 1] >> 3 & 7 == 2
     });
     is_direct || is_indirect
+}
+
+/// Start of the function that the call instruction in front of an address names.
+fn called_before(space: &Space, pc: u64) -> Option<u64> {
+    let code = space.code(pc.checked_sub(5)?, 5)?;
+    let (CALL, distance) = (*code.first()?, code.get(1..)?) else {
+        return None;
+    };
+    let distance = i32::from_le_bytes(distance.try_into().ok()?);
+    Some(pc.wrapping_add_signed(distance.into()))
 }
 
 /// The step to the code that a signal interrupted.

@@ -1,5 +1,6 @@
 //! Unwinds a stack from its innermost function to the outermost, from the bytes of a snapshot.
 
+mod code_flow;
 mod heuristic;
 
 use crate::address_space::Space;
@@ -52,7 +53,13 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
     let mut is_exact = true;
     let mut last_cfa = 0;
     let mut is_bottom = false;
-    while let Some(pc) = registers.pc().filter(|pc| *pc != 0) {
+    loop {
+        let Some(pc) = registers.pc() else {
+            return (frames, End::Cut);
+        };
+        if pc == 0 {
+            return (frames, End::Whole);
+        }
         let is_innermost = frames.is_empty();
         if frames.len() >= FRAMES_MAX {
             return (frames, End::Cut);
@@ -77,7 +84,7 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
         let place = space.place(lookup).ok_or(NoStep::Unknown);
         let by_rules = place.and_then(|it| it.module.rules().step(it.address, thread, &registers));
         let step = match by_rules {
-            Err(NoStep::Unknown) => heuristic::step(space, thread, &registers, is_innermost),
+            Err(NoStep::Unknown) => heuristic::step(space, thread, &registers, is_exact),
             step => step,
         };
         let step = match step {
@@ -98,5 +105,4 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
         is_exact = step.is_signal;
         registers = step.caller;
     }
-    (frames, End::Whole)
 }

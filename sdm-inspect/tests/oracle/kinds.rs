@@ -10,7 +10,9 @@ use nix::unistd::Pid;
 use sdm_inspect::looker::Looker;
 use sdm_inspect::snapshot::Refusal;
 
-use crate::programs::{AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, NARROW, Program, THREADS};
+use crate::programs::{
+    AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, GENERATED, KERNEL, Language, NARROW, Program, THREADS,
+};
 use crate::safety::{Counting, assert_at_large, looker};
 use crate::{look, look_with};
 
@@ -54,6 +56,40 @@ fn stack_of_two_megabytes_is_read_to_its_end() {
     let count = |name: &str| functions.clone().filter(|it| *it == name).count();
     assert_eq!((count("down"), count("main")), (501, 1), "{main:?}");
     assert_at_large(running.pid());
+}
+
+/// The functions of a program's only thread up to `main`, innermost first, and whether its stack is whole.
+#[cfg(target_arch = "x86_64")]
+fn functions(language: Language, variant: &str) -> (Vec<String>, bool) {
+    let program = Program::new(language, variant);
+    let running = program.run().unwrap();
+    let stacks = look(&[running.pid()]).remove(0).unwrap();
+    assert_at_large(running.pid());
+    let main = &stacks.threads[0];
+    let names = main.frames.iter().map(|frame| frame.function.clone());
+    let mut names: Vec<String> = names.map(Option::unwrap_or_default).collect();
+    let to = names.iter().position(|name| name == "main");
+    names.truncate(to.map_or(names.len(), |main| main + 1));
+    (names, main.is_whole)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn kernel_without_frame_information_hides_no_caller() {
+    for variant in ["O0", "O2", "frame-pointer", "no-unwind"] {
+        let (names, is_whole) = functions(KERNEL, variant);
+        assert_eq!(names, ["kernel", "block", "multiply", "main"], "{variant}");
+        assert!(is_whole, "{variant}");
+    }
+}
+
+/// Nobody knows where generated code keeps its return address: the frame pointer in the register is that of `main`.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn stack_through_generated_code_is_not_taken_for_whole() {
+    let (names, is_whole) = functions(GENERATED, "O0");
+    assert_eq!(names[names.len() - 2..], ["wait_inside", ""]);
+    assert!(!is_whole, "{names:?}");
 }
 
 #[test]

@@ -21,7 +21,8 @@ enum Cause {
     /// gdb leaves out functions that were inlined into one of another unit, and their parents' names. llvm-symbolizer has
     /// them as we do.
     OtherUnit,
-    /// Without call frame information gdb goes on with what is no frame. We say that the stack is cut.
+    /// Without call frame information gdb goes on with what is no frame. We follow the instructions of the functions,
+    /// to the stack's end.
     NoRules,
     /// As [`Cause::NoRules`]; gdb also has a library's file name as the loader was told it, a link.
     NoRulesAndLink,
@@ -33,7 +34,8 @@ enum Cause {
 struct Difference {
     program: &'static str,
     cause: Cause,
-    /// Maximum number of frames between the equal ones, of all threads, in ours and in gdb's stacks. It may only fall.
+    /// Maximum number of frames between the equal ones, of all threads, in ours and in gdb's stacks; only gdb's where
+    /// these are no frames. It may only fall.
     frames_max: usize,
 }
 
@@ -147,12 +149,21 @@ impl Difference {
     fn explains(&self, found: &[Differing]) -> bool {
         let source = self.program.split(' ').next().unwrap();
         let is_user = |row: &Row| row.1 == source;
-        let is_cut = self.cause == Cause::NoRules || self.cause == Cause::NoRulesAndLink;
+        let is_cut = self.cause == Cause::NoRulesAndLink;
         let fits = |it: &Differing| match self.cause {
             Cause::OtherUnit => it.is_whole,
+            Cause::NoRules => {
+                it.is_whole && it.ours.iter().any(is_user) && !it.gdb.iter().any(is_user)
+            }
             _ => (it.is_whole || is_cut) && !it.frames().any(is_user),
         };
-        let count = found.iter().flat_map(Differing::frames).count();
+        let count: usize = found
+            .iter()
+            .map(|it| match self.cause {
+                Cause::NoRules => it.gdb.len(),
+                _ => it.frames().count(),
+            })
+            .sum();
         found.iter().all(fits) && count <= self.frames_max
     }
 }

@@ -61,6 +61,16 @@ pub(crate) const DEEP: Language = Language {
     threads: 1,
     ..C
 };
+pub(crate) const KERNEL: Language = Language {
+    source: "kernel.c",
+    threads: 1,
+    ..C
+};
+pub(crate) const GENERATED: Language = Language {
+    source: "generated.c",
+    threads: 1,
+    ..C
+};
 /// A library that a looker preloads.
 pub(crate) const EXEC_WHILE_SEIZED: Language = Language {
     source: "exec_while_seized.c",

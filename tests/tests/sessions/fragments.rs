@@ -30,8 +30,9 @@ fn wait_asleep(pid: u32, threads: usize) {
 fn cut_stacks_are_not_joined_with_whole_ones() {
     let place = Place::new();
     let (cut, whole) = (Place::new(), Place::new());
-    let programs = [(&cut, Compiler::Musl), (&whole, Compiler::C)]
-        .map(|(place, compiler)| place.compile_with("musl_waits", compiler, &["-g", "-static"]));
+    let programs = [(&cut, "-DCUT"), (&whole, "-UCUT")].map(|(place, option)| {
+        place.compile_with("musl_waits", Compiler::C, &["-g", "-static", option])
+    });
     let start = |program: &PathBuf| {
         let mut command = Command::new(program);
         command.stdin(Stdio::null());
@@ -62,11 +63,11 @@ fn cut_stacks_are_not_joined_with_whole_ones() {
 #[test]
 fn incomplete_stacks_are_marked() {
     let (place, elsewhere) = (Place::new(), Place::new());
-    for (compiler, options) in [
-        (Compiler::Musl, &["-g", "-static"][..]),
-        (Compiler::C, &["-g", "-static"][..]),
+    for (is_cut, options) in [
+        (true, &["-g", "-static", "-DCUT"][..]),
+        (false, &["-g", "-static"][..]),
     ] {
-        let program = elsewhere.compile_with("musl_waits", compiler, options);
+        let program = elsewhere.compile_with("musl_waits", Compiler::C, options);
         let mut command = Command::new(&program);
         command.stdin(Stdio::null());
         let mut process = lower(&mut command).spawn().expect("it was compiled");
@@ -74,7 +75,7 @@ fn incomplete_stacks_are_marked() {
         let pid = process.id().to_string();
         let stacks = Sdm::new(&place, "stacks").args([&pid]).finish();
         let diagnosis = Sdm::new(&place, "diagnose").args([&pid]).finish();
-        if compiler == Compiler::Musl {
+        if is_cut {
             // Three fragments that are alike are not three threads in one place.
             let begin = format!("pid {pid}, 3 threads: Backtrace stopped: ");
             assert!(stacks.out.starts_with(&begin), "{stacks}");
