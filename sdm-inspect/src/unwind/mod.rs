@@ -57,14 +57,16 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
         let Some(pc) = registers.pc() else {
             return (frames, End::Cut);
         };
-        if pc == 0 {
+        // Nothing has called with this return address. A signal can have interrupted a call through a null pointer.
+        if pc == 0 && !is_exact {
             return (frames, End::Whole);
         }
         let is_innermost = frames.is_empty();
         if frames.len() >= FRAMES_MAX {
             return (frames, End::Cut);
         }
-        if !is_innermost && !space.is_code(pc) {
+        let is_call_through_null = is_exact && heuristic::is_null(pc);
+        if !is_innermost && !is_call_through_null && !space.is_code(pc) {
             return (frames, end(is_bottom));
         }
         // No call has returned to such an address: the program has put it there, as `makecontext` does.

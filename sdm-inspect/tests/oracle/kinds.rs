@@ -11,7 +11,8 @@ use sdm_inspect::looker::Looker;
 use sdm_inspect::snapshot::Refusal;
 
 use crate::programs::{
-    AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, GENERATED, KERNEL, Language, NARROW, Program, THREADS,
+    AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, GENERATED, KERNEL, Language, NARROW, NULL_CALL,
+    Program, THREADS,
 };
 use crate::safety::{Counting, assert_at_large, looker};
 use crate::{look, look_with};
@@ -79,6 +80,19 @@ fn kernel_without_frame_information_hides_no_caller() {
     for variant in ["O0", "O2", "frame-pointer", "no-unwind"] {
         let (names, is_whole) = functions(KERNEL, variant);
         assert_eq!(names, ["kernel", "block", "multiply", "main"], "{variant}");
+        assert!(is_whole, "{variant}");
+    }
+}
+
+/// As gdb shows it.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn call_through_null_pointer_shows_its_callers() {
+    for variant in ["O0", "O2"] {
+        let (names, is_whole) = functions(NULL_CALL, variant);
+        let at = names.iter().position(|name| name == "handle").unwrap();
+        let expect = ["handle", "<signal handler called>", "", "call_null", "main"];
+        assert_eq!(names[at..], expect, "{variant}");
         assert!(is_whole, "{variant}");
     }
 }

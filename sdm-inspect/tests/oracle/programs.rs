@@ -66,6 +66,11 @@ pub(crate) const KERNEL: Language = Language {
     threads: 1,
     ..C
 };
+pub(crate) const NULL_CALL: Language = Language {
+    source: "null_call.c",
+    threads: 1,
+    ..C
+};
 pub(crate) const GENERATED: Language = Language {
     source: "generated.c",
     threads: 1,
