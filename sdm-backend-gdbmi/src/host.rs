@@ -102,7 +102,7 @@ impl LocalHost {
 
 /// Resident memory and its peak of a process, in bytes; `None` if it has none.
 pub(crate) fn memory_of(pid: i32) -> Option<(u64, u64)> {
-    let status = proc::of(pid).status().ok()?;
+    let status = proc::of(pid).living().status().ok()?;
     Some((status.bytes("VmRSS")?, status.bytes("VmHWM")?))
 }
 
@@ -127,7 +127,7 @@ impl Host for LocalHost {
     }
 
     fn process_state(&self, pid: i32) -> Option<(char, String)> {
-        let process = proc::of(pid);
+        let process = proc::of(pid).living();
         Some((process.state()?.0, process.wait_channel()))
     }
 
@@ -299,11 +299,13 @@ impl Host for LocalHost {
         // The kernel lets root read the memory of any user's process.
         let own = nix::unistd::geteuid().as_raw();
         let is_own = !owners.is_empty() && owners.iter().all(|owner| *owner == own);
-        is_own.then(|| Box::new(ProcessMemory(pid)) as Box<dyn Memory>)
+        // The kernel has no memory for the id of a main thread that has ended.
+        let id = proc::of(pid).living_thread_id().unwrap_or(pid);
+        is_own.then(|| Box::new(ProcessMemory(id)) as Box<dyn Memory>)
     }
 }
 
-/// Memory of a process of this user, by pid.
+/// Memory of a process of this user, by the id of one of its threads.
 struct ProcessMemory(i32);
 
 impl Memory for ProcessMemory {

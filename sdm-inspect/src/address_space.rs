@@ -61,7 +61,7 @@ impl Place<'_> {
 impl Space {
     /// The mappings of a process. All files are opened here.
     pub(crate) fn of(pid: i32, modules: &mut Modules) -> std::io::Result<Self> {
-        let process = proc::of(pid);
+        let process = proc::of(pid).living();
         // Read first, so that an `exec` meanwhile is noticed.
         let image = image(pid);
         let mappings = process.maps()?;
@@ -219,7 +219,7 @@ impl Space {
 
 /// Reads these three addresses of a process from `/proc/PID/stat`. A process that has ended has none.
 fn image(pid: i32) -> Option<Image> {
-    let stat = proc::of(pid).stat().ok()?;
+    let stat = proc::of(pid).living().stat().ok()?;
     let field = |number| stat.field(number);
     let start = field(26)?;
     (start != 0).then_some([start, field(27)?, field(28)?])

@@ -72,7 +72,7 @@ impl Opened {
 #[must_use]
 pub fn owners(pids: &[i32]) -> BTreeSet<u32> {
     let mut owners = BTreeSet::new();
-    for process in pids.iter().map(|pid| proc::of(*pid)) {
+    for process in pids.iter().map(|pid| proc::of(*pid).living()) {
         let users = process.status().ok().and_then(|it| it.ids("Uid"));
         owners.extend(users.unwrap_or_default());
         let mappings = process.maps().unwrap_or_default();

@@ -56,7 +56,7 @@ fn holder(pid: i32) -> Holder {
 
 /// The holders of a lock on the descriptor's file.
 fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
-    let process = proc::of(pid);
+    let process = proc::of(pid).living();
     let path = process.descriptor(descriptor).ok()?;
     // The path through `/proc` leads to that file, even if another file has the original path now.
     let file = fs::metadata(process.path(&format!("fd/{descriptor}"))).ok()?;
@@ -102,7 +102,7 @@ fn stream(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hol
 
 /// The holders of the other end of a local socket, such as those of `socketpair`.
 fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
-    let own = proc::of(pid).socket(descriptor)?;
+    let own = proc::of(pid).living().socket(descriptor)?;
     let other = sock_diag::local_peer(own).ok()??;
     let mut holders = Vec::new();
     let mut nobody = "";
@@ -119,7 +119,7 @@ fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hold
 
 /// The holders of the other end of a connection, if that is on this host.
 fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
-    let process = proc::of(pid);
+    let process = proc::of(pid).living();
     let own = process.socket(descriptor)?;
     let tables = tcp_peer::tables(&process);
     let [ours, theirs] = tables.iter().find_map(|table| tcp_peer::ends(table, own))?;
@@ -154,7 +154,7 @@ fn has_no_end(pid: i32, descriptor: u64, wanted: PipeEnd) -> bool {
 /// The FIFO that a process is opening, if its other end is not open.
 fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
     use std::os::unix::fs::{FileExt, FileTypeExt};
-    let process = proc::of(pid);
+    let process = proc::of(pid).living();
     let memory = fs::File::open(process.path("mem")).ok()?;
     let mut text = [0; PATH_BYTES_MAX];
     let count = memory.read_at(&mut text, arguments[1]).ok()?;
@@ -179,7 +179,7 @@ fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
 /// The holders of the other end of a pipe or FIFO, as far as they are visible to this user.
 fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     use std::os::unix::fs::FileTypeExt;
-    let process = proc::of(pid);
+    let process = proc::of(pid).living();
     let path = process.descriptor(descriptor).ok()?;
     let file = fs::metadata(process.path(&format!("fd/{descriptor}"))).ok()?;
     if !file.file_type().is_fifo() {
@@ -210,7 +210,7 @@ fn nobody_else(pid: i32, holders: &[Holder]) -> &'static str {
 /// The processes that have a descriptor for which `is_it` is true, as far as permissions allow.
 fn holders_of(is_it: impl Fn(&Process, u64) -> bool) -> Option<Vec<Holder>> {
     let has_it = |pid: &i32| {
-        let process = proc::of(*pid);
+        let process = proc::of(*pid).living();
         let descriptors = process.descriptors().into_iter().flatten();
         let mut numbers = descriptors.filter_map(|number| u64::try_from(number).ok());
         numbers.any(|number| is_it(&process, number))

@@ -148,7 +148,7 @@ impl Process {
     /// # Errors
     /// [`io::Error`] if it has ended, or its memory may not be read.
     pub fn words(&self) -> io::Result<Vec<String>> {
-        let bytes = read(&self.path("cmdline"), COMMAND_BYTES_MAX)?;
+        let bytes = self.read_of_memory("cmdline", COMMAND_BYTES_MAX)?;
         let words = bytes.split(|byte| *byte == 0);
         let words = words.filter(|word| !word.is_empty());
         Ok(words.map(|word| text(word.to_vec())).collect())
@@ -159,7 +159,7 @@ impl Process {
     /// # Errors
     /// [`io::Error`] if it has ended, or its memory may not be read.
     pub fn environment(&self) -> io::Result<Vec<(OsString, OsString)>> {
-        let bytes = read(&self.path("environ"), ENVIRONMENT_BYTES_MAX)?;
+        let bytes = self.read_of_memory("environ", ENVIRONMENT_BYTES_MAX)?;
         let variables = bytes.split(|byte| *byte == 0).filter_map(|variable| {
             let at = variable.iter().position(|byte| *byte == b'=')?;
             let (name, value) = (&variable[..at], &variable[at + 1..]);
@@ -176,7 +176,7 @@ impl Process {
     /// # Errors
     /// [`io::Error`] if it has ended, or its memory may not be read.
     pub fn maps(&self) -> io::Result<Vec<Mapping>> {
-        let bytes = read(&self.path("maps"), MAPS_BYTES_MAX)?;
+        let bytes = self.read_of_memory("maps", MAPS_BYTES_MAX)?;
         Ok(mappings(&bytes))
     }
 
@@ -185,7 +185,10 @@ impl Process {
     /// # Errors
     /// [`io::Error`] if it has ended, or may not be inspected.
     pub fn program(&self) -> io::Result<PathBuf> {
-        fs::read_link(self.path("exe"))
+        fs::read_link(self.path("exe")).or_else(|error| match self.living_thread() {
+            Some(thread) => fs::read_link(thread.path("exe")),
+            None => Err(error),
+        })
     }
 
     /// The kernel function in which it waits; empty if there is none, or if it may not be known.
@@ -227,7 +230,7 @@ impl Process {
     /// An entry of the program's auxiliary vector, by its type as in `getauxval(3)`; `None` if there is none.
     #[must_use]
     pub fn auxiliary_value(&self, wanted: u64) -> Option<u64> {
-        let bytes = read(&self.path("auxv"), TEXT_BYTES_MAX).ok()?;
+        let bytes = self.read_of_memory("auxv", TEXT_BYTES_MAX).ok()?;
         let words = bytes.chunks_exact(size_of::<usize>());
         let words: Vec<usize> = words
             .filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes))
@@ -244,6 +247,40 @@ impl Process {
     /// [`io::Error`] if it has ended.
     pub fn thread_ids(&self) -> io::Result<impl Iterator<Item = i32> + use<>> {
         pids_in(&self.path("task"))
+    }
+
+    /// The id of a thread that has not ended; `None` if there is none.
+    #[must_use]
+    pub fn living_thread_id(&self) -> Option<i32> {
+        let lives = |id: &i32| self.thread(*id).state().is_some_and(|it| !it.has_ended());
+        self.thread_ids().ok()?.find(lives)
+    }
+
+    /// A thread that has not ended; `None` if there is none.
+    #[must_use]
+    pub fn living_thread(&self) -> Option<Process> {
+        self.living_thread_id().map(|id| self.thread(id))
+    }
+
+    /// The process, or a thread that lives where the main one has ended before it. The kernel then shows memory and files
+    /// of the process only in the directories of such threads.
+    #[must_use]
+    pub fn living(&self) -> Process {
+        let has_ended = self.state().is_some_and(State::has_ended);
+        let thread = has_ended.then(|| self.living_thread()).flatten();
+        thread.unwrap_or_else(|| self.clone())
+    }
+
+    /// Reads a file about the process's memory, which is empty for a main thread that has ended.
+    fn read_of_memory(&self, name: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        let own = read(&self.path(name), bytes_max);
+        if own.as_ref().is_ok_and(|bytes| !bytes.is_empty()) {
+            return own;
+        }
+        match self.living_thread() {
+            Some(thread) => read(&thread.path(name), bytes_max),
+            None => own,
+        }
     }
 
     /// The thread with this id.

@@ -18,7 +18,7 @@ const CAP_SYS_PTRACE: u32 = 19;
 pub enum Obstacle {
     /// The process has ended.
     Gone,
-    /// Its main thread has ended; others run on.
+    /// Its main thread has ended; others run on. It can be read, and gdb cannot attach to it.
     Headless,
     /// The process belongs to another user.
     Foreign {
@@ -90,18 +90,20 @@ pub fn obstacles(pids: &[i32], access: Access) -> Vec<(i32, Obstacle)> {
         (scope, _) => scope,
     };
     let may_trace_all = may_trace_all();
-    let obstacle = |pid: &i32| Some((*pid, obstacle(*pid, may_trace_all, scope)?));
+    let obstacle = |pid: &i32| Some((*pid, obstacle(*pid, access, may_trace_all, scope)?));
     pids.iter().filter_map(obstacle).collect()
 }
 
-fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
+fn obstacle(pid: i32, access: Access, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
     let process = proc::of(pid);
     let Ok(status) = process.status() else {
         return Some(Obstacle::Gone);
     };
     let state = status.field("State").and_then(|it| it.chars().next());
     let threads = status.field("Threads").and_then(|it| it.parse().ok());
-    if let Some(end) = end(state, threads) {
+    // A living thread is enough to read the process.
+    let is_one = |it: &Obstacle| access == Access::Attach || *it != Obstacle::Headless;
+    if let Some(end) = end(state, threads).filter(is_one) {
         return Some(end);
     }
     if let Some(tracer_pid) = status.tracer() {
@@ -127,7 +129,7 @@ fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
     if let Some(other) = ids.into_iter().find(|id| *id != own) {
         return Some(Obstacle::Foreign { owner: user(other) });
     }
-    let inside = fs::metadata(process.path("environ"));
+    let inside = fs::metadata(process.living().path("environ"));
     let is_ours = inside.is_ok_and(|inside| inside.uid() == own);
     (!is_ours).then_some(Obstacle::Undumpable)
 }
@@ -170,7 +172,7 @@ mod tests {
         // A process that is not dumpable cannot be read.
         let pid = std::process::id().cast_signed();
         nix::sys::prctl::set_dumpable(false).unwrap();
-        let told = obstacle(pid, false, 0);
+        let told = obstacle(pid, Access::Attach, false, 0);
         nix::sys::prctl::set_dumpable(true).unwrap();
         assert_eq!(told, Some(Obstacle::Undumpable));
     }
@@ -179,18 +181,18 @@ mod tests {
     fn attach_obstacle_follows_ptrace_scope_and_process_state() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let pid = child.id().cast_signed();
-        assert_eq!(obstacle(pid, true, 0), None);
-        assert_eq!(obstacle(pid, false, 0), None);
+        assert_eq!(obstacle(pid, Access::Attach, true, 0), None);
+        assert_eq!(obstacle(pid, Access::Attach, false, 0), None);
         let forbidden = |scope| Some(Obstacle::Forbidden { scope });
-        assert_eq!(obstacle(pid, false, 1), forbidden(1));
-        assert_eq!(obstacle(pid, true, 2), None);
-        assert_eq!(obstacle(pid, true, 3), forbidden(3));
+        assert_eq!(obstacle(pid, Access::Attach, false, 1), forbidden(1));
+        assert_eq!(obstacle(pid, Access::Attach, true, 2), None);
+        assert_eq!(obstacle(pid, Access::Attach, true, 3), forbidden(3));
         drop(child.stdin.take());
         // A zombie is gone too.
         while proc::of(pid).state() != Some(State('Z')) {
             std::thread::yield_now();
         }
-        assert_eq!(obstacle(pid, true, 0), Some(Obstacle::Gone));
+        assert_eq!(obstacle(pid, Access::Attach, true, 0), Some(Obstacle::Gone));
         child.wait().unwrap();
         for access in [Access::Read, Access::Attach] {
             assert_eq!(obstacles(&[-1], access), [(-1, Obstacle::Gone)]);

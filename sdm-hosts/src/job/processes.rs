@@ -139,11 +139,11 @@ impl Processes {
     }
 }
 
-/// Reads one process; `None` where it has ended, is a zombie, or is a thread of the kernel.
+/// Reads one process; `None` where all its threads have ended, or it is one of the kernel.
 fn read(pid: i32, process: &proc::Process) -> Option<Process> {
     let stat = process.stat().ok()?;
     let is_kernels = stat.flags().unwrap_or(0) & KERNEL_THREAD != 0;
-    if stat.state().has_ended() || is_kernels {
+    if is_kernels || stat.state().has_ended() && process.living_thread().is_none() {
         return None;
     }
     let (uid, plain) = owner(process)?;
@@ -170,7 +170,7 @@ fn read(pid: i32, process: &proc::Process) -> Option<Process> {
 pub(super) fn owner(process: &proc::Process) -> Option<(u32, bool)> {
     let ids = process.status().ok()?.ids("Uid")?;
     // For a process that is not dumpable, root owns all files in the folder, but not the folder itself.
-    let inside = fs::metadata(process.path("environ")).ok()?.uid();
+    let inside = fs::metadata(process.living().path("environ")).ok()?.uid();
     let plain = ids.iter().chain([&inside]).all(|id| *id == ids[0]);
     Some((ids[0], plain))
 }
@@ -287,6 +287,20 @@ pub(super) mod tests {
             assert!(process(foreign).is_called("mpirun.mpich"));
             assert!(!process(foreign).is_called("mpirun"));
         }
+    }
+
+    #[test]
+    fn process_lives_on_in_its_threads() {
+        let proc = Proc::new("headless");
+        proc.add_as(10, 1, ('Z', "halo"), "", "");
+        assert!(proc.read().get(10).is_none());
+        let thread = Proc(proc.0.join("10/task"));
+        thread.add(11, 1, "./halo -v", "PMIX_RANK=3");
+        let processes = proc.read();
+        let process = processes.get(10).unwrap();
+        assert_eq!(process.words(), ["./halo", "-v"]);
+        let environment = processes.environment(10);
+        assert_eq!(environment.get("PMIX_RANK"), Some(OsStr::new("3")));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Helper {
                 "queues needs sdm-pmix, which was found neither in the folder of sdm-server nor on PATH: install it there";
             Failure::new(FailureCode::Unsupported, text)
         })?;
-        let memory = File::open(proc::of(pid).path("mem"))
+        let memory = File::open(proc::of(pid).living().path("mem"))
             .map_err(|error| system(&format!("read the memory of process {pid}"), &error))?;
         let started = || -> io::Result<(Child, UnixStream)> {
             let (socket, theirs) = UnixStream::pair()?;

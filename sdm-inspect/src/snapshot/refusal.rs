@@ -87,7 +87,7 @@ impl Refusal {
     }
 
     fn of_forbidden(pid: i32) -> Self {
-        let process = proc::of(pid);
+        let process = proc::of(pid).living();
         let Ok(status) = process.status() else {
             return Self::Ended;
         };

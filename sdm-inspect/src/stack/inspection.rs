@@ -254,9 +254,11 @@ impl Inspection {
     /// The process's memory: bytes of the snapshot, and for other addresses the present ones.
     #[must_use]
     pub fn memory(&self, thread: usize) -> impl Memory {
+        let thread = self.snapshot.threads.get(thread);
         StoppedMemory {
-            pid: self.snapshot.pid,
-            thread: self.snapshot.threads.get(thread),
+            // The main thread may have ended: the kernel then has no memory for the process's own id.
+            id: thread.map_or(self.snapshot.pid, |thread| thread.id),
+            thread,
         }
     }
 }
@@ -279,7 +281,8 @@ fn part(thread: &Thread, from: Option<u64>) -> Option<&[u8]> {
 }
 
 struct StoppedMemory<'a> {
-    pid: i32,
+    /// The kernel's id of a thread of the process.
+    id: i32,
     thread: Option<&'a Thread>,
 }
 
@@ -289,7 +292,7 @@ impl Memory for StoppedMemory<'_> {
         match stood {
             Some(bytes) => to.copy_from_slice(bytes),
             None => {
-                let read = read_memory(self.pid, address, to).ok()?;
+                let read = read_memory(self.id, address, to).ok()?;
                 (read == to.len()).then_some(())?;
             }
         }

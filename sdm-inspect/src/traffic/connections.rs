@@ -14,7 +14,7 @@ const SOCKETS_MAX: usize = 4096;
 /// # Errors
 /// [`io::Error`] if the process is gone, or may not be inspected.
 pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
-    let process = proc::of(pid);
+    let process = proc::of(pid).living();
     let is_socket = |number: &i32| {
         let number = u64::try_from(*number).ok();
         number.is_some_and(|number| process.socket(number).is_some())

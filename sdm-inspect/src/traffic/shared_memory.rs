@@ -21,7 +21,7 @@ const CHUNK: usize = 16;
 /// # Errors
 /// [`io::Error`] if the process has ended, or may not be read.
 pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
-    let process = proc::of(pid);
+    let process = proc::of(pid).living();
     let memory = File::open(process.path("mem"))?;
     let pagemap = File::open(process.path("pagemap"))?;
     let page_bytes = usize::try_from(pagemap::page_size()).unwrap_or(4096);

@@ -11,8 +11,8 @@ use sdm_inspect::looker::Looker;
 use sdm_inspect::snapshot::Refusal;
 
 use crate::programs::{
-    AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, GENERATED, KERNEL, Language, NARROW, NULL_CALL,
-    Program, THREADS,
+    AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, GENERATED, HEADLESS, KERNEL, Language, NARROW,
+    NULL_CALL, Program, THREADS,
 };
 use crate::safety::{Counting, assert_at_large, looker};
 use crate::{look, look_with};
@@ -104,6 +104,21 @@ fn stack_through_generated_code_is_not_taken_for_whole() {
     let (names, is_whole) = functions(GENERATED, "O0");
     assert_eq!(names[names.len() - 2..], ["wait_inside", ""]);
     assert!(!is_whole, "{names:?}");
+}
+
+/// The kernel shows no mappings for the ended main thread, and has no memory for its id.
+#[test]
+fn threads_of_a_process_whose_main_thread_has_ended_are_read() {
+    let program = Program::new(HEADLESS, "O0");
+    let running = program.run().unwrap();
+    let stacks = look(&[running.pid()]).remove(0).unwrap();
+    let [thread] = &stacks.threads[..] else {
+        panic!("{stacks:?}");
+    };
+    assert!(thread.is_whole && thread.thread != running.pid());
+    let mut functions = thread.frames.iter().flat_map(|frame| &frame.function);
+    assert!(functions.any(|name| name == "work"), "{thread:?}");
+    assert_eq!(stacks.program, "program");
 }
 
 #[test]

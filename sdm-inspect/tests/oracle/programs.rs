@@ -76,6 +76,11 @@ pub(crate) const GENERATED: Language = Language {
     threads: 1,
     ..C
 };
+/// Its main thread ends.
+pub(crate) const HEADLESS: Language = Language {
+    source: "headless.c",
+    ..C
+};
 /// A library that a looker preloads.
 pub(crate) const EXEC_WHILE_SEIZED: Language = Language {
     source: "exec_while_seized.c",
@@ -265,7 +270,7 @@ impl Program {
         assert!(status.unwrap().success(), "{name}");
     }
 
-    /// Starts the program, and waits until all its threads wait; `None` if it cannot be compiled.
+    /// Starts the program, and waits until all its threads wait or have ended; `None` if it cannot be compiled.
     pub(crate) fn run(&self) -> Option<Running> {
         let mut command = Command::new(self.make()?);
         let child = command.stdout(Stdio::null()).spawn().unwrap();
@@ -274,8 +279,10 @@ impl Program {
         let waits = || {
             let threads: Vec<i32> = process.thread_ids().unwrap().collect();
             let pauses = |id: &i32| {
-                let call = process.thread(*id).system_call();
+                let thread = process.thread(*id);
+                let call = thread.system_call();
                 call.is_some_and(|(number, _)| PAUSE.contains(&number))
+                    || thread.state().is_some_and(proc::State::has_ended)
             };
             threads.len() == self.language.threads && threads.iter().all(pauses)
         };

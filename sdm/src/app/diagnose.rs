@@ -97,7 +97,7 @@ fn observed(pids: &[(u32, i32)]) -> Observed {
     for (task, pid) in pids {
         let tasks = IdSet::single(TaskId(*task));
         observed.pids.insert(*pid, TaskId(*task));
-        let process = proc::of(*pid);
+        let process = proc::of(*pid).living();
         let Some(state) = process.state() else {
             continue;
         };

@@ -79,6 +79,30 @@ fn process_stopped_by_a_signal_is_shown_apart() {
     }
 }
 
+/// gdb cannot attach to such a process, and says so; the kernel shows it below its living threads only.
+#[test]
+fn process_without_its_main_thread_is_shown() {
+    let elsewhere = Place::new();
+    let program = elsewhere.compile("headless", Compiler::C);
+    let mut command = Command::new(&program);
+    let process = lower(command.stdin(Stdio::piped())).spawn();
+    let process = Waiting(process.expect("it is there"));
+    processes::wait_state(process.0.id(), "Z");
+    let pid = process.pid();
+    for target in [pid.as_str(), "headless"] {
+        let done = stacks(&[target]).code(0);
+        assert!(done.out.contains("reader () at headless.c:"), "{done}");
+    }
+    let attach = Sdm::new(&elsewhere, "attach")
+        .args([&pid])
+        .finish()
+        .code(124);
+    assert!(
+        attach.err.contains("gdb cannot attach to such a process"),
+        "{attach}"
+    );
+}
+
 #[test]
 fn python_functions_are_shown_without_gdb() {
     let text = "import sys\ndef waits(depth):\n    if depth:\n        return waits(depth - 1)\n    sys.stdin.read()\nwaits(2)\n";
