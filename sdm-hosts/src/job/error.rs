@@ -20,6 +20,15 @@ pub enum JobError {
     #[error("process {pid}: no such process on this machine (has it ended?)")]
     NoProcess { pid: i32 },
     #[error(
+        "{thread} is a thread of {} (pid {pid}): give that pid",
+        printable_name(program)
+    )]
+    Thread {
+        thread: i32,
+        pid: i32,
+        program: String,
+    },
+    #[error(
         "none of your processes has the name `{}` or runs a program of that name (give a pid, or the pid of mpirun, \
          mpiexec or srun)",
         printable_name(name)

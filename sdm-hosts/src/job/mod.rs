@@ -210,7 +210,15 @@ struct Search {
 
 impl Search {
     fn process(&self, pid: i32) -> Result<&Process, JobError> {
-        self.processes.get(pid).ok_or(JobError::NoProcess { pid })
+        let missing = || match self.processes.process_of_thread(pid) {
+            Some(process) => JobError::Thread {
+                thread: pid,
+                pid: process.pid,
+                program: process.program().to_owned(),
+            },
+            None => JobError::NoProcess { pid },
+        };
+        self.processes.get(pid).ok_or_else(missing)
     }
 
     fn entry(&self, rank: u32, pid: i32) -> JobProcess {

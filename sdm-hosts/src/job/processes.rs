@@ -108,6 +108,13 @@ impl Processes {
         self.by_pid.get(&pid)
     }
 
+    /// The process of a thread that is not its main one; `None` for any other number.
+    pub(super) fn process_of_thread(&self, id: i32) -> Option<&Process> {
+        // The kernel does not list threads here, and opens their folders.
+        let pid = self.process(id).status().ok()?.number("Tgid")?;
+        self.get(pid).filter(|_| pid != id)
+    }
+
     /// All processes, by rising pid.
     pub(super) fn all(&self) -> impl Iterator<Item = &Process> {
         self.by_pid.values()
@@ -294,13 +301,19 @@ pub(super) mod tests {
         let proc = Proc::new("headless");
         proc.add_as(10, 1, ('Z', "halo"), "", "");
         assert!(proc.read().get(10).is_none());
+        // The other thread has an entry below the process, and one that is not listed.
         let thread = Proc(proc.0.join("10/task"));
         thread.add(11, 1, "./halo -v", "PMIX_RANK=3");
+        let alone = proc.0.join("11");
+        fs::create_dir(&alone).unwrap();
+        fs::write(alone.join("status"), "Tgid:\t10\n").unwrap();
         let processes = proc.read();
         let process = processes.get(10).unwrap();
         assert_eq!(process.words(), ["./halo", "-v"]);
         let environment = processes.environment(10);
         assert_eq!(environment.get("PMIX_RANK"), Some(OsStr::new("3")));
+        let of_thread = |id| processes.process_of_thread(id).map(|it| it.pid);
+        assert_eq!([10, 11, 12].map(of_thread), [None, Some(10), None]);
     }
 
     #[test]

@@ -154,6 +154,14 @@ fn process_name_selects_programs_and_launchers() {
         "orterun (pid 8388615) has not started any process",
     );
     check("8388999", "process 8388999: no such process");
+    let thread = proc.0.join("8388998");
+    std::fs::create_dir(&thread).unwrap();
+    let status = format!("Tgid:\t{}\n", BASE + 6);
+    std::fs::write(thread.join("status"), status).unwrap();
+    check(
+        "8388998",
+        "8388998 is a thread of python3 (pid 8388614): give that pid",
+    );
     check(&format!("{},8388999", BASE + 6), "process 8388999: no such");
     let job = find(&proc, &format!("{},{}", BASE + 6, BASE + 3)).unwrap();
     assert_eq!(

@@ -93,6 +93,14 @@ fn process_without_its_main_thread_is_shown() {
         let done = stacks(&[target]).code(0);
         assert!(done.out.contains("reader () at headless.c:"), "{done}");
     }
+    let threads = processes::of(process.0.id())
+        .thread_ids()
+        .expect("it lives");
+    let thread = threads.map(|id| id.to_string()).find(|id| *id != pid);
+    let thread = thread.expect("the reader");
+    let refused = stacks(&[&thread]).code(2);
+    let why = format!("{thread} is a thread of headless (pid {pid}): give that pid");
+    assert!(refused.err.contains(&why), "{refused}");
     let attach = Sdm::new(&elsewhere, "attach")
         .args([&pid])
         .finish()
