@@ -1,17 +1,19 @@
 //! A user's shell, with clusters and a configuration of its own.
 
+use std::cell::RefCell;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::late::Beside;
 use crate::place::{MARK_VARIABLE, Place};
-use crate::run::BOUND;
+use crate::questions::Questions;
+use crate::screen::Screen;
 use crate::{binaries, ordinary};
 
 /// An ordinary user's shell with its own configuration and clusters.
@@ -21,6 +23,8 @@ pub struct Shell {
     variables: Vec<(String, String)>,
     /// Pid of a process whose namespaces the user is in; `None` for those of the test.
     namespaces_of: Option<String>,
+    /// The questions about its clusters and jobs.
+    questions: RefCell<Questions>,
 }
 
 /// Outcome of a command: exit code and output.
@@ -50,6 +54,7 @@ impl Shell {
             place,
             variables: Vec::new(),
             namespaces_of: None,
+            questions: RefCell::default(),
         }
     }
 
@@ -106,6 +111,9 @@ impl Shell {
                     "--regid",
                     &user,
                     "--clear-groups",
+                    // `nsenter` is its parent, and all of it that can be killed from here.
+                    "--pdeathsig",
+                    "KILL",
                     "env",
                     "-C",
                 ]);
@@ -154,7 +162,7 @@ impl Shell {
     /// Runs `sdm` with these arguments, separated by spaces.
     ///
     /// # Panics
-    /// If it does not run.
+    /// If it does not run, or asks again what was asked before.
     #[must_use]
     pub fn sdm(&self, line: &str) -> Said {
         let words: Vec<&str> = line.split(' ').collect();
@@ -164,9 +172,10 @@ impl Shell {
     /// Runs `sdm` with these arguments.
     ///
     /// # Panics
-    /// If it does not run, or its output is not text.
+    /// If it does not run, asks again what was asked before, or its output is not text.
     #[must_use]
     pub fn words(&self, words: &[&str]) -> Said {
+        self.questions.borrow_mut().enter_words(words);
         let Output {
             status,
             stdout,
@@ -177,6 +186,11 @@ impl Shell {
             out: String::from_utf8(stdout).expect("text"),
             err: String::from_utf8(stderr).expect("text"),
         }
+    }
+
+    /// Records that the test has changed what is listed, by other means than this shell. Each question is allowed again.
+    pub fn changed(&self) {
+        self.questions.borrow_mut().changed();
     }
 
     /// Submits a job; gives its number.
@@ -210,17 +224,50 @@ impl Shell {
         ordinary::give(path);
     }
 
-    /// Waits until something is so.
+    /// Runs `sdm LIST --json --watch` once, which shows the list anew at each change that the manager reports. Returns
+    /// the first list for which `is_it` holds.
     ///
     /// # Panics
-    /// If it is not within [`BOUND`].
-    pub fn wait_for(&self, is_so: impl Fn() -> bool) {
-        let deadline = Instant::now() + BOUND;
-        while !is_so() {
-            let jobs = self.sdm("jobs --json");
-            assert!(Instant::now() < deadline, "{} {}", jobs.out, jobs.err);
-            std::thread::sleep(Duration::from_millis(50));
-        }
+    /// If none comes.
+    pub fn watch(&self, list: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        self.changed();
+        let words: Vec<&str> = list.split(' ').chain(["--json", "--watch"]).collect();
+        let mut command = self.command(&words);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("sdm runs");
+        let (out, _) = Screen::read(child.stdout.take().expect("it is a pipe"));
+        // It ends with this; its errors are those of the test.
+        let err = Screen::default();
+        let watch = Beside { child, out, err };
+        let read = |line: &str| serde_json::from_str(line).expect("JSON");
+        let line = watch.out.wait_where(0, list, |line| is_it(&read(line)));
+        read(&line)
+    }
+
+    /// Waits for a job of which `is_it` holds, given its attributes.
+    ///
+    /// # Panics
+    /// If none comes, or the manager has an error meanwhile.
+    pub fn watch_jobs(&self, is_it: impl Fn(&Value) -> bool) {
+        self.watch("jobs", |list| {
+            for cluster in list["clusters"].as_array().expect("clusters") {
+                let is_well = cluster["state"] != "ERROR" && cluster["stale"] == false;
+                assert!(is_well, "{list}");
+            }
+            let jobs = list["jobs"].as_array().expect("jobs");
+            jobs.iter().any(|job| is_it(&job["attributes"]))
+        });
+    }
+
+    /// Waits until a process of a job is known to run.
+    ///
+    /// # Panics
+    /// If none comes.
+    pub fn wait_process(&self, job: &str) {
+        self.watch(&format!("ps {job}"), |list| {
+            let processes = list["processes"].as_array().expect("processes");
+            let mut states = processes.iter().map(|it| &it["attributes"]["processState"]);
+            states.any(|state| state == "RUNNING")
+        });
     }
 
     /// The record of `sdm cluster list` about a cluster.
@@ -239,25 +286,9 @@ impl Shell {
     /// Waits until a job's attribute has a value.
     ///
     /// # Panics
-    /// If it has not within [`BOUND`].
+    /// As [`Shell::watch_jobs`] does.
     pub fn wait_job(&self, job: &str, attribute: &str, value: &str) {
-        let deadline = Instant::now() + BOUND;
-        loop {
-            let jobs = self.sdm("jobs --json").done();
-            let jobs: Value = serde_json::from_str(&jobs.out).expect("JSON");
-            let is_it = |it: &&Value| it["attributes"]["systemJobId"] == job;
-            let all = jobs["jobs"].as_array().expect("jobs");
-            if let Some(found) = all.iter().find(is_it)
-                && found["attributes"][attribute] == value
-            {
-                return;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "no {attribute}={value} of {job} in {jobs}"
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        self.watch_jobs(|it| it["systemJobId"] == job && it[attribute] == value);
     }
 
     /// The pid of the shell's only process whose command line contains `part`.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::binaries;
 use crate::clusters::Shell;
 use crate::place::Place;
+use crate::questions::Questions;
 use crate::run::{BOUND, connect};
 use crate::schema::Schema;
 use crate::sdm::command;
@@ -41,6 +42,7 @@ pub struct Editor<'a> {
     pub transcript: Vec<Value>,
     seq: i64,
     schema: Schema,
+    questions: Questions,
 }
 
 impl<'a> Editor<'a> {
@@ -160,6 +162,7 @@ impl<'a> Editor<'a> {
             transcript: Vec::new(),
             seq: 0,
             schema: Schema::read(),
+            questions: Questions::default(),
         }
     }
 
@@ -176,8 +179,17 @@ impl<'a> Editor<'a> {
     /// Sends a request; gives its number.
     ///
     /// # Panics
-    /// If the adapter does not read.
+    /// If the adapter does not read, or the request asks again what was asked before.
     pub fn send(&mut self, command: &str, arguments: &Value) -> i64 {
+        self.questions.enter_request(command, arguments);
+        self.send_uncounted(command, arguments)
+    }
+
+    /// As [`Editor::send`], also what was sent before: no answer is waited for.
+    ///
+    /// # Panics
+    /// If the adapter does not read.
+    pub fn send_uncounted(&mut self, command: &str, arguments: &Value) -> i64 {
         self.seq += 1;
         let request = json!({
             "seq": self.seq, "type": "request", "command": command, "arguments": arguments,
@@ -289,12 +301,13 @@ impl<'a> Editor<'a> {
         self.child.as_ref().expect("it has started one").id()
     }
 
-    /// Sends any request and returns its response; messages received meanwhile are dropped.
+    /// Sends any request, also one that was sent before, and returns its response; messages received meanwhile are
+    /// dropped.
     ///
     /// # Panics
     /// If there is no response.
     pub fn try_out(&mut self, command: &str, arguments: &Value) -> Value {
-        let seq = self.send(command, arguments);
+        let seq = self.send_uncounted(command, arguments);
         let response = loop {
             let message = self.next();
             if message["type"] == "response" && message["request_seq"] == seq {
@@ -361,6 +374,10 @@ impl<'a> Editor<'a> {
             Ok(message) => {
                 self.schema.check(&message);
                 self.transcript.push(message.clone());
+                // What is printed does not tell that the tasks are elsewhere.
+                if message["type"] == "event" && message["event"] != "output" {
+                    self.questions.changed();
+                }
                 message
             }
             Err(error) => panic!("{error}; what came:\n{}", self.told()),

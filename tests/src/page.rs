@@ -10,6 +10,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
+use crate::questions::Questions;
 use crate::run::BOUND;
 
 /// Shell command that starts the browser with the pipes of its protocol as descriptors 3 and 4, and no other stream.
@@ -31,6 +32,7 @@ pub struct BrowserPage {
     from: Receiver<Value>,
     number: u64,
     session: String,
+    questions: Questions,
     /// Warnings and errors in the browser's log, such as requests that a security policy has blocked.
     pub complaints: Vec<String>,
 }
@@ -85,6 +87,7 @@ impl BrowserPage {
             from,
             number: 0,
             session: String::new(),
+            questions: Questions::default(),
             complaints: Vec::new(),
         };
         let targets = page.call("Target.getTargets", json!({}));
@@ -197,7 +200,11 @@ impl BrowserPage {
     }
 
     /// Types a line into the console.
+    ///
+    /// # Panics
+    /// If it asks again what was asked before.
     pub fn line(&mut self, text: &str) {
+        self.questions.enter(text);
         self.click("#command");
         self.call("Input.insertText", json!({ "text": text }));
         self.key("Enter");

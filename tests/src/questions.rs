@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use serde_json::Value;
+
 /// Commands of the prompt that inspect tasks and change nothing.
 const LOOKS: &[&str] = &[
     "backtrace",
@@ -128,6 +130,42 @@ fn is_change(word: &str) -> bool {
     CHANGES.contains(&word) || !is_listed(word) && is_short()
 }
 
+/// The words of a shell's command lines that list or inspect and change nothing.
+const LISTING_VERBS: &[&[&str]] = &[
+    &["cluster", "list"],
+    &["dap", "--jobs"],
+    &["diagnose"],
+    &["doctor"],
+    &["jobs"],
+    &["logs"],
+    &["nodes"],
+    &["pmix", "list"],
+    &["pmix", "query"],
+    &["profile"],
+    &["ps"],
+    &["queues"],
+    &["sessions"],
+    &["show"],
+    &["stacks"],
+    &["target"],
+];
+
+/// The requests of an editor that read and change nothing.
+const READING_REQUESTS: &[&str] = &[
+    "completions",
+    "disassemble",
+    "evaluate",
+    "exceptionInfo",
+    "loadedSources",
+    "modules",
+    "readMemory",
+    "scopes",
+    "source",
+    "stackTrace",
+    "threads",
+    "variables",
+];
+
 /// The verbs of `sdm` that inspect a job.
 const LOOKING_VERBS: &[&str] = &["diagnose", "stacks"];
 
@@ -184,14 +222,49 @@ impl Questions {
             "#" | "wait" | "" => {}
             "interrupt" => self.interrupted(),
             "continue" | "c" if bare.ends_with('&') => self.moment.is_resumed = true,
-            look if LOOKS.contains(&look) => {
-                let is_new = self.asked.insert((self.moment, words.to_owned()));
-                let is_granted = std::mem::take(&mut self.is_granted);
-                assert!(is_new || is_granted, "`{words}` {AGAIN}");
-            }
+            look if LOOKS.contains(&look) => self.ask(words),
             select if SELECTS.contains(&select) => self.selected(),
             word if is_change(word) => self.changed(),
             _ => {}
+        }
+    }
+
+    /// Records a question that changes nothing.
+    ///
+    /// # Panics
+    /// If it was asked before.
+    pub fn ask(&mut self, question: &str) {
+        let is_new = self.asked.insert((self.moment, question.to_owned()));
+        let is_granted = std::mem::take(&mut self.is_granted);
+        assert!(is_new || is_granted, "`{question}` {AGAIN}");
+    }
+
+    /// Records a command of a shell, given by the words behind `sdm`. One that does not only list or inspect is a
+    /// change.
+    ///
+    /// # Panics
+    /// If it asks what was asked before.
+    pub fn enter_words(&mut self, words: &[&str]) {
+        let listed = |known: &[&str]| words.starts_with(known);
+        match LISTING_VERBS.iter().any(|known| listed(known)) {
+            true => self.ask(&words.join(" ")),
+            false => self.changed(),
+        }
+    }
+
+    /// Records a request of an editor. A line of its console is one of the prompt, and a request that does not only
+    /// read is a change.
+    ///
+    /// # Panics
+    /// If it asks what was asked before.
+    pub fn enter_request(&mut self, request: &str, arguments: &Value) {
+        let line = arguments["expression"].as_str();
+        match (request, line) {
+            ("evaluate", Some(line)) if arguments["context"] == "repl" => self.enter(line),
+            (read, _) if READING_REQUESTS.contains(&read) => {
+                self.ask(&format!("{read} {arguments}"));
+            }
+            _ => self.changed(),
         }
     }
 
@@ -268,6 +341,8 @@ pub(crate) fn enter_look(mark: &str, verb: &str, command: &Command, is_granted: 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// Enters the lines; returns whether the last one is refused. An earlier refusal is a panic.
@@ -332,6 +407,63 @@ mod tests {
         ] {
             assert!(!is_refused(&["print x", change, "print x"]), "{change}");
         }
+    }
+
+    #[test]
+    fn repeated_query_of_a_shell_is_refused() {
+        let refused = |lines: &[&str]| {
+            let mut questions = Questions::default();
+            let entered = std::panic::AssertUnwindSafe(|| {
+                for line in lines {
+                    let words: Vec<&str> = line.split(' ').collect();
+                    questions.enter_words(&words);
+                }
+            });
+            std::panic::catch_unwind(entered).is_err()
+        };
+        for query in [
+            "jobs --json",
+            "ps 1",
+            "pmix list",
+            "cluster list",
+            "dap --jobs",
+        ] {
+            assert!(refused(&[query, "sessions", query]), "{query}");
+            assert!(!refused(&[query, "cancel 1", query]), "{query}");
+        }
+        assert!(!refused(&[
+            "ps 1",
+            "ps 2",
+            "cluster start a",
+            "cluster start a"
+        ]));
+    }
+
+    #[test]
+    fn repeated_request_of_an_editor_is_refused() {
+        let refused = |requests: &[(&str, Value)]| {
+            let mut questions = Questions::default();
+            let entered = std::panic::AssertUnwindSafe(|| {
+                for (request, arguments) in requests {
+                    questions.enter_request(request, arguments);
+                }
+            });
+            std::panic::catch_unwind(entered).is_err()
+        };
+        let read = |request: &'static str| (request, json!({"threadId": 1}));
+        assert!(refused(&[
+            read("stackTrace"),
+            read("threads"),
+            read("stackTrace")
+        ]));
+        assert!(!refused(&[
+            read("stackTrace"),
+            read("next"),
+            read("stackTrace")
+        ]));
+        let line = |line: &str| ("evaluate", json!({"expression": line, "context": "repl"}));
+        assert!(refused(&[line("stacks"), line("stacks")]));
+        assert!(!refused(&[line("stacks"), line("next"), line("stacks")]));
     }
 
     #[test]

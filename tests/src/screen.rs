@@ -93,11 +93,21 @@ impl Screen {
     /// As [`Screen::wait`] does.
     #[must_use]
     pub fn wait_line(&self, mark: usize, wanted: &str) -> String {
+        self.wait_where(mark, wanted, |line| line.contains(wanted))
+    }
+
+    /// Waits for a whole line of which `is_it` holds in what has come since `mark`, and gives that line. `wanted` names
+    /// it in an error.
+    ///
+    /// # Panics
+    /// As [`Screen::wait`] does.
+    #[must_use]
+    pub fn wait_where(&self, mark: usize, wanted: &str, is_it: impl Fn(&str) -> bool) -> String {
         let line = |new: &str| {
             let whole = new
                 .split_inclusive('\n')
                 .filter_map(|it| it.strip_suffix('\n'));
-            whole.map(str::to_owned).find(|it| it.contains(wanted))
+            whole.map(str::to_owned).find(|it| is_it(it))
         };
         let new = self.wait_until(mark, wanted, |new| line(new).is_some());
         line(&new).expect("it has come")

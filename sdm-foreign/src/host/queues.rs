@@ -17,8 +17,6 @@ use super::request::{Done, InfoCallback, Known, QueryItem, Request, hand_over};
 
 const QUEUE_LIST: &CStr = c"pmix.qry.qlst";
 const QUEUE_STATUS: &CStr = c"pmix.qry.qst";
-/// Time for which an answer is reused.
-const FRESH: Duration = Duration::from_secs(2);
 /// Time limit of a tool's wait for the answer.
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -41,25 +39,21 @@ struct HeldQuery {
 /// The last answer about the queues, and the tools' queries that wait for a new one.
 #[derive(Default)]
 pub(super) struct Queues {
-    /// The last answer with its time; `None` where none has come.
-    known: Option<(Instant, Vec<Queue>)>,
+    /// The answer to the queries that waited last; `None` where none has come.
+    known: Option<Vec<Queue>>,
     is_asked: bool,
     waiting: Vec<HeldQuery>,
 }
 
 impl Queues {
-    /// Keeps a query about queues until the queues are known. Returns the query if it is not about queues, or if they
-    /// are known.
+    /// Keeps a query about queues until the clusters have answered. Returns the query if it is not about queues. An
+    /// earlier answer is not used again: a cluster may have been added since.
     pub(super) fn hold(
         &mut self,
         wanted: Vec<QueryItem>,
         done: Done<InfoCallback>,
     ) -> Option<(Vec<QueryItem>, Done<InfoCallback>)> {
-        let is_known = self
-            .known
-            .as_ref()
-            .is_some_and(|(since, _)| since.elapsed() < FRESH);
-        if is_known || !wanted.iter().any(|it| is_about_queues(&it.key)) {
+        if !wanted.iter().any(|it| is_about_queues(&it.key)) {
             return Some((wanted, done));
         }
         self.waiting.push(HeldQuery {
@@ -87,7 +81,7 @@ impl Queues {
 
     /// Adds the value that a tool asks for; false where it is unknown.
     pub(super) fn answer_query(&self, wanted: &QueryItem, known: &mut Known) -> bool {
-        let (Some((_, queues)), true) = (&self.known, is_about_queues(&wanted.key)) else {
+        let (Some(queues), true) = (&self.known, is_about_queues(&wanted.key)) else {
             return false;
         };
         let is_meant = |it: &&Queue| wanted.queue.as_ref().is_none_or(|name| *name == it.name);
@@ -109,9 +103,9 @@ impl Host {
     /// Sets the known queues (an empty list where the clusters have none), and answers the waiting queries.
     pub(super) fn have_queues(&mut self, queues: Vec<Queue>) {
         self.queues.is_asked = false;
-        self.queues.known = Some((Instant::now(), queues));
+        self.queues.known = Some(queues);
         for held in std::mem::take(&mut self.queues.waiting) {
-            self.query(held.wanted, held.done);
+            self.query_processes(held.wanted, held.done);
         }
     }
 

@@ -70,13 +70,32 @@ pub(super) fn ask(name: &str, question: &Question, wait: Duration) -> Result<Ans
 /// # Errors
 /// No manager could be queried.
 pub(super) fn look(named: Option<&str>, looks: &[Look]) -> Result<Vec<Answer>, ClusterError> {
+    look_at(&started(named)?, looks)
+}
+
+/// Queries these managers at once, as [`look`] does.
+///
+/// # Errors
+/// None could be queried.
+pub(super) fn look_at(
+    clusters: &[Definition],
+    looks: &[Look],
+) -> Result<Vec<Answer>, ClusterError> {
     let question = Question::Elements {
         looks: looks.to_vec(),
     };
+    let asked = std::thread::scope(|scope| {
+        let ask = |of: &Definition| ask(&of.name, &question, ANSWER_WAIT);
+        let asking = clusters.iter().map(|of| scope.spawn(move || ask(of)));
+        let asking: Vec<_> = asking.collect();
+        let ended = asking.into_iter().map(|it| it.join());
+        let ended: Vec<_> = ended.map(|it| it.expect("it does not panic")).collect();
+        ended
+    });
     let mut answers = Vec::new();
     let mut first = None;
-    for definition in started(named)? {
-        match ask(&definition.name, &question, ANSWER_WAIT) {
+    for asked in asked {
+        match asked {
             Ok(answer) => answers.push(answer),
             Err(error) => {
                 if let Some(earlier) = first.replace(error) {

@@ -1,24 +1,21 @@
 //! Nodes, queues and jobs as tables and as JSON.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use sdm_hosts::hostlist;
-use sdm_rm::{Answer, Definition, Kind, Look, Question};
+use sdm_rm::{Answer, Definition, Kind, Look};
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, Job};
 use serde_json::{Value, json};
 
-use super::choose::{ask, started};
+use super::choose::{look_at, started};
 use super::element::{Element, managers, names};
 use super::table::{Stand, Table};
 use super::times;
+use crate::sink::complain;
 
 /// Time for which an ended job is listed without `--all`, in seconds.
 const SHOWN_SECONDS: u64 = 86_400;
-
-/// Time limit for a manager to report its running jobs, where they are offered for an attach.
-const GLANCE: Duration = Duration::from_secs(2);
 
 /// The kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,15 +186,16 @@ pub(crate) struct RunningJob {
     pub(crate) starter: Option<i32>,
 }
 
-/// The user's running jobs, in clusters of this host that are started and answer quickly.
+/// The user's running jobs, in clusters of this host that are started. A manager that does not answer is reported.
 pub(crate) fn running() -> Vec<RunningJob> {
     let here = |it: &Definition| it.host.is_none();
     let clusters = started(None).unwrap_or_default().into_iter().filter(here);
-    let question = Question::Elements {
-        looks: vec![Look::at(&[Kind::Machine, Kind::Job])],
-    };
-    let answers = clusters.filter_map(|it| ask(&it.name, &question, GLANCE).ok());
-    let answers: Vec<Answer> = answers.collect();
+    let clusters: Vec<Definition> = clusters.collect();
+    let answers = look_at(&clusters, &[Look::at(&[Kind::Machine, Kind::Job])]);
+    let answers = answers.unwrap_or_else(|error| {
+        complain(format_args!("sdm: {error}"));
+        Vec::new()
+    });
     let runs = |job: &Element<'_>| {
         job.state() == Some(Job::Running) && job.get(id::DEBUG_SESSION).is_none()
     };

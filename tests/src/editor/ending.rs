@@ -6,6 +6,15 @@ use super::Editor;
 use crate::run::BOUND;
 
 impl Editor<'_> {
+    /// Waits until the adapter has answered a request. What it sends before that has come then.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub fn settle(&mut self) {
+        let seq = self.send_uncounted("threads", &Value::Null);
+        self.response(seq);
+    }
+
     /// Continues all ranks by a request on this thread, and waits until the job has exited with code 0.
     ///
     /// # Panics

@@ -10,6 +10,7 @@ use sdm_tests::clusters::Shell;
 use sdm_tests::ordinary;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
+use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm, command};
 
 /// Ranks of a session whose server is to be the node's own; they wait until the file `go` exists.
@@ -146,7 +147,10 @@ fn tools_list_the_queues_of_the_clusters() {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let sdm = piped.spawn().expect("sdm");
-    shell.wait_for(|| shell.sdm("pmix list").out.contains(": 1 connected"));
+    let here = shell.place.path().join("go.0");
+    until("the rank is through MPI_Init", || here.exists());
+    let list = shell.sdm("pmix list").done().out;
+    assert!(list.contains(": 1 connected"), "{list}");
     let none = shell.sdm("pmix query queues");
     assert_eq!(none.code, Some(0), "{}", none.err);
     assert!(
@@ -156,13 +160,15 @@ fn tools_list_the_queues_of_the_clusters() {
         none.err
     );
     let _done = shell.sdm("cluster add here local").done();
-    shell.wait_for(|| shell.sdm("queues").out.contains("default"));
+    shell.watch("queues", |list| {
+        list["queues"][0]["attributes"]["name"] == "default"
+    });
     let ask = shell.place.path().join("pmix_ask.py");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
     fs::copy(source, &ask).expect("a copy");
     let server = shell.place.pids("sdm-pmix host")[0].to_string();
     let ask = ask.to_str().expect("text");
-    let told = || {
+    let told = {
         let words = [
             "-W",
             "ignore",
@@ -175,17 +181,20 @@ fn tools_list_the_queues_of_the_clusters() {
         let told = python.output().expect("python3");
         String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned()
     };
-    // The earlier answer is used for a while.
     let wanted = "pmix.qry.qlst: default\npmix.qry.qst: default=NORMAL\n";
-    shell.wait_for(|| told() == wanted);
+    assert_eq!(told, wanted);
     assert_eq!(
         shell.sdm("pmix query queues").done().out,
         "pmix.qry.qlst: default\n"
     );
     let _done = shell.sdm("cluster add there local").done();
-    shell.wait_for(|| {
-        shell.sdm("pmix query queues").out == "pmix.qry.qlst: here:default,there:default\n"
+    shell.watch("queues", |list| {
+        list["queues"].as_array().map(Vec::len) == Some(2)
     });
+    assert_eq!(
+        shell.sdm("pmix query queues").done().out,
+        "pmix.qry.qlst: here:default,there:default\n"
+    );
     fs::write(&go, "").expect("a file");
     let done = sdm.wait_with_output().expect("it ends");
     assert!(done.status.code().is_some(), "{done:?}");

@@ -62,7 +62,9 @@ impl Prte {
         let _ = self.server.wait();
     }
 
+    /// Lets the job end that waits for this name.
     fn go(&self, name: &str) {
+        self.shell.changed();
         fs::write(self.shell.place.path().join(name), "").expect("a file");
     }
 
@@ -160,10 +162,10 @@ fn every_job_command_works_with_prte() {
     prte.go("first");
     let (_, code) = io.end();
     assert_eq!(code, Some(0));
-    shell.wait_for(|| prte.listed().is_empty());
     // The ends of jobs, including earlier ones.
-    let second = prte.job(1, "second");
     let events = prte.begun(&["events"], &first);
+    assert_eq!(prte.listed(), Vec::<Value>::new());
+    let second = prte.job(1, "second");
     let of_first = events.said.lines().find(|line| line.contains(&first));
     let of_first = of_first.expect("it was waited for");
     assert!(
@@ -184,8 +186,10 @@ fn every_job_command_works_with_prte() {
     assert!(ended.contains("PMIX_EVENT_JOB_END"), "{ended}");
     let third = prte.job(1, "third");
     assert_eq!(prte.listed()[0]["namespace"], *third);
+    let events = prte.begun(&["events"], &second);
     let _done = shell.sdm(&format!("pmix kill {third}")).done();
-    shell.wait_for(|| prte.listed().is_empty());
+    let _ended = events.until(&third);
+    assert_eq!(prte.listed(), Vec::<Value>::new());
     // A job whose terminal this is: its output, and its end.
     let go = shell.place.path().join("fourth");
     let go = go.to_str().expect("text");
@@ -275,7 +279,9 @@ fn prte_jobs_are_jobs_of_a_cluster() {
     // The server is gone: that is reported, and nothing else is lost.
     prte.end();
     let shell = &prte.shell;
-    shell.wait_for(|| shell.sdm("queues").out.contains("STOPPED"));
+    shell.watch("queues", |list| {
+        list["queues"][0]["attributes"]["queueState"] == "STOPPED"
+    });
     shell
         .sdm("submit -M dvm -- sleep 1")
         .refused(1, "none of your PMIx servers");

@@ -8,6 +8,7 @@ use sdm_tests::invoke::Client;
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::processes;
+use sdm_tests::run::until;
 use serde_json::Value;
 
 const _: () = sdm_tests::run::test_group("gridengine", "one master, and its four slots");
@@ -22,6 +23,16 @@ fn shell() -> Shell {
     let shell = shell.with("SGE_CELL", "default");
     let _done = shell.sdm("cluster add g gridengine").done();
     shell
+}
+
+/// True once a process on the host listens at a Unix socket of this name.
+fn is_listening(name: &str) -> bool {
+    let pid = fs::read_to_string(PID).expect("it is up");
+    let sockets = fs::read_to_string(format!("/proc/{}/net/unix", pid.trim())).expect("it is up");
+    // The flag is that of `listen`.
+    let listens = |line: &&str| line.contains(" 00010000 ");
+    let mut listening = sockets.lines().filter(listens);
+    listening.any(|line| line.ends_with(&format!("/{name}")))
 }
 
 /// The process of Grid Engine's master.
@@ -134,12 +145,12 @@ fn grid_engine_job_output_is_found_after_a_master_restart() {
     // Grid Engine goes down, its cluster reports that, and has all data again once Grid Engine is back.
     let master = master();
     as_manager(&["qconf", "-km"]);
-    let is_well = || shell.state("g")["reason"].is_null();
-    shell.wait_for(|| !is_well());
+    let is_well = |list: &Value| list["clusters"][0]["reason"].is_null();
+    shell.watch("jobs", |list| !is_well(list));
     // One that has not ended yet has the port and the database of the next one.
     processes::wait_state(master, "Z");
     as_manager(&["/usr/sbin/sge_qmaster"]);
-    shell.wait_for(is_well);
+    shell.watch("jobs", is_well);
     let _done = shell.sdm("cluster stop g").done();
     let _done = shell.sdm("cluster start g").done();
     for (job, code) in [(&job, "0"), (&merged, "7")] {
@@ -155,15 +166,6 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
         return;
     };
     let shell = shell();
-    let told = |job: &str, id: &str| {
-        let said = shell.sdm("jobs --json").done().out;
-        let said: Value = serde_json::from_str(&said).expect("JSON");
-        let jobs = said["jobs"].as_array().expect("jobs").clone();
-        let found = jobs
-            .into_iter()
-            .find(|it| it["attributes"]["systemJobId"] == job);
-        found.map_or(Value::Null, |it| it["attributes"][id].clone())
-    };
     // Three slots: three processes, whatever the number of rows.
     let sleep = [
         "--option=-pe",
@@ -188,10 +190,9 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     let lost = ["--directory", "/no/such/folder", "--", "true"];
     let lost = shell.submit(&lost);
     shell.wait_job(&lost, "jobStatus", "Eqw");
-    shell.wait_for(|| {
-        told(&lost, "jobStatusMessage")
-            .to_string()
-            .contains("/no/such/folder")
+    shell.watch_jobs(|it| {
+        let why = it["jobStatusMessage"].as_str().unwrap_or_default();
+        it["systemJobId"] == *lost && why.contains("/no/such/folder")
     });
     let _done = shell.sdm(&format!("cancel {lost}")).done();
     shell.wait_job(&lost, "jobState", "TERMINATED");
@@ -202,7 +203,9 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     let held = shell.submit(&words);
     let session = format!("gridengine-{held}");
     shell.wait_job(&held, "debugSession", &session);
-    shell.wait_for(|| shell.sdm("sessions").done().out.contains(&session));
+    until("the session listens", || is_listening(&session));
+    let listed = shell.sdm("sessions").done().out;
+    assert!(listed.contains(&session), "{listed}");
     let _done = shell.sdm(&format!("cancel {held}")).done();
     shell.wait_job(&held, "exitSignal", "9");
     let _done = shell.sdm("cluster remove g").done();
@@ -249,8 +252,11 @@ fn grid_rpc_client_runs_its_jobs_in_grid_engine() {
     // EXIT ends the remaining jobs.
     let _left = client.create("/bin/sleep", &["1000"], &place);
     client.exit();
-    let is_left = || shell.sdm("jobs").done().out.contains("RUNNING");
-    shell.wait_for(|| !is_left());
+    shell.watch("jobs", |list| {
+        let jobs = list["jobs"].as_array().expect("jobs");
+        jobs.iter()
+            .all(|it| it["attributes"]["jobState"] != "RUNNING")
+    });
     let _done = shell.sdm("cluster remove g").done();
     shell.place.assert_gone();
 }

@@ -13,7 +13,9 @@ use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
 use sdm_tests::processes;
+use sdm_tests::run::until;
 use sdm_tests::terminal::Terminal;
+use serde_json::Value;
 
 const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
 
@@ -84,8 +86,7 @@ fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
     let _done = shell.sdm(&format!("release {job}")).done();
     shell.wait_job(&job, "jobState", "RUNNING");
     // Its processes come after it.
-    let ranks = |part: &str| shell.sdm(&format!("ps {job}")).done().out.contains(part);
-    shell.wait_for(|| ranks("RUNNING"));
+    shell.wait_process(&job);
     listed(&shell, &format!("ps {job}"), "RUNNING");
     let target = format!("s:{job}");
     wait_held(&go, 4);
@@ -112,7 +113,10 @@ fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
     command.args(["--job-name=foreign", "--output=/dev/null", "--wrap", "true"]);
     let status = command.env("SLURM_CONF", CONFIG).current_dir("/").status();
     assert!(status.expect("sbatch runs").success());
-    shell.wait_for(|| shell.sdm("jobs --all").done().out.contains("foreign"));
+    shell.watch("jobs --all", |list| {
+        let jobs = list["jobs"].as_array().expect("jobs");
+        jobs.iter().any(|it| it["attributes"]["name"] == "foreign")
+    });
     assert!(!shell.sdm("jobs").done().out.contains("foreign"));
 
     let cancelled = shell.submit(&["-M", "s", "--", "sleep", "1000"]);
@@ -149,7 +153,7 @@ fn slurm_job_is_held_until_attach() {
     let program = shell.place.compile("work", Compiler::C);
     let program = program.to_str().expect("text");
     let job = shell.submit(&["-n", "2", "--debug", "--", program]);
-    shell.wait_for(|| shell.sdm("jobs").done().out.contains("DEBUGGED"));
+    shell.watch_jobs(|it| it["debugSession"].is_string());
     let user = ordinary::USER.to_string();
     let sdm = binaries::folder().join("sdm");
     let target = format!("s:{job}");
@@ -204,17 +208,17 @@ fn job_components_are_listed_across_a_slurmctld_restart() {
     let pid = fs::read_to_string("/tmp/sdm-slurm/pid/slurmctld.pid").expect("its pid");
     let pid = pid.trim().parse().expect("a pid");
     processes::signal(pid, Signal::SIGTERM);
-    let is_well = || shell.state("s")["reason"].is_null();
-    shell.wait_for(|| !is_well());
+    let is_well = |list: &Value| list["clusters"][0]["reason"].is_null();
+    let known = shell.watch("jobs", |list| !is_well(list));
     // The earlier data is shown meanwhile.
-    let known = shell.sdm("jobs").done().out;
+    let known = known.to_string();
     assert!(known.contains(&format!("{number}+1")), "{known}");
-    shell.wait_for(|| processes::parent(pid).is_none());
+    until("slurmctld has ended", || processes::parent(pid).is_none());
     let mut controller = Command::new("/usr/sbin/slurmctld");
     controller.arg("-i").env("SLURM_CONF", CONFIG);
     let status = controller.stdin(Stdio::null()).status();
     assert!(status.expect("slurmctld").success());
-    shell.wait_for(is_well);
+    shell.watch("jobs", is_well);
     shell.wait_job(&format!("{number}+0"), "jobState", "RUNNING");
     let _done = shell.sdm(&format!("cancel {number}+0")).done();
     shell.wait_job(&format!("{number}+0"), "jobState", "TERMINATED");
@@ -266,7 +270,9 @@ fn grid_rpc_client_runs_its_jobs_in_slurm() {
             .env("SLURM_CONF", CONFIG);
         command.output().expect("squeue runs").stdout
     };
-    shell.wait_for(|| listed().is_empty());
-    shell.wait_for(|| shell.place.pids("--guard-jobs").is_empty());
+    until("Slurm has no job", || listed().is_empty());
+    until("the guard has ended", || {
+        shell.place.pids("--guard-jobs").is_empty()
+    });
     shell.place.assert_gone();
 }

@@ -7,9 +7,9 @@ use sdm_tests::clusters::Shell;
 use sdm_tests::invoke::Client;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
+use sdm_tests::run::until;
 use sdm_tests::terminal::Terminal;
 use sdm_tests::{binaries, processes};
-use serde_json::Value;
 
 use crate::ssh::CONFIG;
 
@@ -74,7 +74,9 @@ fn output_is_followed(shell: &Shell, folder: &str) {
     assert_eq!(terminal.leave().0, 0);
     let followed = shell.sdm(&format!("logs -f {writes}")).done().out;
     assert_eq!(followed, "one\ntwo\n");
-    shell.wait_for(|| shell.place.pids("tail").is_empty());
+    until("the output is followed no more", || {
+        shell.place.pids("tail").is_empty()
+    });
 }
 
 #[test]
@@ -90,13 +92,7 @@ fn jobs_on_a_remote_host_are_submitted_inspected_and_ended() {
     let job = shell.submit(&["-n", "2", &folder, "--", work.to_str().expect("text")]);
     shell.wait_job(&job, "jobState", "RUNNING");
     let target = format!("far:{job}");
-    shell.wait_for(|| {
-        shell
-            .sdm(&format!("ps {job}"))
-            .done()
-            .out
-            .contains("RUNNING")
-    });
+    shell.wait_process(&job);
     let seen = shell.sdm(&format!("stacks {target}"));
     assert_eq!(seen.code, Some(0), "{} {}", seen.out, seen.err);
     assert!(seen.out.contains("main ()"), "{}", seen.out);
@@ -120,8 +116,7 @@ fn jobs_on_a_remote_host_are_submitted_inspected_and_ended() {
         // One that did something else may have ended by itself in between.
         processes::kill_if_there(ssh);
     }
-    shell.wait_for(|| shell.state("far")["state"] == "ERROR");
-    let jobs: Value = serde_json::from_str(&shell.sdm("jobs --json").out).expect("JSON");
+    let jobs = shell.watch("jobs", |list| list["clusters"][0]["state"] == "ERROR");
     assert_eq!(jobs["clusters"][0]["stale"], true, "{jobs}");
     assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(3), "{jobs}");
     let _done = shell.sdm("cluster start far").done();

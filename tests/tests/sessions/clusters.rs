@@ -2,7 +2,6 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_tests::clusters::Shell;
@@ -10,7 +9,6 @@ use sdm_tests::job::wait_held;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, script};
 use sdm_tests::processes;
-use sdm_tests::run::BOUND;
 use serde_json::Value;
 
 /// Runs `sdm doctor` on a job of a cluster and on one that does not exist, and checks the findings.
@@ -159,10 +157,7 @@ fn failing_agent_is_an_error_with_its_reason() {
         .to_owned();
     shell.wait_job(&job, "jobState", "RUNNING");
     processes::signal(shell.pid("sdm-agent --rm local"), Signal::SIGKILL);
-    let deadline = Instant::now() + BOUND;
-    while shell.state("here")["state"] != "ERROR" {
-        assert!(Instant::now() < deadline, "{}", shell.state("here"));
-    }
+    shell.watch("jobs", |list| list["clusters"][0]["state"] == "ERROR");
     let reason = shell.state("here")["reason"].to_string();
     assert!(reason.contains("its agent has ended"), "{reason}");
     // The earlier data is shown, marked as stale.
@@ -269,17 +264,13 @@ fn an_mpi_job_is_known_by_its_ranks(
     let go = shell.place.path().join("go");
     let [program, go_word] = [&program, &go].map(|path| path.to_str().expect("text"));
     let job = shell.submit(&[&["-n", "3"], options, &["--", program, go_word]].concat());
-    let processes = || {
-        let said = shell.sdm(&format!("ps {job} --json")).done().out;
-        let said: Value = serde_json::from_str(&said).expect("JSON");
-        said["processes"].as_array().expect("processes").clone()
-    };
-    let pids = || -> Vec<u32> {
+    let pids = |list: &Value| -> Vec<u32> {
         let of = |it: &Value| it["attributes"]["processPID"].as_str()?.parse().ok();
-        processes().iter().filter_map(of).collect()
+        let processes = list["processes"].as_array().expect("processes");
+        processes.iter().filter_map(of).collect()
     };
-    shell.wait_for(|| pids().len() == 3);
-    let mut told = pids();
+    let listed = shell.watch(&format!("ps {job}"), |list| pids(list).len() == 3);
+    let mut told = pids(&listed);
     let mut there = shell.place.pids(go_word);
     there.retain(|pid| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"));

@@ -8,9 +8,10 @@ use sdm_tests::clusters::Shell;
 use sdm_tests::invoke::Client;
 use sdm_tests::place::Compiler;
 use sdm_tests::processes;
+use sdm_tests::run::until;
 
 fn wait_gone(shell: &Shell, part: &str) {
-    shell.wait_for(|| shell.place.pids(part).is_empty());
+    until(part, || shell.place.pids(part).is_empty());
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn invoke_server_job_is_a_cluster_job() {
     let job = client.create(work.to_str().expect("text"), &[], &[]);
     client.wait(&job, "ACTIVE");
     shell.wait_job("1", "jobState", "RUNNING");
-    shell.wait_for(|| shell.sdm("ps 1").done().out.contains("RUNNING"));
+    shell.wait_process("1");
     let stacks = shell.sdm("stacks here:1");
     assert!(
         stacks.out.contains("main ()"),
@@ -96,7 +97,7 @@ fn invoke_server_job_is_a_cluster_job() {
         &[],
         &["sdm_debug true".to_owned()],
     );
-    shell.wait_for(|| shell.sdm("jobs").done().out.contains("DEBUGGED"));
+    shell.watch_jobs(|it| it["debugSession"].is_string());
     assert_eq!(client.ask("JOB_DESTROY", &held), "S");
     client.wait(&held, "DONE");
     client.exit();
@@ -160,7 +161,9 @@ fn ended_client_or_server_leaves_nothing() {
         }
         processes::signal(client.child.id(), Signal::SIGKILL);
         client.child.wait().expect("a child");
-        shell.wait_for(|| shell.place.pids("--guard-jobs").is_empty());
+        until("the guard has ended", || {
+            shell.place.pids("--guard-jobs").is_empty()
+        });
         wait_gone(&shell, "sleep 1000");
     }
     // A job whose leader is killed has failed.
@@ -193,7 +196,9 @@ fn copied_invoke_server_program_works() {
     let job = client.create("/bin/true", &[], &[]);
     client.wait(&job, "DONE");
     // The server and its guard are left; the job's runner ends by itself.
-    shell.wait_for(|| shell.place.pids("ng_invoke_server.SDMlocal").len() == 2);
+    until("two servers", || {
+        shell.place.pids("ng_invoke_server.SDMlocal").len() == 2
+    });
     client.exit();
     shell.place.assert_gone();
 }

@@ -1,6 +1,7 @@
 //! `sdm top` on a terminal, by keys, with a real agent of this host.
 
 use sdm_tests::clusters::Shell;
+use sdm_tests::run::until;
 use sdm_tests::terminal::Terminal;
 
 #[test]
@@ -87,7 +88,7 @@ fn forms_add_a_cluster_and_submit_a_job() {
     terminal.wait_displayed(&["$ sdm cluster edit here '--description=my own':"]);
     let known = config.join("clusters.toml");
     let is_changed = || std::fs::read_to_string(&known).is_ok_and(|it| it.contains("my own"));
-    shell.wait_for(is_changed);
+    until("the definition is changed", is_changed);
     // Enter in a form is one key: missing values are reported before.
     terminal.keys("3n");
     terminal.wait_displayed(&[

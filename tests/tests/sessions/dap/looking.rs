@@ -1,5 +1,7 @@
 //! Values, memory, instructions, and where ranks stop.
 
+use std::collections::BTreeMap;
+
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::united::united;
@@ -54,14 +56,21 @@ fn conditions_hit_counts_and_log_points_are_set_in_gdb() {
     editor.disconnect();
 }
 
-/// The variable at the end of a path of names, which begins among `variables`.
-fn opened(editor: &mut Editor<'_>, variables: Vec<Value>, way: &[&str]) -> Value {
+/// The children of variables that were asked for, by the variables' references.
+type Opened = BTreeMap<i64, Vec<Value>>;
+
+/// The variable at the end of a path of names, which begins among `variables`. Each variable is asked for once.
+fn opened(editor: &mut Editor<'_>, known: &mut Opened, variables: &[Value], way: &[&str]) -> Value {
     let mut here = variables;
     let (last, before) = way.split_last().expect("a way has an end");
     for name in before {
         let found = here.iter().find(|it| it["name"] == *name);
         let found = found.unwrap_or_else(|| panic!("no {name} of {way:?} in {here:?}"));
-        here = editor.below(&found.clone());
+        let reference = found["variablesReference"].as_i64().expect("a number");
+        let found = found.clone();
+        here = known
+            .entry(reference)
+            .or_insert_with(|| editor.below(&found));
     }
     let found = here.iter().find(|it| it["name"] == *last);
     let found = found.unwrap_or_else(|| panic!("no {last} of {way:?} in {here:?}"));
@@ -88,6 +97,7 @@ fn members_are_expanded_to_their_leaves() {
         .filter_map(|it| it["name"].as_str())
         .collect();
     assert_eq!(names, ["rows", "groups", "hot", "own", "cells", "first"]);
+    let mut known = Opened::new();
     for (way, value, evaluate_name) in [
         (&["rows", "[0]", "[1]"][..], "2", Some("field.rows[0][1]")),
         (&["rows", "[1]", "[0]"], "3", Some("field.rows[1][0]")),
@@ -98,7 +108,7 @@ fn members_are_expanded_to_their_leaves() {
         (&["cells", "[0]", "id"], "9", Some("field.cells[0].id")),
         (&["first", "id"], "11", Some("field.first->id")),
     ] {
-        let found = opened(&mut editor, members.clone(), way);
+        let found = opened(&mut editor, &mut known, &members, way);
         assert_eq!(found["value"], value, "{way:?}");
         assert_eq!(found["evaluateName"].as_str(), evaluate_name, "{way:?}");
         if let Some(expression) = evaluate_name {

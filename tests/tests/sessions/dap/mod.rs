@@ -89,7 +89,7 @@ fn all_stopped_behind(editor: &mut Editor<'_>, mut stopped: Value) -> Value {
         stopped = editor.event("stopped");
     }
     // After this answer no event of the same stop is outstanding.
-    editor.threads();
+    editor.settle();
     editor.forget("stopped");
     stopped
 }

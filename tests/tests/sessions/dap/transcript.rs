@@ -48,8 +48,9 @@ fn session_of_one_rank_matches_its_transcript() {
     editor.event("stopped");
     editor.threads();
     let frames = editor.frames(&json!(1));
-    for scope in ["Arguments", "Locals"] {
-        editor.scope(&frames[1], scope);
+    let body = editor.ask("scopes", &json!({"frameId": frames[1]["id"]}));
+    for scope in &body["scopes"].as_array().expect("a list")[..2] {
+        editor.below(scope);
     }
     let watch = json!({"expression": "number + 1", "frameId": frames[0]["id"], "context": "watch"});
     editor.ask("evaluate", &watch);
