@@ -212,15 +212,15 @@ pub fn differing(before: &Value, after: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Replaces the recorded observations of these MPIs by those in `from`. Returns a line for each job that is new, was
-/// not recorded, or has another verdict.
+/// Replaces the recorded observations of these MPIs in `into` by those in `from`. Returns a line for each job that is
+/// new, was not recorded, or has another verdict.
 ///
 /// # Errors
 /// A file cannot be read or written, or nothing was recorded of an MPI.
-pub fn renew(from: &Path, mpis: &[String]) -> std::io::Result<Vec<String>> {
+pub fn renew(from: &Path, into: &Path, mpis: &[String]) -> std::io::Result<Vec<String>> {
     let mut said = Vec::new();
     for mpi in mpis {
-        let (recorded, folder) = (files(&from.join(mpi)), kept().join(mpi));
+        let (recorded, folder) = (files(&from.join(mpi)), into.join(mpi));
         if recorded.is_empty() {
             let what = format!("{}: nothing was recorded", from.join(mpi).display());
             return Err(std::io::Error::other(what));

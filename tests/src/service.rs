@@ -207,6 +207,12 @@ impl Part {
         Some(part)
     }
 
+    /// The pid of the service's keeper; `None` where it has ended. It is the same in all tests of a run.
+    #[must_use]
+    pub fn keeper(&self) -> Option<u32> {
+        Kept::of(self.service).map(|kept| kept.keeper)
+    }
+
     /// Differences from the state before the test: those that the service reports, and foreign processes.
     ///
     /// # Panics

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use sdm_diagnose::Observations;
-use sdm_tests::observations::{MPIS, differing, files, judged, kept, normalised};
+use sdm_tests::observations::{MPIS, differing, files, judged, kept, normalised, renew};
 use sdm_tests::place::Place;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::ways::{self, RANKS};
@@ -120,4 +120,59 @@ fn replay_shows_the_recorded_verdict() {
     assert!(both.err.contains("cannot be used with"), "{both}");
     let none = Sdm::new(&place, "diagnose").finish();
     assert!(none.err.contains("TARGET"), "{none}");
+}
+
+/// `scripts/observations renew` lists what differs from the kept files, and keeps what was recorded.
+#[test]
+fn renewal_lists_each_verdict_that_changed() {
+    let place = Place::new();
+    let [from, into] = ["from", "into"].map(|name| place.path().join(name));
+    let text = |way: &str| fs::read_to_string(kept().join(format!("mpich/{way}.json")));
+    let put = |folder: &Path, way: &str, of: &str| {
+        let folder = folder.join("mpich");
+        fs::create_dir_all(&folder).expect("a folder");
+        let text = text(of).expect("it is kept");
+        fs::write(folder.join(format!("{way}.json")), text).expect("there is room");
+    };
+    for way in ["ring", "tags", "loop"] {
+        put(&into, way, way);
+    }
+    // One as before, one with another verdict, a new one, and none of `loop`.
+    put(&from, "ring", "ring");
+    put(&from, "tags", "ring");
+    put(&from, "other", "tags");
+    let mpis = ["mpich".to_owned()];
+    let said = renew(&from, &into, &mpis).expect("it is renewed");
+    let kept_one = into.join("mpich/loop.json");
+    let stays = format!("mpich/loop: was not recorded, {} stays", kept_one.display());
+    let verdict = |way: &str| Observations::decode(&text(way)?).map_err(std::io::Error::other);
+    let verdict = |way: &str| verdict(way).expect("it is kept").verdict;
+    let changed = differing(&verdict("tags"), &verdict("ring")).join("\n    ");
+    let expect = [
+        stays,
+        format!("mpich/other: new, {}", verdict("tags")["step"]),
+        format!("mpich/tags: the verdict is another one\n    {changed}"),
+    ];
+    assert_eq!(said, expect);
+    let now = files(&into.join("mpich"));
+    let now = |way: &str| fs::read_to_string(&now[way]).expect("it is kept");
+    for (way, of) in [
+        ("ring", "ring"),
+        ("tags", "ring"),
+        ("other", "tags"),
+        ("loop", "loop"),
+    ] {
+        assert_eq!(now(way), text(of).expect("it is kept"), "{way}");
+    }
+    assert_eq!(
+        renew(&from, &into, &mpis).expect("it is renewed"),
+        expect[..1]
+    );
+    let error = renew(&place.path().join("none"), &into, &mpis).expect_err("nothing was recorded");
+    assert!(
+        error
+            .to_string()
+            .ends_with("none/mpich: nothing was recorded"),
+        "{error}"
+    );
 }

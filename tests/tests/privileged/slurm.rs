@@ -1,5 +1,6 @@
 //! Sessions under Slurm: four virtual nodes on this machine.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -303,11 +304,13 @@ fn slurm_starts_several_programs_and_holds_a_job() {
     control::four_ranks_add_up(sdm, &sum, &["tbreak main", "continue"]);
 }
 
-/// A test leaves no job in Slurm; each test finds a Slurm that counts jobs from 1.
+/// A test leaves no job in Slurm; each test finds a Slurm that counts jobs from 1. It is the same Slurm, started once.
 #[test]
 fn leftover_slurm_job_is_named() {
+    let mut keepers = BTreeSet::new();
     for _ in 0..2 {
         let Some(slurm) = Part::slurm() else { return };
+        keepers.insert(slurm.keeper().expect("it is up"));
         assert!(slurm.left().is_empty(), "{:?}", slurm.left());
         let mut sbatch = Command::new("sbatch");
         sbatch.args(["--hold", "--output=/dev/null", "--wrap=true"]);
@@ -320,4 +323,5 @@ fn leftover_slurm_job_is_named() {
         let status = scancel.arg("1").env("SLURM_CONF", CONFIG).status();
         assert!(status.expect("scancel runs").success());
     }
+    assert_eq!(keepers.len(), 1, "a service is started once in a run");
 }
