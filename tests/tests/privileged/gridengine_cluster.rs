@@ -178,8 +178,8 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     let parallel = shell.submit(&sleep);
     shell.wait_job(&parallel, "jobState", "RUNNING");
     shell.wait_job(&parallel, "jobNumProcs", "3");
-    let placed = |word: &str| shell.sdm("nodes --json").done().out.contains(word);
-    assert!(placed("RUNNING_PROCESS"));
+    let nodes = || shell.sdm("nodes --json").done().out;
+    assert!(nodes().contains("RUNNING_PROCESS"));
     as_manager(&["qmod", "-sj", &parallel]);
     shell.wait_job(&parallel, "jobState", "SUSPENDED");
     as_manager(&["qmod", "-usj", &parallel]);
@@ -196,7 +196,11 @@ fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     });
     let _done = shell.sdm(&format!("cancel {lost}")).done();
     shell.wait_job(&lost, "jobState", "TERMINATED");
-    assert!(!placed("RUNNING_PROCESS") && !placed("ALLOC"));
+    let nodes = nodes();
+    assert!(
+        !nodes.contains("RUNNING_PROCESS") && !nodes.contains("ALLOC"),
+        "{nodes}"
+    );
     // One that waits under SDM.
     let runtime = format!("XDG_RUNTIME_DIR={}/run", shell.place.path().display());
     let words = ["--debug", "--env", &runtime, "--", "/bin/sleep", "1000"];
