@@ -4,9 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use sdm_idset::IdSet;
+use nix::libc;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use sdm_tests::clusters::Shell;
 use sdm_tests::parts;
+use sdm_tests::processes;
+use sdm_tests::run::until;
 use serde_json::Value;
 
 /// A `prte` of an ordinary user's, which ends with this.
@@ -240,7 +244,13 @@ fn prte_jobs_are_jobs_of_a_cluster() {
         return;
     };
     let shell = &prte.shell;
-    let foreign = prte.job(2, "foreign");
+    let fifo = shell.place.path().join("fifo");
+    mkfifo(&fifo, Mode::S_IRWXU).expect("a FIFO of the test's");
+    let script = format!("read -r line < {}; exit 3", fifo.display());
+    let words = [
+        "pmix", "spawn", "--detach", "-n", "2", "--", "sh", "-c", &script,
+    ];
+    let foreign = shell.words(&words).done().out.trim().to_owned();
     let _done = shell.sdm("cluster add dvm prrte").done();
     shell.wait_job(&foreign, "jobState", "RUNNING");
     let queues = shell.sdm("queues").done().out;
@@ -254,16 +264,19 @@ fn prte_jobs_are_jobs_of_a_cluster() {
         ranks.contains("0-1 ") && ranks.contains("RUNNING"),
         "{ranks}"
     );
-    let stacks = shell.sdm(&format!("stacks dvm:{foreign}"));
-    // Shells that start a program again and again agree or differ.
-    assert!(matches!(stacks.code, Some(0 | 1)), "{}", stacks.err);
-    let whose = stacks.out.lines().filter_map(|line| {
-        let who = line.strip_prefix("ranks ").or(line.strip_prefix("rank "))?;
-        who.split([' ', ':']).next()?.parse().ok()
+    let opens = |pid: &u32| {
+        let call = processes::sleeps_in(&processes::of(*pid));
+        call.is_some_and(|(number, _)| number == libc::SYS_openat)
+    };
+    until("both wait for the FIFO's writer", || {
+        let shells = shell.place.pids("sh -c read -r line");
+        shells.iter().filter(|pid| opens(pid)).count() == 2
     });
-    let whose = IdSet::union_all(&whose.collect::<Vec<IdSet>>());
-    assert_eq!(whose.len(), 2, "{}", stacks.out);
-    prte.go("foreign");
+    let stacks = shell.sdm(&format!("stacks dvm:{foreign}"));
+    assert_eq!(stacks.code, Some(0), "{} {}", stacks.out, stacks.err);
+    assert!(stacks.out.contains("ranks 0-1 (2): "), "{}", stacks.out);
+    // Both read the end of what is written.
+    fs::write(&fifo, "").expect("both read");
     shell.wait_job(&foreign, "jobState", "TERMINATED");
     let own = shell.submit(&["-M", "dvm", "-n", "2", "--", "sleep", "1000"]);
     shell.wait_job(&own, "jobState", "RUNNING");

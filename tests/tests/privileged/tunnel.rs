@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use sdm_core::transport::tcp::TcpTransport;
 use sdm_core::transport::{ConnId, ConnectionString, Transport, TransportEvent};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use sdm_tests::run::BOUND;
 
 /// An sshd with keys of its own, and an `ssh` on the path that uses them.
 struct Server {
@@ -97,7 +96,7 @@ fn until<T>(
     transports: [&mut TcpTransport; 2],
     mut find: impl FnMut(&TransportEvent) -> Option<T>,
 ) -> T {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + BOUND;
     let [a, b] = transports;
     loop {
         assert!(Instant::now() < end, "nothing happened");
@@ -113,7 +112,7 @@ fn until<T>(
 
 /// All bytes until the stream's end or error.
 fn read_to_end(transport: &mut TcpTransport, conn: ConnId) -> (Vec<u8>, Option<String>) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + BOUND;
     let mut all = Vec::new();
     let mut buffer = [0; 4096];
     loop {

@@ -1,7 +1,6 @@
 //! Diagnosis of threads that wait for a thread that does not exist, or for a lock that they hold themselves.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use nix::libc;
 use sdm_tests::ordinary::lower;
@@ -10,22 +9,17 @@ use sdm_tests::processes;
 use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 
-const BOUND: Duration = Duration::from_secs(60);
-
 /// Waits until the main thread of the process that `find` returns sleeps in a futex; returns the pid.
 fn waits_for_a_thread(find: impl Fn() -> Option<u32>) -> u32 {
-    let begin = Instant::now();
-    loop {
-        let found = find().filter(|pid| {
+    let mut found = None;
+    until("the main thread waits", || {
+        found = find().filter(|pid| {
             let call = processes::sleeps_in(&processes::of(*pid));
             call.is_some_and(|(number, _)| number == libc::SYS_futex)
         });
-        if let Some(pid) = found {
-            return pid;
-        }
-        assert!(begin.elapsed() < BOUND, "it does not wait");
-        std::thread::yield_now();
-    }
+        found.is_some()
+    });
+    found.expect("it was waited for")
 }
 
 #[test]

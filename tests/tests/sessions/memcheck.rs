@@ -75,19 +75,16 @@ fn program_under_valgrind_is_interrupted_and_stopped() {
         sdm.ask("continue &", "spinning");
         for round in 0..2 {
             // Each rank is somewhere in its loop when it is interrupted.
-            sdm.ask("interrupt", ": interrupted");
-            sdm.ask("wait", "wait");
+            sdm.stop("0-1");
             let sum = format!("ranks 0-1 (2): {}", 2 + round);
             sdm.ask(&format!("print argc + {round}"), &sum);
             sdm.ask("continue &", "continue");
         }
         let line = Place::line("memcheck.c", "sink++");
-        sdm.ask("interrupt", ": interrupted");
-        sdm.ask("wait", "wait");
+        sdm.stop("0-1");
         sdm.ask(&format!("break {line}"), "breakpoint 1 at");
         sdm.ask("continue", "stopped at breakpoint 1");
-        // They need not end at the same time.
-        sdm.ask("kill", "killed");
+        sdm.ask_each("kill", "0-1", "killed");
         sdm.ask("ranks", "ranks 0-1 (2)  signalled");
         let _ = sdm.finish();
         place.assert_gone();

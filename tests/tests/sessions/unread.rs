@@ -13,10 +13,8 @@ use nix::sys::signal::Signal;
 use sdm_tests::binaries;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
+use sdm_tests::run::BOUND;
 use sdm_tests::sdm::command;
-
-/// Time limit for `sdm` to block, or to end.
-const BOUND: Duration = Duration::from_secs(60);
 
 /// `sdm` with a program that prints more than a pipe holds, when the pipe is full; and the pipe's end that is not read.
 fn stuck(place: &Place, program: &Path) -> (Child, PipeReader) {

@@ -88,13 +88,20 @@ fn pwd_and_cd_change_the_directory_of_sdm() {
 fn libraries_signals_and_source_are_merged() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
-    let done = Sdm::run(&place, 2)
-        .lines(&["info sharedlibrary", "handle SIGINT SIGUSR1 nostop pass"])
-        .lines(&["info signals SIGUSR1 SIGFPE", "list twice", "list"])
-        .lines(&["continue &", "interrupt", "print leave"])
-        .program(&work, &["spin"])
-        .finish()
-        .code(0);
+    let mut sdm = Sdm::run(&place, 2).talk().program(&work, &["spin"]).spawn();
+    for line in [
+        "info sharedlibrary",
+        "handle SIGINT SIGUSR1 nostop pass",
+        "info signals SIGUSR1 SIGFPE",
+        "list twice",
+        "list",
+        "continue &",
+    ] {
+        sdm.ask(line, &format!("(sdm) {line}\n"));
+    }
+    sdm.stop("0-1");
+    sdm.ask("print leave", ": 0\n");
+    let done = sdm.finish().code(0);
     done.expect_part("info sharedlibrary", "libc.so.6\n");
     done.expect_part(
         "handle SIGINT SIGUSR1 nostop pass",

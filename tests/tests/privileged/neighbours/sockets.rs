@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use sdm_tests::neighbour::{Neighbour, Who};
+use sdm_tests::run::BOUND;
 use sdm_tests::{leftovers, processes};
 
 /// Connections to all abstract sockets with members' names of the user's sessions in this test. Those of other tests
@@ -54,9 +54,7 @@ fn connections_of_another_user_end_without_a_byte() {
     let mut strangers = intrude(&neighbour);
     assert!(strangers.len() >= 3, "{} sockets", strangers.len());
     for stranger in &mut strangers {
-        stranger
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .expect("a bound");
+        stranger.set_read_timeout(Some(BOUND)).expect("a bound");
         // The end of the stream, or a reset connection: no byte is sent.
         let received = stranger.read(&mut [0; 16]);
         let is_over = match &received {

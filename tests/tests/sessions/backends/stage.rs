@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -18,9 +18,8 @@ use sdm_debug::{
 use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::BOUND;
 
-/// No answer takes this long, on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 const TASK: TaskId = TaskId(0);
 
 /// Behaviour of the program.
@@ -188,7 +187,7 @@ impl Stage {
     }
 
     fn wait<T>(&mut self, what: &str, mut found: impl FnMut(&mut Self) -> Option<T>) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + BOUND;
         loop {
             if let Some(found) = found(self) {
                 return found;
@@ -210,10 +209,10 @@ impl Stage {
             self.now = timer.expect("something is to happen").max(self.now);
         } else {
             let now = Instant::now();
-            let wait = timer.map_or(PATIENCE, |at| at.saturating_duration_since(now));
+            let wait = timer.map_or(BOUND, |at| at.saturating_duration_since(now));
             let mut events = Events::with_capacity(64);
             self.poll
-                .poll(&mut events, Some(wait.min(PATIENCE)))
+                .poll(&mut events, Some(wait.min(BOUND)))
                 .expect("the system waits");
             self.now = self.now.max(Instant::now());
             for event in &events {
