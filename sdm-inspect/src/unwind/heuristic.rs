@@ -159,7 +159,8 @@ impl Unruled<'_> {
         if frame - sp > FRAME_BYTES_MAX || !self.space.is_code(self.pc) {
             return Err(NoStep::Unknown);
         }
-        for at in (sp..frame).step_by(WORD as usize) {
+        for number in 0..(frame - sp).div_ceil(WORD) {
+            let at = sp.wrapping_add(number * WORD);
             if can_follow_call(self.space, self.word(at)?) {
                 return Err(NoStep::Unknown);
             }
