@@ -1,6 +1,6 @@
 //! Conclusions about blocked ranks: the text, and the ranks to blame.
 
-use super::collective_order::{is_owed, may_be_right};
+use super::collective_order::may_be_right;
 use super::graph::WaitGraph;
 use super::verdict::Verdict;
 use super::wait_for::{CollectiveGroup, Needs};
@@ -117,8 +117,7 @@ impl Blocked<'_> {
         let wanted = most.missing(self.all)?;
         let found = self.there.iter().skip(1).find_map(|one| {
             let missing = one.missing(self.all)?;
-            let is_owed = is_owed(&one.name);
-            let is_one = one.communicator.is_some() && is_owed;
+            let is_one = one.communicator.is_some() && one.is_owed;
             let waits = missing.is_subset(&most.tasks) && !one.tasks.is_disjoint(&wanted);
             let is_odd = !missing.is_empty() && missing.len() <= one.tasks.len();
             (is_one && waits && is_odd).then_some((one, missing))

@@ -53,8 +53,7 @@ pub(super) fn may_be_right(one: &CollectiveGroup) -> bool {
 
 /// The verdict on ranks that wait for messages from ranks in `MPI_Finalize`, which send no more.
 pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
-    let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
-    let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
+    let at_end = needs.at_end();
     let is_at_end = |rank: &u32| at_end.contains(TaskId(*rank));
     let (mut behind, mut partners) = (IdSet::new(), IdSet::new());
     // Ranks that are the only ones that some rank waits for.
@@ -123,43 +122,52 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
 }
 
-/// True for operations that no rank leaves before all its ranks have entered.
-///
-/// A rank that has begun a nonblocking one has to wait for it before later calls. A fence can be left early
-/// where it begins an epoch and ends none, but then no rank stays in it.
-pub(super) fn is_owed(name: &str) -> bool {
-    needs_all(name) || name == NONBLOCKING || name == "win_fence"
-}
-
 /// The verdict on ranks in `MPI_Finalize` that others wait for in an operation of a communicator they
 /// belong to.
 pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verdict> {
-    let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
-    let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
+    let at_end = needs.at_end();
     let found = needs.gatherings.iter().filter_map(|one| {
-        let is_owed = match one.name.as_str() {
-            "finalize" => false,
-            name => is_owed(name),
-        };
+        let is_told = one.is_owed || one.name == NONBLOCKING;
+        let is_told = is_told && one.name != "finalize";
         let waits = !one.tasks.is_disjoint(blocked);
         let absent = one.ranks(all)?.intersection(&at_end);
         // Where most have left it out it is once too often here.
         let is_odd = !absent.is_empty() && absent.len() <= one.tasks.len();
-        (is_owed && waits && is_odd).then_some((one, absent))
+        (is_told && waits && is_odd).then_some((one, absent))
     });
-    let (one, absent) = found.max_by_key(|(one, _)| one.tasks.len())?;
+    let (one, absent) = found.max_by_key(|(one, _)| (one.is_owed, one.tasks.len()))?;
     let within = match &one.communicator {
         Some(name) if !name.is_empty() => format!(" in {name}"),
         _ => String::new(),
+    };
+    let call = match &one.started_by {
+        Some(function) => format!("{} for {function}", one.call),
+        None if one.name == NONBLOCKING => {
+            format!("{} for a nonblocking collective operation", one.call)
+        }
+        None => one.call.clone(),
     };
     let (who, is, them) = match absent.len() {
         1 => (format!("rank {absent}"), "is", "it"),
         count if count <= NAMED_MAX => (format!("ranks {absent}"), "are", "them"),
         _ => ("ranks".to_owned(), "are", "them"),
     };
-    let text = format!(
-        "{who} {is} in MPI_Finalize, while other ranks wait for {them} in {}{within}, which {who} skipped",
-        one.call
-    );
+    let past = format!("{who} {is} in MPI_Finalize");
+    if !one.is_owed {
+        let operation = match one.started_by {
+            Some(_) => "ranks leave it early",
+            None => {
+                "ranks leave some such operations early, and the request does not say which one it is"
+            }
+        };
+        let text = format!(
+            "ranks wait in {call}{within}, while {past}: {who} \
+             skipped it, or the waiting ranks differ in their arguments; {operation}"
+        );
+        let both = absent.union(&one.tasks);
+        return Some(Verdict::new(Step::CannotGoOn, text).between(both));
+    }
+    let text =
+        format!("{past}, while other ranks wait for {them} in {call}{within}, which {who} skipped");
     Some(Verdict::new(Step::CannotGoOn, text).blaming(absent))
 }

@@ -12,7 +12,7 @@ use sdm_debug::probe::{
 use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
 
-use super::operations::{is_of_collective, is_rank_of_the_job};
+use super::operations::{is_of_collective, is_rank_of_the_job, started_by};
 use super::threads::{among_threads, computing};
 use super::wait::{WaitKind, kind, place};
 
@@ -148,7 +148,10 @@ impl<'a> Evidence<'a> {
         use ArgumentRole as R;
         let mut facts = Vec::new();
         if is_of_collective(Some(call)) {
-            facts.push("for a nonblocking collective operation".to_owned());
+            facts.push(match &started_by(Some(call))[..] {
+                [] => "for a nonblocking collective operation".to_owned(),
+                functions => format!("for {}", functions.join(" or ")),
+            });
         }
         for argument in &call.arguments {
             let expression = &argument.expression;
@@ -188,7 +191,7 @@ impl<'a> Evidence<'a> {
                     facts.push(format!("of the window {expression}"));
                     continue;
                 }
-                R::Count | R::File | R::Context | R::Handle => continue,
+                R::Count | R::File | R::Context | R::Handle | R::Operation => continue,
             };
             // A name without a value: `MPI_ANY_SOURCE`.
             let value = self

@@ -4,6 +4,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::needs_all;
 
 use super::collective_order::NAMED_MAX;
+use super::operations::NONBLOCKING;
 use super::verdict::Verdict;
 use super::wait_for::CollectiveGroup;
 use super::{Cause, Step};
@@ -66,7 +67,9 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     // All in an operation that ranks leave one by one wait for a rank that omitted it: the only one that is not there,
     // whose own operation needs all of them.
     let is_only_one = odd.len() == 1 && others.iter().all(|one| needs_all(&one.name));
-    if is_only_one && !needs_all(&most.name) {
+    // A nonblocking one can differ in its root.
+    let is_told = most.name != NONBLOCKING || most.is_owed;
+    if is_only_one && is_told && !needs_all(&most.name) {
         return Some(verdict(text, most, &odd, other.tasks.len()));
     }
     // Ranks leave such an operation one by one. Those still in it may be there legitimately, and wait for a

@@ -3,7 +3,7 @@
 use sdm_debug::calls::roles;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
 use sdm_idset::IdSet;
-use sdm_mpi::{waits_for_any_request, waits_for_requests};
+use sdm_mpi::{needs_all, started_collective, waits_for_any_request, waits_for_requests};
 
 /// True where a call waits for processes of another job.
 pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
@@ -51,6 +51,27 @@ pub(super) fn alternatives(call: &Call) -> Option<IdSet> {
 
 /// The name for all nonblocking collective operations. Their requests do not say which one it is.
 pub(super) const NONBLOCKING: &str = "nonblocking";
+
+/// The functions that can have started the nonblocking operation that a call waits for. Empty if they are unknown.
+pub(super) fn started_by(call: Option<&Call>) -> Vec<&str> {
+    let arguments = call.into_iter().flat_map(|call| &call.arguments);
+    let started = arguments.filter(|one| one.role == ArgumentRole::Operation);
+    started.map(|one| one.expression.as_str()).collect()
+}
+
+/// True for operations that no rank leaves before all its ranks have entered.
+///
+/// A rank that has begun a nonblocking one has to wait for it before later calls. But ranks leave a broadcast or a
+/// reduction early, nonblocking ones too. A fence can be left early where it begins an epoch and ends none, but then
+/// no rank stays in it.
+pub(super) fn is_owed(name: &str, call: Option<&Call>) -> bool {
+    let started = started_by(call);
+    let of_all = |function: &&str| started_collective(function).is_some_and(|it| needs_all(&it));
+    match name {
+        NONBLOCKING => !started.is_empty() && started.iter().all(of_all),
+        name => needs_all(name) || name == "win_fence",
+    }
+}
 
 /// True for a call that waits for a nonblocking collective operation: the communicator of its request is
 /// known, and no message.

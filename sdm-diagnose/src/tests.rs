@@ -14,6 +14,7 @@ use super::*;
 
 mod beside;
 mod causes;
+mod doubts;
 mod exchange;
 mod odd;
 mod past;

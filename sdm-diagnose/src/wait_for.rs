@@ -10,7 +10,8 @@ use sdm_mpi::{is_of_all, is_of_world, is_outside, mpi_name, needs_all, waits_for
 use super::graph::{SetNeed, WaitGraph};
 use super::motion::SamePlace;
 use super::operations::{
-    NONBLOCKING, alternatives, is_of_collective, is_with_other_jobs, names_ranks_of_the_job,
+    NONBLOCKING, alternatives, is_of_collective, is_owed, is_with_other_jobs,
+    names_ranks_of_the_job, started_by,
 };
 use super::wait::{WaitKind, kind, locks_window};
 
@@ -20,8 +21,12 @@ pub(super) struct CollectiveGroup {
     pub(super) tasks: IdSet,
     /// The name of the operation in lower case, without `MPI_`: `allreduce`.
     pub(super) name: String,
-    /// The name of the called function.
+    /// The name of the called function; for a nonblocking operation that of the waiting one.
     pub(super) call: String,
+    /// The function that has started a nonblocking operation, if only one can have.
+    pub(super) started_by: Option<String>,
+    /// True if no rank leaves the operation before all its ranks have entered.
+    pub(super) is_owed: bool,
     /// The expression for the communicator; empty if unknown. None for `MPI_COMM_WORLD`.
     pub(super) communicator: Option<String>,
     /// The context id of the communicator, which is the same at all its ranks. None if unknown.
@@ -93,6 +98,15 @@ impl CollectiveGroup {
         let is_told = self.members.is_some() || self.communicator == other.communicator;
         let is_same = self.name == other.name && self.members == other.members;
         is_same && is_told && key(self) == key(other)
+    }
+
+    /// Adds the ranks of the same operation. The function that started it is known if it is the same at all ranks.
+    fn absorb(&mut self, other: &Self) {
+        self.tasks.union_with(&other.tasks);
+        self.is_owed &= other.is_owed;
+        if self.started_by != other.started_by {
+            self.started_by = None;
+        }
     }
 
     /// The ranks of the communicator; for `MPI_COMM_WORLD` those of the job. None if unknown.
@@ -172,6 +186,13 @@ impl Needs {
         needs.match_messages(probes, &classes);
         needs.graph.live.union_with(&needs.complete);
         needs
+    }
+
+    /// The ranks in `MPI_Finalize`.
+    pub(super) fn at_end(&self) -> IdSet {
+        let at_end = self.gatherings.iter();
+        let at_end = at_end.filter(|one| one.name == "finalize");
+        IdSet::union_all(at_end.map(|one| &one.tasks))
     }
 
     /// Adds waits of ranks with several threads in MPI. Any of the threads can let the rank go on, so its
@@ -296,11 +317,15 @@ impl Needs {
             let key = [roots, counts, contexts].map(|numbers| number(numbers, task));
             parts.entry(key).or_default().insert(task);
         }
+        let started = started_by(call);
+        let started = <[&str; 1]>::try_from(started).ok();
         for ([root, count, context], tasks) in parts {
             let gathering = CollectiveGroup {
                 tasks,
                 name: name.clone(),
                 call: class.call.to_owned(),
+                started_by: started.map(|[function]| function.to_owned()),
+                is_owed: is_owed(&name, call),
                 communicator: communicator.clone(),
                 context,
                 members: members.clone(),
@@ -310,7 +335,7 @@ impl Needs {
             let is_same = |known: &&mut CollectiveGroup| known.is_same_operation(&gathering);
             let same = self.gatherings.iter_mut().find(is_same);
             match same {
-                Some(known) => known.tasks.union_with(&gathering.tasks),
+                Some(known) => known.absorb(&gathering),
                 None => self.gatherings.push(gathering),
             }
         }

@@ -36,6 +36,8 @@ pub enum ArgumentRole {
     Handle,
     /// The window of the call.
     Window,
+    /// The function that has started a nonblocking collective operation, as the source has it: `MPI_Ibarrier`.
+    Operation,
 }
 
 impl ArgumentRole {
@@ -218,6 +220,18 @@ pub fn needs_all(name: &str) -> bool {
     waits_by_name(name) == W::All
 }
 
+/// The collective operation that a function starts without waiting for it, in lower case and without `MPI_`: `barrier`
+/// for `MPI_Ibarrier` and `MPI_Barrier_init`. None for other functions.
+#[must_use]
+pub fn started_collective(function: &str) -> Option<String> {
+    let name = mpi_name(function)?;
+    let started = name
+        .strip_suffix("_init")
+        .or_else(|| name.strip_prefix('i'))?;
+    let is_collective = matches!(waits_by_name(started), W::All | W::Members);
+    is_collective.then(|| started.to_owned())
+}
+
 /// True for `MPI_Wait` and `MPI_Waitall`, which wait for all of their requests.
 #[must_use]
 pub fn waits_for_requests(function: &str) -> bool {
@@ -291,6 +305,31 @@ mod tests {
         check("MPI_Win_lock", Some(W::Other));
         check("MPIX_Query_cuda_support", Some(W::Other));
         check("read", None);
+    }
+
+    #[test]
+    fn started_collective_is_named_without_its_prefix() {
+        let check = |function, expect: Option<&str>| {
+            assert_eq!(
+                started_collective(function).as_deref(),
+                expect,
+                "{function}"
+            );
+        };
+        check("MPI_Ibarrier", Some("barrier"));
+        check("mpi_ibcast_", Some("bcast"));
+        check("MPI_Ialltoallw_c", Some("alltoallw"));
+        check("MPI_Ineighbor_allgather", Some("neighbor_allgather"));
+        check("MPI_Reduce_init", Some("reduce"));
+        for other in [
+            "MPI_Isend",
+            "MPI_Init",
+            "MPI_Init_thread",
+            "MPI_Send_init",
+            "MPI_Barrier",
+        ] {
+            check(other, None);
+        }
     }
 
     #[test]

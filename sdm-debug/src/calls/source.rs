@@ -96,7 +96,7 @@ pub fn is_harmless(expression: &str) -> bool {
     true
 }
 
-fn arguments(text: &str) -> Option<Vec<String>> {
+pub(super) fn arguments(text: &str) -> Option<Vec<String>> {
     let (mut depth, mut from) = (0_i32, 0);
     let mut found = Vec::new();
     for (at, c) in outside_quotes(text) {
@@ -125,7 +125,7 @@ pub(super) fn tidy(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let mut plain = text.to_owned();
     while let Some(start) = plain.find("/*") {
         let end = plain[start..].find("*/");

@@ -3,7 +3,7 @@
 use sdm_debug::probe::{ArgumentRole, Known};
 
 /// The roles of arguments, with their names.
-pub(super) const ROLES: [(ArgumentRole, &str); 14] = [
+pub(super) const ROLES: [(ArgumentRole, &str); 15] = [
     (ArgumentRole::Count, "count"),
     (ArgumentRole::Destination, "destination"),
     (ArgumentRole::Tag, "tag"),
@@ -18,6 +18,7 @@ pub(super) const ROLES: [(ArgumentRole, &str); 14] = [
     (ArgumentRole::OtherJobs, "other_jobs"),
     (ArgumentRole::Handle, "handle"),
     (ArgumentRole::Window, "window"),
+    (ArgumentRole::Operation, "operation"),
 ];
 
 /// The sources of an argument's value, with their names.

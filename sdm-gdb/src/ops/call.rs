@@ -14,6 +14,7 @@ use sdm_mpi::{
 use super::call_registers::{CallRegisters, kept};
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
+use super::operation::operations;
 use super::other_jobs::{add_possible, beginning};
 use super::ranks::{Named, Place, alternatives, pointer, requests, translate, unexpected};
 use super::threads::ReadThread;
@@ -292,7 +293,11 @@ async fn by_ranks_of_the_job(
             return add_possible(place, found).await;
         }
         let (pending, of_collective) = requests(place, (list, count), at).await?;
+        let is_collective = matches!(&pending[..], [one] if one.role == ArgumentRole::Communicator);
         found.extend(pending);
+        if is_collective {
+            found.extend(operations(place, list));
+        }
         communicator = communicator.or(of_collective);
     }
     let receives = found.iter().any(|it| it.role == ArgumentRole::Source);

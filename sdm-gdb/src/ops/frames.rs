@@ -223,6 +223,14 @@ impl GdbFrame {
             .collect()
     }
 
+    /// The text of the frame's source file. `None` if it is unknown or has more lines than this.
+    pub(super) fn file_text(&self, gdb: &Gdb, lines_max: u32) -> Option<String> {
+        let line = |number| gdb.host().source_line(&self.path, number);
+        let lines: Vec<String> = (1..=lines_max).map_while(line).collect();
+        let is_whole = !lines.is_empty() && line(lines_max + 1).is_none();
+        is_whole.then(|| lines.join("\n"))
+    }
+
     /// Takes the arguments from another answer of gdb.
     pub(crate) fn set_arguments(&mut self, results: &Results) {
         self.arguments = results.tuples("args").map(argument).collect();

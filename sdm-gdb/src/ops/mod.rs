@@ -28,6 +28,7 @@ mod mpi_error;
 pub(super) mod native_stacks;
 mod object_arrays;
 mod objects;
+mod operation;
 mod other_jobs;
 mod output;
 pub(super) mod preconditions;

@@ -228,6 +228,7 @@ fn roles() -> Vec<(String, ArgumentRole)> {
         ArgumentRole::OtherJobs => ArgumentRole::OtherJobs,
         ArgumentRole::Handle => ArgumentRole::Handle,
         ArgumentRole::Window => ArgumentRole::Window,
+        ArgumentRole::Operation => ArgumentRole::Operation,
     )
 }
 

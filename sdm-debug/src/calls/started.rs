@@ -1,0 +1,73 @@
+//! The nonblocking collective operations that a source file starts with a request.
+
+use std::collections::BTreeSet;
+
+use sdm_mpi::started_collective;
+
+use super::source::{arguments, without_comments};
+
+/// The functions by which a source text starts a collective operation with this request: `MPI_Ibarrier`. Elements of an
+/// array count as the same request. Fortran names match in any case.
+#[must_use]
+pub fn started_collectives(text: &str, request: &str) -> BTreeSet<String> {
+    let wanted = variable(request);
+    let text = without_comments(text);
+    let lower = text.to_ascii_lowercase();
+    let mut found = BTreeSet::new();
+    for (start, _) in lower.match_indices("mpi_") {
+        let rest = &text[start..];
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let before = lower[..start].strip_suffix('p').unwrap_or(&lower[..start]);
+        let name = &rest[..rest.find(|c| !is_name(c)).unwrap_or(rest.len())];
+        let is_call = !before.ends_with(is_name) && started_collective(name).is_some();
+        let list = rest[name.len()..].trim_start().strip_prefix('(');
+        let Some(these) = list.filter(|_| is_call).and_then(arguments) else {
+            continue;
+        };
+        // In Fortran the error code follows the request.
+        let last = these.iter().rev().take(2);
+        if last.map(|one| variable(one)).any(|one| one == wanted) {
+            found.insert(name.to_owned());
+        }
+    }
+    found
+}
+
+/// The variable of a request's expression: `all` for `&all[2]`, `all + 2` and `ALL(2)`.
+fn variable(expression: &str) -> String {
+    let value = expression.rsplit('=').next().unwrap_or(expression);
+    let value = value.trim_start_matches(['&', '(', ' ']);
+    let end = value.find(['[', '(', '+', ')']).unwrap_or(value.len());
+    value[..end].trim().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn started_collectives_are_those_of_the_request() {
+        let check = |text: &str, request: &str, expect: &str| {
+            let found: Vec<String> = started_collectives(text, request).into_iter().collect();
+            assert_eq!(found.join(" "), expect, "{request} in {text}");
+        };
+        let c = "MPI_Init(&c, &v);\n// MPI_Ibcast(b, 1, t, 0, comm, &q);\nif (me) MPI_Ibarrier(comm, &q);\n\
+                 PMPI_Iallreduce(a, b, 1, t,\n  op, comm, &all[2]); MPI_Isend(b, 1, t, 0, 1, comm, &q);\n\
+                 my_MPI_Ibcast(b, &q); MPI_Wait(&q, &s); MPI_Gather_init(a, 1, t, b, 1, t, 0, comm, i, &p.r);";
+        check(c, "&q", "MPI_Ibarrier");
+        check(c, "q", "MPI_Ibarrier");
+        check(c, "all", "MPI_Iallreduce");
+        check(c, "&all[i + 1]", "MPI_Iallreduce");
+        check(c, "&other", "");
+        check(c, "&r", "");
+        check(
+            "MPI_Ibcast(b, 1, t, 0, comm, q); MPI_Ireduce(b, c, 1, t, op, 0, comm, q);",
+            "q",
+            "MPI_Ibcast MPI_Ireduce",
+        );
+        let fortran = "call MPI_IBARRIER(MPI_COMM_WORLD, &\n   REQ(1), ierr)\ncall mpi_ibcast(b, 1, t, 0, comm, request=two)";
+        check(fortran, "req", "MPI_IBARRIER");
+        check(fortran, "two", "mpi_ibcast");
+        check("MPI_Ibarrier(comm, &q", "&q", "");
+    }
+}

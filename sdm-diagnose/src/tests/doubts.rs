@@ -1,0 +1,53 @@
+//! Tests of verdicts where the facts do not decide between the ranks: the blamed ranks say so, as the text does.
+
+use sdm_debug::probe::ArgumentRole as R;
+
+use super::*;
+
+const AT_END: &str = "main:9 MPI_Finalize:9";
+const BARRIER: &str = "main:8 MPI_Barrier:8";
+const WAIT: &str = "main:3 MPI_Wait:3";
+
+fn standing(look: Look<'_>) -> Observed {
+    observed(&[look, look])
+}
+
+/// Checks the ranks to blame, and those between which the error is, where none is to blame.
+fn check_named(seen: &Observed, blamed: &str, between: &str, part: &str) {
+    let found = judge(seen);
+    let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
+    assert!(found.conclusion.contains(part), "{part}: {found:#?}");
+    assert!(found.step.is_proved(), "{found:#?}");
+    let sets = (found.suspects.to_string(), named.to_string());
+    assert_eq!(sets, (blamed.to_owned(), between.to_owned()), "{found:#?}");
+}
+
+/// Rank 2 has received its part of a broadcast and left. Ranks 0-1 have different roots. Only a rank that is missing in
+/// an operation of all its ranks has certainly skipped it.
+#[test]
+fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
+    let with = |operations: &[&str]| {
+        let mut seen = standing(&[("0-1", WAIT, "", ""), ("2", AT_END, "", "")]);
+        let operations = operations.iter().map(|name| (R::Operation, *name));
+        let arguments: Vec<_> = [WORLD].into_iter().chain(operations).collect();
+        call(&mut seen, "0-1", "MPI_Wait", &arguments);
+        call(&mut seen, "2", "MPI_Finalize", &[]);
+        seen
+    };
+    let unknown = "ranks wait in MPI_Wait for a nonblocking collective operation, while rank 2 is in MPI_Finalize: rank 2 \
+                   skipped it, or the waiting ranks differ in their arguments; ranks leave some such operations early, \
+                   and the request does not say which one it is";
+    check_named(&with(&[]), "", "0-2", unknown);
+    check_named(&with(&["MPI_Ibarrier", "MPI_Ibcast"]), "", "0-2", unknown);
+    let early = "ranks wait in MPI_Wait for MPI_Ireduce, while rank 2 is in \
+                 MPI_Finalize: rank 2 skipped it, or the waiting ranks differ in their arguments; ranks leave it early";
+    check_named(&with(&["MPI_Ireduce"]), "", "0-2", early);
+    let skipped = "rank 2 is in MPI_Finalize, while other ranks wait for it in MPI_Wait for MPI_Ibarrier, which rank 2 skipped";
+    check_named(&with(&["MPI_Ibarrier"]), "2", "2", skipped);
+    let found = judge(&with(&["MPI_Ibarrier"]));
+    let mut evidence = found.findings.iter().flat_map(|one| &one.evidence);
+    assert!(
+        evidence.any(|line| line == "for MPI_Ibarrier"),
+        "{found:#?}"
+    );
+}

@@ -1,0 +1,29 @@
+//! The function that started the nonblocking collective operation of a request, by the user's source file.
+
+use sdm_debug::calls::started_collectives;
+use sdm_debug::probe::{ArgumentRole, CallArgument};
+use sdm_mpi::fortran_name;
+
+use super::ranks::Place;
+
+/// Most lines of a source file that is searched.
+const LINES_MAX: u32 = 20_000;
+/// Most different functions that start operations with the same request.
+const FUNCTIONS_MAX: usize = 4;
+
+/// The functions that can have started the operation of a request, as arguments of the call that waits for it. The
+/// library's request does not say. Empty where the source does not say either.
+pub(super) fn operations(place: &Place<'_>, request: Option<&str>) -> Vec<CallArgument> {
+    let Some(request) = request else {
+        return Vec::new();
+    };
+    let text = place.user.file_text(place.gdb, LINES_MAX);
+    let found = text.map(|text| started_collectives(&text, request));
+    let found = found.filter(|found| found.len() <= FUNCTIONS_MAX);
+    let named = found.into_iter().flatten().map(|name| CallArgument {
+        expression: fortran_name(&name).unwrap_or(name),
+        number: None,
+        ..CallArgument::hidden(ArgumentRole::Operation, 0)
+    });
+    named.collect()
+}
