@@ -18,6 +18,8 @@ pub(super) struct Blocked<'a> {
     pub(super) all: &'a IdSet,
     /// Ranks that wait for the lock of an RMA window.
     pub(super) locking: &'a IdSet,
+    /// Ranks that wait for the other side of an epoch of an RMA window, in which the partners are unknown.
+    pub(super) in_epochs: &'a IdSet,
     /// A cycle of blocked ranks, where it is known which rank each waits for. Empty otherwise.
     pub(super) circle: &'a [u32],
     /// The collective operations that blocked ranks are in, largest first.
@@ -61,6 +63,9 @@ impl Blocked<'_> {
             );
             return Verdict::new(Step::Deadlock, text);
         }
+        if let Some(verdict) = self.in_epoch(&odd, most) {
+            return verdict;
+        }
         if odd.is_empty() || odd.len() >= most.tasks.len() {
             let text = format!(
                 "some ranks wait in {}, which other blocked ranks have not reached{circle}; no single rank is to blame",
@@ -97,6 +102,17 @@ impl Blocked<'_> {
             most.call
         );
         Verdict::new(Step::Deadlock, text).blaming(odd)
+    }
+
+    /// The verdict on odd ranks that wait for the other side of an epoch. None if there are none.
+    fn in_epoch(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<Verdict> {
+        let text = format!(
+            "ranks wait in an RMA epoch for partners that are unknown, and the other ranks wait in {}: either side has \
+             left out a call of its epoch",
+            most.call
+        );
+        let verdict = Verdict::new(Step::Deadlock, text).between(odd.union(&most.tasks));
+        (!odd.is_disjoint(self.in_epochs)).then_some(verdict)
     }
 
     /// Finds ranks that wait for a message from any source in a communicator without other members. None if there are

@@ -15,7 +15,7 @@ use super::mismatch::mismatch;
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::threads::{MpiWaits, by_other_threads};
 use super::verdict::Verdict;
-use super::wait::{WaitKind, is_of_window, locks_window};
+use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
 use super::wait_for::{CollectiveGroup, Members, Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
 
@@ -276,16 +276,18 @@ impl<'a> Case<'a> {
         let mut there: Vec<&CollectiveGroup> = there
             .filter(|one| !one.tasks.is_disjoint(blocked))
             .collect();
-        there.sort_by_key(|one| std::cmp::Reverse(one.tasks.len()));
-        let locking = self
-            .still
-            .iter()
-            .filter(|group| locks_window(&group.wait.call));
-        let locking = IdSet::union_all(locking.map(|group| &group.tasks));
+        // Of equally large ones the end of the job is the last.
+        there.sort_by_key(|one| (std::cmp::Reverse(one.tasks.len()), one.name == "finalize"));
+        let within = |is_it: fn(&str) -> bool| {
+            let groups = self.still.iter().filter(|group| is_it(&group.wait.call));
+            IdSet::union_all(groups.map(|group| &group.tasks))
+        };
+        let (locking, in_epochs) = (within(locks_window), within(is_between_groups));
         let case = Blocked {
             needs: &self.needs,
             blocked,
             locking: &locking,
+            in_epochs: &in_epochs,
             all: &self.all,
             circle: &self.reduced.circle,
             there,

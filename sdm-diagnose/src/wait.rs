@@ -147,6 +147,12 @@ pub(super) fn is_of_window(call: &str) -> bool {
     name.starts_with("win_") && !COLLECTIVE.contains(&name.as_str())
 }
 
+/// True for a call that waits for the other side of an epoch between groups of ranks.
+pub(super) fn is_between_groups(call: &str) -> bool {
+    const CALLS: [&str; 4] = ["win_start", "win_complete", "win_post", "win_wait"];
+    mpi_name(call).is_some_and(|name| CALLS.contains(&name.as_str()))
+}
+
 /// True for a call that waits for the lock of an RMA window, or for the completion of operations under it.
 pub(super) fn locks_window(call: &str) -> bool {
     const BEGINNINGS: [&str; 3] = ["win_lock", "win_unlock", "win_flush"];

@@ -51,3 +51,22 @@ fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
         "{found:#?}"
     );
 }
+
+/// The other side of an epoch can have left its call out, and so can the rank that waits.
+#[test]
+fn rank_that_waits_in_an_epoch_is_not_blamed_alone() {
+    for (call_of_0, end) in [
+        ("MPI_Win_wait", "MPI_Finalize"),
+        ("MPI_Win_start", "MPI_Barrier"),
+        ("MPI_Win_complete", "MPI_Barrier"),
+    ] {
+        let at = format!("main:5 {call_of_0}:5");
+        let rest = format!("main:8 {end}:8");
+        let mut seen = standing(&[("0", &at, "", ""), ("1-2", &rest, "", "")]);
+        call(&mut seen, "0", call_of_0, &[]);
+        call(&mut seen, "1-2", end, &[WORLD]);
+        let part = "either side has left out a call of its epoch";
+        check_named(&seen, "", "0-2", part);
+        assert_eq!(judge(&seen).cause, Cause::Rma);
+    }
+}
