@@ -74,12 +74,11 @@ impl Blocked<'_> {
             let between = self.of_circle().unwrap_or_else(|| odd.union(&most.tasks));
             return Verdict::new(Step::Deadlock, text).between(between);
         }
-        if let Some((one, other)) = self.pair(&odd, most) {
+        if let Some((one, other, call)) = self.pair(&odd, most) {
             // A cycle of two ranks is already described by the text.
             let circle = Some(circle).filter(|_| self.circle.len() > 2);
             let text = format!(
-                "rank {one} waits for rank {other}, which waits for rank {one} in {}{}; one of the two is wrong",
-                most.call,
+                "rank {one} waits for rank {other}, which waits for rank {one} in {call}{}; one of the two is wrong",
                 circle.unwrap_or_default()
             );
             let both = [one, other].map(TaskId).into_iter().collect();
@@ -146,17 +145,27 @@ impl Blocked<'_> {
         Some(Verdict::new(Step::Deadlock, text).blaming(missing))
     }
 
-    /// The odd rank, and the only rank it waits for, which is in the largest operation. One of them is
-    /// wrong: either the odd one communicates once too often, or the other has left that call out. The
+    /// The odd rank, and the only rank it waits for, which waits for it in a collective operation: the largest one, or,
+    /// in a cycle of the two, one that ranks leave one by one. The last value is the call of that operation.
+    ///
+    /// One of them is wrong: either the odd one communicates once too often, or the other has left that call out. The
     /// stacks cannot tell which.
-    fn pair(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<(u32, u32)> {
-        let is_told = most.communicator.is_none() || most.members.is_some();
-        let one = odd.first().filter(|_| odd.len() == 1 && is_told)?;
+    fn pair(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<(u32, u32, &str)> {
+        let one = odd.first().filter(|_| odd.len() == 1)?;
         let ones = self.needs.graph.ones.iter();
         let mut wanted = ones.filter(|(who, _)| *who == one.0);
         let (_, other) = wanted.next()?;
-        let is_only = wanted.next().is_none() && most.tasks.contains(TaskId(*other));
-        is_only.then_some((one.0, *other))
+        let is_only = wanted.next().is_none();
+        let of_two = [[one.0, *other], [*other, one.0]];
+        let is_circle = of_two.iter().any(|two| self.circle == two);
+        let mut there = self.there.iter().copied();
+        let its = there.find(|it| {
+            let is_told = it.communicator.is_none() || it.members.is_some();
+            is_told
+                && it.tasks.contains(TaskId(*other))
+                && (**it == *most || is_circle && !it.is_owed)
+        })?;
+        is_only.then_some((one.0, *other, its.call.as_str()))
     }
 
     /// Finds ranks that wait for each other in the same operation, but in different communicators. None if there are

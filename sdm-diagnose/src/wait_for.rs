@@ -343,11 +343,18 @@ impl Needs {
 
     /// Adds the waits of ranks in a collective operation for the ranks that are not in it.
     fn collectives(&mut self, members: &Members<'_>) {
+        let at_end = self.at_end();
         for one in &self.gatherings {
             let all = one.members.as_ref().unwrap_or(members.all);
             let unsure = self.gatherings.iter().filter(|other| other.can_be(one));
             let there = IdSet::union_all(unsure.map(|other| &other.tasks)).union(&one.tasks);
             let peers = all.difference(&there);
+            // A rank at its end has left an operation that ranks leave one by one, unless no other rank is missing.
+            let later = peers.difference(&at_end);
+            let late = match later.is_empty() {
+                true => &peers,
+                false => &later,
+            };
             let root = one.root.and_then(|root| u32::try_from(root).ok());
             let root = root.map(TaskId);
             let world = one.communicator.is_none() || one.members.is_some();
@@ -360,7 +367,7 @@ impl Needs {
             // Any absent rank may be the one that is waited for. If some can never arrive (`lost`), the
             // wait is for these.
             let any_or_lost = |who, lost: &IdSet| match lost.is_empty() {
-                true => need(who, &peers, false),
+                true => need(who, late, false),
                 false => need(who, lost, true),
             };
             if peers.is_empty() {
@@ -384,7 +391,7 @@ impl Needs {
                         sets.push(any_or_lost(root, &peers.intersection(members.never)));
                     }
                     if !others.is_empty() {
-                        sets.push(need(others, &peers, false));
+                        sets.push(need(others, late, false));
                     }
                 }
                 (name, _) => sets.push(need(one.tasks.clone(), &peers, needs_all(name))),

@@ -70,3 +70,23 @@ fn rank_that_waits_in_an_epoch_is_not_blamed_alone() {
         assert_eq!(judge(&seen).cause, Cause::Rma);
     }
 }
+
+/// A root waits for the ranks that have not contributed; those at their end have.
+#[test]
+fn root_waits_for_ranks_that_are_not_at_their_end() {
+    for (at_end, last) in [("1", "2"), ("1-2", "3")] {
+        let look: Look<'_> = &[
+            ("0", "main:6 MPI_Reduce:6", "", ""),
+            (at_end, AT_END, "", ""),
+            (last, "main:5 MPI_Recv:5", "", ""),
+        ];
+        let mut seen = standing(look);
+        call(&mut seen, "0", "MPI_Reduce", &[(R::Root, "0"), WORLD]);
+        call(&mut seen, at_end, "MPI_Finalize", &[]);
+        receive(&mut seen, last, "0");
+        let found = judge(&seen);
+        assert_eq!(found.circle, [0, last.parse().unwrap()], "{found:#?}");
+        let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
+        assert_eq!(named, set(&format!("0,{last}")), "{found:#?}");
+    }
+}
