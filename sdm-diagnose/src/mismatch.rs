@@ -79,8 +79,7 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
             let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
             text += &format!(" (at fault: {ranks} {odd}, or a rank that skipped that call)");
         }
-        let verdict = verdict(text, most, &odd, other.tasks.len());
-        let verdict = verdict.blaming(IdSet::new());
+        let verdict = Verdict::new(Step::CannotGoOn, text).between(odd.union(&most.tasks));
         // A rank of a neighbourhood operation has left it if none of its neighbours is missing.
         let is_of_neighbours = these.iter().any(|one| one.name.starts_with("neighbor_"));
         return Some(match is_of_neighbours {

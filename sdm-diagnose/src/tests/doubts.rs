@@ -52,6 +52,25 @@ fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
     );
 }
 
+/// A rank in a barrier can be past a nonblocking operation that others wait for, unless no rank leaves it early.
+#[test]
+fn rank_in_a_barrier_may_be_past_a_nonblocking_operation() {
+    let with = |operation: &str| {
+        let mut seen = standing(&[("0,2", WAIT, "", ""), ("1", BARRIER, "", "")]);
+        call(
+            &mut seen,
+            "0,2",
+            "MPI_Wait",
+            &[WORLD, (R::Operation, operation)],
+        );
+        call(&mut seen, "1", "MPI_Barrier", &[WORLD]);
+        seen
+    };
+    let part = "different collective operations: MPI_Wait and MPI_Barrier";
+    check_named(&with("MPI_Ibarrier"), "1", "1", part);
+    check_named(&with("MPI_Ibcast"), "", "0-2", part);
+}
+
 /// The other side of an epoch can have left its call out, and so can the rank that waits.
 #[test]
 fn rank_that_waits_in_an_epoch_is_not_blamed_alone() {
@@ -89,4 +108,14 @@ fn root_waits_for_ranks_that_are_not_at_their_end() {
         let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
         assert_eq!(named, set(&format!("0,{last}")), "{found:#?}");
     }
+}
+
+/// The others have left a broadcast with another root, or have skipped it.
+#[test]
+fn rank_left_in_a_broadcast_is_not_blamed_alone() {
+    let mut seen = standing(&[("0", "main:4 MPI_Bcast:4", "", ""), ("1-3", AT_END, "", "")]);
+    call(&mut seen, "0", "MPI_Bcast", &[(R::Root, "0"), WORLD]);
+    call(&mut seen, "1-3", "MPI_Finalize", &[]);
+    let part = "(at fault: rank 0, or a rank that skipped that call)";
+    check_named(&seen, "", "0-3", part);
 }
