@@ -10,7 +10,7 @@ use super::endings::{aborts, over};
 use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
-use super::messages::misdirected;
+use super::messages::{misdirected, tags_of_circle};
 use super::mismatch::mismatch;
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::threads::{MpiWaits, by_other_threads};
@@ -302,6 +302,7 @@ impl<'a> Case<'a> {
         let verdict = verdict.or_else(|| case.apart());
         let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
         let verdict = verdict.or_else(mismatched);
+        let verdict = verdict.or_else(|| tags_of_circle(&self.needs, &self.reduced.circle));
         verdict.unwrap_or_else(|| case.conclude())
     }
 

@@ -77,9 +77,16 @@ impl Needs {
                 // A sender that waits for the message of another rank may send the expected message later.
                 let is_last =
                     || !self.messages.contains(TaskId(from)) || ones.contains(&(from, task.0));
-                if let Some((come, wanted)) = other.filter(|_| is_known && is_last()) {
-                    self.mismatched.push((from, task.0, come, wanted));
-                    continue;
+                if let Some((come, wanted)) = other.filter(|_| is_known) {
+                    let is_last = is_last();
+                    let list = match is_last {
+                        true => &mut self.mismatched,
+                        false => &mut self.early,
+                    };
+                    list.push((from, task.0, come, wanted));
+                    if is_last {
+                        continue;
+                    }
                 }
                 let Some(sent) = sends.get(&(from, task.0)) else {
                     continue;
@@ -190,6 +197,29 @@ pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let mismatched: Vec<_> = mismatched
         .filter(|(from, to, ..)| is_blocked(from) && is_blocked(to))
         .collect();
+    let (text, both) = texts(&mismatched)?;
+    let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Tag);
+    Some(verdict.between(both))
+}
+
+/// The verdict on a cycle in which each rank has got a message with another tag than it waits for.
+pub(super) fn tags_of_circle(needs: &Needs, circle: &[u32]) -> Option<Verdict> {
+    let next = circle.iter().cycle().skip(1);
+    let found = circle.iter().zip(next).map(|(rank, next)| {
+        let mut early = needs.early.iter();
+        early.find(|(from, to, ..)| (from, to) == (next, rank))
+    });
+    let found: Option<Vec<_>> = found.collect();
+    let (text, both) = texts(&found?)?;
+    let text = format!(
+        "the ranks wait for each other's messages in a cycle, with other tags than are sent: {text}"
+    );
+    let verdict = Verdict::new(Step::Deadlock, text).of(Cause::Tag);
+    Some(verdict.between(both))
+}
+
+/// The text on messages whose tags differ, and their ranks. None without any.
+fn texts(mismatched: &[&(u32, u32, i64, i64)]) -> Option<(String, IdSet)> {
     let (from, to, sent, wanted) = mismatched.first()?;
     let mut text =
         format!("rank {from} sends tag {sent} to rank {to}, which waits for tag {wanted} from it");
@@ -202,6 +232,5 @@ pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         text += &format!("; and {} more", more - PAIRS_SHOWN);
     }
     let both = mismatched.iter().flat_map(|(from, to, ..)| [from, to]);
-    let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Tag);
-    Some(verdict.between(both.map(|rank| TaskId(*rank)).collect()))
+    Some((text, both.map(|rank| TaskId(*rank)).collect()))
 }

@@ -119,3 +119,34 @@ fn rank_left_in_a_broadcast_is_not_blamed_alone() {
     let part = "(at fault: rank 0, or a rank that skipped that call)";
     check_named(&seen, "", "0-3", part);
 }
+
+/// Each rank waits for its own number as the tag, and its neighbour has sent another one.
+#[test]
+fn other_tags_in_a_cycle_are_told() {
+    let with = |arrived: &[(u32, &str)]| {
+        let mut seen = standing(&[("0-2", "main:6 MPI_Recv:6", "", "")]);
+        for rank in 0..3_u32 {
+            let [own, left] = [rank, (rank + 2) % 3].map(|rank| rank.to_string());
+            let mut arguments = vec![(R::Source, left.as_str()), (R::Tag, own.as_str()), WORLD];
+            let tag = arrived.iter().find(|(to, _)| *to == rank);
+            arguments.extend(tag.map(|_| (R::Tag, sdm_mpi::UNEXPECTED)));
+            call(&mut seen, &own, "MPI_Recv", &arguments);
+            let (_, waits) = seen.samples.last_mut().unwrap().waits.last_mut().unwrap();
+            let last = waits.call.as_mut().unwrap().arguments.last_mut().unwrap();
+            let text = tag.map(|(_, tag)| (*tag).to_owned());
+            last.value = text.map(|text| Value { text, cut: None });
+        }
+        judge(&seen)
+    };
+    let found = with(&[(0, "2"), (1, "0"), (2, "1")]);
+    assert_eq!(
+        (found.step, found.cause),
+        (Step::Deadlock, Cause::Tag),
+        "{found:#?}"
+    );
+    let part = "with other tags than are sent: rank 2 sends tag 2 to rank 0, which waits for tag 0 from it; rank";
+    assert!(found.conclusion.contains(part), "{found:#?}");
+    // One message with another tag can be due later.
+    let found = with(&[(0, "2")]);
+    assert_eq!(found.cause, Cause::CallOrdering, "{found:#?}");
+}
