@@ -150,3 +150,24 @@ fn other_tags_in_a_cycle_are_told() {
     let found = with(&[(0, "2")]);
     assert_eq!(found.cause, Cause::CallOrdering, "{found:#?}");
 }
+
+/// Ranks that poll while another computes are not what it waits for.
+#[test]
+fn rank_computing_while_others_poll_is_awaited() {
+    let looks: [Look<'_>; 2] = [
+        &[
+            ("1-2", "main:5 MPI_Test:5", "", ""),
+            ("0", "main:4 work:7", "i=1", ""),
+        ],
+        &[
+            ("1-2", "main:5 MPI_Test:5", "", ""),
+            ("0", "main:4 work:7", "i=2", ""),
+        ],
+    ];
+    let part = "the other ranks poll, while these compute";
+    check(&observed(&looks), Step::HeldUp, "0", part);
+    // A rank that sleeps, and was not seen polling, may wait for anything.
+    let asleep = looks.map(|look| [("1-2", "main:5 usleep:5", "", ""), look[1]]);
+    let asleep: Vec<Look<'_>> = asleep.iter().map(|look| &look[..]).collect();
+    check(&observed(&asleep), Step::HeldUp, "1-2", "made no progress");
+}

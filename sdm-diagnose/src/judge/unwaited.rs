@@ -1,0 +1,115 @@
+//! The verdict on jobs in which no rank waits in MPI for another.
+
+use sdm_debug::probe::Within;
+use sdm_idset::IdSet;
+
+use super::Case;
+use crate::motion::SamePlace;
+use crate::verdict::Verdict;
+use crate::wait::WaitKind;
+use crate::{Cause, Step};
+
+impl Case<'_> {
+    /// The verdict where no rank waits in MPI for another.
+    pub(super) fn nobody_waits(&self) -> Verdict {
+        let complete = &self.needs.complete;
+        if !complete.is_empty() || !self.needs.matched.is_empty() {
+            return self.cannot_tell(&complete.union(&self.needs.matched));
+        }
+        if !self.acting.is_empty() {
+            let text =
+                "their main threads wait in MPI, while other threads of the same processes run";
+            return Verdict {
+                held_up_by: self.acting.clone(),
+                ..Verdict::new(Step::HeldUp, text).of(Cause::Thread)
+            };
+        }
+        let stands = self.still.iter().filter(|group| !group.wait.is_mpi());
+        let stands: Vec<&SamePlace> = stands.collect();
+        let elsewhere = IdSet::union_all(stands.iter().map(|group| &group.tasks));
+        if self.seen.still.is_empty() && self.seen.moving.is_empty() {
+            return Verdict::new(Step::CannotTell, "no rank could be observed");
+        }
+        if elsewhere.is_empty() && self.waiting.is_empty() {
+            return self.nobody_stands();
+        }
+        if let Some(verdict) = self.polled_for(&elsewhere) {
+            return verdict;
+        }
+        let biggest = stands
+            .first()
+            .map(|group| (&group.wait.call, group.wait.kind));
+        let everybody = self.seen.moving.is_empty();
+        let text = match biggest {
+            Some((call, WaitKind::File)) => {
+                format!("they wait for a file, in {call}: the cause is outside these tasks")
+            }
+            Some((call, WaitKind::Lock)) => format!("they wait for a lock or a thread, in {call}"),
+            Some(_) if everybody => "no rank made progress, and no rank waits in MPI".to_owned(),
+            None if everybody => {
+                "they wait in MPI calls that can depend on files or other programs".to_owned()
+            }
+            _ => "they made no progress, while other ranks did".to_owned(),
+        };
+        let holders = match self.waiting.is_empty() {
+            true => elsewhere,
+            false => self.needs.outside.union(&elsewhere),
+        };
+        let cause = self.cause_of_still(&holders);
+        Verdict {
+            held_up_by: holders,
+            ..Verdict::new(Step::HeldUp, text).of(cause)
+        }
+    }
+
+    /// The verdict where all ranks that stand in one place were seen polling, while others compute: they may wait for
+    /// the others. None otherwise.
+    fn polled_for(&self, standing: &IdSet) -> Option<Verdict> {
+        let polling = self.seen.polling();
+        let busy = self.seen.moving.difference(&self.seen.asking);
+        let busy = busy.difference(&self.unknown);
+        let is_it = self.waiting.is_empty() && standing.is_subset(&polling);
+        if !is_it || standing.is_empty() || busy.is_empty() {
+            return None;
+        }
+        let text =
+            "the other ranks poll, while these compute: an endless loop, or a long computation";
+        Some(Verdict {
+            held_up_by: busy,
+            ..Verdict::new(Step::HeldUp, text).of(Cause::Computing)
+        })
+    }
+
+    /// The verdict where no rank stayed in one call for the whole observation.
+    fn nobody_stands(&self) -> Verdict {
+        let within = &self.seen.within;
+        let stays = |within: &Within| within.depth > 0 && !within.changed;
+        let staying = within.iter().filter(|(_, within)| stays(within));
+        let staying = IdSet::union_all(staying.map(|(tasks, _)| tasks));
+        // A rank that polled, and has not left that function, where nothing changed, was between two polls
+        // at the other looks.
+        let polling = self.seen.polling();
+        let asking = &self.seen.asking.union(&polling.intersection(&staying));
+        let left = self.all.difference(&self.needs.graph.never);
+        // No remaining rank was seen doing anything else.
+        let is_everybody = left.difference(&self.unknown) == *asking;
+        if is_everybody && !asking.is_disjoint(&polling) {
+            if !self.unknown.is_empty() {
+                return self.cannot_tell(&self.unknown);
+            }
+            let text = "all ranks poll: what they poll for does not arrive, or the program always works this way";
+            return Verdict {
+                held_up_by: asking.clone(),
+                ..Verdict::new(Step::HeldUp, text).of(Cause::Polling)
+            };
+        }
+        let text = match within.iter().all(|(_, within)| stays(within)) {
+            true if !within.is_empty() => {
+                "no rank waits; each rank stays in one function, and its variables do not change: an endless loop, \
+                 or a long computation"
+            }
+            _ => "the samples show progress",
+        };
+        Verdict::new(Step::NoHangSeen, text)
+    }
+}
