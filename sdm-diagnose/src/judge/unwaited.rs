@@ -46,6 +46,10 @@ impl Case<'_> {
             }
             Some((call, WaitKind::Lock)) => format!("they wait for a lock or a thread, in {call}"),
             Some(_) if everybody => "no rank made progress, and no rank waits in MPI".to_owned(),
+            None if everybody && self.observed.unranked => {
+                let text = "all wait in MPI, but their ranks in one job are unknown: diagnose each job by itself";
+                return Verdict::new(Step::CannotTell, text);
+            }
             None if everybody => {
                 "they wait in MPI calls that can depend on files or other programs".to_owned()
             }

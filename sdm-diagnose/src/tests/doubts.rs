@@ -171,3 +171,18 @@ fn rank_computing_while_others_poll_is_awaited() {
     let asleep: Vec<Look<'_>> = asleep.iter().map(|look| &look[..]).collect();
     check(&observed(&asleep), Step::HeldUp, "1-2", "made no progress");
 }
+
+/// Processes of two jobs have no ranks in common: both jobs may be stuck.
+#[test]
+fn processes_of_two_jobs_are_not_judged_together() {
+    let mut seen = standing(&[("0-3", "main:8 MPI_Recv:8", "", "")]);
+    receive(&mut seen, "0-3", "0");
+    seen.unranked = true;
+    let found = judge(&seen);
+    let expect =
+        "all wait in MPI, but their ranks in one job are unknown: diagnose each job by itself";
+    assert_eq!(
+        (found.step, found.conclusion.as_str()),
+        (Step::CannotTell, expect)
+    );
+}
