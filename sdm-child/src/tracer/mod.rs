@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 use sdm_debug::fold::FoldRules;
-use sdm_system::proc;
+use sdm_system::proc::{self, Status};
 
 use crate::may_have_own_handlers;
 use crate::sys::{self, Resumption};
@@ -324,16 +324,7 @@ impl Tracer {
             return None;
         }
         let status = proc::of(self.pid).status().ok()?;
-        let is_in = |field| status.signals(field).contains(&signal);
-        if is_in("SigIgn") {
-            return None;
-        }
-        // A program that depends on its handler receives the signal thousands of times.
-        if is_in("SigCgt") && !self.own_handlers {
-            let process = proc::of(self.pid);
-            self.own_handlers = may_have_own_handlers(&process, &self.watch.fold);
-        }
-        if is_in("SigCgt") && self.own_handlers {
+        if status.signals("SigIgn").contains(&signal) || self.is_left_to_program(&status, signal) {
             return None;
         }
         let is_raised = self.code(id).is_some_and(|code| code > 0);
@@ -342,6 +333,25 @@ impl Tracer {
             number: signal,
             again,
         })
+    }
+
+    /// True if a handler of the program's own takes the signal.
+    fn is_left_to_program(&mut self, status: &Status, signal: i32) -> bool {
+        if !status.signals("SigCgt").contains(&signal) {
+            return false;
+        }
+        // A program that depends on its handler receives the signal thousands of times.
+        if !self.own_handlers {
+            let process = proc::of(self.pid);
+            self.own_handlers = may_have_own_handlers(&process, &self.watch.fold);
+        }
+        self.own_handlers
+    }
+
+    /// True if the program's handler takes what `abort` raises: it may go on. If it does not, the next signal ends it.
+    fn survives_abort(&mut self) -> bool {
+        let status = proc::of(self.pid).status();
+        status.is_ok_and(|status| self.is_left_to_program(&status, libc::SIGABRT))
     }
 
     fn reached(&mut self, id: i32, trap: Trap) {
@@ -356,7 +366,8 @@ impl Tracer {
                     .push(ProgramNews::AsksRank(self.traps.mpi_symbols()));
                 return self.arm_all();
             }
-            Trap::End => return self.hold(id, Cause::Function),
+            Trap::Abort if self.survives_abort() => {}
+            Trap::Abort | Trap::End => return self.hold(id, Cause::Function),
             Trap::Past => {}
         }
         self.go_on_or_stay(id);

@@ -61,8 +61,11 @@ pub(super) enum Trap {
     Finalize,
     /// The program is about to ask for its rank.
     Rank,
-    /// A function that is about to end the program: `MPI_Abort`, an error handler of MPI's, `abort`, or `_exit` before `MPI_Finalize`.
+    /// A function that is about to end the program: `MPI_Abort`, an error handler of MPI's, or `_exit` before
+    /// `MPI_Finalize`.
     End,
+    /// `abort`, which ends a program without a handler of its own.
+    Abort,
     /// An address that was watched until recently; a thread can still report it.
     Past,
 }
@@ -240,32 +243,28 @@ impl Traps {
         let asks = !self.knows_rank && !self.without_ends;
         let rank = on(known.rank.filter(|_| asks), Trap::Rank);
         // What `abort` raises is seen without an address, too.
-        let last = known.fatal_error.or(known.abort);
-        let last = rank.or(on(last, Trap::End));
-        let abort = on(known.mpi_abort, Trap::End);
+        let abort = on(known.abort, Trap::Abort);
+        let last = rank.or(on(known.fatal_error, Trap::End)).or(abort);
+        let mpi_abort = on(known.mpi_abort, Trap::End);
         let all = match self.stage {
-            Stage::WithoutMpi => [
-                on(known.loaded, Trap::Loaded),
-                on(known.abort, Trap::End),
-                None,
-                None,
-            ],
+            Stage::WithoutMpi => [on(known.loaded, Trap::Loaded), abort, None, None],
             Stage::BeforeInit => [
                 on(known.init[0], Trap::Init),
                 on(known.init[1], Trap::Init),
+                mpi_abort,
                 abort,
-                on(known.abort, Trap::End),
             ],
             Stage::Open => [
                 on(known.finalize, Trap::Finalize),
                 on(known.exit, Trap::End),
-                abort,
+                mpi_abort,
                 last,
             ],
-            Stage::Closed => [abort, on(known.abort, Trap::End), None, None],
+            Stage::Closed => [mpi_abort, abort, None, None],
         };
         let all = all.into_iter().flatten();
-        all.filter(|(_, trap)| *trap != Trap::End || !self.without_ends)
+        let ends = [Trap::End, Trap::Abort];
+        all.filter(move |(_, trap)| !(self.without_ends && ends.contains(trap)))
     }
 
     /// The purpose of an address; `None` if it is no trap.

@@ -250,6 +250,11 @@ fn judge_bare(kind: Option<RunKind>) -> Verdict {
 }
 
 fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
+    // A program whose handler takes what `abort` raises may go on.
+    let abort = Some(Owner::Internal(Internal::Hold("abort")));
+    if stop.owner == abort && is_left_to_program(gdb, "SIGABRT") {
+        return Verdict::GoOn;
+    }
     let mut state = gdb.edit();
     if let Some(Owner::User(number)) = stop.owner {
         let caught = match state.breakpoints.spec(number) {

@@ -35,6 +35,24 @@ fn batch_stops_at_a_signal_that_a_handler_reraises() {
     done.expect_part("[@crashed] bt", "\n#1  main (argc=2,");
 }
 
+/// By SDM's own tracer, and by a gdb that is there from the start.
+#[test]
+fn batch_leaves_abort_to_a_handler_that_goes_on() {
+    let place = Place::new();
+    let program = place.compile("handlers", Compiler::C);
+    let run = || Sdm::run(&place, 2);
+    let batch = || run().args(["--batch", "--no-report"]);
+    for run in [batch(), run().lines(&["continue"])] {
+        let done = run.program(&program, &["abort"]).finish().code(0);
+        assert!(done.united().contains("went on\n"), "{done}");
+        assert!(!done.out.contains("about to call"), "{done}");
+    }
+    let last = batch().program(&program, &["abort", "last"]);
+    let done = last.finish().code(134);
+    assert!(done.out.contains("received signal SIGABRT"), "{done}");
+    assert!(!done.out.contains("about to call"), "{done}");
+}
+
 #[test]
 fn handle_command_works_from_every_source() {
     const STOPS: &str = "handle SIGSEGV stop print pass";
