@@ -88,6 +88,29 @@ pub fn is_left_out(printed: &str) -> bool {
     plain.contains("...") || plain.contains("<unavailable>")
 }
 
+/// What gdb prints in place of a value, or of a part of one, that it cannot read.
+const UNREAD: [&str; 7] = [
+    "<optimized out>",
+    "<error: ",
+    "<error reading variable",
+    "<synthetic pointer>",
+    "<unavailable>",
+    "<invalid address>",
+    "<not saved>",
+];
+
+/// The first part of a printed value that gdb could not read, as gdb prints it; `None` if it has read all.
+#[must_use]
+pub fn unread_part(printed: &str) -> Option<&str> {
+    let mut starts = outside_quotes(printed).filter(|(_, c)| *c == '<');
+    let (start, _) =
+        starts.find(|(at, _)| UNREAD.iter().any(|it| printed[*at..].starts_with(it)))?;
+    let end = printed[start..]
+        .find('>')
+        .map_or(printed.len(), |at| start + at + 1);
+    Some(&printed[start..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +166,32 @@ mod tests {
             "",
         ] {
             check(same, same);
+        }
+    }
+
+    #[test]
+    fn unread_parts_are_recognized() {
+        for (printed, part) in [
+            ("<optimized out>", "<optimized out>"),
+            (
+                "0x10 <error: Cannot access memory at address 0x10>",
+                "<error: Cannot access memory at address 0x10>",
+            ),
+            (
+                "{a = \"<error: >\", b = <synthetic pointer>}",
+                "<synthetic pointer>",
+            ),
+        ] {
+            assert_eq!(unread_part(printed), Some(part));
+        }
+        for read in [
+            "1",
+            "0x1139 <error::handler(int)>",
+            "\"<optimized out>\"",
+            "<not associated>",
+            "0 <repeats 12 times>",
+        ] {
+            assert_eq!(unread_part(read), None, "{read}");
         }
     }
 

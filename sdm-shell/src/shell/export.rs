@@ -156,16 +156,17 @@ async fn numbers_of(
     if let Some(verdict) = values::refused(session, said, &slices, expression).await {
         return Err(verdict);
     }
-    let questions = values::questions(session, said, &slices).await;
-    let questions = questions.map_err(|error| session.complain(error.to_string(), ""))?;
     let mut verdict = Verdict::Done;
+    let (to, short) = values::bounds::existing(session, said, &slices, &mut verdict).await;
+    let questions = values::questions(session, said, (&to, &slices)).await;
+    let questions = questions.map_err(|error| session.complain(error.to_string(), ""))?;
     let mut arrays = Arrays::new();
     let mut rest = Gathered {
         command: said.line.to_owned(),
         to: said.to.clone(),
-        ..Gathered::default()
+        ..short
     };
-    let ranks: Vec<TaskId> = said.to.iter().collect();
+    let ranks: Vec<TaskId> = to.iter().collect();
     let mut numbers = 0_usize;
     for tasks in ranks.chunks(TASKS_AT_ONCE) {
         let tasks: IdSet = tasks.iter().copied().collect();

@@ -29,8 +29,18 @@ pub(super) struct Slices {
     pub(super) outer: Vec<usize>,
     /// True if the expression has a slice, in C or Fortran syntax.
     pub(super) any: bool,
+    /// The indices of each slice, with the array that it is a slice of.
+    pub(super) ranges: Vec<Range>,
     /// The slice that gdb evaluates at once, if its bounds are numbers.
     last: Option<LastSlice>,
+}
+
+/// The indices that a slice has of an array, both included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) array: String,
+    pub(super) first: i64,
+    pub(super) last: i64,
 }
 
 /// The slice that gdb evaluates at once: its pieces, one after another, make up the whole.
@@ -82,6 +92,7 @@ impl Slices {
             questions: vec![String::new()],
             outer: Vec::new(),
             any: !found.is_empty() || is_fortran(expression),
+            ranges: Vec::new(),
             last: None,
         };
         if found.is_empty() {
@@ -119,6 +130,9 @@ impl Slices {
                 let slice = written.to_owned();
                 return Err(SliceError::TooLong { slice, max });
             }
+            let arrays = slices.questions.iter().map(|it| format!("{it}{before}"));
+            let ranges = arrays.map(|array| Range { array, first, last });
+            slices.ranges.extend(ranges);
             if is_last {
                 slices.last = Some(LastSlice {
                     first,

@@ -13,7 +13,9 @@ use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
 use whole::{Values, compared, differ_beyond_a_cut, number_of};
 
+pub(super) mod bounds;
 mod fortran;
+mod unread;
 mod whole;
 
 /// Advice where a slice is not read in pieces.
@@ -97,17 +99,25 @@ async fn values_of(
             return None;
         }
     };
+    let mut verdict = Verdict::Done;
+    let (to, rest) = bounds::existing(session, said, &slices, &mut verdict).await;
+    if to.is_empty() && !rest.failed.is_empty() {
+        ask::show_rest(session, rest);
+        return None;
+    }
     let mut parts = Parts {
-        verdict: Verdict::Done,
+        verdict,
         classes: Vec::new(),
-        rest: Gathered::default(),
+        rest,
     };
     for expression in &slices.questions {
         let command = Command::Evaluate {
             expression: expression.clone(),
         };
-        let (verdict, open) = session.ask_quietly(said.line, &said.to, &command).await;
-        parts.take(verdict, open?.gathered);
+        let (mut verdict, open) = session.ask_quietly(said.line, &to, &command).await;
+        let mut gathered = open?.gathered;
+        unread::refuse(&mut gathered, expression, &mut verdict);
+        parts.take(verdict, gathered);
         if parts.classes.is_empty() || session.is_over() {
             break;
         }
@@ -128,7 +138,7 @@ async fn values_of(
 struct Parts {
     verdict: Verdict,
     classes: Vec<(IdSet, Vec<Value>)>,
-    /// Other answers to the last question.
+    /// Other answers.
     rest: Gathered,
 }
 
@@ -157,7 +167,10 @@ impl Parts {
                 }
             }
         }
-        (self.verdict, self.rest) = (verdict, rest);
+        if self.verdict == Verdict::Done {
+            self.verdict = verdict;
+        }
+        self.rest.absorb(rest);
     }
 }
 
@@ -187,8 +200,14 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
     if let Some(verdict) = refused(session, said, &slices, &expression).await {
         return verdict;
     }
+    let mut all = Verdict::Done;
+    let (to, short) = bounds::existing(session, said, &slices, &mut all).await;
+    if to.is_empty() && !short.failed.is_empty() {
+        ask::show_rest(session, short);
+        return Verdict::Failed;
+    }
     let questions = match slices.any {
-        true => questions(session, said, &slices).await,
+        true => questions(session, said, (&to, &slices)).await,
         false => Ok(vec![Command::Evaluate {
             expression: expression.clone(),
         }]),
@@ -197,7 +216,7 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
         Ok(questions) => questions,
         Err(error) => return session.complain(format!("stats: {error}"), ""),
     };
-    let asked = stats_of(session, said, &said.to, &questions, None).await;
+    let asked = stats_of(session, said, &to, &questions, None).await;
     let Some((verdict, mut found, mut rest)) = asked else {
         return Verdict::Failed;
     };
@@ -223,9 +242,11 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
     let (arrays, ok): (Vec<_>, Vec<_>) = ok.partition(|(_, reply)| is_array(reply));
     let no_numbers = IdSet::union_all(ok.iter().map(|(who, _)| who));
     rest.ok = ok;
+    rest.absorb(short);
     ask::show_rest(session, rest);
     match arrays.first() {
         Some(array) => complain_of_array(session, said, array, &expression).await,
+        None if no_numbers.is_empty() && verdict == Verdict::Done => all,
         None if no_numbers.is_empty() => verdict,
         None => {
             let who = Names::ranks().label(&no_numbers, 60);
@@ -245,12 +266,12 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
 pub(super) async fn questions(
     session: &SessionHandle,
     said: &Invocation<'_>,
-    slices: &Slices,
+    (to, slices): (&IdSet, &Slices),
 ) -> Result<Vec<Command>, SliceError> {
     let Some(element) = slices.element() else {
         return slices.commands("", None);
     };
-    let one = said.to.first().map(IdSet::single).unwrap_or_default();
+    let one = to.first().map(IdSet::single).unwrap_or_default();
     let bytes = number_of(session, said, &one, format!("sizeof({element})")).await;
     let format = match bytes {
         Some(1) => {

@@ -44,6 +44,7 @@ mod log;
 mod looking;
 mod manual;
 mod memcheck;
+mod missing_values;
 mod pending;
 mod phenomena;
 mod program;

@@ -1,0 +1,38 @@
+//! Answers that are no values, as gdb cannot read them: equal ones do not make ranks alike.
+
+use sdm_debug::quotes::unread_part;
+use sdm_debug::{Failure, FailureCode, Reply};
+use sdm_view::item::Gathered;
+
+use crate::shell::Verdict;
+
+/// Makes failures of the answers to an expression that are no values. An array or a structure stays an answer, but its
+/// ranks also fail by the first part that gdb cannot read.
+pub(super) fn refuse(gathered: &mut Gathered, expression: &str, verdict: &mut Verdict) {
+    let answers = std::mem::take(&mut gathered.ok);
+    for (tasks, reply) in answers {
+        let part = match &reply {
+            Reply::Value(value) => unread_part(&value.text).map(|part| (part, &*value.text)),
+            _ => None,
+        };
+        let Some((part, text)) = part else {
+            gathered.ok.push((tasks, reply));
+            continue;
+        };
+        let has_parts = text.starts_with(['{', '(']);
+        let what = match has_parts {
+            true => {
+                format!("`{expression}` has a part without a value, which is not compared: {part}")
+            }
+            false => format!("`{expression}` has no value: {text}"),
+        };
+        let failure = Failure::new(FailureCode::Gdb, what);
+        gathered.failed.push((tasks.clone(), failure));
+        if has_parts {
+            gathered.ok.push((tasks, reply));
+        }
+        if *verdict == Verdict::Done {
+            *verdict = Verdict::Failed;
+        }
+    }
+}
