@@ -143,13 +143,12 @@ impl Host for LocalHost {
         proc::of(pid).program().ok()
     }
 
-    fn lost_program(&self, pid: i32) -> Option<PathBuf> {
+    fn has_lost_program(&self, pid: i32) -> bool {
         let process = proc::of(pid);
-        let own = process.path("exe");
         let file = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
-        let executed = file(&own)?;
-        let is_lost = file(&process.program().ok()?) != Some(executed);
-        is_lost.then_some(own)
+        let executed = file(&process.path("exe"));
+        let named = process.program().ok().and_then(|path| file(&path));
+        executed.is_some() && named != executed
     }
 
     fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread> {

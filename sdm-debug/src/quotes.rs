@@ -88,7 +88,7 @@ pub fn is_left_out(printed: &str) -> bool {
     plain.contains("...") || plain.contains("<unavailable>")
 }
 
-/// What gdb prints in place of a value, or of a part of one, that it cannot read.
+/// The words of gdb in place of a value, or of a part of one, that it cannot read.
 const UNREAD: [&str; 7] = [
     "<optimized out>",
     "<error: ",

@@ -85,8 +85,8 @@ impl Host for FakeHost {
     fn program(&self, _: i32) -> Option<std::path::PathBuf> {
         None
     }
-    fn lost_program(&self, _: i32) -> Option<std::path::PathBuf> {
-        None
+    fn has_lost_program(&self, _: i32) -> bool {
+        false
     }
     fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread> {
         BTreeMap::from([(pid, self.thread())])

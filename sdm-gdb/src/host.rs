@@ -57,8 +57,8 @@ pub trait Host {
     fn run_by_valgrind(&self) -> Option<i32>;
     /// The program that the process runs.
     fn program(&self, pid: i32) -> Option<PathBuf>;
-    /// The process's own entry for its program, if the path leads to the file no more: it was removed or replaced.
-    fn lost_program(&self, pid: i32) -> Option<PathBuf>;
+    /// True if the path of the process's program leads to the file no more: it was removed or replaced.
+    fn has_lost_program(&self, pid: i32) -> bool;
     /// The threads of the process by their ids; none if it has ended.
     fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread>;
     /// The file mapped at an address, and the address's offset from the file's first mapping.

@@ -1,7 +1,5 @@
 //! Attaches to a running process.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -17,7 +15,7 @@ use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::State;
 use crate::state::signals::Sigcont;
-use crate::text::{base_name, with_path};
+use crate::text::base_name;
 
 /// Time that the process has to stop after gdb has reported the attach.
 const STOP_WAIT: Duration = Duration::from_secs(10);
@@ -138,10 +136,14 @@ async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The command that has gdb read a program's symbols.
-pub(super) fn program_file(program: &Path) -> String {
-    let path = program.as_os_str().as_bytes();
-    with_path("-file-exec-and-symbols", "file", path)
+/// Tells that gdb has no symbols of a program whose path leads to it no more. gdb would open that path again, also
+/// behind `/proc/PID/exe`, where somebody else may have put a file.
+pub(super) fn tell_lost_program(gdb: &Gdb) {
+    let text = "the program's file was removed or replaced after its start, and gdb reads none: its frames are \
+                addresses, and may be wrong; `stacks` without gdb has its functions";
+    gdb.tell(Event::Notice {
+        text: text.to_owned(),
+    });
 }
 
 async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
@@ -170,10 +172,8 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     }
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;
-    // gdb looks for the file by its path, and would read none, or another one.
-    let lost = gdb.host().lost_program(pid).filter(|_| root.is_none());
-    if let Some(lost) = lost {
-        let _ = gdb.send_within(program_file(&lost), wait).await;
+    if root.is_none() && gdb.host().has_lost_program(pid) {
+        tell_lost_program(gdb);
     }
     let answer = gdb.send_within(format!("-target-attach {pid}"), wait).await;
     if let Err(failure) = answer {

@@ -2,11 +2,15 @@
 //!
 //! For a reported stop the innermost frame of the user's code is selected and shown.
 
+mod unreasoned;
+
 use sdm_debug::command::{PointSpec, StepKind};
 use sdm_debug::fold::innermost_user_frame;
 use sdm_debug::quotes::bare;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
+
+use unreasoned::reason_without_word;
 
 use super::breakpoints::{caught, stopping_at};
 use super::current_signal::current_signal;
@@ -232,21 +236,11 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
         None if matches!(stop.owner, Some(Owner::User(_))) => judge_point(gdb, stop, ""),
         None if kind == Some(RunKind::StartToFirst) => Verdict::ToEntry,
         // gdb gives no reason after an attach, and when a run reaches gdb's own temporary breakpoint.
-        None => judge_bare(kind),
+        None => match kind {
+            Some(RunKind::StepOut(step, count)) => Verdict::ThenStep(step, count),
+            kind => Verdict::Report(reason_without_word(kind)),
+        },
     }
-}
-
-fn judge_bare(kind: Option<RunKind>) -> Verdict {
-    Verdict::Report(match kind {
-        Some(RunKind::StepOut(step, count)) => return Verdict::ThenStep(step, count),
-        Some(RunKind::Finish) => StopReason::FunctionFinished { value: None },
-        Some(RunKind::Step(..) | RunKind::ReverseStep(..)) => StopReason::StepEnd,
-        Some(RunKind::To) => StopReason::LocationReached,
-        Some(RunKind::Reverse) => StopReason::NoHistory,
-        Some(RunKind::StartToMain) => StopReason::AtMain,
-        Some(RunKind::StartToEntry) => StopReason::AtEntry,
-        _ => StopReason::Other("stopped".to_owned()),
-    })
 }
 
 fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {

@@ -3,13 +3,14 @@
 //! The front-end sees it running meanwhile. The event that it stopped for recurs under gdb: a signal is sent again or
 //! its instruction raises it again, and a reached function is entered again by a jump to its address.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use sdm_child::{Cause, Freed};
 use sdm_debug::{Failure, FailureCode};
 
-use super::attach::{is_held_or_over, program_file, wake};
+use super::attach::{is_held_or_over, tell_lost_program, wake};
 use super::end::gdb_died;
 use super::run::begin;
 use super::threads::kernel_id;
@@ -17,7 +18,7 @@ use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::State;
 use crate::state::activity::RunKind;
-use crate::text::console_line;
+use crate::text::{console_line, with_path};
 
 /// Longest time from gdb's report of the attach to the process's stop.
 const STOP_WAIT: Duration = Duration::from_secs(10);
@@ -40,9 +41,13 @@ async fn carry_out(gdb: &Gdb, program: PathBuf) -> Result<(), Failure> {
     let wait = gdb.get().config.symbols_wait;
     // Reads the symbols before the program is stopped. If this fails, the attach reads them.
     let pid = gdb.get().pid();
-    let lost = pid.and_then(|pid| gdb.host().lost_program(pid));
-    let file = program_file(&lost.unwrap_or(program));
-    let _ = gdb.send_within(file, wait).await;
+    if pid.is_some_and(|pid| gdb.host().has_lost_program(pid)) {
+        tell_lost_program(gdb);
+    } else {
+        let path = program.as_os_str().as_bytes();
+        let file = with_path("-file-exec-and-symbols", "file", path);
+        let _ = gdb.send_within(file, wait).await;
+    }
     for answer in answers {
         answer.await?;
     }

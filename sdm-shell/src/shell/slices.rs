@@ -130,9 +130,7 @@ impl Slices {
                 let slice = written.to_owned();
                 return Err(SliceError::TooLong { slice, max });
             }
-            let arrays = slices.questions.iter().map(|it| format!("{it}{before}"));
-            let ranges = arrays.map(|array| Range { array, first, last });
-            slices.ranges.extend(ranges);
+            slices.add_ranges(before, first, last);
             if is_last {
                 slices.last = Some(LastSlice {
                     first,
@@ -141,10 +139,8 @@ impl Slices {
                     inner: None,
                 });
                 let tail = format!("{before}[{first}]@{}", span + 1);
-                slices
-                    .questions
-                    .iter_mut()
-                    .for_each(|it| it.push_str(&tail));
+                let all = slices.questions.iter_mut();
+                all.for_each(|it| it.push_str(&tail));
             } else {
                 let each = |question: &String| {
                     let indices = first..=last;
@@ -161,6 +157,13 @@ impl Slices {
         let rest = expression[done..].trim_end();
         slices.questions.iter_mut().for_each(|it| it.push_str(rest));
         Ok(slices)
+    }
+
+    /// Adds the range of a slice of each array that the questions so far lead to.
+    fn add_ranges(&mut self, before: &str, first: i64, last: i64) {
+        let arrays = self.questions.iter().map(|it| format!("{it}{before}"));
+        let ranges = arrays.map(|array| Range { array, first, last });
+        self.ranges.extend(ranges);
     }
 
     /// An element of the slice that gdb evaluates at once. None if there is no such slice.

@@ -50,8 +50,7 @@ fn hanging_job_is_two_threads_and_step_names_running_ranks() {
             assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
         }
         set(&mut editor, json!([]));
-        hang(&mut editor);
-        let threads = editor.threads();
+        let threads = hang(&mut editor);
         let find = |part: &str| {
             let found = threads.iter().find(|(_, name)| name.starts_with(part));
             found
@@ -82,8 +81,8 @@ fn all_stopped(editor: &mut Editor<'_>) -> Value {
 }
 
 /// Lets the job hang: rank 3 stays where it is, and the others wait for it. A rank that stops as it enters MPI runs
-/// on and waits there.
-fn hang(editor: &mut Editor<'_>) {
+/// on and waits there. Returns the threads then.
+fn hang(editor: &mut Editor<'_>) -> Vec<(i64, String)> {
     let run_on = |editor: &mut Editor<'_>, functions: Value| {
         editor.ask("setFunctionBreakpoints", &json!({"breakpoints": functions}));
         editor.forget("stopped");
@@ -103,6 +102,7 @@ fn hang(editor: &mut Editor<'_>) {
     assert_eq!(threads.len(), 2, "{threads:?}");
     assert!(is_there("3 ranks: MPI_Allreduce"), "{threads:?}");
     assert!(is_there("rank 3: MPI_Recv"), "{threads:?}");
+    threads
 }
 
 /// An editor that has launched four ranks under mpirun, of whom rank 2 calls `MPI_Abort`.

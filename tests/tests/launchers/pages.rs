@@ -32,7 +32,7 @@ fn page_describes_a_deadlock_in_the_words_of_the_terminal() {
     let line = running.err.wait_line(0, "/enter/");
     let (_, address) = line.rsplit_once(' ').expect("the address is last");
     let mut page = BrowserPage::open(&browser, place.path(), address, (1280, 800));
-    page.wait_text("#states", "8 stopped");
+    page.wait_text("#states", "8 not attached");
     // By the keyboard alone.
     page.key("d");
     let verdict = page.wait_text("#waits .verdict", "Deadlock: ");
@@ -75,7 +75,7 @@ fn page_describes_a_deadlock_in_the_words_of_the_terminal() {
     }
     // A box is a set of ranks: a click makes it the focus.
     page.click("#waitssvg .node");
-    page.wait_text("#prompt", "[0: 1 stopped]");
+    page.wait_text("#prompt", "[0: 1 not attached]");
     page.line("quit");
     page.wait_text("#link", "The session is over.");
     assert_eq!(page.complaints, Vec::<String>::new());

@@ -62,6 +62,8 @@ fn hanging_job_is_inspected_by_keys_and_continues() {
     let job = HeldJob::start(mpirun, &folder, &program, 4);
     let starter = job.starter().to_string();
     let mut terminal = Terminal::start(&place, &["attach", &starter, "--tui"], 120);
+    terminal.wait_displayed(&["[all 4: 4 not attached]", "rank 1: main"]);
+    terminal.keys("p");
     terminal.wait_displayed(&["rank 1: ", "ranks 0,2-3 (3): MPI_Allreduce", "ranks (4)"]);
     // The one that differs is selected, and its source is shown.
     terminal.click("rank 1: ");

@@ -345,7 +345,7 @@ fn lock_of_a_library_is_not_named_after_lines_below_the_call() {
 
 /// The path of the program leads to no file any more, or to another one, as after `make` or a clean-up.
 #[test]
-fn gdb_reads_a_removed_or_replaced_program() {
+fn gdb_is_said_not_to_read_a_removed_or_replaced_program() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let program = elsewhere.compile("work", Compiler::C);
     let other = elsewhere.compile("numbers", Compiler::C);
@@ -359,7 +359,13 @@ fn gdb_reads_a_removed_or_replaced_program() {
         }
         let words = ["--pids", &process.pid(), "-c", "bt", "-c", "detach"];
         let done = Sdm::new(&place, "attach").args(words).finish().code(0);
-        assert!(done.out.contains("echo () at work.c:"), "{name}: {done}");
-        assert!(done.out.contains("main (argc=2, argv="), "{name}: {done}");
+        let told = "the program's file was removed or replaced after its start, and gdb reads none";
+        assert!(done.united().contains(told), "{name}: {done}");
+        assert!(!done.out.contains("numbers.c"), "{name}: {done}");
+        let looked = stacks(&["--pids", &process.pid()]).code(0);
+        assert!(
+            looked.out.contains("echo () at work.c:"),
+            "{name}: {looked}"
+        );
     }
 }

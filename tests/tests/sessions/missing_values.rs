@@ -1,4 +1,4 @@
-//! What is no value: elements beyond the end of an array, and what gdb cannot read.
+//! Elements beyond the end of an array, and values that gdb cannot read.
 
 use std::fs;
 

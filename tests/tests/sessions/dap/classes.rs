@@ -61,8 +61,9 @@ fn ranks_with_equal_stacks_share_one_thread_id() {
     assert_eq!(editor.event("invalidated")["areas"], json!(["threads"]));
     let lower = format!("[0-1] 2 ranks: twice work.c:{second}");
     let upper = format!("[2-3] 2 ranks: twice work.c:{first}");
-    assert_eq!(editor.threads().len(), 2);
-    let ids = [&lower, &upper].map(|name| named(&mut editor, name));
+    let threads = editor.threads();
+    assert_eq!(threads.len(), 2);
+    let ids = [&lower, &upper].map(|name| named(&threads, name));
     assert!(!at_once || ids == [1, 2], "{ids:?}");
     // Values that differ have their tasks.
     let frames = editor.frames(&json!(ids[1]));
@@ -87,8 +88,7 @@ fn ranks_with_equal_stacks_share_one_thread_id() {
 }
 
 /// The number of the thread of this name.
-fn named(editor: &mut Editor<'_>, name: &str) -> i64 {
-    let threads = editor.threads();
+fn named(threads: &[(i64, String)], name: &str) -> i64 {
     let mut found = threads.iter().filter(|(_, its)| its.starts_with(name));
     let (Some((id, _)), None) = (found.next(), found.next()) else {
         panic!("one {name:?} in {threads:?}");
@@ -114,8 +114,9 @@ fn go_alone(editor: &mut Editor<'_>, id: i64, lower: &str, upper: &str) -> i64 {
     let body = editor.ask("continue", &arguments);
     assert_eq!(body["allThreadsContinued"], false);
     moved(editor, id);
-    named(editor, lower);
-    let id = named(editor, upper);
+    let threads = editor.threads();
+    named(&threads, lower);
+    let id = named(&threads, upper);
     let frames = editor.frames(&json!(id));
     assert_eq!(
         editor.scope(&frames[0], "Arguments")[0]["value"],
@@ -128,8 +129,9 @@ fn go_alone(editor: &mut Editor<'_>, id: i64, lower: &str, upper: &str) -> i64 {
     editor.ask("sdm/scope", &json!({"scope": "class"}));
     editor.ask("stepOut", &json!({"threadId": id}));
     moved(editor, id);
-    named(editor, lower);
-    let id = named(editor, "[2-3] 2 ranks: step_through work.c:");
+    let threads = editor.threads();
+    named(&threads, lower);
+    let id = named(&threads, "[2-3] 2 ranks: step_through work.c:");
     editor.ask("sdm/scope", &json!({"scope": "all"}));
     id
 }
@@ -211,9 +213,9 @@ fn many_distinct_ranks_are_at_most_sixty_four_threads() {
     assert_eq!(stopped["allThreadsStopped"], true, "{stopped}");
     let threads = editor.threads();
     assert_eq!(threads.len(), 64);
-    let (other, name) = threads.last().expect("there are some");
+    let ((other, name), classes) = threads.split_last().expect("there are some");
     assert!(name.ends_with("3700 ranks: other (37 classes)"), "{name}");
-    for (thread, _) in &threads {
+    for (thread, _) in classes {
         assert!(!editor.frames(&json!(thread)).is_empty());
     }
     let frames = editor.frames(&json!(other));

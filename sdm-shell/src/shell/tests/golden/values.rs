@@ -101,7 +101,7 @@ fn sets_and_values_match_their_golden_file() {
             "focus",
             "outliers step",
             "outliers rank",
-            "stats heat",
+            "[0-5,7] stats heat",
             "compare rod",
             "compare rank % 1 * 0 + n",
             "info sets",
