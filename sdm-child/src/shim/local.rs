@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use sdm_system::programs;
 
@@ -76,6 +77,8 @@ pub fn run_shim() -> Option<io::Result<()>> {
 fn serve(socket: OwnedFd, task: u32) -> io::Result<()> {
     // The shim ends with its server, and not by a signal that a terminal sends to a whole group.
     nix::unistd::setsid()?;
+    // One that is stopped resumes when its server ends, and sees that.
+    nix::sys::prctl::set_pdeathsig(Signal::SIGCONT)?;
     let name = std::ffi::CString::new(format!("sdm-shim-{task}"))?;
     nix::sys::prctl::set_name(&name)?;
     adopt_orphans();
