@@ -108,16 +108,6 @@ impl Point {
         }
     }
 
-    /// True where the breakpoint is deleted at its first stop.
-    #[must_use]
-    pub fn is_temporary(&self) -> bool {
-        match self {
-            Self::Break(spec) => spec.temporary,
-            Self::Watch(_) => false,
-            Self::Catch(spec) => spec.temporary,
-        }
-    }
-
     /// The command line that creates this breakpoint, without its set of tasks.
     #[must_use]
     pub fn line(&self) -> String {

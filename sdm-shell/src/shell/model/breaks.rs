@@ -47,7 +47,7 @@ impl Breaks {
             tasks,
             location: point.location(),
             condition: point.condition().map(str::to_owned),
-            temporary: point.is_temporary(),
+            temporary: point.spec(number).is_temporary(),
             enabled: true,
             pending: IdSet::new(),
             places: Vec::new(),
