@@ -1,5 +1,6 @@
 //! The commands that a front-end sends to a set of tasks.
 
+mod point;
 mod specs;
 
 use serde::{Deserialize, Serialize};

@@ -58,28 +58,6 @@ pub enum PointSpec {
     Catch(CatchSpec),
 }
 
-impl PointSpec {
-    /// The front-end's number of the breakpoint, watchpoint or catchpoint.
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        match self {
-            Self::Break(spec) => spec.number,
-            Self::Watch(spec) => spec.number,
-            Self::Catch(spec) => spec.number,
-        }
-    }
-
-    /// True if its first stop deletes it.
-    #[must_use]
-    pub fn is_temporary(&self) -> bool {
-        match self {
-            Self::Break(spec) => spec.temporary,
-            Self::Watch(_) => false,
-            Self::Catch(spec) => spec.temporary,
-        }
-    }
-}
-
 /// The place at which a started program is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum StopAt {

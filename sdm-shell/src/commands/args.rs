@@ -1,11 +1,11 @@
 //! Arguments that several commands share.
 
-use sdm_debug::command::BreakSpec;
+use sdm_debug::command::{BreakSpec, PointSpec};
 use sdm_debug::quotes::outside_quotes;
 
 use super::cursor::Cursor;
 use super::set::Until;
-use super::{CommandError, Point, SetExpr, UserCommand};
+use super::{CommandError, SetExpr, UserCommand};
 
 /// Maximum number of numbers in the arguments of one command.
 const NUMBERS_MAX: usize = 1024;
@@ -68,7 +68,7 @@ pub(super) fn breakpoint(
             (location.trim(), Some(number.ok_or_else(bad)?))
         }
     };
-    Ok(UserCommand::Point(Point::Break(BreakSpec {
+    Ok(UserCommand::Point(PointSpec::Break(BreakSpec {
         location: location.to_owned(),
         condition,
         temporary,

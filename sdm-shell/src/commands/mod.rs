@@ -8,7 +8,6 @@ mod complete;
 mod cursor;
 mod help;
 mod parse;
-mod point;
 mod set;
 mod spec;
 mod table;
@@ -20,7 +19,7 @@ pub use parse::{CommandLine, called, parse, spelled_out};
 pub use set::{NameError, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};
 
 use sdm_debug::Command;
-use sdm_debug::command::{BreakSpec, CatchSpec, WatchSpec};
+use sdm_debug::command::PointSpec;
 
 /// A parsed line: the target set and the command.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +50,7 @@ pub enum UserCommand {
         background: bool,
     },
     /// `break`, `watch`, `catch` and their variants.
-    Point(Point),
+    Point(PointSpec),
     /// `condition N [COND]`.
     Condition {
         /// The breakpoint's number; 0 for the last one made.
@@ -265,17 +264,6 @@ pub enum Topic {
     Links,
     /// The named sets.
     Sets,
-}
-
-/// A breakpoint, watchpoint or catchpoint. Its number is 0 here; the session assigns one.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Point {
-    /// A breakpoint.
-    Break(BreakSpec),
-    /// A watchpoint.
-    Watch(WatchSpec),
-    /// A catchpoint.
-    Catch(CatchSpec),
 }
 
 /// An error in a command line.

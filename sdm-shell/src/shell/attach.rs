@@ -1,6 +1,6 @@
 //! `attach SET` and `detach SET` in a session with a running job.
 
-use sdm_debug::command::{AttachSpec, PointSpec, StartPoint};
+use sdm_debug::command::{AttachSpec, StartPoint};
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::{IdSet, TaskId};
 
@@ -232,11 +232,7 @@ async fn insert_again(
         return;
     }
     let number = point.spec.number();
-    let command = match point.spec {
-        PointSpec::Break(spec) => Command::BreakInsert(spec),
-        PointSpec::Watch(spec) => Command::WatchInsert(spec),
-        PointSpec::Catch(spec) => Command::CatchInsert(spec),
-    };
+    let command = point.spec.insertion();
     let disable = Command::BreakEnable {
         number,
         enabled: false,

@@ -1,6 +1,6 @@
 //! `break`, `watch`, `catch`, and the commands that change breakpoints. A breakpoint has one number in the
 //! whole session, and a set of tasks.
-use sdm_debug::command::BreakSpec;
+use sdm_debug::command::{BreakSpec, PointSpec};
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
@@ -11,7 +11,6 @@ use super::invocation::Invocation;
 use super::model::dialogue::{DeleteAll, Pending, Purpose, Question};
 use super::rerun::is_yes;
 use super::{SessionHandle, Verdict};
-use crate::commands::Point;
 
 /// Maximum number of command lines of one breakpoint.
 const COMMANDS_MAX: usize = 100;
@@ -20,10 +19,10 @@ const COMMANDS_MAX: usize = 100;
 pub(super) async fn insert_point(
     session: &SessionHandle,
     said: &Invocation<'_>,
-    point: Point,
+    point: PointSpec,
 ) -> Verdict {
     let point = match point {
-        Point::Break(spec) => Point::Break(BreakSpec {
+        PointSpec::Break(spec) => PointSpec::Break(BreakSpec {
             pending: spec.pending || session.read(|model| model.breaks.pending) == Some(true),
             ..spec
         }),
@@ -31,13 +30,13 @@ pub(super) async fn insert_point(
     };
     let asked = point.clone();
     let number = session.read(|model| model.breaks.next_number());
-    let (verdict, open) = session
-        .ask_quietly(said.line, &said.to, &point.command(number))
-        .await;
+    let point = point.numbered(number);
+    let insertion = point.clone().insertion();
+    let (verdict, open) = session.ask_quietly(said.line, &said.to, &insertion).await;
     let Some(mut open) = open else {
         return verdict;
     };
-    open.gathered.made = point.made(number);
+    open.gathered.made = point.made();
     let done = open.done();
     if !done.is_empty() {
         session.edit(|model| model.breaks.add(number, point, done));
@@ -48,7 +47,7 @@ pub(super) async fn insert_point(
         }
     }
     let differ = session.read(|model| model.job.only_programs_differ(&open));
-    if let Point::Break(spec) = asked
+    if let PointSpec::Break(spec) = asked
         && session.read(|model| model.asks(said.depth) && model.breaks.pending.is_none())
         && is_nowhere(&open.gathered)
     {
@@ -84,7 +83,7 @@ pub(super) async fn answer_pending(
         pending: true,
         ..asked.spec
     };
-    insert_point(session, &said, Point::Break(spec)).await
+    insert_point(session, &said, PointSpec::Break(spec)).await
 }
 
 /// `condition N [COND]`.
@@ -118,9 +117,9 @@ pub(super) async fn set_ignore(
 ) -> Verdict {
     let command = |number| Command::BreakIgnore { number, count };
     let verdict = change_point(session, said, number, command, |point| match point {
-        Point::Break(spec) => spec.ignore = count,
-        Point::Watch(spec) => spec.ignore = count,
-        Point::Catch(_) => {}
+        PointSpec::Break(spec) => spec.ignore = count,
+        PointSpec::Watch(spec) => spec.ignore = count,
+        PointSpec::Catch(_) => {}
     })
     .await;
     if verdict == Verdict::Done {
@@ -173,7 +172,7 @@ pub(super) async fn set_commands(
             lines: lines.to_vec(),
         };
         let one = change_point(session, &said, *number, command, |point| {
-            if let Point::Break(spec) = point {
+            if let PointSpec::Break(spec) = point {
                 spec.commands = lines.to_vec();
             }
         })
@@ -190,7 +189,7 @@ async fn change_point(
     said: &Invocation<'_>,
     number: u32,
     command: impl Fn(u32) -> Command,
-    change: impl Fn(&mut Point),
+    change: impl Fn(&mut PointSpec),
 ) -> Verdict {
     let number = number_meant(session, number);
     let Some(to) = tasks_of(session, said, number) else {

@@ -22,7 +22,6 @@ use sdm_view::item::{Gathered, Happening, Item};
 use super::model::open_commands::{OpenCommand, RunEnd};
 use super::model::{Break, Model};
 use super::{Application, Options, SessionHandle, Verdict, event_loop, line, notices};
-use crate::commands::Point;
 
 /// A shell in a session that another front-end serves.
 pub struct EmbeddedShell {
@@ -86,12 +85,7 @@ impl EmbeddedShell {
                 if known.contains(&spec.number()) {
                     continue;
                 }
-                let point = match spec.clone() {
-                    PointSpec::Break(spec) => Point::Break(spec),
-                    PointSpec::Watch(spec) => Point::Watch(spec),
-                    PointSpec::Catch(spec) => Point::Catch(spec),
-                };
-                model.breaks.add(spec.number(), point, tasks.clone());
+                model.breaks.add(spec.number(), spec.clone(), tasks.clone());
             }
         });
     }

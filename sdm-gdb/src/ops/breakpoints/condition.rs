@@ -47,20 +47,9 @@ async fn change_condition(
         let weaker = condition.as_deref().and_then(strides::guarded);
         let is_guarded = point.judged.is_guarded || weaker.is_some();
         let counts = (point.judged.hits, point.judged.ignore);
-        match &mut point.kept.spec {
-            PointSpec::Break(spec) => {
-                spec.condition = condition;
-                (is_alone && is_guarded).then(|| (point.kept.clone(), counts))
-            }
-            PointSpec::Watch(spec) => {
-                spec.condition = condition;
-                None
-            }
-            PointSpec::Catch(spec) => {
-                spec.condition = condition;
-                None
-            }
-        }
+        point.kept.spec.set_condition(condition);
+        let is_break = matches!(point.kept.spec, PointSpec::Break(_));
+        (is_alone && is_guarded && is_break).then(|| (point.kept.clone(), counts))
     };
     // gdb has accepted the condition. Whether it or the driver counts the hits and deletes a temporary breakpoint is
     // decided at the insertion.

@@ -63,12 +63,10 @@ fn is_judged_here(gdb: &Gdb, number: u32) -> bool {
 /// The condition of a breakpoint of the front-end, and whether gdb has the breakpoint in each process: a watchpoint
 /// belongs to a single one.
 fn condition_of(gdb: &Gdb, number: u32) -> Option<(String, bool)> {
-    let (condition, is_in_each) = match gdb.get().breakpoints.spec(number)? {
-        PointSpec::Break(spec) => (spec.condition.clone(), true),
-        PointSpec::Watch(spec) => (spec.condition.clone(), false),
-        PointSpec::Catch(spec) => (spec.condition.clone(), true),
-    };
-    Some((condition?, is_in_each))
+    let state = gdb.get();
+    let spec = state.breakpoints.spec(number)?;
+    let is_in_each = !matches!(spec, PointSpec::Watch(_));
+    Some((spec.condition()?.to_owned(), is_in_each))
 }
 
 /// The front-end's breakpoint at which a task that hit `number` stops: that one, or another at the same place. `None`

@@ -51,11 +51,7 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
     };
     for row in rows.iter().filter(is_ours) {
         view.kind = row.text("type").unwrap_or_default().to_owned();
-        view.condition = match &point.kept.spec {
-            PointSpec::Break(spec) => spec.condition.clone(),
-            PointSpec::Watch(spec) => spec.condition.clone(),
-            PointSpec::Catch(spec) => spec.condition.clone(),
-        };
+        view.condition = point.kept.spec.condition().map(str::to_owned);
         view.temporary |= row.text("disp") == Some("del");
         view.hits += row.number::<u64>("times").unwrap_or(0);
         view.ignore = view.ignore.max(row.number("ignore").unwrap_or(0));

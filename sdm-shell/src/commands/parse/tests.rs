@@ -2,12 +2,12 @@
 
 use sdm_debug::Command;
 use sdm_debug::command::{
-    BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, FrameSelect, StepKind, ValueFormat, WatchKind,
-    WatchSpec,
+    BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, FrameSelect, PointSpec, StepKind, ValueFormat,
+    WatchKind, WatchSpec,
 };
 
 use super::*;
-use crate::commands::{Displayed, JobCommand, Point, Topic, ValuesCommand};
+use crate::commands::{Displayed, JobCommand, Topic, ValuesCommand};
 use UserCommand as C;
 
 fn check(line: &str, expect: UserCommand) {
@@ -70,7 +70,7 @@ fn gdb_words_and_abbreviations_are_parsed() {
 #[test]
 fn breakpoints_have_locations_and_conditions() {
     let expect = |location: &str, condition: Option<&str>, temporary| {
-        C::Point(Point::Break(BreakSpec {
+        C::Point(PointSpec::Break(BreakSpec {
             location: location.to_owned(),
             condition: condition.map(str::to_owned),
             temporary,
@@ -291,7 +291,7 @@ fn breakpoint_commands_are_formatted_as_parsed() {
         };
         assert_eq!(point.line(), line);
         assert!(matches!(
-            point.command(7),
+            point.numbered(7).insertion(),
             Command::BreakInsert(BreakSpec { number: 7, .. })
                 | Command::WatchInsert(WatchSpec { number: 7, .. })
                 | Command::CatchInsert(CatchSpec { number: 7, .. })
@@ -302,14 +302,14 @@ fn breakpoint_commands_are_formatted_as_parsed() {
         kind: WatchKind::Access,
         ..WatchSpec::default()
     };
-    check("awatch x", C::Point(Point::Watch(watch)));
+    check("awatch x", C::Point(PointSpec::Watch(watch)));
     let catch = CatchSpec {
         number: 0,
         event: CatchEvent::Throw,
         condition: None,
         temporary: false,
     };
-    check("catch throw", C::Point(Point::Catch(catch)));
+    check("catch throw", C::Point(PointSpec::Catch(catch)));
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn all_resuming_commands_of_gdb_are_parsed() {
 #[test]
 fn trace_command_is_parsed_as_print_and_continue() {
     let Ok(Line {
-        command: C::Point(Point::Break(spec)),
+        command: C::Point(PointSpec::Break(spec)),
         ..
     }) = parse("trace halo.c:60 step, f(a, b)")
     else {

@@ -1,11 +1,11 @@
 //! Breakpoint commands.
 
-use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, WatchKind, WatchSpec};
+use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, PointSpec, WatchKind, WatchSpec};
 use sdm_debug::quotes::split_at_commas;
 
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{CommandError, Point, UserCommand as C, args};
+use crate::commands::{CommandError, UserCommand as C, args};
 
 /// The events that `catch` accepts.
 const EVENTS: &[&str] = &[
@@ -141,7 +141,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         more: "rbreak ^exchange_\nrbreak halo.c:^swap",
         parse: |name, rest| {
             let location = args::expression(name, rest)?;
-            Ok(C::Point(Point::Break(BreakSpec {
+            Ok(C::Point(PointSpec::Break(BreakSpec {
                 location,
                 regex: true,
                 ..BreakSpec::default()
@@ -221,7 +221,7 @@ fn watch(name: &'static str, rest: &mut Cursor<'_>, kind: WatchKind) -> Result<C
         return Err(rest.error(format!("{name}: expected an expression")));
     }
     let (expression, condition) = args::place_and_condition(rest, name)?;
-    Ok(C::Point(Point::Watch(WatchSpec {
+    Ok(C::Point(PointSpec::Watch(WatchSpec {
         expression: expression.to_owned(),
         kind,
         location,
@@ -258,7 +258,7 @@ fn catch(name: &'static str, rest: &mut Cursor<'_>, temporary: bool) -> Result<C
             return Err(here.error(format!("{name}: expected an event: {events}")));
         }
     };
-    Ok(C::Point(Point::Catch(CatchSpec {
+    Ok(C::Point(PointSpec::Catch(CatchSpec {
         number: 0,
         event,
         condition,
@@ -286,7 +286,7 @@ fn trace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     }
     commands.push("echo \\n".to_owned());
     commands.push("continue".to_owned());
-    Ok(C::Point(Point::Break(BreakSpec {
+    Ok(C::Point(PointSpec::Break(BreakSpec {
         location: location.to_owned(),
         commands,
         ..BreakSpec::default()

@@ -1,18 +1,16 @@
 //! The breakpoints of a session, with the front-end's numbers.
 use std::collections::BTreeMap;
 
-use sdm_debug::command::StartPoint;
+use sdm_debug::command::{PointSpec, StartPoint};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_idset::{IdSet, TaskId};
 use sdm_view::item::BreakRow;
-
-use crate::commands::Point;
 
 /// All breakpoints, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Breaks {
     rows: Vec<BreakRow>,
-    points: BTreeMap<u32, Point>,
+    points: BTreeMap<u32, PointSpec>,
     /// Locations of the breakpoints that were set relative to the tasks' current position, per set of
     /// tasks.
     found: BTreeMap<u32, Vec<(IdSet, String)>>,
@@ -40,14 +38,14 @@ impl Breaks {
     }
 
     /// Adds a breakpoint.
-    pub(crate) fn add(&mut self, number: u32, point: Point, tasks: IdSet) {
+    pub(crate) fn add(&mut self, number: u32, point: PointSpec, tasks: IdSet) {
         self.last = self.last.max(number);
         self.rows.push(BreakRow {
             number,
             tasks,
             location: point.location(),
             condition: point.condition().map(str::to_owned),
-            temporary: point.spec(number).is_temporary(),
+            temporary: point.is_temporary(),
             enabled: true,
             pending: IdSet::new(),
             places: Vec::new(),
@@ -58,7 +56,7 @@ impl Breaks {
     }
 
     /// Changes a breakpoint.
-    pub(crate) fn change(&mut self, number: u32, change: impl Fn(&mut Point)) {
+    pub(crate) fn change(&mut self, number: u32, change: impl Fn(&mut PointSpec)) {
         let Some(point) = self.points.get_mut(&number) else {
             return;
         };
@@ -83,7 +81,7 @@ impl Breaks {
 
     /// True for a watchpoint.
     pub(crate) fn is_watchpoint(&self, number: u32) -> bool {
-        matches!(self.points.get(&number), Some(Point::Watch(_)))
+        matches!(self.points.get(&number), Some(PointSpec::Watch(_)))
     }
 
     /// Removes a breakpoint from these tasks, and its records once no task has it.
@@ -116,7 +114,7 @@ impl Breaks {
 
     /// The specifications that create a breakpoint again, independent of the tasks' position. Each has its
     /// tasks, and whether it is enabled there.
-    pub(crate) fn again(&self, row: &BreakRow) -> Vec<(IdSet, Point, bool)> {
+    pub(crate) fn again(&self, row: &BreakRow) -> Vec<(IdSet, PointSpec, bool)> {
         let Some(point) = self.points.get(&row.number) else {
             return Vec::new();
         };
@@ -125,7 +123,7 @@ impl Breaks {
         let found = IdSet::union_all(known.iter().map(|(tasks, _)| tasks));
         let found_at = |(tasks, location): (IdSet, String)| {
             let mut point = point.clone();
-            if let Point::Break(spec) = &mut point {
+            if let PointSpec::Break(spec) = &mut point {
                 spec.location = location;
             }
             (tasks, point)
@@ -152,7 +150,7 @@ impl Breaks {
             let again = self.again(row).into_iter();
             again.map(|(tasks, point, enabled)| StartPoint {
                 tasks,
-                spec: point.spec(row.number),
+                spec: point.clone().numbered(row.number),
                 enabled,
             })
         });
@@ -229,7 +227,10 @@ impl Breaks {
                 row.places.clone_from(&at.places);
             }
         }
-        let relative = self.points.get(&at.number).is_some_and(Point::is_relative);
+        let relative = self
+            .points
+            .get(&at.number)
+            .is_some_and(PointSpec::is_relative);
         if let Some((_, file, line)) = at.places.first().filter(|_| relative) {
             let found = self.found.entry(at.number).or_default();
             sdm_view::coalesce::join(found, tasks, format!("{file}:{line}"));
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn reported_hits_raise_the_hit_count_and_never_lower_it() {
         let mut breaks = Breaks::default();
-        let point = Point::Break(sdm_debug::command::BreakSpec::default());
+        let point = PointSpec::Break(sdm_debug::command::BreakSpec::default());
         breaks.add(1, point, "0-3".parse().unwrap());
         breaks.hit(1, &"0-3".parse().unwrap());
         breaks.hit(1, &"3".parse().unwrap());

@@ -2,7 +2,7 @@
 use std::fmt::Write;
 
 use super::Model;
-use crate::commands::Point;
+use sdm_debug::command::PointSpec;
 
 impl Model {
     /// Commands that create the breakpoints and sets again.
@@ -33,9 +33,9 @@ impl Model {
                 };
                 line(format_args!("[{to}] {}", point.line()));
                 let (ignore, commands) = match &point {
-                    Point::Break(spec) => (spec.ignore, &spec.commands[..]),
-                    Point::Watch(spec) => (spec.ignore, &[][..]),
-                    Point::Catch(_) => (0, &[][..]),
+                    PointSpec::Break(spec) => (spec.ignore, &spec.commands[..]),
+                    PointSpec::Watch(spec) => (spec.ignore, &[][..]),
+                    PointSpec::Catch(_) => (0, &[][..]),
                 };
                 if ignore > 0 {
                     line(format_args!("ignore $bpnum {ignore}"));

@@ -119,7 +119,11 @@ fn installed() -> Vec<Compiler> {
 
 /// Cases in an order that the commit gives. `SDM_TEST_COMMIT` is the commit, or any other text; without it the order
 /// is always the same one. `test` is the function of the test.
-pub(super) fn by_commit<T>(test: impl Fn(), mut cases: Vec<T>, name: impl Fn(&T) -> String) -> Vec<T> {
+pub(super) fn by_commit<T>(
+    test: impl Fn(),
+    mut cases: Vec<T>,
+    name: impl Fn(&T) -> String,
+) -> Vec<T> {
     let commit = std::env::var("SDM_TEST_COMMIT").unwrap_or_else(|_| "none".to_owned());
     let test = std::any::type_name_of_val(&test);
     let test = test.split_once("::").map_or(test, |(_, name)| name);

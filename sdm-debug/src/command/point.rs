@@ -1,28 +1,45 @@
-//! Breakpoints, watchpoints and catchpoints: their text, and the commands that create them.
+//! Requests for breakpoints, watchpoints and catchpoints: their text, and the commands that create them.
 
-use sdm_debug::Command;
-use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, PointSpec, WatchKind, WatchSpec};
+use super::{BreakSpec, CatchEvent, CatchSpec, Command, PointSpec, WatchKind, WatchSpec};
 
-use super::Point;
-
-impl Point {
-    /// The specification that the tasks get, with this number.
+impl PointSpec {
+    /// The front-end's number of the breakpoint, watchpoint or catchpoint. 0 before the front-end has assigned one.
     #[must_use]
-    pub fn spec(&self, number: u32) -> PointSpec {
-        match self.clone() {
-            Self::Break(spec) => PointSpec::Break(BreakSpec { number, ..spec }),
-            Self::Watch(spec) => PointSpec::Watch(WatchSpec { number, ..spec }),
-            Self::Catch(spec) => PointSpec::Catch(CatchSpec { number, ..spec }),
+    pub fn number(&self) -> u32 {
+        match self {
+            Self::Break(spec) => spec.number,
+            Self::Watch(spec) => spec.number,
+            Self::Catch(spec) => spec.number,
         }
     }
 
-    /// The command to the tasks that inserts this breakpoint under this number.
+    /// The same request under this number.
     #[must_use]
-    pub fn command(&self, number: u32) -> Command {
-        match self.spec(number) {
-            PointSpec::Break(spec) => Command::BreakInsert(spec),
-            PointSpec::Watch(spec) => Command::WatchInsert(spec),
-            PointSpec::Catch(spec) => Command::CatchInsert(spec),
+    pub fn numbered(self, number: u32) -> Self {
+        match self {
+            Self::Break(spec) => Self::Break(BreakSpec { number, ..spec }),
+            Self::Watch(spec) => Self::Watch(WatchSpec { number, ..spec }),
+            Self::Catch(spec) => Self::Catch(CatchSpec { number, ..spec }),
+        }
+    }
+
+    /// The command to the tasks that inserts it.
+    #[must_use]
+    pub fn insertion(self) -> Command {
+        match self {
+            Self::Break(spec) => Command::BreakInsert(spec),
+            Self::Watch(spec) => Command::WatchInsert(spec),
+            Self::Catch(spec) => Command::CatchInsert(spec),
+        }
+    }
+
+    /// True if its first stop deletes it.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Break(spec) => spec.temporary,
+            Self::Watch(_) => false,
+            Self::Catch(spec) => spec.temporary,
         }
     }
 
@@ -60,7 +77,8 @@ impl Point {
     /// The text for a created watchpoint or catchpoint: `watchpoint 3: x`, `catchpoint 4 (fork)`. None for a
     /// breakpoint, whose location is shown instead.
     #[must_use]
-    pub fn made(&self, number: u32) -> Option<String> {
+    pub fn made(&self) -> Option<String> {
+        let number = self.number();
         Some(match self {
             Self::Break(_) => return None,
             Self::Watch(spec) => {
@@ -78,7 +96,11 @@ impl Point {
     /// The condition. None if it has none.
     #[must_use]
     pub fn condition(&self) -> Option<&str> {
-        self.slot().as_deref()
+        match self {
+            Self::Break(spec) => spec.condition.as_deref(),
+            Self::Watch(spec) => spec.condition.as_deref(),
+            Self::Catch(spec) => spec.condition.as_deref(),
+        }
     }
 
     /// Replaces the condition.
@@ -89,14 +111,6 @@ impl Point {
             Self::Catch(spec) => &mut spec.condition,
         };
         *slot = condition;
-    }
-
-    fn slot(&self) -> &Option<String> {
-        match self {
-            Self::Break(spec) => &spec.condition,
-            Self::Watch(spec) => &spec.condition,
-            Self::Catch(spec) => &spec.condition,
-        }
     }
 
     /// The gdb commands that run at each stop at this breakpoint, a line each. Empty for watchpoints and catchpoints.
