@@ -218,8 +218,12 @@ impl Host for LocalHost {
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])> {
         match &self.calls {
             Some(calls) => calls.borrow().get(&thread).copied(),
-            None => proc::of(pid).thread(thread).system_call(),
+            None => self.system_call_now(pid, thread),
         }
+    }
+
+    fn system_call_now(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])> {
+        proc::of(pid).thread(thread).system_call()
     }
 
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait> {

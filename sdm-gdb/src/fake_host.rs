@@ -124,6 +124,9 @@ impl Host for FakeHost {
     fn system_call(&self, _: i32, _: i32) -> Option<(i64, [u64; 6])> {
         None
     }
+    fn system_call_now(&self, _: i32, _: i32) -> Option<(i64, [u64; 6])> {
+        None
+    }
     fn resource(&self, _: i32, _: i32) -> Option<sdm_debug::probe::ResourceWait> {
         None
     }

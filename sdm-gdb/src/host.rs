@@ -84,6 +84,8 @@ pub trait Host {
     /// Number of the system call that a thread is in (-1 for none), with its arguments; `None` if that may not be
     /// known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
+    /// The same for this moment: a thread of a snapshot may have gone on since.
+    fn system_call_now(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
     /// The resource outside its process that a thread waits for, from the kernel's tables.
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
     /// The directory in which gdb finds the files of a process in a container. Once one such process was seen, other

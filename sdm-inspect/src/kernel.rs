@@ -27,6 +27,21 @@ pub fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
     }
 }
 
+/// The address of a futex wait without a timeout, and the value that it expects there. `None` for any other call, one
+/// that wakes threads too.
+pub fn futex_wait((number, arguments): (i64, [u64; 6])) -> Option<(u64, u64)> {
+    let [address, operation, value, ..] = arguments;
+    let operation = i32::try_from(operation).ok()? & libc::FUTEX_CMD_MASK;
+    let waits = [
+        libc::FUTEX_WAIT,
+        libc::FUTEX_WAIT_BITSET,
+        libc::FUTEX_LOCK_PI,
+    ];
+    let is_wait =
+        number == libc::SYS_futex && arguments[TIME_LIMIT] == 0 && waits.contains(&operation);
+    is_wait.then_some((address, value))
+}
+
 /// True for a futex wait without a timeout that only threads of the same process can end.
 pub fn waits_for_own((number, arguments): (i64, [u64; 6])) -> bool {
     let private = u64::from(libc::FUTEX_PRIVATE_FLAG.cast_unsigned());
@@ -122,5 +137,22 @@ mod tests {
         let wait = |limit| name_with((libc::SYS_futex, [0x1000, 0, 2, limit, 0, 0]));
         assert_eq!(wait(0).as_deref(), Some("futex"));
         assert_eq!(wait(0x2000).as_deref(), Some(TIMED_FUTEX));
+    }
+
+    #[test]
+    fn futex_call_that_wakes_threads_is_no_wait() {
+        let private = libc::FUTEX_PRIVATE_FLAG;
+        let call = |operation: i32, limit| {
+            let operation = u64::from(operation.cast_unsigned());
+            futex_wait((libc::SYS_futex, [0x1000, operation, 2, limit, 0, 0]))
+        };
+        let realtime = libc::FUTEX_WAIT_BITSET | libc::FUTEX_CLOCK_REALTIME;
+        for operation in [libc::FUTEX_WAIT, libc::FUTEX_WAIT | private, realtime] {
+            assert_eq!(call(operation, 0), Some((0x1000, 2)), "{operation:#x}");
+            assert_eq!(call(operation, 0x2000), None, "{operation:#x}");
+        }
+        assert_eq!(call(libc::FUTEX_WAKE | private, 0), None);
+        assert_eq!(futex_wait((libc::SYS_read, [0x1000, 0, 2, 0, 0, 0])), None);
+        assert_eq!(futex_wait((-1, [0x1000, 0, 2, 0, 0, 0])), None);
     }
 }

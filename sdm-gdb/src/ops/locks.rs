@@ -50,7 +50,7 @@ pub(super) async fn lock(
     };
     let frame = &thread.frames[caller];
     let call = system_call(gdb, thread);
-    let word = call.and_then(futex);
+    let word = call.and_then(kernel::futex_wait);
     // A thread that passes through a free mutex waits for nothing.
     if is_mutex(function(at)) && call.is_some() && word.is_none() {
         return Ok(None);
@@ -137,12 +137,6 @@ fn system_call(gdb: &Gdb, thread: &ReadThread) -> Option<SystemCall> {
     gdb.host().system_call(pid, id)
 }
 
-/// The futex address at which a thread waits, and the expected value.
-fn futex(call: SystemCall) -> Option<(u64, u64)> {
-    let (_, [address, _, value, ..]) = call;
-    (kernel::name_with(call)? == "futex").then_some((address, value))
-}
-
 /// Kernel id of the thread that holds a mutex: by its futex word, or else by its expression in the source.
 async fn owner(
     gdb: &Gdb,
@@ -151,8 +145,14 @@ async fn owner(
     in_source: Option<&str>,
     word: Option<(u64, u64)>,
 ) -> Result<Option<i32>, Failure> {
-    if let Some((address, _)) = word {
-        return Ok(owner_at(gdb, address));
+    if let Some(word) = word {
+        let owner = owner_at(gdb, word.0);
+        // A thread that has gone on may be the owner by now, or have ended.
+        let (pid, id) = (gdb.get().pid(), thread.kernel_id);
+        let now = pid
+            .zip(id)
+            .and_then(|(pid, id)| gdb.host().system_call_now(pid, id));
+        return Ok(owner.filter(|_| now.and_then(kernel::futex_wait) == Some(word)));
     }
     let Some(mutex) = in_source.filter(|mutex| is_harmless(mutex)) else {
         return Ok(None);
