@@ -2,12 +2,13 @@
 
 use sdm_text::printable_name;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use sdm_system::listener::{self, SocketFile};
 
 use crate::wire::{self, Frame};
@@ -47,6 +48,12 @@ pub enum PlaceError {
         /// The system's reason.
         error: io::Error,
     },
+}
+
+/// Has a folder for this process alone while it makes or removes sockets there.
+fn lock(folder: &Path) -> io::Result<Flock<File>> {
+    let locked = Flock::lock(File::open(folder)?, FlockArg::LockExclusive);
+    locked.map_err(|(_, error)| error.into())
 }
 
 impl Name {
@@ -94,7 +101,9 @@ impl Name {
 
     /// Listens under this name; only this user can connect.
     pub(crate) fn listen(&self) -> Result<(UnixListener, SocketFile), PlaceError> {
-        let path = folder()?.join(&self.0);
+        let folder = folder()?;
+        let path = folder.join(&self.0);
+        let _lock = lock(&folder).map_err(self.error("lock"))?;
         if UnixStream::connect(&path).is_ok() {
             let error = io::Error::from(io::ErrorKind::AddrInUse);
             return Err(self.error("listen")(error));
@@ -110,8 +119,12 @@ impl Name {
                 Ok(stream) => return Ok(stream),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    // The keeper was killed, so no process will listen here again.
-                    let _ = fs::remove_file(&path);
+                    // Its keeper was killed, or does not listen yet, which ends with the lock.
+                    let _lock = lock(&folder).map_err(self.error("lock"))?;
+                    match UnixStream::connect(&path) {
+                        Ok(stream) => return Ok(stream),
+                        Err(_) => drop(fs::remove_file(&path)),
+                    }
                 }
                 Err(error) => return Err(self.error("connect")(error)),
             }
@@ -184,6 +197,16 @@ fn folders() -> Result<Vec<PathBuf>, PlaceError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use nix::libc;
+    use nix::sys::socket::{
+        AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+    };
+    use sdm_system::proc;
+
     use super::*;
 
     #[test]
@@ -198,5 +221,38 @@ mod tests {
         assert_eq!(Name::of_program("/", 7).as_str(), "sdm-7");
         let long = Name::of_program(&"x".repeat(99), u32::MAX);
         assert!(Name::new(long.as_str()).is_ok());
+    }
+
+    #[test]
+    fn socket_stays_of_a_keeper_that_does_not_listen_yet() {
+        let name = Name::of_program("bound", std::process::id());
+        let folder = folder().unwrap();
+        let path = folder.join(&name.0);
+        let lock = lock(&folder).unwrap();
+        let kind = (
+            AddressFamily::Unix,
+            SockType::Stream,
+            SockFlag::SOCK_CLOEXEC,
+        );
+        let socket = socket(kind.0, kind.1, kind.2, None).unwrap();
+        bind(socket.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        let (tell, told) = mpsc::channel();
+        let client = thread::spawn(move || {
+            tell.send(nix::unistd::gettid().as_raw()).unwrap();
+            name.connect()
+        });
+        let client_id = told.recv().unwrap();
+        let waits = || {
+            let call = proc::own().thread(client_id).system_call();
+            call.is_some_and(|(number, _)| number == libc::SYS_flock)
+        };
+        while !waits() {
+            assert!(!client.is_finished());
+            thread::yield_now();
+        }
+        listen(&socket, Backlog::new(1).unwrap()).unwrap();
+        drop(lock);
+        client.join().unwrap().unwrap();
+        fs::remove_file(path).unwrap();
     }
 }
