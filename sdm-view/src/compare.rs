@@ -49,6 +49,8 @@ pub struct Difference {
     pub tasks: IdSet,
     /// Number of elements that differ.
     pub count: usize,
+    /// Number of elements that were compared: those of either value.
+    pub of: usize,
     /// The path of the first element that differs: `[3].x`. Empty for a plain value. [`steps`] reads that of a
     /// Fortran value.
     pub path: String,
@@ -82,7 +84,8 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
             let both = found.reference.as_deref().zip(found.value.as_deref());
             if let Some(in_text) = both.and_then(|(a, b)| text::difference(a, b)) {
                 if is_plain {
-                    (found.count, count) = (in_text.count, in_text.length);
+                    (found.count, found.of) = (in_text.count, in_text.length);
+                    count = in_text.length;
                 }
                 found.path += &in_text.path;
                 (found.reference, found.value) = (in_text.reference, in_text.value);
@@ -104,7 +107,7 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
 /// is plain in one and structured in the other, as a `std::optional` can be, is one difference.
 fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Difference {
     let mut first: Option<(String, Option<String>, Option<String>)> = None;
-    let mut count = 0;
+    let (mut count, mut of) = (0, 0);
     let mut note = |path: &str, a: &[Element], b: &[Element]| {
         count += 1;
         first.get_or_insert_with(|| (path.to_owned(), shown(path, a), shown(path, b)));
@@ -120,6 +123,7 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
             ([_, ..], _) => (1, 0),
             ([], _) => break,
         };
+        of += 1;
         let (own_a, own_b) = (&left[..a], &right[..b]);
         if own_a != own_b {
             let paths = own_a.first().into_iter().chain(own_b.first());
@@ -132,6 +136,7 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
     Difference {
         tasks: tasks.clone(),
         count,
+        of,
         path,
         reference,
         value,
@@ -176,6 +181,7 @@ fn behind(tasks: &IdSet, reference: &str, own: &str) -> Difference {
     Difference {
         tasks: tasks.clone(),
         count: 1,
+        of: 1,
         path: String::new(),
         reference: end(reference),
         value: end(own),
@@ -426,6 +432,25 @@ mod tests {
         ];
         let values = ["'x' <repeats 30 times>", "'x' <repeats 31 times>"];
         check(runs[0], runs[1], (1, ".name", values[0], values[1]));
+    }
+
+    #[test]
+    fn elements_of_both_values_are_counted() {
+        let check = |reference: &str, own: &str, expect: (usize, usize)| {
+            let classes = vec![
+                ("0-2".parse().unwrap(), reference.to_owned()),
+                ("3".parse().unwrap(), own.to_owned()),
+            ];
+            let found = compare("x", classes).unwrap();
+            let other = &found.others[0];
+            assert_eq!((other.count, other.of), expect, "{reference} {own}");
+        };
+        check("{1}", "{2, 3, 4}", (3, 3));
+        check("{1, 2}", "{1, 2, 3}", (1, 3));
+        check("{1, 2, 3}", "{1}", (2, 3));
+        check("{}", "{1, 2}", (2, 2));
+        check("{{1, 2}, 7}", "{5, 7}", (1, 2));
+        check("{[\"a\"] = 1}", "{[\"b\"] = 2, [\"c\"] = 3}", (3, 3));
     }
 
     #[test]

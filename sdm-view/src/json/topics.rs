@@ -236,6 +236,7 @@ fn comparison(found: &Comparison) -> Value {
             "tasks": set(&other.tasks),
             "count": other.tasks.len(),
             "differing": other.count,
+            "of": other.of,
             "path": other.path,
             "reference": other.reference,
             "value": other.value,

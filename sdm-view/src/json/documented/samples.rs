@@ -357,6 +357,7 @@ fn tables() -> Vec<Item> {
     let differs = Difference {
         tasks: some(),
         count: 1,
+        of: 4,
         path: text("[3]"),
         reference: None,
         value: None,
