@@ -1,6 +1,6 @@
 //! Tests of `until`, `advance` and `jump`, values, memory, registers, source, types, signals and core files.
 
-use sdm_debug::command::{BacktraceSpec, CoreSpec, FrameSelect, StepKind, ValueFormat};
+use sdm_debug::command::{BacktraceSpec, CoreSpec, FrameSelect, StepKind, ValueFormat, WatchSpec};
 use sdm_debug::reply::{MemoryBlock, SignalView, SourceText, StopReason};
 use sdm_debug::{Command, FailureCode, Reply, TaskState};
 
@@ -403,4 +403,29 @@ fn optimized_out_variables_are_listed() {
     let args = backtrace.frames[1].args.iter();
     let args: Vec<_> = args.map(|arg| (&*arg.name, &*arg.value.text)).collect();
     assert_eq!(args, [("used", "1"), ("unused", "2"), ("same", "5")]);
+}
+
+#[test]
+fn watchpoint_without_a_value_is_refused_or_reported() {
+    let mut harness = Harness::new();
+    let program = harness.compile("optimizer", &["-O2"]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "optimizer.c:19").unwrap();
+    let watch = |number, expression: &str| {
+        Command::WatchInsert(WatchSpec {
+            number,
+            expression: expression.to_owned(),
+            ..WatchSpec::default()
+        })
+    };
+    stopped(harness.run_on());
+    harness.ask(watch(2, "fleeting")).unwrap();
+    let stop = stopped(harness.run_on());
+    let text = "watchpoint 2 (fleeting) was removed, its value is optimized out here";
+    assert_eq!(stop.reason, StopReason::Other(text.to_owned()));
+    let up = Command::SelectFrame(FrameSelect::Move(1));
+    harness.ask(up).unwrap();
+    let refused = harness.ask(watch(3, "fleeting")).unwrap_err();
+    let text = "`fleeting` is optimized out here, so it cannot be watched";
+    assert_eq!((refused.code, &*refused.text), (FailureCode::Gdb, text));
 }

@@ -10,7 +10,7 @@ use sdm_debug::quotes::bare;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
-use unreasoned::reason_without_word;
+use unreasoned::{reason_without_word, removed_watches};
 
 use super::breakpoints::{caught, stopping_at};
 use super::current_signal::current_signal;
@@ -350,6 +350,7 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
     };
     let spec = gdb.get().breakpoints.spec(number).cloned();
     match spec {
+        Some(PointSpec::Watch(_)) if reason.is_empty() => Verdict::Report(removed_watches(gdb)),
         Some(PointSpec::Watch(spec)) => {
             let expression = spec.expression;
             Verdict::Report(if reason == "watchpoint-scope" {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sdm_check::Suppressions;
-use sdm_debug::command::PointSpec;
+use sdm_debug::command::{PointSpec, WatchSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Event, Failure, FailureCode};
 
@@ -125,6 +125,19 @@ impl Breakpoints {
         });
         let is_breakpoint = |it: &u32| matches!(self.spec(*it), Some(PointSpec::Break(_)));
         others.filter(is_breakpoint).collect()
+    }
+
+    /// The front-end's watchpoints that gdb named since [`Breakpoints::forget_met`].
+    pub(crate) fn met_watches(&self) -> impl Iterator<Item = &WatchSpec> {
+        let point = |met: &u32| {
+            let mut points = self.user.iter();
+            points.find(|point| point.numbers.contains(met))
+        };
+        let points = self.met.iter().filter_map(point);
+        points.filter_map(|point| match &point.kept.spec {
+            PointSpec::Watch(spec) => Some(spec),
+            _ => None,
+        })
     }
 
     /// Forgets which breakpoints were hit, as the program is resumed.

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use sdm_debug::calls::is_harmless;
 use sdm_debug::command::{PointSpec, WatchKind, WatchSpec};
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::make::{enter, made_by, made_in, refusal, restrict};
 use crate::gdb::Gdb;
+use crate::ops::output::unchecked;
 use crate::state::breakpoints::watch_number;
 use crate::text::console_line;
 use sdm_mi::quote;
@@ -16,6 +18,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
     if let Some(failure) = refusal(gdb, spec.number) {
         return Err(failure);
     }
+    refuse_optimized_out(gdb, &spec.expression).await?;
     let (option, word) = match spec.kind {
         WatchKind::Write => ("", "watch"),
         WatchKind::Read => ("-r ", "rwatch"),
@@ -40,6 +43,23 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
     }
     restrict(gdb, &made, spec.condition.as_deref(), spec.ignore).await?;
     Ok(enter(gdb, PointSpec::Watch(spec), made))
+}
+
+/// Fails if gdb has no value of an expression to compare later ones with. gdb would make the watchpoint, and remove it
+/// at the next stop.
+async fn refuse_optimized_out(gdb: &Gdb, expression: &str) -> Result<(), Failure> {
+    if !is_harmless(expression) {
+        return Ok(());
+    }
+    match unchecked(gdb, "", expression).await {
+        Ok(printed) if printed.trim() == "<optimized out>" => {
+            let text = format!("`{expression}` is optimized out here, so it cannot be watched");
+            let hint = "set the watchpoint at a line where the variable has a value";
+            Err(Failure::new(FailureCode::Gdb, text).with_hint(hint))
+        }
+        // gdb watches what cannot be read yet, as behind a null pointer.
+        _ => Ok(()),
+    }
 }
 
 /// The expression to give to gdb's `watch`. For a reference gdb would watch the reference itself, so the referenced

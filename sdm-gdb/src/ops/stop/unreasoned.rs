@@ -2,6 +2,7 @@
 
 use sdm_debug::reply::StopReason;
 
+use crate::gdb::Gdb;
 use crate::state::activity::RunKind;
 
 /// The reason of such a stop, by the command with which the program was resumed.
@@ -15,4 +16,20 @@ pub(super) fn reason_without_word(kind: Option<RunKind>) -> StopReason {
         Some(RunKind::StartToEntry) => StopReason::AtEntry,
         _ => StopReason::Other("stopped".to_owned()),
     }
+}
+
+/// The reason of a stop at which gdb has removed watchpoints without a value: their variables are optimized out.
+pub(super) fn removed_watches(gdb: &Gdb) -> StopReason {
+    let state = gdb.get();
+    let removed = state.breakpoints.met_watches();
+    let named = removed.map(|spec| format!("{} ({})", spec.number, spec.expression));
+    let named: Vec<String> = named.collect();
+    let text = match &named[..] {
+        [one] => format!("watchpoint {one} was removed, its value is optimized out here"),
+        all => format!(
+            "watchpoints {} were removed, their values are optimized out here",
+            all.join(", ")
+        ),
+    };
+    StopReason::Other(text)
 }
