@@ -7,7 +7,7 @@ use sdm_debug::calls::is_file;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, RawThread, fold_task, innermost_user_frame, is_whole};
 use sdm_debug::probe::{Call, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
-use sdm_debug::{Failure, Reply};
+use sdm_debug::{Event, Failure, Reply};
 use sdm_inspect::kernel;
 use sdm_mpi::mpi_name;
 
@@ -18,7 +18,7 @@ use super::locks::lock;
 use super::ranks::window_locks;
 use super::return_tracking::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
-use super::world_rank;
+use super::{variables, world_rank};
 use crate::gdb::Gdb;
 use crate::state::last_probe::{FrameState, Probed};
 use crate::state::return_tracking::{Followed, Returns};
@@ -139,8 +139,7 @@ async fn look(
         followed,
     } = before;
     let mut now = last.clone();
-    let thread = main.or(threads.first());
-    let whole = thread.filter(|thread| {
+    let whole = main.or(threads.first()).filter(|thread| {
         let has_named_end = is_whole(&thread.raw.frames, fold);
         let outermost = thread.frames.last();
         // In a stack without names, the same outermost address in two probes shows that both stacks were complete. A
@@ -162,26 +161,26 @@ async fn look(
     let mut stacks = fold_task(&raw, fold, false);
     stacks.helpers += beyond;
     probe.stacks = Some(stacks);
-    now.frames = frame_states(gdb, thread, fold).await?;
-    now.beside = beside(gdb, &threads, thread.id, fold).await?;
+    if let Err(failure) = note_states(gdb, (&threads, thread), fold, &mut now).await {
+        tell_missing(gdb, "its variables", failure)?;
+        now.followed = followed;
+        return Ok(now);
+    }
     now.thread = thread.kernel_id;
     now.is_whole = true;
     note_time(gdb, thread, probe, compared, &mut now);
     now.exchange = exchange(gdb, &threads);
     if let Some(before) = compared {
-        let compared = now.since(before, &followed);
-        probe.inner_changed = Some(compared.inner_changed);
-        probe.outer_changed = Some(compared.outer_changed);
-        probe.unfollowed = followed.main.refused && !compared.inner_changed;
-        probe.within = compared.within;
-        let exchange = now.exchange.zip(before.exchange);
-        probe.exchanged =
-            !compared.inner_changed && exchange.is_some_and(|(now, before)| now != before);
+        note_changes(probe, (before, &now), &followed);
     }
     drop(followed);
     if spec.waits {
         // This is the last probe.
-        probe.waits = Some(waits(gdb, &threads).await?);
+        let mut found = TaskWaits::default();
+        if let Err(failure) = waits(gdb, &threads, &mut found).await {
+            tell_missing(gdb, "its calls and their arguments", failure)?;
+        }
+        probe.waits = Some(found);
         world_rank::check(gdb, thread.id).await;
     } else {
         let others = threads.iter().filter(|one| one.id != thread.id);
@@ -192,6 +191,41 @@ async fn look(
         };
     }
     Ok(now)
+}
+
+/// Reads the states of the frames of the judged thread, and of other threads in MPI calls.
+async fn note_states(
+    gdb: &Gdb,
+    (threads, judged): (&[ReadThread], &ReadThread),
+    fold: &FoldRules,
+    now: &mut Probed,
+) -> Result<(), Failure> {
+    let frames = frame_states(gdb, judged, fold).await?;
+    now.beside = beside(gdb, threads, judged.id, fold).await?;
+    now.frames = frames;
+    Ok(())
+}
+
+/// Notes the changes since the last complete probe.
+fn note_changes(probe: &mut TaskProbe, (before, now): (&Probed, &Probed), followed: &Followed) {
+    let compared = now.since(before, followed);
+    probe.inner_changed = Some(compared.inner_changed);
+    probe.outer_changed = Some(compared.outer_changed);
+    probe.unfollowed = followed.main.refused && !compared.inner_changed;
+    probe.within = compared.within;
+    let exchange = now.exchange.zip(before.exchange);
+    probe.exchanged =
+        !compared.inner_changed && exchange.is_some_and(|(now, before)| now != before);
+}
+
+/// Tells what a probe lacks because its budget was used up; any other failure is returned.
+fn tell_missing(gdb: &Gdb, what: &str, failure: Failure) -> Result<(), Failure> {
+    if !variables::is_missing(&failure) {
+        return Err(failure);
+    }
+    let text = format!("{what} are not all read: {}", failure.text);
+    gdb.tell(Event::Notice { text });
+    Ok(())
 }
 
 /// Fingerprint of a task's data exchange, if one of its threads is in MPI.
@@ -247,10 +281,10 @@ fn note_time(
     probe.starved = idle && !waits;
 }
 
-async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> {
+/// Adds the waits of the threads. After a failure there are those found until then.
+async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Result<(), Failure> {
     let config = gdb.get().config.clone();
     let fold = &config.fold;
-    let mut waits = TaskWaits::default();
     for thread in threads.iter().take(THREADS_MAX) {
         let Some(user) = innermost_user_frame(&thread.raw.frames, fold) else {
             continue;
@@ -258,6 +292,7 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
         if thread.raw.main
             && let Some(function) = &user.inside
         {
+            waits.call = without_arguments(thread, function, user.index);
             waits.call = call(gdb, thread, function, user.index).await?;
         }
         let lock = match super::python::lock(thread, threads, user.index) {
@@ -290,9 +325,21 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
         waits.window_locks = window_locks(gdb, thread.id).await?;
     }
     if waits.main().is_some_and(WaitFor::is_for_a_thread) {
-        waits.call = call_of_another(gdb, threads).await?.or(waits.call);
+        let other = call_of_another(gdb, threads).await?;
+        waits.call = other.or(waits.call.take());
     }
-    Ok(waits)
+    Ok(())
+}
+
+/// A call of which only the place is known.
+fn without_arguments(thread: &ReadThread, function: &str, index: usize) -> Option<Call> {
+    let user = thread.frames.get(index)?;
+    Some(Call {
+        function: function.to_owned(),
+        place: user.stack_frame(),
+        source: String::new(),
+        arguments: Vec::new(),
+    })
 }
 
 /// True for a wait for an unknown thread.

@@ -91,11 +91,19 @@ fn task_runs_on_where_gdb_withholds_the_arguments() {
         scene.command(2, Command::Continue);
         assert_eq!(scene.sent.last().unwrap().1, "-exec-continue");
         let mut scene = Scene::at_main(FakeHost::default());
-        let failure = scene.withhold(&probe, answers_interrupt).unwrap_err();
+        let Ok(Reply::Probe(found)) = scene.withhold(&probe, answers_interrupt) else {
+            panic!("{:?}", scene.answers[&1]);
+        };
+        let stacks = found.stacks.expect("the stack without arguments");
+        assert!(format!("{stacks:?}").contains("main"), "{stacks:?}");
+        let call = found.waits.unwrap().call.unwrap();
         assert_eq!(
-            (failure.code, &*failure.text),
-            (FailureCode::TimedOut, reason)
+            (&*call.function, &call.arguments[..]),
+            ("MPI_Recv", &[][..])
         );
+        let said = format!("its calls and their arguments are not all read: {reason}");
+        let told = sdm_debug::Event::Notice { text: said };
+        assert!(scene.events.contains(&told), "{:?}", scene.events);
         scene.command(2, Command::Continue);
         assert_eq!(scene.sent.last().unwrap().1, "-exec-continue");
     }
