@@ -38,6 +38,11 @@ fn slice_beyond_the_end_is_refused_on_its_ranks() {
     }
     let table = fs::read_to_string(place.path().join("grown.csv")).expect("it was written");
     assert_eq!(table, "rank,[0],[1]\n2,7,7\n");
+    for text in ["text", "seen_text", "wide"] {
+        let line = format!("compare {text}[0:2]");
+        let short = format!("rank 0: `{text}` has 2 elements: none has the index 2");
+        run(&place, &line, 123).expect_part(&line, &short);
+    }
     let short = "ranks 0-2 (3): `fixed` has 4 elements: none has the index 5";
     run(&place, "stats fixed[2:5]", 123).expect_part("stats fixed[2:5]", short);
     run(&place, "stats fixed[0:3]", 0).expect_part("stats fixed[0:3]", "12 numbers");

@@ -1,7 +1,7 @@
 //! Slices beyond the end of an array: gdb reads what lies in memory there, and takes it for numbers.
 //!
 //! Each rank says whether its arrays are long enough: by the type, as of a `double d[40]` and of an array of variable
-//! length, or by the pretty-printer, as of a `std::vector`. Pointers have no end, nor has an array at the end of a
+//! length, or by the pretty-printer, as of a `std::vector` or a `std::string`. Pointers have no end, nor has an array at the end of a
 //! structure that is declared with at most one element. Without Python in gdb no end is known.
 
 use std::fmt::Write;
@@ -38,6 +38,10 @@ for text, first, last in sdm_ranges:
     hint = printer.display_hint() if hasattr(printer, 'display_hint') else None
     if hint == 'array' and hasattr(printer, 'children'):
       count = sum(1 for one in itertools.islice(printer.children(), last + 1))
+    if hint == 'string' and hasattr(printer, 'to_string'):
+      whole = printer.to_string()
+      length = getattr(whole, 'length', -1)
+      count = length if length >= 0 else len(whole) if isinstance(whole, str) else None
   if count is not None and (first < 0 or last >= count):
     print('%d %d %s' % (count, first if first < 0 else last, text))
     break
