@@ -27,7 +27,10 @@ pub(super) async fn evaluate(
     unchecked(gdb, thread, frame, expression).await
 }
 
-/// True if each apparent call in a Fortran expression is an array element.
+/// Functions of Fortran that gdb computes itself.
+const COMPUTED: [&str; 3] = ["abs", "mod", "modulo"];
+
+/// True if each apparent call in a Fortran expression is an array element, or a function that gdb computes.
 async fn is_of_arrays(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -41,7 +44,8 @@ async fn is_of_arrays(
     let Some(names) = names.filter(|names| names.len() <= ARRAYS_MAX) else {
         return Ok(false);
     };
-    for name in names {
+    let is_computed = |name: &&str| COMPUTED.iter().any(|it| it.eq_ignore_ascii_case(name));
+    for name in names.into_iter().filter(|name| !is_computed(name)) {
         let (id, level) = (thread.id, frame.level);
         let command = quote(format!("whatis {name}").as_bytes());
         let line = format!("-interpreter-exec --thread {id} --frame {level} console {command}");
