@@ -10,8 +10,12 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::sys::out_of_the_way;
 
-/// The loader's code for gdb's Python.
-const LOADER: &str = include_str!("autoload.py");
+/// The code for gdb's Python: the loader, and the printers of values that gdb shows as addresses.
+const LOADER: &str = concat!(
+    include_str!("autoload.py"),
+    "\n",
+    include_str!("printers.py")
+);
 
 /// Prefix of the loader's messages about a script.
 pub const MARK: &str = "sdm: ";

@@ -89,7 +89,7 @@ pub fn is_left_out(printed: &str) -> bool {
 }
 
 /// The words of gdb in place of a value, or of a part of one, that it cannot read.
-const UNREAD: [&str; 7] = [
+const UNREAD: [&str; 8] = [
     "<optimized out>",
     "<error: ",
     "<error reading variable",
@@ -97,6 +97,7 @@ const UNREAD: [&str; 7] = [
     "<unavailable>",
     "<invalid address>",
     "<not saved>",
+    "<not followed>",
 ];
 
 /// The first part of a printed value that gdb could not read, as gdb prints it; `None` if it has read all.

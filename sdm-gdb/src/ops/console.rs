@@ -7,7 +7,9 @@ use super::end::{End, program_ended};
 use super::history;
 use super::intercepted_lines::own_way;
 use super::output::text_of;
+use super::values::in_value;
 use crate::gdb::Gdb;
+use crate::state::console_capture::CapturedOutput;
 use crate::text::console_line;
 use sdm_mi::Results;
 
@@ -18,7 +20,15 @@ pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     }
     let (result, printed) = pass_through(gdb, console_line(&line)).await;
     history::note(gdb, &printed);
-    text_of(result, printed).map(Reply::Text)
+    let text = text_of(result, printed)?;
+    // A value that is asked for with more elements than usual.
+    let Some((_, expression)) = line.rsplit_once("-- output ") else {
+        return Ok(Reply::Text(text));
+    };
+    let mut printed = CapturedOutput::default();
+    printed.push(&text);
+    let followed = in_value(gdb, "", (expression, &line), printed).await?;
+    Ok(Reply::Text(followed.into_text()))
 }
 
 /// Executes a GDB/MI command of the user.

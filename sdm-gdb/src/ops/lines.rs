@@ -10,7 +10,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use super::intercepted_lines::own_way;
 use super::values::{evaluated, in_value};
-use super::{elements, history, references, strides};
+use super::{history, references, strides};
 use crate::gdb::Gdb;
 use crate::state::console_capture::PRINTED_BYTES_MAX;
 use crate::text::console_line;
@@ -196,18 +196,17 @@ async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
     let (result, printed) = gdb.send(told).capture().printed().await;
     history::note(gdb, &printed);
     let result = result.map(drop);
-    let (word, expression) = line.split_once(' ').unwrap_or((line, ""));
-    let format = word.find('/').map_or("", |at| &word[at..]);
+    let (_, expression) = line.split_once(' ').unwrap_or((line, ""));
     let number = history::number(&printed);
     let printed = match (number, output(line)) {
         (Some(number), _) => {
             let again = format!("output ${number}");
-            references::followed(gdb, "", &again, printed).await
+            references::followed(gdb, "", (expression, &again), printed).await
         }
-        (None, Some(expression)) => in_value(gdb, "", expression, printed).await,
+        (None, Some(expression)) => in_value(gdb, "", (expression, line), printed).await,
         (None, None) => return (result, printed.to_owned()),
     };
-    let printed = match elements::right(gdb, ("", format), expression, printed).await {
+    let printed = match printed {
         Ok(printed) => printed,
         Err(failure) => return (Err(failure), String::new()),
     };

@@ -8,7 +8,6 @@ mod check_errors;
 mod console;
 pub(super) mod core_file;
 mod current_signal;
-mod elements;
 pub(super) mod end;
 mod evaluate;
 mod exec_wrapper;

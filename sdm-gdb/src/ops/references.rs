@@ -1,11 +1,13 @@
-//! Has gdb print referenced values in place of addresses.
+//! Has gdb print referenced values in place of addresses, and Fortran's structures and pointers by what they hold.
 //!
-//! gdb prints the address for a reference that is a structure member, a container element or a lambda capture. The
-//! address says nothing of the value, and equal addresses in all tasks look like equal values. A pretty-printer in
-//! gdb's Python prints the referenced value there. It handles only references, and only while its own setting is on.
-//! It is created on first use. In a gdb without Python the addresses remain.
+//! gdb prints the address for a reference that is a structure member, a container element or a lambda capture. It does
+//! the same for Fortran's pointers, allocatable scalars and polymorphic objects. The address says nothing of the value,
+//! and equal addresses in all tasks look like equal values. In an array of structures gdb 13 shows the allocatable
+//! components of the first element in all. A pretty-printer in gdb's Python (`sdm-child/src/printers.py`) prints these
+//! right, while its setting is on. In a gdb without Python the addresses remain.
 
 use sdm_debug::quotes::{outside_quotes, referred};
+use sdm_debug::{Failure, FailureCode};
 
 use super::history;
 use crate::gdb::Gdb;
@@ -16,69 +18,65 @@ use sdm_mi::quote;
 /// Command prefix with which values show the objects of references.
 pub(super) const FOLLOWING: &str = "with print sdm-references on -- ";
 
-/// The pretty-printer. References inside an object are followed too, up to a limit, as structures may refer to
-/// themselves.
-const PRINTER: &str = "
-import gdb
-if not hasattr(gdb, 'sdm_references'):
-  class Referred:
-    def __init__(self, value):
-      self.value = value
-    def to_string(self):
-      options = gdb.print_options() if hasattr(gdb, 'print_options') else {}
-      options = {'format': options['format']} if 'format' in options else {}
-      gdb.sdm_references.depth += 1
-      try:
-        return self.value.referenced_value().format_string(**options)
-      except Exception as error:
-        return '<error reading variable: %s>' % error
-      finally:
-        gdb.sdm_references.depth -= 1
-  class References(gdb.Parameter):
-    'Print what references within values refer to.'
-    set_doc = show_doc = __doc__
-    name = 'sdm-references'
-    def __init__(self):
-      super().__init__('print sdm-references', gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
-      self.value = False
-      self.depth = 0
-    def get_set_string(self):
-      return ''
-    def __call__(self, value):
-      if self.value and self.depth < 3:
-        if value.type.strip_typedefs().code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
-          return Referred(value)
-  gdb.sdm_references = References()
-  gdb.pretty_printers.append(gdb.sdm_references)
-";
-
-/// True if a printed value contains a reference shown as an address.
+/// True if a printed value contains a reference or a Fortran pointer shown as an address, or an array of Fortran
+/// structures with arrays.
 pub(super) fn are_within(printed: &str) -> bool {
     let printed = referred(history::shown(printed));
-    outside_quotes(printed).any(|(at, c)| c == '@' && printed[at..].starts_with("@0x"))
+    let is_structure = printed.trim_start_matches('(').starts_with(' ');
+    let is_fortran = printed.starts_with('(') && is_structure || printed.starts_with("(PTR TO ");
+    let mut plain = outside_quotes(printed).filter(|(_, c)| matches!(c, '@' | '0' | '('));
+    plain.any(|(at, c)| match c {
+        '@' => printed[at..].starts_with("@0x"),
+        '0' => is_fortran && printed[at..].starts_with("0x"),
+        _ => is_fortran && printed[at..].starts_with("(...)"),
+    }) || is_doubtful(printed)
 }
 
-/// Creates the setting in gdb; false if gdb has no Python.
-pub(super) async fn make_printer(gdb: &Gdb) -> bool {
-    let line = console_line(&format!("python exec({PRINTER:?})"));
+/// True for a value with an array of Fortran structures that contain arrays.
+pub(super) fn is_doubtful(printed: &str) -> bool {
+    let array = printed.find("(( ");
+    array.is_some_and(|at| printed[at + 3..].contains(" = ("))
+}
+
+/// The failure for such an array that gdb could not print otherwise.
+pub(super) fn refusal(expression: &str) -> Failure {
+    let text =
+        format!("gdb may show wrong components of `{expression}`: it is an array of structures");
+    let hint = "print a single element, or a component of it: gdb reads these correctly";
+    Failure::new(FailureCode::Unsupported, text).with_hint(hint)
+}
+
+/// True for the address of a Fortran variable, which is shown as such.
+fn is_address(expression: &str) -> bool {
+    expression.trim_start().starts_with('&')
+}
+
+/// True if gdb has the setting, which needs Python.
+pub(super) async fn can_follow(gdb: &Gdb) -> bool {
+    let line = console_line("show print sdm-references");
     gdb.send(line).capture().printed().await.0.is_ok()
 }
 
-/// A printed value with the objects of its references. `again` prints the value once more, without side effects.
+/// A printed value with the objects of its references. `again` prints the value of the expression once more, without
+/// side effects.
+///
+/// # Errors
+/// gdb may have printed the value wrong, and cannot print it otherwise.
 pub(super) async fn followed(
     gdb: &Gdb,
     place: &str,
-    again: &str,
+    (expression, again): (&str, &str),
     printed: CapturedOutput,
-) -> CapturedOutput {
-    if !are_within(&printed) || !make_printer(gdb).await {
-        return printed;
+) -> Result<CapturedOutput, Failure> {
+    if !are_within(&printed) || is_address(expression) {
+        return Ok(printed);
     }
     let command = quote(format!("{FOLLOWING}{again}").as_bytes());
     let line = format!("-interpreter-exec {place}console {command}");
     match gdb.send(line).capture().printed().await {
-        (Ok(_), followed) => followed,
-        (Err(_), _) => printed,
+        (Ok(_), followed) => Ok(followed),
+        (Err(_), _) if is_doubtful(&printed) => Err(refusal(expression)),
+        (Err(_), _) => Ok(printed),
     }
 }
 
@@ -93,6 +91,12 @@ mod tests {
             "(Holder &) @0x7ffe: {cell = @0x7ff0}",
             "$3 = (Holder &) @0x7ffe: {cell = @0x7ff0}",
             "std::tuple containing = {[1] = @0x7ff0: 5}",
+            "$1 = ( id = 3, next = 0x0 )",
+            "(PTR TO -> ( real(kind=8) )) 0x7ff0",
+            "( _data = (...), _vptr = 1 )",
+            "(( id = 3, w = (2, 3) ), ( id = 9, w = (2, 4) ))",
+            "((( id = 3, w = (2) )) (( id = 9, w = (2) )))",
+            "( all = (( id = 3, w = (2, 3) ), ( id = 9, w = (2, 4) )) )",
         ] {
             assert!(are_within(within), "{within}");
         }
@@ -101,6 +105,14 @@ mod tests {
             "$3 = (Cell &) @0x7ffe: {id = 1}",
             "\"@0x7\"",
             "64 '@'",
+            "(Cell *) 0x7ff0",
+            "0x7ff0",
+            "( name = '0x7ff0' )",
+            "{next = 0x7ff0}",
+            "(( id = 3 ), ( id = 9 ))",
+            "( id = 3, w = (2, 3) )",
+            "((1, 2) (3, 4))",
+            "((1,2), (3,4))",
         ] {
             assert!(!are_within(without), "{without}");
         }

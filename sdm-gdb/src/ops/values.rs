@@ -8,7 +8,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::output::unchecked;
-use super::{elements, history, references, return_values, strides, variables};
+use super::{history, references, return_values, strides, variables};
 use crate::gdb::Gdb;
 use crate::state::console_capture::CapturedOutput;
 use crate::text::{console_line, last_text, value, variable};
@@ -32,9 +32,6 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
         if is_left_out(text) {
             let whole = beginning(gdb, &variable.name, text).await;
             variable.value.cut = whole.or(variable.value.cut);
-        }
-        if let Err(failure) = elements::put_right(gdb, &mut variable).await {
-            variable.value = value(&format!("<{}>", failure.text));
         }
         variables.push(variable);
     }
@@ -109,8 +106,10 @@ async fn as_printed(
     elements: &str,
     wait: Duration,
 ) -> Option<(u64, u64)> {
-    let follow = match references::are_within(shown) {
-        true if references::make_printer(gdb).await => references::FOLLOWING,
+    // In the shown value references may be followed already.
+    let may_refer = shown.contains(" = ") || shown.starts_with(['(', '\'']);
+    let follow = match may_refer {
+        true if references::can_follow(gdb).await => references::FOLLOWING,
         _ => "",
     };
     let line = format!(
@@ -170,11 +169,10 @@ async fn print_numbered(
     let printed = match number {
         Some(number) => {
             let again = format!("output{format} ${number}");
-            references::followed(gdb, "", &again, printed).await
+            references::followed(gdb, "", (&expression, &again), printed).await?
         }
         None => printed,
     };
-    let printed = elements::right(gdb, ("", format), &expression, printed).await?;
     if printed.is_cut() {
         let text = format!("a value of {} bytes is too long", printed.bytes());
         let hint = "`set print elements` bounds how much of an array is printed";
@@ -222,21 +220,26 @@ pub(crate) async fn said(
     strides::refuse(gdb, place, expression).await?;
     return_values::refuse_call(gdb, place, expression).await?;
     let printed = unchecked(gdb, place, expression).await?;
-    let printed = in_value(gdb, place, expression, printed).await;
-    elements::right(gdb, (place, ""), expression, printed).await
+    in_value(
+        gdb,
+        place,
+        (expression, &format!("output {expression}")),
+        printed,
+    )
+    .await
 }
 
-/// A value with the objects of its references, if its expression can be evaluated once more.
+/// A value with the objects of its references, if its expression can be evaluated once more, by `again`.
 pub(super) async fn in_value(
     gdb: &Gdb,
     place: &str,
-    expression: &str,
+    (expression, again): (&str, &str),
     printed: CapturedOutput,
-) -> CapturedOutput {
+) -> Result<CapturedOutput, Failure> {
     if !references::are_within(&printed) || !strides::is_harmless(gdb, expression).await {
-        return printed;
+        return Ok(printed);
     }
-    references::followed(gdb, place, &format!("output {expression}"), printed).await
+    references::followed(gdb, place, (expression, again), printed).await
 }
 
 /// The return value in the record of a stop after `finish`.

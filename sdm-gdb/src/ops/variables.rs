@@ -11,9 +11,10 @@ use sdm_debug::reply::{Value, Variable};
 use sdm_debug::{Failure, FailureCode};
 
 use super::references::{self, FOLLOWING};
+use super::strides;
 use crate::gdb::Gdb;
 use crate::text::{console_line, named};
-use sdm_mi::{Record, Results, parse_line};
+use sdm_mi::{Record, Results, Value as MiValue, parse_line};
 
 /// Time limit for one gdb command that lists variables. Then gdb is interrupted, and the answer names the missing
 /// parts. The task stays stopped meanwhile.
@@ -80,18 +81,35 @@ pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Vec<Results>
         }
         false => Cow::Borrowed("-stack-list-locals --all-values"),
     };
-    let found = each(&list(gdb, VALUES, &command).await?);
+    let mut found = each(&list(gdb, VALUES, &command).await?);
     let mut values = found.iter().filter_map(|it| it.text("value"));
-    let has_references = values.any(references::are_within);
-    if !has_references || !references::make_printer(gdb).await {
+    let has_references = values.clone().any(references::are_within);
+    let may_point = values.any(|text| text.starts_with("0x") && text != "0x0");
+    let follows = has_references || may_point && strides::is_fortran(gdb, "").await;
+    if !follows {
         return Ok(found);
     }
     let following = Bound {
         follows: true,
         ..VALUES
     };
-    let followed = list(gdb, following, &command).await;
-    Ok(followed.map_or(found, |results| each(&results)))
+    match list(gdb, following, &command).await {
+        Ok(followed) => found = each(&followed),
+        Err(_) => found.iter_mut().for_each(refuse_doubtful),
+    }
+    Ok(found)
+}
+
+/// Replaces a value that gdb may have printed wrong by the reason.
+fn refuse_doubtful(variable: &mut Results) {
+    let is_doubtful = variable.text("value").is_some_and(references::is_doubtful);
+    let name = variable.text("name").unwrap_or_default().to_owned();
+    for (key, value) in &mut variable.0 {
+        if is_doubtful && key == "value" {
+            let text = references::refusal(&name).text;
+            *value = MiValue::Text(format!("<{text}>"));
+        }
+    }
 }
 
 /// The variables of an answer.

@@ -9,6 +9,7 @@ mod backends;
 mod batch;
 mod binding;
 mod by_hand;
+mod classes;
 mod clusters;
 mod commands;
 mod containers;

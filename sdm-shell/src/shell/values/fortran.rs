@@ -1,14 +1,13 @@
-//! Values of Fortran programs: the names of elements, and texts of which gdb has the address.
+//! Values of Fortran programs: the names of elements.
 
 use sdm_debug::calls::is_harmless;
-use sdm_debug::reply::Value;
 use sdm_idset::IdSet;
 use sdm_view::compare::{self, Difference};
 
 use crate::shell::ask::printed;
 use crate::shell::invocation::Invocation;
 use crate::shell::slices::Slices;
-use crate::shell::{SessionHandle, Verdict};
+use crate::shell::SessionHandle;
 
 /// The path in Fortran syntax of the first element that differs. Its indices count from the arrays' lower bounds, which
 /// are read from a task of the difference.
@@ -56,28 +55,6 @@ async fn is_designator(
         }
     }
     is_harmless(&expression.replace('(', "[").replace(')', "]"))
-}
-
-/// Reports a Fortran text of which gdb has only the address (`character(len=:), allocatable` in a module). Returns
-/// None for any other value.
-pub(super) async fn refused_address(
-    session: &SessionHandle,
-    said: &Invocation<'_>,
-    expression: &str,
-    values: &[(IdSet, Value)],
-) -> Option<Verdict> {
-    let (tasks, value) = values.first()?;
-    if !value.text.starts_with("0x") || !is_harmless(expression) {
-        return None;
-    }
-    let one = tasks.first().map(IdSet::single)?;
-    let sort = printed(session, said.line, &one, format!("whatis {expression}")).await?;
-    if !sort.contains("character*(*)") {
-        return None;
-    }
-    let text = format!("gdb has only the address of the text `{expression}`, not its length");
-    let hint = format!("`compare {expression}(1:80)` compares its first 80 characters");
-    Some(session.complain(text, &hint))
 }
 
 /// The lower bounds of a Fortran array in the first of these tasks; empty if they are unknown.

@@ -1,0 +1,212 @@
+# Prints what gdb shows as an address, or from a wrong address: the objects of references within values, and in Fortran
+# pointers, allocatable scalars and polymorphic objects. For Python 2.7 and later.
+import gdb, re
+
+# Deepest nesting of references and pointers that is followed: structures may refer to themselves.
+NESTING_MAX = 3
+POINTS_MAX = 1 << 48
+NOT_FOLLOWED = "<not followed>"
+STAR = re.compile(r"^__class__STAR_[0-9]+_[0-9]+[a-z]*$")
+TABLE = re.compile(r"^__(.+)_MOD_(__vtab_.+)$")
+INTRINSIC = re.compile(r"^(?:__.+_MOD_)?__vtab_([A-Z]+)_([0-9]+)_")
+
+class Wrong(Exception):
+    pass
+
+class Text(object):
+    def __init__(self, make):
+        self.make = make
+
+    def to_string(self):
+        return self.make()
+
+class Values(gdb.Parameter):
+    "Print what references within values refer to, and what pointers of Fortran point to."
+    set_doc = show_doc = __doc__
+
+    def __init__(self):
+        super(Values, self).__init__("print sdm-references", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
+        self.value = False
+        self.depth = 0
+
+    def get_set_string(self):
+        return ""
+
+    def __call__(self, value):
+        kind = value.type.strip_typedefs()
+        # gdb 13 dies of such an array.
+        if kind.code == gdb.TYPE_CODE_STRUCT and STAR.match(kind.name or "") and not self.value:
+            return Text(lambda: "( _data = (...), _vptr = %s )" % raw(value["_vptr"]))
+        if not self.value:
+            return None
+        if kind.code in (gdb.TYPE_CODE_REF, getattr(gdb, "TYPE_CODE_RVALUE_REF", None)):
+            return Text(lambda: nested(value, lambda it: plain(it.referenced_value()))) if self.depth < NESTING_MAX else None
+        if is_composite(kind) and is_fortran():
+            return Text(lambda: guarded(fortran, value))
+        return None
+
+values = Values()
+
+def is_fortran():
+    return "fortran" in gdb.execute("show language", to_string=True)
+
+# True for a Fortran value that gdb's own printing may show wrong.
+def is_composite(kind):
+    if kind.code == gdb.TYPE_CODE_PTR:
+        return is_followed(kind)
+    return kind.code == gdb.TYPE_CODE_STRUCT or kind.code == gdb.TYPE_CODE_ARRAY and is_composite(element_of(kind))
+
+def element_of(kind):
+    while kind.code == gdb.TYPE_CODE_ARRAY:
+        kind = kind.target().strip_typedefs()
+    return kind
+
+def is_followed(kind):
+    return kind.target().strip_typedefs().code not in (gdb.TYPE_CODE_FUNC, gdb.TYPE_CODE_VOID)
+
+def raw(value):
+    return value.format_string(raw=True)
+
+def plain(value, **options):
+    known = gdb.print_options() if hasattr(gdb, "print_options") else {}
+    if "format" in known:
+        options["format"] = known["format"]
+    return value.format_string(**options)
+
+def guarded(show, value):
+    try:
+        return show(value)
+    except Wrong as error:
+        return "<error: %s>" % error
+    except Exception as error:
+        return "<error reading variable: %s>" % error
+
+def nested(value, show):
+    values.depth += 1
+    try:
+        return guarded(show, value)
+    finally:
+        values.depth -= 1
+
+def fortran(value):
+    kind = value.type.strip_typedefs()
+    if kind.code == gdb.TYPE_CODE_PTR and is_followed(kind):
+        return pointed(value, lambda it: fortran(target(it)))
+    if kind.code == gdb.TYPE_CODE_ARRAY and is_composite(kind):
+        return array(value)
+    if kind.code != gdb.TYPE_CODE_STRUCT:
+        return plain(value)
+    names = [field.name for field in kind.fields()]
+    if names[:2] == ["_data", "_vptr"]:
+        return polymorphic(value, names)
+    lengths = set(names)
+    members = []
+    for name in names:
+        length = "_%s_length" % name
+        if length in lengths:
+            text = guarded(lambda it: pointed(it, lambda it: plain(characters(it, int(value[length])))), value[name])
+        elif is_length(name, lengths):
+            continue
+        else:
+            text = guarded(fortran, value[name])
+        members.append("%s = %s" % (name, text))
+    return "( %s )" % ", ".join(members)
+
+# True for the hidden length of a text, which is undefined while there is no text.
+def is_length(name, names):
+    return name.startswith("_") and name.endswith("_length") and name[1:-len("_length")] in names
+
+# What a pointer points to, by `show`; a null pointer as gdb shows it.
+def pointed(value, show):
+    if int(value) == 0:
+        return "0x0"
+    return NOT_FOLLOWED if values.depth >= NESTING_MAX else nested(value, show)
+
+def target(value):
+    found = value.dereference()
+    if found.type.strip_typedefs().sizeof == 0:
+        raise Wrong("the length of this text is unknown; with (1:80) its first 80 characters are read")
+    return found
+
+def characters(value, length):
+    if not 0 < length < POINTS_MAX:
+        raise Wrong("a text of %d characters" % length)
+    return value.cast(gdb.lookup_type("character").array(1, length).pointer()).dereference()
+
+# The elements of an array, each by itself: gdb 13 shows the allocatable components of the first one in all. With a
+# negative stride also single elements are wrong. `show` makes the text of the element at an address.
+def array(value, show=None):
+    shown = value.format_string(raw=True, max_elements=1, repeat_threshold=0)
+    if shown.startswith("<"):
+        return shown
+    return elements(value, show, [gdb.parameter("print elements") or POINTS_MAX])
+
+def elements(value, show, left):
+    kind = value.type.strip_typedefs()
+    first, last = kind.range()
+    is_row = kind.target().strip_typedefs().code == gdb.TYPE_CODE_ARRAY
+    if last > first and not is_forward(value[first].address, value[first + 1].address):
+        raise Wrong("an array of structures with a negative stride")
+    shown = []
+    for at in range(first, last + 1):
+        if left[0] <= 0:
+            return "(%s...)" % (" " if is_row else ", ").join(shown)
+        element = value[at]
+        if is_row:
+            shown.append(elements(element, show, left))
+            continue
+        left[0] -= 1
+        shown.append(guarded(show, element.address) if show else guarded(fortran, element))
+    return "(%s)" % (" " if is_row else ", ").join(shown)
+
+def is_forward(one, other):
+    return one is None or other is None or 0 <= int(other) - int(one) < POINTS_MAX
+
+# An object of a class by the type that it has, which its `_vptr` names.
+def polymorphic(value, names):
+    table, data = value["_vptr"], value["_data"]
+    symbol = symbol_at(int(table))
+    shown = "_vptr = " + ("<%s>" % symbol if symbol else raw(table))
+    length = int(value["_len"]) if "_len" in names else 0
+    object_at = lambda address: dynamic(address, (symbol, table), length)
+    if data.type.strip_typedefs().code == gdb.TYPE_CODE_ARRAY:
+        text = guarded(lambda it: array(it, object_at), data)
+    else:
+        text = guarded(lambda it: pointed(it, object_at), data)
+    return "( _data = %s, %s )" % (text, shown)
+
+def symbol_at(address):
+    known = re.match(r"^(\S+) in section ", gdb.execute("info symbol %d" % address, to_string=True))
+    return known.group(1) if known else ""
+
+# The text of the object of a class at an address.
+def dynamic(address, table, length):
+    known = INTRINSIC.match(table[0])
+    if known:
+        return intrinsic(address, known.group(1), int(known.group(2)), length)
+    return fortran(address.cast(dynamic_type(*table).pointer()).dereference())
+
+# The type whose table a symbol is. Two types can have one name, so the address has to be the same.
+def dynamic_type(symbol, table):
+    known = TABLE.match(symbol)
+    name = "%s::%s" % known.groups() if known else symbol.split(".")[0]
+    found = [gdb.lookup_symbol(name)[0]] if name else []
+    if not known:
+        found += gdb.lookup_static_symbols(name) if hasattr(gdb, "lookup_static_symbols") else []
+    for one in found:
+        if one is not None and int(one.value().address) == int(table):
+            kind = [field.type for field in one.type.strip_typedefs().fields() if field.name == "_def_init"]
+            return kind[0].target()
+    raise Wrong("the type of this object is unknown: %s" % (symbol or raw(table)))
+
+def intrinsic(address, name, size, length):
+    if name == "CHARACTER":
+        return plain(characters(address, length))
+    is_complex = name == "COMPLEX"
+    kind = gdb.lookup_type("%s(kind=%d)" % ("real" if is_complex else name.lower(), size))
+    first = address.cast(kind.pointer())
+    if not is_complex:
+        return plain(first.dereference())
+    return "(%s,%s)" % (plain(first.dereference()), plain((first + 1).dereference()))
+
+gdb.pretty_printers.append(values)

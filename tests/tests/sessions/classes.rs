@@ -1,0 +1,99 @@
+//! Polymorphic objects, pointers and allocatable components of Fortran: their values, not their addresses.
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
+
+#[test]
+fn fortran_objects_are_compared_by_what_they_hold() {
+    let place = Place::new();
+    let program = place.compile("classes", Compiler::Fortran);
+    let rows = [
+        (
+            "round",
+            "1 of 3 elements differ, first round%_data%radius: 3.5, not 2.5",
+        ),
+        ("other", "3 of 4 elements differ, first other%_data%side: "),
+        ("some", "1 of 2 elements differ, first some%_data: 4, not 3"),
+        (
+            "all",
+            "1 of 5 elements differ, first all%_data(2)%shape%id: 8, not 7",
+        ),
+        (
+            "own",
+            "2 of 9 elements differ, first own%what%_data%shape%id: 6, not 5",
+        ),
+        (
+            "nodes",
+            "1 of 16 elements differ, first nodes(2)%heat: 3, not 2",
+        ),
+        ("nodes(1)", "the same on ranks 0-2 (3)"),
+        ("heat", "rank 1: 3.5"),
+        ("label", "rank 1: 'odds'"),
+        ("count", "rank 1: 5"),
+    ];
+    let run = |lines: &[&str], code| {
+        let start = ["[1] set var odd = 1", "break look", "continue"];
+        let run = Sdm::run(&place, 3).lines(&start).lines(lines);
+        run.program(&program, &[]).finish().code(code)
+    };
+    let lines = rows.map(|(name, _)| format!("compare {name}"));
+    let done = run(&lines.each_ref().map(String::as_str), 0);
+    for ((_, part), line) in rows.iter().zip(&lines) {
+        done.expect_part(line, part);
+    }
+    let part = "`own%label` has no value: <error: the length of this text is unknown";
+    run(&["compare own%label"], 123).expect_part("compare own%label", part);
+}
+
+/// gdb 13 dies of an array of class(*).
+#[test]
+fn fortran_objects_are_shown_by_what_they_hold() {
+    let place = Place::new();
+    let program = place.compile("classes", Compiler::Fortran);
+    let lines = [
+        "info args",
+        "outliers count",
+        "stats heat",
+        "print other",
+        "print &heat",
+        "display label",
+        "print heat",
+    ];
+    let done = Sdm::run(&place, 3)
+        .lines(&["[1] set var odd = 1", "break look", "continue"])
+        .lines(&lines)
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    for (line, part) in [
+        ("info args", "count: 4 on ranks 0,2 (2); 5 on rank 1"),
+        ("info args", "numbers"),
+        ("outliers count", "rank 1: 5"),
+        ("stats heat", "max     3.5 on rank 1"),
+        (
+            "print other",
+            "rank 1: ( _data = ( shape = ( id = 0 ), side = 0 ), _vptr = <",
+        ),
+        (
+            "print &heat",
+            "(PTR TO -> ( PTR TO -> ( real(kind=8) ) )) 0x",
+        ),
+        ("display label", "rank 1: 1: label = 'odds'"),
+        ("print heat", "ranks 0,2 (2): 2.5"),
+    ] {
+        done.expect_part(line, part);
+    }
+    // A list in a circle is not followed for ever, and not taken for equal.
+    let done = Sdm::run(&place, 3)
+        .lines(&[
+            "[1] set var odd = 1",
+            "break look",
+            "continue",
+            "compare list",
+        ])
+        .program(&program, &[])
+        .finish()
+        .code(123);
+    done.expect_part("compare list", "first list%next%n: 7, not 6");
+    done.expect_part("compare list", "which is not compared: <not followed>");
+}
