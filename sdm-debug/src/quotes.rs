@@ -89,7 +89,7 @@ pub fn is_left_out(printed: &str) -> bool {
 }
 
 /// The words of gdb in place of a value, or of a part of one, that it cannot read.
-const UNREAD: [&str; 8] = [
+const UNREAD: [&str; 9] = [
     "<optimized out>",
     "<error: ",
     "<error reading variable",
@@ -98,6 +98,7 @@ const UNREAD: [&str; 8] = [
     "<invalid address>",
     "<not saved>",
     "<not followed>",
+    "<incomplete type>",
 ];
 
 /// The first part of a printed value that gdb could not read, as gdb prints it; `None` if it has read all.
@@ -174,6 +175,7 @@ mod tests {
     fn unread_parts_are_recognized() {
         for (printed, part) in [
             ("<optimized out>", "<optimized out>"),
+            ("<incomplete type>", "<incomplete type>"),
             (
                 "0x10 <error: Cannot access memory at address 0x10>",
                 "<error: Cannot access memory at address 0x10>",
