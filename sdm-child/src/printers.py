@@ -1,5 +1,5 @@
-# Prints what gdb shows as an address, or from a wrong address: the objects of references within values, and in Fortran
-# pointers, allocatable scalars and polymorphic objects. For Python 2.7 and later.
+# Prints what gdb shows as an address, or from a wrong address: the objects of references within values and of C++'s
+# owning pointers, and in Fortran pointers, allocatable scalars and polymorphic objects. For Python 2.7 and later.
 import gdb, re
 
 # Deepest nesting of references and pointers that is followed: structures may refer to themselves.
@@ -9,6 +9,8 @@ NOT_FOLLOWED = "<not followed>"
 STAR = re.compile(r"^__class__STAR_[0-9]+_[0-9]+[a-z]*$")
 TABLE = re.compile(r"^__(.+)_MOD_(__vtab_.+)$")
 INTRINSIC = re.compile(r"^(?:__.+_MOD_)?__vtab_([A-Z]+)_([0-9]+)_")
+
+OWNING = re.compile(r"^std::(?:__[a-z0-9]+::)?(?:unique|shared|weak)_ptr<")
 
 class Wrong(Exception):
     pass
@@ -28,8 +30,13 @@ class Values(gdb.Parameter):
         super(Values, self).__init__("print sdm-references", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
         self.value = False
         self.depth = 0
+        self.searching = False
 
     def get_set_string(self):
+        # The printers of a library come before those for all.
+        for objfile in gdb.objfiles() if self.value else []:
+            if objfile.pretty_printers and self not in objfile.pretty_printers:
+                objfile.pretty_printers.insert(0, self)
         return ""
 
     def __call__(self, value):
@@ -37,8 +44,10 @@ class Values(gdb.Parameter):
         # gdb 13 dies of such an array.
         if kind.code == gdb.TYPE_CODE_STRUCT and STAR.match(kind.name or "") and not self.value:
             return Text(lambda: "( _data = (...), _vptr = %s )" % raw(value["_vptr"]))
-        if not self.value:
+        if not self.value or self.searching:
             return None
+        if kind.code == gdb.TYPE_CODE_STRUCT and OWNING.match(kind.name or ""):
+            return Text(lambda: guarded(owning, value))
         if kind.code in (gdb.TYPE_CODE_REF, getattr(gdb, "TYPE_CODE_RVALUE_REF", None)):
             return Text(lambda: nested(value, lambda it: plain(it.referenced_value()))) if self.depth < NESTING_MAX else None
         if is_composite(kind) and is_fortran():
@@ -73,9 +82,9 @@ def plain(value, **options):
         options["format"] = known["format"]
     return value.format_string(**options)
 
-def guarded(show, value):
+def guarded(show, *value):
     try:
-        return show(value)
+        return show(*value)
     except Wrong as error:
         return "<error: %s>" % error
     except Exception as error:
@@ -87,6 +96,27 @@ def nested(value, show):
         return guarded(show, value)
     finally:
         values.depth -= 1
+
+# An owning pointer of C++ as its library's printer shows it, with the object in place of its address.
+def owning(value):
+    values.searching = True
+    try:
+        printer = gdb.default_visualizer(value)
+    finally:
+        values.searching = False
+    if printer is None:
+        return raw(value)
+    children = printer.children() if hasattr(printer, "children") else []
+    is_array = value.type.strip_typedefs().template_argument(0).strip_typedefs().code == gdb.TYPE_CODE_ARRAY
+    show = (lambda it: NOT_FOLLOWED) if is_array else owned
+    shown = ["%s = %s" % (name, guarded(pointed, it, show)) for name, it in children]
+    return "%s = {%s}" % (printer.to_string(), ", ".join(shown)) if shown else printer.to_string()
+
+def owned(pointer):
+    if not is_followed(pointer.type.strip_typedefs()):
+        return raw(pointer)
+    value = pointer.dereference()
+    return plain(value.cast(value.dynamic_type))
 
 def fortran(value):
     kind = value.type.strip_typedefs()

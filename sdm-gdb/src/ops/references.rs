@@ -1,7 +1,7 @@
 //! Has gdb print referenced values in place of addresses, and Fortran's structures and pointers by what they hold.
 //!
 //! gdb prints the address for a reference that is a structure member, a container element or a lambda capture. It does
-//! the same for Fortran's pointers, allocatable scalars and polymorphic objects. The address says nothing of the value,
+//! the same for the object of a `std::unique_ptr` or a `std::shared_ptr`, and for Fortran's pointers, allocatable scalars and polymorphic objects. The address says nothing of the value,
 //! and equal addresses in all tasks look like equal values. In an array of structures gdb 13 shows the allocatable
 //! components of the first element in all. A pretty-printer in gdb's Python (`sdm-child/src/printers.py`) prints these
 //! right, while its setting is on. In a gdb without Python the addresses remain.
@@ -18,15 +18,16 @@ use sdm_mi::quote;
 /// Command prefix with which values show the objects of references.
 pub(super) const FOLLOWING: &str = "with print sdm-references on -- ";
 
-/// True if a printed value contains a reference or a Fortran pointer shown as an address, or an array of Fortran
-/// structures with arrays.
+/// True if a printed value contains a reference, an owning pointer or a Fortran pointer shown as an address, or an
+/// array of Fortran structures with arrays.
 pub(super) fn are_within(printed: &str) -> bool {
     let printed = referred(history::shown(printed));
     let is_structure = printed.trim_start_matches('(').starts_with(' ');
     let is_fortran = printed.starts_with('(') && is_structure || printed.starts_with("(PTR TO ");
-    let mut plain = outside_quotes(printed).filter(|(_, c)| matches!(c, '@' | '0' | '('));
+    let mut plain = outside_quotes(printed).filter(|(_, c)| matches!(c, '@' | 'g' | '0' | '('));
     plain.any(|(at, c)| match c {
         '@' => printed[at..].starts_with("@0x"),
+        'g' => printed[at..].starts_with("get() = 0x"),
         '0' => is_fortran && printed[at..].starts_with("0x"),
         _ => is_fortran && printed[at..].starts_with("(...)"),
     }) || is_doubtful(printed)
@@ -91,6 +92,7 @@ mod tests {
             "(Holder &) @0x7ffe: {cell = @0x7ff0}",
             "$3 = (Holder &) @0x7ffe: {cell = @0x7ff0}",
             "std::tuple containing = {[1] = @0x7ff0: 5}",
+            "{n = 1, next = std::unique_ptr<Node> = {get() = 0x7ff0}}",
             "$1 = ( id = 3, next = 0x0 )",
             "(PTR TO -> ( real(kind=8) )) 0x7ff0",
             "( _data = (...), _vptr = 1 )",

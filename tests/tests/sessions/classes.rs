@@ -1,4 +1,5 @@
-//! Polymorphic objects, pointers and allocatable components of Fortran: their values, not their addresses.
+//! Pointers, allocatable components and polymorphic objects of Fortran, and owning pointers of C++: their objects, not
+//! their addresses.
 
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
@@ -96,4 +97,39 @@ fn fortran_objects_are_shown_by_what_they_hold() {
         .code(123);
     done.expect_part("compare list", "first list%next%n: 7, not 6");
     done.expect_part("compare list", "which is not compared: <not followed>");
+}
+
+#[test]
+fn owning_pointers_are_compared_by_their_objects() {
+    let place = Place::new();
+    let program = place.compile("owners", Compiler::Cxx);
+    let run = |lines: &[&str], code| {
+        let start = ["[1] set var odd = 1", "break look", "continue", "up"];
+        let run = Sdm::run(&place, 3).lines(&start).lines(lines);
+        run.program(&program, &[]).finish().code(code)
+    };
+    let rows = [
+        (
+            "own",
+            "1 of 2 elements differ, first own.get().id: 8, not 7",
+        ),
+        (
+            "shared",
+            "1 of 2 elements differ, first shared.get().id: 9, not 8",
+        ),
+        ("base", "first base.get().more: 3, not 2"),
+        ("same", "the same on ranks 0-2 (3)"),
+        ("none", "the same on ranks 0-2 (3)"),
+        ("list", "first list.next.get().n: 6, not 5"),
+        ("cells", "first cells[1].get().id: 3, not 2"),
+    ];
+    let lines = rows.map(|(name, _)| format!("compare {name}"));
+    let done = run(&lines.each_ref().map(String::as_str), 0);
+    for ((_, part), line) in rows.iter().zip(&lines) {
+        done.expect_part(line, part);
+    }
+    // Of an array only the address of the first element is known.
+    let line = "compare several";
+    let part = "`several` has no value: std::unique_ptr<int []> = {get() = <not followed>}";
+    run(&[line], 123).expect_part(line, part);
 }

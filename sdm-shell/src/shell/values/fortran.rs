@@ -4,10 +4,10 @@ use sdm_debug::calls::is_harmless;
 use sdm_idset::IdSet;
 use sdm_view::compare::{self, Difference};
 
+use crate::shell::SessionHandle;
 use crate::shell::ask::printed;
 use crate::shell::invocation::Invocation;
 use crate::shell::slices::Slices;
-use crate::shell::SessionHandle;
 
 /// The path in Fortran syntax of the first element that differs. Its indices count from the arrays' lower bounds, which
 /// are read from a task of the difference.

@@ -61,8 +61,8 @@ fn send_call_over_several_lines_shows_its_arguments() {
             &found,
             &[
                 "waiting in MPI_Ssend",
-                "call MPI_SSEND(sent, 1, MPI_INTEGER, PROCESS(NOM), 100 + me, MPI_COMM_WORLD, ierr)",
-                "to rank+1 [0-1], 0 [2] (PROCESS(NOM)), tag rank+100 (100 + me)",
+                "call MPI_SSEND(sent, 1, MPI_INTEGER, PROCESS(NOM), 100 + mod(me, np), MPI_COMM_WORLD, ierr)",
+                "to rank+1 [0-1], 0 [2] (PROCESS(NOM)), tag rank+100 (100 + mod(me, np)",
             ],
         );
     }
