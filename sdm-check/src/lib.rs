@@ -14,6 +14,7 @@ mod error;
 mod library;
 mod library_error;
 mod life;
+mod matching;
 mod prototypes;
 mod suppressions;
 mod wrappers;

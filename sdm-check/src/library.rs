@@ -17,16 +17,22 @@ use crate::wrappers::source;
 
 /// The sources of the library, besides the header of the MPI. The name of the library's file depends on them, so that
 /// changed sources give a new file.
-const MADE_OF: [&str; 9] = [
+const MADE_OF: [&str; 15] = [
     include_str!("c/core.h"),
     include_str!("c/objects.h"),
+    include_str!("c/types.h"),
     include_str!("c/requests.h"),
     include_str!("c/arguments.h"),
     include_str!("c/collectives.h"),
+    include_str!("c/messages.h"),
+    include_str!("c/epochs.h"),
+    include_str!("c/fatal.h"),
     include_str!("c/hooks.h"),
     include_str!("life.rs"),
     include_str!("wrappers.rs"),
     include_str!("prototypes.rs"),
+    include_str!("matching.rs"),
+    include_str!("../../sdm-mpi/src/usage.rs"),
 ];
 /// Minimum number of functions of an MPI. If fewer are found, the header was not understood.
 const FUNCTIONS_MIN: usize = 200;

@@ -1,6 +1,8 @@
 //! The handles that a function makes, frees and completes, by its name and its parameters.
 
-use sdm_mpi::usage::{FREES, HANDLES, LENDS, MAKES_COMMUNICATOR, TAKES_REQUEST};
+use sdm_mpi::usage::{
+    FREES, HANDLES, LENDS, MAKES_COMMUNICATOR, MAKES_ON_COMMUNICATOR, TAKES_REQUEST,
+};
 
 use crate::prototypes::{Parameter, Prototype};
 
@@ -26,10 +28,21 @@ pub(crate) fn life(function: &Prototype) -> (String, String) {
             behind.push_str(&format!(
                 "if (rc == MPI_SUCCESS) freed({kind}, old_{own});\n"
             ));
+            if kind == "WINDOW" {
+                behind.push_str(&format!("if (rc == MPI_SUCCESS) end_epochs(old_{own});\n"));
+            }
         } else if kind != "REQUEST" {
             behind.push_str(&format!(
                 "if (rc == MPI_SUCCESS) new_object(&call, {kind}, HANDLE(*{own}));\n"
             ));
+            if kind == "WINDOW" {
+                behind.push_str(&format!("if (rc == MPI_SUCCESS) begin_window(*{own});\n"));
+            }
+            if MAKES_ON_COMMUNICATOR.contains(&name) {
+                behind.push_str(&format!(
+                    "if (rc == MPI_SUCCESS && depth == 1) name_object(sequence_of(COMMUNICATOR, HANDLE(comm)), {kind}, HANDLE(*{own}), 0);\n"
+                ));
+            }
             if kind == "COMMUNICATOR" && MAKES_COMMUNICATOR.contains(&name) {
                 let parent = &function.parameters[0].name;
                 behind.push_str(&format!(
@@ -49,25 +62,45 @@ pub(crate) fn life(function: &Prototype) -> (String, String) {
 /// The C statements before and after a call that completes requests. None for other functions.
 fn completion(function: &Prototype) -> Option<(String, String)> {
     let all: Vec<_> = function.names().collect();
+    // Without a status of its own, a call gets one: it names the sender.
+    let last = *all.last()?;
     let one = |condition: &str| {
-        let before = format!("uint64_t old = HANDLE(*{});\n", all[0]);
-        let behind = format!("{condition}completed(old, *{});\n", all[0]);
+        let before = format!("uint64_t old = HANDLE(*{});\n{}", all[0], own_status(last));
+        let behind = format!("{condition}completed(&call, old, *{}, {last});\n", all[0]);
         (before, behind)
     };
     let many = |body: String| {
         let (count, array) = (all[0], all[1]);
         let before = format!(
             "uint64_t few[64], *old = {count} <= 64 ? few : malloc({count} * sizeof *old);\n\
-             for (int i = 0; old && i < {count}; i++) old[i] = HANDLE({array}[i]);\n"
+             for (int i = 0; old && i < {count}; i++) old[i] = HANDLE({array}[i]);\n{}",
+            match last {
+                "status" => own_status(last),
+                _ => own_statuses(last, count),
+            }
         );
         (
             before,
-            format!("if (old) {{ {body} }} if (old != few) free(old);\n"),
+            format!(
+                "if (old) {{ {body} }} if (old != few) free(old);{}\n",
+                if last == "status" {
+                    ""
+                } else {
+                    "free(more_statuses);"
+                }
+            ),
         )
     };
-    let at = |index: &str| format!("completed(old[{index}], {}[{index}]);", all[1]);
+    let at = |index: &str, status: &str| {
+        format!(
+            "completed(&call, old[{index}], {}[{index}], {status});",
+            all[1]
+        )
+    };
+    let status_at =
+        |index: &str| format!("{last} == MPI_STATUSES_IGNORE ? NULL : &{last}[{index}]");
     let each = |condition: &str| {
-        let (count, one) = (all[0], at("i"));
+        let (count, one) = (all[0], at("i", &status_at("i")));
         // Where one fails, others are complete.
         format!(
             "if ({condition}1) for (int i = 0; i < {count}; i++) if (rc == MPI_SUCCESS || {}[i] == MPI_REQUEST_NULL) {one}",
@@ -82,21 +115,35 @@ fn completion(function: &Prototype) -> Option<(String, String)> {
         ("Waitany", 4) => many(format!(
             "if (*{0} != MPI_UNDEFINED) {1}",
             all[2],
-            at(&format!("*{}", all[2]))
+            at(&format!("*{}", all[2]), last)
         )),
         ("Testany", 5) => many(format!(
             "if (*{1} && *{0} != MPI_UNDEFINED) {2}",
             all[2],
             all[3],
-            at(&format!("*{}", all[2]))
+            at(&format!("*{}", all[2]), last)
         )),
         ("Waitsome" | "Testsome", 5) => many(format!(
             "for (int i = 0; *{0} != MPI_UNDEFINED && i < *{0}; i++) {1}",
             all[2],
-            at(&format!("{}[i]", all[3]))
+            at(&format!("{}[i]", all[3]), &status_at("i"))
         )),
         _ => return None,
     })
+}
+
+/// The C statements by which a call without a status has one.
+pub(crate) fn own_status(status: &str) -> String {
+    format!("MPI_Status own_status; if ({status} == MPI_STATUS_IGNORE) {status} = &own_status;\n")
+}
+
+/// The same for an array of them, where a receive is under way whose sender is not known.
+fn own_statuses(statuses: &str, count: &str) -> String {
+    format!(
+        "MPI_Status few_statuses[64], *more_statuses = NULL;\n\
+         if ({statuses} == MPI_STATUSES_IGNORE && pending_count && {count} > 64) more_statuses = malloc({count} * sizeof *more_statuses);\n\
+         if ({statuses} == MPI_STATUSES_IGNORE && pending_count && ({count} <= 64 || more_statuses)) {statuses} = more_statuses ? more_statuses : few_statuses;\n"
+    )
 }
 
 pub(crate) fn kind_of(parameter: &Parameter) -> Option<&'static str> {

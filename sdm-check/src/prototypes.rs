@@ -84,7 +84,10 @@ fn prototype(statement: &str) -> Option<(String, Option<Vec<Parameter>>)> {
         open == 0
     })?;
     let list = rest[..end].split_whitespace().collect::<Vec<_>>().join(" ");
-    let is_plain = name.chars().all(is_word) && !name.starts_with(sdm_mpi::usage::TOOLS);
+    // Conversions of handles take null handles, also from MPI's own libraries.
+    let is_conversion = name.contains("_c2f") || name.contains("_f2c");
+    let is_plain =
+        name.chars().all(is_word) && !name.starts_with(sdm_mpi::usage::TOOLS) && !is_conversion;
     if !is_plain || list.contains("...") || list.contains('(') {
         return None;
     }
@@ -130,7 +133,7 @@ mod tests {
             __attribute__((visibility(\"default\"))) int MPI_Send(const void *buf, int count,\n MPI_Datatype datatype) __attribute__((x(1,3)));\
             extern int PMPI_Send(const void *buf, int count, MPI_Datatype datatype); int MPI_Finalize(void); int PMPI_Finalize(void);\
             int MPI_Only(int a); int MPI_Pcontrol(const int level, ...); int PMPI_Pcontrol(const int level, ...);\
-            int MPI_T_init(int a); int MPI_Group_range_incl(MPI_Group group, int n, int ranges[][3]); double MPI_Wtime(void);\
+            int MPI_T_init(int a); int MPI_Comm_c2f(MPI_Comm comm); int PMPI_Comm_c2f(MPI_Comm comm); int MPI_Group_range_incl(MPI_Group group, int n, int ranges[][3]); double MPI_Wtime(void);\
             int PMPI_Group_range_incl(MPI_Group, int, int[][3])";
         let found = prototypes(header);
         let names: Vec<_> = found.iter().map(|it| it.name.as_str()).collect();

@@ -8,19 +8,24 @@ use std::fmt::Write;
 
 use sdm_mpi::usage::{
     ANYTIME, BUFFERS, COLLECTIVES, COMM, COUNTS, FREES, LARGE_COUNT, MAKES_COMMUNICATOR,
-    NULL_IS_FINE, ROOTED, SHAPES, STRICT,
+    MAKES_ON_COMMUNICATOR, NULL_IS_FINE, ROOTED, SHAPES, STRICT,
 };
 
 use crate::life::{kind_of, life};
+use crate::matching::{self, plain};
 use crate::prototypes::{Parameter, Prototype};
 
 const CORE: &str = include_str!("c/core.h");
 /// The C sources that call MPI, in this order. They follow the definitions of MPI's own functions.
-const PARTS: [&str; 5] = [
+const PARTS: [&str; 9] = [
     include_str!("c/objects.h"),
+    include_str!("c/types.h"),
     include_str!("c/requests.h"),
     include_str!("c/arguments.h"),
     include_str!("c/collectives.h"),
+    include_str!("c/messages.h"),
+    include_str!("c/epochs.h"),
+    include_str!("c/fatal.h"),
     include_str!("c/hooks.h"),
 ];
 
@@ -107,6 +112,7 @@ fn wrapper(number: usize, function: &Prototype) -> String {
     };
     let (pre, post) = (hook("pre", ""), hook("post", ", rc"));
     let (before, behind) = life(function);
+    let (first, last) = matching::message(number, function);
     let looks = match name {
         "Init" | "Init_thread" => format!("begin(&call, 1); {pre}"),
         _ => format!(
@@ -120,7 +126,7 @@ fn wrapper(number: usize, function: &Prototype) -> String {
          __typeof__(real_MPI_{name}) real = is_profiling ? real_PMPI_{name} : real_MPI_{name};\n\
          struct call call;\n\
          if (!enter(&call, \"MPI_{name}\", is_profiling, from)) return real({given});\n\
-         {looks}\n{before}int rc = {strict}real({given});\n{behind}{post}end({anytime}); return rc; }}"
+         {looks}\n{before}{first}int rc = {strict}real({given});\n{behind}{last}{post}end({anytime}); return rc; }}"
     )
 }
 
@@ -159,8 +165,9 @@ fn checks(number: usize, function: &Prototype) -> String {
         let parameter = &own[0];
         let kind = kind_of(parameter).unwrap_or("COMMUNICATOR");
         return format!(
-            "check_free(&call, {kind}, HANDLE(*{0}), \"{0}\");\n",
-            parameter.name
+            "check_free(&call, {kind}, HANDLE(*{0}), \"{0}\");\n{1}",
+            parameter.name,
+            matching::collective_of_object(number, function)
         );
     }
     let value = |it: &&Parameter| it.pointers == 0 && !it.is_array;
@@ -202,7 +209,10 @@ fn checks(number: usize, function: &Prototype) -> String {
         add(format!("check_shape(&call, {comm}, {shape});\n"));
     }
     buffers(function, &mut add);
+    add(operator(function));
+    add(access(function));
     add(collective(number, function));
+    add(matching::collective_of_object(number, function));
     add("}\n".to_owned());
     text
 }
@@ -235,6 +245,21 @@ fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
                 format!("memory_of({buffer}, {count}{blocks}, {datatype})"),
             ));
         }
+    }
+    let overlaps = !name.ends_with("_init") && own.iter().all(|it| it.base != LARGE_COUNT);
+    for (buffer, extent) in extents.iter().filter(|_| overlaps) {
+        let guard = significant(function, buffer);
+        let receives = i32::from(*buffer == "recvbuf");
+        let what = if receives == 1 { "receive" } else { "send" };
+        add(format!(
+            "{guard}if (open_count && {buffer} != MPI_IN_PLACE) check_open(&call, \"the {what} buffer\", {extent}, {receives});\n"
+        ));
+    }
+    if plain(name) == "bcast" && overlaps {
+        add(
+            "if (open_count && !is_inter(comm)) check_open(&call, \"the buffer\", memory_of(buffer, count, datatype), !is_root(comm, root));\n"
+                .to_owned(),
+        );
     }
     if let [("sendbuf", send), ("recvbuf", receive)] = &extents[..]
         && own.iter().all(|it| it.base != LARGE_COUNT)
@@ -271,7 +296,7 @@ fn significant_side(name: &str) -> &'static str {
 fn collective(number: usize, function: &Prototype) -> String {
     let name = function.name.as_str();
     let is_one = COLLECTIVES.contains(&plain(name).as_str()) && !name.contains("_init");
-    let makes = MAKES_COMMUNICATOR.contains(&name);
+    let makes = MAKES_COMMUNICATOR.contains(&name) || MAKES_ON_COMMUNICATOR.contains(&name);
     let comm = function.parameters.iter().find(|it| it.base == COMM);
     let (true, Some(comm)) = (is_one || makes, comm) else {
         return String::new();
@@ -292,14 +317,35 @@ fn collective(number: usize, function: &Prototype) -> String {
         _ => "0, MPI_DATATYPE_NULL",
     };
     let comm = &comm.name;
-    format!("collective(&call, {number}, {comm}, {root}, {op}, {amount});\n")
+    format!(
+        "collective(&call, {number}, sequence_of(COMMUNICATOR, HANDLE({comm})), {root}, {op}, {amount});\n"
+    )
 }
 
-/// The operation of a function and of its nonblocking, persistent and large-count variants: `gather` for `Igather_c`.
-fn plain(name: &str) -> String {
-    let name = name.trim_end_matches("_c").trim_end_matches("_init");
-    let name = name.strip_prefix('I').unwrap_or(name);
-    name.to_ascii_lowercase()
+/// The statement that checks a reduction's operator and the type of what it reduces. Empty for other functions.
+fn operator(function: &Prototype) -> String {
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    if !has("op") || !has("datatype") || has("target_rank") {
+        return String::new();
+    }
+    let guard = match has("comm") && has("root") {
+        true => "if (!is_inter(comm)) ",
+        false => "",
+    };
+    format!("{guard}check_operator(&call, op, datatype);\n")
+}
+
+/// The statement that checks that an epoch allows an access to a window. Empty for other functions.
+fn access(function: &Prototype) -> String {
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    if !has("target_rank") || !has("win") || !has("target_disp") {
+        return String::new();
+    }
+    let kind = match has("request") {
+        true => "PASSIVE",
+        false => "ANY_ACCESS",
+    };
+    format!("check_access(&call, win, target_rank, {kind});\n")
 }
 
 fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {

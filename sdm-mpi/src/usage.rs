@@ -53,12 +53,43 @@ pub const MAKES_COMMUNICATOR: [&str; 8] = [
     "Cart_sub",
     "Graph_create",
 ];
+/// Functions by which all ranks of a communicator, one of their arguments, make a window or open a file.
+pub const MAKES_ON_COMMUNICATOR: [&str; 5] = [
+    "Win_create",
+    "Win_allocate",
+    "Win_allocate_shared",
+    "Win_create_dynamic",
+    "File_open",
+];
+/// Functions that all ranks of a window or a file call in the same order, besides those of files whose names end in
+/// [`FILE_COLLECTIVES`].
+pub const OBJECT_COLLECTIVES: [&str; 9] = [
+    "Win_fence",
+    "Win_free",
+    "File_close",
+    "File_set_view",
+    "File_set_size",
+    "File_preallocate",
+    "File_sync",
+    "File_set_atomicity",
+    "File_seek_shared",
+];
+/// Ends of the names of collective functions of files.
+pub const FILE_COLLECTIVES: [&str; 2] = ["_all", "_ordered"];
+/// Functions that send or receive messages in ways by which they are not compared, and that with which one may not come.
+pub const UNMATCHED: [&str; 5] = [
+    "Psend_init",
+    "Precv_init",
+    "Isendrecv",
+    "Isendrecv_replace",
+    "Cancel",
+];
 /// Functions with a request as parameter that create no request.
 pub const TAKES_REQUEST: [&str; 8] = [
     "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
 ];
 /// Functions that can be called before `MPI_Init` and after `MPI_Finalize`.
-pub const ANYTIME: [&str; 9] = [
+pub const ANYTIME: [&str; 8] = [
     "Init",
     "Init_thread",
     "Initialized",
@@ -67,7 +98,6 @@ pub const ANYTIME: [&str; 9] = [
     "Get_library_version",
     "Query_thread",
     "Is_thread_main",
-    "Finalize",
 ];
 /// Functions for which a null handle is a valid argument.
 pub const NULL_IS_FINE: [&str; 2] = ["Comm_create_from_group", "Comm_compare"];

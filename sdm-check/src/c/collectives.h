@@ -1,10 +1,10 @@
 /* The collective calls of each communicator, in order. At the end all ranks hold them against each other: what differs and happened to
- * fit shows then. Nothing is sent before. A communicator has the same name on all ranks without any message: it is made of its
+ * fit shows then. Nothing is sent before; ranks of one host see it at once. A communicator has the same name on all ranks without any message: it is made of its
  * parent's name, of how many calls that had, and of its first rank. */
 enum { SEQUENCES_MAX = 4096, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60 };
 
-struct step { uint64_t site, bytes, hash; uint16_t function; uint8_t reduction, leaf; int32_t root; };
-struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; };
+struct step { struct signature signature; uint64_t site, bytes, hash; uint16_t function; uint8_t reduction; int32_t root; };
+struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; const char *is_of; int is_told; };
 
 static struct sequence *sequences[SEQUENCES_MAX];
 static int sequence_count;
@@ -17,20 +17,21 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ (hash >> 29);
 }
 
-/* The number that a communicator's calls have, from 1. */
-static uint32_t new_sequence(uint64_t name)
+/* The number that the calls of a communicator, a window or a file have, from 1. */
+static uint32_t new_sequence(enum kind kind, uint64_t name)
 {
     struct sequence *it = sequence_count < SEQUENCES_MAX ? calloc(1, sizeof *it) : NULL;
     if (!it)
         return 0;
     it->name = it->hash = name;
+    it->is_of = KINDS[kind];
     sequences[sequence_count++] = it;
     return sequence_count;
 }
 
-static struct sequence *sequence_of(MPI_Comm comm)
+static struct sequence *sequence_of(enum kind kind, uint64_t handle)
 {
-    uint32_t number = comm == MPI_COMM_WORLD ? 1 : look_up(COMMUNICATOR, HANDLE(comm)).sequence;
+    uint32_t number = kind == COMMUNICATOR && handle == HANDLE(MPI_COMM_WORLD) ? 1 : look_up(kind, handle).sequence;
     return number && own_world != MPI_COMM_NULL ? sequences[number - 1] : NULL;
 }
 
@@ -46,32 +47,157 @@ static int reduction_of(MPI_Op op)
 }
 
 static const char *const REDUCTIONS[] = {"none", "MPI_MAX", "MPI_MIN", "MPI_SUM", "MPI_PROD", "MPI_LAND", "MPI_BAND", "MPI_LOR", "MPI_BOR", "MPI_LXOR", "MPI_BXOR", "MPI_MINLOC", "MPI_MAXLOC"};
-static const char *const LEAVES[] = {"", " of MPI_CHAR", " of MPI_BYTE", " of MPI_SHORT", " of MPI_INT", " of MPI_LONG", " of MPI_LONG_LONG", " of MPI_UNSIGNED", " of MPI_UNSIGNED_LONG", " of MPI_FLOAT", " of MPI_DOUBLE", " of MPI_LONG_DOUBLE"};
+/* Ranks of one host hold their calls against each other at once, by memory that they share: the first one that makes a call says in the
+ * place of that call what it is. A place that another call takes in the meantime only means that nothing is said. */
+enum { LIVE_MAX = 4096, WRITING = 2, TRIES_MAX = 1000 };
+struct live { uint64_t key, name, number; int32_t rank; struct step step; };
 
-/* What all elements are; 0 for other types, of which nothing is said. */
-static int leaf_of(MPI_Datatype type)
+static struct live *live;
+static MPI_Win live_window = MPI_WIN_NULL;
+static int own_rank;
+
+static void begin_live(void)
 {
-    const MPI_Datatype all[] = {MPI_CHAR, MPI_BYTE, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE};
-    for (int i = 0; i < (int)(sizeof all / sizeof *all); i++)
-        if (type == all[i])
-            return i + 1;
+    MPI_Comm host = MPI_COMM_NULL;
+    MPI_Aint size;
+    int rank = 0, unit;
+    void *memory = NULL;
+    PMPI_Comm_rank(own_world, &own_rank);
+    if (PMPI_Comm_split_type(own_world, MPI_COMM_TYPE_SHARED, own_rank, MPI_INFO_NULL, &host) != MPI_SUCCESS || host == MPI_COMM_NULL)
+        return;
+    PMPI_Comm_rank(host, &rank);
+    if (PMPI_Win_allocate_shared(rank ? 0 : LIVE_MAX * sizeof *live, 1, MPI_INFO_NULL, host, &memory, &live_window) != MPI_SUCCESS) {
+        live_window = MPI_WIN_NULL;
+    } else if (PMPI_Win_shared_query(live_window, 0, &size, &unit, &memory) == MPI_SUCCESS && memory) {
+        if (rank == 0)
+            memset(memory, 0, LIVE_MAX * sizeof *live);
+        PMPI_Barrier(host);
+        live = memory;
+    }
+    PMPI_Comm_free(&host);
+}
+
+static void end_live(void)
+{
+    live = NULL;
+    if (live_window != MPI_WIN_NULL)
+        PMPI_Win_free(&live_window);
+}
+
+struct said { struct step step; int32_t is_member, has; };
+struct verdict { int32_t number; char text[300]; };
+
+static const char *function_name(unsigned number)
+{
+    return number < sizeof FUNCTIONS / sizeof *FUNCTIONS ? FUNCTIONS[number] : "another function";
+}
+
+static void describe_step(const struct step *step, int number, char *text, size_t room)
+{
+    const char *name = function_name(step->function);
+    char elements[80];
+    if (number == COLLECTIVES + 1)
+        snprintf(text, room, "%s with root %d", name, step->root);
+    else if (number == COLLECTIVES + 2)
+        snprintf(text, room, "%s with %s", name, step->reduction < sizeof REDUCTIONS / sizeof *REDUCTIONS ? REDUCTIONS[step->reduction] : "an operator of its own");
+    else if (number == COLLECTIVES + 3) {
+        name_signature(step->signature, step->bytes, elements, sizeof elements);
+        snprintf(text, room, "%s of %s", name, elements);
+    } else
+        snprintf(text, room, "%s", name);
+}
+
+static void describe(const struct said *said, int number, char *text, size_t room)
+{
+    if (said->has)
+        describe_step(&said->step, number, text, room);
+    else
+        snprintf(text, room, "no further call");
+}
+
+static int differ(const struct step *a, const struct step *b);
+
+/* Holds a call against that of the rank of this host that was the first to make one of this number. */
+static void compare_live(struct call *call, struct sequence *own, const struct step *step, uint64_t number)
+{
+    if (!live)
+        return;
+    uint64_t key = mix(own->name, number) | 1;
+    struct live *it = &live[(key >> 1) % LIVE_MAX], copy;
+    uint64_t old = __atomic_load_n(&it->key, __ATOMIC_ACQUIRE);
+    for (int i = 0; old == WRITING && i < TRIES_MAX; i++)
+        old = __atomic_load_n(&it->key, __ATOMIC_ACQUIRE);
+    if (old != key) {
+        /* Only one of several that come at once writes. */
+        if (old == WRITING || !__atomic_compare_exchange_n(&it->key, &old, WRITING, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return;
+        it->name = own->name;
+        it->number = number;
+        it->rank = own_rank;
+        it->step = *step;
+        __atomic_store_n(&it->key, key, __ATOMIC_RELEASE);
+        return;
+    }
+    copy = *it;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&it->key, __ATOMIC_ACQUIRE) != key || copy.name != own->name || copy.number != number)
+        return;
+    int wrong = differ(&copy.step, step);
+    if (!wrong)
+        return;
+    char one[128], other[128];
+    describe_step(step, wrong, one, sizeof one);
+    describe_step(&copy.step, wrong, other, sizeof other);
+    own->is_told = 1;
+    int is_first = own_rank < copy.rank;
+    report(call, wrong, NULL, "collective call %llu of a %s: ranks differ: %s at %d; %s at %d", (unsigned long long)number, own->is_of,
+           is_first ? one : other, is_first ? own_rank : copy.rank, is_first ? other : one, is_first ? copy.rank : own_rank);
+}
+
+/* An operator of MPI's own and the elements that it is to reduce. */
+static void check_operator(struct call *call, MPI_Op op, MPI_Datatype type)
+{
+    int number = reduction_of(op), basic = basic_of(type);
+    if (number == 0 || number == 255 || type == MPI_DATATYPE_NULL)
+        return;
+    struct object it = look_up(DATATYPE, HANDLE(type));
+    if (!basic && it.life == LIVE && it.is_known && it.elements == 1)
+        /* Another name of one basic type. */
+        basic = it.basic;
+    if (basic && !can_reduce(op, BASICS[basic].class))
+        report(call, BAD_OPERAND, NULL, "%s is not defined for %s", REDUCTIONS[number], BASICS[basic].name);
+    else if (!basic && it.life == LIVE && it.is_known)
+        report(call, BAD_OPERAND, it.site, "%s is not defined for derived datatypes, as that of %s at {%p}", REDUCTIONS[number], it.maker, it.site);
+}
+
+/* Which field of two calls differs: the number of the error, or 0. */
+static int differ(const struct step *a, const struct step *b)
+{
+    int is_known = a->signature.is_known && b->signature.is_known;
+    if (a->function != b->function)
+        return COLLECTIVES;
+    if (a->root != b->root)
+        return COLLECTIVES + 1;
+    if (a->reduction != b->reduction)
+        return COLLECTIVES + 2;
+    if (a->bytes != b->bytes || (is_known && a->signature.hash != b->signature.hash))
+        return COLLECTIVES + 3;
     return 0;
 }
 
 /* The program makes a collective call. */
-static void collective(struct call *call, int function, MPI_Comm comm, int root, MPI_Op op, long long count, MPI_Datatype type)
+static void collective(struct call *call, int function, struct sequence *it, int root, MPI_Op op, long long count, MPI_Datatype type)
 {
-    struct sequence *it = sequence_of(comm);
-    if (!it || is_inter(comm))
+    if (!it)
         return;
     int size = 0;
     if (type != MPI_DATATYPE_NULL && count > 0)
         PMPI_Type_size(type, &size);
     struct step step = {.site = (uint64_t)(uintptr_t)site(call), .bytes = (uint64_t)size * (count > 0 ? count : 0), .function = function,
-                        .reduction = reduction_of(op), .root = root};
-    step.leaf = step.bytes ? leaf_of(type) : 0;
+                        .reduction = reduction_of(op), .root = root, .signature = signature_of(count, type)};
     pthread_mutex_lock(&sequences_lock);
-    it->hash = mix(mix(mix(it->hash, step.bytes), (uint64_t)function << 32 | (uint32_t)root), (uint64_t)step.reduction << 8 | step.leaf);
+    it->hash = mix(mix(mix(it->hash, step.bytes), (uint64_t)function << 32 | (uint32_t)root), step.reduction);
+    it->hash = mix(it->hash, step.signature.is_known ? step.signature.hash : 0);
     step.hash = it->hash;
     it->count++;
     if (it->kept == it->room && it->room < STEPS_MAX) {
@@ -84,14 +210,31 @@ static void collective(struct call *call, int function, MPI_Comm comm, int root,
     }
     if (it->kept < it->room)
         it->steps[it->kept++] = step;
+    uint64_t number = it->count;
     pthread_mutex_unlock(&sequences_lock);
+    if (!it->is_told)
+        compare_live(call, it, &step, number);
 }
 
-/* A collective call on a communicator has made another one. */
+/* A collective call on a communicator has made something else on which all its ranks call together. */
+static void name_object(struct sequence *parent, enum kind kind, uint64_t handle, int first)
+{
+    if (!parent)
+        return;
+    pthread_mutex_lock(&sequences_lock);
+    uint32_t number = new_sequence(kind, mix(mix(parent->name, parent->count), (uint64_t)kind << 32 | (uint32_t)(first + 1)));
+    pthread_mutex_unlock(&sequences_lock);
+    pthread_mutex_lock(&objects_lock);
+    struct object *object = find(kind, handle);
+    if (object->life == LIVE)
+        object->sequence = number;
+    pthread_mutex_unlock(&objects_lock);
+}
+
+/* Which of its ranks is the first tells it from others that the same call has made. */
 static void name_communicator(MPI_Comm parent, MPI_Comm made)
 {
-    struct sequence *it = sequence_of(parent);
-    if (!it || made == MPI_COMM_NULL || is_inter(made))
+    if (made == MPI_COMM_NULL || is_inter(made))
         return;
     MPI_Group group, world;
     int first = 0, rank = 0;
@@ -100,21 +243,16 @@ static void name_communicator(MPI_Comm parent, MPI_Comm made)
     PMPI_Group_translate_ranks(group, 1, &first, world, &rank);
     PMPI_Group_free(&group);
     PMPI_Group_free(&world);
-    pthread_mutex_lock(&sequences_lock);
-    uint32_t number = new_sequence(mix(mix(it->name, it->count), (uint64_t)rank + 1));
-    pthread_mutex_unlock(&sequences_lock);
-    pthread_mutex_lock(&objects_lock);
-    struct object *object = find(COMMUNICATOR, HANDLE(made));
-    if (object->life == LIVE)
-        object->sequence = number;
-    pthread_mutex_unlock(&objects_lock);
+    name_object(sequence_of(COMMUNICATOR, HANDLE(parent)), COMMUNICATOR, HANDLE(made), rank);
 }
 
 static void begin_sequences(void)
 {
-    new_sequence(1);
-    if (PMPI_Comm_dup(MPI_COMM_WORLD, &own_world) == MPI_SUCCESS)
-        PMPI_Comm_set_errhandler(own_world, MPI_ERRORS_RETURN);
+    new_sequence(COMMUNICATOR, 1);
+    if (PMPI_Comm_dup(MPI_COMM_WORLD, &own_world) != MPI_SUCCESS)
+        return;
+    PMPI_Comm_set_errhandler(own_world, MPI_ERRORS_RETURN);
+    begin_live();
 }
 
 struct head { uint64_t name, count, hash; };
@@ -158,39 +296,22 @@ static int different(uint64_t *names)
     return found;
 }
 
-/* How many calls all ranks of a communicator have made alike from its first one on; only those that are kept. */
-static uint64_t alike(const struct sequence *own)
+/* How many calls all ranks of a communicator have made alike from its first one on; only those that are kept. MPICH 4.0 takes unsigned
+ * numbers of 64 bits for signed ones: all are positive. */
+static int64_t alike(const struct sequence *own)
 {
-    uint64_t low = 0, high = own ? own->kept : UINT64_MAX;
-    PMPI_Allreduce(MPI_IN_PLACE, &high, 1, MPI_UINT64_T, MPI_MIN, own_world);
+    int64_t low = 0, high = own ? own->kept : INT64_MAX;
+    PMPI_Allreduce(MPI_IN_PLACE, &high, 1, MPI_INT64_T, MPI_MIN, own_world);
     while (low < high) {
-        uint64_t middle = low + (high - low) / 2, hash = own ? own->steps[middle].hash : 0;
-        uint64_t both[2] = {hash, own ? ~hash : 0};
-        PMPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_UINT64_T, MPI_MAX, own_world);
-        if (both[0] == ~both[1])
+        int64_t middle = low + (high - low) / 2, hash = own ? own->steps[middle].hash >> 1 : 0;
+        int64_t both[2] = {hash, own ? INT64_MAX - hash : 0};
+        PMPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_INT64_T, MPI_MAX, own_world);
+        if (both[0] == INT64_MAX - both[1])
             low = middle + 1;
         else
             high = middle;
     }
     return low;
-}
-
-struct said { struct step step; int32_t is_member, has; };
-struct verdict { int32_t number; char text[300]; };
-
-static void describe(const struct said *said, int number, char *text, size_t room)
-{
-    const char *name = FUNCTIONS[said->step.function];
-    if (!said->has)
-        snprintf(text, room, "no further call");
-    else if (number == COLLECTIVES + 1)
-        snprintf(text, room, "%s with root %d", name, said->step.root);
-    else if (number == COLLECTIVES + 2)
-        snprintf(text, room, "%s with %s", name, said->step.reduction < 255 ? REDUCTIONS[said->step.reduction] : "an operator of its own");
-    else if (number == COLLECTIVES + 3)
-        snprintf(text, room, "%s of %llu bytes%s", name, (unsigned long long)said->step.bytes, LEAVES[said->step.leaf]);
-    else
-        snprintf(text, room, "%s", name);
 }
 
 /* Ranks that say the same, as `0-3,7`. */
@@ -225,7 +346,7 @@ static void name_ranks(const struct said *all, int size, int first, int number, 
 static void judge(const struct said *all, int size, struct verdict *verdict)
 {
     const struct said *one = NULL;
-    int lacks = 0, function = 0, root = 0, reduction = 0, amount = 0;
+    int lacks = 0, least = 0;
     for (int i = 0; i < size; i++) {
         if (!all[i].is_member)
             continue;
@@ -233,12 +354,10 @@ static void judge(const struct said *all, int size, struct verdict *verdict)
         if (!all[i].has)
             continue;
         one = one ? one : &all[i];
-        function |= one->step.function != all[i].step.function;
-        root |= one->step.root != all[i].step.root;
-        reduction |= one->step.reduction != all[i].step.reduction;
-        amount |= one->step.bytes != all[i].step.bytes || (one->step.leaf && all[i].step.leaf && one->step.leaf != all[i].step.leaf);
+        int number = differ(&one->step, &all[i].step);
+        least = number && (!least || number < least) ? number : least;
     }
-    verdict->number = !one ? 0 : lacks ? COLLECTIVES + 4 : function ? COLLECTIVES : root ? COLLECTIVES + 1 : reduction ? COLLECTIVES + 2 : amount ? COLLECTIVES + 3 : 0;
+    verdict->number = !one ? 0 : lacks ? COLLECTIVES + 4 : least;
     size_t length = 0;
     for (int i = 0; verdict->number && i < size; i++) {
         char what[128], before[128], ranks[RANKS_TEXT] = "";
@@ -269,7 +388,7 @@ static void compare_sequences(struct call *call)
         struct sequence *own = NULL;
         for (int j = 0; j < sequence_count && !own; j++)
             own = sequences[j]->name == names[i] ? sequences[j] : NULL;
-        uint64_t at = alike(own);
+        int64_t at = alike(own);
         struct said said = {.is_member = own != NULL, .has = own && at < own->kept};
         if (said.has)
             said.step = own->steps[at];
@@ -280,14 +399,20 @@ static void compare_sequences(struct call *call)
             judge(all, size, &verdict);
         free(all);
         PMPI_Bcast(&verdict, sizeof verdict, MPI_BYTE, 0, own_world);
-        if (!own || !verdict.number)
+        if (!own || !verdict.number || own->is_told)
             continue;
         void *place = (void *)(uintptr_t)said.step.site;
         if (said.has)
-            report(call, verdict.number, place, "collective call %llu of a communicator at {%p}: ranks differ: %s", (unsigned long long)at + 1, place, verdict.text);
+            report(call, verdict.number, place, "collective call %llu of a %s at {%p}: ranks differ: %s", (unsigned long long)at + 1, own->is_of, place, verdict.text);
         else
-            report(call, verdict.number, place, "collective call %llu of a communicator: ranks differ: %s", (unsigned long long)at + 1, verdict.text);
+            report(call, verdict.number, place, "collective call %llu of a %s: ranks differ: %s", (unsigned long long)at + 1, own->is_of, verdict.text);
     }
-    PMPI_Comm_free(&own_world);
+}
+
+static void end_sequences(void)
+{
+    end_live();
+    if (own_world != MPI_COMM_NULL)
+        PMPI_Comm_free(&own_world);
     own_world = MPI_COMM_NULL;
 }

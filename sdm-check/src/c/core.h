@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum caller { UNKNOWN, USER, BINDING, INTERNAL };
 enum kind { COMMUNICATOR, DATATYPE, GROUP, WINDOW, FILE_HANDLE, OPERATOR, INFO, REQUEST };
@@ -22,22 +23,29 @@ struct call {
     const char *name;
     void *from;
     enum caller caller;
+    /* An error of it was told. */
+    int is_told;
 };
 
 /* What the errors are. docs/check.md has a section for each. */
 enum {
     NULL_HANDLE = 101, FREED_HANDLE = 102, NEGATIVE_COUNT = 103, UNCOMMITTED = 104, RANK_RANGE = 105, TAG_RANGE = 106,
-    NULL_BUFFER = 107, ALIASED = 108, BAD_IN_PLACE = 109, WRONG_KIND = 110,
-    OVERLAP = 201, STARTED = 202, NOT_STARTED = 203,
+    NULL_BUFFER = 107, ALIASED = 108, BAD_IN_PLACE = 109, WRONG_KIND = 110, BAD_OPERAND = 111, REFUSED = 112, BAD_COLOR = 113,
+    OVERLAP = 201, STARTED = 202, NOT_STARTED = 203, CHANGED = 204,
     LEAKED = 301, /* and one more for each kind */
-    AFTER_FINALIZE = 321, BEFORE_INIT = 322, WRONG_THREAD = 323, SEVERAL_THREADS = 324,
+    AFTER_FINALIZE = 321, BEFORE_INIT = 322, WRONG_THREAD = 323, SEVERAL_THREADS = 324, INIT_TWICE = 325,
     COLLECTIVES = 401, /* and one more for each field that differs */
+    TRUNCATED = 501, MESSAGE_TYPES = 502, LOST = 503,
+    NO_EPOCH = 601, BAD_EPOCH = 602,
 };
 
 static __thread int depth __attribute__((tls_model("initial-exec")));
+static __thread struct call *current __attribute__((tls_model("initial-exec")));
 static int initialized, finalized, level = MPI_THREAD_MULTIPLE, is_strict, tag_max = 32767;
 static pthread_t main_thread, inside_thread;
 static int inside;
+/* The messages of this rank are not known all, or not in their order. */
+static int unmatched;
 
 /* A debugger stops here; the argument is what is wrong, as a line. */
 __attribute__((noinline, visibility("default"))) void sdm_check_error(const char *text)
@@ -95,7 +103,7 @@ static void *site(const struct call *call)
 }
 
 /* Says what is wrong, once for each place of the program, and place that made the object that it is about. */
-static void report(const struct call *call, int number, void *maker, const char *format, ...)
+static void report(struct call *call, int number, void *maker, const char *format, ...)
 {
     enum { PLACES = 4096 };
     static struct { void *site, *maker; int number; } told[PLACES];
@@ -103,6 +111,7 @@ static void report(const struct call *call, int number, void *maker, const char 
     static int count;
     void *place = site(call);
     int is_new = 1;
+    call->is_told = 1;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < count && is_new; i++)
         is_new = told[i].site != place || told[i].maker != maker || told[i].number != number;
@@ -129,9 +138,14 @@ static inline int enter(struct call *call, const char *name, int is_profiling, v
 {
     call->name = name;
     call->from = from;
+    call->is_told = 0;
     call->caller = caller_of(from);
-    if (call->caller == INTERNAL)
+    if (call->caller == INTERNAL) {
+        /* None of MPI's, that has such a name: what it sends and receives is not seen. */
+        if (depth == 0)
+            unmatched = 1;
         return 0;
+    }
     /* A tool between the program and MPI, which calls what the program has called. */
     if (is_profiling && depth > 0 && call->caller == USER)
         return 0;
@@ -154,6 +168,7 @@ static inline int begin(struct call *call, int is_anytime)
 {
     if (depth++ > 0)
         return 0;
+    current = call;
     if (!is_anytime) {
         if (finalized)
             report(call, AFTER_FINALIZE, NULL, "called after MPI_Finalize");

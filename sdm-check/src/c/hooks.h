@@ -16,6 +16,14 @@ static void forget_ourselves(void)
     unsetenv("SDM_CHECK_SUPPRESS");
 }
 
+static void check_again(struct call *call)
+{
+    if (finalized)
+        report(call, AFTER_FINALIZE, NULL, "called after MPI_Finalize");
+    else
+        report(call, INIT_TWICE, NULL, "MPI has begun already");
+}
+
 static void has_begun(void)
 {
     void *bound;
@@ -24,18 +32,22 @@ static void has_begun(void)
     if (!PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag) && flag)
         tag_max = *(int *)bound;
     main_thread = pthread_self();
+    begin_types();
     begin_sequences();
+    begin_handlers();
     initialized = 1;
 }
 
-#define pre_Init(call, argc, argv) (forget_ourselves())
+#define pre_Init(call, argc, argv) (initialized ? check_again(call) : forget_ourselves())
 #define post_Init(call, rc, argc, argv) ((rc) == MPI_SUCCESS ? has_begun() : (void)0)
-#define pre_Init_thread(call, argc, argv, required, provided) (forget_ourselves())
+#define pre_Init_thread(call, argc, argv, required, provided) (initialized ? check_again(call) : forget_ourselves())
 #define post_Init_thread(call, rc, argc, argv, required, provided) ((rc) == MPI_SUCCESS ? has_begun() : (void)0)
 
 static void pre_Finalize(struct call *call)
 {
     compare_sequences(call);
+    compare_messages(call);
+    end_sequences();
 #ifdef MPICH
     /* Its end with a window that is left may be an abort. */
     report_leaks(call, WINDOW, WINDOW);
@@ -44,45 +56,46 @@ static void pre_Finalize(struct call *call)
 
 static void post_Finalize(struct call *call, int rc)
 {
-    (void)rc;
+    if (rc != MPI_SUCCESS || finalized)
+        return;
     finalized = 1;
     /* What others free when MPI_COMM_SELF goes is freed by now. */
     report_leaks(call, COMMUNICATOR, REQUEST);
 }
 
+static void pre_Comm_split(struct call *call, MPI_Comm comm, int color, int key, MPI_Comm *made)
+{
+    (void)comm, (void)key, (void)made;
+    if (color < 0 && color != MPI_UNDEFINED)
+        report(call, BAD_COLOR, NULL, "color is %d", color);
+}
+
 static void post_Type_commit(struct call *call, int rc, MPI_Datatype *type)
 {
     (void)call;
-    if (rc != MPI_SUCCESS)
-        return;
-    pthread_mutex_lock(&objects_lock);
-    find(DATATYPE, HANDLE(*type))->is_committed = 1;
-    pthread_mutex_unlock(&objects_lock);
+    if (rc == MPI_SUCCESS)
+        commit(*type);
 }
 
 static void post_Type_dup(struct call *call, int rc, MPI_Datatype old, MPI_Datatype *type)
 {
     (void)call;
     struct object it = look_up(DATATYPE, HANDLE(old));
-    if (rc != MPI_SUCCESS || (it.life == LIVE && !it.is_committed))
-        return;
-    pthread_mutex_lock(&objects_lock);
-    find(DATATYPE, HANDLE(*type))->is_committed = 1;
-    pthread_mutex_unlock(&objects_lock);
+    if (rc == MPI_SUCCESS && (it.life != LIVE || it.is_committed))
+        commit(*type);
 }
 
 /* Requests that are complete: those of an array whose handles were so `before`. */
 static void pre_Wait(struct call *call, MPI_Request *request, MPI_Status *status)
 {
     (void)status;
-    check_wait(call, *request);
+    check_wait(call, 1, request);
 }
 
 static void pre_Waitall(struct call *call, int count, MPI_Request *requests, MPI_Status *statuses)
 {
     (void)statuses;
-    for (int i = 0; i < count; i++)
-        check_wait(call, requests[i]);
+    check_wait(call, count, requests);
 }
 
 static void pre_Start(struct call *call, MPI_Request *request)
@@ -100,6 +113,15 @@ static void pre_Request_free(struct call *call, MPI_Request *request)
 {
     (void)call;
     close_request(HANDLE(*request));
+    free_pending(HANDLE(*request));
+}
+
+/* What is complete by it can be used. */
+static void post_Request_get_status(struct call *call, int rc, MPI_Request request, int *flag, MPI_Status *status)
+{
+    (void)call, (void)status;
+    if (rc == MPI_SUCCESS && *flag)
+        close_request(HANDLE(request));
 }
 
 /* Point to point. */

@@ -7,7 +7,10 @@ struct object {
     uint32_t count;
     /* Of a communicator: the number of its collective calls' list, from 1. */
     uint32_t sequence;
-    uint8_t kind, life, is_committed, is_persistent, is_active;
+    uint8_t kind, life, is_committed, is_persistent, is_active, was_started, is_known;
+    /* Of a datatype: its signature. */
+    uint16_t basic;
+    uint64_t hash, elements;
     void *site;
     const char *maker;
 };

@@ -1,8 +1,8 @@
 /* Requests: which are under way, what memory they read or write, and who has completed them. */
 struct extent { char *start, *end; };
 
-enum { OPEN_MAX = 1024 };
-static struct open { uint64_t request; struct extent memory; int is_receive; void *site; const char *maker; } open_requests[OPEN_MAX];
+enum { OPEN_MAX = 1024, SUM_MAX = 4096, PAGE = 4096 };
+static struct open { uint64_t request, sum; struct extent memory; int is_receive; void *site; const char *maker; } open_requests[OPEN_MAX];
 static int open_count;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -28,13 +28,20 @@ static int overlap(struct extent a, struct extent b)
 }
 
 /* An operation is about to read or write memory: holds it against those under way. */
+static void complete_pending(uint64_t request, const MPI_Status *status);
+static void start_pending(struct call *call, uint64_t request);
+
 static void check_open(struct call *call, const char *what, struct extent memory, int is_receive)
 {
     struct open other = {0};
+    if (!open_count || !memory.start)
+        return;
     pthread_mutex_lock(&open_lock);
     for (int i = open_count - 1; i >= 0; i--)
         if (overlap(open_requests[i].memory, memory) && (is_receive || open_requests[i].is_receive)) {
             other = open_requests[i];
+            /* It is told once. */
+            open_requests[i].sum = 0;
             break;
         }
     pthread_mutex_unlock(&open_lock);
@@ -43,36 +50,78 @@ static void check_open(struct call *call, const char *what, struct extent memory
                other.is_receive ? "receive" : "send", other.maker, other.site);
 }
 
-static void open_request(struct call *call, MPI_Request request, struct extent memory, int is_receive)
+/* Of the beginning of a buffer; never 0. */
+static uint64_t sum_of(struct extent memory)
 {
-    pthread_mutex_lock(&open_lock);
-    for (int i = 0; i < open_count; i++)
-        if (open_requests[i].request == HANDLE(request)) {
-            /* MPI's one request for all that is complete at once: nobody can tell which of them is waited for. */
-            open_requests[i].memory = (struct extent){0};
-            memory.start = NULL;
-        }
-    if (memory.start && open_count < OPEN_MAX)
-        open_requests[open_count++] = (struct open){HANDLE(request), memory, is_receive, site(call), call->name};
-    pthread_mutex_unlock(&open_lock);
+    size_t length = memory.end - memory.start, at = 0;
+    uint64_t sums[4] = {1, 2, 3, 4}, words[4];
+    length = length < SUM_MAX ? length : SUM_MAX;
+    for (; at + sizeof words <= length; at += sizeof words) {
+        memcpy(words, memory.start + at, sizeof words);
+        for (int i = 0; i < 4; i++)
+            sums[i] = (sums[i] ^ words[i]) * 0x9e3779b97f4a7c15u, sums[i] ^= sums[i] >> 29;
+    }
+    for (; at < length; at++)
+        sums[0] = (sums[0] ^ (unsigned char)memory.start[at]) * 0x100000001b3u;
+    return (sums[0] + 3 * sums[1] + 5 * sums[2] + 7 * sums[3]) | 1;
 }
 
-static void close_request(uint64_t request)
+/* A program may wrongly have given a buffer away before its request is complete. */
+static int is_there(struct extent memory)
 {
+    unsigned char pages[SUM_MAX / PAGE + 2];
+    char *first = (char *)((uintptr_t)memory.start & ~(uintptr_t)(PAGE - 1)), *end = memory.end;
+    end = end - memory.start < SUM_MAX ? end : memory.start + SUM_MAX;
+    return mincore(first, end - first, pages) == 0;
+}
+
+static void open_memory(struct call *call, uint64_t request, struct extent memory, int is_receive)
+{
+    uint64_t sum = memory.start && !is_receive ? sum_of(memory) : 0;
     pthread_mutex_lock(&open_lock);
     for (int i = 0; i < open_count; i++)
         if (open_requests[i].request == request) {
+            /* MPI's one request for all that is complete at once: nobody can tell which of them is waited for. */
+            open_requests[i].memory = (struct extent){0};
+            open_requests[i].sum = 0;
+            memory.start = NULL;
+        }
+    if (memory.start && open_count < OPEN_MAX)
+        open_requests[open_count++] = (struct open){request, sum, memory, is_receive, site(call), call->name};
+    pthread_mutex_unlock(&open_lock);
+}
+
+static void open_request(struct call *call, MPI_Request request, struct extent memory, int is_receive)
+{
+    if (depth == 1)
+        open_memory(call, HANDLE(request), memory, is_receive);
+}
+
+static struct open close_request(uint64_t request)
+{
+    struct open it = {0};
+    pthread_mutex_lock(&open_lock);
+    for (int i = 0; i < open_count; i++)
+        if (open_requests[i].request == request) {
+            it = open_requests[i];
             memmove(&open_requests[i], &open_requests[i + 1], (--open_count - i) * sizeof *open_requests);
             break;
         }
     pthread_mutex_unlock(&open_lock);
+    return it;
 }
 
 /* A request is complete: one that can be started again is there still. */
-static void completed(uint64_t before, MPI_Request after)
+static void completed(struct call *call, uint64_t before, MPI_Request after, const MPI_Status *status)
 {
     if (before == HANDLE(MPI_REQUEST_NULL))
         return;
+    complete_pending(before, status);
+    struct open open = close_request(before);
+    if (open.sum && depth == 1 && is_there(open.memory)) {
+        if (sum_of(open.memory) != open.sum)
+            report(call, CHANGED, open.site, "the send buffer of %s at {%p} was changed before this: it is MPI's until the request is complete", open.maker, open.site);
+    }
     if (HANDLE(after) == before) {
         pthread_mutex_lock(&objects_lock);
         struct object *it = find(REQUEST, before);
@@ -81,28 +130,40 @@ static void completed(uint64_t before, MPI_Request after)
         pthread_mutex_unlock(&objects_lock);
         return;
     }
-    close_request(before);
     freed(REQUEST, before);
 }
 
-static void check_wait(struct call *call, MPI_Request request)
+/* Requests are waited for that nobody has started, alone: beside others a request without a start may be meant. */
+static void check_wait(struct call *call, int count, const MPI_Request *requests)
 {
-    if (request == MPI_REQUEST_NULL)
-        return;
-    struct object it = look_up(REQUEST, HANDLE(request));
-    if (it.life == LIVE && it.is_persistent && !it.is_active)
-        report(call, NOT_STARTED, it.site, "the request of %s at {%p} was not started", it.maker, it.site);
+    struct object first = {0};
+    for (int i = 0; i < count; i++) {
+        if (requests[i] == MPI_REQUEST_NULL)
+            continue;
+        struct object it = look_up(REQUEST, HANDLE(requests[i]));
+        if (it.life != LIVE || !it.is_persistent || it.was_started)
+            return;
+        first = first.maker ? first : it;
+    }
+    if (first.maker)
+        report(call, NOT_STARTED, first.site, "the request of %s at {%p} was not started", first.maker, first.site);
 }
 
 static void started(struct call *call, MPI_Request request)
 {
+    if (request == MPI_REQUEST_NULL) {
+        report(call, NULL_HANDLE, NULL, "a null request is started");
+        return;
+    }
     pthread_mutex_lock(&objects_lock);
     struct object *it = find(REQUEST, HANDLE(request));
     struct object before = *it;
     if (it->life == LIVE)
-        it->is_active = 1;
+        it->is_active = it->was_started = 1;
     pthread_mutex_unlock(&objects_lock);
     if (before.life == LIVE && before.is_active)
         report(call, STARTED, before.site, "the request of %s at {%p} is %s", before.maker, before.site,
                before.is_persistent ? "under way already" : "none that can be started");
+    else
+        start_pending(call, HANDLE(request));
 }

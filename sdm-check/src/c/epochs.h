@@ -1,0 +1,215 @@
+/* Epochs: which accesses to a window the calls before allow. */
+enum { WINDOWS_MAX = 256, LOCKS_MAX = 64 };
+
+struct epochs {
+    uint64_t window;
+    int is_fenced, is_started, is_exposed, is_all, lock_count, is_unknown;
+    int locks[LOCKS_MAX];
+};
+
+static struct epochs epochs[WINDOWS_MAX];
+static int window_count;
+static pthread_mutex_t epochs_lock = PTHREAD_MUTEX_INITIALIZER;
+
+enum access { NO_ACCESS, PASSIVE, ANY_ACCESS };
+
+static struct epochs *epochs_of(MPI_Win window)
+{
+    for (int i = 0; i < window_count; i++)
+        if (epochs[i].window == HANDLE(window))
+            return &epochs[i];
+    return NULL;
+}
+
+static void begin_epochs(MPI_Win window)
+{
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *it = epochs_of(window);
+    if (!it && window_count < WINDOWS_MAX)
+        it = &epochs[window_count++];
+    if (it)
+        *it = (struct epochs){.window = HANDLE(window)};
+    pthread_mutex_unlock(&epochs_lock);
+}
+
+static void end_epochs(uint64_t window)
+{
+    pthread_mutex_lock(&epochs_lock);
+    for (int i = 0; i < window_count; i++)
+        if (epochs[i].window == window) {
+            epochs[i] = epochs[--window_count];
+            break;
+        }
+    pthread_mutex_unlock(&epochs_lock);
+}
+
+static struct epochs known_epochs(MPI_Win window)
+{
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *it = epochs_of(window), copy = {.is_unknown = 1};
+    if (it)
+        copy = *it;
+    pthread_mutex_unlock(&epochs_lock);
+    return copy;
+}
+
+static int is_locked(const struct epochs *it, int rank)
+{
+    int found = it->is_all;
+    for (int i = 0; i < it->lock_count; i++)
+        found |= it->locks[i] == rank;
+    return found;
+}
+
+/* An access to a window, which an epoch must allow. */
+static void check_access(struct call *call, MPI_Win window, int rank, enum access access)
+{
+    struct epochs it = known_epochs(window);
+    if (it.is_unknown || rank == MPI_PROC_NULL || is_locked(&it, rank))
+        return;
+    if (access == PASSIVE)
+        report(call, NO_EPOCH, NULL, "rank %d of the window is not locked: no MPI_Win_lock or MPI_Win_lock_all before", rank);
+    else if (!it.is_fenced && !it.is_started)
+        report(call, NO_EPOCH, NULL, "no epoch for rank %d of the window: no MPI_Win_fence, MPI_Win_start or MPI_Win_lock before", rank);
+}
+
+static void set_epoch(MPI_Win window, int field, int value)
+{
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *it = epochs_of(window);
+    if (it)
+        *(field == 'f' ? &it->is_fenced : field == 's' ? &it->is_started : field == 'e' ? &it->is_exposed : &it->is_all) = value;
+    pthread_mutex_unlock(&epochs_lock);
+}
+
+static void post_Win_fence(struct call *call, int rc, int assertion, MPI_Win window)
+{
+    (void)call, (void)rc;
+    set_epoch(window, 'f', !(assertion & MPI_MODE_NOSUCCEED));
+}
+
+static void pre_Win_lock(struct call *call, int type, int rank, int assertion, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    (void)type, (void)assertion;
+    if (!it.is_unknown && is_locked(&it, rank))
+        report(call, BAD_EPOCH, NULL, "rank %d of the window is locked already", rank);
+}
+
+static void post_Win_lock(struct call *call, int rc, int type, int rank, int assertion, MPI_Win window)
+{
+    (void)call, (void)type, (void)assertion;
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *it = epochs_of(window);
+    if (!it || is_locked(it, rank))
+        ;
+    else if (rc == MPI_SUCCESS && it->lock_count < LOCKS_MAX)
+        it->locks[it->lock_count++] = rank;
+    else
+        it->is_unknown = 1;
+    pthread_mutex_unlock(&epochs_lock);
+}
+
+static void pre_Win_unlock(struct call *call, int rank, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    if (!it.is_unknown && (it.is_all || !is_locked(&it, rank)))
+        report(call, BAD_EPOCH, NULL, "rank %d of the window is not locked by MPI_Win_lock", rank);
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *own = epochs_of(window);
+    for (int i = 0; own && i < own->lock_count; i++)
+        if (own->locks[i] == rank) {
+            own->locks[i] = own->locks[--own->lock_count];
+            break;
+        }
+    pthread_mutex_unlock(&epochs_lock);
+}
+
+static void pre_Win_lock_all(struct call *call, int assertion, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    (void)assertion;
+    if (!it.is_unknown && (it.is_all || it.lock_count))
+        report(call, BAD_EPOCH, NULL, "the window is locked already");
+}
+
+static void post_Win_lock_all(struct call *call, int rc, int assertion, MPI_Win window)
+{
+    (void)call, (void)assertion;
+    set_epoch(window, 'a', rc == MPI_SUCCESS);
+}
+
+static void pre_Win_unlock_all(struct call *call, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    if (!it.is_unknown && !it.is_all)
+        report(call, BAD_EPOCH, NULL, "the window is not locked by MPI_Win_lock_all");
+    set_epoch(window, 'a', 0);
+}
+
+static void pre_Win_start(struct call *call, MPI_Group group, int assertion, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    (void)group, (void)assertion;
+    if (it.is_started)
+        report(call, BAD_EPOCH, NULL, "the epoch of MPI_Win_start before has no MPI_Win_complete");
+    set_epoch(window, 's', 1);
+}
+
+static void pre_Win_complete(struct call *call, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    if (!it.is_unknown && !it.is_started)
+        report(call, BAD_EPOCH, NULL, "no MPI_Win_start before");
+    set_epoch(window, 's', 0);
+}
+
+static void pre_Win_post(struct call *call, MPI_Group group, int assertion, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    (void)group, (void)assertion;
+    if (it.is_exposed)
+        report(call, BAD_EPOCH, NULL, "the epoch of MPI_Win_post before has no MPI_Win_wait");
+    set_epoch(window, 'e', 1);
+}
+
+static void check_exposed(struct call *call, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    if (!it.is_unknown && !it.is_exposed)
+        report(call, BAD_EPOCH, NULL, "no MPI_Win_post before");
+}
+
+static void pre_Win_wait(struct call *call, MPI_Win window)
+{
+    check_exposed(call, window);
+    set_epoch(window, 'e', 0);
+}
+
+static void pre_Win_test(struct call *call, MPI_Win window, int *flag)
+{
+    (void)flag;
+    check_exposed(call, window);
+}
+
+static void post_Win_test(struct call *call, int rc, MPI_Win window, int *flag)
+{
+    (void)call;
+    if (rc == MPI_SUCCESS && *flag)
+        set_epoch(window, 'e', 0);
+}
+
+/* The epochs of a window that is about to go must have ended; that of a last fence has no end. */
+static void pre_Win_free(struct call *call, MPI_Win *window)
+{
+    struct epochs it = known_epochs(*window);
+    if (it.is_unknown)
+        return;
+    if (it.lock_count || it.is_all)
+        report(call, BAD_EPOCH, NULL, "the window is still locked%s", it.is_all ? " by MPI_Win_lock_all" : "");
+    else if (it.is_started || it.is_exposed)
+        report(call, BAD_EPOCH, NULL, "the epoch of %s has no %s", it.is_started ? "MPI_Win_start" : "MPI_Win_post", it.is_started ? "MPI_Win_complete" : "MPI_Win_wait");
+}
+
+#define pre_Win_flush(call, rank, win) check_access(call, win, rank, PASSIVE)
+#define pre_Win_flush_local(call, rank, win) check_access(call, win, rank, PASSIVE)

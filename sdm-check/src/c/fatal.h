@@ -1,0 +1,70 @@
+/* Errors that MPI finds itself and that end the job: they are told at the program's call, before the handler that the program has meant
+ * ends it. */
+static MPI_Errhandler own_comm_handler, own_window_handler;
+
+static void tell_fatal(int code)
+{
+    int class = MPI_ERR_OTHER, length = 0;
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    if (depth == 0 || !current || current->is_told)
+        return;
+    PMPI_Error_class(code, &class);
+    PMPI_Error_string(class, text, &length);
+    for (char *it = text; *it; it++)
+        if (*it == '\n' || *it == '{')
+            *it = ' ';
+    if (class == MPI_ERR_TRUNCATE)
+        report(current, TRUNCATED, NULL, "a message is longer than what receives it");
+    else
+        report(current, REFUSED, NULL, "MPI refuses the call: %.200s", text);
+}
+
+static void on_comm_error(MPI_Comm *comm, int *code, ...)
+{
+    tell_fatal(*code);
+    PMPI_Comm_set_errhandler(*comm, MPI_ERRORS_ARE_FATAL);
+    PMPI_Comm_call_errhandler(*comm, *code);
+}
+
+static void on_window_error(MPI_Win *window, int *code, ...)
+{
+    tell_fatal(*code);
+    PMPI_Win_set_errhandler(*window, MPI_ERRORS_ARE_FATAL);
+    PMPI_Win_call_errhandler(*window, *code);
+}
+
+static void begin_handlers(void)
+{
+    MPI_Comm all[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
+    PMPI_Comm_create_errhandler(on_comm_error, &own_comm_handler);
+    PMPI_Win_create_errhandler(on_window_error, &own_window_handler);
+    for (int i = 0; i < 2; i++) {
+        MPI_Errhandler before;
+        PMPI_Comm_get_errhandler(all[i], &before);
+        if (before == MPI_ERRORS_ARE_FATAL)
+            PMPI_Comm_set_errhandler(all[i], own_comm_handler);
+    }
+}
+
+static void begin_window(MPI_Win window)
+{
+    PMPI_Win_set_errhandler(window, own_window_handler);
+    begin_epochs(window);
+}
+
+/* The program sees and sets MPI's own. */
+static void hide_handler(MPI_Errhandler *handler)
+{
+    if (*handler != own_comm_handler && *handler != own_window_handler)
+        return;
+    MPI_Errhandler own = *handler;
+    PMPI_Errhandler_free(&own);
+    *handler = MPI_ERRORS_ARE_FATAL;
+}
+
+#define post_Comm_get_errhandler(call, rc, comm, handler) ((rc) == MPI_SUCCESS && initialized ? hide_handler(handler) : (void)0)
+#define post_Win_get_errhandler(call, rc, win, handler) ((rc) == MPI_SUCCESS && initialized ? hide_handler(handler) : (void)0)
+#define post_Errhandler_get post_Comm_get_errhandler
+#define pre_Comm_set_errhandler(call, comm, handler) ((handler) = (handler) == MPI_ERRORS_ARE_FATAL ? own_comm_handler : (handler))
+#define pre_Win_set_errhandler(call, win, handler) ((handler) = (handler) == MPI_ERRORS_ARE_FATAL ? own_window_handler : (handler))
+#define pre_Errhandler_set pre_Comm_set_errhandler

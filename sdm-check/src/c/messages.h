@@ -1,0 +1,441 @@
+/* Messages between two ranks. Each rank keeps what it has sent to and received from each other one, by communicator and tag, where equal
+ * neighbours are one entry. MPI delivers them in order: the n-th that was sent is the n-th that was received. At the end both sides hold
+ * their lists against each other. Nothing is sent before.
+ *
+ * Where the order is not known for certain nothing is said: `unmatched` for all of this rank, `is_broken` for one list. */
+enum { STREAMS_MAX = 16384, RUNS_MAX = 256, PENDING_MAX = 1024, PAIRED_MAX = 128, IS_PAIR = -2 };
+
+struct message {
+    struct signature signature;
+    uint64_t bytes, site, count;
+    uint16_t function;
+};
+
+struct stream {
+    uint64_t comm, total, last;
+    int32_t peer, tag, world;
+    uint8_t is_receive, is_broken;
+    uint16_t kept, room;
+    struct message *runs;
+    struct stream *next;
+};
+
+/* A receive whose sender is not known before it is complete, or a request that can be started. */
+struct pending {
+    uint64_t request, order, name;
+    MPI_Comm comm;
+    struct message message;
+    struct extent memory;
+    const char *maker;
+    int peer, tag;
+    uint8_t is_receive, is_persistent, is_started;
+};
+
+static struct stream *streams[4096];
+static int stream_count, pending_count;
+static struct pending pending[PENDING_MAX];
+static uint64_t order;
+static pthread_mutex_t messages_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int world_rank(MPI_Comm comm, int peer)
+{
+    int found = MPI_UNDEFINED;
+    MPI_Group group, world;
+    if (comm == MPI_COMM_WORLD)
+        return peer;
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_translate_ranks(group, 1, &peer, world, &found);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    return found;
+}
+
+static struct stream *stream_of(MPI_Comm comm, uint64_t name, int is_receive, int peer, int tag)
+{
+    size_t slot = mix(mix(name, (uint64_t)(uint32_t)peer << 32 | (uint32_t)tag), is_receive) % 4096;
+    for (struct stream *it = streams[slot]; it; it = it->next)
+        if (it->comm == name && it->peer == peer && it->tag == tag && it->is_receive == is_receive)
+            return it;
+    struct stream *it = stream_count < STREAMS_MAX ? calloc(1, sizeof *it) : NULL;
+    int world = it ? world_rank(comm, peer) : MPI_UNDEFINED;
+    if (!it || world < 0) {
+        free(it);
+        unmatched = 1;
+        return NULL;
+    }
+    *it = (struct stream){.comm = name, .peer = peer, .tag = tag, .world = world, .is_receive = is_receive, .next = streams[slot]};
+    streams[slot] = it;
+    stream_count++;
+    return it;
+}
+
+static int is_same(const struct message *a, const struct message *b)
+{
+    return a->bytes == b->bytes && a->signature.hash == b->signature.hash && a->signature.elements == b->signature.elements &&
+           a->signature.basic == b->signature.basic && a->signature.is_known == b->signature.is_known;
+}
+
+/* Adds a message; `at` is its place among the receives of this rank, 0 where it is not known. Under the lock. */
+static void add_message(MPI_Comm comm, int is_receive, int peer, int tag, struct message message, uint64_t at)
+{
+    struct sequence *named = sequence_of(COMMUNICATOR, HANDLE(comm));
+    struct stream *it = named && !unmatched ? stream_of(comm, named->name, is_receive, peer, tag) : NULL;
+    if (!it)
+        return;
+    struct message *last = it->kept ? &it->runs[it->kept - 1] : NULL;
+    it->total++;
+    if (last && is_same(last, &message) && (it->kept == 1 || at > it->last)) {
+        last->count++;
+    } else if (it->total > 1 && at < it->last) {
+        it->is_broken = 1;
+    } else if (it->kept < RUNS_MAX) {
+        if (it->kept == it->room) {
+            struct message *more = realloc(it->runs, (it->room ? 4 * it->room : 4) * sizeof *more);
+            it->room = more ? it->room ? 4 * it->room : 4 : it->room;
+            it->runs = more ? more : it->runs;
+        }
+        message.count = 1;
+        if (it->kept < it->room)
+            it->runs[it->kept++] = message;
+        else
+            it->is_broken = 1;
+    } else {
+        /* What follows is counted, not compared. */
+        it->is_broken = 1;
+    }
+    it->last = at > it->last ? at : it->last;
+}
+
+static int is_matched(void)
+{
+    /* Of several threads nobody knows whose message is the first; what functions of the program do that MPI calls is not seen. */
+    if (depth != 1 || !pthread_equal(pthread_self(), main_thread))
+        unmatched = 1;
+    return !unmatched;
+}
+
+static struct message message_of(struct call *call, int function, long long count, MPI_Datatype type)
+{
+    int size = 0;
+    if (count > 0 && type != MPI_DATATYPE_NULL)
+        PMPI_Type_size(type, &size);
+    void *place = site(call);
+    return (struct message){signature_of(count, type), size > 0 && count > 0 ? (uint64_t)size * count : 0, (uintptr_t)place, 1, function};
+}
+
+static void sent(struct call *call, int function, MPI_Comm comm, int dest, int tag, long long count, MPI_Datatype type)
+{
+    if (dest < 0 || !is_matched())
+        return;
+    struct message message = message_of(call, function, count, type);
+    pthread_mutex_lock(&messages_lock);
+    add_message(comm, 0, dest, tag, message, ++order);
+    pthread_mutex_unlock(&messages_lock);
+}
+
+/* A receive that is complete. A message that was matched before, by a probe, has no place. */
+static void received(struct call *call, int function, MPI_Comm comm, const MPI_Status *status, long long count, MPI_Datatype type)
+{
+    if (status->MPI_SOURCE < 0 || !is_matched())
+        return;
+    struct message message = message_of(call, function, count, type);
+    pthread_mutex_lock(&messages_lock);
+    add_message(comm, 1, status->MPI_SOURCE, status->MPI_TAG, message, ++order);
+    pthread_mutex_unlock(&messages_lock);
+}
+
+static uint64_t name_of(MPI_Comm comm)
+{
+    struct sequence *it = sequence_of(COMMUNICATOR, HANDLE(comm));
+    return it ? it->name : 0;
+}
+
+/* The message of a request, whose communicator may be gone by now. */
+static void add_pending(const struct pending *it, int peer, int tag)
+{
+    int is_there = it->comm == MPI_COMM_WORLD || look_up(COMMUNICATOR, HANDLE(it->comm)).life == LIVE;
+    if (!it->name)
+        return;
+    if (is_there && name_of(it->comm) == it->name)
+        add_message(it->comm, it->is_receive, peer, tag, it->message, it->order);
+    else
+        unmatched = 1;
+}
+
+/* What a collective operation sends to one rank or receives from it: each must be as long as the other side says. Under the tag IS_PAIR. */
+static void pair(struct call *call, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
+{
+    if (peer < 0 || is_inter(comm) || group_size(comm) > PAIRED_MAX || !is_matched())
+        return;
+    struct message message = message_of(call, function, count, type);
+    pthread_mutex_lock(&messages_lock);
+    add_message(comm, is_receive, peer, IS_PAIR, message, ++order);
+    pthread_mutex_unlock(&messages_lock);
+}
+
+/* The same for all ranks; each has a type of its own where there are `types`. */
+static void pairs(struct call *call, int function, MPI_Comm comm, int is_receive, const int *counts, const MPI_Datatype *types, MPI_Datatype type)
+{
+    int size = group_size(comm);
+    for (int i = 0; i < size && size <= PAIRED_MAX; i++)
+        pair(call, function, comm, is_receive, i, counts[i], types ? types[i] : type);
+}
+
+static void pair_all(struct call *call, int function, MPI_Comm comm, long long count, MPI_Datatype type)
+{
+    int size = group_size(comm);
+    for (int i = 0; i < size && size <= PAIRED_MAX; i++)
+        pair(call, function, comm, 0, i, count, type);
+}
+
+static void keep_pending(struct pending it)
+{
+    for (int i = 0; i < pending_count; i++)
+        unmatched |= pending[i].request == it.request;
+    if (pending_count < PENDING_MAX)
+        pending[pending_count++] = it;
+    else
+        unmatched = 1;
+}
+
+/* A receive is posted, by a request. */
+static void posted(struct call *call, int function, MPI_Request request, MPI_Comm comm, int source, int tag, long long count, MPI_Datatype type)
+{
+    if (source == MPI_PROC_NULL || !is_matched())
+        return;
+    struct message message = message_of(call, function, count, type);
+    pthread_mutex_lock(&messages_lock);
+    if (source != MPI_ANY_SOURCE && tag != MPI_ANY_TAG)
+        add_message(comm, 1, source, tag, message, ++order);
+    else
+        keep_pending((struct pending){HANDLE(request), ++order, name_of(comm), comm, message, {0}, NULL, source, tag, 1, 0, 1});
+    pthread_mutex_unlock(&messages_lock);
+}
+
+/* A request is made that can be started. */
+static void prepared(struct call *call, int function, MPI_Request request, MPI_Comm comm, int is_receive, int peer, int tag, const void *buffer, long long count, MPI_Datatype type)
+{
+    if (peer == MPI_PROC_NULL || !is_matched())
+        return;
+    struct message message = message_of(call, function, count, type);
+    pthread_mutex_lock(&messages_lock);
+    keep_pending((struct pending){HANDLE(request), 0, name_of(comm), comm, message, memory_of(buffer, count, type), call->name, peer, tag, is_receive, 1, 0});
+    pthread_mutex_unlock(&messages_lock);
+}
+
+static struct pending *pending_of(uint64_t request)
+{
+    for (int i = 0; i < pending_count; i++)
+        if (pending[i].request == request)
+            return &pending[i];
+    return NULL;
+}
+
+static void start_pending(struct call *call, uint64_t request)
+{
+    if (!pending_count || !is_matched())
+        return;
+    pthread_mutex_lock(&messages_lock);
+    struct pending *it = pending_of(request), copy = {0};
+    if (it && it->is_persistent) {
+        copy = *it;
+        it->order = ++order;
+        it->is_started = 1;
+        it->message.site = (uintptr_t)site(call);
+        if (!it->is_receive || (it->peer != MPI_ANY_SOURCE && it->tag != MPI_ANY_TAG))
+            add_pending(it, it->peer, it->tag);
+    }
+    pthread_mutex_unlock(&messages_lock);
+    if (!copy.memory.start)
+        return;
+    check_open(call, copy.is_receive ? "the receive buffer" : "the send buffer", copy.memory, copy.is_receive);
+    open_memory(call, request, copy.memory, copy.is_receive);
+}
+
+/* A request is complete. Without a status nobody knows whose message it was. */
+static void complete_pending(uint64_t request, const MPI_Status *status)
+{
+    if (!pending_count)
+        return;
+    pthread_mutex_lock(&messages_lock);
+    struct pending *it = pending_of(request);
+    if (it && it->is_started) {
+        it->is_started = 0;
+        if (it->is_receive && (it->peer == MPI_ANY_SOURCE || it->tag == MPI_ANY_TAG)) {
+            if (!status)
+                unmatched = 1;
+            else if (status->MPI_SOURCE >= 0)
+                add_pending(it, status->MPI_SOURCE, status->MPI_TAG);
+        }
+        if (!it->is_persistent)
+            *it = pending[--pending_count];
+    }
+    pthread_mutex_unlock(&messages_lock);
+}
+
+static void free_pending(uint64_t request)
+{
+    pthread_mutex_lock(&messages_lock);
+    struct pending *it = pending_count ? pending_of(request) : NULL;
+    if (it) {
+        unmatched |= it->is_started && it->is_receive;
+        *it = pending[--pending_count];
+    }
+    pthread_mutex_unlock(&messages_lock);
+}
+
+/* What two ranks tell each other of a list. */
+struct parcel { uint64_t comm, total; int32_t tag; uint8_t is_receive, is_broken; uint16_t kept; };
+
+static size_t pack(int world, char *into)
+{
+    size_t used = 0;
+    for (size_t slot = 0; slot < 4096; slot++)
+        for (struct stream *it = streams[slot]; it; it = it->next) {
+            if (it->world != world)
+                continue;
+            struct parcel head = {it->comm, it->total, it->tag, it->is_receive, it->is_broken, it->kept};
+            size_t length = it->kept * sizeof *it->runs;
+            if (into) {
+                memcpy(into + used, &head, sizeof head);
+                memcpy(into + used + sizeof head, it->runs, length);
+            }
+            used += sizeof head + length;
+        }
+    return used;
+}
+
+/* What is wrong with a message that was sent so and received so; 0 where nothing is known to be. */
+static int wrong_message(const struct message *send, const struct message *receive, int is_pair)
+{
+    struct signature a = send->signature, b = receive->signature;
+    if (is_pair)
+        return send->bytes != receive->bytes || (a.is_known && b.is_known && a.hash != b.hash) ? COLLECTIVES + 3 : 0;
+    if (send->bytes > receive->bytes)
+        return TRUNCATED;
+    if (!a.is_known || !b.is_known || !a.elements || !b.elements)
+        return 0;
+    if (a.basic >= BASICS_MAX || b.basic >= BASICS_MAX)
+        return 0;
+    if (a.basic && b.basic)
+        return BASICS[a.basic].same != BASICS[b.basic].same ? MESSAGE_TYPES : 0;
+    /* The beginning of equal elements has equal ones. */
+    if (b.basic)
+        return MESSAGE_TYPES;
+    return a.elements == b.elements && a.hash != b.hash ? MESSAGE_TYPES : 0;
+}
+
+static void tell_message(struct call *call, const struct stream *own, const struct message *mine, const struct message *theirs, int number)
+{
+    char one[80], other[80], tag[24] = "";
+    void *place = (void *)(uintptr_t)mine->site;
+    name_signature(mine->signature, mine->bytes, one, sizeof one);
+    name_signature(theirs->signature, theirs->bytes, other, sizeof other);
+    if (own->tag != IS_PAIR)
+        snprintf(tag, sizeof tag, " with tag %d", own->tag);
+    if (own->is_receive)
+        report(call, number, place, "%s of %s at {%p}, from %d%s, was sent as %s by %s", function_name(mine->function), one, place,
+               own->peer, tag, other, function_name(theirs->function));
+    else
+        report(call, number, place, "%s of %s at {%p}, to %d%s, was received as %s by %s", function_name(mine->function), one, place,
+               own->peer, tag, other, function_name(theirs->function));
+}
+
+/* Holds a list against that of the other side; `theirs` is none where there is no list. */
+static void compare_stream(struct call *call, const struct stream *own, const struct parcel *head, const struct message *theirs)
+{
+    uint64_t total = head ? head->total : 0, left = 0, right = 0;
+    int is_broken = own->is_broken || (head && head->is_broken);
+    for (int i = 0, j = 0; !is_broken && head && i < own->kept && j < head->kept;) {
+        const struct message *mine = &own->runs[i], *other = &theirs[j];
+        int number = own->is_receive ? wrong_message(other, mine, own->tag == IS_PAIR) : wrong_message(mine, other, own->tag == IS_PAIR);
+        if (number) {
+            tell_message(call, own, mine, other, number);
+            break;
+        }
+        uint64_t end = left + mine->count, other_end = right + other->count;
+        if (end <= other_end)
+            i++, left = end;
+        if (other_end <= end)
+            j++, right = other_end;
+    }
+    if (own->is_receive || own->tag == IS_PAIR || own->total <= total)
+        return;
+    uint64_t before = 0;
+    for (int i = 0; i < own->kept; i++) {
+        void *place = (void *)(uintptr_t)own->runs[i].site;
+        before += own->runs[i].count;
+        if (before > total && !own->is_broken) {
+            report(call, LOST, place, "the message of %s at {%p}, to %d with tag %d, was never received", function_name(own->runs[i].function), place, own->peer, own->tag);
+            return;
+        }
+    }
+}
+
+static void compare_with(struct call *call, int world, const char *got, size_t length)
+{
+    for (size_t slot = 0; slot < 4096; slot++)
+        for (struct stream *own = streams[slot]; own; own = own->next) {
+            struct parcel head;
+            const struct message *theirs = NULL;
+            struct message *copy = NULL;
+            if (own->world != world)
+                continue;
+            for (size_t at = 0; at + sizeof head <= length && !theirs; at += sizeof head + head.kept * sizeof *theirs) {
+                memcpy(&head, got + at, sizeof head);
+                if (head.kept * sizeof *theirs > length - at - sizeof head)
+                    break;
+                if (head.comm == own->comm && head.tag == own->tag && head.is_receive != own->is_receive)
+                    theirs = (const struct message *)(got + at + sizeof head);
+            }
+            if (theirs && (copy = malloc(head.kept * sizeof *copy + 1)))
+                memcpy(copy, theirs, head.kept * sizeof *copy);
+            if (!theirs || copy)
+                compare_stream(call, own, theirs ? &head : NULL, copy);
+            free(copy);
+        }
+}
+
+/* Holds the messages of all ranks against each other. Each pair of ranks tells each other of its lists; a rank that does not know its
+ * messages tells and hears nothing. */
+static void compare_messages(struct call *call)
+{
+    int size, is_off = 0, sum = 0, other = 0, mine = !unmatched;
+    if (own_world == MPI_COMM_NULL)
+        return;
+    PMPI_Comm_size(own_world, &size);
+    int *lengths = calloc(5 * (size_t)size, sizeof *lengths), *places = lengths + size, *got = places + size, *got_places = got + size, *known = got_places + size;
+    is_off = !lengths;
+    PMPI_Allreduce(MPI_IN_PLACE, &is_off, 1, MPI_INT, MPI_MAX, own_world);
+    if (is_off) {
+        free(lengths);
+        return;
+    }
+    PMPI_Allgather(&mine, 1, MPI_INT, known, 1, MPI_INT, own_world);
+    for (int i = 0; i < size; i++) {
+        size_t length = mine && known[i] ? pack(i, NULL) : 0;
+        is_off |= length > (size_t)(INT32_MAX - sum);
+        lengths[i] = is_off ? 0 : length;
+        places[i] = sum;
+        sum += lengths[i];
+    }
+    PMPI_Alltoall(lengths, 1, MPI_INT, got, 1, MPI_INT, own_world);
+    for (int i = 0; i < size; i++) {
+        is_off |= got[i] > INT32_MAX - other;
+        got_places[i] = other;
+        other += is_off ? 0 : got[i];
+    }
+    char *out = malloc((size_t)sum + 1), *in = malloc((size_t)other + 1);
+    is_off |= !out || !in;
+    PMPI_Allreduce(MPI_IN_PLACE, &is_off, 1, MPI_INT, MPI_MAX, own_world);
+    for (int i = 0; i < size && !is_off; i++)
+        if (lengths[i])
+            pack(i, out + places[i]);
+    if (!is_off)
+        PMPI_Alltoallv(out, lengths, places, MPI_BYTE, in, got, got_places, MPI_BYTE, own_world);
+    for (int i = 0; i < size && !is_off; i++)
+        if (mine && known[i])
+            compare_with(call, i, in + got_places[i], got[i]);
+    free(in), free(out), free(lengths);
+}

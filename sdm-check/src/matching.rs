@@ -1,0 +1,168 @@
+//! The statements that record messages, and collective calls on windows and files, by a function's name and its
+//! parameters.
+
+use sdm_mpi::usage::{FILE_COLLECTIVES, OBJECT_COLLECTIVES, UNMATCHED};
+
+use crate::life::{kind_of, own_status};
+use crate::prototypes::Prototype;
+
+/// The functions that send, with what each of them makes of the message.
+const SENDS: [(&str, Kind); 12] = [
+    ("Send", Kind::Done),
+    ("Bsend", Kind::Done),
+    ("Ssend", Kind::Done),
+    ("Rsend", Kind::Done),
+    ("Isend", Kind::Done),
+    ("Ibsend", Kind::Done),
+    ("Issend", Kind::Done),
+    ("Irsend", Kind::Done),
+    ("Send_init", Kind::Prepared),
+    ("Bsend_init", Kind::Prepared),
+    ("Ssend_init", Kind::Prepared),
+    ("Rsend_init", Kind::Prepared),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It is sent.
+    Done,
+    /// It is sent at each start of its request.
+    Prepared,
+}
+
+/// The C statements before and after a call, which record the message that it sends or receives. Empty for other
+/// functions.
+pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
+    let name = function.name.as_str();
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    let is_large = name.ends_with("_c") && (has("dest") || has("source") || has("message"));
+    if UNMATCHED.contains(&name) || is_large {
+        return ("unmatched = 1;\n".to_owned(), String::new());
+    }
+    if let Some(what) = pairs(number, function) {
+        return (
+            String::new(),
+            format!("if (rc == MPI_SUCCESS && !is_inter(comm)) {{ {what} }}\n"),
+        );
+    }
+    let sends = SENDS.iter().find(|(known, _)| *known == name);
+    let what = match (sends, name) {
+        (Some((_, Kind::Done)), _) => {
+            format!("sent(&call, {number}, comm, dest, tag, count, datatype)")
+        }
+        (Some((_, Kind::Prepared)), _) => {
+            format!("prepared(&call, {number}, *request, comm, 0, dest, tag, buf, count, datatype)")
+        }
+        (None, "Recv_init") => format!(
+            "prepared(&call, {number}, *request, comm, 1, source, tag, buf, count, datatype)"
+        ),
+        (None, "Irecv") => {
+            format!("posted(&call, {number}, *request, comm, source, tag, count, datatype)")
+        }
+        (None, "Recv") => format!("received(&call, {number}, comm, status, count, datatype)"),
+        (None, "Sendrecv") => format!(
+            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, status, recvcount, recvtype)"
+        ),
+        (None, "Sendrecv_replace") => format!(
+            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, status, count, datatype)"
+        ),
+        // The communicator of a matched message is known to nobody here.
+        (None, "Mprobe" | "Improbe") => "unmatched = 1".to_owned(),
+        _ => return (String::new(), opened(function)),
+    };
+    let first = match has("status") {
+        true => own_status("status"),
+        false => String::new(),
+    };
+    (first, format!("if (rc == MPI_SUCCESS) {what};\n"))
+}
+
+/// The C statements that record what a collective operation sends to and receives from each single rank. None for
+/// other functions.
+fn pairs(number: usize, function: &Prototype) -> Option<String> {
+    let name = function.name.as_str();
+    if name.ends_with("_init") || name.ends_with("_c") || name.contains("eighbor") {
+        return None;
+    }
+    let call = format!("(&call, {number}, comm, ");
+    let both = |types: [&str; 2], values: [&str; 2]| {
+        format!(
+            "int is_own = sendbuf == MPI_IN_PLACE; \
+             pairs{call}0, is_own ? recvcounts : sendcounts, is_own ? {} : {}, is_own ? {} : {}); \
+             pairs{call}1, recvcounts, {}, {});",
+            types[1], types[0], values[1], values[0], types[1], values[1]
+        )
+    };
+    Some(match plain(name).as_str() {
+        "gatherv" => format!(
+            "if (sendbuf != MPI_IN_PLACE) pair{call}0, root, sendcount, sendtype); \
+             else pair{call}0, root, recvcounts[root], recvtype); \
+             if (is_root(comm, root)) pairs{call}1, recvcounts, NULL, recvtype);"
+        ),
+        "scatterv" => format!(
+            "if (is_root(comm, root)) pairs{call}0, sendcounts, NULL, sendtype); \
+             if (recvbuf != MPI_IN_PLACE) pair{call}1, root, recvcount, recvtype); \
+             else pair{call}1, root, sendcounts[root], sendtype);"
+        ),
+        "allgatherv" => format!(
+            "if (sendbuf != MPI_IN_PLACE) pair_all{call}sendcount, sendtype); \
+             else {{ int own = 0; real_PMPI_Comm_rank(comm, &own); pair_all{call}recvcounts[own], recvtype); }} \
+             pairs{call}1, recvcounts, NULL, recvtype);"
+        ),
+        "alltoallv" => both(["NULL", "NULL"], ["sendtype", "recvtype"]),
+        "alltoallw" => both(
+            ["sendtypes", "recvtypes"],
+            ["MPI_DATATYPE_NULL", "MPI_DATATYPE_NULL"],
+        ),
+        _ => return None,
+    })
+}
+
+/// The statement that opens the memory which a nonblocking collective operation writes. Empty for other functions.
+fn opened(function: &Prototype) -> String {
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    let name = function.name.as_str();
+    if !name.starts_with('I') || !has("request") || !has("comm") || name.ends_with("_c") {
+        return String::new();
+    }
+    let plain = plain(name);
+    let memory = match plain.as_str() {
+        "bcast" => "memory_of(buffer, count, datatype), !is_root(comm, root)".to_owned(),
+        "reduce" => "is_root(comm, root) ? memory_of(recvbuf, count, datatype) : (struct extent){0}, 1".to_owned(),
+        "allreduce" | "scan" | "exscan" => "memory_of(recvbuf, count, datatype), 1".to_owned(),
+        "allgather" | "alltoall" => {
+            "memory_of(recvbuf, recvcount * group_size(comm), recvtype), 1".to_owned()
+        }
+        "gather" => "is_root(comm, root) ? memory_of(recvbuf, recvcount * group_size(comm), recvtype) : (struct extent){0}, 1".to_owned(),
+        "scatter" => "recvbuf != MPI_IN_PLACE ? memory_of(recvbuf, recvcount, recvtype) : (struct extent){0}, 1".to_owned(),
+        _ => return String::new(),
+    };
+    format!("if (rc == MPI_SUCCESS && !is_inter(comm)) open_request(&call, *request, {memory});\n")
+}
+
+/// The statement that records a collective call on a window or a file. Empty for other functions.
+pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> String {
+    let name = function.name.as_str();
+    let is_file =
+        name.starts_with("File_") && FILE_COLLECTIVES.iter().any(|end| name.ends_with(end));
+    let first = function
+        .parameters
+        .iter()
+        .find(|it| matches!(kind_of(it), Some("WINDOW" | "FILE_HANDLE")) && !it.is_array);
+    let (true, Some(first)) = (is_file || OBJECT_COLLECTIVES.contains(&name), first) else {
+        return String::new();
+    };
+    let kind = kind_of(first).unwrap_or_default();
+    let pointer = "*".repeat(first.pointers);
+    format!(
+        "collective(&call, {number}, sequence_of({kind}, HANDLE({pointer}{})), -1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL);\n",
+        first.name
+    )
+}
+
+/// The operation of a function and of its nonblocking, persistent and large-count variants: `gather` for `Igather_c`.
+pub(crate) fn plain(name: &str) -> String {
+    let name = name.trim_end_matches("_c").trim_end_matches("_init");
+    let name = name.strip_prefix('I').unwrap_or(name);
+    name.to_ascii_lowercase()
+}

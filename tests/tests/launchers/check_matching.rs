@@ -1,0 +1,193 @@
+//! Messages, collective calls and accesses to windows that do not fit each other are reported; right ones are not.
+
+use sdm_tests::place::Place;
+use sdm_tests::sdm::Done;
+
+use super::check::{LAUNCHERS, checked, errors};
+
+const SOURCE: &str = "mpi_matching.c";
+
+/// The errors in `mpi_matching.c` after which it goes on: the function, the number, a part of the line, and the ranks.
+const WRONG: [(&str, u32, &str, &str); 13] = [
+    ("other_type", 502, "MPI_Send(numbers, 2, MPI_INT, 1, 1", "0"),
+    (
+        "other_type",
+        502,
+        "MPI_Recv(reals, 1, MPI_DOUBLE, 0, 1",
+        "1",
+    ),
+    (
+        "other_type_of_any",
+        502,
+        "MPI_Irecv(numbers, 4, MPI_UNSIGNED",
+        "0-1",
+    ),
+    ("other_type_of_any", 502, "MPI_Send(numbers + 8", "0-1"),
+    (
+        "never_received",
+        503,
+        "MPI_Send(numbers, 1, MPI_INT, 1, 3",
+        "0",
+    ),
+    ("no_operand", 111, "MPI_BYTE, MPI_SUM", "0-1"),
+    ("negative_color", 113, "MPI_Comm_split(world, -5", "0-1"),
+    (
+        "changed",
+        204,
+        "MPI_Wait(&request, MPI_STATUS_IGNORE);\n}\nstatic void overlaps_collective",
+        "0-1",
+    ),
+    ("overlaps_collective", 201, "MPI_Sendrecv(others, 2", "0-1"),
+    ("overlaps_persistent", 201, "MPI_Send(others + 3", "0-1"),
+    (
+        "no_epoch",
+        601,
+        "MPI_Put(others, 1, MPI_INT, other, 0, 1, MPI_INT, made);\n    MPI_Win_free",
+        "0-1",
+    ),
+    ("not_locked", 602, "MPI_Win_unlock(0, made)", "0-1"),
+    ("other_amounts", 404, "MPI_Gatherv(numbers, 1", "0-1"),
+];
+
+/// Number of the line of the fixture in which the text begins.
+fn line(text: &str) -> usize {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = std::fs::read_to_string(path.join("fixtures").join(SOURCE)).expect("a fixture");
+    let at = source.find(text).unwrap_or_else(|| panic!("no {text:?}"));
+    source[..at].matches('\n').count() + 1
+}
+
+/// The ranks that report this error at this line: as `0-1`.
+fn ranks(told: &[(String, String)], number: u32, line: usize) -> String {
+    let (start, at) = (format!("MPI check: M{number} "), format!("{SOURCE}:{line}"));
+    let is_it = |what: &str| {
+        what.starts_with(&start) && what.split([',', ' ', ':']).count() > 1 && has(what, &at)
+    };
+    let by = told.iter().filter(|(what, _)| is_it(what));
+    let mut all: Vec<_> = by.flat_map(|(_, by)| by.split(['-', ','])).collect();
+    all.sort_unstable();
+    all.join("-")
+}
+
+fn has(what: &str, at: &str) -> bool {
+    what.match_indices(at).any(|(found, _)| {
+        let behind = what[found + at.len()..].chars().next();
+        !behind.is_some_and(|c| c.is_ascii_digit())
+    })
+}
+
+fn run(place: &Place, launcher: &str, how: &[&str], names: &[&str]) -> Done {
+    let mut all = vec!["--check", "--batch"];
+    all.extend(how);
+    let program = place.path().join("mpi_matching");
+    checked(place, launcher, 2, &all)
+        .program(&program, names)
+        .finish()
+}
+
+#[test]
+fn mismatches_are_reported_by_both_sides() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let _program = place.compile("mpi_matching", compiler);
+        let mut names: Vec<_> = WRONG.iter().map(|(name, ..)| *name).collect();
+        names.dedup();
+        let done = run(&place, launcher, &[], &names).code(119);
+        let told = errors(&place, &done);
+        for (name, number, text, by) in WRONG {
+            let found = ranks(&told, number, line(text));
+            assert_eq!(found, by, "M{number} of {name} in {told:#?} {done}");
+        }
+        let says = |what: &str| told.iter().any(|(text, _)| text.contains(what));
+        for what in [
+            "was sent as 2 MPI_INT by MPI_Send",
+            "was received as 1 MPI_DOUBLE by MPI_Recv",
+            "MPI_SUM is not defined for MPI_BYTE",
+            "to 1 with tag 3, was never received",
+        ] {
+            assert!(says(what), "no {what} in {told:#?}");
+        }
+        let numbers: Vec<_> = WRONG
+            .iter()
+            .map(|(_, number, ..)| format!("M{number} "))
+            .collect();
+        for (what, _) in &told {
+            assert!(
+                numbers.iter().any(|number| what.contains(number)),
+                "{what} {done}"
+            );
+        }
+    }
+}
+
+#[test]
+fn fatal_errors_are_reported_before_the_job_ends() {
+    for (launcher, compiler) in LAUNCHERS {
+        for (name, number, text, by) in [
+            ("truncated", 501, "MPI_Recv(others, 2", "1"),
+            ("refused", 112, "MPI_Group_incl(all, 1, far", ""),
+        ] {
+            let place = Place::new();
+            let _program = place.compile("mpi_matching", compiler);
+            let done = run(&place, launcher, &[], &[name]);
+            let told = errors(&place, &done);
+            let found = ranks(&told, number, line(text));
+            // The first that ends ends the others.
+            let fits = if by.is_empty() {
+                !found.is_empty()
+            } else {
+                found == by
+            };
+            assert!(fits, "{name} by {found} in {told:#?} {done}");
+            assert_eq!(told.len(), 1, "{told:#?} {done}");
+        }
+    }
+}
+
+#[test]
+fn collectives_in_another_order_are_reported_before_they_hang() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let _program = place.compile("mpi_matching", compiler);
+        let how = ["--hang-timeout", "3"];
+        for (name, says) in [
+            (
+                "other_order",
+                "call 2 of a communicator: ranks differ: MPI_Barrier at 0; MPI_Allreduce at 1",
+            ),
+            (
+                "file_by_one",
+                "call 1 of a file: ranks differ: MPI_File_sync at 0; MPI_File_set_size at 1",
+            ),
+        ] {
+            let done = run(&place, launcher, &how, &[name]).code(120);
+            let told = errors(&place, &done);
+            assert_eq!(told.len(), 1, "{told:#?} {done}");
+            assert!(told[0].0.contains("M401 "), "{told:#?} {done}");
+            assert!(told[0].0.contains(says), "{told:#?} {done}");
+        }
+    }
+}
+
+#[test]
+fn matching_calls_cause_no_report() {
+    let names = [
+        "same_signatures",
+        "packed",
+        "out_of_order",
+        "not_started_beside",
+        "freed_communicator",
+        "epochs",
+        "parts",
+        "handlers",
+    ];
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let _program = place.compile("mpi_matching", compiler);
+        // Behind a message that is given up nothing is known of others.
+        for all in [&names[..], &["cancelled", "out_of_order", "other_type"]] {
+            let done = run(&place, launcher, &[], all).code(0);
+            assert_eq!(errors(&place, &done), [], "{done}");
+        }
+    }
+}
