@@ -134,7 +134,13 @@ fn run(
             }
             Some(DriverEvent::Output(Output::Ended)) => {
                 driver.flush();
-                return Ok(());
+                let parentless = driver.member().node().parentless();
+                return match parentless.filter(|_| !starter.is_gone()) {
+                    Some(why) => Err(anyhow!(
+                        "sdm-master: the connection to the front-end has ended: {why}"
+                    )),
+                    None => Ok(()),
+                };
             }
             Some(DriverEvent::Output(Output::Refused { why })) => tracing::warn!("{why}"),
             Some(DriverEvent::Ready(_)) => {

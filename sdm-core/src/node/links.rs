@@ -7,6 +7,7 @@ use sdm_idset::IdSet;
 
 use super::adoption::slice_now;
 use super::plan::PartialPlan;
+use super::shutdown::Orphan;
 use super::{Action, ConnectRequest, LinkId, Node, ProtocolError};
 use crate::ids::{Epoch, ServerId};
 use crate::message::{Init, Lane, Message, PlanEntry, Slice};
@@ -171,7 +172,7 @@ impl Node {
             return;
         }
         self.epoch = epoch;
-        self.orphan_deadline = None;
+        self.orphan = None;
         let parent = Parent {
             server,
             link,
@@ -272,7 +273,7 @@ impl Node {
         }
         if self.parent_link() == Some(link) {
             let parent = self.parent.take();
-            self.orphaned(now, parent.and_then(|parent| parent.gathering));
+            self.orphaned(now, parent.and_then(|parent| parent.gathering), why);
             return;
         }
         self.forget_taker(link);
@@ -431,13 +432,13 @@ impl Node {
         Ok(())
     }
 
-    fn orphaned(&mut self, now: Instant, gathering: Option<Box<PartialPlan>>) {
+    fn orphaned(&mut self, now: Instant, gathering: Option<Box<PartialPlan>>, why: &str) {
         if self.ending.is_none() {
             let known = self.config.as_ref().map(|config| config.orphan_wait);
             let wait = known.or(gathering.map(|gathering| gathering.orphan_wait()));
             let wait = wait.unwrap_or(Duration::ZERO);
             tracing::warn!(me = %self.me, "no parent: waits {wait:?} for another one");
-            self.orphan_deadline = Some(now + wait);
+            self.orphan = Some(Orphan::after(now + wait, why));
         }
     }
 

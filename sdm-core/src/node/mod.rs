@@ -48,7 +48,7 @@ use links::{Child, Parent};
 use open_commands::{OpenCommand, SettledCommands};
 use root::Root;
 pub use root::Submission;
-use shutdown::Shutdown;
+use shutdown::{Orphan, Shutdown};
 
 /// The number of a link. The node's owner chooses it, and does not reuse it while the node lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -189,7 +189,8 @@ pub struct Node {
     bulk: Window,
     /// True while the parent has no room for bulk data.
     bulk_paused: bool,
-    orphan_deadline: Option<Instant>,
+    /// The wait for a parent, while there is none.
+    orphan: Option<Orphan>,
     ending: Option<Shutdown>,
     root: Option<Root>,
     actions: VecDeque<Action>,
@@ -219,7 +220,7 @@ impl Node {
             control: Window::default(),
             bulk: Window::default(),
             bulk_paused: false,
-            orphan_deadline: Some(deadline),
+            orphan: Some(Orphan::new(deadline)),
             ending: None,
             root: None,
             actions: VecDeque::new(),
@@ -278,7 +279,7 @@ impl Node {
         let events = [
             self.control.deadline(),
             self.bulk_deadline(),
-            self.orphan_deadline,
+            self.orphan.as_ref().map(Orphan::deadline),
         ];
         let ending = self.ending.as_ref().and_then(Shutdown::deadline);
         commands
@@ -291,14 +292,7 @@ impl Node {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.commands_timeout(now);
         self.events_timeout(now);
-        if self.orphan_deadline.is_some_and(|at| at <= now) {
-            self.orphan_deadline = None;
-            let policy = self
-                .config
-                .as_ref()
-                .map_or(EndPolicy::KillStarted, |c| c.on_lost);
-            let _ = self.end(now, policy);
-        }
+        self.orphan_timeout(now);
         self.ending_timeout(now);
     }
 

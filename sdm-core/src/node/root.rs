@@ -48,7 +48,7 @@ impl Node {
     #[must_use]
     pub fn root(now: Instant, rules: Rules) -> Self {
         let mut node = Self::new(ServerId::FRONT_END, rules, now);
-        node.orphan_deadline = None;
+        node.orphan = None;
         node.root = Some(Root {
             next_id: CommandId(1),
             unreachable: IdSet::new(),

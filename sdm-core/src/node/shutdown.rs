@@ -1,5 +1,6 @@
 //! The end of a session: the request goes down, the members below end, then this member does.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::{Action, Node, ProtocolError};
@@ -8,8 +9,34 @@ use crate::message::{EndPolicy, Message};
 /// Time limit of a member's wait for the members below it to end.
 const END_WAIT: Duration = Duration::from_secs(6);
 
+/// A member without a parent, which ends where no parent comes.
+pub(super) struct Orphan {
+    deadline: Instant,
+    why: Cow<'static, str>,
+}
+
+impl Orphan {
+    /// A member that has not had a parent yet.
+    pub(super) fn new(deadline: Instant) -> Self {
+        let why = Cow::Borrowed("no parent has connected");
+        Self { deadline, why }
+    }
+
+    /// A member that has lost its parent, with the reason.
+    pub(super) fn after(deadline: Instant, why: &str) -> Self {
+        let why = Cow::Owned(why.to_owned());
+        Self { deadline, why }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
 /// A session that is being ended.
 pub(super) struct Shutdown {
+    /// Reason for which the member has no parent, where that is what ended it.
+    parentless: Option<Cow<'static, str>>,
     local_down: bool,
     told: bool,
     deadline: Instant,
@@ -27,6 +54,7 @@ impl Node {
             return Ok(());
         }
         self.ending = Some(Shutdown {
+            parentless: None,
             local_down: false,
             told: false,
             deadline: now + END_WAIT,
@@ -52,6 +80,7 @@ impl Node {
             return;
         }
         self.ending = Some(Shutdown {
+            parentless: None,
             local_down: false,
             told: false,
             deadline: now + END_WAIT,
@@ -94,6 +123,25 @@ impl Node {
             ending.told = true;
             self.actions.push_back(Action::Ended);
         }
+    }
+
+    pub(super) fn orphan_timeout(&mut self, now: Instant) {
+        let Some(orphan) = self.orphan.take_if(|orphan| orphan.deadline <= now) else {
+            return;
+        };
+        let config = self.config.as_ref();
+        let policy = config.map_or(EndPolicy::KillStarted, |config| config.on_lost);
+        let asked_for = self.is_ending();
+        let _ = self.end(now, policy);
+        if let Some(ending) = self.ending.as_mut().filter(|_| !asked_for) {
+            ending.parentless = Some(orphan.why);
+        }
+    }
+
+    /// Reason for which this member has no parent, where it ends for that: nobody has asked it to.
+    #[must_use]
+    pub fn parentless(&self) -> Option<&str> {
+        self.ending.as_ref()?.parentless.as_deref()
     }
 
     /// True once the end has begun.

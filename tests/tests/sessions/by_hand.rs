@@ -7,8 +7,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
+use sdm_core::ids::{Epoch, ServerId, SessionId};
+use sdm_core::link::{Link, LinkConfig};
+use sdm_core::secure::{Hello, Role, SessionKey};
 use sdm_tests::binaries;
 use sdm_tests::late::Beside;
 use sdm_tests::ordinary;
@@ -230,6 +234,46 @@ fn master_without_a_front_end_reports_it() {
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(1), "{said}");
     assert!(said.contains("tcp://no-such-host.invalid:1"), "{said}");
+}
+
+/// A front-end that hangs up before it has sent a plan, and that lives: this process.
+#[test]
+fn master_says_that_its_front_end_has_hung_up() {
+    let place = Place::new();
+    let key = key_file(&place);
+    let front_end = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = format!("tcp://{}", front_end.local_addr().expect("it is bound"));
+    let mut master = Command::new(binaries::folder().join("sdm-master"));
+    master.arg("--handover").arg(&key).arg(at);
+    let master = master.stderr(Stdio::piped()).spawn().expect("a master");
+    let (mut stream, _) = front_end.accept().expect("it tries");
+    let config = LinkConfig::new(SessionKey::from_bytes([0; 32]), SessionId([0; 8]));
+    let hello = Hello {
+        role: Role::Parent,
+        id: ServerId::FRONT_END,
+        expect: None,
+        epoch: Epoch(1),
+        incarnation: 0,
+        build: "a front-end".to_owned(),
+        features: 0,
+    };
+    let mut link = Link::respond(Instant::now(), &config, hello);
+    let mut buffer = [0; 4096];
+    while !link.is_up() {
+        let count = stream.read(&mut buffer).expect("it talks");
+        assert!(count > 0, "it has hung up");
+        link.handle_bytes(Instant::now(), &mut buffer[..count])
+            .expect("it has the key");
+        let mut bytes = Vec::new();
+        while link.poll_transmit(&mut bytes) {}
+        stream.write_all(&bytes).expect("it listens");
+    }
+    drop(stream);
+    let done = master.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let wanted = "Error: sdm-master: the connection to the front-end has ended: closed by the peer";
+    assert!(said.starts_with(wanted), "{said}");
 }
 
 /// A master whose parent process is gone ends without a message.
