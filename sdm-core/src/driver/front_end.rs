@@ -142,12 +142,13 @@ impl<T: Transport> MemberDriver<T> {
     /// Waits once, for the transport, the member's next time-out or the deadline.
     fn step(&mut self, deadline: Option<Instant>) -> io::Result<()> {
         let now = self.tick();
-        if self.member.poll_timeout().is_some_and(|at| at <= now) {
+        let due = self.member.poll_timeout();
+        if self.is_due(due, now) {
             self.member.handle_timeout(now);
             self.drain();
             return Ok(());
         }
-        let until = deadline.into_iter().chain(self.member.poll_timeout()).min();
+        let until = deadline.into_iter().chain(due).min();
         self.turn(
             until.map(|until| until.saturating_duration_since(now)),
             None,

@@ -58,11 +58,14 @@ pub struct MemberDriver<T: Transport> {
     buffer: Vec<u8>,
     /// The last reading of the clock, which is used until the next event.
     now: Instant,
+    /// The time up to which everything that had arrived was read.
+    read_until: Instant,
 }
 
 impl<T: Transport> MemberDriver<T> {
     /// A driver that runs this member over this transport.
     pub fn new(member: Member, transport: T) -> Self {
+        let now = Instant::now();
         Self {
             member,
             transport,
@@ -73,7 +76,8 @@ impl<T: Transport> MemberDriver<T> {
             flush: VecDeque::new(),
             ready: Vec::new(),
             buffer: vec![0; READ_BYTES],
-            now: Instant::now(),
+            now,
+            read_until: now,
         }
     }
 
@@ -131,7 +135,7 @@ impl<T: Transport> MemberDriver<T> {
             }
             let now = self.tick();
             let due = self.member.poll_timeout();
-            if due.is_some_and(|at| at <= now) {
+            if self.is_due(due, now) {
                 self.member.handle_timeout(now);
                 self.drain();
                 self.drop_cut_off(now);
@@ -162,6 +166,12 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
+    /// True where a time limit of the member has passed, and what had arrived by then was read. A process that was
+    /// stopped, or that had no processor, first reads: nobody is late whose bytes wait in a socket.
+    fn is_due(&self, due: Option<Instant>, now: Instant) -> bool {
+        due.is_some_and(|at| at <= now && at <= self.read_until)
+    }
+
     /// Reads the clock; the time holds until the next call.
     fn tick(&mut self) -> Instant {
         self.now = Instant::now();
@@ -175,6 +185,8 @@ impl<T: Transport> MemberDriver<T> {
         mut tasks: Option<&mut (dyn OwnTasks + '_)>,
     ) -> io::Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
+        // A signal may end the wait early, so that only what arrived before it is read for certain.
+        self.read_until = self.tick();
         self.transport.poll(wait, &mut ready)?;
         self.tick();
         for conn in std::mem::take(&mut self.unread) {

@@ -5,6 +5,8 @@ mod aggregate;
 mod common;
 mod frames;
 #[cfg(feature = "net")]
+mod late_reader;
+#[cfg(feature = "net")]
 mod shaped;
 mod sizes;
 #[cfg(feature = "net")]
