@@ -46,8 +46,9 @@ const AGAIN: u32 = 2;
 /// transit looks the same.
 const LONGER: u32 = 6;
 
-/// Factor for the time between samples where tasks got no processor in between. On a loaded host that lasts
-/// for seconds.
+/// Factor for the time between samples where tasks got no processor in between, by the kernel's count of their time. On
+/// a loaded host that lasts for seconds. This waits for evidence and not for a verdict: the last look's judgement is
+/// the answer, whatever it is. A task that still had no processor is not judged, and is named.
 const LONGEST: u32 = 15;
 
 /// `diagnose [SAMPLES] [for SECONDS]`.
