@@ -44,18 +44,25 @@ impl Place {
         self.local().submit(&job).unwrap()
     }
 
-    /// The job once it is in this state.
-    fn wait(&self, number: &str, wanted: &str) -> Job {
+    /// The job, which is in this state. It is asked for once, after the kernel says that its runner has ended or, for
+    /// a job that runs, after its processes are recorded.
+    fn job(&self, number: &str, wanted: &str) -> Job {
+        let folder = self.records().place(number.parse().unwrap());
+        let has_come = || {
+            state(&folder).is_ok_and(|state| match wanted {
+                "RUNNING" => !state.started.is_empty(),
+                _ => began(state.runner).is_none(),
+            })
+        };
         let deadline = Instant::now() + PATIENCE;
-        loop {
-            let mut snapshot = self.local().look().unwrap();
-            let job = snapshot.jobs.remove(number).unwrap();
-            if job.attributes["jobState"] == wanted {
-                return job;
-            }
-            assert!(Instant::now() < deadline, "{job:?}");
+        while !has_come() {
+            assert!(Instant::now() < deadline, "job {number} is not {wanted}");
             std::thread::yield_now();
         }
+        let mut snapshot = self.local().look().unwrap();
+        let job = snapshot.jobs.remove(number).unwrap();
+        assert_eq!(job.attributes["jobState"], wanted, "{job:?}");
+        job
     }
 
     fn pids(&self, number: &str) -> Vec<i32> {
@@ -91,7 +98,7 @@ fn job_survives_its_agent_and_is_found_again() {
     );
     // The FIFO does not exist yet: the job must end with an error.
     assert_eq!(number, "1");
-    let ended = place.wait(&number, "TERMINATED");
+    let ended = place.job(&number, "TERMINATED");
     assert_eq!(ended.processes.len(), 2);
     let go = place.folder.join("go");
     std::fs::write(&go, "now\n").unwrap();
@@ -100,7 +107,7 @@ fn job_survives_its_agent_and_is_found_again() {
         2,
     );
     assert_eq!(number, "2");
-    let ended = place.wait(&number, "TERMINATED");
+    let ended = place.job(&number, "TERMINATED");
     let value = |index: usize, id: &str| ended.processes[index].attributes.get(id).cloned();
     assert_eq!(value(0, "processExitCode").as_deref(), Some("0"));
     assert_eq!(value(1, "processExitCode").as_deref(), Some("1"));
@@ -117,7 +124,7 @@ fn job_survives_its_agent_and_is_found_again() {
     assert_eq!(told, read(&ended.attributes["outputPath"]));
     assert_eq!(value(1, "processStdout"), None);
     let number = place.submit("head -c 100000 /dev/zero | tr '\\0' x >&2", 1);
-    let ended = place.wait(&number, "TERMINATED");
+    let ended = place.job(&number, "TERMINATED");
     let told = &ended.processes[0].attributes["processStderr"];
     assert_eq!(*told, "x".repeat(4096));
 }
@@ -126,11 +133,11 @@ fn job_survives_its_agent_and_is_found_again() {
 fn cancelled_job_ends_with_all_its_processes() {
     let place = Place::new("ends");
     let number = place.submit("sleep 1000 & sleep 1000", 2);
-    let running = place.wait(&number, "RUNNING");
+    let running = place.job(&number, "RUNNING");
     assert_eq!(running.processes.len(), 2);
     let pids = place.pids(&number);
     place.local().terminate(&number).unwrap();
-    let ended = place.wait(&number, "TERMINATED");
+    let ended = place.job(&number, "TERMINATED");
     let signal = ended.processes[0].attributes.get("processSignalName");
     assert_eq!(signal.map(String::as_str), Some("SIGTERM"));
     wait_gone(&pids);
@@ -142,7 +149,7 @@ fn cancelled_job_ends_with_all_its_processes() {
 fn killed_runner_ends_its_processes_and_is_reported() {
     let place = Place::new("gone");
     let number = place.submit("exec sleep 1000", 3);
-    place.wait(&number, "RUNNING");
+    place.job(&number, "RUNNING");
     let pids = place.pids(&number);
     let runner = state(&place.records().place(1)).unwrap().runner;
     nix::sys::signal::kill(
@@ -150,7 +157,7 @@ fn killed_runner_ends_its_processes_and_is_reported() {
         nix::sys::signal::Signal::SIGKILL,
     )
     .unwrap();
-    let ended = place.wait(&number, "ERROR");
+    let ended = place.job(&number, "ERROR");
     assert_eq!(
         ended.attributes["jobStatusMessage"],
         "the process that runs it has ended"
@@ -167,7 +174,7 @@ fn failed_start_is_an_error_with_its_reason() {
         ..Submission::default()
     };
     let number = place.local().submit(&job).unwrap();
-    let ended = place.wait(&number, "ERROR");
+    let ended = place.job(&number, "ERROR");
     let why = &ended.attributes["jobStatusMessage"];
     assert!(
         why.contains("/no/such/program") && why.contains("No such file"),

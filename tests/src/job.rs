@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sdm_system::proc::Status;
 
 use crate::fixture::{self, Compiler};
 use crate::processes;
@@ -230,35 +231,44 @@ pub struct Look {
     code: Vec<u8>,
 }
 
-/// Waits until a process is neither traced nor stopped, and reads its state.
+/// The kernel's status of a process, and whether it is neither traced nor stopped.
+fn status(pid: u32) -> (Status, bool) {
+    let status = processes::of(pid).status();
+    let status = status.unwrap_or_else(|error| panic!("process {pid}: {error}"));
+    let state = status.field("State").expect("its state");
+    let is_free = state.starts_with(['R', 'S', 'D']) && status.tracer().is_none();
+    (status, is_free)
+}
+
+/// Reads the state of a process, which is neither traced nor stopped: an `sdm` that has ended by itself has let it go
+/// before.
 ///
 /// # Panics
-/// If it stays traced or stopped, or cannot be read.
+/// If it is traced or stopped, or cannot be read.
 #[must_use]
 pub fn look(pid: u32) -> Look {
-    let deadline = Instant::now() + BOUND;
-    loop {
-        let status = processes::of(pid).status();
-        let status = status.unwrap_or_else(|error| panic!("process {pid}: {error}"));
-        let state = status.field("State").expect("its state");
-        if state.starts_with(['R', 'S', 'D']) && status.tracer().is_none() {
-            let signal = |name: &str| {
-                let bits = status.field(name).expect("a field of it");
-                (name.to_owned(), bits.to_owned())
-            };
-            let names = ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"];
-            return Look {
-                signals: names.map(signal).into(),
-                code: code_of(pid),
-            };
-        }
-        assert!(
-            Instant::now() < deadline,
-            "process {pid} is {state} and traced by {:?}",
-            status.tracer()
-        );
-        std::thread::sleep(Duration::from_millis(20));
+    let (status, is_free) = status(pid);
+    let (state, tracer) = (status.field("State"), status.tracer());
+    assert!(is_free, "process {pid} is {state:?}, traced by {tracer:?}");
+    let signal = |name: &str| {
+        let bits = status.field(name).expect("a field of it");
+        (name.to_owned(), bits.to_owned())
+    };
+    let names = ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"];
+    Look {
+        signals: names.map(signal).into(),
+        code: code_of(pid),
     }
+}
+
+/// As [`look`], after a kill of `sdm` or of a part of it: what is left of it lets the process go.
+///
+/// # Panics
+/// If nobody lets it go, or it cannot be read.
+#[must_use]
+pub fn look_after_kill(pid: u32) -> Look {
+    until("the process is let go", || status(pid).1);
+    look(pid)
 }
 
 /// The program's own code, as it is in memory.

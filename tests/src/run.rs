@@ -200,17 +200,6 @@ impl Run {
         self.enter(event);
     }
 
-    /// Drives the session during `span`, and records its events.
-    pub fn drive(&mut self, span: Duration) {
-        let deadline = Instant::now() + span;
-        while let Some(event) = self
-            .session
-            .next_event(Some(deadline.saturating_duration_since(Instant::now())))
-        {
-            self.enter(event);
-        }
-    }
-
     fn enter(&mut self, event: SessionEvent) {
         match event {
             SessionEvent::Answer {

@@ -1,5 +1,7 @@
 //! Ways to end an editor's session and its adapter: by a request, by the end of the input, or by a kill.
 
+use std::sync::mpsc::RecvTimeoutError;
+
 use serde_json::{Value, json};
 
 use super::Editor;
@@ -87,9 +89,15 @@ impl Editor<'_> {
     /// If something of it is left.
     pub fn finish(mut self) -> Vec<Value> {
         self.input = None;
-        while let Ok(message) = self.messages.recv_timeout(BOUND) {
-            self.schema.check(&message);
-            self.transcript.push(message);
+        loop {
+            match self.messages.recv_timeout(BOUND) {
+                Ok(message) => {
+                    self.schema.check(&message);
+                    self.transcript.push(message);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(error) => panic!("its output does not end: {error}"),
+            }
         }
         self.wait();
         self.place.assert_gone();

@@ -5,16 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_system::proc::State;
 use sdm_tests::control;
-use sdm_tests::job::{Folder, HeldJob, look, running};
+use sdm_tests::job::{Folder, HeldJob, look, look_after_kill, running};
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::BOUND;
+use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 
 /// Options without which each process searches for networks for seconds.
@@ -87,14 +86,6 @@ fn helper(library: &Path, server: u32) -> Command {
     helper
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + BOUND;
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited for: {what}");
-        std::thread::yield_now();
-    }
-}
-
 /// A library that stops the helper when the helper is about to ask.
 fn holding_library(mpi: &Path, folder: &Folder) -> PathBuf {
     let slow = folder.0.join("held_library.so");
@@ -163,7 +154,8 @@ fn hung_job_is_attached_and_left_unchanged() {
     kill_the_helper(&mpi, &folder, job.starter());
     processes::signal(attached.pid(), Signal::SIGKILL);
     assert_eq!(attached.finish().code, None);
-    assert_eq!(looks(), before);
+    let after: Vec<_> = ranks.iter().map(|pid| look_after_kill(*pid)).collect();
+    assert_eq!(after, before);
     job.finish();
 }
 

@@ -58,15 +58,9 @@ fn failing_pmix_library_is_reported_and_session_continues() {
     let is_alone = |out: &str| lines_of(&printed(out)).iter().all(|it| *it == alone);
     assert!(is_alone(&done.out), "{done}");
     if sdm_tests::run::is_full() {
-        // A minute is longer than the limit for a screen; the test runner limits this wait.
         let running = run("HANGS").spawn();
-        while !running
-            .out
-            .text()
-            .contains("sdm-pmix takes too long; each MPI process is a job of its own")
-        {
-            std::thread::yield_now();
-        }
+        let why = "sdm-pmix takes too long; each MPI process is a job of its own";
+        running.out.wait(0, why);
         let done = running.finish().code(118);
         assert!(is_alone(&done.out), "{done}");
     }

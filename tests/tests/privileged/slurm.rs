@@ -10,7 +10,7 @@ use sdm_doctor::Check;
 use sdm_tests::control;
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::doctor::{assert_found, bad, good};
-use sdm_tests::job::{Folder, HeldJob, look, running};
+use sdm_tests::job::{Folder, HeldJob, look, look_after_kill, running};
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
@@ -240,7 +240,8 @@ fn a_job_is_attached_to_on_its_nodes() {
         attached.out.wait(0, "rank 1: attached");
         processes::signal(attached.pid(), Signal::SIGKILL);
         assert_eq!(attached.finish().code, None);
-        assert_eq!(looks(), before);
+        let after: Vec<_> = ranks.iter().map(|pid| look_after_kill(*pid)).collect();
+        assert_eq!(after, before);
     }
     // The job by its number, and no server on the nodes of other ranks.
     let mut squeue = Command::new("squeue");

@@ -2,7 +2,7 @@
 //! from the attached process.
 
 use nix::sys::signal::Signal;
-use sdm_tests::job::{Folder, HeldJob, below, look, running};
+use sdm_tests::job::{Folder, HeldJob, below, look, look_after_kill, running};
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{kill_if_there, signal, wait_state};
 use sdm_tests::sdm::Sdm;
@@ -43,7 +43,7 @@ fn process_attached_by_gdb_survives_simultaneous_kill() {
             // The second may go with the first.
             kill_if_there(pid);
         }
-        let now: Vec<_> = ranks.iter().map(|pid| look(*pid)).collect();
+        let now: Vec<_> = ranks.iter().map(|pid| look_after_kill(*pid)).collect();
         assert_eq!(now, before);
         let _ = attached.finish();
     }

@@ -4,13 +4,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_system::proc::State;
 use sdm_tests::fixture::Compiler;
-use sdm_tests::job::{Folder, HeldJob, Look, below, descendants, look};
-use sdm_tests::run::BOUND;
+use sdm_tests::job::{Folder, HeldJob, Look, below, descendants, look, look_after_kill};
+use sdm_tests::run::{BOUND, until};
 use sdm_tests::{binaries, processes};
 
 fn mpirun(ranks: u32) -> Command {
@@ -96,16 +96,16 @@ impl Drop for Attached {
 }
 
 fn assert_gone(pids: &[u32]) {
-    let deadline = Instant::now() + BOUND;
-    let is_there = |pid: &&u32| processes::of(**pid).path("").exists();
-    while let Some(left) = pids.iter().find(is_there) {
-        assert!(Instant::now() < deadline, "process {left} is left behind");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let is_there = |pid: &u32| processes::of(*pid).path("").exists();
+    until("no process is left behind", || !pids.iter().any(is_there));
 }
 
 fn looks(ranks: &[u32]) -> Vec<Look> {
     ranks.iter().map(|pid| look(*pid)).collect()
+}
+
+fn looks_after_kill(ranks: &[u32]) -> Vec<Look> {
+    ranks.iter().map(|pid| look_after_kill(*pid)).collect()
 }
 
 #[test]
@@ -171,17 +171,13 @@ fn a_call_that_waits_does_not_outlive_the_server(starter: &str, ranks: &[u32], b
             let state = processes::of(*pid).state().expect("it runs");
             state == State('S') && processes::tracer(*pid).is_some()
         };
-        let deadline = Instant::now() + BOUND;
-        while !ranks.iter().any(is_in_it) {
-            assert!(Instant::now() < deadline, "it is called");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until("it is called", || ranks.iter().any(is_in_it));
         let server = below(attached.sdm.id(), "sdm-server")[0];
         processes::signal(server, Signal::SIGKILL);
         drop(attached.sdm.stdin.take());
         attached.sdm.wait().expect("sdm ends");
         assert_gone(&own);
-        assert_eq!(looks(ranks), before, "ranks {attached_to}");
+        assert_eq!(looks_after_kill(ranks), before, "ranks {attached_to}");
     }
 }
 
@@ -224,7 +220,7 @@ fn whatever_dies_the_job_runs_on(starter: &str, ranks: &[u32], before: &[Look]) 
         attached.sdm.wait().expect("sdm ends");
         assert_gone(&own);
         assert_eq!(
-            looks(ranks),
+            looks_after_kill(ranks),
             before,
             "kill -9 of {victim}, running: {running}"
         );
@@ -258,7 +254,7 @@ fn sixteen_ranks_of_mpich_are_attached_and_left_unchanged() {
     drop(attached.sdm.stdin.take());
     attached.sdm.wait().expect("sdm ends");
     assert_gone(&own);
-    assert_eq!(looks(&ranks), before);
+    assert_eq!(looks_after_kill(&ranks), before);
     job.finish();
 }
 

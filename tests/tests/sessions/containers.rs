@@ -9,6 +9,7 @@ use sdm_tests::fixture::Compiler;
 use sdm_tests::job::Folder;
 use sdm_tests::place::Place;
 use sdm_tests::processes;
+use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 
 /// Command prefix that runs the rest in namespaces of its own.
@@ -61,14 +62,11 @@ fn container(program: &Path) -> (Child, Vec<u32>) {
     };
     let mut found = Vec::new();
     // A shell reports that both have begun before they have executed the program.
-    while found.len() < 2 {
-        let below = processes::below(child.id());
-        found = below
-            .into_iter()
-            .map(|(pid, _)| pid)
-            .filter(is_inside)
-            .collect();
-    }
+    until("both have executed the program", || {
+        let below = processes::below(child.id()).into_iter();
+        found = below.map(|(pid, _)| pid).filter(is_inside).collect();
+        found.len() == 2
+    });
     (child, found)
 }
 

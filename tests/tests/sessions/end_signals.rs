@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
-use sdm_tests::job::{Look, look, wait_looking, wait_traced};
+use sdm_tests::job::{Look, look, look_after_kill, wait_looking, wait_traced};
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
@@ -80,7 +80,11 @@ fn are_ended(ends: &[End], prefix: &[&str]) {
         processes::signal(sdm.pid(), *signal);
         let done = sdm.finish();
         assert_eq!(done.code, *code, "{verb} {more:?}, {signal}: {done}");
-        assert!(looks() == before, "{verb} {more:?}, {signal}");
+        let after = match code {
+            Some(_) => looks(),
+            None => pids.iter().map(|pid| look_after_kill(*pid)).collect(),
+        };
+        assert!(after == before, "{verb} {more:?}, {signal}");
     }
     for process in &mut processes {
         process.kill().expect("it lives");

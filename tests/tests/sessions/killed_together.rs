@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
 use sdm_sim::Rng;
-use sdm_tests::job::{below, look};
+use sdm_tests::job::{below, look, look_after_kill};
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, kill_if_there, signal, wait_state};
@@ -147,7 +147,7 @@ fn carry_out(seed: u64) -> bool {
             !processes::of(pid).state().is_some_and(|it| it.is_stopped())
         });
     }
-    assert_eq!(look(pid), before, "seed {seed}: {done}");
+    assert_eq!(look_after_kill(pid), before, "seed {seed}: {done}");
     drop(process.stdin.take());
     let status = process.wait().expect("it is a child");
     assert_eq!(status.code(), Some(0), "seed {seed}: {done}");

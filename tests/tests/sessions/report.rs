@@ -8,6 +8,7 @@ use roxmltree::{Document, ParsingOptions};
 use sdm_tests::browser::Browser;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::signal;
+use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 use serde_json::Value;
 
@@ -166,11 +167,7 @@ fn last_written_report_survives_sigkill() {
             .to_string()
             .contains("spinning")
     };
-    let begun = std::time::Instant::now();
-    while !written() {
-        assert!(begun.elapsed().as_secs() < 60, "it is not written");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    until("it is written", written);
     signal(running.pid(), Signal::SIGKILL);
     let done = running.finish();
     assert_eq!(done.code, None, "{done}");

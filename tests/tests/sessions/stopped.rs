@@ -105,9 +105,9 @@ fn stop(place: &Place, who: &str) -> Vec<u32> {
     for pid in victims {
         // A traced one is its gdb's to stop.
         let stands = |state: State| state.is_stopped() || state.is_held();
-        while processes::of(pid).state().is_some_and(|it| !stands(it)) {
-            std::thread::yield_now();
-        }
+        until("it stands", || {
+            processes::of(pid).state().is_none_or(stands)
+        });
     }
     all
 }

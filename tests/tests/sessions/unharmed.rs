@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
-use sdm_tests::job::{Folder, HeldJob, below, look};
+use sdm_tests::job::{Folder, HeldJob, below, look, look_after_kill};
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, signal, tracer, wait_state};
@@ -213,7 +213,7 @@ impl Looked<'_> {
         );
         check_words(blow, &done, moment);
         for pid in self.pids {
-            let _ = look(*pid);
+            let _ = look_after_kill(*pid);
         }
     }
 }
@@ -406,7 +406,7 @@ fn process_at_a_breakpoint_survives_a_killed_gdb() {
             strike(Blow::KillGdb, gdb_of(pids[0]), &running);
             for (pid, before) in pids.iter().zip(&before) {
                 // The kernel detaches the process some time after gdb's end, so the test waits.
-                until("it is as before", || look(*pid) == *before);
+                until("it is as before", || look_after_kill(*pid) == *before);
             }
             let _ = running.finish();
         }
@@ -449,7 +449,7 @@ fn only_a_process_hitting_a_breakpoint_can_die_with_gdb() {
         });
         strike(Blow::KillGdb, gdb_of(others[0]), &running);
         for pid in &others {
-            let _ = look(*pid);
+            let _ = look_after_kill(*pid);
             until("nothing of gdb is left in it", || changed_bytes(*pid) == 0);
         }
         let is_traced = || tracer(hot.id()).is_some();
@@ -457,7 +457,7 @@ fn only_a_process_hitting_a_breakpoint_can_die_with_gdb() {
         let _ = running.finish();
         match hot.try_wait().expect("it is a child") {
             None => {
-                let _ = look(hot.id());
+                let _ = look_after_kill(hot.id());
                 until("nothing of gdb is left in it", || {
                     changed_bytes(hot.id()) == 0
                 });

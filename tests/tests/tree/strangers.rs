@@ -17,7 +17,7 @@ use sdm_idset::IdSet;
 use sdm_session::{DebugSession, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::processes;
-use sdm_tests::run::{BOUND, Run, evaluate};
+use sdm_tests::run::{BOUND, Run, evaluate, until};
 
 const _: () = sdm_tests::run::test_group("crowded", "servers under a crowd of strangers");
 
@@ -279,9 +279,9 @@ fn parent_connects_despite_many_foreign_connections() {
         }
         // The crowd goes home even where the test fails.
         let _stop = StopOnDrop(&stop);
-        while calls.load(Ordering::Relaxed) < 300 {
-            std::thread::yield_now();
-        }
+        until("the crowd is there", || {
+            calls.load(Ordering::Relaxed) >= 300
+        });
         processes::signal(town.run.server(VICTIM), Signal::SIGKILL);
         let dead = IdSet::single(sdm_idset::TaskId(VICTIM));
         town.run.wait_health(&dead, Health::Lost);

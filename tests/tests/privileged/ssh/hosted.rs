@@ -413,9 +413,9 @@ fn who_is_left_running_ends(place: &Place, late: &Path) {
         sdm.ask("detach", "detached");
         if killed {
             processes::signal(sdm.pid(), Signal::SIGKILL);
-            while !place.pids("sdm-master").is_empty() {
-                std::thread::yield_now();
-            }
+            until("the master has ended", || {
+                place.pids("sdm-master").is_empty()
+            });
         }
         fs::write(&go, "").expect("a file");
         let done = sdm.finish();

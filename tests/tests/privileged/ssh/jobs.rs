@@ -8,7 +8,7 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 use sdm_tests::fixture::Compiler;
-use sdm_tests::job::{Folder, HeldJob, look, running};
+use sdm_tests::job::{Folder, HeldJob, look_after_kill, running};
 use sdm_tests::place::Place;
 use sdm_tests::processes;
 use sdm_tests::sdm::Sdm;
@@ -50,7 +50,13 @@ pub(super) fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
     let program = folder.compile(Compiler::OpenMpi, "mpi_held");
     let job = held_by_open_mpi(&folder, &program);
     let ranks = running(&program);
-    let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();
+    // The gdbs on the hosts may take longer to detach than `sdm` waits for them.
+    let looks = || {
+        ranks
+            .iter()
+            .map(|pid| look_after_kill(*pid))
+            .collect::<Vec<_>>()
+    };
     let before = looks();
     let done = look_at(place, "stacks", &job).finish().code(1);
     assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
@@ -102,7 +108,13 @@ pub(super) fn a_hydra_job_is_attached_to_on_its_hosts(place: &Place) {
         .args(["-n", "6"]);
     let job = HeldJob::start(mpiexec, &folder, &program, 6);
     let ranks = running(&program);
-    let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();
+    // The gdbs on the hosts may take longer to detach than `sdm` waits for them.
+    let looks = || {
+        ranks
+            .iter()
+            .map(|pid| look_after_kill(*pid))
+            .collect::<Vec<_>>()
+    };
     let before = looks();
     let done = look_at(place, "stacks", &job).finish().code(1);
     assert!(done.out.contains("ranks 0,2-5 (5): main ()"), "{done}");
