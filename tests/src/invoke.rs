@@ -193,6 +193,9 @@ impl Client {
         );
         lines.push(format!("executable_path {program}"));
         lines.extend(arguments.iter().map(|it| format!("argument {it}")));
+        if arguments.is_empty() {
+            lines.push("argument_optional true".to_owned());
+        }
         lines.extend(
             [
                 "redirect_enable false",

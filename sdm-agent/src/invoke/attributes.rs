@@ -2,9 +2,8 @@
 
 use crate::manager::Submission;
 
-/// Attributes that a job must have. The document also requires `argument`; the reference servers do not, and
-/// neither does a program without arguments.
-const MANDATORY: [&str; 10] = [
+/// Attributes that a job must have.
+const MANDATORY: [&str; 11] = [
     "hostname",
     "port",
     "client_name",
@@ -12,10 +11,16 @@ const MANDATORY: [&str; 10] = [
     "backend",
     "count",
     "staging",
+    ARGUMENT,
     "redirect_enable",
     "status_polling",
     "refresh_credential",
 ];
+
+/// An argument of the executable.
+const ARGUMENT: &str = "argument";
+/// Option for clients whose executables have no arguments, which the reference servers accept: `true`.
+const ARGUMENT_OPTIONAL: &str = "argument_optional";
 
 /// Attributes without an effect here: certificates, GASS, and those that only the client uses.
 const WITHOUT_EFFECT: [&str; 6] = [
@@ -117,7 +122,9 @@ impl JobRequest {
     /// A mandatory attribute is missing, or a value is invalid.
     pub fn read(attributes: &[(String, String)]) -> Result<Self, AttributeError> {
         let given = AttributeList(attributes);
-        if let Some(missing) = MANDATORY.into_iter().find(|it| given.first(it).is_none()) {
+        let is_lax = given.flag(ARGUMENT_OPTIONAL)?;
+        let is_missing = |it: &&str| given.first(it).is_none() && !(is_lax && *it == ARGUMENT);
+        if let Some(missing) = MANDATORY.into_iter().find(is_missing) {
             return Err(AttributeError::Missing(missing));
         }
         let count = u32::try_from(given.number("count")?).ok();
@@ -194,7 +201,7 @@ impl JobRequest {
         }
         match name {
             // The client's own debug attributes are arguments of the executable, too.
-            "argument" => self.job.arguments.push(value.to_owned()),
+            ARGUMENT => self.job.arguments.push(value.to_owned()),
             "environment" => {
                 let pair = value.trim_start();
                 self.job.environment.push(match pair.contains('=') {
@@ -207,8 +214,8 @@ impl JobRequest {
             "agent_path" => self.agent = Some(value.trim().to_owned()),
             "sdm_debug" => self.job.debug = value.trim() == "true",
             _ if MANDATORY.contains(&name) || WITHOUT_EFFECT.contains(&name) => {}
-            "jobmanager" | "work_directory" | "stdout_file" | "stderr_file" | "tmp_dir"
-            | "queue_name" => {}
+            ARGUMENT_OPTIONAL | "jobmanager" | "work_directory" | "stdout_file" | "stderr_file"
+            | "tmp_dir" | "queue_name" => {}
             _ => self.unknown.push(cut(name)),
         }
     }
@@ -256,7 +263,7 @@ mod tests {
 
     fn attributes(more: &str) -> Vec<(String, String)> {
         let usual = "hostname localhost\nport 0\nclient_name 127.0.0.1\nexecutable_path /opt/app/_stub_add\nbackend NORMAL\n\
-            count 1\nstaging false\nredirect_enable false\nstatus_polling 0\nrefresh_credential 0\n";
+            count 1\nstaging false\nargument -x\nredirect_enable false\nstatus_polling 0\nrefresh_credential 0\n";
         let text = format!("{more}{usual}");
         let pair = |line: &str| {
             let (name, value) = line.split_once(' ').unwrap_or((line, ""));
@@ -273,6 +280,10 @@ mod tests {
             let error = JobRequest::read(&all).unwrap_err();
             assert_eq!(error, AttributeError::Missing(missing));
         }
+        let mut lax = attributes("argument_optional true\n");
+        lax.retain(|(name, _)| name != ARGUMENT);
+        let request = JobRequest::read(&lax).unwrap();
+        assert!(request.job.arguments.is_empty() && request.unknown.is_empty());
     }
 
     /// The table of the document: each attribute and its effect.
@@ -290,8 +301,12 @@ mod tests {
             ("localhost", "jobmanager-slurm")
         );
         assert_eq!(request.job.queue.as_deref(), Some("short"));
-        assert_eq!(request.job.arguments.len(), 2);
-        assert_eq!(request.job.arguments[1], "--title=two words");
+        let arguments = [
+            "--connectbackAddress=ng_tcp://127.0.0.1:5/",
+            "--title=two words",
+            "-x",
+        ];
+        assert_eq!(request.job.arguments, arguments);
         assert_eq!(request.job.environment, ["A=1 2", "B="]);
         assert_eq!(request.job.directory, "/w");
         assert_eq!(request.output.as_deref(), Some("/o"));

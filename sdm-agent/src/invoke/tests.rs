@@ -157,8 +157,12 @@ fn invalid_job_is_refused_in_the_reply() {
         said("F count is `0`: expected a number of 1 or more|", "")
     );
     assert_eq!(story.actions(), []);
-    let bad = JOB.replace("hostname h\r\n", "");
-    assert_eq!(story.ask(&bad), said("F hostname is missing|", ""));
+    for (line, why) in [
+        ("hostname h\r\n", "F hostname is missing|"),
+        ("argument -x\r\n", "F argument is missing|"),
+    ] {
+        assert_eq!(story.ask(&JOB.replace(line, "")), said(why, ""));
+    }
 }
 
 /// A session as its three pipes show it: `>` is a request, `<` a reply, `!` a notify, `#` an event between them.
