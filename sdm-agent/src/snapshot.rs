@@ -112,3 +112,40 @@ pub(crate) fn set_session(attributes: &mut Attributes, prefix: &str, number: &st
         set(attributes, id::DEBUG_SESSION, format!("{prefix}{number}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The use of a node, where these users' jobs are in these states, and a job has all of the node or not.
+    fn use_of(jobs: &[(&str, states::Job)], is_full: bool) -> NodeUse {
+        let mut snapshot = Snapshot::default();
+        snapshot.nodes.insert("n1".to_owned(), Attributes::new());
+        for (number, (user, state)) in (1..).zip(jobs) {
+            let mut job = Job::default();
+            set(&mut job.attributes, id::USER_ID, *user);
+            set_state(&mut job.attributes, *state);
+            snapshot.jobs.insert(number.to_string(), job);
+        }
+        snapshot.mark_nodes("ann", |_| vec!["n1".to_owned()], |_| is_full);
+        state(&snapshot.nodes["n1"]).unwrap()
+    }
+
+    #[test]
+    fn use_of_a_node_follows_from_its_jobs() {
+        use states::Job::{Pending, Running, Suspended};
+        let (own, other) = (("ann", Running), ("bob", Running));
+        for (jobs, is_full, expected) in [
+            (vec![own], true, NodeUse::UserExclusive),
+            (vec![own], false, NodeUse::UserShared),
+            (vec![other], true, NodeUse::OtherExclusive),
+            (vec![other], false, NodeUse::OtherShared),
+            (vec![other, ("ann", Suspended)], true, NodeUse::UserShared),
+            (vec![other, other], true, NodeUse::OtherShared),
+            (vec![("ann", Pending)], true, NodeUse::None),
+            (vec![], true, NodeUse::None),
+        ] {
+            assert_eq!(use_of(&jobs, is_full), expected, "{jobs:?} {is_full}");
+        }
+    }
+}

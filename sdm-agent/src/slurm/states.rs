@@ -88,5 +88,13 @@ mod tests {
         ] {
             assert_eq!(node(&words(said)).word(), state, "{said}");
         }
+        for (said, state) in [
+            ("UP", "NORMAL"),
+            ("down", "COLLECTING"),
+            ("DRAIN", "DRAINING"),
+            ("INACTIVE", "STOPPED"),
+        ] {
+            assert_eq!(queue(said).word(), state, "{said}");
+        }
     }
 }

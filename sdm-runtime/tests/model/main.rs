@@ -130,6 +130,21 @@ fn model_reflects_the_events_of_an_agent() {
 }
 
 #[test]
+fn each_manager_has_its_own_part_of_the_model() {
+    let (mut model, first) = cluster();
+    let second = model.add_manager(BASE, "there").expect("there is room");
+    let machine = new(Kind::Machine, "100", "101 name=front machineState=DOWN");
+    assert_eq!(model.apply(second, &machine), 0, "the same ids");
+    let node = change(Kind::Node, "", "110 nodeState=DOWN");
+    assert_eq!(model.apply(second, &node), 1, "it has no node");
+    let machines = |model: &Model, manager| held(model, manager, Kind::Machine, "machineState");
+    assert_eq!(machines(&model, first), "UP:101");
+    assert_eq!(held(&model, first, Kind::Node, "nodeState"), "UP:110-113");
+    model.remove_manager(first);
+    assert_eq!(machines(&model, second), "DOWN:101");
+}
+
+#[test]
 fn processes_determine_the_extended_node_state() {
     let (mut model, manager) = cluster();
     let is = |model: &Model, expected: &str| {

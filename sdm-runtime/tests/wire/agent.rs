@@ -1,7 +1,7 @@
 //! The agent's answers to all commands that a client may send.
 
 use sdm_runtime::wire::Dialect;
-use sdm_runtime::wire::agent::{Agent, Phase};
+use sdm_runtime::wire::agent::{Agent, Phase, SendError};
 use sdm_runtime::wire::client::{Client, Report};
 use sdm_runtime::wire::command::Command;
 use sdm_runtime::wire::definition::Definition;
@@ -138,6 +138,63 @@ fn refused_submission_or_end_has_the_dialects_error_event() {
             assert_eq!(done(report.as_ref()), Err("no room"));
         }
     }
+}
+
+#[test]
+fn illegal_command_is_an_error_event() {
+    let ok = "00000017 0000:00000002:00000000";
+    let mut agent = Agent::new(vec![]);
+    let mut said = |bytes: &str| {
+        agent.receive(bytes.as_bytes());
+        assert_eq!(agent.poll(), Ok(None));
+        String::from_utf8(agent.take_output()).unwrap()
+    };
+    let refused = |text: &str, tid: u32, why: &str| {
+        let begin = format!(" 0005:{tid:08x}:00000002 ");
+        assert!(
+            text[8..].starts_with(&begin) && text.contains(why),
+            "{text}"
+        );
+    };
+    let early = said("00000017 0003:00000001:00000000");
+    refused(&early, 1, "START_EVENTS is not allowed in phase Initialize");
+    let begun = said("00000032 0001:00000002:00000002 00000003:2.0 00000004:1000");
+    assert_eq!(begun, ok);
+    let early = said("00000017 0004:00000001:00000000");
+    refused(&early, 1, "STOP_EVENTS is not allowed in phase Discovery");
+    // The same transaction number again.
+    assert_eq!(said("00000017 0002:00000002:00000000"), ok);
+    let again = said("00000017 0002:00000009:00000000");
+    refused(&again, 9, "MODEL_DEF is not allowed in phase Suspended");
+    let unnamed = said("0000002d 0005:0000000a:00000001 0000000c:execName=app");
+    refused(&unnamed, 10, "jobSubId");
+}
+
+#[test]
+fn stopped_events_are_not_sent() {
+    let (mut agent, mut client) = agent(Dialect::Document);
+    client.send(Command::StopEvents).unwrap();
+    talk(&mut agent, &mut client);
+    assert_eq!(agent.phase(), Phase::Suspended);
+    let event = || Event::Remove(Kind::Node, String::new(), "7".parse().unwrap());
+    assert_eq!(agent.send(event()), Err(SendError::Suspended));
+    assert_eq!(agent.take_output(), b"");
+    client.send(Command::StartEvents).unwrap();
+    talk(&mut agent, &mut client);
+    assert_eq!(agent.send(event()), Ok(()));
+    let (reports, _) = talk(&mut agent, &mut client);
+    assert!(matches!(&reports[..], [Report::Event(_, told)] if *told == event()));
+}
+
+#[test]
+fn event_of_unknown_transaction_is_discarded() {
+    let mut client = Client::new(Dialect::Document, "1000").unwrap();
+    // INIT has transaction 1.
+    client.receive(b"00000017 0000:00000007:0000000000000023 00f3:00000063:00000001 00000002:17");
+    assert_eq!(client.poll(), Ok(None));
+    client.receive(b"00000017 0000:00000001:00000000");
+    assert!(matches!(client.poll(), Ok(Some(Report::Done(1, ..)))));
+    assert_eq!(client.poll(), Ok(None));
 }
 
 #[test]

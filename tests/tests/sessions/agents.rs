@@ -51,9 +51,21 @@ fn a_job_is_submitted_watched_and_ended_in_both_dialects() {
         let place = Place::new();
         let mut talk = start(&place, dialect);
         talk.until(|_, report| {
+            matches!(report, Report::Event(_, Event::AttrDef(all))
+                if all.iter().any(|it| it.id == "jobStatus"))
+        });
+        // PTP's own dialect has no definitions of filters.
+        if dialect == Dialect::Document {
+            talk.until(|_, report| {
+                matches!(report, Report::Event(_, Event::FilterDef(all))
+                    if all.iter().any(|it| it.id == "jobStatus"))
+            });
+        }
+        talk.until(|_, report| {
             matches!(report, Report::Event(_, Event::New(Kind::Queue, parent, _)) if parent == "1000")
         });
         talk.wait("machineState", "UP");
+        talk.wait("numNodes", "1");
         talk.wait("nodeState", "UP");
         talk.submit("JOB_1", "exit 3", &[]).expect("it is taken");
         let job = talk.wait("jobSubId", "JOB_1");
@@ -277,7 +289,8 @@ fn debug_job_is_held_in_a_resumable_session() {
     talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");
     let own = [
         ("debug", "true"),
-        ("debugExecPath", "/usr/bin/env"),
+        ("debugExecPath", "/usr/bin"),
+        ("debugExecName", "env"),
         ("debugArgs", "HELD=yes"),
     ];
     talk.submit("JOB_2", "test $HELD = yes && exit 7", &own)
