@@ -59,7 +59,7 @@ fn sources() -> Vec<PathBuf> {
 }
 
 /// Texts between backticks, outside of examples.
-fn quoted(text: &str) -> Vec<&str> {
+pub(super) fn quoted(text: &str) -> Vec<&str> {
     let prose = text.split("```").step_by(2);
     prose
         .flat_map(|part| part.split('`').skip(1).step_by(2))
@@ -109,7 +109,7 @@ fn wrong(cited: &str, sources: &[PathBuf]) -> Option<String> {
 }
 
 /// Whether this path exists below the root; a `*` in its last part matches anything.
-fn is_there(place: &str) -> bool {
+pub(super) fn is_there(place: &str) -> bool {
     let path = root().join(place);
     let Some((before, after)) = place
         .rsplit('/')

@@ -18,6 +18,7 @@ mod proc_reader;
 mod programs;
 mod prose;
 mod questions;
+mod requirements;
 mod rooms;
 mod runs;
 mod settings;

@@ -47,6 +47,7 @@ pub(super) const DOCUMENTS: &[&str] = &[
     "docs/performance.md",
     "docs/pmix.md",
     "docs/reference.md",
+    "docs/requirements.md",
     "docs/screen.md",
     "docs/simulator.md",
     "docs/skips.md",

@@ -4,17 +4,49 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::skips::glob;
-use crate::sources;
+use crate::sources::{self, Source};
 
 /// A test: the folder of its crate, the file's path, and its name as the runner has it.
-struct Test {
-    member: String,
-    path: String,
-    name: String,
+pub(super) struct Test {
+    pub(super) member: String,
+    pub(super) path: String,
+    pub(super) name: String,
+}
+
+/// The tests of a source, whose names begin with `before`.
+fn tests_of(source: &Source, before: impl Fn(usize) -> String) -> Vec<Test> {
+    let mut found = Vec::new();
+    for (at, mark) in source.text.match_indices("#[test]") {
+        let behind = &source.text[at + mark.len()..];
+        let name = behind.split_once("fn ").and_then(|it| it.1.split_once('('));
+        if let Some((name, _)) = name {
+            found.push(Test {
+                member: source.member.clone(),
+                path: source.path.clone(),
+                name: format!("{}{name}", before(at)),
+            });
+        }
+    }
+    found
+}
+
+/// The tests within the crates themselves.
+pub(super) fn unit_tests() -> Vec<Test> {
+    let sources = sources::all().into_iter();
+    let with_module = sources.filter_map(|source| Some((source.module()?, source)));
+    let tests = with_module.flat_map(|(module, source)| {
+        let inline = source.text.find("mod tests {");
+        tests_of(&source, |at| {
+            let inline = inline.filter(|inline| *inline < at).map(|_| "tests");
+            let parts = module.iter().map(String::as_str).chain(inline);
+            parts.map(|part| format!("{part}::")).collect()
+        })
+    });
+    tests.collect()
 }
 
 /// The tests of all test programs.
-fn tests() -> Vec<Test> {
+pub(super) fn tests() -> Vec<Test> {
     let mut found = Vec::new();
     for source in sources::all() {
         let Some((_, inner)) = source.path.split_once("tests/") else {
@@ -31,17 +63,7 @@ fn tests() -> Vec<Test> {
         } else {
             &modules
         };
-        for (at, mark) in source.text.match_indices("#[test]") {
-            let behind = &source.text[at + mark.len()..];
-            let name = behind.split_once("fn ").and_then(|it| it.1.split_once('('));
-            if let Some((name, _)) = name {
-                found.push(Test {
-                    member: source.member.clone(),
-                    path: source.path.clone(),
-                    name: format!("{before}{name}"),
-                });
-            }
-        }
+        found.extend(tests_of(&source, |_| before.to_owned()));
     }
     found
 }
