@@ -162,7 +162,9 @@ pub struct Waker {
 }
 
 impl Waker {
-    fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+    /// A handle of a transport that calls `wake`, from any thread and also after the transport has ended.
+    #[must_use]
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         let wake = Arc::new(wake);
         Self { wake }
     }

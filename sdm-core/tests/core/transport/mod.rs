@@ -2,6 +2,7 @@
 
 mod driven;
 mod hosts;
+mod outside;
 #[cfg(feature = "net")]
 mod reversed;
 #[cfg(feature = "net")]
