@@ -25,6 +25,7 @@ use sdm_inspect::python::{self, PythonThread};
 use sdm_inspect::queues::{Helper, PendingAnswer};
 use sdm_inspect::resources;
 use sdm_inspect::return_counter::{Arrival, Noted};
+use sdm_inspect::snapshot::LOCK_BYTES;
 use sdm_inspect::traffic;
 use sdm_system::fd_server::FdServer;
 use sdm_system::files::NewFile;
@@ -65,15 +66,15 @@ pub(crate) struct LocalHost {
     gdb: GdbNumber,
     /// Source files, shared by all tasks of this host.
     sources: Rc<Sources>,
-    /// System calls of a running process's threads, from when they were stopped; `None` to read the present ones.
-    calls: Option<SystemCalls>,
+    /// The threads of a running process from when they were stopped; `None` to read their present state.
+    standing: Option<Standing>,
 }
 
 /// The pid of the process started as gdb; 0 before there is one.
 pub(crate) type GdbNumber = Rc<Cell<i32>>;
 
-/// The current system call and its arguments, by thread.
-pub(crate) type SystemCalls = Rc<RefCell<BTreeMap<i32, (i64, [u64; 6])>>>;
+/// The system call of each thread of a snapshot, and the bytes of the lock that it waits for there.
+pub(crate) type Standing = Rc<RefCell<BTreeMap<i32, ((i64, [u64; 6]), Option<[u8; LOCK_BYTES]>)>>>;
 
 impl LocalHost {
     /// The host of a gdb whose process was started with this pid.
@@ -87,14 +88,14 @@ impl LocalHost {
         Self {
             gdb: Rc::clone(gdb),
             sources,
-            calls: None,
+            standing: None,
         }
     }
 
-    /// The host for running processes whose threads were in these system calls when stopped.
-    pub(crate) fn of_moment(calls: &SystemCalls, sources: &Rc<Sources>) -> Self {
+    /// The host for running processes whose threads stood like these when stopped.
+    pub(crate) fn of_moment(standing: &Standing, sources: &Rc<Sources>) -> Self {
         Self {
-            calls: Some(Rc::clone(calls)),
+            standing: Some(Rc::clone(standing)),
             ..Self::of(0, sources)
         }
     }
@@ -216,14 +217,19 @@ impl Host for LocalHost {
     }
 
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])> {
-        match &self.calls {
-            Some(calls) => calls.borrow().get(&thread).copied(),
-            None => self.system_call_now(pid, thread),
+        match &self.standing {
+            Some(standing) => Some(standing.borrow().get(&thread)?.0),
+            None => proc::of(pid).thread(thread).system_call(),
         }
     }
 
-    fn system_call_now(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])> {
-        proc::of(pid).thread(thread).system_call()
+    fn lock(&self, pid: i32, thread: i32, address: u64) -> Option<[u8; LOCK_BYTES]> {
+        if let Some(standing) = &self.standing {
+            return standing.borrow().get(&thread)?.1;
+        }
+        let mut bytes = [0; LOCK_BYTES];
+        self.process_memory(pid)?.read(address, &mut bytes)?;
+        Some(bytes)
     }
 
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait> {

@@ -8,6 +8,7 @@ use sdm_debug::fold::FoldRules;
 use sdm_inspect::memory::Memory;
 use sdm_inspect::python::PythonThread;
 use sdm_inspect::return_counter::Arrival;
+use sdm_inspect::snapshot::LOCK_BYTES;
 
 use crate::host::{Host, KernelThread, NewCore};
 
@@ -124,7 +125,7 @@ impl Host for FakeHost {
     fn system_call(&self, _: i32, _: i32) -> Option<(i64, [u64; 6])> {
         None
     }
-    fn system_call_now(&self, _: i32, _: i32) -> Option<(i64, [u64; 6])> {
+    fn lock(&self, _: i32, _: i32, _: u64) -> Option<[u8; LOCK_BYTES]> {
         None
     }
     fn resource(&self, _: i32, _: i32) -> Option<sdm_debug::probe::ResourceWait> {

@@ -15,6 +15,7 @@ use sdm_inspect::memory::Memory;
 use sdm_inspect::python::PythonThread;
 use sdm_inspect::queues::PendingAnswer;
 use sdm_inspect::return_counter::Arrival;
+use sdm_inspect::snapshot::LOCK_BYTES;
 
 /// A thread as the kernel shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +85,8 @@ pub trait Host {
     /// Number of the system call that a thread is in (-1 for none), with its arguments; `None` if that may not be
     /// known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
-    /// The same for this moment: a thread of a snapshot may have gone on since.
-    fn system_call_now(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
+    /// The bytes of the lock at whose address a thread waits, from the same moment as its system call.
+    fn lock(&self, pid: i32, thread: i32, address: u64) -> Option<[u8; LOCK_BYTES]>;
     /// The resource outside its process that a thread waits for, from the kernel's tables.
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
     /// The directory in which gdb finds the files of a process in a container. Once one such process was seen, other

@@ -16,7 +16,7 @@ use sdm_inspect::looker::{self, LookedProbe, ProbeResult};
 use sdm_inspect::stack::{Inspection, ThreadStack};
 use sdm_system::proc;
 
-use crate::host::{LocalHost, SystemCalls};
+use crate::host::{LocalHost, Standing};
 use crate::sources::Sources;
 use sdm_gdb::{Action, Driver, DriverConfig, SavedProbe, is_evaluation, raw_frame};
 use stand_in::StandIn;
@@ -29,8 +29,8 @@ const NO_WAIT: Duration = Duration::from_secs(60);
 pub(crate) struct Prober {
     known: BTreeMap<i32, (String, Driver)>,
     sources: Rc<Sources>,
-    /// The system calls of the threads of the probed process.
-    calls: SystemCalls,
+    /// The threads of the probed process, as they stood.
+    standing: Standing,
     /// For each process the probe before its last one, which is restored if the last one is discarded.
     before: BTreeMap<i32, SavedProbe>,
     /// The ranks in `MPI_COMM_WORLD` that are not the launcher's, with its sizes.
@@ -106,7 +106,7 @@ impl Prober {
         }
         let (_, driver) = self.known.entry(pid).or_insert_with(|| {
             let config = Rc::new(config(rules));
-            let host = Box::new(LocalHost::of_moment(&self.calls, &self.sources));
+            let host = Box::new(LocalHost::of_moment(&self.standing, &self.sources));
             let driver = Driver::of_process(Instant::now(), config, host, (pid, program));
             (program.to_owned(), driver)
         });
@@ -120,7 +120,10 @@ impl Prober {
         rules: &FoldRules,
         command: Command,
     ) -> Result<Reply, Failure> {
-        *self.calls.borrow_mut() = inspection.system_calls().collect();
+        let threads = inspection.threads().iter();
+        *self.standing.borrow_mut() = threads
+            .map(|it| (it.id, (it.system_call, it.lock)))
+            .collect();
         let (told, stray) = asked(self.driver(inspection, rules), inspection, command);
         self.stray_worlds
             .extend(stray.map(|world| (inspection.pid(), world)));

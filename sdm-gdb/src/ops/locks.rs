@@ -7,6 +7,7 @@ use sdm_debug::calls::{
 use sdm_debug::fold::{RawFrame, is_of_standard_library};
 use sdm_debug::probe::{JoinWait, LockWait, WaitFor};
 use sdm_inspect::kernel;
+use sdm_inspect::snapshot::LOCK_BYTES;
 
 use super::call::source_from;
 use super::evaluate::{evaluate, unchecked};
@@ -23,7 +24,7 @@ fn passes_on(function: &str) -> bool {
 type SystemCall = (i64, [u64; 6]);
 
 /// Offset in bytes, in glibc's `pthread_mutex_t`, of the owner's kernel thread id. The futex word is at offset 0.
-const OWNER: u64 = 8;
+const OWNER: usize = 8;
 
 /// The lock or thread that a thread waits for, if it is in a locking or joining function; `user` indexes its
 /// innermost frame that the user wrote.
@@ -145,14 +146,10 @@ async fn owner(
     in_source: Option<&str>,
     word: Option<(u64, u64)>,
 ) -> Result<Option<i32>, Failure> {
-    if let Some(word) = word {
-        let owner = owner_at(gdb, word.0);
-        // A thread that has gone on may be the owner by now, or have ended.
-        let (pid, id) = (gdb.get().pid(), thread.kernel_id);
-        let now = pid
-            .zip(id)
-            .and_then(|(pid, id)| gdb.host().system_call_now(pid, id));
-        return Ok(owner.filter(|_| now.and_then(kernel::futex_wait) == Some(word)));
+    if let Some((address, _)) = word {
+        let waiter = gdb.get().pid().zip(thread.kernel_id);
+        let lock = waiter.and_then(|(pid, id)| gdb.host().lock(pid, id, address));
+        return Ok(lock.and_then(holder));
     }
     let Some(mutex) = in_source.filter(|mutex| is_harmless(mutex)) else {
         return Ok(None);
@@ -162,12 +159,10 @@ async fn owner(
     Ok(known.and_then(|owner| owner.text.parse::<i32>().ok()))
 }
 
-/// Kernel id of the thread that holds the locked mutex at a futex address.
-fn owner_at(gdb: &Gdb, address: u64) -> Option<i32> {
-    let memory = gdb.host().process_memory(gdb.get().pid()?)?;
-    let mut bytes = [0; 4];
-    memory.read(address.checked_add(OWNER)?, &mut bytes)?;
-    Some(i32::from_ne_bytes(bytes)).filter(|owner| *owner > 0)
+/// Kernel id of the thread that holds a locked mutex, by the mutex's bytes.
+fn holder(lock: [u8; LOCK_BYTES]) -> Option<i32> {
+    let owner = <[u8; 4]>::try_from(lock.get(OWNER..)?).ok()?;
+    Some(i32::from_ne_bytes(owner)).filter(|owner| *owner > 0)
 }
 
 /// Text for a lock: its expression in the source, or the symbol at its address. None if nothing is known of it.

@@ -9,7 +9,8 @@ use nix::unistd::Pid;
 
 use super::registers::system_call;
 use super::stop::TracedThreads;
-use super::{Refusal, Registers, Snapshot, Thread, Window};
+use super::{LOCK_BYTES, Refusal, Registers, Snapshot, Thread, Window};
+use crate::kernel;
 use crate::sys;
 
 /// Bytes of each stack that are read at first: nearly all stacks of waiting programs are shorter.
@@ -52,13 +53,16 @@ impl Wanted {
     }
 }
 
+/// A stopped thread: its id, its registers, its system call, and the lock that it waits for there.
+type Standing = (i32, Registers, (i64, [u64; 6]), Option<[u8; LOCK_BYTES]>);
+
 /// The data read while the threads are stopped; its memory is allocated before.
 struct Room {
     bytes: Vec<u8>,
     used: usize,
     /// Thread index, address, and the range of the bytes read there.
     pieces: Vec<(usize, u64, std::ops::Range<usize>)>,
-    threads: Vec<(i32, Registers, (i64, [u64; 6]))>,
+    threads: Vec<Standing>,
 }
 
 impl Room {
@@ -78,7 +82,13 @@ impl Room {
         let words = sys::registers(id)?.ok_or(Refusal::Architecture)?;
         let registers = Registers::of_kernel(&words);
         let at = self.threads.len();
-        self.threads.push((id, registers, system_call(&words)));
+        let call = system_call(&words);
+        let lock = kernel::futex_wait(call).and_then(|(address, _)| {
+            let mut bytes = [0; LOCK_BYTES];
+            let count = read_memory(id, address, &mut bytes);
+            (count == Ok(LOCK_BYTES)).then_some(bytes)
+        });
+        self.threads.push((id, registers, call, lock));
         let further = wanted.further.iter().filter(|(thread, _)| *thread == id);
         let further = further.take(FURTHER_MAX).map(|(_, address)| *address);
         for address in registers.sp().into_iter().chain(further) {
@@ -96,10 +106,11 @@ impl Room {
 
     fn snapshot(self, pid: i32, stood: Duration) -> Snapshot {
         let threads = self.threads.into_iter();
-        let threads = threads.map(|(id, registers, system_call)| Thread {
+        let threads = threads.map(|(id, registers, system_call, lock)| Thread {
             id,
             registers,
             system_call,
+            lock,
             windows: Vec::new(),
         });
         let mut threads: Vec<Thread> = threads.collect();

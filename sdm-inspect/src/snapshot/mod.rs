@@ -27,6 +27,9 @@ pub struct Snapshot {
     pub stood: Duration,
 }
 
+/// Number of bytes that are read of a lock.
+pub const LOCK_BYTES: usize = 12;
+
 /// One of these threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
@@ -36,6 +39,8 @@ pub struct Thread {
     pub registers: Registers,
     /// The number of the system call that the thread was in, -1 for none, and its arguments.
     pub system_call: (i64, [u64; 6]),
+    /// The bytes from the futex on at which the thread waits, if it does: those of a mutex say who holds it.
+    pub lock: Option<[u8; LOCK_BYTES]>,
     /// Memory that was read: the innermost part of its stack, and of other stacks that were asked for.
     pub windows: Vec<Window>,
 }
@@ -82,6 +87,7 @@ mod tests {
             id: 1,
             registers: Registers::default(),
             system_call: (-1, [0; 6]),
+            lock: None,
             windows: vec![window(0x1000, &[1, 2]), window(u64::MAX - 7, &[3])],
         };
         let check = |address, expect| assert_eq!(thread.word(address), expect, "{address:#x}");

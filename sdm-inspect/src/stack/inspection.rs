@@ -86,12 +86,10 @@ impl Inspection {
         self.threads.get(thread)?.details.get(level)
     }
 
-    /// For each thread: its id, the number of the system call that it was in, -1 for none, and the arguments.
-    pub fn system_calls(&self) -> impl Iterator<Item = (i32, (i64, [u64; 6]))> {
-        self.snapshot
-            .threads
-            .iter()
-            .map(|it| (it.id, it.system_call))
+    /// The threads as they stood.
+    #[must_use]
+    pub fn threads(&self) -> &[Thread] {
+        &self.snapshot.threads
     }
 
     /// The path of a frame's source file; `None` if unknown.
