@@ -56,7 +56,10 @@ class Values(gdb.Parameter):
 
 values = Values()
 
+# From gdb 14 on a command within a printer loses what is printed already; since then there is a function for it.
 def is_fortran():
+    if hasattr(gdb, "current_language"):
+        return gdb.current_language() == "fortran"
     return "fortran" in gdb.execute("show language", to_string=True)
 
 # True for a Fortran value that gdb's own printing may show wrong.
