@@ -198,7 +198,7 @@ def is_forward(one, other):
 # An object of a class by the type that it has, which its `_vptr` names.
 def polymorphic(value, names):
     table, data = value["_vptr"], value["_data"]
-    symbol = symbol_at(int(table))
+    symbol = symbol_of(table)
     shown = "_vptr = " + ("<%s>" % symbol if symbol else raw(table))
     length = int(value["_len"]) if "_len" in names else 0
     object_at = lambda address: dynamic(address, (symbol, table), length)
@@ -208,8 +208,9 @@ def polymorphic(value, names):
         text = guarded(lambda it: pointed(it, object_at), data)
     return "( _data = %s, %s )" % (text, shown)
 
-def symbol_at(address):
-    known = re.match(r"^(\S+) in section ", gdb.execute("info symbol %d" % address, to_string=True))
+# The symbol at which a pointer points. From gdb 14 on a command within a printer has the form of MI.
+def symbol_of(pointer):
+    known = re.search(r"<([^\s+>]+)>$", pointer.format_string(raw=True, symbols=True))
     return known.group(1) if known else ""
 
 # The text of the object of a class at an address.
