@@ -59,6 +59,19 @@ fn unlisted_skip_fails_the_run() {
     assert_eq!(judged("--whole", fetched), Some(1));
     assert_eq!(judged("", "openmpi5: a reason of today"), Some(1));
     assert_eq!(judged("", "it did not work"), Some(1));
+    // The report of the runner has some characters encoded.
+    let report = logs(
+        &folder.0,
+        "report",
+        "somebody else&apos;s client: this is not root",
+    );
+    let line = format!("$ROOT/scripts/test-skips {}", report.display());
+    let (code, said) = bash(&folder.0, &line);
+    assert_eq!(
+        said,
+        "1 skipped: somebody else's client: this is not root\n"
+    );
+    assert_eq!(code, Some(0));
     let none = folder.0.join("none");
     fs::create_dir(&none).expect("a new folder");
     let line = format!("$ROOT/scripts/test-skips {}", none.display());
