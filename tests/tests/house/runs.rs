@@ -1,5 +1,6 @@
 //! Decisions of `scripts/test`: skips, rows of parts, the tests of a change, comparisons with earlier runs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -224,4 +225,25 @@ fn new_tests_are_those_that_the_base_lacks() {
         printf 'fn helps() {\\n}\\n\\n/// It is new.\\n#[test]\\n#[expect(unused)]\\nfn new_one() {\\n    f(1)\\n}\\nfn f(a: u8) {\\n}\\n' >>a.rs
         new_tests HEAD";
     assert_eq!(bash(&folder.0, lines), (Some(0), "new_one\n".to_owned()));
+}
+
+/// No other test runs the line of scripts/install that names packages, which can be renamed.
+#[test]
+fn packages_that_install_builds_exist() {
+    let root = sources::root();
+    let script = fs::read_to_string(root.join("scripts/install")).expect("a file");
+    let lists = script.lines().filter_map(|line| {
+        let (name, list) = line.trim().split_once('=')?;
+        ["many", "others", "packages"]
+            .contains(&name)
+            .then_some(list)
+    });
+    let names = lists.flat_map(|list| list.trim_matches('"').split(' '));
+    // The program sdm-pmix is of the package sdm-foreign.
+    let names = names.filter(|name| !name.starts_with('$') && *name != "sdm-pmix");
+    let names: BTreeSet<&str> = names.collect();
+    assert!(names.contains("sdm-foreign"), "{names:?}");
+    for name in names {
+        assert!(root.join(name).join("Cargo.toml").is_file(), "{name}");
+    }
 }
