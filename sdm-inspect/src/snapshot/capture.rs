@@ -53,16 +53,14 @@ impl Wanted {
     }
 }
 
-/// A stopped thread: its id, its registers, its system call, and the lock that it waits for there.
-type Standing = (i32, Registers, (i64, [u64; 6]), Option<[u8; LOCK_BYTES]>);
-
 /// The data read while the threads are stopped; its memory is allocated before.
 struct Room {
     bytes: Vec<u8>,
     used: usize,
     /// Thread index, address, and the range of the bytes read there.
     pieces: Vec<(usize, u64, std::ops::Range<usize>)>,
-    threads: Vec<Standing>,
+    /// Without their windows, which are in `pieces`.
+    threads: Vec<Thread>,
 }
 
 impl Room {
@@ -88,7 +86,13 @@ impl Room {
             let count = read_memory(id, address, &mut bytes);
             (count == Ok(LOCK_BYTES)).then_some(bytes)
         });
-        self.threads.push((id, registers, call, lock));
+        self.threads.push(Thread {
+            id,
+            registers,
+            system_call: call,
+            lock,
+            windows: Vec::new(),
+        });
         let further = wanted.further.iter().filter(|(thread, _)| *thread == id);
         let further = further.take(FURTHER_MAX).map(|(_, address)| *address);
         for address in registers.sp().into_iter().chain(further) {
@@ -105,15 +109,7 @@ impl Room {
     }
 
     fn snapshot(self, pid: i32, stood: Duration) -> Snapshot {
-        let threads = self.threads.into_iter();
-        let threads = threads.map(|(id, registers, system_call, lock)| Thread {
-            id,
-            registers,
-            system_call,
-            lock,
-            windows: Vec::new(),
-        });
-        let mut threads: Vec<Thread> = threads.collect();
+        let mut threads = self.threads;
         for (at, start, range) in self.pieces {
             let bytes = self.bytes[range].to_vec();
             threads[at].windows.push(Window { start, bytes });
