@@ -323,8 +323,8 @@ pub(super) async fn show_breakpoints(session: &SessionHandle, watchpoints: bool)
     Verdict::Done
 }
 
-/// Updates the hit counts from gdb, which also counts hits that `continue N` or `ignore` has skipped. Only stopped
-/// tasks are asked. The counts of running tasks are kept.
+/// Updates the hit counts from gdb, which also counts hits that `continue N` or `ignore` has skipped. Watchpoints that
+/// gdb has removed are dropped. Only stopped tasks are asked. The counts of running tasks are kept.
 async fn count_crossings(session: &SessionHandle) {
     let asked = session.read(|model| {
         let rows = model.breaks.rows().iter();
@@ -342,6 +342,9 @@ async fn count_crossings(session: &SessionHandle) {
             continue;
         };
         session.edit(|model| {
+            model.breaks.keep_watchpoints(&tasks, |number| {
+                views.iter().any(|view| view.place.number == number)
+            });
             for view in views {
                 model.breaks.crossed(view.place.number, &tasks, view.hits);
             }

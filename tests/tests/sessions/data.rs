@@ -279,6 +279,25 @@ fn continue_n_counts_hits_and_finish_joins_addresses() {
     done.expect_part("finish", " ... (3 distinct addresses)\n");
 }
 
+/// gdb names one of them in its report of the stop.
+#[test]
+fn watchpoints_that_gdb_removed_are_not_listed() {
+    let place = Place::new();
+    let program = place.compile("returns", Compiler::C);
+    let done = Sdm::run(&place, 3)
+        .lines(&["break make", "continue", "delete 1"])
+        .lines(&["watch made", "watch number", "[0-2] continue"])
+        .lines(&["[0-1] continue", "info breakpoints", "[2] continue"])
+        .lines(&["info watchpoints"])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    done.expect_part("[0-1] continue", "was removed, its frame has returned");
+    let listed = done.answer("info breakpoints");
+    assert_eq!(listed.matches("rank 2: watch ").count(), 2, "{done}");
+    done.expect("info watchpoints", "No watchpoints.\n");
+}
+
 /// `stats` also shows the values themselves.
 #[test]
 fn values_that_are_no_numbers_are_refused_by_name() {

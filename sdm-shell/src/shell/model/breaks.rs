@@ -98,6 +98,15 @@ impl Breaks {
         }
     }
 
+    /// Removes the watchpoints that these tasks no longer have: gdb removes one when its frame returns.
+    pub(crate) fn keep_watchpoints(&mut self, tasks: &IdSet, is_there: impl Fn(u32) -> bool) {
+        let numbers = self.rows.iter().map(|row| row.number);
+        let gone = numbers.filter(|number| self.is_watchpoint(*number) && !is_there(*number));
+        for number in gone.collect::<Vec<_>>() {
+            self.remove(number, tasks);
+        }
+    }
+
     /// Enables or disables a breakpoint in these tasks.
     pub(crate) fn enable(&mut self, number: u32, tasks: &IdSet, enabled: bool) {
         let disabled = self.disabled.entry(number).or_default();

@@ -325,6 +325,7 @@ impl Model {
                     self.breaks.hit(*number, &tasks);
                 }
                 StopReason::Watchpoint(hit) => self.breaks.hit(hit.number, &tasks),
+                StopReason::WatchpointScope { number, .. } => self.breaks.remove(*number, &tasks),
                 _ => {}
             }
         }
