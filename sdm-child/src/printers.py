@@ -5,6 +5,7 @@ import gdb, re
 # Deepest nesting of references and pointers that is followed: structures may refer to themselves.
 NESTING_MAX = 3
 POINTS_MAX = 1 << 48
+TEXT_MAX = 4096
 NOT_FOLLOWED = "<not followed>"
 STAR = re.compile(r"^__class__STAR_[0-9]+_[0-9]+[a-z]*$")
 TABLE = re.compile(r"^__(.+)_MOD_(__vtab_.+)$")
@@ -162,7 +163,7 @@ def target(value):
     return found
 
 def characters(value, length):
-    if not 0 < length < POINTS_MAX:
+    if not 0 <= length < POINTS_MAX:
         raise Wrong("a text of %d characters" % length)
     return value.cast(gdb.lookup_type("character").array(1, length).pointer()).dereference()
 
@@ -242,5 +243,74 @@ def intrinsic(address, name, size, length):
     if not is_complex:
         return plain(first.dereference())
     return "(%s,%s)" % (plain(first.dereference()), plain((first + 1).dereference()))
+
+class Held(gdb.Function):
+    """What a Fortran pointer or allocatable scalar holds, and any other value itself.
+
+A component's second argument is its structure, where the length of a text is."""
+
+    def __init__(self):
+        super(Held, self).__init__("_sdm_held")
+
+    def invoke(self, value, structure=None):
+        kind = value.type.strip_typedefs()
+        is_pointer = kind.code == gdb.TYPE_CODE_PTR and is_followed(kind)
+        if not (is_pointer or is_text(kind)) or not is_fortran():
+            return value
+        return said(lambda: comparable(held(value, structure) if is_pointer else value))
+
+Held()
+
+def held(value, structure):
+    if int(value) == 0:
+        raise Wrong("a pointer is not associated, or a variable is not allocated")
+    found = value.dereference()
+    if structure is None or found.type.strip_typedefs().sizeof:
+        return found
+    if structure.type.strip_typedefs().code == gdb.TYPE_CODE_PTR:
+        structure = structure.dereference()
+    names = set(field.name for field in structure.type.strip_typedefs().fields())
+    for name in names:
+        if "_%s_length" % name in names and structure[name].address == value.address:
+            return characters(value, int(structure["_%s_length" % name]))
+    return target(value)
+
+# gdb takes some texts for arrays, which it does not compare.
+def is_text(kind):
+    return kind.code == gdb.TYPE_CODE_ARRAY and kind.target().strip_typedefs().code == gdb.TYPE_CODE_CHAR
+
+def comparable(value):
+    kind = value.type.strip_typedefs()
+    if not is_text(kind) or value.address is None or not 0 < kind.sizeof <= TEXT_MAX:
+        return value
+    like = gdb.parse_and_eval("'%s'" % ("x" * kind.sizeof)).type
+    return value.address.cast(like.pointer()).dereference()
+
+class Same(gdb.Function):
+    """True if a text and a quoted one are the same in Fortran, where blanks at the end do not count.
+
+As one function, since gdb examines `==` with the type of each operand before it calls functions."""
+
+    def __init__(self):
+        super(Same, self).__init__("_sdm_same")
+
+    def invoke(self, value, quoted):
+        return said(lambda: same(comparable(value), quoted))
+
+Same()
+
+def same(value, quoted):
+    kind = value.type.strip_typedefs()
+    if kind.code != gdb.TYPE_CODE_STRING and not is_text(kind):
+        return value == quoted
+    text = quoted.format_string(max_elements=0, repeat_threshold=0)[1:-1].rstrip(" ")
+    return value == gdb.parse_and_eval("'%s'" % text.ljust(kind.sizeof)) if kind.sizeof else not text
+
+# A result with its error in gdb's own form, without a trace of Python.
+def said(ask):
+    try:
+        return ask()
+    except (Wrong, gdb.error) as error:
+        raise gdb.GdbError(str(error))
 
 gdb.pretty_printers.append(values)

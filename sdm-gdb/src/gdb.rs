@@ -277,6 +277,7 @@ fn route(state: &mut State, token: u64, line: &str) -> Option<Result<Results, Fa
     if let GdbLife::Gone(failure) = &state.life {
         return Some(Err(failure.clone()));
     }
+    state.commands.sent(line);
     let line = match state.origin.scope_mut() {
         Some(scope) => scope.line(line),
         None => Some(line.to_owned()),

@@ -13,6 +13,7 @@ mod interrupt;
 mod objects;
 mod odd;
 mod old_mi;
+mod pointers;
 mod points;
 mod probe;
 mod python;

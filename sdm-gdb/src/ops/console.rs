@@ -7,6 +7,7 @@ use super::end::{End, program_ended};
 use super::history;
 use super::intercepted_lines::own_way;
 use super::output::text_of;
+use super::pointers;
 use super::values::in_value;
 use crate::gdb::Gdb;
 use crate::state::console_capture::CapturedOutput;
@@ -18,7 +19,8 @@ pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     if let Some(text) = own_way(gdb, &line).await {
         return text.map(Reply::Text);
     }
-    let (result, printed) = pass_through(gdb, console_line(&line)).await;
+    let valued = pointers::in_line(gdb, &line).await?;
+    let (result, printed) = pass_through(gdb, console_line(&valued)).await;
     history::note(gdb, &printed);
     let text = text_of(result, printed)?;
     // A value that is asked for with more elements than usual.
@@ -27,7 +29,7 @@ pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     };
     let mut printed = CapturedOutput::default();
     printed.push(&text);
-    let followed = in_value(gdb, "", (expression, &line), printed).await?;
+    let followed = in_value(gdb, "", (expression, &valued), printed).await?;
     Ok(Reply::Text(followed.into_text()))
 }
 

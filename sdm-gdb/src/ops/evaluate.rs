@@ -1,11 +1,14 @@
 //! Evaluates expressions in an explicit frame, so that gdb's selection does not change.
 
+use std::borrow::Cow;
+
 use sdm_debug::calls::{array_names, is_array_type, is_harmless};
 use sdm_debug::probe::ArgumentRole;
 use sdm_debug::reply::Value;
 use sdm_debug::{Failure, FailureCode};
 
 use super::frames::GdbFrame;
+use super::pointers;
 use super::threads::ReadThread;
 use super::values::evaluated;
 use crate::gdb::Gdb;
@@ -69,7 +72,11 @@ pub(super) async fn unchecked(
 ) -> Result<Option<Value>, Failure> {
     let (id, level) = (thread.id, frame.level);
     let place = format!("--thread {id} --frame {level} ");
-    match evaluated(gdb, &place, expression).await {
+    let expression = match frame.is_fortran() {
+        true => pointers::valued(gdb, &place, expression).await?,
+        false => Cow::Borrowed(expression),
+    };
+    match evaluated(gdb, &place, &expression).await {
         Ok(value) => Ok(Some(value).filter(is_known)),
         // A macro's name, or an optimised-out variable: the value is unknown.
         Err(failure) if failure.code == FailureCode::Gdb => Ok(None),

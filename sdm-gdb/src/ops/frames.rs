@@ -18,6 +18,11 @@ pub(crate) const FRAMES_MAX: u32 = 1024;
 /// File name extensions of Fortran sources, in lower case.
 const FORTRAN: [&str; 9] = ["f", "f03", "f08", "f18", "f77", "f90", "f95", "for", "ftn"];
 
+/// File name extensions of sources in languages like C.
+const C: [&str; 11] = [
+    "c", "c++", "cc", "cpp", "cu", "cxx", "h", "hh", "hip", "hpp", "hxx",
+];
+
 /// One frame from gdb.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GdbFrame {
@@ -286,9 +291,18 @@ fn without_parameters(name: String) -> String {
 
 /// True for the name of a Fortran file.
 pub(super) fn is_fortran(file: &str) -> bool {
+    has_extension(file, &FORTRAN)
+}
+
+/// True for the name of a file in a language like C.
+pub(super) fn is_c(file: &str) -> bool {
+    has_extension(file, &C)
+}
+
+fn has_extension(file: &str, known: &[&str]) -> bool {
     let extension = Path::new(file).extension();
     let extension = extension.map(|text| text.to_string_lossy().to_ascii_lowercase());
-    extension.is_some_and(|text| FORTRAN.contains(&text.as_str()))
+    extension.is_some_and(|text| known.contains(&text.as_str()))
 }
 
 /// Reads an argument; its value is shortened to what `bt` shows.

@@ -10,7 +10,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use super::intercepted_lines::own_way;
 use super::values::{evaluated, in_value};
-use super::{history, references, strides};
+use super::{history, pointers, references, strides};
 use crate::gdb::Gdb;
 use crate::state::console_capture::PRINTED_BYTES_MAX;
 use crate::text::console_line;
@@ -192,7 +192,11 @@ async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
         Some(Err(failure)) => return (Err(failure), String::new()),
         None => {}
     }
-    let told = console_line(&at_once(line));
+    let valued = match pointers::in_line(gdb, line).await {
+        Ok(valued) => valued,
+        Err(failure) => return (Err(failure), String::new()),
+    };
+    let told = console_line(&at_once(&valued));
     let (result, printed) = gdb.send(told).capture().printed().await;
     history::note(gdb, &printed);
     let result = result.map(drop);
@@ -203,7 +207,7 @@ async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
             let again = format!("output ${number}");
             references::followed(gdb, "", (expression, &again), printed).await
         }
-        (None, Some(expression)) => in_value(gdb, "", (expression, line), printed).await,
+        (None, Some(expression)) => in_value(gdb, "", (expression, &valued), printed).await,
         (None, None) => return (result, printed.to_owned()),
     };
     let printed = match printed {

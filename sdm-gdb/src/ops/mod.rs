@@ -30,6 +30,7 @@ mod objects;
 mod operation;
 mod other_jobs;
 mod output;
+mod pointers;
 pub(super) mod preconditions;
 pub(super) mod probe;
 pub(super) mod python;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use sdm_debug::Failure;
 use sdm_debug::reply::VarObject;
 
-use super::{output, strides};
+use super::{output, pointers, strides};
 use crate::gdb::Gdb;
 use crate::guards::MadeObject;
 use crate::state::objects::{FortranObject, Layout, Object};
@@ -34,7 +34,8 @@ impl Wanted<'_> {
 
 /// Makes a variable object. For an array with strides its children are the array's actual elements.
 pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Failure> {
-    let line = wanted.line(wanted.expression);
+    let place = wanted.place.unwrap_or_default();
+    let line = wanted.line(&pointers::valued(gdb, place, wanted.expression).await?);
     let (maker, name) = (gdb.clone(), wanted.name.to_owned());
     let made = gdb.finish(async move {
         let results = maker.mi(line).await?;
@@ -46,16 +47,18 @@ pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Fai
         true => fortran(gdb, &wanted, &object).await,
         false => None,
     };
+    let target = match &fortran {
+        Some(_) if is_pointer(&object) => pointers::object(gdb, place, wanted.expression).await,
+        _ => None,
+    };
+    if let Some(target) = target {
+        object = made_again(gdb, &wanted, wanted.line(&target)).await?;
+    }
     match fortran.as_ref().map(|it| &it.layout) {
         Some(Layout::Copied { lows }) => {
             let whole = vec![":"; lows.len()].join(",");
             let copy = wanted.line(&format!("{}({whole})", wanted.expression));
-            let (maker, name) = (gdb.clone(), wanted.name.to_owned());
-            let made = gdb.finish(async move {
-                maker.mi(format!("-var-delete {name}")).await?;
-                maker.mi(repacked(&copy)).await
-            });
-            object = object_of(&made.await?);
+            object = made_again(gdb, &wanted, repacked(&copy)).await?;
         }
         Some(Layout::Single { lows, highs }) => object.children = count(lows, highs),
         _ => {}
@@ -63,6 +66,21 @@ pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Fai
     made.keep(Object { fortran });
     object.expression = wanted.expression.to_owned();
     Ok(object)
+}
+
+/// Makes a variable object by another line, in the place of the first one.
+async fn made_again(gdb: &Gdb, wanted: &Wanted<'_>, line: String) -> Result<VarObject, Failure> {
+    let (maker, name) = (gdb.clone(), wanted.name.to_owned());
+    let made = gdb.finish(async move {
+        maker.mi(format!("-var-delete {name}")).await?;
+        maker.mi(line).await
+    });
+    Ok(object_of(&made.await?))
+}
+
+/// True for a pointer to data, other than a null pointer.
+fn is_pointer(object: &VarObject) -> bool {
+    object.value.text != "0x0" && pointers::is_pointer_type(&object.type_name)
 }
 
 /// The variable object in a record of gdb's.
@@ -247,20 +265,23 @@ pub(super) async fn put_right(gdb: &Gdb, of: &FortranObject, children: &mut [Var
             }
             continue;
         }
+        let is_pointer = is_pointer(child);
         // A row of an array lies within it as gdb takes it to.
-        if !is_array(child) || child.expression.parse::<i64>().is_ok() {
+        if !is_pointer && (!is_array(child) || child.expression.parse::<i64>().is_ok()) {
             continue;
         }
         let expression = designator(&of.expression, &path);
         let place = of.place.as_deref();
         let layout = match place {
-            Some(place) => layout(gdb, place, &expression, child).await,
-            None => Layout::Refused,
+            _ if is_pointer => None,
+            Some(place) => Some(layout(gdb, place, &expression, child).await),
+            None => Some(Layout::Refused),
         };
-        let right = match layout {
-            Layout::Plain => continue,
-            Layout::Refused => Err(strides::refusal(&expression)),
-            Layout::Copied { .. } | Layout::Single { .. } => {
+        let right = match (layout, place) {
+            // Without its place a pointer stays an address.
+            (Some(Layout::Plain), _) | (None, None) => continue,
+            (Some(Layout::Refused), _) => Err(strides::refusal(&expression)),
+            _ => {
                 let name = format!("{root}-{}", path.replace('.', "-"));
                 below(gdb, &name, &expression, place).await
             }

@@ -4,8 +4,8 @@ use sdm_debug::reply::VarObject;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::object_arrays::{self, Wanted, delete_all, make, object_of};
-use super::strides;
 use super::values::evaluated;
+use super::{pointers, strides};
 use crate::gdb::Gdb;
 use crate::state::objects::{FortranObject, Layout};
 use crate::text::value;
@@ -157,16 +157,26 @@ pub(crate) async fn assign(gdb: &Gdb, name: &str, expression: &str) -> Result<Re
         (name, Some(array)) => object_arrays::copied_element(array, name),
         _ => None,
     };
+    if copied.is_none() && of.1.is_some() {
+        let kind = gdb.mi(format!("-var-info-type {name}")).await?;
+        if kind.text("type").is_some_and(pointers::is_pointer_type) {
+            return Err(pointers::refusal(of.0));
+        }
+    }
     let line = match copied {
         Some((place, element)) => {
             let text = format!("{element} = {expression}");
             strides::refuse(gdb, place, &text).await?;
+            let text = pointers::valued(gdb, place, &text).await?;
             format!(
                 "-data-evaluate-expression {place}{}",
                 quote(text.as_bytes())
             )
         }
-        None => format!("-var-assign {name} {}", quote(expression.as_bytes())),
+        None => {
+            let value = pointers::operand(gdb, expression).await?;
+            format!("-var-assign {name} {}", quote(value.as_bytes()))
+        }
     };
     let results = gdb.mi(line).await?;
     Ok(Reply::Value(value(

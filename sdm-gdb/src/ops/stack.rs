@@ -9,7 +9,7 @@ use super::frames::{FRAMES_MAX, GdbFrame};
 use super::tail_calls::Calls;
 pub(crate) use super::threads::ReadThread;
 use super::threads::kernel_id;
-use super::{python, registers, stack_end, variables};
+use super::{pointers, python, registers, stack_end, variables};
 use crate::gdb::Gdb;
 use crate::text::console_line;
 use sdm_mi::Results;
@@ -318,7 +318,8 @@ async fn selected(gdb: &Gdb) -> Result<Reply, Failure> {
 
 /// Returns from the selected frame without running the rest of it.
 pub(crate) async fn return_now(gdb: &Gdb, value: Option<&str>) -> Result<Reply, Failure> {
-    let line = format!("return {}", value.unwrap_or_default());
+    let value = pointers::operand(gdb, value.unwrap_or_default()).await?;
+    let line = format!("return {value}");
     let line = console_line(line.trim_end());
     let asked = gdb.clone();
     gdb.finish_unbroken(async move {

@@ -1,5 +1,6 @@
 //! Evaluates expressions and lists variables: values as gdb prints them.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use sdm_debug::quotes::{bare, is_left_out, referred};
@@ -8,7 +9,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::output::unchecked;
-use super::{history, references, return_values, strides, variables};
+use super::{history, pointers, references, return_values, strides, variables};
 use crate::gdb::Gdb;
 use crate::state::console_capture::CapturedOutput;
 use crate::text::{console_line, last_text, value, variable};
@@ -160,7 +161,8 @@ async fn print_numbered(
 ) -> Result<(Option<u64>, String), Failure> {
     let expression = history::own(gdb, expression)?;
     return_values::refuse_call(gdb, "", &expression).await?;
-    let line = console_line(&format!("{word} {expression}"));
+    let valued = pointers::valued(gdb, "", &expression).await?;
+    let line = console_line(&format!("{word} {valued}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
     result?;
     history::note(gdb, &printed);
@@ -219,14 +221,14 @@ pub(crate) async fn said(
 ) -> Result<CapturedOutput, Failure> {
     strides::refuse(gdb, place, expression).await?;
     return_values::refuse_call(gdb, place, expression).await?;
-    let printed = unchecked(gdb, place, expression).await?;
-    in_value(
-        gdb,
-        place,
-        (expression, &format!("output {expression}")),
-        printed,
-    )
-    .await
+    // An expression for another frame has its values already (`evaluate.rs`).
+    let valued = match place {
+        "" => pointers::valued(gdb, "", expression).await?,
+        _ => Cow::Borrowed(expression),
+    };
+    let printed = unchecked(gdb, place, &valued).await?;
+    let again = format!("output {valued}");
+    in_value(gdb, place, (expression, &again), printed).await
 }
 
 /// A value with the objects of its references, if its expression can be evaluated once more, by `again`.
@@ -265,7 +267,8 @@ pub(crate) async fn call(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> 
 }
 
 pub(crate) async fn set_variable(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
-    let command = format!("set var {}", history::own(gdb, expression)?);
+    let expression = history::own(gdb, expression)?;
+    let command = format!("set var {}", pointers::valued(gdb, "", &expression).await?);
     gdb.mi(console_line(&command)).await?;
     Ok(Reply::Done)
 }

@@ -17,7 +17,20 @@ pub(crate) struct Commands {
     last_token: u64,
     /// gdb's error output since its last answer, at most `COMPLAINT_BYTES_MAX` bytes.
     pub(crate) complaint: String,
+    /// True if gdb's language at the selected frame is Fortran; `None` where that may have changed.
+    pub(crate) is_fortran: Option<bool>,
 }
+
+/// Beginnings of lines after which gdb's language is the same.
+const WITHOUT_SELECTION: [&str; 7] = [
+    "-break-",
+    "-data-read-memory-bytes ",
+    "-interpreter-exec console \"output",
+    "-interpreter-exec console \"print ",
+    "-interpreter-exec console \"show ",
+    "-interpreter-exec console \"whatis ",
+    "-interpreter-exec console \"with print sdm-references on -- output",
+];
 
 /// An MI command that was sent.
 pub(crate) struct Pending {
@@ -71,6 +84,13 @@ impl Commands {
     pub(crate) fn next_token(&mut self) -> u64 {
         self.last_token += 1;
         self.last_token
+    }
+
+    /// Forgets what a line that is sent may change.
+    pub(crate) fn sent(&mut self, line: &str) {
+        if !WITHOUT_SELECTION.iter().any(|it| line.starts_with(it)) {
+            self.is_fortran = None;
+        }
     }
 
     /// True while gdb works on a command that nobody waits for.

@@ -40,6 +40,8 @@ pub(super) struct GdbLacks {
     pub(super) is_before_12: bool,
     /// gdb's version, if it cannot write this processor's registers.
     pub(super) unwritable: Option<String>,
+    /// True for a gdb that cannot call SDM's function in Fortran; `None` until it is known.
+    pub(super) function: Option<bool>,
 }
 
 /// The state of one gdb and its task.
@@ -128,6 +130,7 @@ impl State {
     /// Forgets everything that holds only until the program runs.
     pub(super) fn forget_stop(&mut self) {
         self.breakpoints.forget_met();
+        self.commands.is_fortran = None;
         let objects = self.objects.values_mut();
         for fortran in objects.filter_map(|object| object.fortran.as_mut()) {
             fortran.place = None;

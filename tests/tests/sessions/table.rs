@@ -136,7 +136,7 @@ pub(super) const CXX_CONDITIONS: [&str; 15] = [
 ];
 
 /// In the frame of `look` of `sorts.f90`.
-pub(super) const FORTRAN: [Row; 16] = [
+pub(super) const FORTRAN: [Row; 20] = [
     (
         "row",
         "(1.5, <repeats 19 times>, 0.5, 1.5, <repeats 20 times>)",
@@ -193,17 +193,24 @@ pub(super) const FORTRAN: [Row; 16] = [
         "(7, <repeats 29 times>, 8)",
         "(30): 8, not 7",
     ),
+    ("count", "4", "5", ""),
+    ("count + 1", "5", "6", ""),
+    ("more%count*2", "8", "10", ""),
+    ("more%label", "'even'", "'odd'", ""),
 ];
 
-const FORTRAN_NUMBERS: [(&str, &str); 5] = [
+const FORTRAN_NUMBERS: [(&str, &str); 8] = [
     ("row(20)", "0.5 0.5 1.5"),
     ("part(2,2)", "8 8 9"),
     ("own%id", "3 3 4"),
     ("wide", "1.25 1.25 2.25"),
     ("cells(2)%weights(2)", "3 3 4"),
+    ("count", "4 4 5"),
+    ("count*2 - 1", "7 7 9"),
+    ("more%heat + count", "6.5 6.5 8.5"),
 ];
 
-pub(super) const FORTRAN_CONDITIONS: [&str; 7] = [
+pub(super) const FORTRAN_CONDITIONS: [&str; 10] = [
     "row(20) == 1.5",
     "part(2,2) == 9",
     "own%id == 4",
@@ -211,6 +218,9 @@ pub(super) const FORTRAN_CONDITIONS: [&str; 7] = [
     "wide > 2",
     "list(30) == 8",
     "cells(2)%weights(2) == 4",
+    "count == 5",
+    "more%heat > 3",
+    "more%label == 'odd'",
 ];
 
 /// The lines that ask for each value of a table and for each condition.
@@ -353,7 +363,7 @@ fn each_kind_of_fortran_value_is_right_in_each_command() {
     check_conditions(&done, &FORTRAN_CONDITIONS);
     for (name, even, odd, _) in FORTRAN
         .iter()
-        .filter(|(name, ..)| !name.contains(['(', '%']))
+        .filter(|(name, ..)| !name.contains(['(', '%', '+']))
     {
         let argument = format!("\n  {name}: {even} on ranks 0-1 (2); {odd} on rank 2\n");
         done.expect_part("info args", &argument);

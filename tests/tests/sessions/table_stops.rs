@@ -101,6 +101,7 @@ fn watched_values_are_those_of_the_ranks() {
         ("own%id", ["3 -> 4", "4 -> 5"]),
         ("row(20)", ["0.5 -> 1.5", "1.5 -> 2.5"]),
         ("flag", [".FALSE. -> .TRUE.", ".TRUE. -> .FALSE."]),
+        ("count", ["4 -> 5", "5 -> 6"]),
     ] {
         let watch = format!("watch {expression}");
         let done = run(

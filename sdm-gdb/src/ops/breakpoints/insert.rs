@@ -5,11 +5,12 @@ use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::hit::judge_here;
-use super::make::{made_in, refusal};
+use super::make::{made_in, refusal, set_condition};
 use crate::gdb::Gdb;
 use crate::guards::NewBreakpoints;
+use crate::ops::frames::is_c;
 use crate::ops::lines::check;
-use crate::ops::strides;
+use crate::ops::pointers;
 use crate::state::breakpoints::place_of;
 use crate::wording::about_a_place;
 use sdm_mi::{Results, quote};
@@ -60,25 +61,13 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
 type Inserted = (BreakpointPlace, NewBreakpoints, bool);
 
 async fn insert_one(gdb: &Gdb, asked: &BreakSpec, location: &str) -> Result<Inserted, Failure> {
-    let guarded = asked.condition.as_deref().and_then(strides::guarded);
-    if let Some(guarded) = guarded.filter(|_| gdb.get().origin.scope().is_none()) {
-        // gdb has no location yet for a pending one, and so no language in which it would read the condition.
-        let weaker = BreakSpec {
-            condition: Some(guarded),
-            pending: false,
-            ignore: 0,
-            temporary: false,
-            ..asked.clone()
-        };
-        // In another language than Fortran gdb refuses the condition.
-        let line = insert_line(&weaker, location);
-        if let Ok((made, results)) = made_in(gdb, line, number_in_answer).await {
-            return Ok((
-                place_of(asked.number, in_answer(&results), None),
-                made,
-                true,
-            ));
-        }
+    let is_alone = gdb.get().origin.scope().is_none();
+    let condition = asked.condition.as_deref().filter(|_| is_alone);
+    if let Some(condition) = condition
+        && let Some(weaker) = pointers::weaker(gdb, condition).await
+        && let Some(inserted) = insert_weaker(gdb, asked, weaker, location).await
+    {
+        return Ok(inserted);
     }
     let mut spec = asked.clone();
     restrict(gdb, &mut spec);
@@ -86,7 +75,52 @@ async fn insert_one(gdb: &Gdb, asked: &BreakSpec, location: &str) -> Result<Inse
     let (made, results) = made_in(gdb, line, number_in_answer).await?;
     judge_here(gdb, &made, asked.condition.as_deref()).await?;
     let place = place_of(spec.number, in_answer(&results), gdb.get().origin.scope());
+    let may_be_fortran = |(_, file, _): &(String, String, u32)| !is_c(file);
+    let condition = condition.filter(|it| pointers::has_names(it));
+    let (Some(condition), Some(number)) = (condition, made.first()) else {
+        return Ok((place, made, false));
+    };
+    if place.pending {
+        if let Some(valued) = pointers::pending(gdb, condition).await {
+            set_condition(gdb, number, &valued).await?;
+        }
+    } else if place.places.iter().any(may_be_fortran) {
+        match pointers::condition(gdb, condition).await {
+            // In another language than Fortran gdb refuses it, and keeps the one that it has.
+            Some(valued) => drop(set_condition(gdb, number, &valued).await),
+            None => {
+                let weaker = pointers::ANY.to_owned();
+                if let Some(inserted) = insert_weaker(gdb, asked, weaker, location).await {
+                    return Ok(inserted);
+                }
+            }
+        }
+    }
     Ok((place, made, false))
+}
+
+/// Inserts a breakpoint whose condition the driver evaluates. `None` at a place in another language than Fortran, where
+/// gdb refuses the weaker condition, and at one that gdb does not know yet.
+async fn insert_weaker(
+    gdb: &Gdb,
+    asked: &BreakSpec,
+    condition: String,
+    location: &str,
+) -> Option<Inserted> {
+    let weaker = BreakSpec {
+        condition: Some(condition),
+        pending: false,
+        ignore: 0,
+        temporary: false,
+        ..asked.clone()
+    };
+    let line = insert_line(&weaker, location);
+    let (made, results) = made_in(gdb, line, number_in_answer).await.ok()?;
+    Some((
+        place_of(asked.number, in_answer(&results), None),
+        made,
+        true,
+    ))
 }
 
 fn number_in_answer(results: &Results) -> Option<u32> {

@@ -6,6 +6,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 
 use crate::gdb::Gdb;
 use crate::guards::NewBreakpoints;
+use crate::ops::{pointers, strides};
 use crate::text::console_line;
 use sdm_mi::{Results, quote};
 
@@ -64,12 +65,28 @@ pub(super) async fn restrict(
         return Ok(());
     };
     if let Some(condition) = condition {
-        set_condition(gdb, number, condition).await?;
+        set_conditional(gdb, number, condition).await?;
     }
     if ignore > 0 {
         gdb.mi(format!("-break-after {number} {ignore}")).await?;
     }
     Ok(())
+}
+
+/// Sets a condition that gdb evaluates in the selected frame's language, in Fortran with the values of pointers.
+pub(super) async fn set_conditional(
+    gdb: &Gdb,
+    number: u32,
+    condition: &str,
+) -> Result<(), Failure> {
+    if pointers::has_names(condition)
+        && strides::is_fortran(gdb, "").await
+        && let Some(valued) = pointers::condition(gdb, condition).await
+        && set_condition(gdb, number, &valued).await.is_ok()
+    {
+        return Ok(());
+    }
+    set_condition(gdb, number, condition).await
 }
 
 /// Sets the condition of one of gdb's breakpoints; an empty one removes it.

@@ -9,6 +9,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use super::make::{enter, made_by, made_in, refusal, restrict};
 use crate::gdb::Gdb;
 use crate::ops::output::unchecked;
+use crate::ops::pointers;
 use crate::state::breakpoints::watch_number;
 use crate::text::console_line;
 use sdm_mi::quote;
@@ -26,7 +27,9 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
     };
     let made = if spec.location {
         // MI has no option for it.
-        let line = format!("{word} -l {}", spec.expression);
+        let kind = type_of(gdb, &spec.expression).await;
+        let expression = pointers::watched(gdb, &spec.expression, &kind).await;
+        let line = format!("{word} -l {expression}");
         made_by(gdb, &line).await?
     } else {
         let expression = watched(gdb, &spec.expression).await;
@@ -65,11 +68,17 @@ async fn refuse_optimized_out(gdb: &Gdb, expression: &str) -> Result<(), Failure
 /// The expression to give to gdb's `watch`. For a reference gdb would watch the reference itself, so the referenced
 /// object is named instead.
 async fn watched<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
+    let kind = type_of(gdb, expression).await;
+    match kind.ends_with('&') || kind.contains("(&)") {
+        true => format!("*&({expression})").into(),
+        false => pointers::watched(gdb, expression, &kind).await,
+    }
+}
+
+/// The type of an expression; empty if it has none.
+async fn type_of(gdb: &Gdb, expression: &str) -> String {
     let asked = gdb.send(console_line(&format!("whatis {expression}")));
     let (result, printed) = asked.capture().printed().await;
-    let name = printed.trim_end();
-    match result.is_ok() && (name.ends_with('&') || name.contains("(&)")) {
-        true => format!("*&({expression})").into(),
-        false => expression.into(),
-    }
+    let kind = printed.trim_end().trim_start_matches("type = ");
+    result.map_or_else(|_| String::new(), |_| kind.to_owned())
 }

@@ -1,0 +1,451 @@
+//! Finds the data that a Fortran expression names.
+
+use std::ops::Range;
+
+/// Deepest nesting of brackets.
+const DEPTH_MAX: usize = 16;
+/// Most names in one expression.
+const NAMES_MAX: usize = 256;
+/// Functions of gdb that ask about a variable itself, not about what it holds.
+const ABOUT: [&str; 10] = [
+    "allocated",
+    "associated",
+    "kind",
+    "lbound",
+    "loc",
+    "rank",
+    "shape",
+    "size",
+    "sizeof",
+    "ubound",
+];
+/// Functions that gdb computes itself, from values.
+const COMPUTED: [&str; 6] = ["abs", "ceiling", "cmplx", "floor", "mod", "modulo"];
+/// First words of the names of gdb's types.
+const TYPES: [&str; 7] = [
+    "character",
+    "complex",
+    "double",
+    "integer",
+    "logical",
+    "precision",
+    "real",
+];
+
+/// A variable, an element or a component in an expression; a function call looks the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) range: Range<usize>,
+    /// The end of the structure of which it is a component: that of `p` in `p%count`.
+    pub(super) structure: Option<usize>,
+}
+
+/// A comparison with a quoted text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Comparison {
+    pub(super) range: Range<usize>,
+    pub(super) operator: Range<usize>,
+    pub(super) is_equality: bool,
+}
+
+/// The names of an expression, in the order of their places. An outer name comes before those in its subscripts.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    pub(super) all: Vec<Name>,
+    pub(super) comparisons: Vec<Comparison>,
+}
+
+/// The data named in an expression, without operands of `&` and of a unary `*`. `None` for text that is not Fortran.
+pub(super) fn names(expression: &str) -> Option<Names> {
+    let mut reader = Reader {
+        text: expression,
+        at: 0,
+        depth: 0,
+        found: Names::default(),
+    };
+    reader.items(false, false)?;
+    let is_complete = reader.at == expression.len() && reader.found.all.len() <= NAMES_MAX;
+    is_complete.then_some(reader.found)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    found: Names,
+}
+
+/// The last item that was read, with its place in the text.
+enum Last {
+    Operator,
+    Operand(Range<usize>),
+    Quoted(Range<usize>),
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn skip(&mut self, is_skipped: fn(char) -> bool) {
+        let rest = self.rest();
+        self.at += rest.find(|c| !is_skipped(c)).unwrap_or(rest.len());
+    }
+
+    fn blanks(&mut self) {
+        self.skip(char::is_whitespace);
+    }
+
+    /// Reads operands and operators, up to the closing bracket if `is_inner`. If `is_bare`, names are those of
+    /// addresses, and are not recorded.
+    fn items(&mut self, is_inner: bool, is_bare: bool) -> Option<()> {
+        let mut last = Last::Operator;
+        // True behind a unary `*` or `&`.
+        let mut is_target = false;
+        let mut comparison: Option<(Range<usize>, Range<usize>, bool)> = None;
+        loop {
+            self.blanks();
+            let from = self.at;
+            let Some(c) = self.peek() else {
+                return (!is_inner).then_some(());
+            };
+            if let (')', true) = (c, is_inner) {
+                return Some(());
+            }
+            if !is_operand(self.rest()) {
+                let compares = self.operator(&last, &mut is_target)?;
+                comparison = match (compares, last) {
+                    (Some(is), Last::Operand(it) | Last::Quoted(it)) => {
+                        Some((it, from..self.at, is))
+                    }
+                    _ => None,
+                };
+                last = Last::Operator;
+                continue;
+            }
+            let count = self.found.all.len();
+            let is_quoted = c == '\'';
+            self.operand(is_bare || is_target)?;
+            let range = from..self.at;
+            let is_named = |range: &Range<usize>| {
+                let mut all = self.found.all.iter();
+                all.any(|name| name.range == *range)
+            };
+            if let Some((first, operator, is_equality)) = comparison.take()
+                && (is_quoted && is_named(&first)
+                    || self.text[first.clone()].starts_with('\'')
+                        && count < self.found.all.len()
+                        && is_named(&range))
+            {
+                self.found.comparisons.push(Comparison {
+                    range: first.start..range.end,
+                    operator,
+                    is_equality,
+                });
+            }
+            is_target = false;
+            last = match is_quoted {
+                true => Last::Quoted(range),
+                false => Last::Operand(range),
+            };
+        }
+    }
+
+    /// Reads an operator; `Some(true)` for `==`, `Some(false)` for `/=`.
+    fn operator(&mut self, last: &Last, is_target: &mut bool) -> Option<Option<bool>> {
+        let rest = self.rest();
+        if rest.starts_with("->") {
+            return None;
+        }
+        let is_unary = matches!(last, Last::Operator);
+        if let Some(word) = dotted(rest) {
+            self.at += word.len();
+            *is_target = false;
+            return Some(match &*word.to_ascii_lowercase() {
+                ".eq." => Some(true),
+                ".ne." => Some(false),
+                _ => None,
+            });
+        }
+        let longer = ["**", "==", "/=", "<=", ">=", "=>"];
+        let is_longer = longer.iter().any(|it| rest.starts_with(it));
+        let compares = match rest.get(..2) {
+            Some("==") => Some(true),
+            Some("/=") => Some(false),
+            _ => None,
+        };
+        let c = self.peek()?;
+        match c {
+            '*' if !is_longer => *is_target = is_unary,
+            '&' if is_unary => *is_target = true,
+            '+' | '-' | '/' | '*' | '=' | '<' | '>' | ',' | ':' | '@' => *is_target = false,
+            _ => return None,
+        }
+        self.at += 1 + usize::from(is_longer);
+        Some(compares)
+    }
+
+    /// Reads a constant, a name, or an expression in brackets.
+    fn operand(&mut self, is_bare: bool) -> Option<()> {
+        match self.peek()? {
+            '\'' => {
+                let close = self.rest()[1..].find('\'')?;
+                self.at += close + 2;
+                Some(())
+            }
+            '(' => self.bracketed(is_bare),
+            '.' if dotted(self.rest()).is_some() => {
+                self.at += dotted(self.rest())?.len();
+                Some(())
+            }
+            '.' if !self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => None,
+            c if c.is_ascii_digit() || c == '.' => {
+                self.number();
+                Some(())
+            }
+            _ => self.name(is_bare),
+        }
+    }
+
+    fn number(&mut self) {
+        let rest = self.rest();
+        let mut end = 0;
+        let bytes = rest.as_bytes();
+        while let Some(byte) = bytes.get(end) {
+            let is_sign = matches!(byte, b'+' | b'-')
+                && end > 0
+                && matches!(bytes[end - 1], b'e' | b'E' | b'd' | b'D')
+                && !rest.starts_with("0x");
+            // `1.eq.2`, but `1.e5` and `1.d0`.
+            let is_word = *byte == b'.' && dotted(&rest[end..]).is_some();
+            let is_part = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+            if is_word || !(is_part || is_sign) {
+                break;
+            }
+            end += 1;
+        }
+        self.at += end;
+    }
+
+    fn bracketed(&mut self, is_bare: bool) -> Option<()> {
+        let from = self.at;
+        let close = matching(self.rest())?;
+        // `(*p)%count` is a name as a whole.
+        let is_named = self.rest()[close + 1..]
+            .trim_start()
+            .starts_with(['%', '(']);
+        self.inner(is_bare || is_named)?;
+        match is_named {
+            true => self.parts(from, is_bare),
+            false => Some(()),
+        }
+    }
+
+    /// Reads brackets and what is within.
+    fn inner(&mut self, is_bare: bool) -> Option<()> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return None;
+        }
+        self.at += 1;
+        self.items(true, is_bare)?;
+        self.at += 1;
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn word(&mut self) -> Option<Range<usize>> {
+        self.blanks();
+        let from = self.at;
+        self.skip(|c| c.is_alphanumeric() || matches!(c, '_' | '$'));
+        (self.at > from).then_some(from..self.at)
+    }
+
+    fn name(&mut self, is_bare: bool) -> Option<()> {
+        let first = self.word()?;
+        let word = self.text[first.clone()].to_ascii_lowercase();
+        let mut is_plain = true;
+        while self.rest().trim_start().starts_with("::") {
+            self.blanks();
+            self.at += 2;
+            self.word()?;
+            is_plain = false;
+        }
+        let has_arguments = self.rest().trim_start().starts_with('(');
+        let is_function = word.starts_with("$_") || COMPUTED.contains(&&*word);
+        if is_plain && (ABOUT.contains(&&*word) || is_type(&word) || is_function) {
+            self.blanks();
+            return match has_arguments {
+                true => self.inner(is_bare || !is_function),
+                false => Some(()),
+            };
+        }
+        self.parts(first.start, is_bare)
+    }
+
+    /// Reads the components and subscripts behind a name that begins at `from`.
+    fn parts(&mut self, from: usize, is_bare: bool) -> Option<()> {
+        let place = self.found.all.len();
+        let mut structure = None;
+        loop {
+            let end = self.at;
+            self.blanks();
+            match self.peek() {
+                Some('%') => {
+                    self.at += 1;
+                    self.word()?;
+                    structure = Some(end);
+                }
+                Some('(') => {
+                    self.inner(false)?;
+                    structure = None;
+                }
+                _ => {
+                    self.at = end;
+                    break;
+                }
+            }
+        }
+        let range = from..self.at;
+        if !is_bare && !self.is_assigned_address(&range) {
+            self.found.all.insert(place, Name { range, structure });
+        }
+        Some(())
+    }
+
+    /// True for gdb's own variable that is assigned to, and for a name that is assigned an address.
+    fn is_assigned_address(&self, range: &Range<usize>) -> bool {
+        let behind = self.rest().trim_start().strip_prefix('=');
+        let Some(value) = behind.filter(|it| !it.starts_with('=')) else {
+            return false;
+        };
+        self.text[range.clone()].starts_with('$') || value.trim_start().starts_with('&')
+    }
+}
+
+/// True for the name of one of gdb's types: `integer`, `real_8`.
+fn is_type(word: &str) -> bool {
+    let is_kind = |rest: &str| {
+        let digits = rest.strip_prefix('_');
+        rest.is_empty() || digits.is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let mut behind = TYPES.iter().filter_map(|it| word.strip_prefix(it));
+    behind.any(is_kind)
+}
+
+/// True if an operand begins here, and no operator.
+fn is_operand(rest: &str) -> bool {
+    if let Some(word) = dotted(rest) {
+        return [".true.", ".false."]
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(word));
+    }
+    rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '\'' | '(' | '.'))
+}
+
+/// The dotted word at the beginning: `.and.`, `.true.`.
+fn dotted(rest: &str) -> Option<&str> {
+    let word = rest.strip_prefix('.')?;
+    let end = word.find(|c: char| !c.is_ascii_alphabetic())?;
+    (end > 0 && word[end..].starts_with('.')).then(|| &rest[..end + 2])
+}
+
+/// The offset of the bracket that closes the first one.
+fn matching(text: &str) -> Option<usize> {
+    let (mut depth, mut is_quoted) = (0_usize, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '\'' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            '(' => depth += 1,
+            ')' if depth == 1 => return Some(at),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_data_are_found_in_fortran_expressions() {
+        let check = |expression: &str, expect: &[&str]| {
+            let found = names(expression).expect(expression);
+            let found: Vec<&str> = found
+                .all
+                .iter()
+                .map(|it| &expression[it.range.clone()])
+                .collect();
+            assert_eq!(found, expect, "{expression}");
+        };
+        check("count + 1", &["count"]);
+        check("p % count*i**n", &["p % count", "i", "n"]);
+        check(
+            "boxes(k, p%n)%heat > 2.5e-3",
+            &["boxes(k, p%n)%heat", "k", "p%n"],
+        );
+        check("&count", &[]);
+        check("*count + *(p%n) - i", &["i"]);
+        check("a*b", &["a", "b"]);
+        check("&(v(k))-&(v(1))", &["k"]);
+        check("(*p)%count == 1", &["(*p)%count"]);
+        check("(p)%v(k)", &["(p)%v(k)", "k"]);
+        check("(i + 1) * n", &["i", "n"]);
+        check("associated(p%own) .and. i.eq.1.and.flag", &["i", "flag"]);
+        check("allocated(heat(k))", &["k"]);
+        check(
+            "size(v, n) + abs(heat) + mod(i, p%n)",
+            &["heat", "i", "p%n"],
+        );
+        check("(real) i + (integer(kind=8)) n", &["i", "n"]);
+        check("kept::total + KEPT::P%N", &["kept::total", "KEPT::P%N"]);
+        check("count = count + 1", &["count", "count"]);
+        check("$t = count", &["count"]);
+        check("$t == count", &["$t", "count"]);
+        check("p = &q", &[]);
+        check("real_count + real_8", &["real_count"]);
+        check("$_strlen(name) + $rip", &["name", "$rip"]);
+        check("(1.0, x) == z", &["x", "z"]);
+        check("1_8 + 2.d0 + .5 + 0x1f + 1.e+5 - .true.", &[]);
+        check(".not. flag", &["flag"]);
+        check("name == 'it is p%n'", &["name"]);
+        check("v(1:n)@2", &["v(1:n)", "n"]);
+        check("-*p+-n", &["n"]);
+    }
+
+    #[test]
+    fn text_of_another_language_has_no_names() {
+        for text in [
+            "a->b", "a && b", "a[1]", "\"x\"", "o.f", "!a", "{int} p", "a || b", "(a", "a)", "f(",
+            "a; b",
+        ] {
+            assert_eq!(names(text), None, "{text}");
+        }
+        let deep = "(".repeat(DEPTH_MAX + 1) + "a" + &")".repeat(DEPTH_MAX + 1);
+        assert_eq!(names(&deep), None);
+        let long = "a+".repeat(NAMES_MAX) + "a";
+        assert_eq!(names(&long), None);
+    }
+
+    #[test]
+    fn components_have_their_structures() {
+        let structure = |expression: &str| {
+            let found = names(expression).unwrap().all.remove(0);
+            found
+                .structure
+                .map(|end| expression[found.range.start..end].to_owned())
+        };
+        assert_eq!(structure("p%own%id").as_deref(), Some("p%own"));
+        assert_eq!(structure("(*p) % n").as_deref(), Some("(*p)"));
+        assert_eq!(structure("boxes(2)%v"), Some("boxes(2)".to_owned()));
+        assert_eq!(structure("p%v(2)"), None);
+        assert_eq!(structure("count"), None);
+    }
+}
