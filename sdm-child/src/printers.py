@@ -1,6 +1,6 @@
 # Prints what gdb shows as an address, or from a wrong address: the objects of references within values and of C++'s
 # owning pointers, and in Fortran pointers, allocatable scalars and polymorphic objects. For Python 2.7 and later.
-import gdb, re
+import gdb, re, struct
 
 # Deepest nesting of references and pointers that is followed: structures may refer to themselves.
 NESTING_MAX = 3
@@ -193,6 +193,34 @@ def elements(value, show, left):
         shown.append(guarded(show, element.address) if show else guarded(fortran, element))
     return "(%s)" % (" " if is_row else ", ").join(shown)
 
+# The elements of an array of class(*), by gfortran's description of it: gdb takes them for addresses, and gdb 18 reads
+# none that is smaller.
+def untyped(value, length, show):
+    if value.address is None:
+        raise Wrong("an array of class(*) that is not in memory")
+    begin, memory = int(value.address), gdb.selected_inferior()
+    base, _, _, _, rank, _, _, span = struct.unpack("=QqQiBbhq", bytes(memory.read_memory(begin, 40)))
+    if base == 0:
+        return "<not allocated>"
+    # In an array of components a span is that of a whole structure.
+    if not int(value["_vptr"]["_size"]) * max(1, length) <= span < POINTS_MAX or not 0 < rank <= 15:
+        raise Wrong("an array of class(*) in an unknown form")
+    dimensions = [struct.unpack("=qqq", bytes(memory.read_memory(begin + 40 + 24 * at, 24))) for at in range(rank)]
+    kind = gdb.lookup_type("character").pointer()
+    left = [gdb.parameter("print elements") or POINTS_MAX]
+    def row(at, address):
+        if at < 0:
+            left[0] -= 1
+            return guarded(show, gdb.Value(address).cast(kind))
+        stride, low, high = dimensions[at]
+        shown, apart = [], ", " if at == 0 else " "
+        for further in range(max(0, high - low + 1)):
+            if left[0] <= 0:
+                return "(%s...)" % apart.join(shown + [""])
+            shown.append(row(at - 1, address + further * stride * span))
+        return "(%s)" % apart.join(shown)
+    return row(rank - 1, base)
+
 def is_forward(one, other):
     return one is None or other is None or 0 <= int(other) - int(one) < POINTS_MAX
 
@@ -204,7 +232,9 @@ def polymorphic(value, names):
     length = int(value["_len"]) if "_len" in names else 0
     object_at = lambda address: dynamic(address, (symbol, table), length)
     if data.type.strip_typedefs().code == gdb.TYPE_CODE_ARRAY:
-        text = guarded(lambda it: array(it, object_at), data)
+        kind = element_of(data.type.strip_typedefs())
+        is_untyped = kind.code == gdb.TYPE_CODE_PTR and not is_followed(kind)
+        text = guarded(lambda it: untyped(value, length, object_at) if is_untyped else array(it, object_at), data)
     else:
         text = guarded(lambda it: pointed(it, object_at), data)
     return "( _data = %s, %s )" % (text, shown)
