@@ -107,7 +107,7 @@ impl Compiler {
     }
 
     fn run(&self, options: &[&str], source: &Path, result: &Path) -> Result<(), LibraryError> {
-        let mut command = programs::at(&self.program);
+        let mut command = programs::helper_at(&self.program);
         command.args(options).arg("-o").arg(result).arg(source);
         if options.contains(&"-shared") {
             command.args(["-ldl", "-lpthread"]);

@@ -105,6 +105,9 @@ pub struct GdbEnvironment<'a> {
     pub variables: &'a [(OsString, Option<OsString>)],
 }
 
+/// The variable that gdb and its program have different values of.
+const PATH: &str = "PATH";
+
 /// The parent of a gdb.
 enum GdbProcess {
     /// This process.
@@ -144,7 +147,7 @@ impl GdbChild {
         handed: &[&OwnedFd],
         goes_with_us: bool,
     ) -> Result<Self, Failure> {
-        let mut command = programs::at(gdb);
+        let mut command = programs::helper_at(gdb);
         if let Some(preload) = around.preload {
             preload.load_into(&mut command);
         }
@@ -163,7 +166,7 @@ impl GdbChild {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        for (name, value) in around.variables {
+        for (name, value) in around.variables.iter().filter(|it| it.0 != PATH) {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),

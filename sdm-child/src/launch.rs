@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use sdm_check::LIBRARY_VARIABLE;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, FailureCode};
+use sdm_system::files::search_path;
 use sdm_text::shell_word_of_bytes;
 
 use super::SignalState;
@@ -217,7 +218,12 @@ fn differences(spec: &StartSpec, environment: &Environment) -> Vec<(OsString, Op
     // The value of this variable then differs between gdb and the program.
     let is_checked = environment.contains_key(&OsString::from(LIBRARY_VARIABLE));
     let checked = is_checked.then(|| OsString::from(PRELOAD));
-    let names = touched.chain(changed).chain(dropped).chain(checked);
+    // gdb gets the trusted folders only.
+    let path = OsString::from("PATH");
+    let is_restricted = environment.get(&path) != Some(&search_path());
+    let restricted = is_restricted.then_some(path);
+    let names = touched.chain(changed).chain(dropped);
+    let names = names.chain(checked).chain(restricted);
     let names: BTreeSet<_> = names.collect();
     let with_value = names.into_iter().map(|name| {
         let value = environment.get(&name).cloned();
@@ -250,6 +256,7 @@ mod tests {
         let base: Environment = [
             ("SHELL", "/bin/zsh"),
             ("PWD", "/x"),
+            ("PATH", ":/bin"),
             ("GONE", "1"),
             ("f%%", "()"),
         ]
@@ -274,7 +281,7 @@ mod tests {
         assert_eq!(
             String::from_utf8(launch.wrapper).unwrap(),
             "/proc/self/fd/9 --exec-program -0 /dev/null -1 /dev/pts/3 -2 pipe:8 -x 9 -i 1,2 -b 10 \
-             -u COLUMNS -u GONE -u LC_ALL -u LINES -e 'NEW=a b' -u OLDPWD -e PWD=/x -u PYTHONHOME -u PYTHONPATH \
+             -u COLUMNS -u GONE -u LC_ALL -u LINES -e 'NEW=a b' -u OLDPWD -e PATH=:/bin -e PWD=/x -u PYTHONHOME -u PYTHONPATH \
              -e SHELL=/bin/zsh -u SHLVL -u _ -e 'f%%=()' --"
         );
         assert_eq!(launch.args, b"'a b' ''");

@@ -238,7 +238,7 @@ pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
 
 /// The whole output of a gdb.
 fn asked(path: &Path, words: &[&str], wait: Duration) -> io::Result<String> {
-    let mut command = programs::at(path);
+    let mut command = programs::helper_at(path);
     command.args(words).env("LC_ALL", "C");
     files::shut_python(&mut command);
     let lines_max = 10_000;

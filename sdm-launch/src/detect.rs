@@ -231,7 +231,7 @@ fn identify(program: &Path) -> Result<(Kind, String), LaunchError> {
 
 /// The standard output of `program --version`. A program that hangs is killed.
 fn version_text(program: &Path) -> io::Result<String> {
-    let mut command = programs::at(program);
+    let mut command = programs::helper_at(program);
     command.arg("--version");
     allow_root(&mut command);
     let bounds = Bounds {

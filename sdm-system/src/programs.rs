@@ -77,10 +77,17 @@ pub fn named(word: impl AsRef<OsStr>) -> io::Result<Command> {
 ///
 /// # Errors
 /// As [`find`].
-pub fn helper(name: &str) -> io::Result<Command> {
-    let mut command = named(name)?;
+pub fn helper(name: impl AsRef<OsStr>) -> io::Result<Command> {
+    find(name.as_ref(), &files::given_path()).map(helper_at)
+}
+
+/// A command for the helper program at a path, as by [`at`], with a `PATH` of trusted folders. Such a program starts
+/// others by name: gdb starts `iconv`, and `mpicc` a compiler.
+#[must_use]
+pub fn helper_at(path: impl AsRef<Path>) -> Command {
+    let mut command = at(path);
     command.env("PATH", files::search_path());
-    Ok(command)
+    command
 }
 
 /// A shell that runs a script of this project, with a `PATH` of trusted directories.

@@ -46,7 +46,7 @@ impl Launcher {
     }
 
     fn is_one(&self, path: &Path) -> bool {
-        let said = run(programs::at(path).arg("--version"), &[], BOUNDS);
+        let said = run(programs::helper_at(path).arg("--version"), &[], BOUNDS);
         said.is_ok_and(|said| said.lines.iter().any(|line| line.contains(self.says)))
     }
 }

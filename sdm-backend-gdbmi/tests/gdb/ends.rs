@@ -174,6 +174,10 @@ fn gdb_killed_during_start_fails_the_start() {
         harness.answer(start).unwrap_err().code,
         FailureCode::GdbDead
     );
+    // gdb begins with a helper, `iconv -l`, which ends by itself.
+    harness.wait("the end of gdb's helper", |harness| {
+        processes_of(&harness.directory).is_empty().then_some(())
+    });
 }
 
 #[test]

@@ -256,9 +256,11 @@ impl Harness {
             }
             assert!(
                 Instant::now() < deadline,
-                "waited in vain for {what}; answers {:?}, events {:?}",
+                "waited in vain for {what}; answers {:?}, events {:?}, watched {:?}\n{}",
                 self.answers,
-                self.events
+                self.events,
+                self.fds,
+                threads_of(&self.directory)
             );
             self.turn();
         }
@@ -394,6 +396,24 @@ pub(crate) fn processes_of(directory: &Path) -> Vec<(i32, String)> {
         }
     }
     found
+}
+
+/// One line for each thread of this process and of those of a directory: what it does, and its processor time so far.
+fn threads_of(directory: &Path) -> String {
+    let mut lines = String::new();
+    let own = std::iter::once(std::process::id().cast_signed());
+    let others = processes_of(directory).into_iter().map(|(pid, _)| pid);
+    for process in own.chain(others).map(proc::of) {
+        let name = process.name().unwrap_or_default();
+        for id in process.thread_ids().into_iter().flatten() {
+            let thread = process.thread(id);
+            let ticks = thread.stat().ok().and_then(|stat| stat.cpu_ticks());
+            let (state, call, place) =
+                (thread.state(), thread.system_call(), thread.wait_channel());
+            lines += &format!("{name} {id}: {state:?} {call:?} {place} {ticks:?} ticks\n");
+        }
+    }
+    lines
 }
 
 pub(crate) fn task() -> IdSet {

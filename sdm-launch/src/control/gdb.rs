@@ -102,7 +102,7 @@ impl Gdb {
     pub(super) fn start(program: &Path, pid: i32, gate: AttachPipe) -> io::Result<Self> {
         let (out, out_writer) = Stream::open(false)?;
         let (err, err_writer) = Stream::open(true)?;
-        let mut command = programs::named(program)?;
+        let mut command = programs::helper(program)?;
         files::shut_python(&mut command);
         command.args(["-nx", "-q", "-iex", "set debuginfod enabled off"]);
         command.args(["-iex", "set auto-load off", "-iex", "set width 0"]);

@@ -232,7 +232,7 @@ fn open_browser(address: &str) -> Option<SecretFile> {
         let mut file = SecretFile::at(files::runtime_folder()?.join(name));
         let page = format!("<meta http-equiv=\"refresh\" content=\"0;url={address}\">\n");
         file.write(page.as_bytes())?;
-        let mut command = programs::named("xdg-open")?;
+        let mut command = programs::helper("xdg-open")?;
         let command = command.arg(file.path()).stdin(Stdio::null());
         let mut child = command
             .stdout(Stdio::null())

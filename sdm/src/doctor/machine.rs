@@ -40,7 +40,7 @@ pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
 
 /// The output of a program that exits with 0.
 fn said(program: impl AsRef<Path>, words: &[&str]) -> io::Result<Said> {
-    let mut command = programs::at(program);
+    let mut command = programs::helper_at(program);
     command.args(words).env("LC_ALL", "C");
     let said = run_bounded::run(&mut command, b"", BOUNDS)?;
     if said.status.success() {

@@ -88,10 +88,10 @@ fn tools_in_the_current_folder_are_not_run() {
     neighbour.assert_gone();
 }
 
-/// Helpers of `sdm`, of its scripts, and of the scripts' shells.
+/// Helpers of `sdm`, of gdb, of its scripts, and of the scripts' shells.
 const HELPERS: &[&str] = &[
-    "cat", "chmod", "find", "head", "hostname", "id", "mkfifo", "mktemp", "rm", "rmdir", "sed",
-    "sh", "sleep", "tail", "tr",
+    "cat", "chmod", "find", "head", "hostname", "iconv", "id", "mkfifo", "mktemp", "rm", "rmdir",
+    "sed", "sh", "sleep", "tail", "tr",
 ];
 
 /// `sdm run` of one rank, with these options.
@@ -117,8 +117,10 @@ fn helpers_in_untrusted_path_folders_are_not_run() {
     }
     neighbour.give(Who::User, &open, 0o777);
     let ssh = ["--launcher", "ssh", "--host", "localhost"];
+    let with_gdb = ["run", "-c", "bt", "-c", "kill"];
     let commands = [
         vec!["doctor"],
+        [&with_gdb[..], &["-n", "1", "--", "/bin/true"]].concat(),
         one_rank(&ssh),
         one_rank(&[&ssh[..], &["--stage"]].concat()),
         one_rank(&["--memcheck"]),
@@ -127,8 +129,8 @@ fn helpers_in_untrusted_path_folders_are_not_run() {
     let [open, shared] = [open, shared].map(|it| format!("{}:/usr/bin:/bin", it.display()));
     for (path, commands) in [
         (".:/usr/bin:/bin", &commands[..]),
-        ("", &commands[..2]),
-        (&open, &commands[..2]),
+        ("", &commands[..3]),
+        (&open, &commands[..3]),
         (&shared, &commands[1..]),
     ] {
         for args in commands {
