@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
+use sdm_debug::event::Stream;
 use sdm_debug::{Backend, Command};
 use sdm_idset::{IdSet, TaskId};
 
@@ -23,10 +24,53 @@ pub(crate) struct Spawning {
     pub(crate) starting: Vec<Starting>,
     /// True where tools have subscribed to the output of programs.
     pub(crate) shows_output: bool,
+    pub(crate) ends: ProgramEnds,
     /// Number of bytes of standard input that tools have sent to each task.
     pub(crate) read: BTreeMap<TaskId, u64>,
     /// Tasks whose events are dropped, because other programs of their spawn request could not be started.
     pub(crate) silenced: BTreeSet<TaskId>,
+}
+
+/// The ends of programs, which tools that read output are told behind that output.
+#[derive(Default)]
+pub(crate) struct ProgramEnds {
+    /// Tasks whose standard output has ended.
+    stdout: IdSet,
+    /// Tasks whose standard error has ended.
+    stderr: IdSet,
+    /// Ends that are not told yet, by exit status.
+    untold: BTreeMap<i32, IdSet>,
+}
+
+impl ProgramEnds {
+    pub(crate) fn end_stream(&mut self, task: TaskId, stream: Stream) {
+        let ended = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        ended.insert(task);
+    }
+
+    pub(crate) fn end(&mut self, task: TaskId, status: i32) {
+        self.untold.entry(status).or_default().insert(task);
+    }
+
+    /// Takes the ends to tell now: with `shows_output` those behind which no output comes, otherwise all.
+    pub(crate) fn take(&mut self, shows_output: bool) -> BTreeMap<i32, IdSet> {
+        if !shows_output {
+            return std::mem::take(&mut self.untold);
+        }
+        let quiet = self.stdout.intersection(&self.stderr);
+        let mut taken = BTreeMap::new();
+        for (status, tasks) in &mut self.untold {
+            let told = tasks.intersection(&quiet);
+            if !told.is_empty() {
+                tasks.subtract(&told);
+                taken.insert(*status, told);
+            }
+        }
+        taken
+    }
 }
 
 /// A spawn request whose programs are being started.

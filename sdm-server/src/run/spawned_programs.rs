@@ -1,7 +1,6 @@
 //! Programs that processes spawn (`MPI_Comm_spawn`). They become tasks of this server and are debugged like
 //! the others.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::Server;
 use crate::pmix::SpawnRequest;
-use crate::spawned_programs::{Starting, is_own};
+use crate::spawned_programs::{Spawning, Starting, is_own};
 
 /// The exit status by which a shell reports a program that cannot be started.
 const NOT_STARTED: i32 = 127;
@@ -134,7 +133,7 @@ impl Server {
     /// has failed. Answers to this server's own commands become events.
     pub(super) fn sort_out(&mut self, outputs: Vec<BackendOutput>) -> Vec<BackendOutput> {
         if let Some(server) = &mut self.hosted.server {
-            let messages = of_ends_and_output(&outputs, self.hosted.spawning.shows_output);
+            let messages = of_ends_and_output(&outputs, &mut self.hosted.spawning);
             if !messages.is_empty() {
                 messages.iter().for_each(|message| server.send(message));
                 self.watch_pmix();
@@ -271,9 +270,8 @@ fn as_of(settings: &[(IdSet, String)], like: TaskId, tasks: &IdSet) -> Vec<(IdSe
     its.map(|(_, line)| (tasks.clone(), line.clone())).collect()
 }
 
-/// Messages to the PMIx server: ends of processes with their status, and output if `shows_output` is set.
-fn of_ends_and_output(outputs: &[BackendOutput], shows_output: bool) -> Vec<ToHost> {
-    let mut ended: BTreeMap<i32, IdSet> = BTreeMap::new();
+/// Messages to the PMIx server: ends of processes with their status, and output if a tool reads it.
+fn of_ends_and_output(outputs: &[BackendOutput], spawning: &mut Spawning) -> Vec<ToHost> {
     let mut messages = Vec::new();
     for output in outputs {
         let (task, status) = match output {
@@ -283,7 +281,7 @@ fn of_ends_and_output(outputs: &[BackendOutput], shows_output: bool) -> Vec<ToHo
             BackendOutput::Event { task, event } => match event {
                 Event::Exited { code } => (task, Some(*code)),
                 Event::Signalled { signal } => (task, Some(status_of_signal(signal))),
-                Event::Output { stream, bytes } if shows_output => {
+                Event::Output { stream, bytes } if spawning.shows_output => {
                     messages.push(ToHost::Output {
                         task: task.0,
                         is_error: *stream == Stream::Stderr,
@@ -291,14 +289,18 @@ fn of_ends_and_output(outputs: &[BackendOutput], shows_output: bool) -> Vec<ToHo
                     });
                     continue;
                 }
+                Event::OutputEnd { stream } => {
+                    spawning.ends.end_stream(*task, *stream);
+                    continue;
+                }
                 _ => continue,
             },
         };
         if let Some(status) = status {
-            ended.entry(status).or_default().insert(*task);
+            spawning.ends.end(*task, status);
         }
     }
-    let ended = ended.into_iter();
+    let ended = spawning.ends.take(spawning.shows_output).into_iter();
     messages.extend(ended.map(|(status, tasks)| ToHost::Ended { tasks, status }));
     messages
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
 use sdm_foreign::names::{self, RANK_ALL};
 use sdm_foreign::tool_protocol::{
@@ -32,8 +31,6 @@ const CODES: [i32; 12] = [
 const AFFECTED: &str = "pmix.evproc";
 const STATUS: &str = "pmix.job.term.status";
 const STDOUT: u16 = 2;
-/// Time limit for output that follows the end of its job.
-const OUTPUT_WAIT: Duration = Duration::from_millis(500);
 /// Programs of servers that run one job and end with that job.
 const OF_ONE_JOB: [&str; 2] = ["prterun", "mpirun"];
 /// Prefixes of variables of an outer job, which a program must not inherit.
@@ -209,6 +206,14 @@ pub(super) fn spawn(
     let session = &mut Session::open(server)?;
     let codes = CODES.to_vec();
     session.must("events", ToolRequest::Events { codes })?;
+    if !args.detach {
+        // The job has no name yet, and what it prints at once goes to those only that have asked: for all jobs.
+        let of = JobPart {
+            namespace: String::new(),
+            rank: RANK_ALL,
+        };
+        session.must("output", ToolRequest::Pull { of })?;
+    }
     let ask = ToolRequest::Spawn {
         count: args.count,
         words,
@@ -234,7 +239,6 @@ pub(super) fn spawn(
         namespace,
         rank: RANK_ALL,
     };
-    session.must("output", ToolRequest::Pull { of: of.clone() })?;
     let code = relay(session, &of, true, is_json)?;
     Ok(match u8::try_from(code) {
         Ok(code) => code,
@@ -264,9 +268,10 @@ pub(super) fn io(
     if !query::namespaces(session)?.contains(&of.namespace) {
         return Err(ToolError::UnknownJob(of.namespace));
     }
+    // In this order a job that has ended meanwhile tells its output before its end.
+    session.must("output", ToolRequest::Pull { of: of.clone() })?;
     let codes = CODES.to_vec();
     session.must("events", ToolRequest::Events { codes })?;
-    session.must("output", ToolRequest::Pull { of: of.clone() })?;
     relay(session, &of, args.stdin, is_json).map(|_| ())
 }
 
@@ -281,33 +286,56 @@ fn relay(
         let sender = session.sender.clone();
         std::thread::spawn(move || read_input(&sender));
     }
-    let mut ended = None;
     loop {
-        let wait = ended.map(|_| OUTPUT_WAIT);
-        match (session.next(wait)?, ended) {
-            (None, Some(code)) => return Ok(code),
-            (Some(Heard::Tool(FromTool::Output { of, channel, bytes })), _) => {
-                put(&of, channel, &bytes, is_json)?;
+        match session.next(None)? {
+            Some(Heard::Tool(FromTool::Output {
+                of: by,
+                channel,
+                bytes,
+            })) => {
+                if by.namespace == of.namespace {
+                    put(&by, channel, &bytes, is_json)?;
+                }
             }
-            (Some(Heard::Tool(FromTool::Event { status, lines, .. })), _) => {
+            Some(Heard::Tool(FromTool::Event { status, lines, .. })) => {
                 let event = Event::of(status, lines);
                 if event.ends() == Some(&*of.namespace) {
-                    ended = Some(event.code());
-                } else if LOST.contains(&status) && ended.is_none() && !is_there(session)? {
+                    show_rest(session, of, is_json)?;
+                    return Ok(event.code());
+                } else if LOST.contains(&status) && !is_there(session)? {
                     return Err(ToolError::Ended("; the server has ended".to_owned()));
                 }
             }
-            (Some(Heard::Input(bytes)), None) => {
+            Some(Heard::Input(bytes)) => {
                 let to = JobPart {
                     rank: if of.rank == RANK_ALL { 0 } else { of.rank },
                     ..of.clone()
                 };
                 session.tell(ToolRequest::Push { to, bytes });
             }
-            (Some(Heard::Ended) | None, _) => return Err(ToolError::Ended(session.last_words())),
-            _ => {}
+            Some(Heard::Ended) | None => return Err(ToolError::Ended(session.last_words())),
+            Some(Heard::Tool(_)) => {}
         }
     }
+}
+
+/// Shows the output that a server has sent by the time of a job's end. The server has all output then, and the answer to
+/// a question comes behind it.
+fn show_rest(session: &mut Session, of: &JobPart, is_json: bool) -> Result<(), ToolError> {
+    let heard = session.take_waiting();
+    query::namespaces(session)?;
+    for heard in heard.into_iter().chain(session.take_waiting()) {
+        if let Heard::Tool(FromTool::Output {
+            of: by,
+            channel,
+            bytes,
+        }) = heard
+            && by.namespace == of.namespace
+        {
+            put(&by, channel, &bytes, is_json)?;
+        }
+    }
+    Ok(())
 }
 
 fn put(of: &JobPart, channel: u16, bytes: &[u8], is_json: bool) -> Result<(), ToolError> {

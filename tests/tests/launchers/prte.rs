@@ -1,5 +1,6 @@
 //! A PRRTE of the user's with jobs of its own: queries and commands of `sdm pmix`, and its jobs in the runtime model.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -199,6 +200,41 @@ fn every_job_command_works_with_prte() {
     shell
         .sdm("pmix spawn -- nosuch")
         .refused(124, "nosuch: no such program");
+}
+
+/// All that a job prints is shown, also before its name is known and at its end; other jobs print at the same time.
+#[test]
+fn output_of_spawned_prte_jobs_is_complete() {
+    const LINES: usize = 3000;
+    let Some(prte) = Prte::start() else { return };
+    let _other = prte.job(1, "other");
+    let text = "x".repeat(80);
+    let script =
+        format!("i=0; while [ $i -lt {LINES} ]; do echo $i {text}; i=$((i+1)); done; echo end >&2");
+    let words = ["spawn", "--json", "-n", "2", "--", "sh", "-c", &script];
+    let done = prte.shell.words(&[&["pmix"], &words[..]].concat()).done();
+    let mut printed = BTreeMap::<(u64, String), String>::new();
+    for line in done.out.lines() {
+        let piece: Value = serde_json::from_str(line).expect("JSON");
+        let rank = piece["rank"].as_u64().expect("a rank");
+        let channel = piece["channel"].as_str().expect("text").to_owned();
+        let all = printed.entry((rank, channel)).or_default();
+        all.push_str(piece["text"].as_str().expect("text"));
+    }
+    let lines: String = (0..LINES).map(|i| format!("{i} {text}\n")).collect();
+    for (stream, whole) in [("stdout", &*lines), ("stderr", "end\n")] {
+        for rank in 0..2 {
+            let found = printed.remove(&(rank, stream.to_owned()));
+            let found = found.unwrap_or_default();
+            assert!(found == whole, "{stream} of {rank}: {} bytes", found.len());
+        }
+    }
+    assert_eq!(printed, BTreeMap::new());
+    for _ in 0..5 {
+        let quick = prte.shell.sdm("pmix spawn -- echo out").done();
+        assert_eq!(quick.out, "out\n");
+    }
+    prte.go("other");
 }
 
 /// PRRTE itself would signal all ranks, and `prterun` would not end after a signal that ends the ranks.
