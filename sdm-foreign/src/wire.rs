@@ -23,6 +23,8 @@ pub const LETTER_BYTES_MAX: usize = 60 << 10;
 pub const PART_BYTES_MAX: usize = 1 << 20;
 /// The longest name of a node or a job, in bytes: PMIx has room for 255.
 pub const NAME_BYTES_MAX: usize = 200;
+/// Beginning of the name of a PMIx server's folder, below the temporary one.
+pub const FOLDER_PREFIX: &str = "sdm-pmix-";
 /// The bytes of a frame's length.
 const LENGTH_BYTES: usize = 4;
 
@@ -259,7 +261,7 @@ impl HostJob {
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         sdm_system::files::temporary_folder()
-            .join(format!("sdm-pmix-{}-{}", self.namespace, self.own))
+            .join(format!("{FOLDER_PREFIX}{}-{}", self.namespace, self.own))
     }
 
     /// Checks the parts of the description in which the sender can be wrong.

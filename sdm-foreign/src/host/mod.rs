@@ -461,11 +461,11 @@ fn serve(job: HostJob) -> Result<Serving> {
     // SAFETY: this process has had one thread until now.
     #[allow(unsafe_code)]
     let library = unsafe { Server::load() }?;
-    let environment = library.serve(&job, &folder.0)?;
+    let environment = library.serve(&job, &folder.path)?;
     // The library has let everybody look into it.
     let closed = fs::Permissions::from_mode(0o700);
-    fs::set_permissions(&folder.0, closed).context("close the folder to others")?;
-    let system = job.is_system.then(|| SystemFile::publish(&folder.0));
+    fs::set_permissions(&folder.path, closed).context("close the folder to others")?;
+    let system = job.is_system.then(|| SystemFile::publish(&folder.path));
     let (system, notice) = match system.transpose() {
         Ok(system) => (system, None),
         Err(error) => (

@@ -14,7 +14,7 @@ impl Serving {
     pub(super) fn adopt(&mut self, job: &SpawnedJob) -> anyhow::Result<()> {
         let parent = job.parent.map(|it| self.process_of(it));
         self.library
-            .adopt(&self.job, &self.folder.0, job, parent.as_ref())?;
+            .adopt(&self.job, &self.folder.path, job, parent.as_ref())?;
         self.offspring.push(job.clone());
         Ok(())
     }

@@ -90,6 +90,7 @@ impl Session {
         }
         match heard {
             None if session.is_starting => Err(ToolError::Helper(PmixError::Starting)),
+            None => Err(session.no_answer()),
             Some(Heard::Tool(FromTool::Hello { version, .. })) if version == TOOL_VERSION => {
                 session.is_starting = false;
                 Ok(session)

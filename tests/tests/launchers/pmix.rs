@@ -47,7 +47,7 @@ pub(super) fn wait_exited(sdm: &Running<'_>, ranks: &str) {
 }
 
 /// The PMIx server of a place's session.
-fn hosts(place: &Place) -> Vec<u32> {
+pub(super) fn hosts(place: &Place) -> Vec<u32> {
     place.pids("sdm-pmix host")
 }
 

@@ -1,9 +1,19 @@
 //! MPI programs without a launcher of MPI where something fails: the PMIx library, or a rank that never connects to it.
 
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+use sdm_tests::ordinary;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::sdm::command;
 
 use super::choice::ISOLATED;
-use super::pmix::{assert_no_folder, lines_of, local};
+use super::pmix::{assert_no_folder, hosts, lines_of, local};
 
 /// A rank that ends without `MPI_Init` ends the job, as under mpirun. (mpirun waits for ever where such a rank ends
 /// with 0.)
@@ -65,4 +75,97 @@ fn failing_pmix_library_is_reported_and_session_continues() {
         assert!(is_alone(&done.out), "{done}");
     }
     assert_no_folder(&place);
+}
+
+/// The folder of a session that is killed as a whole stays, and the next PMIx server removes it; nothing else of such a
+/// name.
+#[test]
+fn folder_of_killed_pmix_server_is_removed_by_the_next() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let own = place.path().join("tmp");
+    let folders = || {
+        let entries = std::fs::read_dir(&own).expect("a folder").flatten();
+        let names = entries.map(|it| it.file_name().into_string().expect("text"));
+        names.filter(|it| it.starts_with("sdm-pmix-")).collect()
+    };
+    let start = || {
+        let mut sdm = local(&place, 2).talk().program(&sum, &[]).spawn();
+        sdm.ask("break add_up", "breakpoint 1 at");
+        sdm
+    };
+    let killed = start();
+    let dead: BTreeSet<String> = folders();
+    assert_eq!(dead.len(), 1, "{dead:?}");
+    let victims = hosts(&place);
+    processes::signal(victims[0], Signal::SIGSTOP);
+    for server in processes::servers(place.mark()).into_values() {
+        processes::signal(server, Signal::SIGKILL);
+    }
+    processes::signal(victims[0], Signal::SIGKILL);
+    let _done = killed.finish();
+    assert_eq!(folders(), dead);
+    // In use, a file, and a link.
+    let mut lives = start();
+    let mut stay: BTreeSet<String> = folders();
+    assert!(stay.len() == 1 && stay.is_disjoint(&dead), "{stay:?}");
+    std::fs::write(own.join("sdm-pmix-file-0"), "").expect("a file");
+    symlink(place.path(), own.join("sdm-pmix-link-0")).expect("a link");
+    stay.extend(["sdm-pmix-file-0", "sdm-pmix-link-0"].map(str::to_owned));
+    let mut next = start();
+    let found: BTreeSet<String> = folders();
+    assert!(
+        found.is_superset(&stay) && found.len() == stay.len() + 1,
+        "{found:?}"
+    );
+    for sdm in [&mut lives, &mut next] {
+        sdm.ask("quit", "quit");
+    }
+    let _done = [lives.finish(), next.finish()];
+}
+
+/// Whatever a PMIx server answers, a tool ends with an error that says so.
+#[test]
+fn hostile_pmix_server_cannot_hang_or_crash_a_tool() {
+    let place = Place::new();
+    let own = place.path().join("tmp");
+    std::fs::create_dir(&own).expect("a folder");
+    ordinary::give(&own);
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_hostile.py");
+    let mut asking = Vec::new();
+    for way in ["garbage", "huge", "hang up", "echo", "silence"] {
+        let file = own.join(format!("pmix.host.tool.{}", way.replace(' ', "-")));
+        let mut server = ordinary_command(&place, "python3");
+        server
+            .arg(&fixture)
+            .arg(file)
+            .arg(way)
+            .stdout(Stdio::piped());
+        let mut server = server.spawn().expect("python3");
+        let mut said = BufReader::new(server.stdout.take().expect("a pipe"));
+        let mut pid = String::new();
+        said.read_line(&mut pid).expect("text");
+        let sdm = sdm_tests::binaries::folder().join("sdm");
+        let mut tool = ordinary_command(&place, sdm.to_str().expect("text"));
+        tool.args(["pmix", "--pid", pid.trim(), "query", "status"]);
+        let tool = tool.env("TMPDIR", &own).stderr(Stdio::piped()).spawn();
+        asking.push((way, server, tool.expect("sdm")));
+    }
+    for (way, mut server, tool) in asking {
+        let done = tool.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&done.stderr);
+        let wanted = "sdm: no answer within 30s: the PMIx server or its library hangs";
+        assert!(said.starts_with(wanted), "{way}: {said}");
+        assert_eq!(done.status.code(), Some(124), "{way}: {said}");
+        server.kill().expect("it is ours");
+        server.wait().expect("it is ours");
+    }
+    place.assert_gone();
+}
+
+/// A program as the ordinary user has it.
+fn ordinary_command(place: &Place, program: &str) -> Command {
+    let mut command = command(place, program);
+    ordinary::lower(&mut command);
+    command
 }
