@@ -11,15 +11,21 @@ use sdm_view::render::Names;
 use super::controls::ScriptLine;
 use super::exit::Ending;
 use super::model::open_commands::RunEnd;
-use super::model::{Break, Over};
+use super::model::{Break, Model, Over};
 use super::report::Values;
-use super::{SessionHandle, ask, exit, notices, report, script};
+use super::{SessionHandle, ask, diagnose, exit, notices, report, script};
 use crate::exit_codes::{ABORTED, GIVEN_UP, ISOLATED, LOST, MISUSED, SIGNALLED, TIMED_OUT};
 
 /// Maximum number of errors in the use of MPI that are repeated at the end.
 const MPI_ERRORS_SHOWN_MAX: usize = 50;
 /// Interval between two updates of the status line.
 const TURN: Duration = Duration::from_secs(1);
+
+/// Time without output and stops after which a checked program is diagnosed for the first time. Twice as long passes
+/// before each further time.
+const QUIET: Duration = Duration::from_secs(5);
+/// The longest such time.
+const QUIET_MAX: Duration = Duration::from_secs(60);
 
 /// The actions of a batch run at a crash or a hang, and the limits that define a hang.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +38,46 @@ pub struct Batch {
     pub time_limit: Option<Duration>,
     /// Time limit without any output or stop. None: no limit.
     pub hang_timeout: Option<Duration>,
+    /// Whether the program is ended once it is proved that no rank can go on, without a time limit.
+    pub ends_at_hang: bool,
+}
+
+/// The times at which a program is diagnosed whose ranks print nothing and do not stop.
+struct HangSearch {
+    since: Instant,
+    quiet: Duration,
+}
+
+impl HangSearch {
+    /// The time of the next diagnosis, if there is no output and no stop until then. None where there is to be none.
+    fn next(&self, session: &SessionHandle, batch: &Batch) -> Option<Instant> {
+        let activity = session.read(|model| model.news.activity);
+        batch
+            .ends_at_hang
+            .then(|| activity.max(self.since) + self.quiet)
+    }
+
+    /// Diagnoses the program if it is time to. True where that proves that ranks cannot go on.
+    async fn finds_hang(&mut self, session: &SessionHandle, batch: &Batch) -> bool {
+        if self
+            .next(session, batch)
+            .is_none_or(|at| session.now() < at)
+        {
+            return false;
+        }
+        let now = |model: &Model| (model.news.output.pieces(), model.news.activity);
+        let (printed, activity) = session.read(now);
+        let is_found = diagnose::is_stuck(session).await;
+        // The answers to the diagnosis are no activity of the program.
+        session.edit(|model| {
+            if model.news.output.pieces() == printed {
+                model.news.activity = activity;
+            }
+        });
+        self.since = session.now();
+        self.quiet = (self.quiet * 2).min(QUIET_MAX);
+        is_found
+    }
 }
 
 /// The reason of a batch run's end.
@@ -103,6 +149,10 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
 async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
     let began = session.now();
     session.edit(|model| model.news.activity = began);
+    let mut search = HangSearch {
+        since: began,
+        quiet: QUIET,
+    };
     loop {
         if session.is_over() {
             return BatchEnd::Over;
@@ -133,6 +183,9 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         if let Some(text) = too_long(session, batch, began, now) {
             return BatchEnd::TimedOut(text);
         }
+        if search.finds_hang(session, batch).await {
+            return BatchEnd::TimedOut("the program cannot go on".to_owned());
+        }
         let running = set_text(&session.running(), 24);
         let seconds = (now - began).as_secs();
         let line = format!("batch: running: {running} ({seconds} s); ^C ends it");
@@ -141,7 +194,11 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         let quiet = batch
             .hang_timeout
             .map(|quiet| session.read(|model| model.news.activity) + quiet);
-        let next = [Some(now + TURN), limit, quiet].into_iter().flatten().min();
+        let search = search.next(session, batch);
+        let next = [Some(now + TURN), limit, quiet, search]
+            .into_iter()
+            .flatten()
+            .min();
         session.turn(next).await;
     }
 }

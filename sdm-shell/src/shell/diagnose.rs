@@ -2,6 +2,7 @@
 //! stuck.
 
 mod sample;
+mod stuck;
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use sdm_view::item::{Happening, Item};
 
 pub use sample::Looks;
 pub(super) use sample::stop_quietly;
+pub(super) use stuck::is_stuck;
 
 /// The command name of `sdm diagnose` in queries.
 const LINE: &str = "diagnose";

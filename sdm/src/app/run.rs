@@ -95,7 +95,7 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         first += part.count;
     }
     Ok(Job {
-        batch: batch(&args.batch),
+        batch: batch(&args.batch, args.check.check.is_some()),
         files: files(&args.batch),
         args: &args.script,
         commands,
@@ -291,7 +291,7 @@ fn files(args: &BatchArgs) -> Option<ReportFiles> {
     wanted.then(|| ReportFiles::of_page(args.report.clone(), args.junit.clone()))
 }
 
-fn batch(args: &BatchArgs) -> Option<Batch> {
+fn batch(args: &BatchArgs, is_checked: bool) -> Option<Batch> {
     if !args.batch {
         return None;
     }
@@ -315,6 +315,7 @@ fn batch(args: &BatchArgs) -> Option<Batch> {
         ),
         time_limit: seconds(args.time_limit),
         hang_timeout: seconds(args.hang_timeout),
+        ends_at_hang: is_checked,
     })
 }
 

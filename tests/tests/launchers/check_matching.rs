@@ -149,18 +149,25 @@ fn collectives_in_another_order_are_reported_before_they_hang() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let _program = place.compile("mpi_matching", compiler);
-        let how = ["--hang-timeout", "3"];
-        for (name, says) in [
+        for (name, how, says) in [
             (
                 "other_order",
+                &[][..],
                 "call 2 of a communicator: ranks differ: MPI_Barrier at 0; MPI_Allreduce at 1",
             ),
             (
                 "file_by_one",
+                &["--hang-timeout", "3"],
                 "call 1 of a file: ranks differ: MPI_File_sync at 0; MPI_File_set_size at 1",
             ),
         ] {
-            let done = run(&place, launcher, &how, &[name]).code(120);
+            let done = run(&place, launcher, how, &[name]).code(120);
+            let ends = match how {
+                [] => "the program cannot go on",
+                _ => "no output and no stop for 3 s",
+            };
+            let ends = format!("session ended: {ends}\n");
+            assert!(done.out.contains(&ends), "{done}");
             let told = errors(&place, &done);
             assert_eq!(told.len(), 1, "{told:#?} {done}");
             assert!(told[0].0.contains("M401 "), "{told:#?} {done}");
