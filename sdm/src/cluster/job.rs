@@ -301,8 +301,11 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
         }
         _ => {}
     }
-    if comes_to_stay && let Some(session) = known(id::DEBUG_SESSION) {
-        return target(Way::Session(session_command(&chosen, definition, session)));
+    if let Some(session) = known(id::DEBUG_SESSION) {
+        return match comes_to_stay {
+            true => target(Way::Session(session_command(&chosen, definition, session))),
+            false => Err(ClusterError::InSession(job_name())),
+        };
     }
     if let Some(starter) = known(id::STARTER_PID).filter(|pid| *pid != "0") {
         return target(Way::Pids(starter.to_owned()));

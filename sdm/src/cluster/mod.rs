@@ -38,16 +38,20 @@ const NO_LOOK: u8 = 2;
 /// Finds the cluster job that a debugger has to attach to (`CLUSTER:NUMBER`). `args` is the whole command
 /// line. Returns the exit code if the command ends here.
 pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
-    let (target, comes_to_stay) = match verb {
-        Verb::Attach(args) | Verb::Web(args) => (&mut args.target, true),
-        Verb::Stacks(args) => (&mut args.target, false),
-        Verb::Profile(args) => (&mut args.target, false),
-        Verb::Diagnose(args) => (&mut args.target, false),
+    let (target, comes_to_stay, code) = match verb {
+        Verb::Attach(args) | Verb::Web(args) => {
+            let given = &args.commands;
+            let has_commands = !given.commands.is_empty() || !given.files.is_empty();
+            (&mut args.target, !has_commands, NOT_STARTED)
+        }
+        Verb::Stacks(args) => (&mut args.target, false, NO_LOOK),
+        Verb::Profile(args) => (&mut args.target, false, NO_LOOK),
+        Verb::Diagnose(args) => (&mut args.target, false, NO_LOOK),
         _ => return None,
     };
     let error = job::find(target, args, comes_to_stay).err()?;
     complain(format_args!("sdm: {error}"));
-    Some(if comes_to_stay { NOT_STARTED } else { NO_LOOK })
+    Some(code)
 }
 
 /// Carries out a cluster command. Returns the exit code, or None for other commands.

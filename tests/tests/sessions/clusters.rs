@@ -73,6 +73,26 @@ fn is_submitted_from_its_folder(shell: &Shell, work: &str) {
     assert_eq!(said, "ran as ./job.sh\n");
 }
 
+/// A job that is held in a session takes commands at its prompt only, which is said.
+fn is_held_in_its_session(shell: &Shell, work: &str) {
+    let job = shell.submit(&["--debug", "--", work]);
+    shell.watch_jobs(|it| it["debugSession"].is_string());
+    let said =
+        format!("sdm: here:{job}: the job is held in a session; commands are typed at its prompt");
+    for (words, code) in [
+        (&["stacks"][..], 2),
+        (&["diagnose"], 2),
+        (&["attach", "-c", "bt"], 124),
+        (&["attach", "-x", "file"], 124),
+    ] {
+        let target = format!("here:{job}");
+        let words = [&words[..1], &[&*target], &words[1..]].concat();
+        shell.words(&words).refused(code, &said);
+    }
+    let _done = shell.sdm(&format!("cancel {job}")).done();
+    shell.wait_job(&job, "jobState", "TERMINATED");
+}
+
 #[test]
 fn job_is_submitted_watched_inspected_and_ended() {
     let shell = Shell::new();
@@ -124,6 +144,7 @@ fn job_is_submitted_watched_inspected_and_ended() {
         .refused(2, &format!("sdm: 99{runs}: no such job in here"));
     cannot_be_looked_at(&shell, &ended, &runs);
     is_submitted_from_its_folder(&shell, work);
+    is_held_in_its_session(&shell, work);
     shell
         .sdm(&format!("hold {runs}"))
         .refused(1, "start at once");
