@@ -2,6 +2,8 @@
 
 use std::io;
 
+use sdm_text::without_numbers;
+
 use crate::gridengine::UnreadableXml;
 use crate::slurm::Unreadable;
 
@@ -26,7 +28,7 @@ pub enum ManagerError {
     #[error(transparent)]
     Xml(UnreadableXml),
     /// The system refuses something.
-    #[error("{0}: {1}")]
+    #[error("{0}: {why}", why = without_numbers(&.1.to_string()))]
     System(String, #[source] io::Error),
     /// A job cannot be submitted.
     #[error(transparent)]

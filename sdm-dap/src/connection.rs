@@ -227,6 +227,7 @@ impl Connection {
 
     /// Shows text to the user: category `console`, or `important`.
     pub(crate) fn say(&mut self, category: &str, text: &str) {
+        let text = sdm_text::without_numbers(text);
         self.event("output", json!({"category": category, "output": text}));
     }
 

@@ -86,7 +86,7 @@ impl Request {
     pub(crate) fn refusal(&self, why: &RequestError) -> Value {
         let message = match why {
             RequestError::Cancelled => "cancelled".to_owned(),
-            why => why.to_string(),
+            why => sdm_text::without_numbers(&why.to_string()).into_owned(),
         };
         // Text in braces would be taken for a variable of the format.
         let format = message.replace('{', "(").replace('}', ")");

@@ -1,6 +1,6 @@
 //! The result of a check, and its form for transfer between hosts.
 
-use sdm_text::printable;
+use sdm_text::{printable, without_numbers};
 
 use crate::Check;
 
@@ -65,7 +65,7 @@ impl Finding {
         Self {
             check,
             verdict,
-            found,
+            found: without_numbers(&found).into_owned(),
             remedy,
         }
     }
@@ -126,6 +126,8 @@ mod tests {
         let read = Finding::of_line(&odd.line()).unwrap();
         assert_eq!((read.check, &*read.remedy), (Check::Gdb, "d"));
         assert!(!read.found.contains('\x1b'), "{read:?}");
+        let numbered = Finding::bad(Check::Gdb, "x: No such file or directory (os error 2)", "");
+        assert_eq!(numbered.found, "x: No such file or directory");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, alarm, setsid};
 use sdm_system::programs;
+use sdm_text::without_numbers;
 
 use super::record::{self, Order, Started, State};
 
@@ -70,7 +71,8 @@ pub fn run(folder: &Path) -> io::Result<()> {
     record::set_state(folder, &state)?;
     if let Err(why) = start_all(&order, folder, &mut state) {
         let program = order.words.first().map(String::as_str).unwrap_or_default();
-        state.error = Some(format!("{program}: {why}"));
+        let why = format!("{program}: {why}");
+        state.error = Some(without_numbers(&why).into_owned());
         end_all(&state, Signal::SIGKILL);
     }
     // Blocked only now, as the started processes would inherit it.

@@ -93,6 +93,19 @@ fn is_held_in_its_session(shell: &Shell, work: &str) {
     shell.wait_job(&job, "jobState", "TERMINATED");
 }
 
+/// The reason of a job that cannot be started is the system's words, without its numbers.
+fn is_refused_by_the_system(shell: &Shell) {
+    let path = shell.place.path().join("no-program");
+    fs::write(&path, "#!/bin/sh\n").expect("a file");
+    let job = shell.submit(&["--", "./no-program"]);
+    shell.wait_job(&job, "jobState", "ERROR");
+    for line in ["jobs", "jobs --json", &format!("show {job}")] {
+        let said = shell.sdm(line).done().out;
+        assert!(said.contains("no-program: Permission denied"), "{said}");
+        assert!(!said.contains("(os error"), "{said}");
+    }
+}
+
 #[test]
 fn job_is_submitted_watched_inspected_and_ended() {
     let shell = Shell::new();
@@ -145,6 +158,7 @@ fn job_is_submitted_watched_inspected_and_ended() {
     cannot_be_looked_at(&shell, &ended, &runs);
     is_submitted_from_its_folder(&shell, work);
     is_held_in_its_session(&shell, work);
+    is_refused_by_the_system(&shell);
     shell
         .sdm(&format!("hold {runs}"))
         .refused(1, "start at once");
