@@ -14,7 +14,8 @@ use crate::snapshot::{Attributes, Job, set, set_session, set_state};
 
 /// Time for which a job that has ended is reported.
 const ENDED: Duration = Duration::from_secs(86_400);
-/// Number of snapshots in which the accounting may still lack a job that has ended.
+/// Number of snapshots in which the accounting may still lack a job that has ended. It is written some time after the
+/// end, and never for a job that did not begin, or where accounting is off: nothing tells these apart.
 const TRIES_MAX: u32 = 10;
 /// Maximum number of jobs per snapshot whose details are queried.
 const ASKED_MAX: usize = 500;

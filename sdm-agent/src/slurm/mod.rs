@@ -38,8 +38,9 @@ const LINES_MAX: usize = 64 << 20;
 /// Output format for partitions: name, availability, time limit, and the name with a mark at the default.
 const PARTITIONS: &str = "%R|%a|%l|%P";
 
-/// Maximum number of queries for a job's ranks: it may have no step of `srun` for a while, or ever.
-const TRIES: u32 = 5;
+/// Maximum number of queries for the pids of a job whose step is known. A step that has just begun lacks them, and so
+/// does each one where `sstat` is refused: nothing tells the two apart.
+const PID_QUERIES_MAX: u32 = 5;
 /// Maximum number of jobs whose ranks are queried together.
 const PLACED_MAX: usize = 50;
 /// Maximum number of ended jobs from the accounting that are reported.
@@ -48,18 +49,22 @@ const ENDED_MAX: usize = 1000;
 /// The known locations of a job's ranks.
 #[derive(Default)]
 struct Placed {
-    /// The ranks; empty while Slurm does not report all of them.
+    /// The ranks; empty while Slurm does not report all of them: a job may have no step of `srun` for hours.
     ranks: Vec<Rank>,
-    /// Number of queries made.
-    tries: u32,
+    /// Number of queries that gave ranks.
+    queries: u32,
 }
 
 impl Placed {
-    /// True where further queries cannot add a pid: all are known, or the queries are used up. A step that has just
-    /// begun lacks its processes at first.
+    fn add(&mut self, ranks: Vec<Rank>) {
+        self.queries += u32::from(!ranks.is_empty());
+        self.ranks = ranks;
+    }
+
+    /// True where the ranks are known and no further query is to be made for a pid.
     fn is_final(&self) -> bool {
         let has_pids = self.ranks.iter().all(|rank| rank.pid.is_some());
-        self.tries >= TRIES || (has_pids && !self.ranks.is_empty())
+        !self.ranks.is_empty() && (has_pids || self.queries >= PID_QUERIES_MAX)
     }
 }
 
@@ -149,8 +154,7 @@ impl Slurm {
                 let step = steps.get(id);
                 let ranks = step.and_then(|step| steps::ranks(step, pids.get(&step.id)));
                 let placed = self.ranks.entry(id.clone()).or_default();
-                placed.tries += 1;
-                placed.ranks = ranks.unwrap_or_default();
+                placed.add(ranks.unwrap_or_default());
             }
         }
         let known = self.ranks.iter();
@@ -412,5 +416,27 @@ mod tests {
         };
         let expected = "#!/bin/sh\nexport A='b c'\nexec srun '/opt/my app' 'it'\\''s' '$HOME' ''\n";
         assert_eq!(script(&job).unwrap(), expected);
+    }
+
+    #[test]
+    fn ranks_are_looked_for_until_their_step_is_known() {
+        let rank = |pid| Rank {
+            node: "n1".to_owned(),
+            pid,
+        };
+        let mut placed = Placed::default();
+        for _ in 0..100 {
+            placed.add(Vec::new());
+        }
+        assert!(!placed.is_final());
+        placed.add(vec![rank(None)]);
+        assert!(!placed.is_final());
+        let mut known = Placed::default();
+        known.add(vec![rank(Some(7))]);
+        assert!(known.is_final());
+        for _ in 1..PID_QUERIES_MAX {
+            placed.add(vec![rank(None)]);
+        }
+        assert!(placed.is_final());
     }
 }
