@@ -3,17 +3,23 @@
 use sdm_text::printable_name;
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use sdm_system::peer::Peer;
 
 use crate::socket_path::{Name, PlaceError};
+use crate::sys;
 use crate::terminal_lease::{TerminalId, TerminalLease, TerminalMessage};
 use crate::wire::{self, Frame, Size};
 
@@ -25,8 +31,6 @@ const READ_BYTES: usize = 32 << 10;
 const OPEN_WAIT: Duration = Duration::from_secs(5);
 /// Time limit for a released terminal to report its position and close its connection.
 const LET_GO_WAIT: Duration = Duration::from_secs(1);
-/// Time in which output may come after the program's end.
-const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(1);
 /// Maximum number of simultaneous clients.
 const CALLERS_MAX: usize = 32;
 /// The line that reports that the keeper listens.
@@ -54,7 +58,7 @@ pub fn keep(options: KeeperOptions) -> Result<(), KeepError> {
     // This fails only if the process already leads a session.
     let _ = nix::unistd::setsid();
     let (listener, _file) = options.name.listen()?;
-    let (keeper, child) = start(&options)?;
+    let (keeper, kept) = start(&options)?;
     // If the starter was killed meanwhile this fails, and the session is not kept, as its user does not know of it.
     writeln!(io::stdout(), "{READY}")?;
     let null = std::fs::File::options()
@@ -72,7 +76,7 @@ pub fn keep(options: KeeperOptions) -> Result<(), KeepError> {
     thread::Builder::new()
         .name("accept".to_owned())
         .spawn(move || callers.accept(&listener))?;
-    keeper.until_over(child, options.wait_after_end);
+    keeper.until_over(kept, options.wait_after_end);
     Ok(())
 }
 
@@ -113,10 +117,15 @@ struct State {
     closed: bool,
 }
 
+/// The program that runs.
+struct KeptProgram {
+    child: Box<dyn Child + Send + Sync>,
+    /// Closed at the child's end, for the thread that reads its output.
+    running: OwnedFd,
+}
+
 /// Starts the program on a new pseudo-terminal.
-fn start(
-    options: &KeeperOptions,
-) -> Result<(Arc<Keeper>, Box<dyn Child + Send + Sync>), KeepError> {
+fn start(options: &KeeperOptions) -> Result<(Arc<Keeper>, KeptProgram), KeepError> {
     let words: Vec<_> = options.command.iter().map(printable_name).collect();
     let failed = |error: &dyn std::fmt::Display| KeepError::Start {
         program: words.first().map_or("nothing", |w| w).to_owned(),
@@ -129,7 +138,8 @@ fn start(
     command.cwd(std::env::current_dir()?);
     let child = pair.slave.spawn_command(command).map_err(|e| failed(&e))?;
     drop(pair.slave);
-    let output = pair.master.try_clone_reader().map_err(|e| failed(&e))?;
+    let output = sys::duplicate(&*pair.master)?;
+    let (ended, running) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from)?;
     let input = pair.master.take_writer().map_err(|e| failed(&e))?;
     let keeper = Arc::new(Keeper {
         state: Mutex::new(State {
@@ -147,8 +157,8 @@ fn start(
     let reads = Arc::clone(&keeper);
     thread::Builder::new()
         .name("output".to_owned())
-        .spawn(move || reads.read_output(output))?;
-    Ok((keeper, child))
+        .spawn(move || reads.read_output(File::from(output), &ended))?;
+    Ok((keeper, KeptProgram { child, running }))
 }
 
 impl Keeper {
@@ -169,11 +179,20 @@ impl Keeper {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Reads the program's output. Reading pauses while the connected terminal lags; without a terminal it never
-    /// pauses.
-    fn read_output(&self, mut output: Box<dyn Read + Send>) {
+    /// Reads the program's output, to what was written before the program has `ended`: other processes may hold the terminal
+    /// open, and the kernel has cut them off then. Reading pauses while the connected terminal lags; without a terminal it
+    /// never pauses.
+    fn read_output(&self, mut output: File, ended: &OwnedFd) {
         let mut buffer = vec![0; READ_BYTES];
         loop {
+            // What is on its way through the pseudo-terminal counts as readable.
+            let (master, end) = (output.as_fd(), ended.as_fd());
+            let mut fds = [master, end].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            match poll(&mut fds, PollTimeout::NONE) {
+                Err(Errno::EINTR) => continue,
+                Ok(_) if fds[0].any() == Some(true) => {}
+                _ => break,
+            }
             let count = match output.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Ok(count) if count > 0 => count,
@@ -191,14 +210,19 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    /// Waits for the program's end, and then for a terminal to which the end can be reported.
-    fn until_over(&self, mut child: Box<dyn Child + Send + Sync>, wait_after_end: Duration) {
+    /// Waits for the program's end and its last output, and then for a terminal to which the end can be reported.
+    fn until_over(&self, kept: KeptProgram, wait_after_end: Duration) {
+        let KeptProgram { mut child, running } = kept;
         let code = child
             .wait()
             .map_or(-1, |status| i32::try_from(status.exit_code()).unwrap_or(-1));
-        // Another process may hold the terminal open.
-        self.wait_until(LAST_OUTPUT_WAIT, |state| state.closed);
-        self.lock().lease.exit(code);
+        drop(running);
+        let mut state = self.lock();
+        while !state.closed {
+            state = self.wait(state);
+        }
+        state.lease.exit(code);
+        drop(state);
         self.changed.notify_all();
         self.wait_until(wait_after_end, |state| state.lease.is_over());
     }

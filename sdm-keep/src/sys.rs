@@ -1,9 +1,11 @@
 //! System calls of the keeper: terminal sizes, sessions, signals.
 #![allow(unsafe_code)]
 
-use std::os::fd::AsRawFd;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::libc;
+use portable_pty::MasterPty;
 
 use crate::wire::Size;
 
@@ -27,4 +29,13 @@ pub(crate) fn terminal_size(fd: &impl AsRawFd) -> Size {
         rows: size.ws_row,
         columns: size.ws_col,
     }
+}
+
+/// A descriptor of its own for a pseudo-terminal.
+pub(crate) fn duplicate(master: &dyn MasterPty) -> io::Result<OwnedFd> {
+    let fd = master
+        .as_raw_fd()
+        .ok_or_else(|| io::Error::other("the pseudo-terminal has no descriptor"))?;
+    // SAFETY: `master` keeps it open across the call.
+    unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
 }
