@@ -1,5 +1,6 @@
 //! The agent of a real Slurm, as an ordinary user has it.
 
+use std::path::Path;
 use std::process::Command as Process;
 
 use sdm_runtime::wire::Dialect;
@@ -12,6 +13,7 @@ use sdm_tests::place::Place;
 const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
 
 const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
+const CONTROLLER_LOG: &str = "/tmp/sdm-slurm/log/slurmctld.log";
 
 /// Runs `scontrol`, for actions that only root may do.
 fn scontrol(words: &[&str]) {
@@ -31,6 +33,14 @@ fn wait_state(talk: &mut Talk, job: u32, state: &str) {
     if talk.elements[&job]["jobState"] != state {
         talk.until(|talk, _| talk.elements[&job]["jobState"] == state);
     }
+}
+
+/// All that the jobs of a folder have written, and what the controller has noted: a job that fails by itself says why there.
+fn outputs(folder: &Path) -> String {
+    let files = std::fs::read_dir(folder).expect("the test's own folder");
+    let files = files.flatten().map(|file| file.path());
+    let text = |path| std::fs::read_to_string(path).unwrap_or_default();
+    files.chain([CONTROLLER_LOG.into()]).map(text).collect()
 }
 
 #[test]
@@ -83,7 +93,8 @@ fn slurm_state_is_listed_and_jobs_are_controlled() {
     let end = Command::TerminateJob(job.to_string());
     talk.ask(end).expect("it is ended");
     wait_state(&mut talk, job, "TERMINATED");
-    assert_eq!(talk.elements[&job]["jobStatus"], "CANCELLED");
+    let status = &talk.elements[&job]["jobStatus"];
+    assert_eq!(status, "CANCELLED", "{}", outputs(place.path()));
     let bad = [place_of[0], ("submitOptions", "--no-such-option")];
     let refused = talk.submit("JOB_3", "true", &bad).unwrap_err();
     assert!(refused.starts_with("sbatch: "), "{refused}");
