@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use sdm_tests::browser::Browser;
 use sdm_tests::golden;
 use sdm_tests::page::BrowserPage;
-use sdm_tests::place::{Compiler, Place};
+use sdm_tests::place::{Compiler, Place, script};
+use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm};
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ fn work<'a>(place: &'a Place, what: &str) -> Sdm<'a> {
 /// Ends the session by the page.
 fn quit(running: Running<'_>, mut page: BrowserPage) {
     page.line("quit");
-    page.wait_text("#prompt", "kill 8 tasks started here?");
+    page.wait_text("#prompt", "tasks started here?");
     page.line("y");
     page.wait_text("#link", "The session is over.");
     assert_eq!(page.complaints, Vec::<String>::new());
@@ -84,6 +85,29 @@ fn a_page_steps_a_program_and_shows_where_ranks_are() {
     page.wait_text("#log", "(sdm) focus 0-5,7");
     page.wait("document.querySelector('#focus').value === '0-5,7' || null");
     picture(&mut page, "steps");
+    quit(running, page);
+}
+
+#[test]
+fn browser_opens_the_page_by_a_private_file() {
+    let Some(browser) = Browser::find() else {
+        return;
+    };
+    let place = Place::new();
+    // In place of the desktop's: it notes who may read the file, and keeps it for a browser without a screen.
+    let keep = "stat -c %a \"$1\" > mode && cp \"$1\" copy && mv copy page.html";
+    script(place.path(), "xdg-open", keep);
+    let path = format!("{}:/usr/bin:/bin", place.path().display());
+    let program = place.compile("work", Compiler::C);
+    let sdm = Sdm::run(&place, 2).args(["--web", "--browser"]);
+    let running = sdm.env("PATH", path).program(&program, &["steps"]).spawn();
+    let file = place.path().join("page.html");
+    until("a browser is started", || file.exists());
+    let mode = std::fs::read_to_string(place.path().join("mode"));
+    assert_eq!(mode.expect("it was noted first"), "600\n");
+    let address = format!("file://{}", file.display());
+    let mut page = BrowserPage::open(&browser, place.path(), &address, SIZE);
+    page.wait_text("#states", "2 stopped");
     quit(running, page);
 }
 
