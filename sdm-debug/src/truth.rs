@@ -1,5 +1,7 @@
 //! Truth of a value in the program's language, for `@if` and for `if` and `while` in a breakpoint's commands.
 
+use crate::quotes::outside_quotes;
+
 /// Words for false and for null pointers, in the languages that gdb knows; in lower case.
 const FALSE_WORDS: [&str; 6] = ["false", ".false.", "null", "nullptr", "nil", "none"];
 
@@ -24,6 +26,14 @@ pub fn is_true(value: &str) -> bool {
     }
     let is_zero = word.parse::<f64>().is_ok_and(|number| number == 0.0);
     !is_zero && !FALSE_WORDS.contains(&word.as_str())
+}
+
+/// False for a printed object or container, as `{id = 0}` or `std::unique_ptr<T> = {...}`: it is neither true nor false.
+#[must_use]
+pub fn has_truth(value: &str) -> bool {
+    let plain: String = outside_quotes(value).map(|(_, c)| c).collect();
+    let parts = [" = ", " of length ", " [no contained value]"];
+    !parts.iter().any(|part| plain.contains(part))
 }
 
 #[cfg(test)]
@@ -76,6 +86,23 @@ mod tests {
             "RED",
         ] {
             assert!(is_true(yes), "{yes}");
+            assert!(has_truth(yes), "{yes}");
+        }
+    }
+
+    #[test]
+    fn object_is_neither_true_nor_false() {
+        for neither in [
+            "{id = 0, heat = 2.5}",
+            "( id = 3, next = 0x0 )",
+            "std::unique_ptr<Cell> = {get() = 0x0}",
+            "std::vector of length 0, capacity 0",
+            "std::optional<int> [no contained value]",
+        ] {
+            assert!(!has_truth(neither), "{neither}");
+        }
+        for one in ["\"a = b\"", "0x10 \"x = {1}\"", "(A | C)", "1 '='"] {
+            assert!(has_truth(one), "{one}");
         }
     }
 }

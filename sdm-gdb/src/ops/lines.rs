@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use sdm_debug::quotes::referred;
 use sdm_debug::{Failure, FailureCode};
 
+use super::evaluate::truth;
 use super::intercepted_lines::own_way;
 use super::values::{evaluated, in_value};
 use super::{history, pointers, references, strides};
@@ -252,7 +253,7 @@ impl LinesResult {
 async fn holds(gdb: &Gdb, expression: &str) -> Result<bool, Failure> {
     let expression = history::own(gdb, expression)?;
     let value = evaluated(gdb, "", &expression).await?;
-    Ok(sdm_debug::is_true(&value.text))
+    truth(&value.text)
 }
 
 #[cfg(test)]

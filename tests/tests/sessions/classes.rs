@@ -1,8 +1,10 @@
 //! Pointers, allocatable components and polymorphic objects of Fortran, and owning pointers of C++: their objects, not
 //! their addresses.
 
+use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
+use serde_json::{Value, json};
 
 #[test]
 fn fortran_objects_are_compared_by_what_they_hold() {
@@ -147,8 +149,57 @@ fn owning_pointers_are_compared_by_their_objects() {
     for ((_, part), line) in rows.iter().zip(&lines) {
         done.expect_part(line, part);
     }
+    run(&["[@if:(own->id == 8)] print shared->id"], 0)
+        .expect("[@if:(own->id == 8)] print shared->id", "rank 1: 9\n");
+    let line = "[@if:(none)] print 1";
+    let part = "@if:(none): `std::unique_ptr<Cell> = {get() = 0x0}` is neither true nor false";
+    run(&[line], 123).expect_part(line, part);
     // Of an array only the address of the first element is known.
     let line = "compare several";
     let part = "`several` has no value: std::unique_ptr<int []> = {get() = <not followed>}";
     run(&[line], 123).expect_part(line, part);
+}
+
+#[test]
+fn editor_assigns_to_the_targets_of_fortran_pointers() {
+    let place = Place::new();
+    let program = place.compile("sorts", Compiler::Fortran);
+    let mut editor = Editor::new(&place);
+    editor.launch(&json!({"program": program, "ranks": 1, "launcher": "local"}));
+    let breakpoints = json!({"breakpoints": [{"name": "look", "condition": "count == 4"}]});
+    editor.ask("setFunctionBreakpoints", &breakpoints);
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    let frame = editor.frames(&stopped["threadId"])[0]["id"].clone();
+    let scopes = editor.ask("scopes", &json!({"frameId": frame}));
+    let arguments = scopes["scopes"][0].clone();
+    let set = |editor: &mut Editor, list: &Value, name: &str, value: &str| {
+        let set = json!({"variablesReference": list, "name": name, "value": value});
+        editor.ask("setVariable", &set)["value"].clone()
+    };
+    let evaluate = |editor: &mut Editor, expression: &str| {
+        let asked = json!({"expression": expression, "frameId": frame, "context": "watch"});
+        editor.ask("evaluate", &asked)["result"].clone()
+    };
+    let reference = &arguments["variablesReference"];
+    assert_eq!(set(&mut editor, reference, "count", "6"), "6");
+    assert_eq!(evaluate(&mut editor, "more%count * 2"), "12");
+    let shown = editor.below(&arguments);
+    let more = shown.iter().find(|one| one["name"] == "more");
+    let more = more.expect("a variable");
+    let members = editor.below(more);
+    for (name, before, value, expression) in [
+        ("count", "6", "count + 1", "count"),
+        ("heat", "2.5", "4.5", "more%heat"),
+    ] {
+        let member = members.iter().find(|one| one["name"] == name);
+        assert_eq!(member.expect(name)["value"], before);
+        let result = set(&mut editor, &more["variablesReference"], name, value);
+        assert_eq!(evaluate(&mut editor, expression), result);
+        assert_ne!(result, before);
+    }
+    assert_eq!(evaluate(&mut editor, "count"), "7");
+    let label = members.iter().find(|one| one["name"] == "label");
+    assert_eq!(label.expect("label")["value"], "'even'");
+    editor.disconnect();
 }

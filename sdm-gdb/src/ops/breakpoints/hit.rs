@@ -8,12 +8,12 @@
 //! A condition with elements of a Fortran array is evaluated twice: gdb receives a weaker one (see `strides`).
 
 use sdm_debug::command::PointSpec;
-use sdm_debug::{Event, Failure, FailureCode, is_true};
+use sdm_debug::{Event, Failure, FailureCode};
 
 use super::make;
 use crate::gdb::Gdb;
 use crate::guards::NewBreakpoints;
-use crate::ops::evaluate::is_known;
+use crate::ops::evaluate::{is_known, truth};
 use crate::ops::values::evaluated;
 
 /// Makes a new breakpoint stop its task unconditionally, as the driver evaluates the condition; only in a gdb of
@@ -106,7 +106,7 @@ async fn counts(gdb: &Gdb, number: u32) -> bool {
 async fn holds(gdb: &Gdb, condition: &str) -> Result<bool, Failure> {
     let value = evaluated(gdb, "", condition).await?;
     match is_known(&value) {
-        true => Ok(is_true(&value.text)),
+        true => truth(&value.text),
         false => Err(Failure::new(FailureCode::Gdb, value.text)),
     }
 }
