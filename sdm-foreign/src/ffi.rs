@@ -19,9 +19,12 @@ pub(crate) const TYPE_BOOL: u16 = 1;
 pub(crate) const TYPE_STRING: u16 = 3;
 pub(crate) const TYPE_SIZE: u16 = 4;
 pub(crate) const TYPE_PID: u16 = 5;
+pub(crate) const TYPE_UINT: u16 = 11;
 pub(crate) const TYPE_UINT32: u16 = 14;
+pub(crate) const TYPE_FLOAT: u16 = 16;
 pub(crate) const TYPE_STATUS: u16 = 20;
 pub(crate) const TYPE_PROC: u16 = 22;
+pub(crate) const TYPE_INFO: u16 = 24;
 pub(crate) const TYPE_BYTE_OBJECT: u16 = 27;
 pub(crate) const TYPE_PROC_INFO: u16 = 38;
 pub(crate) const TYPE_DATA_ARRAY: u16 = 39;
@@ -173,6 +176,10 @@ impl Info {
         let mut data = Data { words: [0; 3] };
         data.uint32 = number;
         Self::new(key, kind, data)
+    }
+
+    pub(crate) fn float(key: &CStr, number: f32) -> Self {
+        Self::number(key, TYPE_FLOAT, number.to_bits())
     }
 
     pub(crate) fn size(key: &CStr, size: u64) -> Self {

@@ -2,13 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum total length of the command lines of a table, in bytes: a table has to fit into a letter.
+const LINES_BYTES_MAX: usize = 16 << 10;
+
 /// Processes of a job and their programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostTable {
     /// The programs, in any order.
-    pub programs: Vec<String>,
+    pub programs: Vec<HostCommand>,
     /// The processes.
     pub processes: Vec<HostProcess>,
+}
+
+/// A program and the command line of the processes that run it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCommand {
+    /// Path of the program.
+    pub program: String,
+    /// The command line, its words separated by blanks; empty where the lines of a table would be too long.
+    pub line: String,
 }
 
 /// A process of a job.
@@ -22,6 +34,8 @@ pub struct HostProcess {
     pub state: HostState,
     /// Index of its program in the table; `None` where it is not known.
     pub program: Option<u16>,
+    /// Main memory that the process has, in bytes; 0 where it is not known.
+    pub resident_bytes: u64,
 }
 
 /// State of a process.
@@ -41,9 +55,15 @@ pub enum HostState {
 
 impl HostTable {
     /// Adds a process; `program` is the program that it runs, if known.
-    pub fn add(&mut self, mut process: HostProcess, program: Option<String>) {
-        process.program = program.and_then(|program| {
-            let known = self.programs.iter().position(|it| *it == program);
+    pub fn add(&mut self, mut process: HostProcess, program: Option<HostCommand>) {
+        process.program = program.and_then(|mut program| {
+            let find = |program: &HostCommand| self.programs.iter().position(|it| it == program);
+            let mut known = find(&program);
+            let used: usize = self.programs.iter().map(|it| it.line.len()).sum();
+            if known.is_none() && used + program.line.len() > LINES_BYTES_MAX {
+                program.line.clear();
+                known = find(&program);
+            }
             let at = known.unwrap_or(self.programs.len());
             let number = u16::try_from(at).ok()?;
             if known.is_none() {
@@ -57,17 +77,45 @@ impl HostTable {
     /// Adds the entries of another table.
     pub fn join(&mut self, other: &Self) {
         for process in &other.processes {
-            self.add(
-                process.clone(),
-                other.program_of(process).map(str::to_owned),
-            );
+            self.add(process.clone(), other.program_of(process).cloned());
         }
     }
 
     /// The program of a process of this table; `None` if it is not known.
     #[must_use]
-    pub fn program_of(&self, process: &HostProcess) -> Option<&str> {
-        let at = usize::from(process.program?);
-        self.programs.get(at).map(String::as_str)
+    pub fn program_of(&self, process: &HostProcess) -> Option<&HostCommand> {
+        self.programs.get(usize::from(process.program?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_of_a_table_are_bounded_and_shared() {
+        let mut table = HostTable::default();
+        let command = |line: String| HostCommand {
+            program: "/bin/sh".to_owned(),
+            line,
+        };
+        for rank in 0..1000 {
+            let process = HostProcess {
+                rank,
+                pid: 1,
+                state: HostState::Running,
+                program: None,
+                resident_bytes: 0,
+            };
+            table.add(process, Some(command(format!("sh {}", rank.min(500)))));
+        }
+        assert_eq!(table.programs.len(), 501);
+        let mut joined = HostTable::default();
+        joined.join(&table);
+        assert_eq!(joined, table);
+        let process = table.processes[0].clone();
+        table.add(process, Some(command("x".repeat(LINES_BYTES_MAX))));
+        let last = table.processes.last().expect("just added");
+        assert_eq!(table.program_of(last), Some(&command(String::new())));
     }
 }

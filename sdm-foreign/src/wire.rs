@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::table::HostTable;
 
 /// The version of these messages: both sides must have the same.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 /// The longest frame, in bytes, without its length.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of nodes of a job.

@@ -24,6 +24,19 @@ const HOSTS: &CStr = c"pmix.host";
 const MAP_BY: &CStr = c"pmix.mapby";
 /// Attribute with the number of processes on each node.
 const PER_NODE: &CStr = c"pmix.ppr";
+/// The attributes of a spawn that have an effect here.
+pub(super) const SPAWN_ATTRIBUTES: [&CStr; 8] = [
+    DIRECTORY,
+    HOSTS,
+    MAP_BY,
+    PER_NODE,
+    HOLD,
+    DEBUG_TARGET,
+    DAEMONS,
+    DAEMONS_PER_NODE,
+];
+/// The attributes for debuggers that have an effect here.
+pub(super) const DEBUG_ATTRIBUTES: [&CStr; 4] = [HOLD, DEBUG_TARGET, DAEMONS, DAEMONS_PER_NODE];
 /// Maximum accepted number of words in a command line or an environment.
 const WORDS_MAX: usize = 1 << 16;
 

@@ -3,6 +3,7 @@
 //! Its standard input is a socket to which the session's servers of this node connect. It serves one job, and ends when
 //! all of them have disconnected, also the one that started it. The messages are in [`sdm_foreign::wire`].
 
+mod answers;
 mod app;
 mod barrier;
 mod control;
@@ -13,6 +14,7 @@ mod peer;
 mod peer_requests;
 mod placement;
 mod publications;
+mod query;
 mod queues;
 mod remote_data;
 mod request;

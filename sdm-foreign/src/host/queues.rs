@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::Host;
 use super::request::{Done, InfoCallback, Known, QueryItem, Request, hand_over};
 
-const QUEUE_LIST: &CStr = c"pmix.qry.qlst";
-const QUEUE_STATUS: &CStr = c"pmix.qry.qst";
+pub(super) const QUEUE_LIST: &CStr = c"pmix.qry.qlst";
+pub(super) const QUEUE_STATUS: &CStr = c"pmix.qry.qst";
 /// Time limit of a tool's wait for the answer.
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -84,9 +84,15 @@ impl Queues {
         let (Some(queues), true) = (&self.known, is_about_queues(&wanted.key)) else {
             return false;
         };
-        let is_meant = |it: &&Queue| wanted.queue.as_ref().is_none_or(|name| *name == it.name);
+        let is_meant = |it: &&Queue| {
+            wanted
+                .about
+                .queue
+                .as_ref()
+                .is_none_or(|name| *name == it.name)
+        };
         let meant: Vec<&Queue> = queues.iter().filter(is_meant).collect();
-        let text = |it: &&Queue| match (wanted.key.as_c_str() == QUEUE_LIST, &wanted.queue) {
+        let text = |it: &&Queue| match (wanted.key.as_c_str() == QUEUE_LIST, &wanted.about.queue) {
             (true, _) => it.name.clone(),
             (false, Some(_)) => it.state.clone(),
             (false, None) => format!("{}={}", it.name, it.state),

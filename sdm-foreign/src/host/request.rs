@@ -125,10 +125,30 @@ impl Done<InfoCallback> {
 /// One key of a tool's query.
 pub(crate) struct QueryItem {
     pub(crate) key: CString,
+    pub(crate) about: Qualifiers,
+}
+
+/// The qualifiers of a query, which narrow it.
+#[derive(Clone, Default)]
+pub(crate) struct Qualifiers {
     /// Namespace of the job that the query is about; `None` where the tool names none.
     pub(crate) namespace: Option<String>,
     /// Name of the queue; `None` where the tool names none.
     pub(crate) queue: Option<String>,
+    /// Ranks of the job; empty where all are meant.
+    pub(crate) ranks: Vec<u32>,
+    /// The nodes; empty where all are meant.
+    pub(crate) nodes: Vec<NodeChoice>,
+    /// True where the query is about the server's own node only.
+    pub(crate) is_local: bool,
+}
+
+/// A node, as a query names it.
+#[derive(Clone)]
+pub(crate) enum NodeChoice {
+    /// Its number among the nodes of the job.
+    Number(u32),
+    Name(String),
 }
 
 /// An answer to a tool, with all memory that it points to.
@@ -140,6 +160,8 @@ pub(crate) struct Known {
     #[expect(clippy::vec_box, reason = "infos have their addresses")]
     pub(crate) arrays: Vec<Box<DataArray>>,
     pub(crate) processes: Vec<Vec<Proc>>,
+    /// Infos that are elements of an array.
+    pub(crate) elements: Vec<Vec<Info>>,
 }
 
 impl Known {

@@ -72,10 +72,16 @@ impl Serving {
 
     /// The tasks of this node.
     pub(super) fn own_tasks(&self) -> IdSet {
-        let mut own = self.job.own_node().ranks.clone();
+        self.tasks_on(self.job.own)
+    }
+
+    /// The tasks of a node, which is given by its place among those of the first job.
+    pub(super) fn tasks_on(&self, node: u32) -> IdSet {
+        let first = self.job.nodes.get(node as usize);
+        let mut tasks = first.map(|it| it.ranks.clone()).unwrap_or_default();
         for job in &self.offspring {
-            own.union_with(&job.tasks_on(self.job.own));
+            tasks.union_with(&job.tasks_on(node));
         }
-        own
+        tasks
     }
 }

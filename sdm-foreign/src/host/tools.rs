@@ -1,43 +1,19 @@
-//! PMIx tools, which find this server as they find any other, and the answers to their queries.
+//! PMIx tools, which find this server as they find any other, and the tables of processes for them.
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString, c_void};
 use std::time::{Duration, Instant};
 
-use sdm_foreign::peer_messages::{Question, Reply};
-use sdm_foreign::{FromHost, HostProcess, HostState, HostTable};
-use sdm_idset::TaskId;
+use sdm_foreign::peer_messages::{Note, Question, Reply};
+use sdm_foreign::{FromHost, HostTable};
 
+use super::answers::table_needed;
 use super::peer_requests::{Requester, Unsigned};
-use super::request::{Done, InfoCallback, Known, QueryItem, ToolCallback};
-use super::{Host, NOT_FOUND, NOT_SUPPORTED, PARTIAL_SUCCESS, SUCCESS, Serving};
-use crate::ffi::{
-    Data, DataArray, Info, NAMESPACE, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, TYPE_DATA_ARRAY,
-    TYPE_PROC, TYPE_PROC_INFO, TYPE_STATUS, TYPE_UINT32,
-};
-use sdm_foreign::peer_messages::Note;
+use super::request::{Done, InfoCallback, QueryItem, ToolCallback};
+use super::{Host, Serving};
+use crate::ffi::Proc;
 
-/// Query key of PMIx: the table of the processes of the server's own node.
-const LOCAL_TABLE: &CStr = c"pmix.qry.lptable";
-const JOB_STATUS: &CStr = c"pmix.qry.jst";
-const JOB_SIZE: &CStr = c"pmix.job.size";
-const UNIVERSE_SIZE: &CStr = c"pmix.univ.size";
-const JOB_ID: &CStr = c"pmix.jobid";
-const PROCESS_COUNT: &CStr = c"pmix.local.size";
 /// Time limit for the answers of servers and other nodes; the table lacks processes whose answer comes later.
 const TABLE_WAIT: Duration = Duration::from_secs(10);
-
-/// The states of processes as PMIx numbers them.
-fn number_of(state: HostState, is_connected: bool) -> (u8, i32) {
-    match state {
-        HostState::Absent => (0, 0),
-        HostState::Starting => (2, 0),
-        HostState::Running if is_connected => (6, 0),
-        HostState::Running => (5, 0),
-        HostState::Exited(code) => (20, code),
-        HostState::Signalled => (54, 0),
-    }
-}
 
 /// The origin of a request for a table of processes.
 enum Reader {
@@ -76,9 +52,8 @@ impl Host {
     }
 
     pub(super) fn query_processes(&mut self, wanted: Vec<QueryItem>, done: Done<InfoCallback>) {
-        let reads = |it: &QueryItem| [PROCESS_TABLE, LOCAL_TABLE].contains(&it.key.as_c_str());
-        let needs_table = wanted.iter().any(reads);
-        let is_local = !wanted.iter().any(|it| it.key.as_c_str() == PROCESS_TABLE);
+        let needed: Vec<bool> = wanted.iter().filter_map(table_needed).collect();
+        let (needs_table, is_local) = (!needed.is_empty(), needed.iter().all(|it| *it));
         let reader = Reader::Tool(wanted, done);
         match needs_table {
             true => self.gather(reader, is_local),
@@ -162,71 +137,10 @@ impl Host {
                 self.send_letter(reply);
             }
             Reader::Tool(wanted, done) => {
-                let mut known = Known::default();
-                let told = wanted
-                    .iter()
-                    .filter(|it| self.answer_query(it, &table, &mut known));
-                let status = match (told.count(), wanted.len()) {
-                    (0, _) if wanted.iter().any(|it| it.key.as_c_str() == PROCESS_TABLE) => {
-                        NOT_FOUND
-                    }
-                    (0, _) => NOT_SUPPORTED,
-                    (told, all) if told < all => PARTIAL_SUCCESS,
-                    _ => SUCCESS,
-                };
+                let (known, status) = self.answer_all(&wanted, &table);
                 done.answer(status, known);
             }
         }
-    }
-
-    /// Adds the value that a tool asks for; false where it is unknown here.
-    fn answer_query(&self, wanted: &QueryItem, table: &HostTable, known: &mut Known) -> bool {
-        let Some(serving) = &self.serving else {
-            return false;
-        };
-        let job = &serving.job;
-        let named = wanted.namespace.as_deref().filter(|it| !it.is_empty());
-        let namespace = named.unwrap_or(&job.namespace);
-        let Some(tasks) = serving.tasks_of_job(namespace) else {
-            return false;
-        };
-        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let own = serving.own_tasks().intersection(&tasks);
-        let key = wanted.key.as_c_str();
-        if key == NAMESPACES {
-            let offspring = serving.offspring.iter().map(|it| it.namespace.as_str());
-            let all: Vec<_> = std::iter::once(job.namespace.as_str())
-                .chain(offspring)
-                .collect();
-            known.add_string(key, &all.join(","));
-        } else if key == JOB_ID || key == NAMESPACE {
-            known.add_string(key, namespace);
-        } else if key == JOB_SIZE || key == UNIVERSE_SIZE {
-            known
-                .infos
-                .push(Info::number(key, TYPE_UINT32, count(tasks.len())));
-        } else if key == PROCESS_COUNT {
-            known
-                .infos
-                .push(Info::number(key, TYPE_UINT32, count(own.len())));
-        } else if key == JOB_STATUS {
-            known.infos.push(Info::number(key, TYPE_STATUS, 0));
-        } else if key == PROCESS_TABLE || key == LOCAL_TABLE {
-            let wanted = if key == PROCESS_TABLE { &tasks } else { &own };
-            let is_wanted = |it: &&HostProcess| wanted.contains(TaskId(it.rank));
-            let rows = table.processes.iter().filter(is_wanted).map(|process| {
-                let program = table.program_of(process).unwrap_or("");
-                let is_connected = self.connected.contains(&process.rank);
-                let host = serving.host_of(process.rank);
-                let name = serving.process_of(process.rank);
-                known.row(name, process, (host, program), is_connected)
-            });
-            let rows: Vec<_> = rows.collect();
-            known.add_table(key, rows);
-        } else {
-            return self.queues.answer_query(wanted, known);
-        }
-        true
     }
 }
 
@@ -243,81 +157,5 @@ impl Serving {
         let others = (0..).zip(&self.job.nodes);
         let others = others.filter(|(at, node)| *at != self.job.own && !node.ranks.is_empty());
         others.map(|(at, _)| at).collect()
-    }
-
-    fn host_of(&self, rank: u32) -> &str {
-        let started = self.offspring.iter().find_map(|it| it.rank_of(rank));
-        let node = match started {
-            Some((_, node)) => self.job.nodes.get(node as usize),
-            None => {
-                let mut nodes = self.job.nodes.iter();
-                nodes.find(|it| it.ranks.contains(TaskId(rank)))
-            }
-        };
-        node.map_or("", |node| &node.name)
-    }
-}
-
-impl Known {
-    /// A string that lives as long as this.
-    fn string(&mut self, text: &str) -> *const std::ffi::c_char {
-        self.strings.push(CString::new(text).unwrap_or_default());
-        self.strings
-            .last()
-            .map_or(std::ptr::null(), |it| it.as_ptr())
-    }
-
-    pub(super) fn add_string(&mut self, key: &CStr, text: &str) {
-        let string = self.string(text);
-        self.infos
-            .push(Info::new(key, crate::ffi::TYPE_STRING, Data { string }));
-    }
-
-    fn row(
-        &mut self,
-        name: Proc,
-        process: &HostProcess,
-        (host, program): (&str, &str),
-        is_connected: bool,
-    ) -> ProcInfo {
-        let (state, exit_code) = number_of(process.state, is_connected);
-        ProcInfo {
-            process: name,
-            host: self.string(host),
-            program: self.string(program),
-            pid: process.pid,
-            exit_code,
-            state,
-        }
-    }
-
-    /// Adds the members of a group to the answer.
-    pub(crate) fn add_members(&mut self, members: Vec<Proc>) {
-        let array = Box::new(DataArray {
-            kind: TYPE_PROC,
-            size: members.len(),
-            array: members.as_ptr().cast::<c_void>(),
-        });
-        let data = Data {
-            array: &raw const *array,
-        };
-        self.infos
-            .push(Info::new(c"pmix.grp.mbrs", TYPE_DATA_ARRAY, data));
-        self.processes.push(members);
-        self.arrays.push(array);
-    }
-
-    fn add_table(&mut self, key: &CStr, rows: Vec<ProcInfo>) {
-        let array = Box::new(DataArray {
-            kind: TYPE_PROC_INFO,
-            size: rows.len(),
-            array: rows.as_ptr().cast::<c_void>(),
-        });
-        let data = Data {
-            array: &raw const *array,
-        };
-        self.infos.push(Info::new(key, TYPE_DATA_ARRAY, data));
-        self.tables.push(rows);
-        self.arrays.push(array);
     }
 }

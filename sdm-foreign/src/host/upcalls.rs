@@ -1,28 +1,27 @@
 //! The callbacks of the PMIx server library, each of which passes on a request, and their table.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use nix::libc;
 
 use super::app::on_spawn;
 use super::barrier::Purpose;
 use super::control::{on_control, on_group, on_notify, on_pull, on_push};
+use super::query::on_query;
 use super::request::{
-    Done, InfoCallback, JobParticipants, LookupCallback, ModexCallback, OpCallback, Participants,
-    QueryItem, Request, ToolCallback, hand_over,
+    Done, JobParticipants, LookupCallback, ModexCallback, OpCallback, Participants, Request,
+    ToolCallback, hand_over,
 };
 use super::value;
-use crate::ffi::{
-    Info, NAMESPACE, Proc, QUEUE, Query, TYPE_BOOL, TYPE_RANK, TYPE_STRING, Value, text,
-};
+use crate::ffi::{Info, NAMESPACE, Proc, TYPE_BOOL, TYPE_RANK, TYPE_STRING, Value, text};
 
 /// Status of PMIx: the operation is done, and no callback follows.
 const OPERATION_SUCCEEDED: c_int = -157;
 const WAIT: &CStr = c"pmix.wait";
-const RANK: &CStr = c"pmix.rank";
+pub(super) const RANK: &CStr = c"pmix.rank";
 /// Rank value of PMIx that stands for all ranks of a job.
-const RANK_WILDCARD: u32 = u32::MAX - 1;
+pub(super) const RANK_WILDCARD: u32 = u32::MAX - 1;
 /// Prefix of keys that the standard reserves and no program may publish.
 const RESERVED: &str = "pmix.";
 const LOG_STDOUT: &CStr = c"pmix.log.stdout";
@@ -72,7 +71,7 @@ pub(super) unsafe fn process(process: *const Proc) -> Proc {
 
 /// # Safety
 /// `keys` must be null or a null-terminated array of strings.
-unsafe fn keys(mut keys: *const *const c_char) -> Vec<String> {
+pub(super) unsafe fn keys(mut keys: *const *const c_char) -> Vec<String> {
     let mut found = Vec::new();
     while !keys.is_null() && found.len() < ITEMS_MAX {
         // SAFETY: not yet behind its end.
@@ -361,40 +360,6 @@ unsafe extern "C" fn on_tool(
     hand_over(Request::Tool { name, done });
 }
 
-unsafe extern "C" fn on_query(
-    _: *const Proc,
-    queries: *const Query,
-    count: usize,
-    callback: Option<InfoCallback>,
-    data: *mut c_void,
-) -> c_int {
-    let mut wanted = Vec::new();
-    // SAFETY: as the library's interface says.
-    for query in unsafe { slice(queries, count) } {
-        // SAFETY: the same.
-        let (keys, qualifiers) = unsafe {
-            (
-                keys(query.keys.cast()),
-                slice(query.qualifiers.cast_const(), query.qualifier_count),
-            )
-        };
-        let about = |key| {
-            let mut of = qualifiers.iter();
-            let found = of.find(|it| it.is(key) && it.value.kind == TYPE_STRING);
-            // SAFETY: the type says that it is a string.
-            found.map(|it| unsafe { text(it.value.data.string) })
-        };
-        let (namespace, queue) = (about(NAMESPACE), about(QUEUE));
-        wanted.extend(keys.into_iter().map(|key| QueryItem {
-            key: CString::new(key).unwrap_or_default(),
-            namespace: namespace.clone(),
-            queue: queue.clone(),
-        }));
-    }
-    let done = Done { callback, data };
-    hand_over(Request::Query { wanted, done })
-}
-
 unsafe extern "C" fn on_log(
     who: *const Proc,
     infos: *const Info,
@@ -428,6 +393,25 @@ unsafe extern "C" fn on_log(
         done,
     });
 }
+
+/// The functions of programs and tools that the functions of [`Module`] serve.
+pub(super) const FUNCTIONS: [&str; 15] = [
+    "PMIx_Abort",
+    "PMIx_Connect",
+    "PMIx_Disconnect",
+    "PMIx_Fence",
+    "PMIx_Get",
+    "PMIx_Group_construct",
+    "PMIx_IOF_pull",
+    "PMIx_IOF_push",
+    "PMIx_Job_control",
+    "PMIx_Log",
+    "PMIx_Lookup",
+    "PMIx_Notify_event",
+    "PMIx_Publish",
+    "PMIx_Query_info",
+    "PMIx_Spawn",
+];
 
 /// Size of the function table. Each version of the library reads its own number of entries; the zero entries are
 /// absent functions.

@@ -8,7 +8,8 @@ use sdm_foreign::tool_protocol::{DEPTH_MAX, Datum, JobPart, Line, TEXT_BYTES_MAX
 
 use crate::ffi::{
     ByteObject, DataArray, Info, Proc, ProcInfo, TYPE_BOOL, TYPE_BYTE_OBJECT, TYPE_DATA_ARRAY,
-    TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, TYPE_UINT32, Value, text,
+    TYPE_FLOAT, TYPE_INFO, TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, TYPE_UINT,
+    TYPE_UINT32, Value, text,
 };
 
 /// Maximum number of values of one answer that are accepted.
@@ -16,7 +17,6 @@ const ITEMS_MAX: usize = 1 << 21;
 const TYPE_STATUS: u16 = 20;
 const TYPE_VALUE: u16 = 21;
 const TYPE_PROC: u16 = 22;
-const TYPE_INFO: u16 = 24;
 const TYPE_REGATTR: u16 = 48;
 const TYPE_NAMESPACE: u16 = 60;
 
@@ -183,7 +183,7 @@ fn bytes_of(kind: u16) -> Option<usize> {
     Some(match kind {
         1 | 2 | 7 | 12 | 30 | 32 | 33 | 37 | 43 | 50 | 51 => 1,
         8 | 13 | 36 | 45 => 2,
-        TYPE_PID | 6 | 9 | 11 | TYPE_UINT32 | 16 | TYPE_STATUS | 35 | TYPE_RANK => 4,
+        TYPE_PID | 6 | 9 | TYPE_UINT | TYPE_UINT32 | TYPE_FLOAT | TYPE_STATUS | 35 | TYPE_RANK => 4,
         TYPE_STRING | 4 | 10 | 15 | 17 | 19 => 8,
         TYPE_BYTE_OBJECT | 18 => 16,
         _ => return None,
@@ -230,9 +230,9 @@ unsafe fn scalar(kind: u16, at: *const u8) -> Datum {
             7 => Datum::Signed(i64::from(byte().cast_signed())),
             8 => Datum::Signed(i64::from(short16().cast_signed())),
             10 | 19 => Datum::Signed(signed_long()),
-            11 | TYPE_UINT32 => Datum::Unsigned(u64::from(word())),
+            TYPE_UINT | TYPE_UINT32 => Datum::Unsigned(u64::from(word())),
             13 => Datum::Unsigned(u64::from(short16())),
-            16 => Datum::Real(f64::from(at.cast::<f32>().read_unaligned())),
+            TYPE_FLOAT => Datum::Real(f64::from(at.cast::<f32>().read_unaligned())),
             17 => Datum::Real(at.cast::<f64>().read_unaligned()),
             18 => Datum::Time(signed_long(), at.add(8).cast::<i64>().read_unaligned()),
             TYPE_STATUS => Datum::Status(signed()),

@@ -5,7 +5,7 @@ use sdm_core::message::{Datagram, ExchangeId};
 use sdm_core::node::ExchangeFailure;
 use sdm_debug::{Event, TaskState, wire};
 use sdm_foreign::wire::PART_BYTES_MAX;
-use sdm_foreign::{HostLetter, HostProcess, HostState, HostTable, ToHost};
+use sdm_foreign::{HostCommand, HostLetter, HostProcess, HostState, HostTable, ToHost};
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::proc;
 use serde::{Deserialize, Serialize};
@@ -169,14 +169,16 @@ impl Server {
                 TaskState::Signalled(_) => HostState::Signalled,
                 _ => HostState::Running,
             };
+            let running = program.pid.map(proc::of);
+            let status = running.as_ref().and_then(|it| it.status().ok());
             let process = HostProcess {
                 rank: program.task.0,
                 pid,
                 state,
                 program: None,
+                resident_bytes: status.and_then(|it| it.bytes("VmRSS")).unwrap_or(0),
             };
-            let file = program.pid.and_then(|pid| proc::of(pid).program().ok());
-            table.add(process, file.map(|it| it.to_string_lossy().into_owned()));
+            table.add(process, running.and_then(|it| command_of(&it)));
         }
         if let Some(server) = &mut self.hosted.server {
             server.send(&ToHost::Processes(table));
@@ -194,6 +196,13 @@ impl Server {
             }
         }
     }
+}
+
+fn command_of(process: &proc::Process) -> Option<HostCommand> {
+    Some(HostCommand {
+        program: process.program().ok()?.to_string_lossy().into_owned(),
+        line: process.words().unwrap_or_default().join(" "),
+    })
 }
 
 /// Combines small messages into larger ones.

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, geteuid};
 use sdm_foreign::names::RANK_ALL;
-use sdm_foreign::tool_protocol::{Attribute, AttributeValue, Datum, JobPart, Line, ToolRequest};
+use sdm_foreign::tool_protocol::{Attribute, AttributeValue, Datum, JobPart, ToolRequest};
 use sdm_hosts::job::is_this_host;
 use sdm_hosts::pmix::Rendezvous;
 use sdm_system::proc;
@@ -66,19 +66,8 @@ pub(super) fn kill(session: &mut Session, server: &Rendezvous, job: &str) -> Res
 
 /// The hosts and pids of the running processes among the named ones.
 fn members(session: &mut Session, of: &JobPart) -> Result<Vec<(String, i32)>, ToolError> {
-    let JobPart { namespace, rank } = of;
-    if !query::namespaces(session)?.contains(namespace) {
-        return Err(ToolError::UnknownJob(namespace.clone()));
-    }
-    let table = query::table(session, namespace)?;
-    let meant: Vec<&Line> = table
-        .iter()
-        .filter(|line| query::is_of(line, *rank))
-        .collect();
-    if *rank != RANK_ALL && meant.is_empty() {
-        return Err(ToolError::NoRank(namespace.clone(), *rank));
-    }
-    let running = meant.into_iter().filter_map(|line| match &line.value {
+    let meant = query::processes(session, of)?;
+    let running = meant.iter().filter_map(|line| match &line.value {
         Datum::ProcessInfo {
             host, pid, state, ..
         } => THERE.contains(state).then(|| (host.clone(), *pid)),

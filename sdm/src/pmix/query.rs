@@ -70,6 +70,20 @@ pub(super) fn table(session: &mut Session, namespace: &str) -> Result<Vec<Line>,
     Ok(if status == 0 { lines } else { Vec::new() })
 }
 
+/// The named processes of a job; an error where the server does not know them.
+pub(super) fn processes(session: &mut Session, of: &JobPart) -> Result<Vec<Line>, ToolError> {
+    let JobPart { namespace, rank } = of;
+    if !namespaces(session)?.contains(namespace) {
+        return Err(ToolError::UnknownJob(namespace.clone()));
+    }
+    let mut table = table(session, namespace)?;
+    table.retain(|line| is_of(line, *rank));
+    if *rank != names::RANK_ALL && table.is_empty() {
+        return Err(ToolError::NoRank(namespace.clone(), *rank));
+    }
+    Ok(table)
+}
+
 /// True for a line about this rank; always true if `rank` stands for all ranks.
 pub(super) fn is_of(line: &Line, rank: u32) -> bool {
     match &line.value {
@@ -118,10 +132,15 @@ pub(super) fn query(
     };
     match session.ask(ask)? {
         // A number that is the same for all that runs.
-        (0, found) if key == STATUS => match filled(session, key, of.as_ref())? {
-            Some((words, _)) if !words.is_empty() => shown(key, &words, None, is_json),
-            _ => shown(key, &found, None, is_json),
-        },
+        (0, found) if key == STATUS => {
+            if let Some(of) = &of {
+                processes(session, of)?;
+            }
+            match filled(session, key, of.as_ref())? {
+                Some((words, _)) if !words.is_empty() => shown(key, &words, None, is_json),
+                _ => shown(key, &found, None, is_json),
+            }
+        }
         (0, mut found) => {
             // Servers return the whole table, whichever rank is requested.
             if let Some(of) = of.filter(|of| of.rank != names::RANK_ALL)
@@ -134,15 +153,15 @@ pub(super) fn query(
             }
             shown(key, &found, None, is_json)
         }
-        (NOT_SUPPORTED, _) => {
-            let Some((found, from)) = filled(session, key, of.as_ref())? else {
-                let what = key.to_owned();
-                let status = NOT_SUPPORTED;
-                return Err(ToolError::Status { what, status });
-            };
-            shown(key, &found, Some(from), is_json)
-        }
         (status, found) => {
+            if let Some(of) = &of {
+                processes(session, of)?;
+            }
+            if status == NOT_SUPPORTED
+                && let Some((found, from)) = filled(session, key, of.as_ref())?
+            {
+                return shown(key, &found, Some(from), is_json);
+            }
             if !found.is_empty() {
                 shown(key, &found, None, is_json)?;
             }

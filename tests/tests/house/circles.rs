@@ -75,7 +75,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-foreign",
-        "host host::app host::barrier host::control host::peer_requests host::publications host::queues host::request host::server host::spawn host::tool_requests host::tools host::upcalls",
+        "host host::answers host::app host::barrier host::control host::peer_requests host::publications host::query host::queues host::request host::server host::spawn host::tool_requests host::tools host::upcalls",
         "one type, whose methods are in a file for each concern; what the library asks for names who waits for the answer",
     ),
     (

@@ -10,8 +10,9 @@ use sdm_tests::late::{Beside, waits_for_tools};
 use sdm_tests::ordinary;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm, command};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::pmix::wait_exited;
 
@@ -103,6 +104,16 @@ impl<'a> Job<'a> {
     fn listed(&self) -> Value {
         let listed = self.pmix(&["list", "--json"]).output().expect("sdm");
         serde_json::from_slice(&listed.stdout).unwrap_or_else(|error| panic!("{error}: {listed:?}"))
+    }
+
+    /// The server's own answer to a query.
+    fn asked(&self, words: &[&str]) -> Value {
+        let words = [&["query"], words, &["--json"]].concat();
+        let output = self.pmix(&words).output().expect("sdm");
+        let document: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        assert_eq!(document["from"], "server", "{document}");
+        document["values"].clone()
     }
 
     fn end(mut self, count: u32) {
@@ -199,6 +210,104 @@ fn a_tool_sends_signals_and_receives_end_events() {
     assert_eq!(first["event"], "PMIX_EVENT_JOB_END", "{first}");
     assert_eq!(second["event"], "PMIX_EVENT_JOB_END", "{second}");
     assert!(second.to_string().contains('7'), "{second}");
+}
+
+/// The server itself answers queries about jobs, about the processes of a node, and about what it supports.
+#[test]
+fn pmix_server_answers_queries_of_jobs_nodes_and_support() {
+    let place = Place::new();
+    let job = Job::begin(&place, 2);
+    let spawn = ["spawn", "--detach", "-n", "1", "--", "/bin/sleep", "1000"];
+    let spawned = said(&job.pmix(&spawn).output().expect("sdm"));
+    let spawned = spawned.trim();
+    let jobs = job.asked(&["jobs"]);
+    let jobs = &jobs["pmix.qry.nsinfo"]["pmix.job.arr"];
+    let held = format!("/mpi_held {} 0", job.go.display());
+    for (at, (name, end)) in [(&*job.name, &*held), (spawned, "bin/sleep 1000")]
+        .into_iter()
+        .enumerate()
+    {
+        let line = jobs[at]["pmix.cmd.line"].as_str().unwrap_or_default();
+        assert!(line.ends_with(end), "{jobs}");
+        assert_eq!(jobs[at]["pmix.nspace"], *name, "{jobs}");
+    }
+    for (key, wanted) in [
+        ("pmix.qry.keys", "pmix.qry.mem"),
+        ("pmix.qry.spawn", "pmix.wdir"),
+        ("pmix.qry.debug", "pmix.dbg.init"),
+        ("pmix.host.fns", "PMIx_Spawn"),
+    ] {
+        let answer = job.asked(&[key]);
+        let mut words = answer[key].as_str().unwrap_or_default().split(',');
+        assert!(words.any(|it| it == wanted), "{key}: {answer}");
+    }
+    let sets = job.asked(&["pmix.qry.psetnum"]);
+    assert_eq!(sets, json!({"pmix.qry.psetnum": 0}));
+    memory_is_that_of_the_process(&job, spawned);
+    for (words, why) in [
+        ("nosuch", "nosuch: PMIX_ERR_NOT_SUPPORTED"),
+        ("memory nosuch@1", "nosuch@1: no such job at this server"),
+        ("status nosuch@1", "nosuch@1: no such job at this server"),
+        (&*format!("processes {spawned}:7"), "has no rank 7"),
+    ] {
+        let words: Vec<&str> = ["query"].into_iter().chain(words.split(' ')).collect();
+        let output = job.pmix(&words).output().expect("sdm");
+        assert!(said(&output).contains(why), "{words:?}: {output:?}");
+        assert_eq!(output.status.code(), Some(124), "{words:?}");
+    }
+    processes_of_a_node_are_listed(&job, spawned);
+    let killed = job.pmix(&["kill", spawned]).output().expect("sdm");
+    assert!(killed.status.success(), "{killed:?}");
+    job.sdm.out.wait(0, "rank 2: killed (SIGKILL)");
+    job.end(2);
+}
+
+/// The memory of the process of a spawned job, which sleeps, is what the kernel says of it.
+fn memory_is_that_of_the_process(job: &Job<'_>, spawned: &str) {
+    let servers = job.listed();
+    let pid = servers[0]["jobs"][1]["processes"][0]["pid"].as_u64();
+    let pid = u32::try_from(pid.expect("a pid")).expect("a pid");
+    processes::wait_state(pid, "S");
+    let status = processes::of(pid).status().expect("it runs");
+    let memory = job.asked(&["memory", spawned]);
+    let memory = &memory["pmix.qry.mem"]["pmix.pdata"];
+    let process = json!({"namespace": spawned, "rank": 0});
+    assert_eq!(memory["pmix.procid"], process, "{memory}");
+    // The library sends a float as text with six decimals.
+    let kibibytes = memory["pmix.cl.mem.avg"].as_f64();
+    let kibibytes = kibibytes.map(|it| (it * 1024.0).round());
+    let resident = status.bytes("VmRSS").map(|it| (it / 1024) as f64);
+    assert_eq!(kibibytes, resident, "{memory}");
+    let of_both = job.asked(&["memory", &job.name]);
+    let of_both = of_both["pmix.qry.mem"]["pmix.pdata"].as_array();
+    assert_eq!(of_both.map(Vec::len), Some(2));
+}
+
+/// A foreign tool lists the processes of a node, by its number and by its name.
+fn processes_of_a_node_are_listed(job: &Job<'_>, spawned: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
+    let mut tool = command(job.place, "/usr/bin/python3");
+    ordinary::lower(&mut tool)
+        .args(["-W", "ignore"])
+        .arg(script);
+    let name = &job.name;
+    let both = format!(
+        "{{'type': 22, 'array': [{{'nspace': b'{name}', 'rank': 0}}, {{'nspace': b'{name}', 'rank': 1}}]}}"
+    );
+    let of = |key: &str, name: &str| format!("{key}?pmix.nodeid=0?pmix.nspace={name}");
+    let peers = [
+        (of("pmix.lprocs", name), &*both),
+        (of("pmix.lpeers", name), "0,1"),
+        (of("pmix.lpeers", spawned), "0"),
+        ("pmix.lprocs?pmix.nodeid=1".to_owned(), "-46"),
+        ("pmix.lprocs?pmix.hname=nowhere".to_owned(), "-46"),
+    ];
+    tool.arg(&job.server).args(peers.iter().map(|it| &it.0));
+    let told = said(&tool.output().expect("python3"));
+    let expected = peers
+        .iter()
+        .map(|(asked, found)| format!("{asked}: {found}\n"));
+    assert_eq!(told, expected.collect::<String>());
 }
 
 /// A debugger that uses only PMIx holds the ranks that it starts in `PMIx_Init`, starts daemons next to them, and

@@ -366,7 +366,7 @@ fn a_tool_sees_all_hosts(place: &Place) {
     let server = place.pids("sdm-pmix host")[1].to_string();
     let told = at_the_host_of(&server)
         .arg("/usr/bin/python3")
-        .arg(ask)
+        .arg(&ask)
         .arg(file_of(&server))
         .output()
         .expect("nsenter");
@@ -374,6 +374,44 @@ fn a_tool_sees_all_hosts(place: &Place) {
     for (rank, host) in [(0, "h1"), (1, "h2"), (2, "h3")] {
         let row = format!("{rank} on {host}: mpi_late, pid ");
         assert!(told.contains(&row), "no {row:?} in {told}");
+    }
+    let asked = [
+        ("pmix.lprocs?pmix.nodeid=0", &[0][..]),
+        ("pmix.lprocs?pmix.nodeid=1?pmix.nodeid=2", &[1, 2]),
+        ("pmix.lprocs?pmix.hname=h3", &[2]),
+    ];
+    let mut tool = at_the_host_of(&server);
+    tool.args(["/usr/bin/python3", "-W", "ignore"]).arg(ask);
+    tool.arg(file_of(&server)).args(asked.map(|(key, _)| key));
+    let told = tool.arg("pmix.lprocs?pmix.nodeid=3").output();
+    let told = String::from_utf8_lossy(&told.expect("nsenter").stdout).into_owned();
+    let mut lines = told.lines();
+    for (key, ranks) in asked {
+        let line = lines.next().unwrap_or_else(|| panic!("{told}"));
+        let found = line
+            .match_indices("'rank': ")
+            .map(|(at, word)| &line[at + word.len()..]);
+        let found = found.map(|it| it.split('}').next().unwrap_or_default().to_owned());
+        let ranks: Vec<_> = ranks.iter().map(ToString::to_string).collect();
+        assert!(line.starts_with(&format!("{key}: ")), "{told}");
+        assert_eq!(found.collect::<Vec<_>>(), ranks, "{told}");
+    }
+    assert_eq!(
+        lines.next(),
+        Some("pmix.lprocs?pmix.nodeid=3: -46"),
+        "{told}"
+    );
+    let mut sdm = at_the_host_of(&server);
+    sdm.arg(binaries::folder().join("sdm"))
+        .args(["pmix", "query", "--pid", &server]);
+    let memory = sdm.args(["memory", "--json"]).output().expect("nsenter");
+    let memory: Value = serde_json::from_slice(&memory.stdout).expect("JSON");
+    let memory = &memory["values"]["pmix.qry.mem"]["pmix.pdata"];
+    for (rank, host) in [(0, "h1"), (1, "h2"), (2, "h3")] {
+        let row = &memory[rank];
+        assert_eq!(row["pmix.procid"]["rank"], rank, "{memory}");
+        assert_eq!(row["pmix.hname"], host, "{memory}");
+        assert!(row["pmix.cl.mem.avg"].as_f64() > Some(1.0), "{memory}");
     }
 }
 
