@@ -48,7 +48,8 @@ table! {
     NUM_NODES = "numNodes", Form::Integer(0), "Nodes", "How many nodes the machine has";
     QUEUE_STATE = "queueState", Form::State, "State", "State of the queue";
     NODE_STATE = "nodeState", Form::State, "State", "State of the node";
-    NODE_EXTRA_STATE = "nodeExtraState", Form::State, "Use", "Who has the node, or what its processes do";
+    NODE_EXTRA_STATE = "nodeExtraState", Form::State, "Use", "Who has the node";
+    NODE_PROCESS_STATE = "nodeProcessState", Form::State, "Processes", "State of the processes on the node";
     NODE_NUMBER = "nodeNumber", Form::Integer(0), "Number", "Zero-based index of the node";
     JOB_STATE = "jobState", Form::State, "State", "State of the job";
     JOB_SUB_ID = "jobSubId", Form::Text, "Submission", "What the job was called when it was submitted";

@@ -2,7 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use sdm_runtime::states::{NODE, NODE_EXTRA, States};
+use sdm_runtime::states::{NODE, NODE_EXTRA, NODE_PROCESSES, States};
 
 use crate::platform_state::Item;
 use crate::style::{Style, Tone, state, used};
@@ -101,26 +101,26 @@ impl Map {
 
     /// A summary of the nodes: the number in each state and use, worst first, with the first node of each.
     pub(crate) fn lines(&self) -> Vec<(String, Tone)> {
-        let mut groups: Vec<(&str, &str, u64, Vec<&str>, Tone)> = Vec::new();
+        let mut groups: Vec<(String, u64, Vec<&str>, Tone)> = Vec::new();
         for span in &self.spans {
             let node = &self.items[span.item];
-            let (state, used) = states(node);
-            let known = groups.iter_mut().find(|it| (it.0, it.1) == (state, used));
+            let words = words(node);
+            let known = groups.iter_mut().find(|it| it.0 == words);
             match known {
                 Some(known) => {
-                    known.2 += span.len;
-                    known.3.push(node.name());
+                    known.1 += span.len;
+                    known.2.push(node.name());
                 }
                 None => {
                     let tone = signs(node).1;
-                    groups.push((state, used, span.len, vec![node.name()], tone));
+                    groups.push((words, span.len, vec![node.name()], tone));
                 }
             }
         }
-        groups.sort_by_key(|it| std::cmp::Reverse((it.4, it.2)));
-        let line = |(state, used, count, names, tone): (&str, &str, u64, Vec<&str>, Tone)| {
+        groups.sort_by_key(|it| std::cmp::Reverse((it.3, it.1)));
+        let line = |(words, count, names, tone): (String, u64, Vec<&str>, Tone)| {
             let shown = names[..names.len().min(8)].join(" ");
-            (format!("{count} {state} {used}: {shown}"), tone)
+            (format!("{count} {words}: {shown}"), tone)
         };
         groups.into_iter().map(line).collect()
     }
@@ -198,16 +198,28 @@ impl Map {
     }
 }
 
-/// A node's state and use.
-fn states(node: &Item) -> (&str, &str) {
-    let of = |states: &States| node.get(states.attribute).unwrap_or(states.default);
-    (of(&NODE), of(&NODE_EXTRA))
+/// The states of a node, its use, and its processes.
+fn states(node: &Item) -> [&str; 3] {
+    [&NODE, &NODE_EXTRA, &NODE_PROCESSES]
+        .map(|states: &States| node.get(states.attribute).unwrap_or(states.default))
+}
+
+/// A node's states in words; one NONE where nobody has been given the node and it has no processes.
+pub(crate) fn words(node: &Item) -> String {
+    let [of_node, of_use, processes] = states(node);
+    if processes == NODE_PROCESSES.default {
+        return format!("{of_node} {of_use}");
+    }
+    match of_use == NODE_EXTRA.default {
+        true => format!("{of_node} {processes}"),
+        false => format!("{of_node} {of_use} {processes}"),
+    }
 }
 
 /// Two signs that are distinct for every combination of state and use.
 pub(crate) fn signs(node: &Item) -> (String, Tone) {
-    let (of_node, of_use) = states(node);
-    let ((first, good), (second, of_use)) = (state(of_node), used(of_use));
+    let [of_node, of_use, processes] = states(node);
+    let ((first, good), (second, of_use)) = (state(of_node), used(of_use, processes));
     // A bad state of the node determines the tone; otherwise its use does.
     let tone = if good > Tone::Good { good } else { of_use };
     (format!("{first}{second}"), tone)

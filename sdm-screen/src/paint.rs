@@ -205,9 +205,7 @@ impl Top {
             (None, None) => node.ids.clone(),
         };
         let (signs, tone) = crate::map::signs(node);
-        let state = node.text(id::NODE_STATE);
-        let used = node.text(id::NODE_EXTRA_STATE);
-        let line = format!("{signs} {name}  {state} {used}");
+        let line = format!("{signs} {name}  {}", crate::map::words(node));
         self.style
             .text(frame, detail, 0, &line, self.style.tone(tone));
         let reason = node.text(id::NODE_REASON);

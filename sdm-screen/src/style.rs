@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style as Cells};
 use ratatui::symbols::border;
-use sdm_runtime::states::{self, NodeUse, State};
+use sdm_runtime::states::{self, NodeProcesses, NodeUse, State};
 
 use crate::palette::Palette;
 pub(crate) use crate::palette::Tone;
@@ -50,16 +50,19 @@ pub(crate) fn state(word: &str) -> (char, Tone) {
     sign.map_or(('?', Tone::Unknown), |(_, sign, tone)| (sign, tone))
 }
 
-/// The sign and the tone of a node's use ("PTP runtime platform, Node", extended state).
-pub(crate) fn used(word: &str) -> (char, Tone) {
+/// The sign and the tone of a node's use ("PTP runtime platform, Node", extended state). A node that nobody has been
+/// given has those of its processes.
+pub(crate) fn used(word: &str, processes: &str) -> (char, Tone) {
     match NodeUse::read(word).unwrap_or(NodeUse::None) {
         NodeUse::UserExclusive => ('U', Tone::Busy),
         NodeUse::UserShared => ('u', Tone::Busy),
         NodeUse::OtherExclusive => ('O', Tone::Wait),
         NodeUse::OtherShared => ('o', Tone::Wait),
-        NodeUse::RunningProcess => ('R', Tone::Busy),
-        NodeUse::ExitedProcess => ('x', Tone::Off),
-        NodeUse::None => ('.', Tone::Good),
+        NodeUse::None => match NodeProcesses::read(processes) {
+            Some(NodeProcesses::Running) => ('R', Tone::Busy),
+            Some(NodeProcesses::Exited) => ('x', Tone::Off),
+            Some(NodeProcesses::None) | None => ('.', Tone::Good),
+        },
     }
 }
 

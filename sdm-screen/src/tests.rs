@@ -7,7 +7,7 @@ mod mouse;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use sdm_runtime::model::states::{JOB, MANAGER, NODE, NODE_EXTRA, PROCESS};
+use sdm_runtime::model::states::{JOB, MANAGER, NODE, NODE_EXTRA, NODE_PROCESSES, PROCESS};
 use sdm_runtime::wire::event::Kind;
 
 use crate::snapshot;
@@ -66,12 +66,13 @@ fn facts() -> Facts {
     items.push(item(Kind::Queue, "1", "4", &[("name", "batch")]));
     let mut id = 100;
     for state in NODE.words {
-        for used in NODE_EXTRA.words {
+        for (used, processes) in uses() {
             let (name, ids) = (format!("n{id}"), id.to_string());
             let known = [
                 ("name", &*name),
                 ("nodeState", state),
                 ("nodeExtraState", used),
+                ("nodeProcessState", processes),
             ];
             items.push(item(Kind::Node, "2", &ids, &known));
             id += 1;
@@ -204,29 +205,47 @@ fn ascii_style_draws_only_ascii() {
     }
 }
 
+/// All uses of a node, and the states of the processes of one that nobody has been given.
+fn uses() -> Vec<(&'static str, &'static str)> {
+    let given = NODE_EXTRA
+        .words
+        .iter()
+        .filter(|it| **it != NODE_EXTRA.default);
+    let given = given.map(|it| (*it, NODE_PROCESSES.default));
+    let free = NODE_PROCESSES.words.iter();
+    given
+        .chain(free.map(|it| (NODE_EXTRA.default, *it)))
+        .collect()
+}
+
 /// Without colour, every combination of a node's state and use has a distinct pair of signs. So has every
 /// state of one kind of element.
 #[test]
 fn signs_distinguish_all_states() {
     let mut seen = std::collections::BTreeSet::new();
     for state in NODE.words {
-        for used in NODE_EXTRA.words {
-            let node = item(
-                Kind::Node,
-                "",
-                "1",
-                &[("nodeState", state), ("nodeExtraState", used)],
-            );
-            assert!(seen.insert(crate::map::signs(&node).0), "{state} {used}");
+        for (used, processes) in uses() {
+            let node = |processes| {
+                let known = [
+                    ("nodeState", *state),
+                    ("nodeExtraState", used),
+                    ("nodeProcessState", processes),
+                ];
+                crate::map::signs(&item(Kind::Node, "", "1", &known)).0
+            };
+            assert!(seen.insert(node(processes)), "{state} {used} {processes}");
+            // Processes do not hide who has a node.
+            if used != NODE_EXTRA.default {
+                assert_eq!(node("RUNNING_PROCESS"), node("NONE"));
+            }
         }
     }
     for states in sdm_runtime::model::states::ALL {
         let signs: std::collections::BTreeSet<char> = match states.attribute {
-            "nodeExtraState" => states
-                .words
-                .iter()
-                .map(|it| crate::style::used(it).0)
-                .collect(),
+            "nodeExtraState" | "nodeProcessState" => {
+                let signs = states.words.iter().map(|it| crate::style::used(it, it).0);
+                signs.collect()
+            }
             _ => states
                 .words
                 .iter()

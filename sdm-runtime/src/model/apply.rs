@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use super::column::ranges;
 use super::error::{ModelError, brief, word};
 use super::events::{What, children};
-use super::states::{EXITED_PROCESS, NODE_EXTRA, RUNNING_PROCESS, States};
+use super::states::States;
 use super::store::{Out, Store};
 use super::texts::NAMES_FROM;
 use super::value::{AttributeType, VALUE_BYTES_MAX, Value, ValueError};
@@ -63,13 +63,6 @@ impl Store {
         let mut touched = RoaringBitmap::new();
         if kind == Kind::Node {
             touched.clone_from(&all);
-            for (state, nodes) in self.table(kind).groups(self.places.extra, &all) {
-                let spans = self.table(kind).spans(&nodes);
-                let state = state.unwrap_or_else(|| NODE_EXTRA.default_cell());
-                spans
-                    .iter()
-                    .for_each(|(first, last)| self.said.write(*first, *last, state));
-            }
         }
         if kind == Kind::Process {
             self.count(&all, 1, &mut touched);
@@ -205,11 +198,12 @@ impl Store {
         text: &str,
         before: Option<i64>,
     ) -> Result<Option<i64>, CellError> {
-        if let Some(states) = self.state(kind, attribute).filter(|_| !text.is_empty()) {
+        let is_internal = kind == Kind::Node && attribute == self.places.processes;
+        let state = self.state(kind, attribute);
+        if let Some(states) = state.filter(|_| is_internal || !text.is_empty()) {
             let known = states.index(text);
             let at = known.ok_or_else(|| ValueError::NoWord(super::value::cut(text)))?;
-            let is_internal = at == RUNNING_PROCESS || at == EXITED_PROCESS;
-            if states.attribute == NODE_EXTRA.attribute && is_internal {
+            if is_internal {
                 return Err(CellError::Internal(states.words[at]));
             }
             return Ok(i64::try_from(at).ok());
@@ -278,15 +272,6 @@ impl Store {
                 self.hold_back(out, kind, *attribute, *cell, &mut ids);
             }
             for (attribute, cell) in cells {
-                if kind == Kind::Node && attribute == self.places.extra {
-                    let spans = self.table(kind).spans(&ids);
-                    let state = cell.unwrap_or_else(|| NODE_EXTRA.default_cell());
-                    spans
-                        .iter()
-                        .for_each(|(first, last)| self.said.write(*first, *last, state));
-                    touched |= &ids;
-                    continue;
-                }
                 let others = self.table(kind).others(attribute, &ids, cell);
                 if others.is_empty() {
                     continue;

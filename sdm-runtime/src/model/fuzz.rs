@@ -19,12 +19,13 @@ const KINDS: [Kind; 6] = [
     Kind::Process,
 ];
 /// Attributes of all types; the last are in no definition at first.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "processState",
     "processNodeId",
     "jobState",
     "nodeState",
     "nodeExtraState",
+    "nodeProcessState",
     "processPID",
     "name",
     "progArgs",

@@ -1,11 +1,11 @@
-//! Effect of processes on their nodes' extended states: RUNNING_PROCESS where one runs, EXITED_PROCESS where some
-//! have ended and none runs, else the agent's state. Processes are counted node by node, by range.
+//! The states of nodes that follow from their processes: RUNNING_PROCESS where one runs, EXITED_PROCESS where some
+//! have ended and none runs, else NONE. Processes are counted node by node, by range.
 
 use roaring::RoaringBitmap;
 
 use super::apply::Changed;
 use super::column::{Column, Piece, ranges};
-use super::states::{self, EXITED_PROCESS, NODE_EXTRA, RUNNING_PROCESS};
+use super::states::{self, NodeProcesses};
 use super::store::Store;
 use crate::wire::event::Kind;
 
@@ -74,34 +74,24 @@ impl Store {
         }
     }
 
-    /// Sets the extended states of nodes from their processes; adds nodes with a new state to `changed`.
+    /// Sets the states of nodes that follow from their processes; adds nodes with a new state to `changed`.
     pub(super) fn settle(&mut self, touched: &RoaringBitmap, changed: &mut Changed) {
         let nodes = touched & &self.table(Kind::Node).ids;
         if nodes.is_empty() {
             return;
         }
         let running = some(&self.live, &nodes);
-        let mut exited = some(&self.ended, &nodes);
-        exited -= &running;
-        let rest = &nodes - &running - &exited;
-        let mut parts = vec![
-            (running, Some(RUNNING_PROCESS)),
-            (exited, Some(EXITED_PROCESS)),
-        ];
-        for (said, ids) in self.said.groups(&rest) {
-            parts.push((ids, said.and_then(|said| usize::try_from(said).ok())));
-        }
-        let attribute = self.places.extra;
-        for (ids, state) in parts {
-            let state = state.unwrap_or_else(|| NODE_EXTRA.default_index());
-            let cell = i64::try_from(state).ok();
-            // A node without a reported state has the default.
-            let mut others = self.table(Kind::Node).others(attribute, &ids, cell);
-            if state == NODE_EXTRA.default_index() {
-                others = self.table(Kind::Node).others(attribute, &others, None);
-            }
+        let exited = some(&self.ended, &nodes) - &running;
+        let none = &nodes - &running - &exited;
+        let attribute = self.places.processes;
+        for (ids, state) in [
+            (running, Some(NodeProcesses::Running as i64)),
+            (exited, Some(NodeProcesses::Exited as i64)),
+            (none, None),
+        ] {
+            let others = self.table(Kind::Node).others(attribute, &ids, state);
             if !others.is_empty() {
-                self.table_mut(Kind::Node).set(attribute, &others, cell);
+                self.table_mut(Kind::Node).set(attribute, &others, state);
                 *changed.entry(attribute).or_default() |= others;
             }
         }

@@ -137,18 +137,26 @@ states! {
     aliases: &[],
     rows: &[],
 
-    /// Extended states of a node. The model derives RUNNING_PROCESS and EXITED_PROCESS from the node's processes; an
-    /// agent may not report them.
+    /// Extended states of a node: its use, as the agent reports it.
     NodeUse: NODE_EXTRA(None) {
         UserExclusive = "USER_ALLOC_EXCL",
         UserShared = "USER_ALLOC_SHARED",
         OtherExclusive = "OTHER_ALLOC_EXCL",
         OtherShared = "OTHER_ALLOC_SHARED",
-        RunningProcess = "RUNNING_PROCESS",
-        ExitedProcess = "EXITED_PROCESS",
         None = "NONE",
     }
     attribute: attribute::NODE_EXTRA_STATE,
+    aliases: &[],
+    rows: &[],
+
+    /// States of the processes on a node. The model derives them; an agent may not report them. The document has them
+    /// among the extended states, where they would hide who has the node.
+    NodeProcesses: NODE_PROCESSES(None) {
+        Running = "RUNNING_PROCESS",
+        Exited = "EXITED_PROCESS",
+        None = "NONE",
+    }
+    attribute: attribute::NODE_PROCESS_STATE,
     aliases: &[],
     rows: &[],
 
@@ -195,11 +203,6 @@ impl Job {
     }
 }
 
-/// Index of RUNNING_PROCESS in [`NODE_EXTRA`]'s words.
-pub(super) const RUNNING_PROCESS: usize = NodeUse::RunningProcess as usize;
-/// Index of EXITED_PROCESS in [`NODE_EXTRA`]'s words.
-pub(super) const EXITED_PROCESS: usize = NodeUse::ExitedProcess as usize;
-
 impl States {
     /// The states of elements of a kind; for a node not its extended states.
     #[must_use]
@@ -228,11 +231,6 @@ impl States {
         let is_known = from < self.words.len() && to < self.words.len();
         let row = self.rows.get(from).map(|row| row.as_bytes());
         is_known && row.is_none_or(|row| row.get(to) == Some(&b'y'))
-    }
-
-    /// The number by which a column represents the default state.
-    pub(super) fn default_cell(&self) -> i64 {
-        i64::try_from(self.default_index()).unwrap_or_default()
     }
 
     /// Index of the default state in [`words`](Self::words).
@@ -295,13 +293,11 @@ mod tests {
                 assert!(!states.may_follow(from, states.words.len()));
             }
         }
-        assert_eq!(pairs, 6 * 6 + 5 * 5 + 4 * 4 + 4 * 4 + 3 * 7 * 7);
+        assert_eq!(pairs, 6 * 6 + 2 * 5 * 5 + 2 * 4 * 4 + 3 * 3 + 2 * 7 * 7);
     }
 
     #[test]
     fn constants_and_aliases_name_their_states() {
-        assert_eq!(NODE_EXTRA.words[RUNNING_PROCESS], "RUNNING_PROCESS");
-        assert_eq!(NODE_EXTRA.words[EXITED_PROCESS], "EXITED_PROCESS");
         assert_eq!(Process::read("COMPLETED"), Some(Process::Exited));
         assert_eq!(Job::read("NOWHERE"), None);
     }

@@ -26,6 +26,7 @@ pub(super) struct Places {
     pub(super) id: usize,
     pub(super) name: usize,
     pub(super) extra: usize,
+    pub(super) processes: usize,
     pub(super) process: usize,
     pub(super) node: usize,
     pub(super) queue: usize,
@@ -41,8 +42,6 @@ pub(super) struct Store {
     pub(super) names: Names,
     pub(super) places: Places,
     tables: [Table; 6],
-    /// The use of each node as the agent reports it, independent of the node's processes.
-    pub(super) said: Column,
     /// Number of living processes of each node; the next field has that of the ended ones.
     pub(super) live: Column,
     pub(super) ended: Column,
@@ -123,6 +122,7 @@ impl Store {
             id: place("id"),
             name: place("name"),
             extra: place(attribute::NODE_EXTRA_STATE),
+            processes: place(attribute::NODE_PROCESS_STATE),
             process: place(attribute::PROCESS_STATE),
             node: place(attribute::PROCESS_NODE_ID),
             queue: place(attribute::QUEUE_ID),
@@ -137,7 +137,6 @@ impl Store {
             names: Names::default(),
             places,
             tables,
-            said: Column::default(),
             live: Column::default(),
             ended: Column::default(),
         }
@@ -276,15 +275,18 @@ impl Store {
         }
     }
 
-    /// The states of an attribute that is the state or extended state of elements of this kind; `None` for another
-    /// attribute.
+    /// The states of an attribute that is a state of elements of this kind; `None` for another attribute.
     pub(super) fn state(&self, kind: Kind, attribute: usize) -> Option<&'static States> {
         let own = States::of(kind);
         let id = self.definitions.at(attribute).id.as_str();
         if id == own.attribute {
             return Some(own);
         }
-        (kind == Kind::Node && attribute == self.places.extra).then_some(&states::NODE_EXTRA)
+        match kind {
+            Kind::Node if attribute == self.places.extra => Some(&states::NODE_EXTRA),
+            Kind::Node if attribute == self.places.processes => Some(&states::NODE_PROCESSES),
+            _ => None,
+        }
     }
 
     /// Whether an attribute's values are ids of elements.

@@ -75,7 +75,7 @@ fn listeners_receive_events_of_their_element_or_children() {
         Some(What::Removed(set("303")))
     );
     let notice = model.poll(machine).expect("no process runs there any more");
-    assert_eq!(notice.what, changed(&[("nodeExtraState", "110-113")]));
+    assert_eq!(notice.what, changed(&[("nodeProcessState", "110-113")]));
 }
 
 #[test]

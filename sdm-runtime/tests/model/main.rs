@@ -144,30 +144,42 @@ fn each_manager_has_its_own_part_of_the_model() {
     assert_eq!(machines(&model, second), "DOWN:101");
 }
 
+/// The processes of a node never hide who has it, and an answer does not depend on the order of the events.
 #[test]
-fn processes_determine_the_extended_node_state() {
+fn node_keeps_its_use_beside_the_state_of_its_processes() {
     let (mut model, manager) = cluster();
-    let is = |model: &Model, expected: &str| {
-        assert_eq!(held(model, manager, Kind::Node, "nodeExtraState"), expected);
+    let is = |model: &Model, used: &str, processes: &str| {
+        let held = |attribute| held(model, manager, Kind::Node, attribute);
+        assert_eq!(held("nodeExtraState"), used);
+        assert_eq!(held("nodeProcessState"), processes);
     };
-    is(&model, "RUNNING_PROCESS:110-113");
+    let all = "USER_ALLOC_EXCL:110-113";
+    is(&model, all, "RUNNING_PROCESS:110-113");
     model.apply(
         manager,
         &change(Kind::Process, "200", "300-302 processState=EXITED"),
     );
-    is(&model, "EXITED_PROCESS:110 RUNNING_PROCESS:111-113");
+    is(&model, all, "EXITED_PROCESS:110 RUNNING_PROCESS:111-113");
     model.apply(
         manager,
-        &change(Kind::Node, "", "110-111 nodeExtraState=NONE"),
+        &change(Kind::Node, "", "110-111 nodeExtraState=OTHER_ALLOC_EXCL"),
     );
-    is(&model, "EXITED_PROCESS:110 RUNNING_PROCESS:111-113");
+    let some = "OTHER_ALLOC_EXCL:110-111 USER_ALLOC_EXCL:112-113";
+    is(&model, some, "EXITED_PROCESS:110 RUNNING_PROCESS:111-113");
     model.apply(manager, &remove(Kind::Process, "200", "300-301,304"));
-    is(&model, "NONE:110 RUNNING_PROCESS:111-113");
+    is(&model, some, "NONE:110 RUNNING_PROCESS:111-113");
     model.apply(manager, &remove(Kind::Job, "", "200"));
-    is(&model, "NONE:110-111 USER_ALLOC_EXCL:112-113");
-    let said = change(Kind::Node, "", "112 nodeExtraState=RUNNING_PROCESS");
-    assert_eq!(model.apply(manager, &said), 1, "only the model says so");
-    is(&model, "NONE:110-111 USER_ALLOC_EXCL:112-113");
+    is(&model, some, "NONE:110-113");
+    for said in [
+        "112 nodeProcessState=RUNNING_PROCESS",
+        "112 nodeProcessState=NONE",
+        "112 nodeProcessState=",
+        "112 nodeExtraState=RUNNING_PROCESS",
+    ] {
+        let said = change(Kind::Node, "", said);
+        assert_eq!(model.apply(manager, &said), 1, "only the model says so");
+    }
+    is(&model, some, "NONE:110-113");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use sdm_runtime::ids::Ids;
 use sdm_runtime::model::Model;
 use sdm_runtime::model::events::{ManagerId, Notice, What};
-use sdm_runtime::model::states::States;
+use sdm_runtime::model::states::{NODE_EXTRA, States};
 use sdm_runtime::wire::event::{Event, Kind};
 use sdm_runtime::wire::groups::Group;
 
@@ -32,8 +32,6 @@ struct Element {
     kind: Kind,
     parent: u32,
     attributes: Attributes,
-    /// The node's use as the agent reports it.
-    said: String,
 }
 
 fn attribute() -> impl Strategy<Value = (String, String)> {
@@ -45,6 +43,7 @@ fn attribute() -> impl Strategy<Value = (String, String)> {
         2 => of("processNodeId", &["2", "3", "4", "5", "6", "7", ""]),
         2 => of("jobState", &["PENDING", "RUNNING", "TERMINATED", "SUSPENDED", "STARTED"]),
         2 => of("nodeExtraState", &["USER_ALLOC_EXCL", "NONE", "RUNNING_PROCESS"]),
+        1 => of("nodeProcessState", &["RUNNING_PROCESS", "NONE", "USER_ALLOC_EXCL"]),
         1 => of("nodeState", &["UP", "DOWN", "ALERT"]),
         2 => of("processPID", &["1", "2", "3", "77", "99999999999", "-1", "x", ""]),
         1 => of("note", &["", "a", "b"]),
@@ -129,10 +128,10 @@ fn sound(kind: Kind, attributes: &[(String, String)]) -> (Vec<(String, Option<St
     for (key, value) in attributes {
         let states = [Kind::Process, Kind::Job, Kind::Node].map(States::of);
         let states = states.into_iter().find(|states| states.attribute == key);
-        let word = ["USER_ALLOC_EXCL", "NONE", "RUNNING_PROCESS"].contains(&value.as_str());
         let is_sound = match key.as_str() {
             "id" => false,
-            "nodeExtraState" => word && (kind != Kind::Node || value != "RUNNING_PROCESS"),
+            "nodeExtraState" => value != "RUNNING_PROCESS",
+            "nodeProcessState" => kind != Kind::Node && value != "USER_ALLOC_EXCL",
             "processPID" => value.is_empty() || value.parse().is_ok_and(|pid: i64| pid >= 0),
             _ => states.is_none_or(|states| states.words.contains(&value.as_str())),
         };
@@ -200,12 +199,8 @@ impl Naive {
                 .into_iter()
                 .filter_map(|(key, value)| Some((key, value?)));
             let attributes: Attributes = set.collect();
-            let said = attributes.get("nodeExtraState").cloned();
             for new in free {
-                let (attributes, said) = (
-                    attributes.clone(),
-                    said.clone().unwrap_or("NONE".to_owned()),
-                );
+                let attributes = attributes.clone();
                 let parent = id;
                 self.elements.insert(
                     new,
@@ -213,7 +208,6 @@ impl Naive {
                         kind,
                         parent,
                         attributes,
-                        said,
                     },
                 );
             }
@@ -252,9 +246,6 @@ impl Naive {
             let element = self.elements.get_mut(&id).expect("it is known");
             for (key, value) in &attributes {
                 match value {
-                    Some(value) if kind == Kind::Node && key == "nodeExtraState" => {
-                        element.said.clone_from(value);
-                    }
                     Some(value) => {
                         element.attributes.insert(key.clone(), value.clone());
                     }
@@ -300,16 +291,16 @@ impl Naive {
                     .filter(|(node, _)| node == id)
                     .map(|(_, state)| state.as_str())
             };
+            let key = "nodeProcessState".to_owned();
             let state = if own().any(|state| matches!(state, "STARTING" | "RUNNING" | "SUSPENDED"))
             {
                 "RUNNING_PROCESS"
             } else if own().any(|state| matches!(state, "EXITED" | "EXITED_SIGNALLED" | "ERROR")) {
                 "EXITED_PROCESS"
             } else {
-                node.said.as_str()
+                "NONE"
             };
-            node.attributes
-                .insert("nodeExtraState".to_owned(), state.to_owned());
+            node.attributes.insert(key, state.to_owned());
         }
     }
 
@@ -333,9 +324,11 @@ impl Naive {
                 let mut expected = element.attributes.clone();
                 expected.insert("id".to_owned(), id.to_string());
                 expected.insert("name".to_owned(), id.to_string());
-                let states = States::of(kind);
-                let state = expected.entry(states.attribute.to_owned());
-                state.or_insert(states.default.to_owned());
+                let of_node = [&NODE_EXTRA].into_iter().filter(|_| kind == Kind::Node);
+                for states in of_node.chain([States::of(kind)]) {
+                    let state = expected.entry(states.attribute.to_owned());
+                    state.or_insert(states.default.to_owned());
+                }
                 assert_eq!(held, expected, "{kind:?} {id}");
             }
         }

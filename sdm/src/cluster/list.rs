@@ -95,12 +95,15 @@ fn nodes(answers: &[Answer]) -> Table {
     ]);
     let mut alike: BTreeMap<[String; 5], Vec<&str>> = BTreeMap::new();
     for node in Element::all(answers, Kind::Node) {
-        let used = node.get(id::NODE_EXTRA_STATE);
-        let used = used.filter(|_| node.state() != Some(states::NodeUse::None));
+        let used = [states::NODE_EXTRA, states::NODE_PROCESSES];
+        let used = used.map(|it| node.text(it.attribute));
+        let used = used
+            .into_iter()
+            .filter(|it| !it.is_empty() && it != states::NODE_EXTRA.default);
         let like = [
             cluster(answers, &node),
             node.text(id::NODE_STATE),
-            used.unwrap_or_default().to_owned(),
+            used.collect::<Vec<_>>().join(" "),
             node.text(id::NODE_CPUS),
             node.text(id::NODE_REASON),
         ];

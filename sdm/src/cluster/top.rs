@@ -227,7 +227,10 @@ fn by(kinds: &[Kind], attributes: &[&str]) -> Look {
 fn looks(name: &str, wants: &Wants) -> Vec<Look> {
     let mut looks = vec![
         Look::at(&[Kind::Machine, Kind::Queue, Kind::Job]),
-        by(&[Kind::Node], &[id::NODE_STATE, id::NODE_EXTRA_STATE]),
+        by(
+            &[Kind::Node],
+            &[id::NODE_STATE, id::NODE_EXTRA_STATE, id::NODE_PROCESS_STATE],
+        ),
     ];
     if let Some((_, job)) = wants.job.as_ref().filter(|(cluster, _)| cluster == name) {
         looks.push(Look {

@@ -52,7 +52,7 @@ fn example_platform_reports_elements_to_listeners() {
         [
             "on node 3: RoaringBitmap<[7, 8, 9]>",
             "node 3: New(RoaringBitmap<[7, 8, 9]>)",
-            "Node: Changed([(\"nodeExtraState\", RoaringBitmap<[3]>)])",
+            "Node: Changed([(\"nodeProcessState\", RoaringBitmap<[3]>)])",
         ]
     );
     let last = "ResourceManager: Removed(RoaringBitmap<[1]>)\n";
