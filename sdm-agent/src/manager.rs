@@ -97,7 +97,7 @@ pub enum JobChange {
     /// Releases a held job.
     Release,
     /// Sets the job's priority; jobs of a higher number come first.
-    Priority(u32),
+    Priority(i64),
     /// Moves the job to another queue.
     Move(String),
 }

@@ -371,7 +371,7 @@ fn change(attribute: &(String, String)) -> Option<JobChange> {
     Some(match command::JobChange::from_attribute(attribute)? {
         command::JobChange::Hold => JobChange::Hold,
         command::JobChange::Release => JobChange::Release,
-        command::JobChange::Priority(number) => JobChange::Priority(number.try_into().ok()?),
+        command::JobChange::Priority(number) => JobChange::Priority(number),
     })
 }
 

@@ -32,7 +32,8 @@ pub use batch::BatchArgs;
 pub use check::{CheckArgs, CheckHow};
 pub use cluster::{
     AddArgs, ClusterArgs, ClusterVerb, EditArgs, JobArgs, JobsArgs, ListArgs, LogsArgs,
-    ManagerArgs, NamesArgs, PsArgs, ShowArgs, StartArgs, SubmitArgs, ThereArgs, TopArgs,
+    ManagerArgs, MoveArgs, NamesArgs, PriorityArgs, PsArgs, ShowArgs, StartArgs, SubmitArgs,
+    ThereArgs, TopArgs,
 };
 pub use core::CoreArgs;
 pub use divide::divided;
@@ -144,6 +145,10 @@ pub enum Verb {
     Hold(JobArgs),
     /// Let held jobs be started.
     Release(JobArgs),
+    /// Move pending jobs to another queue: `sdm move QUEUE JOB`.
+    Move(MoveArgs),
+    /// Give pending jobs another priority: `sdm priority PRIORITY JOB`.
+    Priority(PriorityArgs),
     /// Be a tool of a PMIx server (`prte`, `prterun`): list and query it, log, follow, start, signal and end jobs.
     Pmix(Box<PmixArgs>),
     /// Keep a session: started by `--keep`.

@@ -251,6 +251,30 @@ pub struct LogsArgs {
     pub err: bool,
 }
 
+/// `sdm move`.
+#[derive(Debug, Args)]
+pub struct MoveArgs {
+    /// The queue: its name.
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+
+    /// The jobs.
+    #[command(flatten)]
+    pub of: JobArgs,
+}
+
+/// `sdm priority`.
+#[derive(Debug, Args)]
+pub struct PriorityArgs {
+    /// The priority, as the resource manager counts it.
+    #[arg(value_name = "PRIORITY", allow_negative_numbers = true)]
+    pub priority: i64,
+
+    /// The jobs.
+    #[command(flatten)]
+    pub of: JobArgs,
+}
+
 /// `sdm cancel`, `hold` and `release`.
 #[derive(Debug, Args)]
 pub struct JobArgs {

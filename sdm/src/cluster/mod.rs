@@ -69,6 +69,8 @@ pub(crate) fn carry_out(verb: &Verb) -> Option<u8> {
         Verb::Cancel(args) => change::change(args, change::Change::Cancel),
         Verb::Hold(args) => change::change(args, change::Change::Hold),
         Verb::Release(args) => change::change(args, change::Change::Release),
+        Verb::Move(args) => change::change(&args.of, change::Change::Move(&args.queue)),
+        Verb::Priority(args) => change::change(&args.of, change::Change::Priority(args.priority)),
         _ => return None,
     };
     Some(done.unwrap_or_else(|error| {

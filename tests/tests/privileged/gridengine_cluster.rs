@@ -160,6 +160,62 @@ fn grid_engine_job_output_is_found_after_a_master_restart() {
     shell.place.assert_gone();
 }
 
+/// A queue that is there until this is dropped.
+struct Queue(&'static str);
+
+impl Queue {
+    fn add(name: &'static str) -> Self {
+        let script =
+            "cd /tmp/sdm-gridengine && sed \"s/^qname .*/qname $1/\" queue >$1 && qconf -Aq $1";
+        as_manager(&["sh", "-c", script, "sh", name]);
+        Self(name)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        as_manager(&["qconf", "-dq", self.0]);
+    }
+}
+
+#[test]
+fn grid_engine_job_is_moved_and_its_priority_changed() {
+    let Some(_gridengine) = Part::gridengine() else {
+        return;
+    };
+    let late = Queue::add("late.q");
+    let shell = shell();
+    let job = shell.submit(&["--option=-h", "--", "sleep", "1000"]);
+    shell.wait_job(&job, "jobStatus", "hqw");
+    let _done = shell.sdm(&format!("move late.q g:{job}")).done();
+    let _done = shell.sdm(&format!("priority -100 {job}")).done();
+    let qstat = shell
+        .program("/usr/bin/qstat".as_ref(), &["-j", &job])
+        .output();
+    let said = String::from_utf8_lossy(&qstat.expect("qstat").stdout).into_owned();
+    let values: Vec<_> = said.lines().filter_map(|it| it.split_once(':')).collect();
+    for (name, value) in [("hard_queue_list", "late.q"), ("priority", "-100")] {
+        let is_it = |it: &(&str, &str)| it.0 == name && it.1.trim() == value;
+        assert!(values.iter().any(is_it), "no {name} {value} in {said}");
+    }
+    shell
+        .sdm(&format!("move nowhere {job}"))
+        .refused(1, "nowhere");
+    let _done = shell.sdm(&format!("release {job}")).done();
+    shell.wait_job(&job, "jobState", "RUNNING");
+    let queues = shell.sdm("queues --json").done().out;
+    let queues: Value = serde_json::from_str(&queues).expect("JSON");
+    let mut queues = queues["queues"].as_array().expect("queues").iter();
+    let queue = queues.find(|it| it["attributes"]["name"] == "late.q");
+    let id = queue.expect("it is there")["id"].as_str().expect("an id");
+    shell.wait_job(&job, "queueId", id);
+    let _done = shell.sdm(&format!("cancel {job}")).done();
+    shell.wait_job(&job, "jobState", "TERMINATED");
+    drop(late);
+    let _done = shell.sdm("cluster remove g").done();
+    shell.place.assert_gone();
+}
+
 #[test]
 fn grid_engine_parallel_failed_and_held_jobs_are_listed() {
     let Some(_gridengine) = Part::gridengine() else {

@@ -101,6 +101,33 @@ fn slurm_state_is_listed_and_jobs_are_controlled() {
     talk.quit();
 }
 
+/// Only Slurm's operators set priorities that stay.
+#[test]
+fn slurm_operator_changes_the_priority_of_a_job() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let place = Place::new();
+    let mut talk = Talk::start("slurm", Dialect::Document, |command| {
+        command.env("SLURM_CONF", CONFIG).current_dir(place.path());
+    });
+    talk.wait("machineState", "UP");
+    let folder = place.path().display().to_string();
+    let later = [
+        ("workingDir", folder.as_str()),
+        ("submitOptions", "--begin=now+1hour"),
+    ];
+    talk.submit("JOB_1", "true", &later).expect("it is taken");
+    let job = talk.wait("jobSubId", "JOB_1");
+    change(&mut talk, job, JobChange::Priority(17)).expect("it is changed");
+    let mut squeue = Process::new("squeue");
+    squeue.args(["-h", "-o", "%Q", "-j", &talk.elements[&job]["systemJobId"]]);
+    let said = squeue.env("SLURM_CONF", CONFIG).output().expect("squeue");
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "17\n");
+    let end = Command::TerminateJob(job.to_string());
+    talk.ask(end).expect("it is ended");
+    wait_state(&mut talk, job, "TERMINATED");
+    talk.quit();
+}
+
 /// Checks the places of both processes against the data that Slurm has given them themselves.
 fn the_ranks_are_where_they_are_said_to_be(talk: &mut Talk) {
     let placed = |talk: &Talk| {

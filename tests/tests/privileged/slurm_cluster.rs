@@ -135,6 +135,39 @@ fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
 }
 
 #[test]
+fn slurm_job_is_moved_to_another_queue() {
+    let Some(_slurm) = Part::slurm() else { return };
+    scontrol(&["create", "PartitionName=late", "Nodes=n2"]);
+    let shell = shell();
+    shell.watch("queues", |list| list.to_string().contains("\"late\""));
+    let job = shell.submit(&["--option=--begin=now+1hour", "--", "sleep", "1000"]);
+    shell.wait_job(&job, "jobState", "PENDING");
+    let asked = || {
+        let mut squeue = Command::new("squeue");
+        squeue.args(["-h", "-j", &job, "-o", "%P"]);
+        let said = squeue.env("SLURM_CONF", CONFIG).output().expect("squeue");
+        String::from_utf8_lossy(&said.stdout).trim().to_owned()
+    };
+    let _done = shell.sdm(&format!("move late s:{job}")).done();
+    assert_eq!(asked(), "late");
+    shell
+        .sdm(&format!("move nowhere {job}"))
+        .refused(1, "nowhere");
+    // Slurm's users set no priority.
+    for priority in ["17", "-1"] {
+        shell
+            .sdm(&format!("priority {priority} {job}"))
+            .refused(1, "scontrol: ");
+    }
+    scontrol(&["update", &format!("JobId={job}"), "StartTime=now"]);
+    shell.wait_job(&job, "jobState", "RUNNING");
+    assert_eq!(asked(), "late");
+    let _done = shell.sdm(&format!("cancel {job}")).done();
+    let _done = shell.sdm("cluster remove s").done();
+    shell.place.assert_gone();
+}
+
+#[test]
 fn examples_of_docs_clusters_are_reproduced() {
     let Some(_slurm) = Part::slurm() else { return };
     let shell = Shell::new().with("SLURM_CONF", CONFIG);
