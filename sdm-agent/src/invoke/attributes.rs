@@ -23,13 +23,12 @@ const ARGUMENT: &str = "argument";
 const ARGUMENT_OPTIONAL: &str = "argument_optional";
 
 /// Attributes without an effect here: certificates, GASS, and those that only the client uses.
-const WITHOUT_EFFECT: [&str; 6] = [
+const WITHOUT_EFFECT: [&str; 5] = [
     "subject",
     "client_name",
     "refresh_credential",
     "gass_url",
     "rsl_extensions",
-    "port",
 ];
 
 /// The way in which the executable is started.
@@ -47,6 +46,8 @@ pub enum Backend {
 pub struct JobRequest {
     /// The host on which the job is to run.
     pub hostname: String,
+    /// The port of its server, which is that of `ssh`; 0 leaves the choice to `ssh`.
+    pub port: u16,
     /// The resource manager there, in the words of the client's configuration.
     pub jobmanager: String,
     /// The way in which the executable is started.
@@ -152,6 +153,10 @@ impl JobRequest {
         let file = |name| Some(given.text(name)).filter(|path| redirects && !path.is_empty());
         let mut request = Self {
             hostname: given.text("hostname"),
+            port: u16::try_from(given.number("port")?).map_err(|_| {
+                let what = "expected a port, 65535 at most";
+                AttributeError::Value("port", given.text("port"), what)
+            })?,
             jobmanager: given.text("jobmanager"),
             backend,
             staging: given.flag("staging")?,
@@ -337,6 +342,11 @@ mod tests {
             (
                 "backend PVM\n",
                 "backend is `PVM`: expected NORMAL, MPI or BLACS",
+            ),
+            ("port ssh\n", "port is `ssh`: expected a number"),
+            (
+                "port 65536\n",
+                "port is `65536`: expected a port, 65535 at most",
             ),
             ("staging yes\n", "staging is `yes`: expected true or false"),
         ] {

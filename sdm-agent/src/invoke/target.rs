@@ -99,9 +99,14 @@ impl Target {
         if request.backend == Backend::Mpi {
             return Err(TargetError::MpiBySsh(request.hostname.clone()));
         }
+        let mut options = request.ssh_options.clone();
+        // The first one counts, so that a client's own option does.
+        if request.port != 0 {
+            options.extend(["-p".to_owned(), request.port.to_string()]);
+        }
         Ok(Self::Ssh {
             host: request.hostname.clone(),
-            options: request.ssh_options.clone(),
+            options,
             agent: request.agent.clone(),
         })
     }
@@ -158,6 +163,13 @@ mod tests {
         assert!(
             matches!(of("SDM", "", "far.example.org"), Ok(Target::Ssh { host, .. }) if host == "far.example.org")
         );
+        let mut at_port = request("", "far.example.org");
+        at_port.ssh_options = vec!["-4".to_owned()];
+        at_port.port = 2022;
+        let Ok(Target::Ssh { options, .. }) = Target::of("SDMssh", &at_port) else {
+            panic!("it is reached by ssh");
+        };
+        assert_eq!(options, ["-4", "-p", "2022"]);
         assert!(matches!(of("SDMlsf", "", "h"), Err(TargetError::Unknown(word)) if word == "lsf"));
     }
 }

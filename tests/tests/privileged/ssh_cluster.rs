@@ -9,7 +9,7 @@ use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
 use sdm_tests::run::until;
 use sdm_tests::terminal::Terminal;
-use sdm_tests::{binaries, processes};
+use sdm_tests::{binaries, ordinary, processes};
 
 use crate::ssh::CONFIG;
 
@@ -176,6 +176,22 @@ fn grid_rpc_client_runs_its_jobs_on_a_remote_host() {
     assert_eq!((host, &*read("e")), ("h2", "cried\n"));
     assert!(staged.contains("/sdm-staged-"), "{staged}");
     assert!(!Path::new(staged).exists(), "{staged} is left");
+    // A configuration by which only the job's own port is the right one.
+    let config = shell.place.path().join("ssh_config");
+    let text = fs::read_to_string(CONFIG).expect("a configuration");
+    fs::write(&config, format!("Port 1\n{text}")).expect("a file");
+    ordinary::give(&config);
+    for (port, state) in [(22, "DONE"), (0, "FAILED")] {
+        let words = [
+            "hostname h2".to_owned(),
+            format!("port {port}"),
+            "ssh_option -F".to_owned(),
+            format!("ssh_option {}", config.display()),
+            attributes[3].clone(),
+        ];
+        let job = client.create("/bin/true", &[], &words);
+        client.wait(&job, state);
+    }
     let words = &attributes[..4];
     let runs = client.create("/bin/sleep", &["1000"], words);
     client.wait(&runs, "ACTIVE");
