@@ -283,6 +283,18 @@ fn grid_rpc_client_runs_its_jobs_in_slurm() {
     let said = fs::read_to_string(&errors).expect("its errors");
     assert_eq!(said, "cried\ncried\n");
     assert_eq!(client.ask("JOB_DESTROY", &job), "S");
+    // An MPI program, which `srun` starts: it ends with 7.
+    let program = shell.place.compile("mpi_held", Compiler::Mpich);
+    let of_mpi = ["backend MPI", "environment SLURM_MPI_TYPE=pmi2"].map(str::to_owned);
+    let words = ["/dev/null", "0"];
+    let attributes = [&of_mpi[..], &attributes].concat();
+    let job = client.create(program.to_str().expect("text"), &words, &attributes);
+    client.wait(&job, "FAILED");
+    let said = fs::read_to_string(&output).expect("its output");
+    assert!(
+        said.contains("held 2\n") && said.contains("rank 1: sum 1\n"),
+        "{said}"
+    );
     let place = ["work_directory /tmp".to_owned()];
     let runs = client.create("/bin/sleep", &["1000"], &place);
     client.wait(&runs, "ACTIVE");

@@ -110,15 +110,41 @@ fn mpi_program_runs_under_the_launcher_of_its_mpi() {
     let shell = Shell::new().with("OMPI_ALLOW_RUN_AS_ROOT", "1");
     let shell = shell.with("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     let mut client = Client::start(&shell, "SDM");
-    for (compiler, name) in [(Compiler::OpenMpi, "o"), (Compiler::Mpich, "m")] {
+    // A server type for one MPI starts anything by its launcher, whatever it is linked with.
+    let (mut open_mpi, mut hydra) = (
+        Client::start(&shell, "SDMopenmpi"),
+        Client::start(&shell, "SDMhydra"),
+    );
+    let output = shell.place.path().join("out").display().to_string();
+    let attributes = [
+        "backend MPI".to_owned(),
+        "count 2".to_owned(),
+        "redirect_enable true".to_owned(),
+        format!("stdout_file {output}"),
+    ];
+    for (client, variable) in [
+        (&mut open_mpi, "OMPI_COMM_WORLD_SIZE"),
+        (&mut hydra, "PMI_SIZE"),
+    ] {
+        let words = ["-c".to_owned(), format!("echo size ${variable}")];
+        let job = client.create(
+            "/bin/sh",
+            &words.each_ref().map(|it| it.as_str()),
+            &attributes,
+        );
+        client.wait(&job, "DONE");
+        let said = fs::read_to_string(&output).expect("its output");
+        assert_eq!(said, "size 2\nsize 2\n", "{variable}");
+    }
+    for (of_type, compiler) in [(None, Compiler::OpenMpi), (None, Compiler::Mpich)]
+        .into_iter()
+        .chain([
+            (Some(&mut open_mpi), Compiler::OpenMpi),
+            (Some(&mut hydra), Compiler::Mpich),
+        ])
+    {
+        let client = of_type.unwrap_or(&mut client);
         let program = shell.place.compile("mpi_held", compiler);
-        let output = shell.place.path().join(name).display().to_string();
-        let attributes = [
-            "backend MPI".to_owned(),
-            "count 2".to_owned(),
-            "redirect_enable true".to_owned(),
-            format!("stdout_file {output}"),
-        ];
         // Rank 0 waits for a file, which exists.
         let words = ["/dev/null", "0"];
         let job = client.create(program.to_str().expect("text"), &words, &attributes);
@@ -132,7 +158,9 @@ fn mpi_program_runs_under_the_launcher_of_its_mpi() {
     }
     let plain = client.create("/bin/true", &[], &["backend MPI".to_owned()]);
     client.wait(&plain, "FAILED");
-    client.exit();
+    for client in [client, open_mpi, hydra] {
+        client.exit();
+    }
     shell.place.assert_gone();
 }
 
