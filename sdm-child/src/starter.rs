@@ -125,7 +125,7 @@ fn environment(changes: Vec<(OsString, Option<OsString>)>) -> impl Iterator<Item
     })
 }
 
-/// Words from the kernel as C strings; they contain no byte 0.
+/// Arguments or variables of this process as C strings. The kernel passed them, so they contain no byte 0.
 fn c_strings(words: impl IntoIterator<Item = OsString>) -> Vec<CString> {
     let words = words.into_iter().map(OsString::into_vec);
     words.filter_map(|word| CString::new(word).ok()).collect()

@@ -79,7 +79,7 @@ pub const BULK_FRAME_BYTES_MAX: usize = 1 << 20;
 pub const LINK_CONTROL_BYTES_MAX: usize = 64 << 20;
 /// Maximum size of the bulk lane's queue of one link, in bytes. The owner checks the backlog and stays far below.
 pub const LINK_BULK_BYTES_MAX: usize = 64 << 20;
-/// Size of one part of an exchange's data, and maximum size of a letter, in bytes.
+/// Size of one part of an exchange's data, and maximum size of a datagram, in bytes.
 pub const EXCHANGE_CHUNK_BYTES: usize = 64 << 10;
 /// Maximum number of bytes waiting in the control lane of one link when another part of an exchange is queued. A
 /// later control message waits behind no more than these and that part.

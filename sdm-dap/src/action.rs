@@ -65,6 +65,6 @@ pub struct Opened {
     pub tasks: IdSet,
     /// The commands that bring tasks under the debugger, starts or an attach, each with its tasks.
     pub begin: Vec<(IdSet, Command)>,
-    /// Remarks on the opening for the client's user, a line each.
+    /// Notes on the start or attach for the client's user, one line each.
     pub notes: Vec<String>,
 }

@@ -9,7 +9,7 @@ use sdm_idset::TaskId;
 
 use crate::group::Group;
 
-/// A thread.
+/// A row of the client's list of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     /// The client's id of the thread, from 1.

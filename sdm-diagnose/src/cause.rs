@@ -1,6 +1,6 @@
-//! The class of an error.
+//! The cause that a diagnosis reports: an error of the program, or the activity of the ranks that others wait for.
 
-/// The class of an error.
+/// The cause that a diagnosis reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// No error is known.

@@ -240,9 +240,9 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// True for a deadlock without a suspect that rests on assumptions. It is none if ranks with pending
-    /// requests or unknown peers go on. A long message that the network card moves by itself looks the
-    /// same.
+    /// True for a deadlock that has no suspect and rests on assumptions. There is no deadlock if ranks with
+    /// pending requests or unknown peers can go on. A long message that the network card moves by itself
+    /// looks the same.
     #[must_use]
     pub fn is_guessed(&self) -> bool {
         if self.step != Step::Deadlock || !self.suspects.is_empty() {

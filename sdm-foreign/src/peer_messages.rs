@@ -1,5 +1,5 @@
-//! Messages between the PMIx servers of several nodes, in [`crate::wire::HostLetter`]s. The answer to a question
-//! has the letter's number.
+//! Peer messages: messages between the PMIx servers of several nodes, as contents of
+//! [`crate::wire::HostLetter`]s. The answer to a question has the number of the question's message.
 
 use std::ffi::CString;
 
@@ -185,7 +185,7 @@ pub enum Reply {
     },
 }
 
-/// A letter.
+/// A peer message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Note {
     /// Asks.
@@ -195,14 +195,14 @@ pub enum Note {
 }
 
 impl Note {
-    /// The encoded letter; `None` where it is too long.
+    /// The encoded message; `None` where it is too long.
     #[must_use]
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let bytes = postcard::to_allocvec(self).expect("plain data serialises into memory");
         (bytes.len() <= LETTER_BYTES_MAX).then_some(bytes)
     }
 
-    /// Decodes a letter; `None` where the bytes are malformed, or a value contradicts its type.
+    /// Decodes a message; `None` where the bytes are malformed, or a value contradicts its type.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let read = || postcard::take_from_bytes::<Self>(bytes);
@@ -226,8 +226,8 @@ impl Note {
     }
 }
 
-/// Decodes arbitrary bytes as a letter. Checks that nothing panics, and that a decoded letter survives encoding and
-/// decoding.
+/// Decodes arbitrary bytes as a peer message. Checks that nothing panics, and that a decoded message survives encoding
+/// and decoding.
 pub fn fuzz_notes(bytes: &[u8]) {
     if let Some(note) = Note::read(bytes)
         && let Some(again) = note.bytes()

@@ -68,7 +68,7 @@ impl ToolLock {
         }
     }
 
-    /// Releases the lock.
+    /// Releases the lock; returns it free, or still held if that fails.
     pub(crate) fn end(self) -> Self {
         match self.0 {
             State::Held(lock) => match lock.unlock() {

@@ -17,7 +17,7 @@ pub const VERSION: u16 = 7;
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of nodes of a job.
 pub const NODES_MAX: usize = 1 << 16;
-/// Maximum number of bytes of a letter from the PMIx server of one node to that of another.
+/// Maximum number of bytes of a peer message: one from the PMIx server of one node to that of another.
 pub const LETTER_BYTES_MAX: usize = 60 << 10;
 /// Maximum length of one part of a barrier's data, in bytes.
 pub const PART_BYTES_MAX: usize = 1 << 20;
@@ -80,7 +80,7 @@ pub enum ToHost {
         /// True where all nodes have entered the barrier.
         is_met: bool,
     },
-    /// A letter from another node, or a letter of this node that could not be delivered.
+    /// A peer message from another node, or one of this node that could not be delivered.
     Letter(HostLetter),
     /// The server's processes, in answer to [`FromHost::WantProcesses`].
     Processes(HostTable),
@@ -125,18 +125,18 @@ pub struct HostProgram {
     pub count: u32,
 }
 
-/// A message of one node's PMIx server to that of another. The servers of the session do not read it.
+/// A peer message: from one node's PMIx server to that of another. The servers of the session do not read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostLetter {
     /// A rank of the receiving node.
     pub to: u32,
     /// A rank of the sending node.
     pub from: u32,
-    /// Number of the letter at its sender.
+    /// Number of the message at its sender.
     pub number: u64,
-    /// False for a letter that comes back to its sender because it could not be delivered.
+    /// False for a message that returns to its sender because it could not be delivered.
     pub is_brought: bool,
-    /// Contents, at most [`LETTER_BYTES_MAX`]; empty where the letter comes back.
+    /// Contents, at most [`LETTER_BYTES_MAX`]; empty where the message returns.
     #[serde(with = "serde_bytes")]
     pub bytes: Vec<u8>,
 }
@@ -201,7 +201,7 @@ pub enum FromHost {
         /// True for the one server of the node that had the data and is to answer.
         is_speaker: bool,
     },
-    /// A letter for another node.
+    /// A peer message for another node.
     Letter(HostLetter),
     /// Asks each server for its processes, on behalf of a tool.
     WantProcesses,

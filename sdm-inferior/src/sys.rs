@@ -1,4 +1,5 @@
-//! The only unsafe code of this crate: signals on closing pipes, and a copy of this process.
+//! The only unsafe code of this crate: a SIGSTOP for a process when a pipe's other end closes, a timer for SIGCONT, and
+//! the fork of the warden.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -94,7 +94,7 @@ impl Watchdog {
     }
 }
 
-/// A gdb.
+/// A gdb whose end the warden watches.
 struct WatchedGdb {
     pid: i32,
     /// Readable once the gdb has ended.

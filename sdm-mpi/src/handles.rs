@@ -1,4 +1,4 @@
-//! Constants of MPI, by name and by their values in the two libraries.
+//! Constants of MPI, by name and by their values in Open MPI and MPICH.
 
 use crate::ArgumentRole;
 use crate::symbols::OPEN_MPI_WORLD;

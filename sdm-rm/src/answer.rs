@@ -87,7 +87,7 @@ impl Look {
     }
 }
 
-/// An answer.
+/// A manager's answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// State of the manager.

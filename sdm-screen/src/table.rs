@@ -13,7 +13,7 @@ const WIDTH_MAX: usize = 1000;
 /// Minimum width of a column that may be cut, in terminal columns.
 const KEPT_MIN: u16 = 8;
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) head: &'static str,

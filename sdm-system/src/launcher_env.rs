@@ -242,7 +242,7 @@ mod tests {
         Identity::from_env(lookup, argument)
     }
 
-    /// Environment variables as the launchers of the recipes set them, one case per launcher.
+    /// Environment variables as the supported launchers set them, one case per launcher.
     #[test]
     fn server_identity_is_read_from_launcher_variables() {
         let check = |variables, server, size, local_index, source| {

@@ -64,7 +64,7 @@ struct WatchedProcess {
     pid: i32,
     /// Readable once the process has ended; `None` if the kernel has no pidfds.
     pidfd: Option<OwnedFd>,
-    /// True if it has ended, and is still the child of another process.
+    /// True if it has ended, but its parent is still gdb, so that this process cannot reap it yet.
     is_late: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Encoding of exchanges and letters.
+//! Encoding of exchanges and datagrams.
 
 use sdm_idset::TaskId;
 

@@ -1,4 +1,4 @@
-//! Exchanges and letters at a member, and the amount of an exchange's data that a link takes at once.
+//! Exchanges and datagrams at a member, and the amount of an exchange's data that a link takes at once.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// Sends a letter; see [`crate::node::Node::post`].
+    /// Sends a datagram; see [`crate::node::Node::post`].
     pub fn post(&mut self, now: Instant, letter: Datagram) {
         self.node.post(letter);
         self.drain_node(now);

@@ -79,7 +79,7 @@ pub enum Output {
         /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
-    /// A letter for the server of own tasks, or a letter of its own that could not be delivered.
+    /// A datagram for the server of own tasks, or one that this server sent and that could not be delivered.
     Datagram(Datagram),
     /// A delivery for the user of the tree; at the root only.
     Deliver(Delivery),

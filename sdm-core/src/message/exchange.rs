@@ -1,4 +1,4 @@
-//! Messages between the servers of tasks that communicate with each other: exchanges and letters. The tree carries
+//! Messages between the servers of tasks that communicate with each other: exchanges and datagrams. The tree carries
 //! their bytes and does not read them.
 
 use bytes::Bytes;
@@ -68,19 +68,19 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// A letter: a message from the server of one task to the servers of others, delivered at most once. The sender is
+/// A message from the server of one task to the servers of others, delivered at most once. The sender is
 /// notified of the tasks to which it could not be delivered, and sets its own time limit for answers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Datagram {
     /// Tasks whose servers are the receivers, never empty.
     pub to: IdSet,
-    /// The task whose server sent the letter. In a letter that comes back, the first task to which it could not be
+    /// The task whose server sent the datagram. In a datagram that returns, the first task to which it could not be
     /// delivered.
     pub from: TaskId,
-    /// Number of the letter, chosen by the sender.
+    /// Number of the datagram, chosen by the sender.
     pub number: u64,
-    /// True on the way to the receivers; false where the letter returns to its sender as undelivered.
+    /// True on the way to the receivers; false where the datagram returns to its sender as undelivered.
     pub is_brought: bool,
-    /// Contents of the letter; empty where it comes back.
+    /// Contents of the datagram; empty where it returns.
     pub bytes: Bytes,
 }

@@ -30,7 +30,7 @@ impl Node {
         tracing::info!(tasks = %command.destination, "received");
         self.settle(command.settled_below, &command.open);
         if self.settled.has(command.id) {
-            // The asker does not know yet that the command is settled. It was executed here, and its answer is not
+            // The requester does not know yet that the command is settled. It was executed here, and its answer is not
             // needed.
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Letters: messages from the server of one task to the servers of others, routed through the tree.
+//! Datagrams: messages from the server of one task to the servers of others, routed through the tree.
 
 use bytes::Bytes;
 use sdm_idset::IdSet;
@@ -8,7 +8,7 @@ use crate::ids::ServerId;
 use crate::message::{Datagram, Message};
 
 impl Node {
-    /// Sends a letter; it comes back where it cannot be delivered.
+    /// Sends a datagram, which returns to its sender if it cannot be delivered.
     pub fn post(&mut self, letter: Datagram) {
         self.pass_on(letter, false);
     }
@@ -28,7 +28,7 @@ impl Node {
         Ok(())
     }
 
-    /// Forwards a letter: to the own tasks, to children, and to the parent unless it came from there.
+    /// Forwards a datagram: to the own tasks, to children, and to the parent unless it came from there.
     fn pass_on(&mut self, letter: Datagram, is_from_above: bool) {
         let own = letter.to.intersection(&self.local);
         let mut rest = letter.to.difference(&own);

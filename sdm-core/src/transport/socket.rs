@@ -88,7 +88,7 @@ fn no_session() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// A connection.
+/// A connection by TCP, by a Unix socket, or through ssh.
 pub(super) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),

@@ -60,16 +60,17 @@ struct PendingQuestion {
 pub(crate) struct Post {
     next: u64,
     waiting: BTreeMap<u64, PendingQuestion>,
-    /// Stored data by the rank that asked for it and the number of its letter.
+    /// Stored data by the rank that requested it and the number of its message.
     blobs: BTreeMap<(u32, u64), Vec<u8>>,
 }
 
-/// A letter without its sender, which [`Host`](super::Host) adds: the receiving rank, the number, and the contents.
+/// A peer message without its sender, which [`Host`](super::Host) adds: the receiving rank, the number, and the
+/// contents.
 pub(crate) type Unsigned = (u32, u64, Note);
 
 impl Post {
-    /// Registers a request to the node of a rank, and returns the letter to send. `None` if it is too long for a
-    /// letter: the requester has then received the error.
+    /// Registers a request to the node of a rank, and returns the message to send. `None` if it is too long for a
+    /// message: the requester has then received the error.
     pub(crate) fn ask(
         &mut self,
         to: u32,
@@ -110,7 +111,7 @@ impl Post {
         .collect()
     }
 
-    /// Handles a letter that could not be delivered: it is sent again later, or its request fails. Returns the
+    /// Handles a message that could not be delivered: it is sent again later, or its request fails. Returns the
     /// spawned job and the node where the failed request belonged to a spawn.
     pub(crate) fn is_back(&mut self, number: u64) -> Option<(u64, u32)> {
         let waiting = self.waiting.get_mut(&number)?;
@@ -148,7 +149,7 @@ impl Post {
         Some(id)
     }
 
-    /// Handles an answer. Returns the next letter to send where the answer was only a part of the data.
+    /// Handles an answer. Returns the next message to send where the answer was only a part of the data.
     pub(crate) fn answered(
         &mut self,
         number: u64,

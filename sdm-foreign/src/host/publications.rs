@@ -17,7 +17,7 @@ const WAITING_MAX: usize = 1 << 16;
 pub(crate) enum Looker {
     /// A process of this node, with the callback for the answer.
     Here(Done<LookupCallback>),
-    /// Another node: a rank of that node, which gets the answer, and the number of its letter.
+    /// Another node: a rank of that node, which gets the answer, and the number of its message.
     There(u32, u64),
 }
 

@@ -86,8 +86,8 @@ impl Host {
         self.try_ask(rank, question, asker);
     }
 
-    /// Sends a request to the node of a rank. Returns false where the request is too long for a letter; its asker
-    /// has then received the error.
+    /// Sends a request to the node of a rank. Returns false where the request is too long for a peer message; its
+    /// requester has then received the error.
     pub(super) fn try_ask(&mut self, rank: u32, question: Question, asker: Requester) -> bool {
         let letter = self.post.ask(rank, question, asker);
         let is_asked = letter.is_some();
@@ -204,10 +204,10 @@ impl Host {
         }
     }
 
-    /// Sends a letter by a server of this node. The letter's sender is a rank that this server owns.
+    /// Sends a peer message by a server of this node. The message's sender is a rank that this server owns.
     pub(super) fn send_letter(&mut self, (to, number, note): Unsigned) {
         let Some(bytes) = note.bytes() else {
-            // Published values may be too large for one letter.
+            // Published values may be too large for one message.
             let Note::Reply(_) = note else { return };
             let entries = Vec::new();
             let status = OUT_OF_RESOURCE;

@@ -215,7 +215,7 @@ pub(crate) enum Request {
         process: Proc,
         done: Done<ModexCallback>,
     },
-    /// The data that a process of this node has put, for the node of rank `to` and the letter `number`.
+    /// The data that a process of this node has put, for the node of rank `to` and its message `number`.
     Put {
         to: u32,
         number: u64,

@@ -1,4 +1,4 @@
-//! The library as a server.
+//! The PMIx library in the role of a server: loading, start, and registration of jobs and processes.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};

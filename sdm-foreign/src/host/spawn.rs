@@ -51,7 +51,7 @@ struct Spawn {
 enum Starter {
     /// A job that is being started from here.
     Here(u64),
-    /// Another node: a rank of that node, which gets the answer, and the number of its letter.
+    /// Another node: a rank of that node, which gets the answer, and the number of its message.
     Node(u32, u64),
 }
 

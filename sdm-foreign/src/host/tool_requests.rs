@@ -1,5 +1,5 @@
 //! Monitoring and control of processes for tools and other processes: output, input, signals, events, and ends of
-//! jobs. Messages for other nodes are letters without an answer: a letter is lost if its connection breaks.
+//! jobs. Peer messages for other nodes have no answer here: one is lost if its connection breaks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ const RANGE_HOST: u8 = 1;
 const RANGE_GLOBAL: u8 = 5;
 /// Rank value of PMIx that stands for all ranks of a job.
 const RANK_WILDCARD: u32 = u32::MAX - 1;
-/// Size of one piece of output or input in a letter, in bytes.
+/// Size of one piece of output or input in a peer message, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// Ended processes and jobs, and the nodes whose tools read output.

@@ -19,7 +19,7 @@ const TABLE_WAIT: Duration = Duration::from_secs(10);
 enum Reader {
     /// A tool that is connected here.
     Tool(Vec<QueryItem>, Done<InfoCallback>),
-    /// Another node: a rank of that node, which gets the answer, and the number of its letter.
+    /// Another node: a rank of that node, which gets the answer, and the number of its message.
     Node(u32, u64),
 }
 

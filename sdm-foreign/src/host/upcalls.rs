@@ -203,7 +203,7 @@ pub(crate) unsafe extern "C" fn on_put(
     });
 }
 
-/// Callback data of [`on_put`]: the rank that asks, and the number of its letter.
+/// Callback data of [`on_put`]: the rank that requests the data, and the number of its message.
 pub(crate) fn asked_for(to: u32, number: u64) -> *mut c_void {
     Box::into_raw(Box::new((to, number))).cast()
 }

@@ -19,7 +19,7 @@ pub(super) fn begin(socket: UnixStream) -> &'static UnixStream {
 /// Sends a failure as the answer, and ends this process.
 pub(super) fn give_up(text: &str) -> ! {
     if let Some(socket) = SOCKET.get() {
-        // The asker may have ended; otherwise it sees the end of the socket in any case.
+        // The requester may have ended; otherwise it sees the end of the socket in any case.
         let _ = give(socket, &failed(text));
     }
     std::process::exit(1)

@@ -96,7 +96,8 @@ async fn general(gdb: &Gdb) -> Result<Vec<Variable>, Failure> {
     }
 }
 
-/// Reports once the meaning of an error that gdb met while the program runs, in a breakpoint's condition for example.
+/// Reports once that gdb cannot write registers, if `text` is such an error. Such an error can occur while the program
+/// runs, for example in a breakpoint's condition.
 pub(crate) fn tell(gdb: &Gdb, text: &str) {
     let executing = gdb.get().activity.is_executing();
     let failure = executing.then(|| meaning(gdb, text)).flatten();

@@ -1,4 +1,4 @@
-//! Jobs found in directories that look like `/proc`, with the environments of the recipes' launchers.
+//! Jobs found in directories that look like `/proc`, with the environment variables that each launcher sets.
 
 use super::processes::tests::Proc;
 use super::*;
@@ -177,7 +177,7 @@ fn process_name_selects_programs_and_launchers() {
     );
 }
 
-/// The variables of each launcher of the recipes, for rank 2 and 3 of a job.
+/// The variables of each supported launcher, for ranks 2 and 3 of a job.
 #[test]
 fn processes_by_pid_have_their_ranks_in_the_job() {
     for variables in [

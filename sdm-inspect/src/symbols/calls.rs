@@ -8,15 +8,15 @@ use crate::elf::Slice;
 /// Most calls of a function that are examined.
 const CALLS_MAX: usize = 4096;
 
-/// A function.
+/// A function of the debug information, with its call sites.
 pub(crate) struct Function {
     /// Start of the function.
     pub(crate) entry: u64,
-    /// The calls in it.
+    /// The call sites in it.
     pub(crate) calls: Vec<Call>,
 }
 
-/// A call.
+/// A call site in a function.
 pub(crate) struct Call {
     /// The return address of the call.
     pub(crate) after: u64,

@@ -38,7 +38,7 @@ pub struct DateBounds {
     pub max: i64,
 }
 
-/// A value.
+/// A value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Of ARRAY.

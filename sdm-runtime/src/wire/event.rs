@@ -49,7 +49,7 @@ pub struct Failure {
     pub text: String,
 }
 
-/// An event.
+/// An event that the agent sends to the client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// 0: the command is done.

@@ -12,7 +12,7 @@ pub struct Message {
     pub id: u16,
     /// The transaction.
     pub tid: u32,
-    /// The strings.
+    /// The arguments of the command or event.
     pub args: Vec<String>,
 }
 

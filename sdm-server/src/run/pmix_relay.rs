@@ -133,7 +133,7 @@ impl Server {
         self.end_job(&IdSet::new());
     }
 
-    /// Passes a letter to this node's PMIx server: one of another node, or one of its own that comes back undelivered.
+    /// Passes a datagram to this node's PMIx server: one of another node, or one of its own that returns undelivered.
     /// An abort of the job is carried out here.
     pub(super) fn take_letter(&mut self, letter: Datagram) {
         let bytes = match letter.is_brought {

@@ -126,7 +126,7 @@ fn check_look(page: &mut BrowserPage) {
     }
     page.call("Emulation.clearDeviceMetricsOverride", json!({}));
     page.call("Emulation.setEmulatedMedia", json!({ "features": [] }));
-    // Where things are is asked only once they are there again.
+    // The layout is queried after the window has its former size again.
     let (width, height) = SIZE;
     page.value(&format!("new Promise((done) => {{ const look = () => (innerWidth === {width} && innerHeight === {height} ? requestAnimationFrame(() => done(true)) : requestAnimationFrame(look)); look(); }})"));
 }

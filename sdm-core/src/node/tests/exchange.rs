@@ -204,7 +204,7 @@ fn letter_to_many_tasks_reaches_each_once() {
         bytes: Bytes::from_static(b"all"),
     });
     net.drain(ServerId(7));
-    // Each letter arrives once, and one says that there are none above 19.
+    // Each datagram arrives once. One returns undelivered, as there is no task above 19.
     while net.letters.len() < 21 {
         assert!(net.step(), "it is lost: {:?}", net.letters);
     }

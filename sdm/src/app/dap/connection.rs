@@ -347,7 +347,7 @@ fn take_held(client: &mut Client, relay: Option<&Outlet>) {
     }
 }
 
-/// Gives a client's console access to the local machine.
+/// Lets the debug console of a client read and write files, and run commands, on the host of `sdm`.
 fn give_machine(adapter: &mut Adapter, client: u32, mailbox: Mailbox) {
     adapter.set_machines(move || {
         let mailbox = mailbox.clone();
