@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn note_decodes_unchanged_and_pointers_are_refused() {
+    fn peer_message_survives_encoding_and_refuses_pointers() {
         let entry = |value| Entry {
             owner: 3,
             key: "port".to_owned(),

@@ -81,7 +81,7 @@ fn ports_of_other_sessions_are_skipped() {
 }
 
 #[test]
-fn gap_of_free_ports_is_skipped_up_to_a_bound() {
+fn port_search_passes_at_most_16_ports_without_listener() {
     let tried = ports(&["tcp://10.0.0.1:7000-7255"], 200, |_| refused());
     assert!(
         tried.contains("7015 - 7000") && !tried.contains("7016"),

@@ -390,7 +390,7 @@ mod tests {
     use crate::wire::groups::Group;
 
     #[test]
-    fn unused_texts_are_dropped() {
+    fn unused_attribute_texts_are_dropped() {
         let (mut store, mut listeners) = (Store::new(1), Listeners::default());
         let manager = ManagerId(1);
         let event = |new: bool, at: u32| {

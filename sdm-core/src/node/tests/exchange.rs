@@ -162,7 +162,7 @@ fn failed_exchange_is_reported_to_early_and_late_tasks() {
 }
 
 #[test]
-fn letter_is_delivered_or_returned() {
+fn datagram_is_delivered_or_returned() {
     let mut net = Net::new(12, Topology::Binomial, 7);
     net.init();
     let mut post = |from: u32, to: u32| {
@@ -192,7 +192,7 @@ fn letter_is_delivered_or_returned() {
 }
 
 #[test]
-fn letter_to_many_tasks_reaches_each_once() {
+fn datagram_to_many_tasks_reaches_each_once() {
     let mut net = Net::new(20, Topology::Kary(3), 4);
     net.init();
     let to: IdSet = "0-30".parse().expect("tasks");
