@@ -20,7 +20,7 @@ const number = (value) => (Number.isInteger(value) ? String(value) : value.toPre
 
 function table(heads, rows) {
   const more = rows.length > ROWS_MAX ? el('p', { class: 'note' }, `and ${rows.length - ROWS_MAX} more`) : null;
-  return [el('table', {}, el('tr', {}, heads.map((head) => el('th', { scope: 'col' }, head))),
+  return [el('table', {}, el('tr', {}, heads.map((head) => (head ? el('th', { scope: 'col' }, head) : el('td')))),
     rows.slice(0, ROWS_MAX).map((cells) => el('tr', {}, cells.map((cell) => el('td', {}, cell))))), more];
 }
 

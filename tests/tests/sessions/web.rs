@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use sdm_tests::browser::Browser;
 use sdm_tests::golden;
 use sdm_tests::page::BrowserPage;
+use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm};
@@ -129,6 +130,39 @@ fn check_look(page: &mut BrowserPage) {
     // The layout is queried after the window has its former size again.
     let (width, height) = SIZE;
     page.value(&format!("new Promise((done) => {{ const look = () => (innerWidth === {width} && innerHeight === {height} ? requestAnimationFrame(() => done(true)) : requestAnimationFrame(look)); look(); }})"));
+}
+
+/// The violations that axe-core finds: each rule, and the element. The rule that is off counts the items below an item
+/// of a tree as its text.
+const BARRIERS: &str = "axe.run(document, { resultTypes: ['violations'], rules: { 'label-content-name-mismatch': { enabled: false } } }).then(({ violations }) => violations.flatMap((it) => it.nodes.map((node) => `${it.id}: ${node.target} ${node.any.map((why) => why.message)}`)))";
+
+#[test]
+fn accessibility_checker_finds_no_barrier_on_any_tab() {
+    let Some(installed) = parts::editors() else {
+        return;
+    };
+    let checker = installed.join("node_modules/axe-core/axe.min.js");
+    let checker = std::fs::read_to_string(checker).expect("it is installed");
+    let place = Place::new();
+    let Some((running, mut page)) = served(&place, work(&place, "steps")) else {
+        return;
+    };
+    page.wait_text("#states", "8 stopped");
+    page.line("break twice");
+    page.click("[data-line='continue &']");
+    page.wait_text("#tree", "twice");
+    page.line("outliers rank");
+    page.wait_text("#shown h3", "rank");
+    page.value(&format!("{checker}; true"));
+    for colours in ["light", "dark"] {
+        let feature = json!([{ "name": "prefers-color-scheme", "value": colours }]);
+        page.call("Emulation.setEmulatedMedia", json!({ "features": feature }));
+        for tab in ["map", "waits", "values", "source"] {
+            page.click(&format!("#tab-{tab}"));
+            assert_eq!(page.value(BARRIERS), json!([]), "{tab}, {colours}");
+        }
+    }
+    quit(running, page);
 }
 
 /// The middle of a rank's number on the map, in the window.
