@@ -326,7 +326,9 @@ fn halted_apart(mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
 /// The stacks of a process in the form of a reply.
 fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskStacks, Failure> {
     if !full && has_python(&stacks) {
-        return Err(unsupported("its functions are Python functions"));
+        return Err(unsupported(
+            "the stack has Python frames, which only full stacks show",
+        ));
     }
     Ok(fold_looked(stacks, rules, full))
 }

@@ -72,7 +72,7 @@ impl Node {
         let Some((status, payload)) = answer else {
             let at = self
                 .open_position(id)
-                .expect_err("the link is not open yet");
+                .expect_err("the command is not open yet");
             let begun = self.begin(now, at, command.into_owned());
             begun.expect("there was room for one more");
             return None;

@@ -144,7 +144,7 @@ fn numbers(fields: &mut Fields, field: &'static str, room: &mut u64) -> Result<N
             .checked_sub(tasks.len())
             .ok_or_else(|| one.wrong("tasks", "fewer numbers in total"))?;
         if !tasks.is_disjoint(&seen) {
-            return Err(one.wrong("tasks", "ranks that no other element names"));
+            return Err(one.wrong("tasks", "ranks that are in no other element of the list"));
         }
         seen.union_with(&tasks);
         let (same, away): (Option<i64>, Option<i64>) =

@@ -145,7 +145,7 @@ impl Debugger {
                 true if self.board.running.is_empty() => {
                     "no rank in focus is stopped at a source line"
                 }
-                true => "all ranks are running; press p to stop",
+                true => "ranks are running; press p to stop them",
                 false => &sight.missing,
             };
             return self.style.text(
