@@ -19,6 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use sdm_sim::Rng;
+use sdm_system::proc;
 use sdm_tests::job::{Look, look};
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
@@ -194,8 +195,13 @@ fn strike(fault: &Fault, front_end: u32) -> Vec<(u32, String, Signal)> {
             .map(|it| it.0)
             .collect();
         let pid = rng.pick(&pids).expect("it is of this kind");
-        // SIGSTOP is not sent to `sdm` itself: a user who stops `sdm` continues it at some time.
-        let is_own = pid == front_end || kind == "script";
+        // SIGSTOP is not sent to `sdm` itself: a user who stops `sdm` continues it at some time. `script` stops itself
+        // where the process that it runs stops.
+        let parent = proc::of(pid.cast_signed()).stat();
+        let parent = parent.ok().and_then(|stat| stat.parent());
+        let in_terminal = all.contains(&(front_end, "script".to_owned()))
+            && parent == Some(front_end.cast_signed());
+        let is_own = pid == front_end || kind == "script" || in_terminal;
         let signal = match *signal {
             Signal::SIGSTOP if is_own => Signal::SIGTERM,
             signal => signal,
