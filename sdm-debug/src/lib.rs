@@ -32,4 +32,4 @@ pub use reply::Reply;
 pub use sdm_core::message::EndPolicy;
 pub use settings::{BackendSettings, GdbOptions, PmixJob};
 pub use state::TaskState;
-pub use truth::{has_truth, is_true};
+pub use truth::{NoTruth, truth};

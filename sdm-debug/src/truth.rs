@@ -5,10 +5,25 @@ use crate::quotes::outside_quotes;
 /// Words for false and for null pointers, in the languages that gdb knows; in lower case.
 const FALSE_WORDS: [&str; 6] = ["false", ".false.", "null", "nullptr", "nil", "none"];
 
+/// A printed value that is neither true nor false: an object or a container.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is neither true nor false")]
+pub struct NoTruth(String);
+
+/// Whether a printed value is true.
+///
+/// # Errors
+/// It is an object or a container.
+pub fn truth(value: &str) -> Result<bool, NoTruth> {
+    match has_truth(value) {
+        true => Ok(is_true(value)),
+        false => Err(NoTruth(value.to_owned())),
+    }
+}
+
 /// True if a program takes gdb's printed value for true: any number but zero, any pointer but null, any word that
 /// does not mean false. A value that gdb cannot print (`<optimized out>`) is not true.
-#[must_use]
-pub fn is_true(value: &str) -> bool {
+fn is_true(value: &str) -> bool {
     let value = value.trim();
     // A pointer is behind its type: `(int *) 0x0`.
     let plain = match value.rsplit_once(") ") {
@@ -29,8 +44,7 @@ pub fn is_true(value: &str) -> bool {
 }
 
 /// False for a printed object or container, as `{id = 0}` or `std::unique_ptr<T> = {...}`: it is neither true nor false.
-#[must_use]
-pub fn has_truth(value: &str) -> bool {
+fn has_truth(value: &str) -> bool {
     let plain: String = outside_quotes(value).map(|(_, c)| c).collect();
     let parts = [" = ", " of length ", " [no contained value]"];
     !parts.iter().any(|part| plain.contains(part))

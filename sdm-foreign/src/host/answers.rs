@@ -170,8 +170,8 @@ impl Host {
         let Some(tasks) = serving.narrowed(&jobs, about, is_local) else {
             return NOT_FOUND;
         };
-        let rows = || table.processes.iter();
-        let rows = || rows().filter(|it| tasks.contains(TaskId(it.rank)));
+        let is_meant = |it: &&HostProcess| tasks.contains(TaskId(it.rank));
+        let rows = || table.processes.iter().filter(is_meant);
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let processes = || tasks.iter().map(|it| serving.process_of(it.0));
         let info = match key {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sdm_debug::calls::{array_names, is_array_type, is_harmless};
 use sdm_debug::probe::ArgumentRole;
 use sdm_debug::reply::Value;
-use sdm_debug::{Failure, FailureCode, has_truth, is_true};
+use sdm_debug::{Failure, FailureCode};
 
 use super::frames::GdbFrame;
 use super::pointers;
@@ -109,13 +109,7 @@ pub(super) async fn number(
 /// # Errors
 /// It is an object.
 pub(super) fn truth(value: &str) -> Result<bool, Failure> {
-    match has_truth(value) {
-        true => Ok(is_true(value)),
-        false => {
-            let text = format!("`{value}` is neither true nor false");
-            Err(Failure::new(FailureCode::Gdb, text))
-        }
-    }
+    sdm_debug::truth(value).map_err(|why| Failure::new(FailureCode::Gdb, why.to_string()))
 }
 
 /// False for gdb's placeholder of a missing value.

@@ -77,13 +77,9 @@ async fn where_it_holds(session: &SessionHandle, expression: &str) -> Result<IdS
     let answers = std::mem::take(&mut open.gathered.ok);
     let mut holds = IdSet::new();
     for (tasks, reply) in &answers {
-        if let Reply::Value(value) = reply
-            && !sdm_debug::has_truth(&value.text)
-        {
-            let why = format!("`{}` is neither true nor false", value.text);
-            return Err(CommandError::new(format!("@if:({expression}): {why}")));
-        }
-        if matches!(reply, Reply::Value(value) if sdm_debug::is_true(&value.text)) {
+        let Reply::Value(value) = reply else { continue };
+        let refused = |why| CommandError::new(format!("@if:({expression}): {why}"));
+        if sdm_debug::truth(&value.text).map_err(refused)? {
             holds.union_with(tasks);
         }
     }

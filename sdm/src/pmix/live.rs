@@ -288,15 +288,6 @@ fn relay(
     }
     loop {
         match session.next(None)? {
-            Some(Heard::Tool(FromTool::Output {
-                of: by,
-                channel,
-                bytes,
-            })) => {
-                if by.namespace == of.namespace {
-                    put(&by, channel, &bytes, is_json)?;
-                }
-            }
             Some(Heard::Tool(FromTool::Event { status, lines, .. })) => {
                 let event = Event::of(status, lines);
                 if event.ends() == Some(&*of.namespace) {
@@ -314,7 +305,7 @@ fn relay(
                 session.tell(ToolRequest::Push { to, bytes });
             }
             Some(Heard::Ended) | None => return Err(ToolError::Ended(session.last_words())),
-            Some(Heard::Tool(_)) => {}
+            Some(Heard::Tool(told)) => show(&told, of, is_json)?,
         }
     }
 }
@@ -325,17 +316,23 @@ fn show_rest(session: &mut Session, of: &JobPart, is_json: bool) -> Result<(), T
     let heard = session.take_waiting();
     query::namespaces(session)?;
     for heard in heard.into_iter().chain(session.take_waiting()) {
-        if let Heard::Tool(FromTool::Output {
-            of: by,
-            channel,
-            bytes,
-        }) = heard
-            && by.namespace == of.namespace
-        {
-            put(&by, channel, &bytes, is_json)?;
+        if let Heard::Tool(told) = heard {
+            show(&told, of, is_json)?;
         }
     }
     Ok(())
+}
+
+/// Shows a message of the tool if it is output of this job.
+fn show(told: &FromTool, of: &JobPart, is_json: bool) -> Result<(), ToolError> {
+    match told {
+        FromTool::Output {
+            of: by,
+            channel,
+            bytes,
+        } if by.namespace == of.namespace => put(by, *channel, bytes, is_json),
+        _ => Ok(()),
+    }
 }
 
 fn put(of: &JobPart, channel: u16, bytes: &[u8], is_json: bool) -> Result<(), ToolError> {
