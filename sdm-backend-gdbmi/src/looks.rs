@@ -371,6 +371,8 @@ fn failure(refusal: &Refusal) -> Failure {
                  or run sdm as root; `sdm doctor PID` looks into it: target, attach",
             )
         }
+        // gdb could not stop it either.
+        Refusal::Uninterruptible { .. } => Failure::new(FailureCode::AttachFailed, text),
         _ => unsupported(&text),
     }
 }

@@ -13,29 +13,44 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, getppid, pipe};
 
 use super::capture::take;
+use super::kernel_wait::{self, KernelWait};
 use super::{Refusal, Snapshot, Wanted};
 use crate::sys;
 
 /// Maximum size of an encoded snapshot, in bytes. No more is allocated for one.
 const BYTES_MAX: usize = 512 << 20;
 
+/// A process that has not stopped by then may have a thread that nothing stops, while its other threads stand.
+const PROMPT: Duration = Duration::from_millis(100);
+
 type Taken = Result<Snapshot, Refusal>;
 
 /// Takes a snapshot of each of these processes in turn. All threads of a process are stopped together. Each process
-/// has the time `patience` to stop.
+/// has the time `patience` to stop; while one with a thread in state D is waited for, none of its threads stands.
 #[must_use]
 pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
     let mut all = Vec::with_capacity(wanted.len());
+    // Whether the next process was in state D.
+    let mut has_waited = false;
     while let Some(rest) = wanted.get(all.len()..).filter(|rest| !rest.is_empty()) {
-        if let Err(error) = take_some(rest, patience, &mut all) {
-            all.push(Err(error.into()));
+        let taken = all.len();
+        match take_some(rest, (patience, has_waited), &mut all) {
+            Ok(None) => {}
+            Ok(Some(wait)) => all.extend(wait.outlasts().map(Err)),
+            Err(error) => all.push(Err(error.into())),
         }
+        has_waited = all.len() == taken;
     }
     all
 }
 
-/// Takes at least one snapshot, and continues until one fails.
-fn take_some(wanted: &[Wanted], patience: Duration, all: &mut Vec<Taken>) -> io::Result<()> {
+/// Takes snapshots until one fails, or a process does not stop since a thread is in state D, which is returned. The
+/// first process is given all its time where it `has_waited` for its thread already.
+fn take_some(
+    wanted: &[Wanted],
+    (patience, has_waited): (Duration, bool),
+    all: &mut Vec<Taken>,
+) -> io::Result<Option<KernelWait>> {
     let (from, to) = pipe()?;
     let parent = nix::unistd::getpid();
     let child = match sys::fork_off()? {
@@ -49,7 +64,15 @@ fn take_some(wanted: &[Wanted], patience: Duration, all: &mut Vec<Taken>) -> io:
     drop(to);
     let mut from = File::from(from);
     let mut failed = None;
-    for _ in wanted {
+    let mut waits = None;
+    for (at, wanted) in wanted.iter().enumerate() {
+        let may_wait = at > 0 || !has_waited;
+        if may_wait && matches!(wait(&from, Instant::now() + PROMPT), Ok(false)) {
+            waits = kernel_wait::of(wanted.pid);
+            if waits.is_some() {
+                break;
+            }
+        }
         let until = Instant::now() + patience;
         match receive(&mut from, until) {
             Ok(taken) => {
@@ -72,7 +95,7 @@ fn take_some(wanted: &[Wanted], patience: Duration, all: &mut Vec<Taken>) -> io:
     let _ = kill(child, Signal::SIGKILL);
     while let Err(Errno::EINTR) = waitpid(child, None) {}
     all.extend(failed.map(Err));
-    Ok(())
+    Ok(waits)
 }
 
 /// Runs in the child. After the first failure it exits: a thread may remain that is not stopped yet, and could not be
@@ -113,14 +136,8 @@ fn receive(from: &mut File, until: Instant) -> io::Result<Taken> {
 fn fill(from: &mut File, to: &mut [u8], until: Instant) -> io::Result<()> {
     let mut filled = 0;
     while filled < to.len() {
-        let left = until.saturating_duration_since(Instant::now());
-        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        let mut fds = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, timeout) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) => {}
-            Err(Errno::EINTR) => continue,
-            Err(error) => return Err(error.into()),
+        if !wait(from, until)? {
+            return Err(io::ErrorKind::TimedOut.into());
         }
         match from.read(&mut to[filled..])? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -128,4 +145,18 @@ fn fill(from: &mut File, to: &mut [u8], until: Instant) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Waits until there is something to read, or its end. False if there is nothing by then.
+fn wait(from: &File, until: Instant) -> io::Result<bool> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let mut fds = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, timeout) {
+            Ok(count) => return Ok(count > 0),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod capture;
+mod kernel_wait;
 mod refusal;
 mod registers;
 mod stop;

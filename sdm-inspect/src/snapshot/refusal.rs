@@ -28,6 +28,14 @@ pub enum Refusal {
     /// The process did not stop in time.
     #[error("the process did not stop in time")]
     Stuck,
+    /// A thread of the process stays in state D, where nothing stops it.
+    #[error("{what} is in state D{within} and cannot be stopped")]
+    Uninterruptible {
+        /// The process, or one of its threads.
+        what: String,
+        /// The kernel function in which it waits, if known.
+        within: String,
+    },
     /// The process executed another program during the inspection.
     #[error("the process has just called exec: try again")]
     Executed,

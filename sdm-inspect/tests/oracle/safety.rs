@@ -71,16 +71,32 @@ fn looker_killed_while_it_holds_a_thread_lets_it_go() {
     let pid = counting.pid();
     for _ in 0..KILLS / 10 {
         let mut asked = looker();
-        asked.ask(Instant::now(), 1, vec![pid], Question::Stacks);
         let until = Instant::now() + PATIENCE;
         while !proc::of(pid).state().unwrap().is_held() {
             assert!(Instant::now() < until, "the main thread is held");
+            // It lets the thread go after a tenth of a second.
+            if asked.until().is_none() {
+                asked.ask(Instant::now(), 1, vec![pid], Question::Stacks);
+            }
+            assert!(!asked.take(Instant::now(), &mut Vec::new()));
             std::thread::yield_now();
         }
         // Dropping the looker kills it.
         drop(asked);
         assert_at_large(pid);
     }
+    assert_eq!(counting.end(), "0\n");
+}
+
+#[test]
+fn process_with_a_thread_in_state_d_is_refused() {
+    let counting = Counting::start(&Program::new(HELD, "O0"), &[]);
+    let pid = counting.pid();
+    let refused = look(&[pid, pid]);
+    let thread = "a thread of the process";
+    let is_told = |it: &Result<_, Refusal>| matches!(it, Err(Refusal::Uninterruptible { what, .. }) if what == thread);
+    assert!(refused.iter().all(is_told), "{refused:?}");
+    assert_at_large(pid);
     assert_eq!(counting.end(), "0\n");
 }
 

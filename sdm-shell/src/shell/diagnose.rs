@@ -10,17 +10,17 @@ use std::time::Duration;
 use sdm_debug::command::{AttachSpec, ProbeSpec};
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_debug::reply::StopReason;
-use sdm_debug::{Command, Failure, FailureCode, TaskState};
+use sdm_debug::{Command, FailureCode, TaskState};
 use sdm_diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_idset::{IdSet, TaskId};
 
 use super::invocation::Invocation;
 use super::look::{LookBy, say_attached, say_by_gdb};
 use super::model::open_commands::RunEnd;
-use super::{SessionHandle, Verdict, attach};
+use super::{SessionHandle, Verdict, ask, attach};
 use sample::{BETWEEN, HALTED, LookResult, Sampler, all_of, free, note_missed, where_stopped};
 use sdm_view::coalesce::join;
-use sdm_view::item::{Happening, Item};
+use sdm_view::item::{Gathered, Happening, Item};
 
 pub use sample::Looks;
 pub(super) use sample::stop_quietly;
@@ -136,7 +136,7 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Samples all tasks once without gdb, and attaches gdb to those for which that is not supported.
+    /// Samples all tasks once without gdb, and attaches gdb to those that only gdb can sample.
     async fn look_first(
         &mut self,
         session: &SessionHandle,
@@ -156,13 +156,21 @@ impl Subject<'_> {
             waits: looks.samples == 1,
         };
         let (probes, failed) = sampler.probe(&all.difference(&apart), spec).await;
-        let refused = |failure: &Failure| failure.code != FailureCode::NotRunning;
         let mut wanted = IdSet::new();
-        for (tasks, failure) in failed.iter().filter(|(_, failure)| refused(failure)) {
-            say_by_gdb(session, tasks, &failure.text);
-            wanted.union_with(tasks);
+        let mut refused = Gathered::default();
+        for (tasks, failure) in &failed {
+            match failure.code {
+                FailureCode::NotRunning => {}
+                FailureCode::AttachFailed => join(&mut refused.failed, tasks, failure.clone()),
+                _ => {
+                    say_by_gdb(session, tasks, &failure.text);
+                    wanted.union_with(tasks);
+                }
+            }
         }
-        self.to = all.difference(&wanted);
+        let left = IdSet::union_all(refused.failed.iter().map(|(tasks, _)| tasks));
+        ask::show_rest(session, refused);
+        self.to = all.difference(&wanted).difference(&left);
         self.free = self.to.clone();
         if wanted.is_empty() {
             self.first = Some((probes, failed));

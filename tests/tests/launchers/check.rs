@@ -307,7 +307,7 @@ fn strict_sends_reveal_a_deadlock_hidden_by_buffering() {
             .program(&program, &["head_to_head"])
             .finish()
             .code(0);
-        let strict = ["--check=strict", "--batch", "--hang-timeout", "3"];
+        let strict = ["--check=strict", "--batch"];
         let done = checked(&place, launcher, 2, &strict)
             .program(&program, &["head_to_head"])
             .finish()

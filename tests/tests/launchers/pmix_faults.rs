@@ -100,9 +100,9 @@ fn folder_of_killed_pmix_server_is_removed_by_the_next() {
     let victims = hosts(&place);
     processes::signal(victims[0], Signal::SIGSTOP);
     for server in processes::servers(place.mark()).into_values() {
-        processes::signal(server, Signal::SIGKILL);
+        processes::kill_if_there(server);
     }
-    processes::signal(victims[0], Signal::SIGKILL);
+    processes::kill_if_there(victims[0]);
     let _done = killed.finish();
     assert_eq!(folders(), dead);
     // In use, a file, and a link.

@@ -64,7 +64,6 @@ fn batch_ends_and_inspects_hanging_and_long_runs() {
     for part in [
         "the time limit was reached: 2 s",
         "(sdm) [@stopped] diagnose",
-        "spin",
     ] {
         assert!(done.out.contains(part), "{part}: {done}");
     }

@@ -85,15 +85,24 @@ fn crash_is_reported_if_no_gdb_can_be_started() {
 fn hang_is_diagnosed_without_gdb() {
     let place = Place::new();
     let program = place.compile_with("work", Compiler::C, &["-g", "-pthread"]);
-    let done = Sdm::run(&place, 2)
+    let running = Sdm::run(&place, 2)
         .args(["--batch", "--no-report", "--gdb", "/nosuch/gdb"])
-        .args(["--hang-timeout", "2"])
         .program(&program, &["spin"])
-        .finish()
-        .code(120);
+        .spawn();
+    until_both_spin(&running);
+    signal(running.pid(), Signal::SIGUSR1);
+    let done = running.finish().code(120);
     done.expect_part("[@stopped] diagnose", "spin () at work.c:");
     done.expect_part("[@stopped] stacks", "ranks 0-1 (2): main () at work.c:");
     place.assert_gone();
+}
+
+fn until_both_spin(running: &Running) {
+    until("both spin", || {
+        let text = running.out.text();
+        let has = |line: &str| text.contains(line);
+        has("[0-1] spinning") || has("[0] spinning") && has("[1] spinning")
+    });
 }
 
 /// Begins a batch of two spinning ranks, with a gdb that starts once the second rank is stopped. Also returns the
@@ -108,11 +117,7 @@ fn with_patient_gdb<'a>(place: &'a Place, options: &[&str]) -> (Running<'a>, [u3
         .args(options)
         .program(&program, &["spin"])
         .spawn();
-    until("both spin", || {
-        let text = running.out.text();
-        let has = |line: &str| text.contains(line);
-        has("[0-1] spinning") || has("[0] spinning") && has("[1] spinning")
-    });
+    until_both_spin(&running);
     let pids = work(place);
     let ranks = [pids[0], pids[1]];
     std::fs::write(gdb.with_extension("other"), ranks[1].to_string()).expect("there is room");
@@ -177,7 +182,7 @@ fn program_ends_with_its_killed_server() {
     running.out.wait(0, "spinning");
     assert_eq!(work(&place).len(), 2);
     for server in processes::servers(place.mark()).into_values() {
-        signal(server, Signal::SIGKILL);
+        processes::kill_if_there(server);
     }
     let done = running.finish().code(122);
     assert!(done.out.contains("lost"), "{done}");

@@ -14,6 +14,7 @@ use sdm_tests::ways::{self, ALIKE, Expect, MANY};
 
 use super::cases::Cases;
 use super::job::{Job, Ranks, Ready, Under};
+use super::processes::{PARENTS, check_parents};
 use super::{PLAIN, Told, check_and_keep, check_case, installed, may_count, told};
 
 /// Default number of repetitions of each way.
@@ -70,6 +71,11 @@ fn every_hang_is_diagnosed_under_mpich() {
 #[test]
 fn every_hang_is_diagnosed_under_open_mpi_5() {
     check_under(Compiler::OpenMpi5);
+}
+
+#[test]
+fn all_parents_waiting_for_spawned_ranks_are_no_deadlock() {
+    check_parents(&PARENTS);
 }
 
 /// Checks all ways in a job of many ranks, once: such a job occupies all processors for a long time.

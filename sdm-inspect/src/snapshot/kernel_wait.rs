@@ -1,0 +1,67 @@
+//! Threads that nothing stops: they wait uninterruptibly (state D) for a device, a file server or a child of `vfork`.
+
+use std::time::{Duration, Instant};
+
+use sdm_system::proc::{self, Process};
+
+use super::Refusal;
+
+/// Time after which such a thread is not expected to go on.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The kernel tells nobody when a thread leaves the state.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A thread in state D.
+pub(super) struct KernelWait {
+    thread: Process,
+    is_main: bool,
+    channel: String,
+}
+
+/// The first thread of a process that is in state D.
+pub(super) fn of(pid: i32) -> Option<KernelWait> {
+    let process = proc::of(pid);
+    process.thread_ids().ok()?.find_map(|id| {
+        let thread = process.thread(id);
+        let channel = channel_of(&thread)?;
+        Some(KernelWait {
+            is_main: id == pid,
+            thread,
+            channel,
+        })
+    })
+}
+
+impl KernelWait {
+    /// Waits until the thread waits for something else, or for nothing, or has ended. The reason not to inspect its
+    /// process if none of it happens.
+    pub(super) fn outlasts(&self) -> Option<Refusal> {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if channel_of(&self.thread).as_ref() != Some(&self.channel) {
+                return None;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let known = !self.channel.is_empty() && self.channel != "0";
+        Some(Refusal::Uninterruptible {
+            what: if self.is_main {
+                "the process"
+            } else {
+                "a thread of the process"
+            }
+            .to_owned(),
+            within: if known {
+                format!(", in {}", self.channel)
+            } else {
+                String::new()
+            },
+        })
+    }
+}
+
+/// The kernel function in which a thread in state D waits; empty where the kernel does not tell. None in other states.
+fn channel_of(thread: &Process) -> Option<String> {
+    let state = thread.state()?;
+    (state.0 == 'D').then(|| thread.wait_channel())
+}
