@@ -18,7 +18,12 @@ fn timeout_ends_the_session_and_leaves_the_ranks_running() {
     for compiler in chosen.into_iter().take(if is_full() { 2 } else { 1 }) {
         let folder = Folder::new("timeout");
         let program = folder.compile(compiler, "hangs");
-        let job = Job::start(Under::new(compiler), &program, "receive");
+        // As few as the way has; each of them computes.
+        let under = Under {
+            ranks: 5,
+            ..Under::new(compiler)
+        };
+        let job = Job::start(under, &program, "receive");
         let target = job.launcher.id().to_string();
         let ranks = running(&program);
         let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();
