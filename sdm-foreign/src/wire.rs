@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::table::HostTable;
 
 /// The version of these messages: both sides must have the same.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 /// The longest frame, in bytes, without its length.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of nodes of a job.
@@ -90,6 +90,8 @@ pub enum ToHost {
         tasks: IdSet,
         /// Exit code of the processes, or 128 plus the number of the signal that ended them.
         status: i32,
+        /// True if one that has not finalized the library ends its job.
+        ends_job: bool,
     },
     /// Output of a process; sent after [`FromHost::WantOutput`].
     Output {
@@ -468,10 +470,8 @@ mod tests {
     fn too_long_or_undecodable_message_is_refused() {
         let mut frames = Frames::default();
         frames.push(&u32::MAX.to_le_bytes());
-        assert_eq!(
-            frames.take::<ToHost>(),
-            Err(WireError::TooLong(u32::MAX as usize))
-        );
+        let too_long = WireError::TooLong(u32::MAX as usize);
+        assert_eq!(frames.take::<ToHost>(), Err(too_long));
         let mut frames = Frames::default();
         frames.push(&[1, 0, 0, 0, 99]);
         assert_eq!(frames.take::<ToHost>(), Err(WireError::NoMessage(1)));

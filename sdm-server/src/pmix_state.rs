@@ -28,6 +28,10 @@ pub(crate) struct Hosted {
     /// Set once a process has aborted the job: the deadline at which these tasks are killed if they still
     /// run.
     pub(crate) ending: Option<(Instant, IdSet)>,
+    /// True once the job is being ended, also after the deadline.
+    pub(crate) is_given_up: bool,
+    /// True if no program is held before it aborts or exits.
+    pub(crate) no_holds: bool,
     /// The programs that processes have spawned.
     pub(crate) spawning: Spawning,
 }

@@ -38,8 +38,17 @@ pub(crate) struct ProgramEnds {
     stdout: IdSet,
     /// Tasks whose standard error has ended.
     stderr: IdSet,
-    /// Ends that are not told yet, by exit status.
-    untold: BTreeMap<i32, IdSet>,
+    /// Ends that are not told yet.
+    untold: BTreeMap<ProgramEnd, IdSet>,
+}
+
+/// The end of a program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ProgramEnd {
+    /// Exit code, or 128 plus the number of the signal.
+    pub(crate) status: i32,
+    /// True if a signal has ended it.
+    pub(crate) by_signal: bool,
 }
 
 impl ProgramEnds {
@@ -51,22 +60,22 @@ impl ProgramEnds {
         ended.insert(task);
     }
 
-    pub(crate) fn end(&mut self, task: TaskId, status: i32) {
-        self.untold.entry(status).or_default().insert(task);
+    pub(crate) fn end(&mut self, task: TaskId, end: ProgramEnd) {
+        self.untold.entry(end).or_default().insert(task);
     }
 
     /// Takes the ends to tell now: with `shows_output` those behind which no output comes, otherwise all.
-    pub(crate) fn take(&mut self, shows_output: bool) -> BTreeMap<i32, IdSet> {
+    pub(crate) fn take(&mut self, shows_output: bool) -> BTreeMap<ProgramEnd, IdSet> {
         if !shows_output {
             return std::mem::take(&mut self.untold);
         }
         let quiet = self.stdout.intersection(&self.stderr);
         let mut taken = BTreeMap::new();
-        for (status, tasks) in &mut self.untold {
+        for (end, tasks) in &mut self.untold {
             let told = tasks.intersection(&quiet);
             if !told.is_empty() {
                 tasks.subtract(&told);
-                taken.insert(*status, told);
+                taken.insert(*end, told);
             }
         }
         taken

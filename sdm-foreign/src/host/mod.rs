@@ -272,10 +272,11 @@ impl Host {
                 ToHost::Fenced { number, is_met } => self.barriers.end(number, is_met),
                 ToHost::Letter(letter) => self.read_letter(&letter),
                 ToHost::Processes(table) => self.add_processes(id, &table),
-                ToHost::Ended { tasks, status } => {
-                    self.have_ended(&tasks, status);
-                    self.end_jobs_of_absent();
-                }
+                ToHost::Ended {
+                    tasks,
+                    status,
+                    ends_job,
+                } => self.hear_of_end(&tasks, status, ends_job),
                 ToHost::Output {
                     task,
                     is_error,
@@ -323,11 +324,9 @@ impl Host {
     fn answer(&mut self, request: Request) {
         match request {
             Request::Queues(queues) => self.have_queues(queues),
-            Request::Agreed(done) => done.answer(SUCCESS),
-            Request::Come { process, done } => {
-                self.connected.insert(self.task_of(&process));
-                done.answer(SUCCESS);
-                self.end_jobs_of_absent();
+            request
+            @ (Request::Come { .. } | Request::Finalized { .. } | Request::Abort { .. }) => {
+                self.follow(request)
             }
             Request::Tool { name, done } => self.welcome(name, done),
             Request::Query { wanted, done } => self.query(wanted, done),
@@ -362,16 +361,6 @@ impl Host {
             request @ (Request::Publish { .. }
             | Request::Lookup { .. }
             | Request::Unpublish { .. }) => self.answer_board(request),
-            Request::Abort {
-                process,
-                status,
-                text,
-                done,
-            } => {
-                let rank = self.task_of(&process);
-                self.tell_all(&FromHost::Aborted { rank, status, text });
-                done.answer(SUCCESS);
-            }
             Request::Log {
                 process,
                 out,

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sdm_foreign::peer_messages::{PeerEvent, PublishedValue};
 
 use crate::ffi::{
@@ -284,8 +285,11 @@ pub(crate) enum Request {
         process: Proc,
         done: Done<OpCallback>,
     },
-    /// A request that only needs the answer "success".
-    Agreed(Done<OpCallback>),
+    /// A process of the job finalizes the library.
+    Finalized {
+        process: Proc,
+        done: Done<OpCallback>,
+    },
 }
 
 /// A call of all members on this node that makes a group.
@@ -381,6 +385,12 @@ impl Requests {
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+
+    /// True if a request is there to be taken.
+    pub(crate) fn is_ready(&self) -> bool {
+        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
     }
 
     /// The next request; only where the descriptor is readable.

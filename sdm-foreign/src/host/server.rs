@@ -2,13 +2,16 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use nix::unistd::{getegid, geteuid};
 use sdm_foreign::{HostJob, SpawnedJob};
 use sdm_idset::IdSet;
+use sdm_text::printable_name;
 
 use crate::ffi::{
     ByteObject, DEBUG_TARGET, Data, Info, Proc, SUCCESS, TYPE_PROC, TYPE_RANK, TYPE_UINT32, load,
@@ -275,7 +278,7 @@ impl Server {
         let none_here = IdSet::new();
         let own = job.own.unwrap_or(&none_here);
         let peers = string(list(own))?;
-        let place = CString::new(folder.as_os_str().as_bytes())?;
+        let place = folder_of(job.namespace, folder)?;
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let all = job.nodes.iter().map(|(_, ranks)| ranks.len()).sum();
         let (all, here) = (count(all), count(own.len()));
@@ -372,6 +375,15 @@ impl Server {
         let why = unsafe { text((self.error)(status)) };
         Err(anyhow!("{}: {what}: {why} ({status})", self.version))
     }
+}
+
+/// Makes the folder for the files of a job's processes. It is below the server's own, since the library removes it when
+/// a process of Open MPI leaves without finalizing.
+fn folder_of(namespace: &str, folder: &Path) -> Result<CString> {
+    let path = folder.join(namespace);
+    let made = fs::DirBuilder::new().mode(0o700).create(&path);
+    made.with_context(|| format!("make the folder {}", printable_name(&path)))?;
+    Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
 fn load_any() -> Result<(*mut c_void, &'static OsStr)> {

@@ -41,7 +41,9 @@ pub(crate) struct Steering {
     told: BTreeSet<String>,
     /// For each job the nodes on which it has ended. Only the node of the job's first task collects them.
     ended_at: BTreeMap<String, BTreeSet<u32>>,
-    /// The jobs that were ended here because some of their processes never connected.
+    /// The tasks of this node that have finalized the library.
+    finalized: IdSet,
+    /// The jobs that were ended here because some of their processes never connected or left without finalizing.
     given_up: BTreeSet<String>,
 }
 
@@ -57,7 +59,22 @@ impl Steering {
         !self.ended.is_empty()
     }
 
-    /// Records that a job is ended because some of its processes never connected; true only the first time for a job.
+    /// Records that a process has connected to the library.
+    pub(super) fn begin(&mut self, task: u32) {
+        self.finalized.remove(TaskId(task));
+    }
+
+    /// Records that a process has finalized the library.
+    pub(super) fn finalize(&mut self, task: u32) {
+        self.finalized.insert(TaskId(task));
+    }
+
+    /// True for a process that has finalized the library and not connected again.
+    pub(super) fn has_finalized(&self, task: TaskId) -> bool {
+        self.finalized.contains(task)
+    }
+
+    /// Records that a job is ended because of one of its processes; true only the first time for a job.
     pub(super) fn give_up(&mut self, namespace: &str) -> bool {
         self.given_up.insert(namespace.to_owned())
     }

@@ -97,13 +97,16 @@ pub(super) fn is_set(value: &Value) -> bool {
     value.kind != TYPE_BOOL || unsafe { value.data.flag } != 0
 }
 
-unsafe extern "C" fn on_client(
-    _: *const Proc,
+unsafe extern "C" fn on_finalized(
+    who: *const Proc,
     _: *mut c_void,
     callback: Option<OpCallback>,
     data: *mut c_void,
 ) -> c_int {
-    hand_over(Request::Agreed(done(callback, data)))
+    // SAFETY: as the library's interface says.
+    let process = unsafe { process(who) };
+    let done = done(callback, data);
+    hand_over(Request::Finalized { process, done })
 }
 
 unsafe extern "C" fn on_client2(
@@ -425,7 +428,7 @@ impl Module {
     pub(crate) fn new() -> Self {
         let mut slots = [std::ptr::null(); SLOTS];
         // Not the first one, which the last one replaces since version 4.
-        slots[1] = on_client as *const c_void;
+        slots[1] = on_finalized as *const c_void;
         slots[2] = on_abort as *const c_void;
         slots[3] = on_fence as *const c_void;
         slots[4] = on_modex as *const c_void;

@@ -36,9 +36,10 @@ impl Server {
                 return;
             }
         };
-        let BackendSettings::GdbHosted { pmix, .. } = &settings else {
+        let BackendSettings::GdbHosted { pmix, options } = &settings else {
             return self.set_up(settings, Variables::default());
         };
+        self.hosted.no_holds = options.no_holds;
         let local = self.driver.member().node().local();
         let own = pmix
             .nodes
@@ -168,6 +169,7 @@ impl Server {
     /// Those that still run after a time limit get SIGKILL. A stopped one ends when it continues.
     pub(super) fn end_job(&mut self, by: &IdSet) {
         let all = self.own_tasks();
+        self.hosted.is_given_up = true;
         if let Some(backend) = &mut self.backend
             && self.hosted.ending.is_none()
         {

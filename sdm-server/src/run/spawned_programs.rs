@@ -14,7 +14,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::Server;
 use crate::pmix::SpawnRequest;
-use crate::spawned_programs::{Spawning, Starting, is_own};
+use crate::spawned_programs::{ProgramEnd, Spawning, Starting, is_own};
 
 /// The exit status by which a shell reports a program that cannot be started.
 const NOT_STARTED: i32 = 127;
@@ -133,7 +133,11 @@ impl Server {
     /// has failed. Answers to this server's own commands become events.
     pub(super) fn sort_out(&mut self, outputs: Vec<BackendOutput>) -> Vec<BackendOutput> {
         if let Some(server) = &mut self.hosted.server {
-            let messages = of_ends_and_output(&outputs, &mut self.hosted.spawning);
+            let is_ending = self.hosted.is_given_up || self.driver.member().node().is_ending();
+            // A killed rank leaves the others to be looked at, unless nobody is to be held for that.
+            let no_holds = self.hosted.no_holds;
+            let ends_job = |end: ProgramEnd| !is_ending && (!end.by_signal || no_holds);
+            let messages = of_ends_and_output(&outputs, &mut self.hosted.spawning, ends_job);
             if !messages.is_empty() {
                 messages.iter().for_each(|message| server.send(message));
                 self.watch_pmix();
@@ -271,16 +275,21 @@ fn as_of(settings: &[(IdSet, String)], like: TaskId, tasks: &IdSet) -> Vec<(IdSe
 }
 
 /// Messages to the PMIx server: ends of processes with their status, and output if a tool reads it.
-fn of_ends_and_output(outputs: &[BackendOutput], spawning: &mut Spawning) -> Vec<ToHost> {
+/// The end of a rank ends its job where `ends_job` says so.
+fn of_ends_and_output(
+    outputs: &[BackendOutput],
+    spawning: &mut Spawning,
+    ends_job: impl Fn(ProgramEnd) -> bool,
+) -> Vec<ToHost> {
     let mut messages = Vec::new();
     for output in outputs {
-        let (task, status) = match output {
+        let (task, end) = match output {
             BackendOutput::Answer { task, result, .. } => {
-                (task, result.as_ref().ok().and_then(status_of))
+                (task, result.as_ref().ok().and_then(end_of))
             }
             BackendOutput::Event { task, event } => match event {
-                Event::Exited { code } => (task, Some(*code)),
-                Event::Signalled { signal } => (task, Some(status_of_signal(signal))),
+                Event::Exited { code } => (task, Some(exit(*code))),
+                Event::Signalled { signal } => (task, Some(end_by(signal))),
                 Event::Output { stream, bytes } if spawning.shows_output => {
                     messages.push(ToHost::Output {
                         task: task.0,
@@ -296,27 +305,41 @@ fn of_ends_and_output(outputs: &[BackendOutput], spawning: &mut Spawning) -> Vec
                 _ => continue,
             },
         };
-        if let Some(status) = status {
-            spawning.ends.end(*task, status);
+        if let Some(end) = end {
+            spawning.ends.end(*task, end);
         }
     }
     let ended = spawning.ends.take(spawning.shows_output).into_iter();
-    messages.extend(ended.map(|(status, tasks)| ToHost::Ended { tasks, status }));
+    messages.extend(ended.map(|(end, tasks)| ToHost::Ended {
+        tasks,
+        status: end.status,
+        ends_job: ends_job(end),
+    }));
     messages
 }
 
-/// The exit status of a process, as a launcher reports it. None if the reply is not the end of a process.
-fn status_of(reply: &Reply) -> Option<i32> {
+/// The end of a process, with its status as a launcher reports it. None if the reply is not the end of a process.
+fn end_of(reply: &Reply) -> Option<ProgramEnd> {
     match reply {
-        Reply::Exited { code, .. } => Some(*code),
-        Reply::Signalled { signal } => Some(status_of_signal(signal)),
+        Reply::Exited { code, .. } => Some(exit(*code)),
+        Reply::Signalled { signal } => Some(end_by(signal)),
         _ => None,
     }
 }
 
-fn status_of_signal(signal: &str) -> i32 {
+fn exit(code: i32) -> ProgramEnd {
+    ProgramEnd {
+        status: code,
+        by_signal: false,
+    }
+}
+
+fn end_by(signal: &str) -> ProgramEnd {
     let number = Signal::from_str(signal).map_or(0, |signal| signal as i32);
-    128 + number
+    ProgramEnd {
+        status: 128 + number,
+        by_signal: true,
+    }
 }
 
 /// An answer to a command of the server's own, as events.

@@ -66,7 +66,7 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
     ),
     (
         "sdm-foreign/src/host/ended_processes.rs",
-        1,
+        2,
         "a text for the user",
     ),
     ("sdm-gdb/src/ops/mpi_error.rs", 2, "texts for the user"),

@@ -36,6 +36,83 @@ fn rank_ending_before_mpi_init_ends_the_job() {
     );
 }
 
+/// A rank that leaves after `MPI_Init` without `MPI_Finalize` ends the job with its code, as under mpirun, which has 1
+/// for such a rank that ends with 0.
+#[test]
+fn rank_leaving_without_finalize_ends_the_job() {
+    let place = Place::new();
+    for compiler in [Compiler::OpenMpi, Compiler::OpenMpi5] {
+        let ends = place.compile("mpi_ends", compiler);
+        for (how, each, code) in [("exit", "1", 7), ("zero", "32", 1)] {
+            let done = local(&place, 4)
+                .args(["--batch", "--no-report", "--no-holds"])
+                .args(["--tasks-per-server", each])
+                .program(&ends, &[how])
+                .finish()
+                .code(code);
+            let why = format!(
+                "rank 2 ends the job with status {code}: it has ended without MPI_Finalize"
+            );
+            assert!(done.out.contains(&why), "{done}");
+            let told = done.united();
+            assert!(
+                told.contains("ranks 0-1,3 (3): terminated by signal SIGTERM"),
+                "{done}"
+            );
+        }
+    }
+}
+
+/// A killed rank ends the job where nobody is held; a rank that is held ends it when it goes on.
+#[test]
+fn killed_or_continued_rank_ends_the_job() {
+    let place = Place::new();
+    let ends = place.compile("mpi_ends", Compiler::OpenMpi);
+    let done = local(&place, 3).args(["--no-holds"]).lines(&["continue"]);
+    let done = done.program(&ends, &["kill"]).finish();
+    let why = "rank 2 ends the job with status 137: it has ended without MPI_Finalize";
+    assert!(done.out.contains(why), "{done}");
+    let told = done.united();
+    assert!(
+        told.contains("ranks 0-1 (2): terminated by signal SIGTERM"),
+        "{done}"
+    );
+    let mut sdm = local(&place, 3).talk().program(&ends, &["exit"]).spawn();
+    sdm.out.wait(0, "ranks 0-2 (3): at main ()");
+    sdm.ask(
+        "continue &",
+        "rank 2: about to call _exit before MPI_Finalize",
+    );
+    let ranks = place.pids("mpi_ends").into_iter();
+    let ranks = ranks.filter(|pid| processes::name(*pid) == "mpi_ends");
+    assert_eq!(ranks.count(), 3);
+    sdm.ask("[2] continue &", "rank 2 ends the job with status 7");
+    sdm.out.wait_each(0, "0-1", "terminated by signal SIGTERM");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+}
+
+/// Ranks that never connect to the library merely exit, and those of a tool's job do not end the first one.
+#[test]
+fn processes_outside_of_mpi_end_no_job() {
+    let place = Place::new();
+    let go = place.path().join("go");
+    let script = "test $PMIX_RANK = 1 && exit 3; until test -e $0; do sleep 0.1; done";
+    let args = ["-c", script, go.to_str().expect("text")];
+    let sdm = local(&place, 3).args(["--no-stop", "--no-holds", "--pmix", "on"]);
+    let mut sdm = sdm.talk().program(Path::new("/bin/sh"), &args).spawn();
+    sdm.out.wait(0, "rank 1: exited with code 3");
+    std::fs::write(&go, "").expect("a file");
+    sdm.out.wait_each(0, "0,2", "exited normally");
+    assert!(
+        !sdm.out.text().contains("ends the job"),
+        "{}",
+        sdm.out.text()
+    );
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+}
+
 /// A library that crashes or hangs costs its own process, whose end is reported.
 #[test]
 fn failing_pmix_library_is_reported_and_session_continues() {

@@ -44,7 +44,7 @@ impl<'a> Job<'a> {
     fn begin(place: &'a Place, count: u32) -> Self {
         let held = place.compile("mpi_held", Compiler::OpenMpi);
         let go = place.path().join("go");
-        let sdm = local(place, count).args(["--no-stop"]).talk();
+        let sdm = local(place, count).args(["--no-stop", "--no-holds"]).talk();
         let sdm = sdm.program(&held, &[go.to_str().expect("text"), "0"]);
         Self::of(place, sdm, count, &format!("held {count}"))
     }
@@ -150,6 +150,16 @@ fn a_tool_starts_programs_and_gets_streams_and_exit_code() {
     assert_eq!(both.stderr, b"err\n", "{both:?}");
     assert_eq!(both.status.code(), Some(9), "{both:?}");
     job.sdm.out.wait(0, "rank 4: exited with code 9");
+    // Its ranks that wait for one that has left are ended. The first job and the server go on.
+    let ends = job.place.compile("mpi_ends", Compiler::OpenMpi);
+    let ends = ends.to_str().expect("text");
+    let mut left = job.pmix(&["spawn", "-n", "3", "--", ends, "exit"]);
+    let left = left.output().expect("sdm");
+    assert_eq!(left.status.code(), Some(7), "{left:?}");
+    job.sdm.out.wait(0, "rank 7: exited with code 7");
+    job.sdm
+        .out
+        .wait_each(0, "5-6", "terminated by signal SIGTERM");
     // A job can have ended before its tool is notified of its start.
     for _ in 0..10 {
         let mut quick = job.pmix(&["spawn", "-n", "1", "--", "/bin/echo", "out"]);
