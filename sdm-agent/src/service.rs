@@ -2,7 +2,8 @@
 //!
 //! The manager is queried again after a pause. The pause doubles while nothing changes, and is at least twenty
 //! times as long as the query took, so that a manager that is slow or has nothing new is queried seldom. The pause
-//! begins at two seconds after a change, and is once a tenth of a second after a command of the client.
+//! begins at two seconds after a change, and is once a tenth of a second after a command of the client. LOOK queries
+//! the manager at once; all that come while a query runs share the next one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -54,6 +55,12 @@ pub struct Service {
     requests: VecDeque<Request>,
     asked: BTreeMap<u64, PendingCommand>,
     last_number: u64,
+    /// Transactions of LOOK that the next query of the manager answers.
+    wanted: Vec<u32>,
+    /// Transactions of LOOK that the running query answers.
+    awaited: Vec<u32>,
+    /// Transactions of LOOK that are answered behind the events of their query, with its error.
+    looked: Vec<(u32, Option<Failure>)>,
     /// Start of the running query of the manager; `None` where none runs.
     looking: Option<Instant>,
     next_look: Option<Instant>,
@@ -93,6 +100,9 @@ impl Service {
             requests: VecDeque::new(),
             asked: BTreeMap::new(),
             last_number: 0,
+            wanted: Vec::new(),
+            awaited: Vec::new(),
+            looked: Vec::new(),
             looking: None,
             next_look: None,
             pause: PAUSE_MIN,
@@ -156,6 +166,7 @@ impl Service {
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.poll_timeout().is_some_and(|at| at <= now) {
             self.looking = Some(now);
+            self.awaited = std::mem::take(&mut self.wanted);
             self.next_look = None;
             self.requests.push_back(Request::Look);
         }
@@ -179,6 +190,10 @@ impl Service {
                     .take()
                     .map_or(Duration::ZERO, |since| now - since);
                 let is_answered = found.is_ok();
+                let refused = found.as_ref().err().map(failure);
+                let answered = self.awaited.drain(..);
+                self.looked
+                    .extend(answered.map(|tid| (tid, refused.clone())));
                 let is_unsettled = found.as_ref().is_ok_and(|it| it.is_unsettled);
                 let notices = match (found, &mut self.ledger) {
                     (Ok(snapshot), Some(ledger)) => {
@@ -201,7 +216,10 @@ impl Service {
                 if is_answered {
                     self.pause = self.pause.max(took * PAUSE_OF_LOOK);
                 }
-                self.next_look = Some(now + self.pause);
+                self.next_look = match self.wanted.is_empty() {
+                    true => Some(now + self.pause),
+                    false => Some(now),
+                };
                 self.untold.extend(notices.into_iter().flat_map(events));
             }
             Reply::Submitted(number, result) => {
@@ -257,7 +275,7 @@ impl Service {
     /// Handles the client's commands, and encodes events as long as the output has room.
     fn go_on(&mut self, now: Instant) -> Result<(), FrameError> {
         while let Some((transaction, command)) = self.wire.poll()? {
-            if let Err(why) = self.command(transaction, command) {
+            if let Err(why) = self.command(now, transaction, command) {
                 self.wire.complete(transaction, Err(failure(&why)));
             }
         }
@@ -276,7 +294,19 @@ impl Service {
                 .extend(ledger.more().into_iter().flat_map(events));
             self.tell();
         }
+        self.answer_looks();
         Ok(())
+    }
+
+    /// Answers LOOK once the events of its query have been passed on, or cannot be any more.
+    fn answer_looks(&mut self) {
+        let is_suspended = self.wire.phase() != Phase::Normal;
+        let has_more = self.ledger.as_ref().is_some_and(Ledger::has_more);
+        if is_suspended || (self.untold.is_empty() && !has_more) {
+            for (transaction, refused) in self.looked.drain(..) {
+                self.wire.complete(transaction, refused.map_or(Ok(()), Err));
+            }
+        }
     }
 
     fn tell(&mut self) {
@@ -292,11 +322,23 @@ impl Service {
         }
     }
 
-    fn command(&mut self, transaction: u32, command: Command) -> Result<(), ManagerError> {
+    fn command(
+        &mut self,
+        now: Instant,
+        transaction: u32,
+        command: Command,
+    ) -> Result<(), ManagerError> {
         self.last_number += 1;
         let number = self.last_number;
         let mut submission = None;
         let request = match command {
+            Command::Look => {
+                self.wanted.push(transaction);
+                if self.looking.is_none() {
+                    self.next_look = Some(now);
+                }
+                return Ok(());
+            }
             Command::SubmitJob(attributes) => {
                 let value = |id: &str| {
                     attributes

@@ -1,8 +1,15 @@
 //! Questions to a background process, and its answers: JSON, one line each.
 
+use std::time::Duration;
+
 use sdm_runtime::states::Manager;
 use sdm_runtime::wire::event::Kind;
 use serde::{Deserialize, Serialize};
+
+/// Age from which on the elements of a manager of this host are read again for a question.
+pub const OWN_AGE_MAX: Duration = Duration::from_secs(1);
+/// Age from which on the elements of a manager of another host are read again for a question.
+pub const OTHER_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// A question. A job is named by its number, as the manager's own commands take it, or by its element's id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +21,10 @@ pub enum Question {
     Elements {
         /// The queries, whose results follow each other in the answer.
         looks: Vec<Look>,
+        /// True to have the manager's agent look first where the elements are older than [`OWN_AGE_MAX`] or
+        /// [`OTHER_AGE_MAX`].
+        #[serde(default)]
+        is_fresh: bool,
     },
     /// Answered once something differs from the version `since`, or the time is over.
     Changed {
@@ -124,6 +135,10 @@ pub struct ManagerView {
     pub stale: bool,
     /// Since when it is in its state, in seconds of Unix time.
     pub since: u64,
+    /// Age of the elements in milliseconds: the time since the agent began the query that they are from. `None` where
+    /// its agent does not say.
+    #[serde(default)]
+    pub age_ms: Option<u64>,
 }
 
 mod state_word {

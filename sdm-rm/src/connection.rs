@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::PollFlags;
 
-use crate::answer::{Answer, Question};
+use crate::answer::{Answer, Look, Question};
 use crate::controller::Ticket;
 use crate::json_line::{self, ANSWER_BYTES_MAX, LineError, QUESTION_BYTES_MAX};
 
@@ -21,6 +21,8 @@ pub(crate) enum CallerGoal {
     ToAsk,
     /// The outcome of its command.
     Outcome(Ticket),
+    /// The end of its manager's query, at most until this time; then these elements.
+    Look(Vec<Look>, Instant),
     /// A change from this version, at most until this time.
     Change(u64, Instant),
     /// The end of the manager's agent.
@@ -71,7 +73,7 @@ impl Caller {
     pub(crate) fn timeout(&self) -> Option<Instant> {
         match self.wants {
             CallerGoal::ToAsk | CallerGoal::ToRead => Some(self.until),
-            CallerGoal::Change(_, until) => Some(until),
+            CallerGoal::Change(_, until) | CallerGoal::Look(_, until) => Some(until),
             CallerGoal::Outcome(_) | CallerGoal::TheEnd | CallerGoal::Nothing => None,
         }
     }

@@ -14,6 +14,9 @@ use sdm_runtime::wire::groups::Group;
 
 use crate::agent_error::{CommandError, Trouble};
 use crate::answer::Question;
+pub use crate::open_command::Ticket;
+use crate::open_command::{AcceptedSubmission, Purpose, is_needed};
+use crate::queries::Queries;
 use crate::store::Store;
 
 /// The id of the manager itself; its agent's ids follow.
@@ -23,27 +26,8 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// The attributes that name a job to a person, the manager's own number first.
 const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
-/// Number of a command whose caller waits for the outcome.
-pub type Ticket = u64;
-
 /// Outcome of a command: the number of the submitted job, or the reason of a refusal.
 pub type Outcome = Result<Option<String>, CommandError>;
-
-/// Purpose of an open command.
-#[derive(Debug)]
-enum Purpose {
-    /// A command of a caller, which waits for it.
-    Asked(Ticket),
-    /// A submission; its job number is known when the job is reported.
-    Submission(Ticket, String),
-}
-
-/// A submission that was accepted, and whose job the agent has not reported yet.
-#[derive(Debug)]
-struct AcceptedSubmission {
-    ticket: Ticket,
-    until: Instant,
-}
 
 /// The controller of one manager: its state, its agent's session and its elements.
 pub struct Controller {
@@ -60,6 +44,7 @@ pub struct Controller {
     owes: BTreeMap<u32, (Instant, &'static str)>,
     /// The command whose completion shows that the agent has reported all elements known when it was sent.
     first_look: Option<u32>,
+    queries: Queries,
     purposes: BTreeMap<u32, Purpose>,
     taken: BTreeMap<String, AcceptedSubmission>,
     last_ticket: Ticket,
@@ -81,6 +66,7 @@ impl Controller {
             heard: None,
             owes: BTreeMap::new(),
             first_look: None,
+            queries: Queries::default(),
             purposes: BTreeMap::new(),
             taken: BTreeMap::new(),
             last_ticket: 0,
@@ -113,6 +99,25 @@ impl Controller {
         self.store.as_ref()
     }
 
+    /// The queries that callers cause, and the age of the elements.
+    #[must_use]
+    pub fn queries(&self) -> &Queries {
+        &self.queries
+    }
+
+    /// Has the agent query its manager if the elements are older than `age_max`. Returns true while such a query
+    /// runs, whoever has caused it.
+    pub fn refresh(&mut self, now: Instant, age_max: Duration) -> bool {
+        if self.state == Manager::Started
+            && self.queries.is_due(now, age_max)
+            && let Some(client) = &mut self.client
+            && let Ok(tid) = client.send(Command::Look)
+        {
+            self.queries.begin(now, tid);
+        }
+        self.queries.is_running()
+    }
+
     /// A number that grows with each change of the elements or of the state.
     #[must_use]
     pub fn version(&self) -> u64 {
@@ -132,6 +137,7 @@ impl Controller {
                     .map(|(tid, it)| (tid, (now, it.name())))
                     .collect();
                 self.client = Some(client);
+                self.queries = Queries::default();
                 self.complaint = None;
                 self.heard = Some(now);
                 self.enter(Manager::Starting);
@@ -156,6 +162,7 @@ impl Controller {
 
     /// Ends the session with the agent.
     pub fn stop(&mut self, now: Instant) {
+        self.queries.give_up();
         match &mut self.client {
             Some(client) => {
                 if let Ok(tid) = client.send(Command::Quit) {
@@ -262,6 +269,10 @@ impl Controller {
             return;
         };
         for (tid, command) in client.open() {
+            // A manager may take long to answer, which its agent does not.
+            if *command == Command::Look {
+                continue;
+            }
             if *command != Command::StartEvents {
                 self.owes.entry(tid).or_insert((now, command.name()));
             } else if self.state == Manager::Starting && self.first_look.is_none() {
@@ -296,6 +307,7 @@ impl Controller {
                     self.refuse(taken.ticket, failure);
                 }
             }
+            Event::AttrDef(definitions) => self.queries.learn(definitions),
             Event::New(Kind::Machine, ..) if self.first_look.is_none() => {
                 self.owes.remove(&tid);
                 self.first_look = self.ask_whether_there(now);
@@ -343,6 +355,12 @@ impl Controller {
         result: Result<(), Failure>,
     ) {
         self.owes.remove(&tid);
+        match command {
+            // The agent's first query follows.
+            Command::ModelDef => self.queries.begin_first(now),
+            Command::Look => self.queries.end(now, tid, result.is_ok()),
+            _ => {}
+        }
         if self.first_look == Some(tid) && self.state == Manager::Starting {
             self.enter(Manager::Started);
         }
@@ -465,18 +483,11 @@ impl Controller {
             self.outcomes.push_back((ticket, Err(lost)));
         }
         self.client = None;
+        self.queries.give_up();
         self.owes.clear();
         self.trouble = Some(trouble);
         self.enter(Manager::Error);
     }
-}
-
-/// Whether a session cannot go on if this command fails.
-fn is_needed(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Init { .. } | Command::ModelDef | Command::StartEvents
-    )
 }
 
 /// True where the group sets the state of a machine to UP.

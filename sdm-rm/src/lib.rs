@@ -20,12 +20,17 @@ mod definition;
 mod error;
 pub mod json_line;
 mod name;
+mod open_command;
 pub mod process;
+mod queries;
 pub mod remote;
 mod socket_path;
 pub mod store;
 
-pub use answer::{Answer, AttributeDefinition, Group, Look, ManagerView, Question, Set};
+pub use answer::{
+    Answer, AttributeDefinition, Group, Look, ManagerView, OTHER_AGE_MAX, OWN_AGE_MAX, Question,
+    Set,
+};
 pub use client::{ask, is_running, start};
 pub use definition::{Clusters, Definition};
 pub use error::RmError;

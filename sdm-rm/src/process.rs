@@ -13,7 +13,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::agent::{Agent, AgentStream};
-use crate::answer::{Answer, ManagerView, Question};
+use crate::answer::{Answer, Look, ManagerView, OTHER_AGE_MAX, OWN_AGE_MAX, Question};
 use crate::connection::{Caller, CallerGoal};
 use crate::controller::Controller;
 use crate::definition::Definition;
@@ -26,6 +26,8 @@ use sdm_runtime::states::Manager;
 const CALLERS_MAX: usize = 64;
 /// Maximum wait of a caller for a change.
 const CHANGE_WAIT_MAX: Duration = Duration::from_secs(600);
+/// Maximum wait of a caller for a query of the manager; its elements of before are the answer then.
+const LOOK_WAIT: Duration = Duration::from_secs(5);
 /// Time limit for an agent to end after a request.
 const END_WAIT: Duration = Duration::from_secs(5);
 /// Interval between checks that the socket's file still exists.
@@ -200,16 +202,19 @@ impl Process {
         }
         let version = self.controller.version();
         let is_at_end = self.agent.is_none() && self.stops_until.is_some();
+        let is_looking = self.controller.queries().is_running();
         for at in 0..self.callers.len() {
-            let is_due = match self.callers[at].wants {
-                CallerGoal::Change(since, until) => since != version || until <= now,
-                CallerGoal::TheEnd => is_at_end,
-                _ => false,
+            let answer = match &self.callers[at].wants {
+                CallerGoal::Change(since, until) if *since != version || *until <= now => {
+                    self.answer()
+                }
+                CallerGoal::Look(looks, until) if !is_looking || *until <= now => {
+                    self.elements(looks)
+                }
+                CallerGoal::TheEnd if is_at_end => self.answer(),
+                _ => continue,
             };
-            if is_due {
-                let answer = self.answer();
-                self.callers[at].answer(now, &answer);
-            }
+            self.callers[at].answer(now, &answer);
         }
         self.callers
             .retain(|it| !matches!(it.wants, CallerGoal::Nothing));
@@ -344,12 +349,17 @@ impl Process {
                 let answer = self.answer();
                 self.callers[at].answer(now, &answer);
             }
-            Question::Elements { looks } => {
-                let mut answer = self.answer();
-                if let Some(store) = self.controller.store() {
-                    answer.groups = looks.iter().flat_map(|it| store.groups(it)).collect();
-                    answer.definitions = store.definitions();
+            Question::Elements { looks, is_fresh } => {
+                let age_max = match self.definition.host {
+                    None => OWN_AGE_MAX,
+                    Some(_) => OTHER_AGE_MAX,
+                };
+                // Callers that come while a query runs share it.
+                if *is_fresh && self.controller.refresh(now, age_max) {
+                    self.callers[at].wants = CallerGoal::Look(looks.clone(), now + LOOK_WAIT);
+                    return;
                 }
+                let answer = self.elements(looks);
                 self.callers[at].answer(now, &answer);
             }
             Question::Changed { since, wait_ms } => {
@@ -374,9 +384,20 @@ impl Process {
         }
     }
 
+    /// An answer with these elements.
+    fn elements(&self, looks: &[Look]) -> Answer {
+        let mut answer = self.answer();
+        if let Some(store) = self.controller.store() {
+            answer.groups = looks.iter().flat_map(|it| store.groups(it)).collect();
+            answer.definitions = store.definitions();
+        }
+        answer
+    }
+
     /// An answer with the manager's state and no elements.
     fn answer(&self) -> Answer {
         let definition = &self.definition;
+        let age = self.controller.queries().age(Instant::now());
         Answer {
             manager: ManagerView {
                 name: definition.name.clone(),
@@ -387,6 +408,7 @@ impl Process {
                 reason: self.controller.reason(),
                 stale: self.controller.is_stale(),
                 since: self.seen.1,
+                age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             },
             version: self.controller.version(),
             groups: Vec::new(),

@@ -106,6 +106,7 @@ table! {
     QUEUE_STATUS = "queueStatus", "STRING", "Status", "The manager's own word for the queue's state", "";
     QUEUE_TIME_LIMIT = "queueTimeLimit", "STRING", "Limit", "The longest that a job of the queue may run", "";
     QUEUE_IS_DEFAULT = "queueIsDefault", "BOOLEAN", "Default", "True for the queue of jobs that name none", "false";
+    LOOK = "look", "BOOLEAN", "Look", "Its announcement says that the agent knows the command LOOK (14)", "false";
 }
 
 /// Requested name of the job; in submissions only.

@@ -54,6 +54,7 @@ fn commands(dialect: Dialect) -> Vec<Command> {
                 ],
             },
             Command::ListFilters,
+            Command::Look,
         ],
         Dialect::Ptp => vec![
             Command::FilterEvents(pairs(&[("id", "1003"), ("filterChildren", "true")])),

@@ -2,6 +2,7 @@
 
 use sdm_runtime::ids::Ids;
 use sdm_runtime::wire::agent::Agent;
+use sdm_runtime::wire::definition::Definition;
 
 use super::*;
 use crate::answer::Look;
@@ -19,13 +20,18 @@ struct Story {
 
 impl Story {
     fn new() -> Self {
+        Self::with(Vec::new())
+    }
+
+    /// A story whose agent announces these definitions.
+    fn with(definitions: Vec<Definition>) -> Self {
         let mut controller = Controller::new(PATIENCE);
         let now = Instant::now();
         assert_eq!(controller.state(), Manager::Stopped);
         controller.agent_started(now);
         Self {
             controller,
-            agent: Agent::new(Vec::new()),
+            agent: Agent::new(vec![Event::AttrDef(definitions)]),
             now,
             asked: Vec::new(),
         }
@@ -33,7 +39,11 @@ impl Story {
 
     /// A story whose agent has reported a machine, a queue and a job.
     fn started() -> Self {
-        let mut story = Self::new();
+        Self::new().start()
+    }
+
+    fn start(self) -> Self {
+        let mut story = self;
         story.turn(true);
         for (kind, parent, id, attributes) in [
             (Kind::Machine, "1", "2", vec![("machineState", "UP")]),
@@ -245,4 +255,53 @@ fn commands_are_answered_exactly_once() {
     let late = story.controller.command(story.now, &cancel("17"));
     let outcome = story.controller.poll_outcome();
     assert!(matches!(outcome, Some((ticket, Err(CommandError::NotStarted(_)))) if ticket == late));
+}
+
+/// A query is caused by the first who asks where the elements are too old, and shared by those who ask meanwhile.
+#[test]
+fn elements_are_read_again_once_for_all_who_ask() {
+    const AGE_MAX: Duration = Duration::from_secs(1);
+    let look = Definition {
+        id: id::LOOK.to_owned(),
+        kind: "BOOLEAN".to_owned(),
+        name: id::LOOK.to_owned(),
+        description: String::new(),
+        display: false,
+        default: String::new(),
+        extra: Vec::new(),
+    };
+    let mut story = Story::with(vec![look]).start();
+    let looks = |story: &Story| story.asked.iter().filter(|it| **it == "LOOK").count();
+    assert_eq!(
+        story.controller.queries().age(story.now),
+        Some(Duration::ZERO)
+    );
+    story.pass(AGE_MAX);
+    assert!(!story.controller.refresh(story.now, AGE_MAX));
+    story.pass(AGE_MAX);
+    for _ in 0..3 {
+        assert!(story.controller.refresh(story.now, AGE_MAX));
+    }
+    // It takes three seconds, which counts from its beginning.
+    story.pass(3 * AGE_MAX);
+    assert!(story.controller.queries().is_running());
+    story.turn(true);
+    assert_eq!(looks(&story), 1);
+    assert_eq!(story.controller.queries().age(story.now), Some(3 * AGE_MAX));
+    // A slow manager is asked less often.
+    story.pass(12 * AGE_MAX);
+    assert!(!story.controller.refresh(story.now, AGE_MAX));
+    story.pass(AGE_MAX);
+    assert!(story.controller.refresh(story.now, AGE_MAX));
+    story.turn(false);
+    assert!(!story.controller.queries().is_running());
+    assert_eq!(
+        story.controller.queries().age(story.now),
+        Some(16 * AGE_MAX)
+    );
+    // An agent that has not announced it is not asked.
+    let mut other = Story::started();
+    other.pass(12 * AGE_MAX);
+    assert!(!other.controller.refresh(other.now, AGE_MAX));
+    assert_eq!(other.controller.queries().age(other.now), None);
 }

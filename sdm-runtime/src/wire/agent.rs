@@ -328,7 +328,7 @@ pub fn is_legal(phase: Phase, command: &Command) -> bool {
         (Phase::Discovery, command) => *command == Command::ModelDef,
         (_, Command::Init { .. } | Command::ModelDef) => false,
         (phase, Command::StartEvents) => phase == Phase::Suspended,
-        (phase, Command::StopEvents) => phase == Phase::Normal,
+        (phase, Command::StopEvents | Command::Look) => phase == Phase::Normal,
         _ => true,
     }
 }

@@ -48,6 +48,9 @@ pub enum Command {
     },
     /// 9 of the document: list the filters.
     ListFilters,
+    /// 14 of the document's dialect, an addition of SDM's: read the manager's state now. It is answered behind the
+    /// events that follow from it. Agents that know it announce [`attribute::LOOK`].
+    Look,
     /// 10: replace the filters; each is `key=value` or a name.
     SetFilters(Vec<String>),
     /// 7 of PTP: send no events of an element (`id=`, `filterChildren=`), or none of some of its attributes.
@@ -113,6 +116,7 @@ impl Command {
             Self::MoveJob { .. } => "MOVE_JOB",
             Self::ChangeJob { .. } => "CHANGE_JOB",
             Self::ListFilters => "LIST_FILTERS",
+            Self::Look => "LOOK",
             Self::SetFilters(_) => "SET_FILTERS",
             Self::FilterEvents(_) => "FILTER_EVENTS",
             Self::SuspendEvents => "SUSPEND_EVENTS",
@@ -157,6 +161,7 @@ impl Command {
                 (Some(Dialect::Document), 8, args)
             }
             Self::ListFilters => (Some(Dialect::Document), 9, vec![]),
+            Self::Look => (Some(Dialect::Document), 14, vec![]),
             Self::SetFilters(filters) => (None, 10, filters.clone()),
             Self::FilterEvents(attributes) => (Some(Dialect::Ptp), 7, texts(attributes)),
             Self::SuspendEvents => (Some(Dialect::Ptp), 8, vec![]),
@@ -217,6 +222,7 @@ impl Command {
                 Ok(Self::ChangeJob { job, attributes })
             }
             (9, Document) => none(Self::ListFilters),
+            (14, Document) => none(Self::Look),
             (10, _) => Ok(Self::SetFilters(args)),
             (7, Ptp) => pairs(args).map(Self::FilterEvents),
             (8, Ptp) => none(Self::SuspendEvents),

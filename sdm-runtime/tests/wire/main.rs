@@ -138,6 +138,7 @@ fn commands(dialect: Dialect) -> Vec<Command> {
                 attributes: sub(),
             },
             Command::ListFilters,
+            Command::Look,
         ],
         Dialect::Ptp => vec![
             Command::FilterEvents(sub()),
@@ -164,13 +165,13 @@ fn commands_decode_unchanged() {
 #[test]
 fn each_phase_allows_its_commands() {
     use sdm_runtime::wire::agent::is_legal;
-    // ModelDef, Start, Stop, Submit, Terminate, SetFilters, Quit, Move, Change, List.
+    // ModelDef, Start, Stop, Submit, Terminate, SetFilters, Quit, Move, Change, List, Look.
     for (phase, row) in [
-        (Phase::Initialize, "......q..."),
-        (Phase::Discovery, "m.....q..."),
-        (Phase::Normal, "..xxxxxxxx"),
-        (Phase::Suspended, ".x.xxxxxxx"),
-        (Phase::Ended, ".........."),
+        (Phase::Initialize, "......q...."),
+        (Phase::Discovery, "m.....q...."),
+        (Phase::Normal, "..xxxxxxxxx"),
+        (Phase::Suspended, ".x.xxxxxxx."),
+        (Phase::Ended, "..........."),
     ] {
         for (command, wanted) in commands(Dialect::Document).iter().zip(row.chars()) {
             assert_eq!(

@@ -83,6 +83,7 @@ pub(super) fn look_at(
 ) -> Result<Vec<Answer>, ClusterError> {
     let question = Question::Elements {
         looks: looks.to_vec(),
+        is_fresh: true,
     };
     let asked = std::thread::scope(|scope| {
         let ask = |of: &Definition| ask(&of.name, &question, ANSWER_WAIT);

@@ -99,6 +99,7 @@ pub(super) fn manager(answer: &Answer) -> Value {
         "reason": it.reason,
         "stale": it.stale,
         "since": it.since,
+        "age_ms": it.age_ms,
     })
 }
 

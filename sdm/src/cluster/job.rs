@@ -281,7 +281,10 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
         ids: Some(vec![chosen.id.clone()]),
         ..Look::at(&[Kind::Job])
     };
-    let question = Question::Elements { looks: vec![one] };
+    let question = Question::Elements {
+        looks: vec![one],
+        is_fresh: false,
+    };
     let answers = [ask(cluster, &question, ANSWER_WAIT)?];
     let known = |id| Element::all(&answers, Kind::Job).find_map(|it| it.get(id));
     let state = Element::all(&answers, Kind::Job).find_map(|it| it.state());
@@ -314,7 +317,12 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
         return target(Way::Word(format!("slurm:{}", chosen.job)));
     }
     let looks = vec![of_job(&chosen)];
-    let answers = [ask(cluster, &Question::Elements { looks }, ANSWER_WAIT)?];
+    let is_fresh = false;
+    let answers = [ask(
+        cluster,
+        &Question::Elements { looks, is_fresh },
+        ANSWER_WAIT,
+    )?];
     let runs = |process: &Element<'_>| process.state() == Some(states::Process::Running);
     let processes = Element::all(&answers, Kind::Process).filter(runs);
     let pids: Vec<&str> = processes.filter_map(|it| it.get(id::PROCESS_PID)).collect();

@@ -54,7 +54,10 @@ fn state(chosen: &Chosen) -> Result<sdm_rm::Answer, ClusterError> {
         ids: Some(vec![chosen.id.clone()]),
         ..Look::at(&[Kind::Job])
     };
-    let question = Question::Elements { looks: vec![one] };
+    let question = Question::Elements {
+        looks: vec![one],
+        is_fresh: false,
+    };
     ask(&chosen.cluster, &question, ANSWER_WAIT)
 }
 

@@ -132,24 +132,21 @@ fn list(args: &ListArgs) -> Result<u8, ClusterError> {
     let mut last = None;
     let clears = args.watch && !args.json && Sink::Output.is_terminal();
     loop {
-        let rows: Vec<Listed> = defined(args.of.manager.as_deref())?
+        let mut rows: Vec<Listed> = defined(args.of.manager.as_deref())?
             .into_iter()
             .map(row)
             .collect();
-        let text = match args.json {
-            true => format!(
-                "{}\n",
-                json!({ "clusters": rows.iter().map(json_of).collect::<Value>() })
-            ),
-            false => table(&rows).render(Sink::Output.size().map(|(columns, _)| columns)),
-        };
-        if last.as_ref() != Some(&text) {
+        let text = listed(&rows, args.json);
+        // A watched list is shown again for a change only.
+        rows.iter_mut().for_each(Listed::forget_age);
+        let ageless = listed(&rows, args.json);
+        if last.as_ref() != Some(&ageless) {
             if clears {
                 let cleared = Sink::Output.pass(super::watch::CLEARED);
                 cleared.map_err(ClusterError::Output)?;
             }
             Sink::Output.show(&text).map_err(ClusterError::Output)?;
-            last = Some(text);
+            last = Some(ageless);
         }
         if !args.watch {
             return Ok(0);
@@ -158,9 +155,20 @@ fn list(args: &ListArgs) -> Result<u8, ClusterError> {
     }
 }
 
+fn listed(rows: &[Listed], is_json: bool) -> String {
+    match is_json {
+        true => format!(
+            "{}\n",
+            json!({ "clusters": rows.iter().map(json_of).collect::<Value>() })
+        ),
+        false => table(rows).render(Sink::Output.size().map(|(columns, _)| columns)),
+    }
+}
+
 fn row(definition: Definition) -> Listed {
     let question = Question::Elements {
         looks: vec![Look::at(&[Kind::Machine])],
+        is_fresh: true,
     };
     let is_running = sdm_rm::is_running(&definition.name);
     let answer = is_running.then(|| ask(&definition.name, &question, ANSWER_WAIT));
@@ -178,6 +186,18 @@ impl Listed {
                 (it.state.word(), Some(it.since), why)
             }
             Some(Err(error)) => (states::Manager::Error.word(), None, error.to_string()),
+        }
+    }
+
+    /// Age of what its manager says, in milliseconds.
+    fn age(&self) -> Option<u64> {
+        let answer = self.answer.as_ref()?.as_ref().ok()?;
+        answer.manager.age_ms
+    }
+
+    fn forget_age(&mut self) {
+        if let Some(Ok(answer)) = &mut self.answer {
+            answer.manager.age_ms = None;
         }
     }
 
@@ -200,6 +220,7 @@ fn json_of(row: &Listed) -> Value {
         "description": it.description,
         "state": state,
         "since": since,
+        "age_ms": row.age(),
         "reason": Some(reason).filter(|reason| !reason.is_empty()),
         "machines": row.machines().iter().map(Element::json).collect::<Value>(),
     })
@@ -212,6 +233,7 @@ fn table(rows: &[Listed]) -> Table {
         ("HOST", Stand::Cut),
         ("STATE", Stand::Left),
         ("SINCE", Stand::Left),
+        ("AGE", Stand::Right),
         ("MACHINES", Stand::Cut),
         ("NODES", Stand::Right),
         ("DESCRIPTION", Stand::Cut),
@@ -237,6 +259,7 @@ fn table(rows: &[Listed]) -> Table {
             it.host.clone().unwrap_or_default(),
             state.to_owned(),
             since.map(times::moment).unwrap_or_default(),
+            row.age().map(times::age).unwrap_or_default(),
             names.collect::<Vec<_>>().join(","),
             match nodes.is_empty() {
                 true => String::new(),

@@ -106,7 +106,10 @@ fn named(kinds: &[Kind]) -> Vec<String> {
 }
 
 fn ask(look: Look) -> Vec<Answer> {
-    let question = Question::Elements { looks: vec![look] };
+    let question = Question::Elements {
+        looks: vec![look],
+        is_fresh: false,
+    };
     let names = clusters().into_iter();
     let started = names.filter(|name| sdm_rm::is_running(name));
     started

@@ -20,6 +20,14 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
+/// The age of an answer, given in milliseconds: `0.3 s`, `3:07`.
+pub(super) fn age(milliseconds: u64) -> String {
+    match milliseconds {
+        0..10_000 => format!("{}.{} s", milliseconds / 1000, milliseconds / 100 % 10),
+        _ => span(milliseconds / 1000),
+    }
+}
+
 /// A time, in UTC.
 pub(super) fn moment(seconds: u64) -> String {
     let time = UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
@@ -41,6 +49,7 @@ mod tests {
         ] {
             assert_eq!(span(seconds), text);
         }
+        assert_eq!((age(1_270), age(187_999)), ("1.2 s".into(), "3:07".into()));
         assert_eq!(moment(0), "1970-01-01T00:00:00Z");
     }
 }

@@ -271,9 +271,11 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
         state: Manager::Stopped.word().to_owned(),
         ..Cluster::default()
     };
-    let looks = looks(name, wants);
-    let asked = sdm_rm::is_running(name)
-        .then(|| sdm_rm::ask(name, &Question::Elements { looks }, ANSWER_WAIT));
+    let question = Question::Elements {
+        looks: looks(name, wants),
+        is_fresh: false,
+    };
+    let asked = sdm_rm::is_running(name).then(|| sdm_rm::ask(name, &question, ANSWER_WAIT));
     match asked {
         None => {}
         Some(Err(error)) => {
@@ -319,8 +321,11 @@ fn named(name: &str, mut answer: Answer) -> Answer {
     let nodes = answer.groups.iter().filter(|it| it.kind == Kind::Node);
     let count: u64 = nodes.map(|it| count(&it.ids)).sum();
     if (1..=NODES_NAMED_MAX).contains(&count) {
-        let looks = vec![Look::at(&[Kind::Node])];
-        if let Ok(more) = sdm_rm::ask(name, &Question::Elements { looks }, ANSWER_WAIT)
+        let question = Question::Elements {
+            looks: vec![Look::at(&[Kind::Node])],
+            is_fresh: false,
+        };
+        if let Ok(more) = sdm_rm::ask(name, &question, ANSWER_WAIT)
             && more.error.is_none()
         {
             answer.groups.retain(|it| it.kind != Kind::Node);

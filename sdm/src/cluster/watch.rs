@@ -49,18 +49,21 @@ pub(super) fn list(
     loop {
         let answers = look(named, looks)?;
         let unknown = answers.iter().filter(|answer| is_unknown(answer)).count();
-        let text = match unknown == answers.len() && !args.json {
-            // Without any answer no table is shown: an empty one would claim that nothing exists.
-            true => String::new(),
-            false => text(make(&answers)),
+        // Without any answer no table is shown: an empty one would claim that nothing exists.
+        let is_shown = unknown < answers.len() || args.json;
+        let whole = |answers: &[Answer]| match is_shown {
+            true => text(make(answers), answers),
+            false => String::new(),
         };
-        if last.as_ref() != Some(&text) {
+        let ageless = whole(&without_age(&answers));
+        if last.as_ref() != Some(&ageless) {
             if clears {
                 Sink::Output.pass(CLEARED).map_err(ClusterError::Output)?;
             }
-            Sink::Output.show(&text).map_err(ClusterError::Output)?;
+            let shown = whole(&answers);
+            Sink::Output.show(&shown).map_err(ClusterError::Output)?;
             say_trouble(&answers);
-            last = Some(text);
+            last = Some(ageless);
         }
         if !args.watch {
             return Ok(if unknown > 0 { REFUSED } else { 0 });
@@ -69,11 +72,37 @@ pub(super) fn list(
     }
 }
 
-fn text(shown: Shown) -> String {
-    match shown {
-        Shown::Json(document) => format!("{document}\n"),
+fn text(shown: Shown, answers: &[Answer]) -> String {
+    let table = match shown {
+        Shown::Json(document) => return format!("{document}\n"),
         Shown::Table(table, nothing) if table.is_empty() => format!("{nothing}\n"),
         Shown::Table(table, _) => table.render(Sink::Output.size().map(|(columns, _)| columns)),
+    };
+    table + &age(answers)
+}
+
+/// The answers as they would be at any other age: a watched list is shown again for a change only.
+fn without_age(answers: &[Answer]) -> Vec<Answer> {
+    let mut answers = answers.to_vec();
+    answers
+        .iter_mut()
+        .for_each(|answer| answer.manager.age_ms = None);
+    answers
+}
+
+/// The line below a table with the age of each cluster's state; empty where none is known.
+fn age(answers: &[Answer]) -> String {
+    let of = |answer: &Answer| {
+        let age = times::age(answer.manager.age_ms?);
+        Some(match answers.len() {
+            1 => age,
+            _ => format!("{} {age}", answer.manager.name),
+        })
+    };
+    let ages: Vec<String> = answers.iter().filter_map(of).collect();
+    match ages.is_empty() {
+        true => String::new(),
+        false => format!("age: {}\n", ages.join(", ")),
     }
 }
 

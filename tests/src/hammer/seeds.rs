@@ -440,6 +440,7 @@ pub(super) fn manager_lines() -> Vec<Vec<u8>> {
                 sets: vec!["processPID".to_owned()],
                 ..Look::default()
             }],
+            is_fresh: true,
         },
         Question::Submit {
             attributes: vec![("execName".to_owned(), "a.out".to_owned())],

@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_tests::clusters::Shell;
@@ -352,4 +353,73 @@ fn jobs_of_open_mpi_and_hydra_list_their_ranks() {
             &["--option=--map-by", "--option=:OVERSUBSCRIBE"],
         );
     }
+}
+
+/// A list has what another agent has changed, except for the time of its age, and asking has the manager read again.
+#[test]
+fn asking_reads_the_manager_again_and_tells_the_age() {
+    let shell = Shell::new();
+    for name in ["one", "other"] {
+        let _done = shell.sdm(&format!("cluster add {name} local")).done();
+    }
+    let job = shell.submit(&["-M", "one", "--", "/bin/sleep", "1000"]);
+    let submitted = Instant::now();
+    // A list may be a second old: it is asked for until the job is in it, and must admit its age until then.
+    loop {
+        let passed = submitted.elapsed().as_millis();
+        let mut jobs = shell.command(&["jobs", "-M", "other", "--json"]);
+        let said = jobs.output().expect("sdm").stdout;
+        let listed: Value = serde_json::from_slice(&said).expect("JSON");
+        let mut jobs = listed["jobs"].as_array().expect("jobs").iter();
+        if jobs.any(|it| it["attributes"]["systemJobId"] == *job) {
+            break;
+        }
+        let age = listed["clusters"][0]["age_ms"].as_u64();
+        assert!(age.is_some_and(|age| u128::from(age) >= passed), "{listed}");
+    }
+    let _done = shell.sdm(&format!("cancel one:{job}")).done();
+    let jobs = shell.sdm("jobs").done().out;
+    let last = jobs.lines().last().unwrap_or_default();
+    assert!(last.starts_with("age: one "), "{jobs}");
+    assert!(last.contains(" s, other "), "{jobs}");
+    let clusters = shell.sdm("cluster list").done().out;
+    assert!(clusters.contains("  AGE  "), "{clusters}");
+    for name in ["one", "other"] {
+        let _done = shell.sdm(&format!("cluster remove {name}")).done();
+    }
+}
+
+/// Each setting of a launch configuration that a manager of this host has is followed from the file into the job.
+#[test]
+fn launch_configuration_is_followed_into_the_job() {
+    let shell = Shell::new();
+    let _done = shell.sdm("cluster add other local").done();
+    let _done = shell.sdm("cluster add here local").done();
+    let work = shell.place.path().join("work");
+    fs::create_dir(&work).expect("a folder");
+    sdm_tests::ordinary::give(&work);
+    let config = shell.place.path().join("config/sdm/config.toml");
+    let script = r#"echo "$(pwd)|$LEVEL|$OTHER|$1|$2""#;
+    let profile = format!(
+        "[profile.halo]\ncluster = \"here\"\nqueue = \"default\"\nname = \"waves\"\nprocesses = 2\n\
+         directory = {work:?}\nenv = [\"LEVEL=a=b c\", \"OTHER=\"]\n\
+         program = [\"/bin/sh\", \"-c\", '{script}', \"name\", \"two words\", \"--steps\"]\n"
+    );
+    fs::write(&config, profile).expect("a file");
+    sdm_tests::ordinary::give(&config);
+    let job = shell.words(&["submit", "--profile", "halo"]).done().out;
+    let job = format!("here:{}", job.trim_end());
+    let shown = shell.sdm("jobs -M here --json").done().out;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let attributes = &shown["jobs"][0]["attributes"];
+    assert_eq!(attributes["name"], "waves", "{shown}");
+    assert_eq!(attributes["jobNumProcs"], "2", "{shown}");
+    shell.wait_job(job.trim_start_matches("here:"), "jobState", "TERMINATED");
+    let said = shell.sdm(&format!("logs {job}")).done().out;
+    let line = format!("{}|a=b c||two words|--steps\n", work.display());
+    assert_eq!(said, line.repeat(2));
+    for name in ["here", "other"] {
+        let _done = shell.sdm(&format!("cluster remove {name}")).done();
+    }
+    shell.place.assert_gone();
 }

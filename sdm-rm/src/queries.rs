@@ -1,0 +1,74 @@
+//! Queries of the manager that callers cause, and the age of what is known.
+
+use std::time::{Duration, Instant};
+
+use sdm_runtime::attribute as id;
+use sdm_runtime::wire::definition::Definition;
+
+/// A manager is queried for callers at most once in this many times the duration of its last query.
+const PAUSE_OF_QUERY: u32 = 5;
+
+/// The queries that callers cause.
+#[derive(Debug, Default)]
+pub struct Queries {
+    /// True where the agent knows the command LOOK.
+    is_known: bool,
+    /// The command that has not been answered, and when it was sent.
+    running: Option<(u32, Instant)>,
+    /// Time since which the elements have been read; `None` before the first time.
+    read_at: Option<Instant>,
+    /// Duration of the last query.
+    took: Duration,
+}
+
+impl Queries {
+    /// Age of the elements: the time since their query began. `None` where the agent has no way to tell.
+    #[must_use]
+    pub fn age(&self, now: Instant) -> Option<Duration> {
+        let read_at = self.read_at.filter(|_| self.is_known);
+        read_at.map(|read_at| now.saturating_duration_since(read_at))
+    }
+
+    /// True while a query that a caller has caused runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// True where the agent is to query its manager, as the elements are older than `age_max`.
+    pub(crate) fn is_due(&self, now: Instant, age_max: Duration) -> bool {
+        let age_max = age_max.max(self.took * PAUSE_OF_QUERY);
+        let is_young = self.age(now).is_some_and(|age| age <= age_max);
+        self.is_known && !self.is_running() && !is_young
+    }
+
+    /// Learns from the definitions of the agent what it knows.
+    pub(crate) fn learn(&mut self, definitions: &[Definition]) {
+        self.is_known |= definitions.iter().any(|it| it.id == id::LOOK);
+    }
+
+    /// Records that the agent begins the first query now.
+    pub(crate) fn begin_first(&mut self, now: Instant) {
+        self.read_at = Some(now);
+    }
+
+    /// Records that the command `tid` was sent.
+    pub(crate) fn begin(&mut self, now: Instant, tid: u32) {
+        self.running = Some((tid, now));
+    }
+
+    /// Gives up a query that runs: its agent ends.
+    pub(crate) fn give_up(&mut self) {
+        self.running = None;
+    }
+
+    /// Handles the end of a query.
+    pub(crate) fn end(&mut self, now: Instant, tid: u32, is_answered: bool) {
+        if let Some((_, sent)) = self.running.take_if(|(running, _)| *running == tid) {
+            self.took = now.saturating_duration_since(sent);
+            if is_answered {
+                self.read_at = Some(sent);
+            }
+        }
+    }
+}
