@@ -223,12 +223,13 @@ fn threads_below(root: u32) -> String {
     text
 }
 
-/// State of a process that a debugger could have changed: its pending, blocked, ignored and caught signals, and its
-/// code.
+/// State of a process that a debugger could have changed: its pending, blocked, ignored and caught signals, its code, and
+/// the files or pipes of its standard streams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     signals: BTreeMap<String, String>,
     code: Vec<u8>,
+    streams: [PathBuf; 3],
 }
 
 /// The kernel's status of a process, and whether it is neither traced nor stopped.
@@ -258,6 +259,10 @@ pub fn look(pid: u32) -> Look {
     Look {
         signals: names.map(signal).into(),
         code: code_of(pid),
+        streams: ["fd/0", "fd/1", "fd/2"].map(|name| {
+            let stream = std::fs::read_link(processes::of(pid).path(name));
+            stream.unwrap_or_else(|error| panic!("process {pid}, {name}: {error}"))
+        }),
     }
 }
 

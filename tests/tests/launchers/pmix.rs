@@ -391,9 +391,11 @@ fn script(place: &Place, name: &str) -> PathBuf {
 fn python_programs_exchange_data_by_pmix() {
     let place = Place::new();
     let put = script(&place, "pmix_put.py");
+    let host = nix::unistd::gethostname().expect("a name");
     for length in ["10", "3000000"] {
         let done = local(&place, 3)
             .args(["--batch", "--no-report", "--no-stop", "--pmix", "on"])
+            .env("EXPECTED_HOST", &host)
             .program(
                 Path::new("/usr/bin/python3"),
                 &[put.to_str().expect("text"), length],

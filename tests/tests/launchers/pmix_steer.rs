@@ -293,6 +293,22 @@ fn memory_is_that_of_the_process(job: &Job<'_>, spawned: &str) {
     assert_eq!(of_both.map(Vec::len), Some(2));
 }
 
+/// One call has two queries, one of them with two keys; each key has its answer.
+fn several_queries_of_several_keys_are_answered(job: &Job<'_>, spawned: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
+    let mut tool = command(job.place, "/usr/bin/python3");
+    ordinary::lower(&mut tool)
+        .args(["-W", "ignore"])
+        .arg(script);
+    tool.args([&job.server, "together"]);
+    tool.args(["pmix.qry.ns,pmix.qry.psetnum", "pmix.job.size"]);
+    let told = said(&tool.output().expect("python3"));
+    let name = &job.name;
+    let expected =
+        format!("pmix.qry.ns: {name},{spawned}\npmix.qry.psetnum: 0\npmix.job.size: 2\n");
+    assert_eq!(told, expected);
+}
+
 /// A foreign tool lists the processes of a node, by its number and by its name.
 fn processes_of_a_node_are_listed(job: &Job<'_>, spawned: &str) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
@@ -318,6 +334,7 @@ fn processes_of_a_node_are_listed(job: &Job<'_>, spawned: &str) {
         .iter()
         .map(|(asked, found)| format!("{asked}: {found}\n"));
     assert_eq!(told, expected.collect::<String>());
+    several_queries_of_several_keys_are_answered(job, spawned);
 }
 
 /// A debugger that uses only PMIx holds the ranks that it starts in `PMIx_Init`, starts daemons next to them, and
