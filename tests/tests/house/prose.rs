@@ -44,6 +44,7 @@ pub(super) const DOCUMENTS: &[&str] = &[
     "docs/launchers.md",
     "docs/limits.md",
     "docs/modules.md",
+    "docs/own-manager.md",
     "docs/performance.md",
     "docs/pmix.md",
     "docs/reference.md",

@@ -1,6 +1,7 @@
 //! The example programs: a separate front-end, handlers of input and output, and the runtime platform.
 
-use std::process::{Command, Output};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 use sdm_tests::binaries;
 use sdm_tests::ordinary::lower;
@@ -36,6 +37,42 @@ fn printed(name: &str) -> String {
     let output = lower(&mut command).output().expect("it is built");
     assert!(output.status.success(), "{name}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
+}
+
+/// A front-end, a master and servers of a protocol that SDM does not know are processes of their own. Their handlers
+/// change what the backend's programs read and write.
+#[test]
+fn example_protocol_runs_in_processes_of_its_own() {
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../sdm-core/examples/line_protocol.rs"
+    );
+    let source = std::fs::read_to_string(source).expect("the example");
+    assert!(source.lines().count() <= 200);
+    let script = "while read line; do case $line in PARENT) echo $PPID;; \
+                  *) echo \"  $((TASK / 2)) $line \";; esac; done";
+    let mut command = Command::new(binaries::folder().join("examples/line_protocol"));
+    command.args(["4", "/bin/sh", "-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut front_end = lower(&mut command).spawn().expect("it is built");
+    let mut input = front_end.stdin.take().expect("a pipe");
+    input
+        .write_all(b"0-3 hello\n0,3 parent\n1 good bye\n")
+        .expect("it reads");
+    drop(input);
+    let done = front_end.wait_with_output().expect("it ends");
+    assert!(done.status.success(), "{done:?}");
+    let text = String::from_utf8(done.stdout).expect("text");
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[..2].sort_unstable();
+    lines[2..4].sort_unstable();
+    assert_eq!(lines[..2], ["0-1: 0 HELLO", "2-3: 1 HELLO"], "{text}");
+    let server = |line: &str, task: &str| -> u32 {
+        let pid = line.strip_prefix(task).map(str::parse);
+        pid.and_then(Result::ok).unwrap_or_else(|| panic!("{text}"))
+    };
+    assert_ne!(server(lines[2], "0: "), server(lines[3], "3: "));
+    assert_eq!(lines[4..], ["1: 0 GOOD BYE"], "{text}");
 }
 
 #[test]
