@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_read_from_named_columns() {
+    fn plot_points_are_read_from_named_csv_columns() {
         let path = std::env::temp_dir().join(format!("sdm-columns-{}.csv", std::process::id()));
         std::fs::write(&path, "n,\"kind, of\",ms\n16,a,0.5\n32,b,1\n64,a,x\n").unwrap();
         let columns = Columns::read(&path).unwrap();

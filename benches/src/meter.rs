@@ -182,7 +182,7 @@ mod tests {
     static ALLOCATOR: heap::Counted = heap::Counted;
 
     #[test]
-    fn only_metered_allocations_are_counted() {
+    fn benchmark_counts_only_allocations_in_metered_code() {
         let part = Part::new("three allocations, one beside", || {
             Ok(Box::new(|| {
                 drop(black_box(vec![1_u8; 100]));

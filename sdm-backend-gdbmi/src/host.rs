@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn writable_mappings_are_listed_as_variables() {
+    fn data_segment_of_the_library_at_an_address_is_found() {
         const MAPS: &str = "\
 555555554000-555555555000 r-xp 00000000 08:01 11 /tmp/my prog
 555555556000-555555557000 rw-p 00001000 08:01 11 /tmp/my prog
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_located_in_mappings() {
+    fn code_address_maps_to_file_and_offset() {
         check(0x5555_5555_5010, Some(("/tmp/my prog", 0x1010)));
         check(0x5555_5555_6010, None);
         check(0x7fff_f7e0_0000, Some(("/lib/libc.so.6", 0x2c000)));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn task_at_another_place_is_reported_as_moved() {
+    fn sampled_task_at_another_line_counts_as_moved() {
         let at = |line, helpers| {
             TaskStacks::of_main(vec![StackFrame::own("main", "halo.c", line)], helpers)
         };

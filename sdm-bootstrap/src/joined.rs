@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn joined_line_is_parsed_back() {
+    fn rank_joined_server_line_is_parsed_back() {
         let joined = Joined {
             rank: 5,
             server: 4,

@@ -79,13 +79,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn running_starter_is_not_reported_as_gone() {
+    fn running_parent_process_is_not_reported_as_gone() {
         assert!(!Starter::now().is_gone());
         assert!(Starter(Pid::from_raw(i32::MAX)).is_gone());
     }
 
     #[test]
-    fn ending_process_is_recognized_by_state_or_flag() {
+    fn zombie_or_exiting_process_counts_as_ending() {
         let stat = |state, flags| {
             let line = format!("7 (a ) b) {state} 1 7 7 0 -1 {flags} 0 0");
             Stat::parse(&line).unwrap()

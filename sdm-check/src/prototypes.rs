@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_with_mpi_and_pmpi_names_are_found() {
+    fn header_functions_with_mpi_and_pmpi_prototypes_are_found() {
         let header = "typedef int MPI_Datarep_function(void *, int); \
             __attribute__((visibility(\"default\"))) int MPI_Send(const void *buf, int count,\n MPI_Datatype datatype) __attribute__((x(1,3)));\
             extern int PMPI_Send(const void *buf, int count, MPI_Datatype datatype); int MPI_Finalize(void); int PMPI_Finalize(void);\

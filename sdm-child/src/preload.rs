@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completion_words_are_parsed() {
+    fn xstate_setting_auto_always_or_never_is_parsed() {
         assert_eq!("auto".parse(), Ok(Completion::Auto));
         assert_eq!("always".parse(), Ok(Completion::Always));
         assert_eq!("never".parse(), Ok(Completion::Never));

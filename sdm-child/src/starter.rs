@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pipe_name_keeps_neither_end_of_the_pipe_open() {
+    fn o_path_descriptor_of_a_pipe_keeps_neither_end_open() {
         let (mut reader, writer) = io::pipe().unwrap();
         let name = name_of_pipe(&writer).unwrap();
         let source = Source::Pipe(name.as_raw_fd());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_changed_by_name() {
+    fn exec_wrapper_sets_and_unsets_environment_variables() {
         let path = std::env::var_os("PATH").unwrap();
         let changes = vec![
             ("PATH".into(), None),

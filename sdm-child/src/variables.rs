@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variable_numbers_tasks_within_each_set() {
+    fn rank_variables_number_tasks_within_their_set() {
         let set = |text: &str| text.parse::<IdSet>().unwrap();
         let variables = Variables {
             same: vec![("GONE".into(), None)],

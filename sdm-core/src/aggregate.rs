@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_keeps_the_same_classes_in_any_order() {
+    fn class_limit_keeps_the_same_classes_in_any_order() {
         let texts: Vec<String> = (0..200).map(|n| format!("answer {n}")).collect();
         let gather = |order: &mut dyn Iterator<Item = usize>| {
             let mut aggregate = Aggregate::default();

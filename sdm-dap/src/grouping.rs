@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_ids_follow_their_tasks() {
+    fn dap_thread_ids_follow_ranks_when_classes_split_or_join() {
         let mut rows = Rows::new(false);
         assert_eq!(regroup(&mut rows, &[("0-7", 10)]), "1=0-7");
         // The thread splits, and the part with the lowest task keeps the id.

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn internal_names_map_to_familiar_names() {
+    fn libc_and_pmpi_symbols_map_to_documented_names() {
         let check = |name, expect| assert_eq!(plain_name(name), expect);
         check("PMPI_Recv", "MPI_Recv");
         check("pmpi_recv_", "mpi_recv_");

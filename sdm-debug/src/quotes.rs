@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn unread_parts_are_recognized() {
+    fn gdb_markers_of_unreadable_values_are_recognized() {
         for (printed, part) in [
             ("<optimized out>", "<optimized out>"),
             ("<incomplete type>", "<incomplete type>"),

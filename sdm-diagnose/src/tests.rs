@@ -438,7 +438,7 @@ fn cpu_time_is_summed_over_samples_and_shown_per_group() {
 }
 
 #[test]
-fn call_that_may_be_a_loop_of_equal_calls_is_noted() {
+fn verdict_notes_that_a_call_may_repeat_in_a_loop() {
     let look: Look<'_> = &[("0-3", WAITING, "", "")];
     let mut seen = observed(&[look, look]);
     assert!(judge(&seen).findings[0].evidence.is_empty());

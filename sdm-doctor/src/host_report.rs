@@ -76,7 +76,7 @@ mod tests {
     use crate::Check;
 
     #[test]
-    fn report_line_is_parsed_back() {
+    fn doctor_report_line_of_a_remote_host_is_parsed_back() {
         let version = "1.2.3".to_owned();
         for told in [
             Told::Version { version, wire: 7 },

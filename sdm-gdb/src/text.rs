@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_values_compare_by_their_whole_text() {
+    fn truncated_values_differ_if_their_hidden_text_differs() {
         assert_eq!(value("12").cut, None);
         let one = "\u{fc}".repeat(VALUE_BYTES_MAX);
         let other = format!("{one}!");

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn error_messages_contain_the_limits() {
+    fn limits_equal_those_written_in_set_text_errors() {
         assert_eq!(ID_MAX, 16_777_215);
         assert_eq!(IDS_NAMED_MAX, 33_554_432);
         assert_eq!(TEXT_BYTES_MAX, 1_048_576);

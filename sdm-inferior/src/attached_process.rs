@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pending_stop_is_recognized() {
+    fn stop_signal_pending_under_ptrace_is_recognized() {
         let mut child = Command::new("sleep");
         child
             .arg("1000")

@@ -75,7 +75,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn tied_process_is_stopped_when_its_gdb_ends() {
+    fn attached_process_is_stopped_when_its_gdb_dies() {
         let cat = || Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         for (tied, dropped) in [(true, false), (true, true), (false, false)] {
             let (mut dies, mut stops) = (Command::new("cat"), cat());

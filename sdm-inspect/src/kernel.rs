@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_thread_is_in_the_read_system_call() {
+    fn current_system_call_of_a_thread_is_named() {
         // This thread queries its own state, and so is in a read of the answer.
         let (pid, thread) = (nix::unistd::getpid(), nix::unistd::gettid());
         let number = proc::of(pid.as_raw()).thread(thread.as_raw()).system_call();

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn first_arrival_is_recorded() {
+    fn perf_event_records_arrival_at_an_address() {
         let thread = nix::unistd::gettid().as_raw();
         let address = is_come_to as *const () as u64;
         let Some(noted) = Noted::at(thread, address) else {

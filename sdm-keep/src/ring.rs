@@ -77,7 +77,7 @@ mod tests {
     const RING_BYTES_MAX: usize = 1 << 20;
 
     #[test]
-    fn only_the_unfinished_line_is_shown_twice() {
+    fn reattached_terminal_shows_again_only_the_unfinished_line() {
         let mut ring = Ring::new(RING_BYTES_MAX);
         ring.push(b"one\n(sdm) ");
         assert_eq!(ring.resume(), (0, 0));

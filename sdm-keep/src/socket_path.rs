@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_stays_of_a_keeper_that_does_not_listen_yet() {
+    fn socket_of_a_keeper_not_yet_listening_is_not_removed() {
         let name = Name::of_program("bound", std::process::id());
         let folder = folder().unwrap();
         let path = folder.join(&name.0);

@@ -335,7 +335,7 @@ mod tests {
     const HYDRA: &str = "HYDRA build details:";
 
     #[test]
-    fn launcher_name_prefers_its_own_mpi_implementation() {
+    fn mpirun_prefers_open_mpi_and_mpiexec_prefers_hydra() {
         let _one = ONE_AT_A_TIME.lock();
         let both = [
             ("mpirun", HYDRA),

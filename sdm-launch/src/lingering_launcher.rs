@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn late_check_counts_only_part_of_the_time_as_idle() {
+    fn delayed_check_does_not_end_a_lingering_launcher() {
         let begun = Instant::now();
         let mut lingering = Lingering::new(1, begun);
         let late = begun + Duration::from_secs(1000);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_with_slashes_in_a_script_are_found() {
+    fn program_paths_are_found_in_a_shell_script() {
         let text = "#!/bin/sh\nexec \"./a.out\" -n 7; (../b/c&&/bin/true)|cat >$HOME/out\n";
         let found = words(text);
         let expect = ["#!/bin/sh", "./a.out", "../b/c", "/bin/true", "HOME/out"];

@@ -52,7 +52,7 @@ mod tests {
     use crate::parse_line;
 
     #[test]
-    fn answer_inside_a_line_is_joined_to_it() {
+    fn answer_of_a_nested_mi_command_joins_the_outer_answer() {
         let check = |inside: &str, outside: &str, expect: &str| {
             let mut inner = InnerAnswer::default();
             assert_eq!(inner.join(parse_line(inside.as_bytes())), None);

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn started_collective_is_named_without_its_prefix() {
+    fn nonblocking_collective_maps_to_its_blocking_name() {
         let check = |function, expect: Option<&str>| {
             assert_eq!(
                 started_collective(function).as_deref(),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_each_program_are_kept() {
+    fn launch_with_shared_servers_keeps_options_of_programs() {
         let part = |option: &str| Part {
             count: 2,
             options: vec![option.into()],

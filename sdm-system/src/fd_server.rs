@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lent_descriptors_are_opened_by_path_and_closed() {
+    fn descriptors_of_fd_server_are_opened_by_path_and_closed() {
         let (theirs, mut ours) = io::pipe().unwrap();
         let (mut errors, their_errors) = io::pipe().unwrap();
         let lender = FdServer::start(Some(theirs.into()), Some(their_errors.into())).unwrap();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_descriptor_reads_as_empty() {
+    fn absent_descriptor_of_fd_server_reads_as_empty() {
         let lender = FdServer::start(None, None).unwrap();
         assert_eq!(std::fs::read(lender.first()).unwrap(), b"");
     }

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn argument_overrides_all_variables() {
+    fn server_id_argument_overrides_launcher_variables() {
         let found = identity("OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4", Some(9)).unwrap();
         assert_eq!(
             (found.server, found.size, found.source),

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn json_record_keeps_its_meaning() {
+    fn escaped_json_record_parses_to_the_same_text() {
         let text = "a\u{9b}b \u{202e}c \u{1f600} \u{e0041}";
         let json = serde_json::to_string_pretty(&[text]).unwrap();
         let record = record(&json);

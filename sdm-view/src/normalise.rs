@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn similar_values_form_one_class_with_an_example() {
+    fn values_differing_only_in_addresses_form_one_class() {
         let value = |text: &str| {
             Reply::Value(Value {
                 text: text.to_owned(),

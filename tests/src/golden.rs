@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_variable_text_is_normalised() {
+    fn golden_text_masks_paths_addresses_times_and_pids() {
         let place = Place::new();
         let path = place.path().display();
         let text = format!("{path}/a 0x55554321 0x1f (12 s) (4) pid 77, 3 s");

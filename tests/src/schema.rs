@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn incomplete_dap_message_is_detected() {
+    fn dap_message_that_violates_the_schema_is_detected() {
         let mut schema = Schema::read();
         let event =
             json!({"seq": 1, "type": "event", "event": "stopped", "body": {"reason": "step"}});

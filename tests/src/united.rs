@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn all_told_unites_the_ranks_of_separate_lines() {
+    fn ranks_of_separate_lines_with_equal_text_are_united() {
         let screen = "ranks 0,2 (2): exited normally\n[1] exited\nrank 1: running on\n";
         let ended = |screen: &str| all_told(screen, "exited").to_string();
         assert_eq!(ended(screen), "0,2");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_by_returns_the_whole_lines_of_a_task() {
+    fn whole_output_lines_of_one_task_are_extracted() {
         let screen = "[0-1] a\n[1] b\\\n[0] c\n[1 err] d\nrank 1: e\n[1] f\n";
         assert_eq!(printed_by(screen, TaskId(1)), ["a", "bf"]);
         assert_eq!(printed_by(screen, TaskId(0)), ["a", "c"]);

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_looked_for_until_their_step_is_known() {
+    fn slurm_rank_pids_are_queried_until_found_or_a_bound() {
         let rank = |pid| Rank {
             node: "n1".to_owned(),
             pid,

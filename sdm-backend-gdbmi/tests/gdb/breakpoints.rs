@@ -17,7 +17,7 @@ fn insert(number: u32, location: &str) -> BreakSpec {
 
 /// MI reports a missing location by text only; the texts are those of every gdb that runs these tests.
 #[test]
-fn missing_location_is_distinguished_from_other_errors() {
+fn break_at_unknown_location_has_its_own_error_code() {
     let mut harness = Harness::new();
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);

@@ -33,7 +33,7 @@ fn script(folder: &Path, commands: &str) -> PathBuf {
 
 /// An old gdb attaches incompletely to a further process; each task has a gdb of its own then.
 #[test]
-fn each_task_has_its_own_old_gdb() {
+fn old_gdb_is_started_separately_for_each_attached_task() {
     let folder = Harness::new();
     let mut harness = Harness::starting(StartConfig {
         gdb: Some(script(&folder.directory, "")),

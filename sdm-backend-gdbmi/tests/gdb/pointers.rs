@@ -66,7 +66,7 @@ fn at(number: u32, condition: &str) -> BreakSpec {
 }
 
 #[test]
-fn expression_has_the_values_of_its_pointers() {
+fn fortran_pointers_evaluate_to_their_targets() {
     let Some((mut harness, _)) = with_pointers(at(1, "i == 1")) else {
         return;
     };
@@ -137,7 +137,7 @@ fn expression_has_the_values_of_its_pointers() {
 }
 
 #[test]
-fn assignment_changes_the_target_and_not_the_pointer() {
+fn assignment_to_fortran_pointer_changes_its_target() {
     let Some((mut harness, _)) = with_pointers(at(1, "i == 1")) else {
         return;
     };
@@ -181,7 +181,7 @@ fn assignment_changes_the_target_and_not_the_pointer() {
 }
 
 #[test]
-fn condition_holds_by_the_values_of_pointers() {
+fn break_condition_compares_targets_of_fortran_pointers() {
     let mut first = at(1, "count == 2 .and. p%count == 12 .and. p%label == 'label'");
     first.temporary = true;
     let Some((mut harness, stop)) = with_pointers(first) else {
@@ -239,7 +239,7 @@ fn condition_holds_by_the_values_of_pointers() {
 }
 
 #[test]
-fn watchpoint_sees_the_target_of_a_pointer() {
+fn watchpoint_on_fortran_pointer_watches_its_target() {
     let Some((mut harness, _)) = with_pointers(at(1, "i == 1")) else {
         return;
     };
@@ -271,7 +271,7 @@ fn watchpoint_sees_the_target_of_a_pointer() {
 }
 
 #[test]
-fn object_of_a_pointer_is_assigned_through_it() {
+fn variable_object_of_fortran_pointer_assigns_its_target() {
     let Some((mut harness, _)) = with_pointers(at(1, "i == 1")) else {
         return;
     };

@@ -80,7 +80,7 @@ fn text(harness: &mut Harness, expression: &str) -> String {
 }
 
 #[test]
-fn preload_lets_limited_gdb_write_all_registers() {
+fn xstate_preload_lets_limited_gdb_write_vector_registers() {
     with_crippled("completed", &[], Completion::Always, |mut harness| {
         let program = harness.compile("vectors", &[]);
         harness.start(&program, &[]);
@@ -170,7 +170,7 @@ fn refuse_and_go_on(mut harness: Harness) {
 }
 
 #[test]
-fn command_that_needs_unknown_registers_is_refused() {
+fn calls_that_would_corrupt_registers_are_refused() {
     with_crippled("deaf", &["--deaf"], Completion::Always, refuse_and_go_on);
 }
 

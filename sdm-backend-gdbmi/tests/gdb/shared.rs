@@ -390,7 +390,7 @@ fn temporary_catchpoint_waits_for_its_condition() {
 }
 
 #[test]
-fn breakpoint_beside_a_false_condition_stops_the_task() {
+fn breakpoint_stops_despite_false_condition_at_same_location() {
     let mut harness = Harness::new();
     let running: Vec<Running> = (0..2).map(|_| Running::new(&harness, &[])).collect();
     let all = IdSet::all_below(2);

@@ -244,7 +244,7 @@ fn watched_and_returned(harness: &mut Harness) {
 }
 
 #[test]
-fn cut_value_is_compared_by_its_whole_text() {
+fn truncated_values_differ_if_their_hidden_elements_differ() {
     let mut harness = Harness::new();
     let program = harness.compile_cxx("sorts");
     harness.start(&program, &[]);

@@ -204,7 +204,7 @@ fn written(harness: &Harness) -> u64 {
 }
 
 #[test]
-fn only_displayed_parts_of_frames_are_read() {
+fn gdb_output_per_frame_is_bounded_for_large_objects() {
     const FRAMES: u64 = 4;
     const FRAME_BYTES_MAX: u64 = 3 << 9;
     let mut harness = Harness::new();
@@ -255,7 +255,7 @@ fn only_displayed_parts_of_frames_are_read() {
 
 /// The other half of a frame's variables holds a large object.
 #[test]
-fn locals_and_arguments_are_formatted_apart() {
+fn locals_query_formats_no_arguments_and_vice_versa() {
     const BYTES_MAX: u64 = 3 << 10;
     let mut harness = Harness::new();
     let program = harness.compile_cxx("domain");

@@ -27,7 +27,7 @@ fn said(output: &Output) -> (Option<i32>, &str) {
 }
 
 #[test]
-fn starter_restores_streams_and_closes_their_copies() {
+fn exec_wrapper_restores_stdio_and_closes_copied_descriptors() {
     for lowest in [3, 40] {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let copies = [0, 1, 2].map(|_| fcntl(&theirs, FcntlArg::F_DUPFD(lowest)).unwrap());

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_keep_their_bounds_and_descriptors() {
+    fn shim_channel_keeps_message_boundaries_and_descriptors() {
         let (mut one, mut other) = pair();
         let (mut reader, writer) = io::pipe().unwrap();
         one.send(b"first".to_vec(), vec![writer.into()]).unwrap();

@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn payloads_share_the_buffer(prefix in 0..40_usize, payload: Vec<u8>) {
+    fn decoded_payload_shares_the_input_buffer_without_copy(prefix in 0..40_usize, payload: Vec<u8>) {
         let mut out = vec![0; prefix];
         Writer::new(&mut out).bytes("p", &payload, 1 << 20);
         let buf = Bytes::from(out);

@@ -145,7 +145,7 @@ fn silent_stranger_does_not_delay_dialing() {
 }
 
 #[test]
-fn port_search_is_bounded() {
+fn dialer_searches_only_the_given_port_range() {
     let tried = ports(&["tcp://10.0.0.1:7000-7255"], 300, |_| wrong_peer());
     assert!(
         tried.contains("7255 - 7000") && !tried.contains("7256"),
@@ -154,7 +154,7 @@ fn port_search_is_bounded() {
 }
 
 #[test]
-fn every_address_is_tried() {
+fn dialer_retries_all_addresses_but_drops_wrong_peers() {
     let addresses = ["tcp://10.0.0.1:1", "tcp://10.0.0.2:2", "tcp://10.0.0.3:3"];
     let tried = ports(&addresses, 8, |_| refused());
     assert_eq!(tried, "1 2 3 - 1 2 3 -");
@@ -209,7 +209,7 @@ fn peer_refused_at_all_addresses_is_gone() {
 }
 
 #[test]
-fn pauses_grow_and_are_bounded() {
+fn dialer_retry_pause_doubles_up_to_250_milliseconds() {
     let mut now = Instant::now();
     let mut dialer = dialer(now, &["tcp://10.0.0.1:7000"]);
     let mut pauses = Vec::new();

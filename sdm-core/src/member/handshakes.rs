@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn new_stranger_replaces_the_oldest_one() {
+    fn new_connection_replaces_oldest_unauthenticated_one() {
         let now = Instant::now();
         let key = SessionKey::draw().unwrap();
         let config = LinkConfig::new(key, draw_session_id().unwrap());

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_above_the_bound_are_merged_with_all_tasks() {
+    fn missing_reasons_above_the_bound_share_one_entry() {
         let mut missing = Missing::default();
         let count = 5000;
         for id in 0..count {

@@ -26,7 +26,7 @@ mod tests {
     use crate::secure::SessionKey;
 
     #[test]
-    fn rendezvous_name_depends_on_key_session_and_detail() {
+    fn abstract_socket_name_depends_on_key_session_and_detail() {
         let config = |key, session| {
             let key = SessionKey::from_bytes([key; 32]);
             LinkConfig::new(key, SessionId([session; 8]))

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn link_shape_text_is_parsed_back() {
+    fn latency_and_bandwidth_setting_is_parsed_back() {
         for text in [
             "latency_us=0",
             "latency_us=500",

@@ -49,7 +49,7 @@ fn send(link: &mut Link, stream: &mut TcpStream) {
 }
 
 #[test]
-fn handshake_that_waits_in_the_socket_is_not_late() {
+fn handshake_waiting_unread_in_the_socket_does_not_time_out() {
     let key = SessionKey::draw().expect("random bytes");
     let config = LinkConfig {
         handshake_wait: Duration::from_secs(1),

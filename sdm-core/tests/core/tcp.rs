@@ -24,7 +24,7 @@ fn poll_until(transport: &mut TcpTransport, mut find: impl FnMut(&TransportEvent
 }
 
 #[test]
-fn foreign_descriptors_are_watched() {
+fn transport_polls_descriptors_that_are_not_its_own() {
     let mut transport = TcpTransport::new().unwrap();
     let (mut reader, mut writer) = io::pipe().unwrap();
     let fd = reader.as_raw_fd();

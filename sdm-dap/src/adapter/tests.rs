@@ -309,7 +309,7 @@ fn initialized_event_precedes_the_stop_at_main() {
 }
 
 #[test]
-fn deferred_requests_execute_when_ranks_reach_main() {
+fn breakpoint_request_before_main_is_answered_at_main() {
     let (mut scene, _) = Scene::starting("", &json!({"program": "a"}));
     scene.ask("setBreakpoints", &breakpoint_at(7));
     let asked = scene.seq;

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c_library_and_mpi_functions_have_source_names_and_roles() {
+    fn libc_and_mpi_calls_have_source_names_and_argument_roles() {
         assert_eq!(roles("__GI___libc_read"), [(0, ArgumentRole::File)]);
         assert_eq!(roles("usleep"), []);
         assert_eq!(roles("MPI_Mprobe")[0], (0, ArgumentRole::Source));

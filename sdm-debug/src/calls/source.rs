@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn call_below_a_complete_statement_is_another_one() {
+    fn call_arguments_are_not_taken_from_the_next_statement() {
         let below = "\n    MPI_Recv(a, 1, t, 3, 1, c, s);\n";
         for first in [
             "GET(0, 7);",

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn started_collectives_are_those_of_the_request() {
+    fn source_text_names_collectives_that_started_a_request() {
         let check = |text: &str, request: &str, expect: &str| {
             let found: Vec<String> = started_collectives(text, request).into_iter().collect();
             assert_eq!(found.join(" "), expect, "{request} in {text}");

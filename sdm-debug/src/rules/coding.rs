@@ -159,7 +159,7 @@ mod tests {
     use sdm_core::limits::SETS_BYTES_MAX;
 
     #[test]
-    fn repeated_set_of_all_sources_counts_each_time() {
+    fn repeated_full_set_counts_against_the_memory_bound() {
         // Every other id: as large in memory as a set can be for its ids.
         let sources: IdSet = "0-999998/2".parse().expect("a set");
         let fitting = usize::try_from(SETS_BYTES_MAX / sources.memory_bytes()).expect("a count");

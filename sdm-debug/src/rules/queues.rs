@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_one_kind_keep_separate_peers() {
+    fn pending_receives_of_a_rank_keep_their_own_peers() {
         let both = vec![receive(0, 1), receive(2, 1), receive(2, 5)];
         let (sources, payload) = merged(&[(set("1"), queues(both))], 1 << 20);
         let found = MergedQueues::decode(&sources, &payload).unwrap();

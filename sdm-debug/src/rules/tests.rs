@@ -262,7 +262,7 @@ fn unmergeable_payload_is_rejected_without_effect() {
 }
 
 #[test]
-fn rules_are_selected_by_number() {
+fn unknown_merge_rules_and_parameters_are_refused() {
     let known = |number, params: &[u8]| rule(number, params).is_some();
     assert!(!known(RULE_HASH, &[]));
     assert!(!known(99, &[]));

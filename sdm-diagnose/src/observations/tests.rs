@@ -276,7 +276,7 @@ fn with(field: &str, value: Value) -> Value {
 }
 
 #[test]
-fn errors_name_the_position_and_field() {
+fn invalid_observations_error_names_position_and_field() {
     let frame = json!({ "function": "main" });
     let wait = |what: Value| json!([{ "waits": [{ "tasks": "0", "threads": [what] }] }]);
     for (file, expect) in [
@@ -384,7 +384,7 @@ fn short_values_are_written_on_one_line() {
 
 /// docs/json.md documents each name that is written.
 #[test]
-fn document_names_every_field() {
+fn json_document_describes_every_observations_field() {
     const DOCUMENT: &str = include_str!("../../../docs/json.md");
     const SOURCE: &str = include_str!("encode.rs");
     let chapter = DOCUMENT

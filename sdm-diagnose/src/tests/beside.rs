@@ -197,7 +197,7 @@ fn communicators_are_distinguished_by_their_context_id() {
 
 /// Ranks 1 and 3 wait for rank 2, which is in the operation of the others.
 #[test]
-fn rank_awaited_by_several_is_named() {
+fn rank_whose_message_several_ranks_await_is_blamed() {
     let look: Look<'_> = &[
         ("0,2,4", WAITING, "", ""),
         ("1,3", "main:80 MPI_Recv:80", "", ""),
@@ -372,7 +372,7 @@ fn joining_thread_waits_for_what_its_threads_await() {
 
 /// Ranks 0 and 2 are in an operation of the even ones; 4 computes, or waits in a receive for 5.
 #[test]
-fn missing_rank_is_found_by_the_communicators_ranks() {
+fn rank_missing_from_subcommunicator_collective_is_found() {
     let seen = |four: &str, kind| {
         let look: Look<'_> = &[
             ("0,2", "main:12 MPI_Barrier:12", "", ""),

@@ -122,7 +122,7 @@ fn rank_left_in_a_broadcast_is_not_blamed_alone() {
 
 /// Each rank waits for its own number as the tag, and its neighbour has sent another one.
 #[test]
-fn other_tags_in_a_cycle_are_told() {
+fn receive_cycle_with_mismatched_tags_names_the_tags() {
     let with = |arrived: &[(u32, &str)]| {
         let mut seen = standing(&[("0-2", "main:6 MPI_Recv:6", "", "")]);
         for rank in 0..3_u32 {

@@ -182,7 +182,7 @@ fn unknown_count_is_no_mismatch() {
 }
 
 #[test]
-fn wait_graph_is_drawn_by_groups() {
+fn wait_graph_has_one_node_per_group_of_equal_ranks() {
     let look: Look<'_> = &[
         ("0-2,4-99", WAITING, "x", ""),
         ("3", "main:80 exchange:60 MPI_Recv:60", "", ""),

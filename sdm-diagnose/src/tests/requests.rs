@@ -81,7 +81,7 @@ fn message_matching_a_request_is_in_transit() {
 
 /// All ranks are in one operation. On one of them its communicator could not be read.
 #[test]
-fn rank_possibly_in_the_operation_is_not_missing() {
+fn rank_in_unreadable_communicator_is_not_reported_missing() {
     let look: Look<'_> = &[("0-3", "main:12 MPI_Barrier:12", "", "")];
     for without in [&[R::Context][..], &[R::Context, R::Communicator]] {
         let mut seen = observed(&[look, look]);

@@ -99,7 +99,7 @@ fn other_gdbs_are_found_in_usual_places() {
 }
 
 #[test]
-fn trial_of_the_installed_gdb_has_good_findings() {
+fn doctor_reports_no_fault_of_the_installed_gdb() {
     let Some(path) = files::search("gdb") else {
         println!("SKIP: no gdb");
         return;

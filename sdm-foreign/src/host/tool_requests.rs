@@ -450,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn group_number_is_that_of_the_node_of_its_first_member() {
+    fn pmix_group_id_is_from_the_node_of_its_first_member() {
         let part = |first, count, endpoints: &[u8]| Part {
             first,
             count,

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_turn_that_works_for_a_minute_is_stuck() {
+    fn watchdog_reports_a_loop_iteration_longer_than_its_bound() {
         let mut watch = Watch::default();
         let mut looks = |turn, count| (0..count).filter(|_| watch.look(turn)).count();
         assert_eq!(looks(4, 1000), 0, "it waits");

@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_converted_and_texts_bounded() {
+    fn message_queue_ranks_are_converted_and_texts_bounded() {
         assert_eq!(rank(5), Some(5));
         assert_eq!(rank(0xffff_ffff), None);
         assert_eq!(rank(-1), None);

@@ -392,7 +392,7 @@ fn cancel_at_every_step(command: &Command, runs: bool, refuses: bool, left: impl
 }
 
 #[test]
-fn cancelled_creation_leaves_no_object_in_gdb() {
+fn cancelled_break_or_var_create_leaves_nothing_in_gdb() {
     for command in makers() {
         for runs in [false, true] {
             let before = Scene::new(true);

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn argument_copies_are_found_up_to_the_first_jump() {
+    fn argument_register_copies_are_found_before_the_first_jump() {
         let text = [
             "endbr64",
             "push   %r15",

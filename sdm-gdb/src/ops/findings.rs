@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn finding_text_keeps_types_and_drops_values() {
+    fn sanitizer_message_keeps_types_and_drops_numbers() {
         let check = |text, expect| assert_eq!(without_values(text), expect);
         check(
             "signed integer overflow: 2147483645 + 7 cannot be represented in type 'int'",

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn echo_with_trailing_backslash_is_completed() {
+    fn trailing_backslash_of_gdb_echo_becomes_a_space() {
         assert_eq!(at_once(r"echo cell = \"), r"echo cell =\040");
         for same in [r"echo \n", "echo a", r"output a \", r"echo a\"] {
             assert_eq!(at_once(same), same);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn command_blocks_become_steps() {
+    fn if_and_while_in_breakpoint_commands_become_jumps() {
         let line = |text: &str| Step::Do(text.to_owned());
         let unless = |text: &str, to| Step::Unless(text.to_owned(), to);
         check(

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn child_of_a_copy_is_an_element_of_the_array() {
+    fn child_of_a_copied_fortran_array_names_its_element() {
         let array = |lows: &[i64]| FortranObject {
             expression: "a".to_owned(),
             place: Some("--thread 1 ".to_owned()),

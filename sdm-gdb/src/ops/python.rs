@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn embedded_interpreter_keeps_user_frames() {
+    fn program_that_embeds_python_keeps_its_own_frames() {
         let frames = [(EVALUATES, ""), ("Py_RunMain", ""), ("main", "")];
         let groups: [&[&str]; 1] = [&["<module>"]];
         assert_eq!(woven(&frames, &groups, "python3.12"), "0 <module>");

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rank_is_checked_against_its_launcher() {
+    fn comm_world_rank_must_agree_with_the_launcher() {
         for (world, launched, expect) in [
             ((3, 4), Some((3, Some(4))), true),
             ((3, 4), Some((3, None)), true),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_output_is_compared_by_its_whole_text() {
+    fn truncated_output_differs_if_its_hidden_text_differs() {
         let print = |parts: &[&str]| {
             let mut printed = CapturedOutput::default();
             parts.iter().for_each(|part| printed.push(part));

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_processes_start_and_end_beside_the_task() {
+    fn task_keeps_its_pid_while_other_inferiors_come_and_go() {
         let mut processes = Processes::default();
         processes.started("i1", Some(10));
         assert_eq!(processes.pid(), Some(10));

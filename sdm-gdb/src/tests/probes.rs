@@ -153,7 +153,7 @@ fn stack_cut_twice_at_one_address_stays_incomplete() {
 
 /// The end of a stack of a stripped program has no name, and is always the same.
 #[test]
-fn stack_without_names_is_complete_where_its_end_stays() {
+fn unnamed_stack_with_an_unchanged_end_counts_as_complete() {
     let mut scene = Scene::at_main(FakeHost::default());
     let stack = |end: usize| vec![nameless(0, "libmpi.so"), nameless(end, "solver")];
     for (id, end, is_partial) in [(1, 1, true), (2, 1, false), (3, 2, true), (4, 2, false)] {

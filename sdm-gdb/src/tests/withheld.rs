@@ -58,7 +58,7 @@ impl Scene {
 }
 
 #[test]
-fn task_runs_on_where_gdb_withholds_the_arguments() {
+fn task_continues_after_gdb_failed_to_list_arguments() {
     let stack = Command::Backtrace(BacktraceSpec {
         args: true,
         ..BacktraceSpec::default()

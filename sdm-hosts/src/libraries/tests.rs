@@ -246,7 +246,7 @@ fn mpi_is_found_through_other_libraries() {
 
 /// A program linked with `--as-needed` names the library of its language's binding alone.
 #[test]
-fn mpi_is_found_behind_the_binding_of_a_language() {
+fn mpi_library_is_found_through_its_fortran_or_cxx_binding() {
     let nothing = LibrarySearch::default();
     for (mpi, library, text, bindings) in [
         (
@@ -330,7 +330,7 @@ fn mpi_is_found_in_a_static_program() {
 
 /// Libraries that need each other, and more libraries than any real program has.
 #[test]
-fn library_search_ends() {
+fn library_search_ends_for_cyclic_dependencies() {
     let folder = Folder::new("circle");
     let path = format!("-Wl,-rpath,{}", folder.0.display());
     let all = [

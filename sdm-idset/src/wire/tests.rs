@@ -305,7 +305,7 @@ fn sets_beyond_the_largest_id_are_refused_not_mangled() {
 }
 
 #[test]
-fn error_messages_contain_the_limits() {
+fn limits_equal_those_written_in_set_decode_errors() {
     assert_eq!(ID_MAX, 16_777_215);
     assert_eq!(SET_BYTES_MAX, 2_099_748);
 }

@@ -126,12 +126,12 @@ impl Process {
 }
 
 #[test]
-fn matching_layout_is_accepted() {
+fn matching_open_mpi_layout_is_accepted() {
     assert_eq!(Process::new().check(), Ok(()));
 }
 
 #[test]
-fn another_size_or_name_of_any_class_is_refused() {
+fn open_mpi_class_of_other_size_or_name_is_refused() {
     for name in WITH_CLASS {
         let mut process = Process::new();
         let class = process.at(&class_symbol(name));

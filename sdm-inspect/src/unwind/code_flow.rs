@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_without_frame_pointer_keeps_its_callers_registers() {
+    fn function_without_frame_pointer_keeps_caller_registers() {
         let code = &[
             0x48, 0x83, 0xec, 0x60, // sub $0x60,%rsp
             0x48, 0x89, 0x1c, 0x24, // mov %rbx,(%rsp)
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn first_function_of_a_stack_has_no_callers_frame_pointer() {
+    fn start_function_that_clears_the_frame_pointer_is_detected() {
         let code = &[
             0x31, 0xed, // xor %ebp,%ebp
             0x48, 0x83, 0xe4, 0xf0, // and $-16,%rsp
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_an_address_is_followed() {
+    fn every_code_path_to_an_address_is_followed() {
         let code = &[
             0x74, 0x01, // je past the next
             0x50, // push %rax

@@ -76,7 +76,7 @@ fn functions(language: Language, variant: &str) -> (Vec<String>, bool) {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn kernel_without_frame_information_hides_no_caller() {
+fn function_without_unwind_information_hides_no_caller() {
     for variant in ["O0", "O2", "frame-pointer", "no-unwind"] {
         let (names, is_whole) = functions(KERNEL, variant);
         assert_eq!(names, ["kernel", "block", "multiply", "main"], "{variant}");

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_replace_their_placeholders() {
+    fn arguments_replace_arg0_and_argc_in_defined_commands() {
         let line = with_arguments("print $arg0 + $arg1 * $argc, $arg2 ($argv)", "x y->z");
         assert_eq!(line, "print x + y->z * 2, $arg2 (x y->z)");
     }

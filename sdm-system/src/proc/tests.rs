@@ -32,7 +32,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn process_name_may_contain_stat_fields() {
+fn process_name_with_parentheses_does_not_break_stat_parsing() {
     let stat = "7 (a b) R 9) t 1 7 8 0 -1 64 1 0 0 0 12 3 9 9 20 0 2 0 354214";
     let stat = Stat::parse(stat).unwrap();
     assert_eq!(stat.name, "a b) R 9");

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn long_block_keeps_beginning_and_end() {
+    fn long_answer_is_folded_to_its_first_and_last_lines() {
         let style = Style {
             width: Some(80),
             rows: 24,

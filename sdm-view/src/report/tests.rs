@@ -120,7 +120,7 @@ fn hostile() -> Report {
 }
 
 #[test]
-fn frames_have_the_numbers_of_backtrace() {
+fn report_frames_are_numbered_as_in_backtrace() {
     let report = hostile();
     let text = text(&report);
     assert!(text.contains("\n  #2  "), "{text}");

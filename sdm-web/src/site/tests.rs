@@ -67,7 +67,7 @@ fn a_browser_with_the_cookie_has_all_and_others_nothing() {
 }
 
 #[test]
-fn wrong_requests_are_refused() {
+fn web_request_with_wrong_path_method_or_body_is_refused() {
     let (site, _) = site();
     let entered = ask(&site, &format!("GET {}", site.gate.path()), "", "");
     let cookie = cookie(&entered);

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_and_answer_have_the_requested_size() {
+    fn roundtrip_command_and_answer_have_the_requested_size() {
         for bytes in [16, 127, 128, 129, 130, 131, 200, 16_384, 65_536] {
             let probe = Probe::new(bytes);
             let sizes = [
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn line_shows_the_measured_times() {
+    fn roundtrip_line_shows_minimum_median_and_99th_percentile() {
         let times = (1..=200).map(Duration::from_micros).collect();
         let figures = Figures {
             tasks: 64,

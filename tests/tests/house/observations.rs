@@ -124,7 +124,7 @@ fn replay_shows_the_recorded_verdict() {
 
 /// `scripts/observations renew` lists what differs from the kept files, and keeps what was recorded.
 #[test]
-fn renewal_lists_each_verdict_that_changed() {
+fn observations_renew_lists_each_changed_verdict() {
     let place = Place::new();
     let [from, into] = ["from", "into"].map(|name| place.path().join(name));
     let text = |way: &str| fs::read_to_string(kept().join(format!("mpich/{way}.json")));

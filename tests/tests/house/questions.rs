@@ -59,7 +59,7 @@ fn repeated_queries_are_listed_and_limited() {
 
 /// A word of no list would count as a question that is no question, and as a change that is no change.
 #[test]
-fn each_command_counts_changes_or_does_neither() {
+fn every_shell_command_is_classified_by_its_effect() {
     let mut names = 0;
     for source in sources::all() {
         if !source.path.starts_with("sdm-shell/src/commands/words/") {

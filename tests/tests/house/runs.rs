@@ -81,7 +81,7 @@ fn unlisted_skip_fails_the_run() {
 
 /// Without a network, what is fetched for tests is a skip that the list has.
 #[test]
-fn part_that_cannot_be_fetched_is_a_listed_skip() {
+fn failed_download_of_a_test_tool_is_a_listed_skip() {
     let folder = Folder::new("fetched");
     let lines = "
         export PIP_NO_INDEX=1 PIP_FIND_LINKS= npm_config_registry=http://127.0.0.1:9 npm_config_fetch_retries=0
@@ -99,7 +99,7 @@ fn part_that_cannot_be_fetched_is_a_listed_skip() {
 }
 
 #[test]
-fn part_gets_a_row_for_a_commit_and_a_whole_pass_only() {
+fn test_part_is_recorded_only_after_a_whole_pass_of_a_commit() {
     let folder = Folder::new("rows");
     let tree = folder.0.join("tree");
     fs::create_dir(&tree).expect("a new folder");

@@ -57,7 +57,7 @@ fn notify_command_runs_with_the_report_path() {
 }
 
 #[test]
-fn batch_ends_and_inspects_hanging_and_long_runs() {
+fn batch_inspects_and_ends_runs_past_time_or_hang_limit() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     let done = batch(&place, &["--time-limit", "2"], &[], "spin").code(120);

@@ -278,7 +278,7 @@ fn master_says_that_its_front_end_has_hung_up() {
 
 /// A master whose parent process is gone ends without a message.
 #[test]
-fn master_without_its_starter_ends_silently() {
+fn master_whose_parent_is_gone_ends_silently() {
     let place = Place::new();
     let key = key_file(&place);
     let front_end = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -7,7 +7,7 @@ use sdm_tests::sdm::Sdm;
 use serde_json::{Value, json};
 
 #[test]
-fn fortran_objects_are_compared_by_what_they_hold() {
+fn fortran_polymorphic_objects_are_compared_by_content() {
     let place = Place::new();
     let program = place.compile("classes", Compiler::Fortran);
     let rows = [
@@ -66,7 +66,7 @@ fn fortran_objects_are_compared_by_what_they_hold() {
 
 /// gdb 13 dies of an array of class(*), and gdb 18 does not read its elements.
 #[test]
-fn fortran_objects_are_shown_by_what_they_hold() {
+fn fortran_polymorphic_objects_are_shown_by_content() {
     let place = Place::new();
     let program = place.compile("classes", Compiler::Fortran);
     let lines = [
@@ -121,7 +121,7 @@ fn fortran_objects_are_shown_by_what_they_hold() {
 }
 
 #[test]
-fn owning_pointers_are_compared_by_their_objects() {
+fn smart_pointers_are_compared_by_their_objects() {
     let place = Place::new();
     let program = place.compile("owners", Compiler::Cxx);
     let run = |lines: &[&str], code| {

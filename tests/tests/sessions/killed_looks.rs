@@ -151,7 +151,7 @@ fn carry_out(seed: u64) {
 }
 
 #[test]
-fn processes_survive_any_killed_member_of_a_look() {
+fn sampled_processes_survive_kill_of_any_sdm_processes() {
     let first = std::env::var("SDM_TEST_SEED").map_or(1, |text| text.parse().expect("a number"));
     let count = if is_full() { 1000 } else { 10 };
     (first..first + count).for_each(carry_out);

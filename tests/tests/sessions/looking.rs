@@ -345,7 +345,7 @@ fn lock_of_a_library_is_not_named_after_lines_below_the_call() {
 
 /// The path of the program leads to no file any more, or to another one, as after `make` or a clean-up.
 #[test]
-fn gdb_is_said_not_to_read_a_removed_or_replaced_program() {
+fn removed_or_replaced_program_file_is_reported() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let program = elsewhere.compile("work", Compiler::C);
     let other = elsewhere.compile("numbers", Compiler::C);

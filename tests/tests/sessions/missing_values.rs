@@ -49,7 +49,7 @@ fn slice_beyond_the_end_is_refused_on_its_ranks() {
 }
 
 #[test]
-fn values_that_gdb_cannot_read_are_equal_to_nothing() {
+fn unreadable_values_are_never_reported_as_equal() {
     let place = Place::new();
     let unread = "0x10 <error: Cannot access memory at address 0x10>";
     for line in ["compare lost", "outliers lost"] {

@@ -296,12 +296,12 @@ fn check(case: &Case) {
 }
 
 #[test]
-fn operating_system_events_are_handled() {
+fn programs_that_fork_exec_or_take_signals_are_debugged() {
     SYSTEM.iter().for_each(check);
 }
 
 #[test]
-fn language_and_library_events_are_handled() {
+fn programs_of_several_languages_and_libraries_are_debugged() {
     LANGUAGES.iter().for_each(check);
 }
 

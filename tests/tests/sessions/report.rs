@@ -120,7 +120,7 @@ fn report_of_a_crash_escapes_hostile_output() {
 }
 
 #[test]
-fn names_in_tables_break_only_where_there_is_no_room() {
+fn html_report_does_not_break_names_in_tables() {
     let Some(browser) = Browser::find() else {
         return;
     };

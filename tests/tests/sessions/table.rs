@@ -293,7 +293,7 @@ fn check_conditions(done: &Done, conditions: &[&str]) {
 }
 
 #[test]
-fn each_kind_of_value_is_right_in_each_command() {
+fn every_data_command_shows_each_kind_of_cxx_value() {
     let place = Place::new();
     let program = place.compile("sorts", Compiler::Cxx);
     // gdb 13 cannot read a member by reference after `&&`: `Cannot access memory at address 0x0`.
@@ -346,7 +346,7 @@ fn each_kind_of_value_is_right_in_each_command() {
 }
 
 #[test]
-fn each_kind_of_fortran_value_is_right_in_each_command() {
+fn every_data_command_shows_each_kind_of_fortran_value() {
     let place = Place::new();
     let program = place.compile("sorts", Compiler::Fortran);
     let questions = questions(&FORTRAN, &FORTRAN_NUMBERS, &FORTRAN_CONDITIONS);

@@ -19,7 +19,7 @@ fn run(place: &Place, program: &Path, lines: &[&str]) -> Done {
 }
 
 #[test]
-fn each_condition_holds_on_the_right_ranks() {
+fn break_conditions_stop_only_ranks_where_they_hold() {
     let place = Place::new();
     let program = place.compile("sorts", Compiler::Cxx);
     let breaks = CXX_CONDITIONS.map(|condition| format!("break look if {condition}"));
@@ -84,7 +84,7 @@ fn traces_show_each_kind_of_value() {
 }
 
 #[test]
-fn watched_values_are_those_of_the_ranks() {
+fn watchpoints_show_old_and_new_values_of_each_rank() {
     let place = Place::new();
     let program = place.compile("sorts", Compiler::Cxx);
     for expression in ["number", "holder.number", "pair.both.first"] {
@@ -129,7 +129,7 @@ const REFUSED: &str =
 type Returned = (&'static str, &'static str, &'static str);
 
 #[test]
-fn returned_values_are_right_or_refused() {
+fn finish_shows_the_returned_value_or_refuses_it() {
     let place = Place::new();
     // Each line of a session is another one.
     const FOCUS: [&str; 5] = ["[0-2]", "[2,0-1]", "[0,1-2]", "[0-1,2]", "[0,1,2]"];

@@ -85,7 +85,7 @@ fn pwd_and_cd_change_the_directory_of_sdm() {
 }
 
 #[test]
-fn libraries_signals_and_source_are_merged() {
+fn info_and_list_answers_are_merged_over_ranks() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(&place, 2).talk().program(&work, &["spin"]).spawn();

@@ -50,7 +50,7 @@ fn responder_is_up_only_after_the_first_record() {
 }
 
 #[test]
-fn foreign_peer_is_refused_with_a_reason() {
+fn peer_with_wrong_key_session_or_id_is_refused() {
     #[track_caller]
     fn check(caller: &LinkConfig, from: Hello, to: Hello, expect: (&str, &str)) {
         let mut pair = Pair::of(caller, from, &config(), to);
@@ -101,7 +101,7 @@ fn foreign_peer_is_refused_with_a_reason() {
 }
 
 #[test]
-fn strangers_are_detected_by_their_first_bytes() {
+fn non_sdm_connection_is_detected_by_its_first_bytes() {
     #[track_caller]
     fn check(bytes: &[u8], expect: LinkError, answer_bytes: usize) {
         let now = Instant::now();
@@ -138,7 +138,7 @@ fn strangers_are_detected_by_their_first_bytes() {
 }
 
 #[test]
-fn caller_detects_a_stranger() {
+fn caller_detects_a_peer_that_does_not_speak_sdm() {
     let now = Instant::now();
     let mut link = Link::initiate(now, &config(), hello(Role::Parent, 9, None));
     let error = link

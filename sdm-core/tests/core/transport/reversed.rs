@@ -45,7 +45,7 @@ transport_suite!(
 
 /// Strangers at a listener are kept for a while, and closed for newer ones.
 #[test]
-fn strangers_at_a_reversed_listener_change_nothing() {
+fn unauthenticated_connections_do_not_block_reversed_links() {
     let mut hosts = hosts_the_other_way_round();
     let listener = hosts.a.listen(&local(), 1).expect("listen");
     let at = listener.socket_addr().expect("tcp");

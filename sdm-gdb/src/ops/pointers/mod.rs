@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_name_is_replaced_by_what_it_holds() {
+    fn fortran_names_are_replaced_by_their_pointer_targets() {
         let check = |expression: &str, expect: &str| {
             assert_eq!(held(expression, &names(expression).unwrap()), expect);
         };

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_another_language_has_no_names() {
+    fn text_that_is_not_fortran_has_no_variable_names() {
         for text in [
             "a->b", "a && b", "a[1]", "\"x\"", "o.f", "!a", "{int} p", "a || b", "(a", "a)", "f(",
             "a; b",
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn components_have_their_structures() {
+    fn fortran_component_names_its_enclosing_structure() {
         let structure = |expression: &str| {
             let found = names(expression).unwrap().all.remove(0);
             found

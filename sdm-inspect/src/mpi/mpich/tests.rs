@@ -438,7 +438,7 @@ fn ranks_read_from_corrupt_memory_are_ranks_of_the_job() {
 }
 
 #[test]
-fn nonblocking_collective_has_a_communicator() {
+fn communicator_of_a_nonblocking_collective_is_read() {
     const COLLECTIVE: i32 = 10;
     let of = |kind, to_come, communicator: u64| {
         let mut memory = with_request(kind, to_come, (0, 0));

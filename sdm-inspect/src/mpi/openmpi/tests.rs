@@ -64,7 +64,7 @@ fn communicator_ranks_are_job_ranks() {
 }
 
 #[test]
-fn communicators_of_equal_ranks_differ_by_library_name() {
+fn communicators_of_equal_groups_are_told_apart_by_name() {
     const NAME: usize = 80;
     const NAMES: u64 = 0x700_0000;
     for is_pointer in [false, true] {
@@ -104,7 +104,7 @@ fn process_of_another_job_has_no_rank() {
 }
 
 #[test]
-fn message_is_accepted_only_if_consistent() {
+fn open_mpi_receive_is_read_only_if_consistent() {
     let mut memory = memory();
     memory.set(REQUEST, 176, &HALF.to_ne_bytes());
     memory.set(REQUEST, 472, &1_i32.to_ne_bytes());
@@ -205,7 +205,7 @@ fn rank_before_mpi_init_is_unknown() {
 }
 
 #[test]
-fn nonblocking_collective_has_a_communicator() {
+fn communicator_of_a_nonblocking_collective_is_read() {
     let mut memory = memory();
     memory.set(REQUEST, 0, &0x900_0000_u64.to_ne_bytes());
     memory.set(REQUEST, 176, &HALF.to_ne_bytes());

@@ -86,7 +86,7 @@ fn thread_number_follows_a_dot() {
 
 /// The mark is below the wrong character.
 #[test]
-fn errors_point_at_the_character() {
+fn set_expression_error_points_at_its_character() {
     for text in [
         "|",
         "|x",

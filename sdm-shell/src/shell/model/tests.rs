@@ -63,7 +63,7 @@ fn standing(model: &mut Model, now: Instant) {
 }
 
 #[test]
-fn goal_waits_for_all_tasks_and_stops_are_shown_delayed() {
+fn run_waits_for_all_tasks_and_shows_stops_after_a_delay() {
     let (now, mut model) = model();
     standing(&mut model, now);
     let id = run(&mut model, 1, "0-3");
@@ -93,7 +93,7 @@ fn stop_that_another_front_end_shows_is_only_recorded() {
 }
 
 #[test]
-fn only_the_interrupt_of_sampled_tasks_is_hidden() {
+fn sampling_hides_its_own_interrupts_but_shows_crashes() {
     let (now, mut model) = model();
     standing(&mut model, now);
     let id = run(&mut model, 1, "0-3");
@@ -147,7 +147,7 @@ fn late_answer_names_its_command() {
 }
 
 #[test]
-fn query_leaves_the_job_untouched_and_kill_does_not() {
+fn job_counts_as_untouched_after_a_query_but_not_after_kill() {
     let (now, mut model) = model();
     standing(&mut model, now);
     model.job.stage = Stage::Untouched;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn question_has_each_array_without_effects() {
+    fn slice_bounds_are_queried_only_without_side_effects() {
         let line = |expression| match question(&Slices::of(expression).unwrap().ranges) {
             Some(Command::Console { line }) => line,
             None => String::new(),

@@ -109,7 +109,7 @@ fn check_all(test: impl Fn(), compiler: Compiler) {
 }
 
 #[test]
-fn listed_ways_exist() {
+fn exception_lists_name_existing_hangs() {
     let named = APART.iter().map(|(way, _)| way).chain(OF_MPICH);
     for way in named {
         assert!(ways::HANGS.iter().any(|case| case.0 == *way), "{way}");

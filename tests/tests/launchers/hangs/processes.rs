@@ -141,7 +141,7 @@ fn two_jobs_of_one_name_are_both_listed() {
 
 /// The arguments of a call are those of the library's function, which has no debug information.
 #[test]
-fn call_of_a_library_between_has_its_arguments() {
+fn mpi_call_from_a_library_without_debug_info_has_arguments() {
     for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
         let folder = Folder::new("between");
         let library = folder.0.join("libbetween.so");

@@ -113,7 +113,7 @@ fn sets_and_values_match_their_golden_file() {
 }
 
 #[test]
-fn a_thread_is_selected_for_one_command() {
+fn thread_in_a_set_is_selected_for_one_command_only() {
     let run = run((2, 80), Options::default(), &["[1.2] info line"], values());
     let expect = [
         "0-1 start",
