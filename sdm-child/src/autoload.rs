@@ -10,11 +10,14 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::sys::out_of_the_way;
 
-/// The code for gdb's Python: the loader, and the printers of values that gdb shows as addresses.
+/// The code for gdb's Python: the loader, the printers of values that gdb shows as addresses, and the functions for
+/// expressions in Fortran.
 const LOADER: &str = concat!(
     include_str!("autoload.py"),
     "\n",
-    include_str!("printers.py")
+    include_str!("printers.py"),
+    "\n",
+    include_str!("expressions.py")
 );
 
 /// Prefix of the loader's messages about a script.

@@ -6,6 +6,7 @@ import gdb, re, struct
 NESTING_MAX = 3
 POINTS_MAX = 1 << 48
 TEXT_MAX = 4096
+ELEMENTS_MAX = 65536
 NOT_FOLLOWED = "<not followed>"
 STAR = re.compile(r"^__class__STAR_[0-9]+_[0-9]+[a-z]*$")
 TABLE = re.compile(r"^__(.+)_MOD_(__vtab_.+)$")
@@ -130,19 +131,18 @@ def fortran(value):
         return array(value)
     if kind.code != gdb.TYPE_CODE_STRUCT:
         return plain(value)
-    names = [field.name for field in kind.fields()]
-    if names[:2] == ["_data", "_vptr"]:
-        return polymorphic(value, names)
-    lengths = set(names)
+    if is_class(kind):
+        return polymorphic(value)
+    lengths = set(field.name for field in kind.fields())
     members = []
-    for name in names:
-        length = "_%s_length" % name
+    for field in kind.fields():
+        name, length = field.name, "_%s_length" % field.name
         if length in lengths:
             text = guarded(lambda it: pointed(it, lambda it: plain(characters(it, int(value[length])))), value[name])
         elif is_length(name, lengths):
             continue
         else:
-            text = guarded(fortran, value[name])
+            text = guarded(lambda it: fortran(placed(it, field)), value)
         members.append("%s = %s" % (name, text))
     return "( %s )" % ", ".join(members)
 
@@ -176,36 +176,27 @@ def array(value, show=None):
     return elements(value, show, [gdb.parameter("print elements") or POINTS_MAX])
 
 def elements(value, show, left):
-    kind = value.type.strip_typedefs()
-    first, last = kind.range()
-    is_row = kind.target().strip_typedefs().code == gdb.TYPE_CODE_ARRAY
-    if last > first and not is_forward(value[first].address, value[first + 1].address):
-        raise Wrong("an array of structures with a negative stride")
-    shown = []
-    for at in range(first, last + 1):
-        if left[0] <= 0:
-            return "(%s...)" % (" " if is_row else ", ").join(shown)
-        element = value[at]
-        if is_row:
-            shown.append(elements(element, show, left))
-            continue
-        left[0] -= 1
-        shown.append(guarded(show, element.address) if show else guarded(fortran, element))
-    return "(%s)" % (" " if is_row else ", ").join(shown)
+    bounds = bounds_of(value)
+    lowest = int(value.address) if in_memory(value) else None
+    def row(subscripts):
+        if len(subscripts) == len(bounds):
+            left[0] -= 1
+            element = at(lowest, value.type, bounds, subscripts) if lowest else within(value, subscripts)
+            return guarded(show, element.address) if show else guarded(fortran, element)
+        low, high, _ = bounds[-1 - len(subscripts)]
+        shown, apart = [], ", " if len(subscripts) == len(bounds) - 1 else " "
+        for subscript in range(low, high + 1):
+            if left[0] <= 0:
+                return "(%s...)" % apart.join(shown + [""])
+            shown.append(row([subscript] + subscripts))
+        return "(%s)" % apart.join(shown)
+    return row([])
 
-# The elements of an array of class(*), by gfortran's description of it: gdb takes them for addresses, and gdb 18 reads
-# none that is smaller.
+# The elements of an array of class(*), by `show`.
 def untyped(value, length, show):
-    if value.address is None:
-        raise Wrong("an array of class(*) that is not in memory")
-    begin, memory = int(value.address), gdb.selected_inferior()
-    base, _, _, _, rank, _, _, span = struct.unpack("=QqQiBbhq", bytes(memory.read_memory(begin, 40)))
+    base, span, dimensions = description(value, length)
     if base == 0:
         return "<not allocated>"
-    # In an array of components a span is that of a whole structure.
-    if not int(value["_vptr"]["_size"]) * max(1, length) <= span < POINTS_MAX or not 0 < rank <= 15:
-        raise Wrong("an array of class(*) in an unknown form")
-    dimensions = [struct.unpack("=qqq", bytes(memory.read_memory(begin + 40 + 24 * at, 24))) for at in range(rank)]
     kind = gdb.lookup_type("character").pointer()
     left = [gdb.parameter("print elements") or POINTS_MAX]
     def row(at, address):
@@ -219,25 +210,38 @@ def untyped(value, length, show):
                 return "(%s...)" % apart.join(shown + [""])
             shown.append(row(at - 1, address + further * stride * span))
         return "(%s)" % apart.join(shown)
-    return row(rank - 1, base)
+    return row(len(dimensions) - 1, base)
 
-def is_forward(one, other):
-    return one is None or other is None or 0 <= int(other) - int(one) < POINTS_MAX
+# The first address, the distance of elements, and each dimension's stride, low and high bound of an array of class(*),
+# by gfortran's description of it: gdb takes its elements for addresses, and gdb 18 reads none that is smaller.
+def description(value, length):
+    if value.address is None:
+        raise Wrong("an array of class(*) that is not in memory")
+    begin, memory = int(value.address), gdb.selected_inferior()
+    base, _, _, _, rank, _, _, span = struct.unpack("=QqQiBbhq", bytes(memory.read_memory(begin, 40)))
+    # In an array of components a span is that of a whole structure.
+    if base and not (int(value["_vptr"]["_size"]) * max(1, length) <= span < POINTS_MAX and 0 < rank <= 15):
+        raise Wrong("an array of class(*) in an unknown form")
+    dimensions = [memory.read_memory(begin + 40 + 24 * at, 24) for at in range(rank if base else 0)]
+    return base, span, [struct.unpack("=qqq", bytes(it)) for it in dimensions]
 
 # An object of a class by the type that it has, which its `_vptr` names.
-def polymorphic(value, names):
+def polymorphic(value):
     table, data = value["_vptr"], value["_data"]
-    symbol = symbol_of(table)
+    symbol, length = symbol_of(table), length_of(value)
     shown = "_vptr = " + ("<%s>" % symbol if symbol else raw(table))
-    length = int(value["_len"]) if "_len" in names else 0
-    object_at = lambda address: dynamic(address, (symbol, table), length)
-    if data.type.strip_typedefs().code == gdb.TYPE_CODE_ARRAY:
-        kind = element_of(data.type.strip_typedefs())
-        is_untyped = kind.code == gdb.TYPE_CODE_PTR and not is_followed(kind)
-        text = guarded(lambda it: untyped(value, length, object_at) if is_untyped else array(it, object_at), data)
-    else:
+    object_at = lambda address: dynamic(address, symbol, table, length)
+    if not is_array(data.type):
         text = guarded(lambda it: pointed(it, object_at), data)
+    elif is_untyped(data.type):
+        text = guarded(lambda it: untyped(it, length, object_at), value)
+    else:
+        text = guarded(lambda it: array(it, object_at), data)
     return "( _data = %s, %s )" % (text, shown)
+
+# The length of the text that a class(*) holds.
+def length_of(value):
+    return int(value["_len"]) if "_len" in [field.name for field in value.type.strip_typedefs().fields()] else 0
 
 # The symbol at which a pointer points. From gdb 14 on a command within a printer has the form of MI.
 def symbol_of(pointer):
@@ -245,11 +249,24 @@ def symbol_of(pointer):
     return known.group(1) if known else ""
 
 # The text of the object of a class at an address.
-def dynamic(address, table, length):
-    known = INTRINSIC.match(table[0])
-    if known:
-        return intrinsic(address, known.group(1), int(known.group(2)), length)
-    return fortran(address.cast(dynamic_type(*table).pointer()).dereference())
+def dynamic(address, symbol, table, length):
+    known = INTRINSIC.match(symbol)
+    if not known or known.group(1) != "COMPLEX":
+        return fortran(typed(address, symbol, table, length))
+    first = address.cast(gdb.lookup_type("real(kind=%s)" % known.group(2)).pointer())
+    return "(%s,%s)" % (plain(first.dereference()), plain((first + 1).dereference()))
+
+# The object of a class at an address, with the type that it has.
+def typed(address, symbol, table, length):
+    known = INTRINSIC.match(symbol)
+    if not known:
+        return address.cast(dynamic_type(symbol, table).pointer()).dereference()
+    name, size = known.groups()
+    if name == "CHARACTER":
+        return comparable(characters(address, length))
+    if name == "COMPLEX":
+        raise Wrong("gdb has no type for this complex number; as a whole it is shown")
+    return address.cast(gdb.lookup_type("%s(kind=%s)" % (name.lower(), size)).pointer()).dereference()
 
 # The type whose table a symbol is. Two types can have one name, so the address has to be the same.
 def dynamic_type(symbol, table):
@@ -263,84 +280,5 @@ def dynamic_type(symbol, table):
             kind = [field.type for field in one.type.strip_typedefs().fields() if field.name == "_def_init"]
             return kind[0].target()
     raise Wrong("the type of this object is unknown: %s" % (symbol or raw(table)))
-
-def intrinsic(address, name, size, length):
-    if name == "CHARACTER":
-        return plain(characters(address, length))
-    is_complex = name == "COMPLEX"
-    kind = gdb.lookup_type("%s(kind=%d)" % ("real" if is_complex else name.lower(), size))
-    first = address.cast(kind.pointer())
-    if not is_complex:
-        return plain(first.dereference())
-    return "(%s,%s)" % (plain(first.dereference()), plain((first + 1).dereference()))
-
-class Held(gdb.Function):
-    """What a Fortran pointer or allocatable scalar holds, and any other value itself.
-
-A component's second argument is its structure, where the length of a text is."""
-
-    def __init__(self):
-        super(Held, self).__init__("_sdm_held")
-
-    def invoke(self, value, structure=None):
-        kind = value.type.strip_typedefs()
-        is_pointer = kind.code == gdb.TYPE_CODE_PTR and is_followed(kind)
-        if not (is_pointer or is_text(kind)) or not is_fortran():
-            return value
-        return said(lambda: comparable(held(value, structure) if is_pointer else value))
-
-Held()
-
-def held(value, structure):
-    if int(value) == 0:
-        raise Wrong("a pointer is not associated, or a variable is not allocated")
-    found = value.dereference()
-    if structure is None or found.type.strip_typedefs().sizeof:
-        return found
-    if structure.type.strip_typedefs().code == gdb.TYPE_CODE_PTR:
-        structure = structure.dereference()
-    names = set(field.name for field in structure.type.strip_typedefs().fields())
-    for name in names:
-        if "_%s_length" % name in names and structure[name].address == value.address:
-            return characters(value, int(structure["_%s_length" % name]))
-    return target(value)
-
-# gdb takes some texts for arrays, which it does not compare.
-def is_text(kind):
-    return kind.code == gdb.TYPE_CODE_ARRAY and kind.target().strip_typedefs().code == gdb.TYPE_CODE_CHAR
-
-def comparable(value):
-    kind = value.type.strip_typedefs()
-    if not is_text(kind) or value.address is None or not 0 < kind.sizeof <= TEXT_MAX:
-        return value
-    like = gdb.parse_and_eval("'%s'" % ("x" * kind.sizeof)).type
-    return value.address.cast(like.pointer()).dereference()
-
-class Same(gdb.Function):
-    """True if a text and a quoted one are the same in Fortran, where blanks at the end do not count.
-
-As one function, since gdb examines `==` with the type of each operand before it calls functions."""
-
-    def __init__(self):
-        super(Same, self).__init__("_sdm_same")
-
-    def invoke(self, value, quoted):
-        return said(lambda: same(comparable(value), quoted))
-
-Same()
-
-def same(value, quoted):
-    kind = value.type.strip_typedefs()
-    if kind.code != gdb.TYPE_CODE_STRING and not is_text(kind):
-        return value == quoted
-    text = quoted.format_string(max_elements=0, repeat_threshold=0)[1:-1].rstrip(" ")
-    return value == gdb.parse_and_eval("'%s'" % text.ljust(kind.sizeof)) if kind.sizeof else not text
-
-# A result with its error in gdb's own form, without a trace of Python.
-def said(ask):
-    try:
-        return ask()
-    except (Wrong, gdb.error) as error:
-        raise gdb.GdbError(str(error))
 
 gdb.pretty_printers.append(values)

@@ -61,7 +61,8 @@ pub(crate) fn about_a_place(failure: Failure) -> Failure {
 /// follows. `Error in testing breakpoint condition 1:` up to gdb 12, `Error in testing condition for breakpoint 1:`
 /// from 13 to 18.
 pub(crate) fn is_untested(text: &str) -> bool {
-    text.starts_with("Error in testing ")
+    // gdb 18 can put a sign in front of it.
+    text.contains("Error in testing ")
 }
 
 /// True if an error names the file itself, so that it need not be added.

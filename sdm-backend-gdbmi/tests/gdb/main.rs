@@ -4,6 +4,7 @@
 mod attach;
 mod breakpoints;
 mod cancel;
+mod classes;
 mod data;
 mod ends;
 mod environment;
@@ -20,6 +21,7 @@ mod python;
 mod raw;
 mod registers;
 mod run;
+mod several;
 mod shared;
 mod sorts;
 mod stacks;

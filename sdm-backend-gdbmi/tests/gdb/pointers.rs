@@ -25,14 +25,14 @@ fn stopped_at(mut harness: Harness, spec: BreakSpec) -> Option<(Harness, Stop)> 
     Some((harness, stop))
 }
 
-fn value_of(harness: &mut Harness, expression: &str) -> String {
+pub(crate) fn value_of(harness: &mut Harness, expression: &str) -> String {
     match harness.evaluate(expression) {
         Ok(value) => value.text,
         Err(failure) => panic!("{expression}: {failure:?}"),
     }
 }
 
-fn said(harness: &mut Harness, line: &str) -> String {
+pub(crate) fn said(harness: &mut Harness, line: &str) -> String {
     let line = line.to_owned();
     match harness.ask(Command::Console { line }) {
         Ok(Reply::Text(text)) => text,
@@ -40,7 +40,7 @@ fn said(harness: &mut Harness, line: &str) -> String {
     }
 }
 
-fn printed(harness: &mut Harness, format: &str, expression: &str) -> String {
+pub(crate) fn printed(harness: &mut Harness, format: &str, expression: &str) -> String {
     let (format, expression) = (format.to_owned(), expression.to_owned());
     match harness.ask(Command::Print { format, expression }) {
         Ok(Reply::Value(value)) => value.text,
@@ -49,7 +49,7 @@ fn printed(harness: &mut Harness, format: &str, expression: &str) -> String {
     }
 }
 
-fn set(harness: &mut Harness, expression: &str) {
+pub(crate) fn set(harness: &mut Harness, expression: &str) {
     let command = Command::SetVariable {
         expression: expression.to_owned(),
     };
@@ -334,9 +334,8 @@ fn variable_object_of_fortran_pointer_assigns_its_target() {
     );
 }
 
-/// A gdb that executes no Python: conditions are evaluated by the driver.
-#[test]
-fn gdb_without_python_evaluates_pointers_by_their_types() {
+/// A harness with a gdb that executes no Python, and the harness with the folder of that.
+pub(crate) fn without_python() -> (Harness, Harness) {
     let folder = Harness::new();
     let gdb = folder.directory.join("gdb");
     let script = "#!/bin/bash\nfor it; do [[ $it == python* ]] && it=echo; all+=(\"$it\"); done\n\
@@ -347,6 +346,13 @@ fn gdb_without_python_evaluates_pointers_by_their_types() {
         gdb: Some(gdb),
         ..StartConfig::default()
     });
+    (harness, folder)
+}
+
+/// The driver evaluates conditions.
+#[test]
+fn gdb_without_python_evaluates_pointers_by_their_types() {
+    let (harness, _folder) = without_python();
     let mut first = at(1, "count == 2 .and. p%count == 12");
     first.temporary = true;
     let Some((mut harness, stop)) = stopped_at(harness, first) else {

@@ -16,7 +16,7 @@ fn one(task: u32) -> IdSet {
     IdSet::single(TaskId(task))
 }
 
-fn attach(running: &[Running]) -> Command {
+pub(crate) fn attach(running: &[Running]) -> Command {
     let pids = running.iter().map(Running::pid);
     Command::Attach(AttachSpec {
         pids: (0..).zip(pids).collect(),

@@ -2,6 +2,7 @@
 
 pub(super) mod attach;
 mod breakpoints;
+mod broken_steps;
 mod call;
 mod call_registers;
 mod check_errors;
@@ -19,6 +20,7 @@ mod history;
 mod intercepted_lines;
 mod internal;
 pub(super) mod interrupt;
+mod language;
 mod leaks;
 mod lines;
 mod locks;
@@ -48,6 +50,7 @@ mod source;
 mod stack;
 pub(super) mod stack_end;
 pub(super) mod start;
+mod step_frame;
 pub(super) mod stop;
 mod strides;
 mod tail_calls;

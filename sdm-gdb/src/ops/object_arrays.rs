@@ -9,7 +9,7 @@ use std::fmt::Write;
 use sdm_debug::Failure;
 use sdm_debug::reply::VarObject;
 
-use super::{output, pointers, strides};
+use super::{language, output, pointers, strides};
 use crate::gdb::Gdb;
 use crate::guards::MadeObject;
 use crate::state::objects::{FortranObject, Layout, Object};
@@ -57,7 +57,8 @@ pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Fai
     match fortran.as_ref().map(|it| &it.layout) {
         Some(Layout::Copied { lows }) => {
             let whole = vec![":"; lows.len()].join(",");
-            let copy = wanted.line(&format!("{}({whole})", wanted.expression));
+            let copy = format!("{}({whole})", wanted.expression);
+            let copy = wanted.line(&pointers::valued(gdb, place, &copy).await?);
             object = made_again(gdb, &wanted, repacked(&copy)).await?;
         }
         Some(Layout::Single { lows, highs }) => object.children = count(lows, highs),
@@ -134,7 +135,7 @@ async fn fortran(gdb: &Gdb, wanted: &Wanted<'_>, object: &VarObject) -> Option<F
         Some(place) => place.to_owned(),
         None => here(gdb).await?,
     };
-    if !strides::is_fortran(gdb, &place).await {
+    if !language::is_fortran(gdb, &place).await {
         return None;
     }
     let layout = layout(gdb, &place, wanted.expression, object).await;
@@ -166,6 +167,7 @@ async fn layout(gdb: &Gdb, place: &str, expression: &str, object: &VarObject) ->
     match (is_structure, strided.is_backwards) {
         (false, _) => Layout::Copied { lows },
         (true, false) => Layout::Single { lows, highs },
+        (true, true) if pointers::has_functions(gdb).await => Layout::Single { lows, highs },
         (true, true) => Layout::Refused,
     }
 }
@@ -195,6 +197,12 @@ pub(super) fn copied_element<'a>(of: &'a FortranObject, name: &str) -> Option<(&
     subscripts.reverse();
     let element = format!("{}({})", of.expression, subscripts.join(","));
     (subscripts.len() == lows.len()).then_some((of.place.as_deref()?, element))
+}
+
+/// The designator of a part of a Fortran value, and its place. None once the program has run since.
+pub(super) fn designated<'a>(of: &'a FortranObject, name: &str) -> Option<(&'a str, String)> {
+    let path = name.split_once('.').map_or("", |(_, path)| path);
+    Some((of.place.as_deref()?, designator(&of.expression, path)))
 }
 
 /// The elements of an array of structures in an index range.

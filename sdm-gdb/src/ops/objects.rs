@@ -153,17 +153,22 @@ async fn count_of(gdb: &Gdb, name: &str) -> Option<u32> {
 
 pub(crate) async fn assign(gdb: &Gdb, name: &str, expression: &str) -> Result<Reply, Failure> {
     let (name, of) = (known(gdb, name)?, (name, fortran(gdb, name)));
-    let copied = match &of {
+    let mut named = match &of {
         (name, Some(array)) => object_arrays::copied_element(array, name),
         _ => None,
     };
-    if copied.is_none() && of.1.is_some() {
+    if let (None, (own, Some(fortran))) = (&named, &of) {
         let kind = gdb.mi(format!("-var-info-type {name}")).await?;
-        if kind.text("type").is_some_and(pointers::is_pointer_type) {
-            return Err(pointers::refusal(of.0));
+        let kind = kind.text("type").unwrap_or_default();
+        if pointers::is_pointer_type(kind) {
+            return Err(pointers::refusal(own));
+        }
+        // gdb assigns only texts of the same length.
+        if kind.starts_with("character") {
+            named = object_arrays::designated(fortran, own);
         }
     }
-    let line = match copied {
+    let line = match named {
         Some((place, element)) => {
             let text = format!("{element} = {expression}");
             strides::refuse(gdb, place, &text).await?;

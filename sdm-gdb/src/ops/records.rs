@@ -209,6 +209,7 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
                 (None, None | Some("solib-event")) => state.breakpoints.last_met(),
                 _ => None,
             };
+            let met = state.breakpoints.met.clone();
             let name = last_text(&results, "signal-name");
             let mut signal_sent = match name {
                 Some("SIGINT") => std::mem::take(&mut state.interrupts.int_sent),
@@ -228,6 +229,7 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
                 state.stops.push_back(StopRecord {
                     results,
                     owner,
+                    met,
                     signal_sent,
                     other_ended: false,
                 });

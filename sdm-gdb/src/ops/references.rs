@@ -7,12 +7,10 @@
 //! pretty-printer in gdb's Python (`sdm-child/src/printers.py`) prints these right, while its setting is on. In a gdb
 //! without Python the addresses remain.
 
-use std::borrow::Cow;
-
 use sdm_debug::quotes::{outside_quotes, referred};
 use sdm_debug::{Failure, FailureCode};
 
-use super::{history, pointers};
+use super::history;
 use crate::gdb::Gdb;
 use crate::state::console_capture::CapturedOutput;
 use crate::text::console_line;
@@ -61,9 +59,6 @@ pub(super) async fn can_follow(gdb: &Gdb) -> bool {
     gdb.send(line).capture().printed().await.0.is_ok()
 }
 
-/// gdb's type of a text of deferred length that is a component: the length is elsewhere.
-const OF_UNKNOWN_LENGTH: &str = "(PTR TO -> ( character*0 ))";
-
 /// A printed value with the objects of its references. `again` prints the value of the expression once more, without
 /// side effects.
 ///
@@ -78,17 +73,6 @@ pub(super) async fn followed(
     if !are_within(&printed) || is_address(expression) {
         return Ok(printed);
     }
-    let text = match printed.contains(OF_UNKNOWN_LENGTH) {
-        true => pointers::text(expression),
-        false => None,
-    };
-    let again = match (text, again.rsplit_once("output")) {
-        (Some(text), Some((before, after))) => {
-            let format = after.split(' ').next().unwrap_or_default();
-            Cow::Owned(format!("{before}output{format} {text}"))
-        }
-        _ => Cow::Borrowed(again),
-    };
     let command = quote(format!("{FOLLOWING}{again}").as_bytes());
     let line = format!("-interpreter-exec {place}console {command}");
     match gdb.send(line).capture().printed().await {

@@ -6,8 +6,8 @@
 
 use sdm_debug::{Failure, FailureCode};
 
+use super::language;
 use super::output::unchecked;
-use super::strides;
 use crate::gdb::Gdb;
 use crate::text::console_line;
 
@@ -33,7 +33,7 @@ pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(
 /// Fails if an expression is a call whose value gdb reads wrong. In Fortran it may be an array element or section.
 pub(super) async fn refuse_call(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
     let may_be = is_call(expression) && is_wrong(gdb, place, expression).await;
-    match may_be && !strides::is_fortran(gdb, place).await {
+    match may_be && !language::is_fortran(gdb, place).await {
         true => Err(wrong()),
         false => Ok(()),
     }

@@ -6,6 +6,7 @@ use sdm_core::CommandId;
 use sdm_debug::command::StepKind;
 use sdm_debug::{Command, Failure, FailureCode, TaskState};
 
+use super::step_frame;
 use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::activity::{OpenRun, RunKind};
@@ -27,7 +28,11 @@ async fn resume_as(gdb: &Gdb, id: CommandId, command: &Command) -> Result<(), Fa
     let run = |kind| begin_kind(gdb, id, kind);
     match command {
         Command::Step { kind, count } => begin_step(gdb, id, *kind, *count).await,
-        Command::Finish => run(RunKind::Finish).await,
+        Command::Finish => {
+            let level = step_frame::selected(gdb).await;
+            step_frame::note(gdb, level).await;
+            run(RunKind::Finish).await
+        }
         Command::ReverseContinue => run(RunKind::Reverse).await,
         Command::ReverseStep { kind, count } => run(RunKind::ReverseStep(*kind, *count)).await,
         Command::ContinuePast { count } => {
@@ -65,6 +70,7 @@ async fn begin_to(gdb: &Gdb, id: CommandId, kind: RunKind, line: &str) -> Result
 /// means that one.
 async fn begin_step(gdb: &Gdb, id: CommandId, step: StepKind, count: u32) -> Result<(), Failure> {
     let shown = gdb.get().shown_level;
+    step_frame::note(gdb, shown).await;
     let mut kind = RunKind::Step(step, count);
     if shown > 0 && matches!(step, StepKind::Into | StepKind::Over) {
         gdb.mi(format!("-stack-select-frame {}", shown - 1)).await?;

@@ -50,6 +50,7 @@ pub(crate) async fn list(gdb: &Gdb, what: &str) -> Result<Reply, Failure> {
 pub(crate) async fn type_of(gdb: &Gdb, expression: &str, full: bool) -> Result<Reply, Failure> {
     let word = if full { "ptype" } else { "whatis" };
     let expression = super::history::own(gdb, expression)?;
+    let expression = super::pointers::plain(gdb, &expression).await;
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
     result?;

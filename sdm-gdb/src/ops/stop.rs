@@ -2,6 +2,7 @@
 //!
 //! For a reported stop the innermost frame of the user's code is selected and shown.
 
+mod hits;
 mod unreasoned;
 
 use sdm_debug::command::{PointSpec, StepKind};
@@ -12,11 +13,10 @@ use sdm_debug::{Event, Reply, TaskState};
 
 use unreasoned::{reason_without_word, removed_watches};
 
-use super::breakpoints::{caught, stopping_at};
+use super::breakpoints::{caught, delete_ended};
 use super::current_signal::current_signal;
 use super::frames::GdbFrame;
 use super::internal::insert_internal;
-use super::lines::LinesResult;
 use super::python;
 use super::run::{go_on, resume_silently};
 use super::stack::{list_frames, thread_select};
@@ -24,7 +24,7 @@ use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::StopRecord;
 use crate::state::activity::RunKind;
-use crate::state::breakpoints::Owner;
+use crate::state::breakpoints::{Owner, watch_number};
 use crate::state::internal::{Finder, Internal};
 use crate::text::{console_line, last_text, value};
 use sdm_mi::Results;
@@ -61,40 +61,41 @@ enum Verdict {
 }
 
 /// Handles a stop: answers the open run, reports the stop, or resumes the program.
-pub(crate) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
+pub(crate) async fn handle_stop(gdb: Gdb, mut stop: StopRecord) {
     if gdb.get().activity.is_executing() || !gdb.get().activity.is_live() {
         // The program was already resumed, for example by a console command of the user.
         return;
     }
+    let ended = match hits::outcome_of(&gdb, &stop).await {
+        hits::Hit::Stops(owner) => {
+            stop.owner = owner;
+            None
+        }
+        hits::Hit::Ended(reason) => Some(reason),
+        hits::Hit::GoesOn => return,
+    };
     let own;
     let mut record = &stop.results;
     if stop.other_ended {
         own = select_own(&gdb).await;
         record = &own;
     }
-    let Some(mut reason) = carry_through(&gdb, judge(&gdb, &stop), record).await else {
+    let reason = match ended {
+        None => carry_through(&gdb, judge(&gdb, &stop), record).await,
+        ended => ended,
+    };
+    let Some(reason) = reason else {
         return;
     };
-    let met = match &reason {
-        StopReason::Breakpoint { number } | StopReason::Catch { number, .. } => Some(*number),
-        StopReason::Watchpoint(hit) => Some(hit.number),
+    let commands = match reason {
+        StopReason::Breakpoint { number } => hits::commands_of(&gdb, number),
         _ => None,
     };
-    if let Some(number) = met {
-        let stopping = stopping_at(&gdb, number).await;
-        if stopping.is_none() && go_on(&gdb).await.is_ok() {
-            return;
-        }
-        let number = match stopping {
-            Some(other) if other != number => {
-                reason = StopReason::Breakpoint { number: other };
-                other
-            }
-            _ => number,
-        };
-        if !carry_out(&gdb, number).await {
-            return;
-        }
+    delete_ended(&gdb).await;
+    if let Some((number, lines)) = commands
+        && !hits::carry_out(&gdb, number, &lines).await
+    {
+        return;
     }
     insert_internal(&gdb).await;
     look_for_libraries(&gdb).await;
@@ -249,17 +250,10 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
     if stop.owner == abort && is_left_to_program(gdb, "SIGABRT") {
         return Verdict::GoOn;
     }
-    let mut state = gdb.edit();
-    if let Some(Owner::User(number)) = stop.owner {
-        let caught = match state.breakpoints.spec(number) {
-            Some(PointSpec::Catch(spec)) => caught(&spec.event, &stop.results),
-            _ => None,
-        };
-        return Verdict::Report(match caught {
-            Some(hit) => StopReason::Catch { number, hit },
-            None => StopReason::Breakpoint { number },
-        });
+    if let Some(Owner::User(_)) = stop.owner {
+        return judge_point(gdb, stop, "breakpoint-hit");
     }
+    let mut state = gdb.edit();
     let mpi = &mut state.breakpoints.mpi;
     match (stop.owner, kind) {
         (Some(Owner::Internal(Internal::Found(finder))), _) => Verdict::Found(finder),
@@ -342,7 +336,8 @@ fn is_left_to_program(gdb: &Gdb, name: &str) -> bool {
     gdb.get().handling.own_handlers
 }
 
-/// Judges a stop at a watchpoint or catchpoint, or one with a reason that the driver does not know.
+/// Judges a stop at a breakpoint, watchpoint or catchpoint of the front-end, or one with a reason that the driver does
+/// not know.
 fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
     let other = || Verdict::Report(StopReason::Other(reason.replace('-', " ")));
     let Some(Owner::User(number)) = stop.owner else {
@@ -361,7 +356,10 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
                 }
                 StopReason::WatchpointScope { number, expression }
             } else {
-                let values = stop.results.tuple("value");
+                // Of several gdb gives the values of the first.
+                let named = watch_number(&stop.results);
+                let named = named.and_then(|named| gdb.get().breakpoints.owner(named));
+                let values = stop.results.tuple("value").filter(|_| named == stop.owner);
                 let named = |name| Some(value(bare(values?.text(name)?)));
                 StopReason::Watchpoint(Box::new(WatchHit {
                     number,
@@ -375,25 +373,12 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
             Some(hit) => Verdict::Report(StopReason::Catch { number, hit }),
             None => Verdict::CaughtSignal(number),
         },
+        // A temporary one is deleted already.
+        Some(PointSpec::Break(_)) | None if reason == "breakpoint-hit" || spec.is_some() => {
+            Verdict::Report(StopReason::Breakpoint { number })
+        }
         _ => other(),
     }
-}
-
-/// Carries out the commands of a breakpoint; false if they resume the program.
-async fn carry_out(gdb: &Gdb, number: u32) -> bool {
-    let lines = match gdb.get().breakpoints.spec(number) {
-        Some(PointSpec::Break(spec)) => spec.commands.clone(),
-        _ => return true,
-    };
-    let LinesResult { text, goes_on } = super::lines::carry_out(gdb, &lines).await;
-    if !text.is_empty() {
-        gdb.tell(Event::Printed { number, text });
-    }
-    let runs = gdb.get().activity.is_executing() || !gdb.get().activity.is_live();
-    if runs {
-        return false;
-    }
-    !goes_on || go_on(gdb).await.is_err()
 }
 
 /// Runs from the dynamic linker's first instruction to the program's entry point; returns the reason of the stop if

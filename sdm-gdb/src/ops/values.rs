@@ -113,8 +113,9 @@ async fn as_printed(
         true if references::can_follow(gdb).await => references::FOLLOWING,
         _ => "",
     };
+    let valued = pointers::valued(gdb, "", expression).await.ok()?;
     let line = format!(
-        "{follow}with max-value-size unlimited -- with print elements {elements} -- output {expression}"
+        "{follow}with max-value-size unlimited -- with print elements {elements} -- output {valued}"
     );
     let asked = gdb.send_within(console_line(&line), wait).capture();
     let (result, printed) = asked.printed().await;

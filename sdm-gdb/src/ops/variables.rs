@@ -10,8 +10,8 @@ use std::time::Duration;
 use sdm_debug::reply::{Value, Variable};
 use sdm_debug::{Failure, FailureCode};
 
+use super::language;
 use super::references::{self, FOLLOWING};
-use super::strides;
 use crate::gdb::Gdb;
 use crate::text::{console_line, named};
 use sdm_mi::{Record, Results, Value as MiValue, parse_line};
@@ -85,7 +85,7 @@ pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Vec<Results>
     let mut values = found.iter().filter_map(|it| it.text("value"));
     let has_references = values.clone().any(references::are_within);
     let may_point = values.any(|text| text.starts_with("0x") && text != "0x0");
-    let follows = has_references || may_point && strides::is_fortran(gdb, "").await;
+    let follows = has_references || may_point && language::is_fortran(gdb, "").await;
     if !follows {
         return Ok(found);
     }

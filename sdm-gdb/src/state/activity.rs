@@ -63,6 +63,21 @@ pub(crate) struct OpenRun {
     pub(crate) again: Rc<str>,
 }
 
+/// The place in which a run began that ends by itself: a step or a `finish`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Began {
+    /// gdb's number of the thread.
+    pub(crate) thread: String,
+    pub(crate) frame: StackFrame,
+}
+
+/// A frame by its address on the stack, and the line in which it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StackFrame {
+    pub(crate) address: u64,
+    pub(crate) line: String,
+}
+
 /// The kind of command that began a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunKind {

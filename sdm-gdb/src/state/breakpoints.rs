@@ -7,6 +7,7 @@ use sdm_debug::command::{PointSpec, WatchSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Event, Failure, FailureCode};
 
+use super::activity::Began;
 use super::internal::{Internal, Leaks, Mpi};
 use super::scope::Scope;
 use crate::text::base_name;
@@ -31,16 +32,42 @@ pub(crate) struct Breakpoints {
     pub(crate) is_check_armed: bool,
     /// gdb's number of the breakpoint that was hit last; some stops have none.
     pub(crate) last_met: Option<u32>,
-    /// gdb's numbers of all breakpoints hit since the program ran last: of several at one place a stop names only the
-    /// first.
-    met: Vec<u32>,
-    /// Hit count of each of gdb's breakpoint numbers.
-    times: BTreeMap<u32, u64>,
-    /// gdb's error in the evaluation of a breakpoint condition since the program ran last. gdb stops the program at
-    /// such an error.
+    /// All breakpoints hit since the program ran last: of several at one place a stop names only the first.
+    pub(crate) met: Vec<Met>,
+    /// The counts of each of gdb's breakpoint numbers.
+    counts: BTreeMap<u32, Counts>,
+    /// gdb's error in the evaluation of a breakpoint condition. gdb stops the program at such an error, and reports a
+    /// hit of that breakpoint next.
     pub(crate) untested: Option<String>,
+    /// The front-end's temporary breakpoints at which the task has stopped, to be deleted.
+    pub(crate) ended: Vec<u32>,
+    /// The frame in which the last step or `finish` began, if a breakpoint can break it off.
+    pub(crate) began: Option<Began>,
     /// gdb's numbers of new breakpoints, while a command-line command is making some.
     pub(crate) made: Option<Vec<u32>>,
+}
+
+/// The counts of a breakpoint that gdb keeps.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    hits: u64,
+    /// Number of hits that gdb will still pass.
+    ignore: u64,
+}
+
+/// A breakpoint that the program has hit.
+#[derive(Clone, Debug)]
+pub(crate) struct Met {
+    /// gdb's number.
+    pub(crate) number: u32,
+    /// Looked up at once, as gdb next reports a temporary one as deleted.
+    pub(crate) owner: Option<Owner>,
+    /// True if gdb has passed the hit, because of the ignore count.
+    pub(crate) is_passed: bool,
+    /// gdb's ignore count after the hit.
+    pub(crate) ignore: u64,
+    /// gdb's error in the evaluation of the condition: it was no hit.
+    pub(crate) untested: Option<String>,
 }
 
 /// A breakpoint of the front-end with later changes, to be inserted before a run.
@@ -58,7 +85,7 @@ pub(crate) struct Point {
     /// gdb's numbers of the breakpoint; several for a regular expression.
     pub(crate) numbers: Vec<u32>,
     /// True while gdb has no location for the breakpoint.
-    pending: bool,
+    pub(crate) pending: bool,
     /// The hit counts of a condition that the driver evaluates.
     pub(crate) judged: Judged,
 }
@@ -72,6 +99,12 @@ pub(crate) struct Judged {
     pub(crate) ignore: u64,
     /// True if gdb has a weaker condition, so that the driver evaluates the user's.
     pub(crate) is_guarded: bool,
+    /// True until gdb has the user's condition: the language of a pending breakpoint's place is not known.
+    pub(crate) is_open: bool,
+    /// Number of those hits that gdb has passed, and that are still to be passed.
+    pub(crate) owed: u64,
+    /// Number of hits that gdb has counted although it could not evaluate the condition.
+    pub(crate) untested: u64,
     /// The last reported reason why its condition could not be evaluated.
     pub(crate) complaint: String,
 }
@@ -116,22 +149,11 @@ impl Breakpoints {
         self.owner(self.last_met?)
     }
 
-    /// The front-end's other breakpoints that were hit together with this one, since [`Breakpoints::forget_met`].
-    pub(crate) fn met_beside(&self, number: u32) -> Vec<u32> {
-        let owners = self.met.iter().filter_map(|met| self.owner(*met));
-        let others = owners.filter_map(|owner| match owner {
-            Owner::User(other) if other != number => Some(other),
-            _ => None,
-        });
-        let is_breakpoint = |it: &u32| matches!(self.spec(*it), Some(PointSpec::Break(_)));
-        others.filter(is_breakpoint).collect()
-    }
-
     /// The front-end's watchpoints that gdb named since [`Breakpoints::forget_met`].
     pub(crate) fn met_watches(&self) -> impl Iterator<Item = &WatchSpec> {
-        let point = |met: &u32| {
+        let point = |met: &Met| {
             let mut points = self.user.iter();
-            points.find(|point| point.numbers.contains(met))
+            points.find(|point| point.numbers.contains(&met.number))
         };
         let points = self.met.iter().filter_map(point);
         points.filter_map(|point| match &point.kept.spec {
@@ -145,6 +167,42 @@ impl Breakpoints {
         self.last_met = None;
         self.met.clear();
         self.untested = None;
+    }
+
+    /// Notes the counts in gdb's description of a breakpoint; returns the last hit since the description before. gdb
+    /// does not report each hit that it passes.
+    pub(crate) fn note_counts(&mut self, breakpoint: &Results) -> Option<Met> {
+        let number = breakpoint.number("number")?;
+        let counts = Counts {
+            hits: breakpoint.number("times").unwrap_or(0),
+            ignore: breakpoint.number("ignore").unwrap_or(0),
+        };
+        let before = self.counts.insert(number, counts).unwrap_or_default();
+        let hits = counts.hits.saturating_sub(before.hits);
+        let met = || Met {
+            number,
+            owner: self.owner(number),
+            is_passed: hits <= before.ignore.saturating_sub(counts.ignore),
+            ignore: counts.ignore,
+            untested: None,
+        };
+        (hits > 0).then(met)
+    }
+
+    /// True if a hit of a breakpoint need not stop the task.
+    pub(crate) fn has_conditions(&self) -> bool {
+        let mut points = self.user.iter();
+        points.any(|point| point.kept.spec.condition().is_some())
+    }
+
+    /// Number of hits of one of gdb's breakpoints that gdb will still pass.
+    pub(crate) fn ignore_of(&self, number: u32) -> u64 {
+        self.counts.get(&number).map_or(0, |counts| counts.ignore)
+    }
+
+    /// Notes that gdb was given an ignore count.
+    pub(crate) fn set_ignore(&mut self, number: u32, ignore: u64) {
+        self.counts.entry(number).or_default().ignore = ignore;
     }
 
     /// True if an internal breakpoint of this kind has a location.
@@ -166,6 +224,7 @@ impl Breakpoints {
     /// Records an internal breakpoint that gdb has made.
     pub(crate) fn add_internal(&mut self, what: Internal, results: &Results) {
         let breakpoint = results.tuple("bkpt").unwrap_or(results);
+        self.note_counts(breakpoint);
         if let Some(number) = breakpoint.number("number") {
             self.internal.push((number, what, !is_pending(breakpoint)));
         }
@@ -235,11 +294,18 @@ impl Breakpoints {
         breakpoint: &Results,
         scope: Option<&Scope>,
     ) -> Option<Event> {
+        let untested = self.untested.take();
         let number: u32 = breakpoint.number("number")?;
         let hits: u64 = breakpoint.number("times").unwrap_or(0);
-        if self.times.insert(number, hits).unwrap_or(0) < hits {
+        if let Some(met) = self.note_counts(breakpoint) {
             self.last_met = Some(number);
-            self.met.push(number);
+            // Hits that gdb has passed come before.
+            self.met.retain(|it| it.number != number);
+            let point = self.user.iter_mut().find(|it| it.numbers.contains(&number));
+            if let Some(point) = point.filter(|_| met.is_passed && untested.is_some()) {
+                point.judged.owed += 1;
+            }
+            self.met.push(Met { untested, ..met });
         }
         let placed = !is_pending(breakpoint);
         if let Some(entry) = self
@@ -275,9 +341,8 @@ impl Breakpoints {
     /// Handles gdb's notification of a deleted breakpoint.
     pub(crate) fn deleted(&mut self, number: u32) {
         self.internal.retain(|(known, ..)| *known != number);
-        self.times.remove(&number);
+        self.counts.remove(&number);
         self.last_met = self.last_met.filter(|met| *met != number);
-        self.met.retain(|met| *met != number);
         self.user.retain_mut(|point| {
             let before = point.numbers.len();
             point.numbers.retain(|known| *known != number);

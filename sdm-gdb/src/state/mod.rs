@@ -23,7 +23,7 @@ use sdm_debug::{Failure, FailureCode, Reply, TaskState};
 use super::action::Action;
 use super::config::DriverConfig;
 use activity::Activity;
-use breakpoints::{Breakpoints, Owner};
+use breakpoints::{Breakpoints, Met, Owner};
 use commands::{Commands, GdbLife};
 use last_probe::Probed;
 use objects::Object;
@@ -89,6 +89,8 @@ pub(super) struct StopRecord {
     pub(super) results: Results,
     /// The owner of the breakpoint that was hit. Looked up at once, as gdb next reports a temporary one as deleted.
     pub(super) owner: Option<Owner>,
+    /// All breakpoints that were hit.
+    pub(super) met: Vec<Met>,
     /// True for a stop by a signal that the driver has sent. Recorded at once: a stop is not examined if the user has
     /// resumed the program since.
     pub(super) signal_sent: bool,

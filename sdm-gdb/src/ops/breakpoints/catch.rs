@@ -16,10 +16,9 @@ pub(crate) async fn insert(gdb: &Gdb, spec: CatchSpec) -> Result<Reply, Failure>
     if let Some(failure) = refusal(gdb, spec.number) {
         return Err(failure);
     }
-    // The driver deletes a temporary one whose condition it evaluates.
-    let is_judged = spec.condition.is_some() && gdb.get().origin.scope().is_some();
-    let is_temporary = spec.temporary && !is_judged;
-    let command = if is_temporary { "tcatch" } else { "catch" };
+    // gdb deletes a temporary one even if it cannot evaluate the condition.
+    let is_gdbs = spec.temporary && spec.condition.is_none();
+    let command = if is_gdbs { "tcatch" } else { "catch" };
     let line = format!("{command} {}", words(&spec.event)?);
     let made = made_by(gdb, &line).await?;
     let condition = match gdb.get().origin.scope() {

@@ -4,6 +4,7 @@ use sdm_debug::command::PointSpec;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::hit;
+use super::make::set_ignore;
 use crate::gdb::Gdb;
 use crate::guards::list;
 use crate::ops::lines::check;
@@ -52,11 +53,12 @@ pub(crate) async fn ignore(gdb: &Gdb, number: u32, count: u32) -> Result<Reply, 
     if let Some(()) = hit::pass_by(gdb, number, count.into()) {
         return Ok(Reply::Done);
     }
+    gdb.edit().breakpoints.find(number)?.judged.owed = 0;
     let numbers = numbers(gdb, number)?;
     let asked = gdb.clone();
     gdb.finish(async move {
         for known in numbers {
-            asked.mi(format!("-break-after {known} {count}")).await?;
+            set_ignore(&asked, known, count.into()).await?;
         }
         Ok(Reply::Done)
     })
@@ -82,22 +84,23 @@ pub(crate) fn commands(gdb: &Gdb, number: u32, lines: Vec<String>) -> Result<Rep
     Ok(Reply::Done)
 }
 
-/// Sets the ignore count of the breakpoint at which the task is stopped.
+/// Sets the ignore count of each breakpoint at which the task is stopped.
 pub(crate) async fn pass_by(gdb: &Gdb, count: u32) -> Result<(), Failure> {
     if count == 0 {
         return Ok(());
     }
-    let met = gdb.get().breakpoints.last_met;
-    let Some(number) = met else {
+    let mut met = gdb.get().breakpoints.met.clone();
+    met.retain(|it| !it.is_passed);
+    if met.is_empty() {
         let text = "the task is not stopped at a breakpoint";
         return Err(Failure::new(FailureCode::NoSuchThing, text));
-    };
-    let owner = gdb.get().breakpoints.owner(number);
-    if let Some(Owner::User(own)) = owner
-        && hit::pass_by(gdb, own, count.into()).is_some()
-    {
-        return Ok(());
     }
-    gdb.mi(format!("-break-after {number} {count}")).await?;
+    for met in met {
+        match met.owner {
+            Some(Owner::Internal(_)) => {}
+            Some(Owner::User(own)) if hit::pass_by(gdb, own, count.into()).is_some() => {}
+            _ => set_ignore(gdb, met.number, count.into()).await?,
+        }
+    }
     Ok(())
 }

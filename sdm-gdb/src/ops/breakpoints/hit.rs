@@ -1,11 +1,12 @@
-//! Decides whether a task stops at a breakpoint with a condition.
+//! Decides whether a task stops at the breakpoints that it has hit.
+//!
+//! Several can be at one place, and gdb stops the task if one of them wants it. It also stops where a condition cannot
+//! be evaluated: the driver resumes the task then, and reports the failure.
 //!
 //! A gdb that holds several processes evaluates a condition against the memory of the wrong process, and stops tasks
 //! that do not meet it (gdb 13: the variables of a position-independent program). So such a gdb only receives the
-//! breakpoint and its inferior. The driver evaluates the condition, in the process that hit the breakpoint. Where a
-//! condition cannot be evaluated any gdb stops the program; the driver resumes it and reports the failure.
-//!
-//! A condition with elements of a Fortran array is evaluated twice: gdb receives a weaker one (see `strides`).
+//! breakpoint and its inferior. The driver evaluates the condition, in the process that hit the breakpoint. It also does
+//! that for a condition that gdb was not given yet, or cannot evaluate (see `given`).
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Event, Failure, FailureCode};
@@ -15,6 +16,8 @@ use crate::gdb::Gdb;
 use crate::guards::NewBreakpoints;
 use crate::ops::evaluate::{is_known, truth};
 use crate::ops::values::evaluated;
+use crate::ops::{language, pointers};
+use crate::state::breakpoints::{Met, Owner};
 
 /// Makes a new breakpoint stop its task unconditionally, as the driver evaluates the condition; only in a gdb of
 /// several tasks. gdb has accepted the condition before.
@@ -39,7 +42,6 @@ pub(super) async fn set_owner(gdb: &Gdb, number: u32) -> Result<(), Failure> {
 
 /// Sets the ignore count of a breakpoint whose hits the driver counts; `None` if gdb counts them.
 pub(super) fn pass_by(gdb: &Gdb, number: u32, count: u64) -> Option<()> {
-    condition_of(gdb, number).filter(|(_, is_in_each)| *is_in_each)?;
     if !is_judged_here(gdb, number) {
         return None;
     }
@@ -49,57 +51,148 @@ pub(super) fn pass_by(gdb: &Gdb, number: u32, count: u64) -> Option<()> {
     Some(())
 }
 
-/// True if the driver evaluates the condition of a breakpoint, should it have one: each one in a gdb of several
-/// tasks, else one with elements of a Fortran array.
+/// Moves an ignore count between gdb and the driver, after a change of the condition. `was`: whether there was one
+/// before, and a weaker one in gdb.
+pub(super) async fn move_ignore(gdb: &Gdb, number: u32, was: Option<bool>) -> Result<(), Failure> {
+    let is_shared = gdb.get().origin.scope().is_some();
+    let was_judged = was.is_some_and(|is_weaker| is_weaker || is_shared);
+    let (known, count) = {
+        let mut state = gdb.edit();
+        let point = state.breakpoints.find(number)?;
+        let is_judged =
+            point.kept.spec.condition().is_some() && (point.judged.is_guarded || is_shared);
+        if is_judged == was_judged || matches!(point.kept.spec, PointSpec::Watch(_)) {
+            return Ok(());
+        }
+        let (known, count) = (
+            point.numbers.clone(),
+            std::mem::take(&mut point.judged.ignore),
+        );
+        let in_gdb = known
+            .first()
+            .map_or(0, |first| state.breakpoints.ignore_of(*first));
+        if is_judged {
+            state.breakpoints.find(number)?.judged.ignore = in_gdb;
+        }
+        (known, if is_judged { 0 } else { count })
+    };
+    for known in known {
+        make::set_ignore(gdb, known, count).await?;
+    }
+    Ok(())
+}
+
+/// True if the driver evaluates the condition of a breakpoint: each one in a gdb of several tasks, except that of a
+/// watchpoint, which belongs to a single process; else one that gdb was not given.
 fn is_judged_here(gdb: &Gdb, number: u32) -> bool {
     let mut state = gdb.edit();
-    let is_guarded = match state.breakpoints.find(number) {
-        Ok(point) => point.judged.is_guarded,
-        Err(_) => false,
+    let is_shared = state.origin.scope().is_some();
+    state.breakpoints.find(number).is_ok_and(|point| {
+        let is_watch = matches!(point.kept.spec, PointSpec::Watch(_));
+        let has_condition = point.kept.spec.condition().is_some();
+        has_condition && !is_watch && (point.judged.is_guarded || is_shared)
+    })
+}
+
+/// The effect of hits on the task.
+pub(crate) enum Outcome {
+    /// It stops at this one.
+    Stop(Owner),
+    GoOn,
+}
+
+/// The outcome of a stop at the breakpoint of `owner` and at others of the same place: all hits are counted.
+pub(crate) async fn outcome(gdb: &Gdb, owner: Owner, met: &[Met]) -> Outcome {
+    let is_named = |it: &&Met| it.owner == Some(owner);
+    let unnamed = Met {
+        number: 0,
+        owner: Some(owner),
+        is_passed: false,
+        ignore: 0,
+        untested: None,
     };
-    is_guarded || state.origin.scope().is_some()
-}
-
-/// The condition of a breakpoint of the front-end, and whether gdb has the breakpoint in each process: a watchpoint
-/// belongs to a single one.
-fn condition_of(gdb: &Gdb, number: u32) -> Option<(String, bool)> {
-    let state = gdb.get();
-    let spec = state.breakpoints.spec(number)?;
-    let is_in_each = !matches!(spec, PointSpec::Watch(_));
-    Some((spec.condition()?.to_owned(), is_in_each))
-}
-
-/// The front-end's breakpoint at which a task that hit `number` stops: that one, or another at the same place. `None`
-/// if the task is to continue.
-pub(crate) async fn stopping_at(gdb: &Gdb, number: u32) -> Option<u32> {
-    let beside = gdb.get().breakpoints.met_beside(number);
-    for met in std::iter::once(number).chain(beside) {
-        if counts(gdb, met).await {
-            return Some(met);
+    let named = met.iter().find(is_named).unwrap_or(&unnamed);
+    let others = met.iter().filter(|it| !is_named(it));
+    let (mut stops, mut internal) = (None, None);
+    for met in std::iter::once(named).chain(others) {
+        match met.owner {
+            Some(Owner::User(number)) if counts(gdb, number, met).await => {
+                stops = stops.or(met.owner);
+            }
+            Some(Owner::Internal(_)) if !met.is_passed => internal = internal.or(met.owner),
+            _ => {}
         }
     }
-    None
+    stops.or(internal).map_or(Outcome::GoOn, Outcome::Stop)
 }
 
 /// False if the task that hit this breakpoint of the front-end is to continue.
-async fn counts(gdb: &Gdb, number: u32) -> bool {
-    let untested = gdb.edit().breakpoints.untested.take();
-    let Some((condition, is_in_each)) = condition_of(gdb, number) else {
-        return true;
+async fn counts(gdb: &Gdb, number: u32, met: &Met) -> bool {
+    let condition = {
+        let state = gdb.get();
+        let spec = state.breakpoints.spec(number);
+        spec.and_then(|spec| spec.condition().map(str::to_owned))
+            .unwrap_or_default()
     };
-    let is_judged_here = is_in_each && is_judged_here(gdb, number);
-    let held = match untested {
-        Some(why) if !is_judged_here => Err(why),
-        _ if !is_judged_here => return true,
-        _ => holds(gdb, &condition).await.map_err(|failure| failure.text),
+    let is_judged = is_judged_here(gdb, number);
+    let held = match &met.untested {
+        _ if is_judged => holds(gdb, &condition).await.map_err(|failure| failure.text),
+        Some(why) => {
+            let owed = gdb.edit().breakpoints.find(number).map_or(0, |point| {
+                point.judged.untested += 1;
+                std::mem::take(&mut point.judged.owed)
+            });
+            pass_owed(gdb, met, owed).await;
+            Err(why.clone())
+        }
+        None if !met.is_passed => {
+            let owed = gdb
+                .edit()
+                .breakpoints
+                .find(number)
+                .map_or(0, |point| std::mem::take(&mut point.judged.owed));
+            pass_owed(gdb, met, owed.saturating_sub(1)).await;
+            Ok(owed == 0)
+        }
+        None => Ok(false),
     };
+    if is_judged {
+        settle(gdb, number, met.number, &condition).await;
+    }
     match held {
-        Ok(true) => is_hit(gdb, number).await,
+        Ok(true) => is_hit(gdb, number, is_judged),
         Ok(false) => false,
         Err(why) => {
             complain(gdb, number, &condition, &why);
             false
         }
+    }
+}
+
+/// Has gdb pass the hits that it has passed without a condition.
+async fn pass_owed(gdb: &Gdb, met: &Met, owed: u64) {
+    if owed > 0 {
+        // If this fails, fewer hits are passed.
+        let _ = make::set_ignore(gdb, met.number, met.ignore + owed).await;
+    }
+}
+
+/// Gives gdb the condition of a breakpoint that was pending, now that its place and language are known.
+async fn settle(gdb: &Gdb, number: u32, known: u32, condition: &str) {
+    let is_open = match gdb.edit().breakpoints.find(number) {
+        Ok(point) => std::mem::take(&mut point.judged.is_open),
+        Err(_) => false,
+    };
+    if !is_open || known == 0 {
+        return;
+    }
+    let condition = match language::is_fortran(gdb, "").await {
+        true => pointers::condition(gdb, condition).await,
+        false => Some(condition.to_owned()),
+    };
+    if let Some(condition) = condition {
+        // If gdb refuses it, the driver still evaluates the user's.
+        let _ = make::set_condition(gdb, known, &condition).await;
     }
 }
 
@@ -112,24 +205,29 @@ async fn holds(gdb: &Gdb, condition: &str) -> Result<bool, Failure> {
 }
 
 /// Counts a hit with a true condition; false if the hit is to be ignored.
-async fn is_hit(gdb: &Gdb, number: u32) -> bool {
-    let ends = {
-        let mut state = gdb.edit();
-        let Ok(point) = state.breakpoints.find(number) else {
-            return true;
-        };
-        point.judged.hits += 1;
-        if point.judged.ignore > 0 {
-            point.judged.ignore -= 1;
-            return false;
-        }
-        point.kept.spec.is_temporary()
+fn is_hit(gdb: &Gdb, number: u32, is_judged: bool) -> bool {
+    let breakpoints = &mut gdb.edit().breakpoints;
+    let Ok(point) = breakpoints.find(number) else {
+        return true;
     };
-    if ends {
-        // If the deletion fails, the breakpoint stops the task again, which reports the problem.
-        let _ = super::delete(gdb, number).await;
+    point.judged.hits += 1;
+    if is_judged && point.judged.ignore > 0 {
+        point.judged.ignore -= 1;
+        return false;
+    }
+    if point.kept.spec.is_temporary() {
+        breakpoints.ended.push(number);
     }
     true
+}
+
+/// Deletes the temporary breakpoints at which the task has stopped.
+pub(crate) async fn delete_ended(gdb: &Gdb) {
+    let ended = std::mem::take(&mut gdb.edit().breakpoints.ended);
+    for number in ended {
+        // gdb may have deleted it. If the deletion fails, the breakpoint stops the task again.
+        let _ = super::delete(gdb, number).await;
+    }
 }
 
 /// Reports why a condition cannot be evaluated, once for each reason.

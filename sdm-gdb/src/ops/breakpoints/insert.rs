@@ -4,13 +4,13 @@ use sdm_debug::command::{BreakSpec, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::given::{GivenCondition, give};
 use super::hit::judge_here;
-use super::make::{made_in, refusal, set_condition};
+use super::make::{made_in, refusal, set_ignore};
 use crate::gdb::Gdb;
 use crate::guards::NewBreakpoints;
 use crate::ops::frames::is_c;
 use crate::ops::lines::check;
-use crate::ops::pointers;
 use crate::state::breakpoints::place_of;
 use crate::wording::about_a_place;
 use sdm_mi::{Results, quote};
@@ -34,7 +34,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
             return Err(Failure::new(FailureCode::NoSuchThing, text));
         }
     }
-    let (place, made, is_guarded) = if spec.regex {
+    let (place, made, given) = if spec.regex {
         insert_matching(gdb, &spec).await?
     } else {
         let location = match &*spec.location {
@@ -51,76 +51,37 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
         .breakpoints
         .add(PointSpec::Break(spec), numbers, pending);
     if let Some(point) = state.breakpoints.user.last_mut() {
-        point.judged.is_guarded = is_guarded;
+        given.note(&mut point.judged);
     }
     drop(state);
     Ok(Reply::Breakpoint(place))
 }
 
-/// The place of a new breakpoint, its guard, and true if gdb has a weaker condition than the user's.
-type Inserted = (BreakpointPlace, NewBreakpoints, bool);
+/// The place of a new breakpoint, its guard, and how gdb was given its condition.
+type Inserted = (BreakpointPlace, NewBreakpoints, GivenCondition);
 
 async fn insert_one(gdb: &Gdb, asked: &BreakSpec, location: &str) -> Result<Inserted, Failure> {
-    let is_alone = gdb.get().origin.scope().is_none();
-    let condition = asked.condition.as_deref().filter(|_| is_alone);
-    if let Some(condition) = condition
-        && let Some(weaker) = pointers::weaker(gdb, condition).await
-        && let Some(inserted) = insert_weaker(gdb, asked, weaker, location).await
-    {
-        return Ok(inserted);
-    }
     let mut spec = asked.clone();
     restrict(gdb, &mut spec);
     let line = insert_line(&spec, location);
     let (made, results) = made_in(gdb, line, number_in_answer).await?;
+    gdb.edit().breakpoints.note_counts(in_answer(&results));
     judge_here(gdb, &made, asked.condition.as_deref()).await?;
     let place = place_of(spec.number, in_answer(&results), gdb.get().origin.scope());
-    let may_be_fortran = |(_, file, _): &(String, String, u32)| !is_c(file);
-    let condition = condition.filter(|it| pointers::has_names(it));
+    let is_alone = gdb.get().origin.scope().is_none();
+    let condition = asked.condition.as_deref().filter(|_| is_alone);
     let (Some(condition), Some(number)) = (condition, made.first()) else {
-        return Ok((place, made, false));
+        return Ok((place, made, GivenCondition::Whole));
     };
-    if place.pending {
-        if let Some(valued) = pointers::pending(gdb, condition).await {
-            set_condition(gdb, number, &valued).await?;
-        }
-    } else if place.places.iter().any(may_be_fortran) {
-        match pointers::condition(gdb, condition).await {
-            // In another language than Fortran gdb refuses it, and keeps the one that it has.
-            Some(valued) => drop(set_condition(gdb, number, &valued).await),
-            None => {
-                let weaker = pointers::ANY.to_owned();
-                if let Some(inserted) = insert_weaker(gdb, asked, weaker, location).await {
-                    return Ok(inserted);
-                }
-            }
-        }
+    let is_c = !place.pending && place.places.iter().all(|(_, file, _)| is_c(file));
+    let given = match is_c {
+        true => GivenCondition::Whole,
+        false => give(gdb, number, condition, place.pending).await?,
+    };
+    if given != GivenCondition::Whole && spec.ignore > 0 {
+        set_ignore(gdb, number, 0).await?;
     }
-    Ok((place, made, false))
-}
-
-/// Inserts a breakpoint whose condition the driver evaluates. `None` at a place in another language than Fortran, where
-/// gdb refuses the weaker condition, and at one that gdb does not know yet.
-async fn insert_weaker(
-    gdb: &Gdb,
-    asked: &BreakSpec,
-    condition: String,
-    location: &str,
-) -> Option<Inserted> {
-    let weaker = BreakSpec {
-        condition: Some(condition),
-        pending: false,
-        ignore: 0,
-        temporary: false,
-        ..asked.clone()
-    };
-    let line = insert_line(&weaker, location);
-    let (made, results) = made_in(gdb, line, number_in_answer).await.ok()?;
-    Some((
-        place_of(asked.number, in_answer(&results), None),
-        made,
-        true,
-    ))
+    Ok((place, made, given))
 }
 
 fn number_in_answer(results: &Results) -> Option<u32> {
@@ -133,13 +94,15 @@ fn in_answer(results: &Results) -> &Results {
 
 /// Restricts a breakpoint to this task, as a gdb of several tasks inserts it in all of them.
 fn restrict(gdb: &Gdb, spec: &mut BreakSpec) {
+    // gdb deletes a temporary one even if it cannot evaluate the condition.
+    spec.temporary &= spec.condition.is_none();
     let state = gdb.get();
     let Some(scope) = state.origin.scope() else {
         return;
     };
     if spec.condition.is_some() {
-        // The driver applies the ignore count and the deletion when it evaluates the condition.
-        (spec.ignore, spec.temporary) = (0, false);
+        // The driver applies the ignore count when it evaluates the condition.
+        spec.ignore = 0;
     }
     spec.condition = Some(scope.restrict(spec.condition.as_deref()));
     spec.thread = spec.thread.and_then(|number| scope.id_of(number));
@@ -176,21 +139,23 @@ async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<Inserted, Failur
         pending: false,
         places: Vec::new(),
     };
-    let (mut made, mut is_guarded) = (NewBreakpoints::new(gdb, []), false);
+    let (mut made, mut given) = (NewBreakpoints::new(gdb, []), GivenCondition::Whole);
     for location in locations {
         // A function without a breakable location (inlined everywhere) is left out, and the others are kept.
-        let Ok((place, more, guarded)) = insert_one(gdb, spec, &location).await else {
+        let Ok((place, more, one)) = insert_one(gdb, spec, &location).await else {
             continue;
         };
         made.join(more);
-        is_guarded |= guarded;
+        if one != GivenCondition::Whole {
+            given = one;
+        }
         whole.places.extend(place.places);
     }
     if made.first().is_none() {
         let text = format!("no function that matches {} has a location", spec.location);
         return Err(Failure::new(FailureCode::Gdb, text));
     }
-    Ok((whole, made, is_guarded))
+    Ok((whole, made, given))
 }
 
 /// The locations of functions in an answer to `-symbol-info-functions`.

@@ -52,7 +52,7 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
     for row in rows.iter().filter(is_ours) {
         view.kind = row.text("type").unwrap_or_default().to_owned();
         view.condition = point.kept.spec.condition().map(str::to_owned);
-        view.temporary |= row.text("disp") == Some("del");
+        view.temporary = point.kept.spec.is_temporary();
         view.hits += row.number::<u64>("times").unwrap_or(0);
         view.ignore = view.ignore.max(row.number("ignore").unwrap_or(0));
         let is_watch = matches!(point.kept.spec, PointSpec::Watch(_));
@@ -60,7 +60,6 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
         if is_judged && view.condition.is_some() {
             view.hits = point.judged.hits;
             view.ignore = u32::try_from(point.judged.ignore).unwrap_or(u32::MAX);
-            view.temporary |= point.kept.spec.is_temporary();
         }
         if let PointSpec::Break(_) = point.kept.spec {
             view.place.pending |= is_pending(row);
@@ -69,6 +68,7 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
                 .extend(place_of(number, row, scope).places);
         }
     }
+    view.hits = view.hits.saturating_sub(point.judged.untested);
     view
 }
 

@@ -6,7 +6,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 
 use crate::gdb::Gdb;
 use crate::guards::NewBreakpoints;
-use crate::ops::{pointers, strides};
+use crate::ops::{language, pointers};
 use crate::text::console_line;
 use sdm_mi::{Results, quote};
 
@@ -68,8 +68,15 @@ pub(super) async fn restrict(
         set_conditional(gdb, number, condition).await?;
     }
     if ignore > 0 {
-        gdb.mi(format!("-break-after {number} {ignore}")).await?;
+        set_ignore(gdb, number, ignore.into()).await?;
     }
+    Ok(())
+}
+
+/// Sets the ignore count that gdb keeps.
+pub(super) async fn set_ignore(gdb: &Gdb, number: u32, count: u64) -> Result<(), Failure> {
+    gdb.mi(format!("-break-after {number} {count}")).await?;
+    gdb.edit().breakpoints.set_ignore(number, count);
     Ok(())
 }
 
@@ -80,7 +87,7 @@ pub(super) async fn set_conditional(
     condition: &str,
 ) -> Result<(), Failure> {
     if pointers::has_names(condition)
-        && strides::is_fortran(gdb, "").await
+        && language::is_fortran(gdb, "").await
         && let Some(valued) = pointers::condition(gdb, condition).await
         && set_condition(gdb, number, &valued).await.is_ok()
     {

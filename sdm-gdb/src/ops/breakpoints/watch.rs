@@ -19,7 +19,8 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
     if let Some(failure) = refusal(gdb, spec.number) {
         return Err(failure);
     }
-    refuse_optimized_out(gdb, &spec.expression).await?;
+    let plain = pointers::plain(gdb, &spec.expression).await;
+    refuse_optimized_out(gdb, &plain).await?;
     let (option, word) = match spec.kind {
         WatchKind::Write => ("", "watch"),
         WatchKind::Read => ("-r ", "rwatch"),
@@ -27,12 +28,12 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
     };
     let made = if spec.location {
         // MI has no option for it.
-        let kind = type_of(gdb, &spec.expression).await;
-        let expression = pointers::watched(gdb, &spec.expression, &kind).await;
+        let kind = type_of(gdb, &plain).await;
+        let expression = pointers::watched(gdb, &plain, &kind).await?;
         let line = format!("{word} -l {expression}");
         made_by(gdb, &line).await?
     } else {
-        let expression = watched(gdb, &spec.expression).await;
+        let expression = watched(gdb, &plain).await?;
         let expression = quote(expression.as_bytes());
         let line = format!("-break-watch {option}{expression}");
         made_in(gdb, line, watch_number).await?.0
@@ -67,10 +68,10 @@ async fn refuse_optimized_out(gdb: &Gdb, expression: &str) -> Result<(), Failure
 
 /// The expression to give to gdb's `watch`. For a reference gdb would watch the reference itself, so the referenced
 /// object is named instead.
-async fn watched<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
+async fn watched<'a>(gdb: &Gdb, expression: &'a str) -> Result<Cow<'a, str>, Failure> {
     let kind = type_of(gdb, expression).await;
     match kind.ends_with('&') || kind.contains("(&)") {
-        true => format!("*&({expression})").into(),
+        true => Ok(format!("*&({expression})").into()),
         false => pointers::watched(gdb, expression, &kind).await,
     }
 }

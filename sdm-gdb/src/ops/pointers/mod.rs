@@ -1,70 +1,87 @@
-//! Has gdb evaluate Fortran's pointers and allocatable scalars by what they hold.
+//! Has gdb evaluate Fortran's variables by what they hold and by their plain names.
 //!
-//! gdb takes both for addresses: `count + 1` is the next address, `count == 4` never holds, and `count = 7` changes the
-//! pointer itself. So a function in gdb's Python (`sdm-child/src/printers.py`) stands around each name of an
-//! expression. It decides by the type of the value, when gdb evaluates the expression: a condition is right in the
-//! scope of its breakpoint. In a gdb without Python the types are asked for beforehand, and the driver evaluates
-//! conditions.
+//! gdb takes pointers and allocatable scalars for addresses: `count + 1` is the next address, `count == 4` never holds,
+//! and `count = 7` changes the pointer itself. It does not know `self%id` of a class. So functions in gdb's Python stand
+//! around each name of an expression. They decide by the type of the value, when gdb evaluates the expression: a
+//! condition is right in the scope of its breakpoint. In a gdb without Python the types are asked for beforehand, and
+//! the driver evaluates conditions.
 
+mod functions;
 mod names;
+mod types;
+mod words;
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use sdm_debug::{Failure, FailureCode};
 
-use super::strides;
+use super::language;
 use crate::gdb::Gdb;
 use crate::text::console_line;
-use names::{Comparison, Names, names};
+use functions::{held, single};
+use names::{Names, Role, names};
+pub(super) use types::is_pointer_type;
 
-/// The start of the type of a pointer or an allocatable scalar.
-const POINTER: &str = "PTR TO -> ( ";
-
-/// The expression with the values of its pointers. An expression that is a single name stays as it is: gdb shows it
-/// by what it holds.
+/// The expression with the values of its pointers. An expression that is a single name is not followed: gdb shows it by
+/// what it holds.
 pub(super) async fn valued<'a>(
     gdb: &Gdb,
     place: &str,
     expression: &'a str,
 ) -> Result<Cow<'a, str>, Failure> {
-    match names(expression).filter(|found| !is_single(expression, found)) {
-        Some(found) => in_fortran(gdb, place, expression, &found).await,
-        None => Ok(Cow::Borrowed(expression)),
-    }
+    in_fortran(gdb, place, expression, false).await
 }
 
 /// The same for an expression whose value gdb does not show but use.
 pub(super) async fn operand<'a>(gdb: &Gdb, expression: &'a str) -> Result<Cow<'a, str>, Failure> {
-    match names(expression) {
-        Some(found) => in_fortran(gdb, "", expression, &found).await,
-        None => Ok(Cow::Borrowed(expression)),
-    }
+    in_fortran(gdb, "", expression, true).await
 }
 
 async fn in_fortran<'a>(
     gdb: &Gdb,
     place: &str,
     expression: &'a str,
-    found: &Names,
+    is_used: bool,
 ) -> Result<Cow<'a, str>, Failure> {
-    if found.all.is_empty() || !strides::is_fortran(gdb, place).await {
-        return Ok(Cow::Borrowed(expression));
+    let same = Ok(Cow::Borrowed(expression));
+    let Some(found) = names(expression) else {
+        return same;
+    };
+    let is_single = !is_used && is_single(expression, &found);
+    let is_plain = is_single && found.all.iter().all(|name| name.parts.is_empty());
+    if is_plain || found.all.is_empty() || !language::is_fortran(gdb, place).await {
+        return same;
     }
-    Ok(Cow::Owned(replaced(gdb, place, expression, found).await))
-}
-
-/// A text of deferred length by its structure, where its length is; `None` for anything but a component.
-pub(super) fn text(expression: &str) -> Option<String> {
-    let found = names(expression).filter(|found| is_single(expression, found))?;
-    found.all[0].structure?;
-    Some(held(expression, &found))
+    Ok(Cow::Owned(match has_functions(gdb).await {
+        true if is_single => single(expression, &found),
+        true => held(expression, &found),
+        false if is_single => {
+            types::dereferenced(gdb, place, expression, &as_addresses(found)).await?
+        }
+        false => types::dereferenced(gdb, place, expression, &found).await?,
+    }))
 }
 
 /// The value of a pointer that a Fortran expression names, for a variable object.
 pub(super) async fn object(gdb: &Gdb, place: &str, expression: &str) -> Option<String> {
     let found = names(expression).filter(|found| is_single(expression, found))?;
-    Some(replaced(gdb, place, expression, &found).await)
+    match has_functions(gdb).await {
+        true => Some(held(expression, &found)),
+        false => types::dereferenced(gdb, place, expression, &found)
+            .await
+            .ok(),
+    }
+}
+
+/// The expression as gdb itself knows it, with the data of classes, for a command that does not evaluate it.
+pub(super) async fn plain<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
+    let found = names(expression).filter(|it| it.all.iter().any(|name| !name.parts.is_empty()));
+    match found {
+        Some(found) if language::is_fortran(gdb, "").await => {
+            types::plain(gdb, expression, &found).await.into()
+        }
+        _ => expression.into(),
+    }
 }
 
 /// The failure of an assignment to a pointer itself.
@@ -76,48 +93,42 @@ pub(super) fn refusal(name: &str) -> Failure {
 }
 
 /// The expression for a watchpoint, given its type: gdb watches a pointer and what it points to.
-pub(super) async fn watched<'a>(gdb: &Gdb, expression: &'a str, kind: &str) -> Cow<'a, str> {
+///
+/// # Errors
+/// gdb knows no types of elements that it names.
+pub(super) async fn watched<'a>(
+    gdb: &Gdb,
+    expression: &'a str,
+    kind: &str,
+) -> Result<Cow<'a, str>, Failure> {
     let Some(found) = names(expression).filter(|found| !found.all.is_empty()) else {
-        return Cow::Borrowed(expression);
+        return Ok(expression.into());
     };
-    match is_single(expression, &found) {
+    Ok(match is_single(expression, &found) {
         true if is_pointer_type(kind) => format!("*({expression})").into(),
-        false if strides::is_fortran(gdb, "").await => {
-            dereferenced(gdb, "", expression, &found).await.into()
+        false if language::is_fortran(gdb, "").await => {
+            types::dereferenced(gdb, "", expression, &found)
+                .await?
+                .into()
         }
         _ => expression.into(),
-    }
+    })
 }
 
-/// A condition with the values of its pointers, for gdb to evaluate; `None` if the user's own is to be used. It is
-/// Fortran: gdb refuses it at a place in another language.
+/// A condition with the values of its pointers, for gdb to evaluate; `None` if gdb cannot. It is Fortran: gdb refuses it
+/// at a place in another language.
 pub(super) async fn condition(gdb: &Gdb, condition: &str) -> Option<String> {
-    let valued = pending(gdb, condition).await?;
+    let found = names(condition).filter(|found| !found.all.is_empty())?;
+    let valued = has_functions(gdb).await.then(|| held(condition, &found))?;
     Some(format!(".not. .not. ({valued})"))
 }
 
 /// The Fortran condition that always holds.
 pub(super) const ANY: &str = ".true.";
+/// The condition that always holds, in any language.
+pub(super) const ALWAYS: &str = "1 == 1";
 
-/// For a condition with elements of arrays: a Fortran condition that is true where the user's one is, and where gdb might evaluate that wrong: the driver then
-/// evaluates it.
-pub(super) async fn weaker(gdb: &Gdb, condition: &str) -> Option<String> {
-    let tests = strides::stride_tests(condition)?;
-    let valued = pending(gdb, condition).await;
-    Some(valued.map_or_else(
-        || ANY.to_owned(),
-        |valued| format!("{tests} .or. ({valued})"),
-    ))
-}
-
-/// The condition of a pending breakpoint, whose place may be in any language: elsewhere the function changes nothing.
-pub(super) async fn pending(gdb: &Gdb, condition: &str) -> Option<String> {
-    let found = names(condition).filter(|found| !found.all.is_empty())?;
-    let can_follow = has_function(gdb).await;
-    can_follow.then(|| held(condition, &found))
-}
-
-/// True if an expression may name pointers.
+/// True if an expression may name variables of Fortran.
 pub(super) fn has_names(expression: &str) -> bool {
     names(expression).is_some_and(|found| !found.all.is_empty())
 }
@@ -135,6 +146,11 @@ pub(super) async fn in_line<'a>(gdb: &Gdb, line: &'a str) -> Result<Cow<'a, str>
         Cow::Borrowed(_) => Cow::Borrowed(line),
         Cow::Owned(valued) => Cow::Owned(format!("{command}{valued}")),
     })
+}
+
+/// True for a line whose expression gdb gets with the values of its names.
+pub(super) fn is_valued_in(line: &str) -> bool {
+    expression_in(line).is_some_and(|from| has_names(&line[from..]))
 }
 
 /// True for an assignment to a name, without a word in between as in `set width 80`.
@@ -183,18 +199,20 @@ fn expression_in(line: &str) -> Option<usize> {
 }
 
 fn is_single(expression: &str, found: &Names) -> bool {
-    found.all.len() == 1 && expression[found.all[0].range.clone()] == *expression.trim()
+    let first = found.all.first().filter(|it| it.role == Role::Value);
+    first.is_some_and(|it| expression[it.range.clone()] == *expression.trim())
 }
 
-async fn replaced(gdb: &Gdb, place: &str, expression: &str, found: &Names) -> String {
-    match has_function(gdb).await {
-        true => held(expression, found),
-        false => dereferenced(gdb, place, expression, found).await,
+/// A single name without what it holds.
+fn as_addresses(mut found: Names) -> Names {
+    if let Some(first) = found.all.first_mut() {
+        first.role = Role::Address;
     }
+    found
 }
 
-/// True if gdb can call the function in Fortran, which older ones and those without Python cannot.
-async fn has_function(gdb: &Gdb) -> bool {
+/// True if gdb can call the functions in Fortran, which older ones and those without Python cannot.
+pub(super) async fn has_functions(gdb: &Gdb) -> bool {
     if let Some(known) = gdb.get().lacks.function {
         return !known;
     }
@@ -205,104 +223,9 @@ async fn has_function(gdb: &Gdb) -> bool {
     answer.is_ok()
 }
 
-/// The expression with `*` in front of its pointers, by their types in this place.
-async fn dereferenced(gdb: &Gdb, place: &str, expression: &str, found: &Names) -> String {
-    let mut edits = Vec::new();
-    for name in &found.all {
-        let range = name.range.clone();
-        if is_pointer(gdb, place, &expression[range.clone()]).await {
-            edits.push((range.start..range.start, "*(".to_owned()));
-            edits.push((range.end..range.end, ")".to_owned()));
-        }
-    }
-    edited(expression, 0..expression.len(), edits)
-}
-
-/// True for a name of a pointer to data.
-async fn is_pointer(gdb: &Gdb, place: &str, name: &str) -> bool {
-    let command = sdm_mi::quote(format!("whatis {name}").as_bytes());
-    let asked = gdb.send(format!("-interpreter-exec {place}console {command}"));
-    let (result, printed) = asked.capture().printed().await;
-    result.is_ok() && is_pointer_type(printed.trim_start_matches("type = "))
-}
-
-/// True for the type of a pointer to data, as gdb writes it in Fortran.
-pub(super) fn is_pointer_type(name: &str) -> bool {
-    let target = name.strip_prefix(POINTER);
-    target.is_some_and(|target| !target.contains("void") && !target.contains("() )"))
-}
-
-/// The expression with a function around each name that gives what it holds.
-fn held(expression: &str, found: &Names) -> String {
-    // gdb has no empty texts. Blanks at the end of a text do not count.
-    part(expression, 0..expression.len(), found).replace("''", "' '")
-}
-
-/// A part of [`held`].
-fn part(expression: &str, range: Range<usize>, found: &Names) -> String {
-    let is_within = |it: &Range<usize>| it.start >= range.start && it.end <= range.end;
-    let comparisons = || found.comparisons.iter().filter(|it| is_within(&it.range));
-    let mut edits = Vec::new();
-    for Comparison {
-        range,
-        operator,
-        is_equality,
-    } in comparisons()
-    {
-        let word = if *is_equality { "(" } else { "(.not. " };
-        edits.push((range.start..range.start, format!("{word}$_sdm_same(")));
-        edits.push((operator.clone(), ",".to_owned()));
-    }
-    for name in found.all.iter().filter(|it| is_within(&it.range)) {
-        let (start, end) = (name.range.start, name.range.end);
-        edits.push((start..start, "$_sdm_held(".to_owned()));
-        let structure = name.structure.map_or_else(String::new, |to| {
-            format!(", {}", part(expression, start..to, found))
-        });
-        edits.push((end..end, format!("{structure})")));
-    }
-    for Comparison { range, .. } in comparisons() {
-        edits.push((range.end..range.end, "))".to_owned()));
-    }
-    edited(expression, range, edits)
-}
-
-/// A range of a text with some parts of it replaced. Of several edits at one place the first comes first.
-fn edited(text: &str, range: Range<usize>, mut edits: Vec<(Range<usize>, String)>) -> String {
-    edits.sort_by_key(|(at, _)| at.start);
-    let (mut all, mut done) = (String::new(), range.start);
-    for (at, new) in edits {
-        all.push_str(&text[done..at.start]);
-        all.push_str(&new);
-        done = at.end;
-    }
-    all.push_str(&text[done..range.end]);
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fortran_names_are_replaced_by_their_pointer_targets() {
-        let check = |expression: &str, expect: &str| {
-            assert_eq!(held(expression, &names(expression).unwrap()), expect);
-        };
-        check("count + 1", "$_sdm_held(count) + 1");
-        check("p%n*2", "$_sdm_held(p%n, p)*2");
-        check(
-            "a(k)%n = i",
-            "$_sdm_held(a($_sdm_held(k))%n, a($_sdm_held(k))) = $_sdm_held(i)",
-        );
-        check(
-            "p%label == 'it' .or. 'no' /= name",
-            "($_sdm_same($_sdm_held(p%label, p) , 'it')) .or. (.not. $_sdm_same('no' , $_sdm_held(name)))",
-        );
-        check("name .EQ. 'x'", "($_sdm_same($_sdm_held(name) , 'x'))");
-        check("name == ''", "($_sdm_same($_sdm_held(name) , ' '))");
-        check("i == n", "$_sdm_held(i) == $_sdm_held(n)");
-    }
 
     #[test]
     fn expression_of_a_command_line_is_found() {

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use super::words::{dotted, is_operand, is_type, matching};
+
 /// Deepest nesting of brackets.
 const DEPTH_MAX: usize = 16;
 /// Most names in one expression.
 const NAMES_MAX: usize = 256;
 /// Functions of gdb that ask about a variable itself, not about what it holds.
-const ABOUT: [&str; 10] = [
+const ABOUT: [&str; 9] = [
     "allocated",
     "associated",
     "kind",
@@ -16,28 +18,42 @@ const ABOUT: [&str; 10] = [
     "rank",
     "shape",
     "size",
-    "sizeof",
     "ubound",
 ];
+/// gdb's operator for the size of a type: it evaluates nothing.
+const SIZEOF: &str = "sizeof";
 /// Functions that gdb computes itself, from values.
 const COMPUTED: [&str; 6] = ["abs", "ceiling", "cmplx", "floor", "mod", "modulo"];
-/// First words of the names of gdb's types.
-const TYPES: [&str; 7] = [
-    "character",
-    "complex",
-    "double",
-    "integer",
-    "logical",
-    "precision",
-    "real",
-];
 
 /// A variable, an element or a component in an expression; a function call looks the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) range: Range<usize>,
-    /// The end of the structure of which it is a component: that of `p` in `p%count`.
-    pub(super) structure: Option<usize>,
+    /// The end of the first name, or of the expression in brackets.
+    pub(super) base: usize,
+    /// The parts behind the first name.
+    pub(super) parts: Vec<Part>,
+    pub(super) role: Role,
+}
+
+/// A part of a name: a component by its own name, or subscripts by what is between their brackets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Component(Range<usize>),
+    Subscripts(Range<usize>),
+}
+
+/// The use that an expression makes of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The value that it holds.
+    Value,
+    /// Its address or, for a pointer, its target.
+    Address,
+    /// An answer about it, as its size.
+    Inquiry,
+    /// Its type: it is not evaluated.
+    Type,
 }
 
 /// A comparison with a quoted text.
@@ -53,9 +69,13 @@ pub(super) struct Comparison {
 pub(super) struct Names {
     pub(super) all: Vec<Name>,
     pub(super) comparisons: Vec<Comparison>,
+    /// The places of `sizeof` in front of parts of variables.
+    pub(super) sizes: Vec<Range<usize>>,
+    /// The offset behind the `=` with which the first name is assigned a value.
+    pub(super) assigned: Option<usize>,
 }
 
-/// The data named in an expression, without operands of `&` and of a unary `*`. `None` for text that is not Fortran.
+/// The data named in an expression. `None` for text that is not Fortran.
 pub(super) fn names(expression: &str) -> Option<Names> {
     let mut reader = Reader {
         text: expression,
@@ -63,7 +83,7 @@ pub(super) fn names(expression: &str) -> Option<Names> {
         depth: 0,
         found: Names::default(),
     };
-    reader.items(false, false)?;
+    reader.items(false, Role::Value)?;
     let is_complete = reader.at == expression.len() && reader.found.all.len() <= NAMES_MAX;
     is_complete.then_some(reader.found)
 }
@@ -100,9 +120,8 @@ impl<'a> Reader<'a> {
         self.skip(char::is_whitespace);
     }
 
-    /// Reads operands and operators, up to the closing bracket if `is_inner`. If `is_bare`, names are those of
-    /// addresses, and are not recorded.
-    fn items(&mut self, is_inner: bool, is_bare: bool) -> Option<()> {
+    /// Reads operands and operators, up to the closing bracket if `is_inner`.
+    fn items(&mut self, is_inner: bool, role: Role) -> Option<()> {
         let mut last = Last::Operator;
         // True behind a unary `*` or `&`.
         let mut is_target = false;
@@ -129,11 +148,14 @@ impl<'a> Reader<'a> {
             }
             let count = self.found.all.len();
             let is_quoted = c == '\'';
-            self.operand(is_bare || is_target)?;
+            self.operand(match role {
+                Role::Value if is_target => Role::Address,
+                role => role,
+            })?;
             let range = from..self.at;
             let is_named = |range: &Range<usize>| {
-                let mut all = self.found.all.iter();
-                all.any(|name| name.range == *range)
+                let mut values = self.found.all.iter().filter(|it| it.role == Role::Value);
+                values.any(|name| name.range == *range)
             };
             if let Some((first, operator, is_equality)) = comparison.take()
                 && (is_quoted && is_named(&first)
@@ -190,14 +212,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a constant, a name, or an expression in brackets.
-    fn operand(&mut self, is_bare: bool) -> Option<()> {
+    fn operand(&mut self, role: Role) -> Option<()> {
         match self.peek()? {
             '\'' => {
                 let close = self.rest()[1..].find('\'')?;
                 self.at += close + 2;
                 Some(())
             }
-            '(' => self.bracketed(is_bare),
+            '(' => self.bracketed(role),
             '.' if dotted(self.rest()).is_some() => {
                 self.at += dotted(self.rest())?.len();
                 Some(())
@@ -207,7 +229,7 @@ impl<'a> Reader<'a> {
                 self.number();
                 Some(())
             }
-            _ => self.name(is_bare),
+            _ => self.name(role),
         }
     }
 
@@ -231,28 +253,31 @@ impl<'a> Reader<'a> {
         self.at += end;
     }
 
-    fn bracketed(&mut self, is_bare: bool) -> Option<()> {
+    fn bracketed(&mut self, role: Role) -> Option<()> {
         let from = self.at;
         let close = matching(self.rest())?;
         // `(*p)%count` is a name as a whole.
         let is_named = self.rest()[close + 1..]
             .trim_start()
             .starts_with(['%', '(']);
-        self.inner(is_bare || is_named)?;
+        let place = self.found.all.len();
         match is_named {
-            true => self.parts(from, is_bare),
-            false => Some(()),
+            true => {
+                self.inner(Role::Address)?;
+                self.parts(from, place, role)
+            }
+            false => self.inner(role),
         }
     }
 
     /// Reads brackets and what is within.
-    fn inner(&mut self, is_bare: bool) -> Option<()> {
+    fn inner(&mut self, role: Role) -> Option<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return None;
         }
         self.at += 1;
-        self.items(true, is_bare)?;
+        self.items(true, role)?;
         self.at += 1;
         self.depth -= 1;
         Some(())
@@ -265,7 +290,7 @@ impl<'a> Reader<'a> {
         (self.at > from).then_some(from..self.at)
     }
 
-    fn name(&mut self, is_bare: bool) -> Option<()> {
+    fn name(&mut self, role: Role) -> Option<()> {
         let first = self.word()?;
         let word = self.text[first.clone()].to_ascii_lowercase();
         let mut is_plain = true;
@@ -277,32 +302,50 @@ impl<'a> Reader<'a> {
         }
         let has_arguments = self.rest().trim_start().starts_with('(');
         let is_function = word.starts_with("$_") || COMPUTED.contains(&&*word);
-        if is_plain && (ABOUT.contains(&&*word) || is_type(&word) || is_function) {
+        let within = match &*word {
+            _ if !is_plain => None,
+            word if is_type(word) => Some(Role::Type),
+            word if word == SIZEOF || ABOUT.contains(&word) => Some(Role::Inquiry),
+            _ => is_function.then_some(role),
+        };
+        if let Some(within) = within {
             self.blanks();
-            return match has_arguments {
-                true => self.inner(is_bare || !is_function),
-                false => Some(()),
-            };
+            let known = self.found.all.len();
+            if has_arguments {
+                self.inner(if role == Role::Type { role } else { within })?;
+            }
+            if word == SIZEOF {
+                let is_whole = |name: &Name| name.parts.is_empty();
+                if self.found.all[known..].iter().all(is_whole) {
+                    self.found.all.truncate(known);
+                } else {
+                    self.found.sizes.push(first);
+                }
+            }
+            return Some(());
         }
-        self.parts(first.start, is_bare)
+        self.parts(first.start, self.found.all.len(), role)
     }
 
-    /// Reads the components and subscripts behind a name that begins at `from`.
-    fn parts(&mut self, from: usize, is_bare: bool) -> Option<()> {
-        let place = self.found.all.len();
-        let mut structure = None;
+    /// Reads the components and subscripts behind a name that begins at `from`; those within it are at `place`.
+    fn parts(&mut self, from: usize, place: usize, role: Role) -> Option<()> {
+        let (base, mut parts) = (self.at, Vec::new());
         loop {
             let end = self.at;
             self.blanks();
             match self.peek() {
                 Some('%') => {
                     self.at += 1;
-                    self.word()?;
-                    structure = Some(end);
+                    parts.push(Part::Component(self.word()?));
                 }
                 Some('(') => {
-                    self.inner(false)?;
-                    structure = None;
+                    let begin = self.at + 1;
+                    self.inner(if role == Role::Type {
+                        role
+                    } else {
+                        Role::Value
+                    })?;
+                    parts.push(Part::Subscripts(begin..self.at - 1));
                 }
                 _ => {
                     self.at = end;
@@ -311,63 +354,34 @@ impl<'a> Reader<'a> {
             }
         }
         let range = from..self.at;
-        if !is_bare && !self.is_assigned_address(&range) {
-            self.found.all.insert(place, Name { range, structure });
+        let role = self.assigned(&range, role);
+        if role != Role::Type && (role != Role::Address || !parts.is_empty()) {
+            let name = Name {
+                range,
+                base,
+                parts,
+                role,
+            };
+            self.found.all.insert(place, name);
         }
         Some(())
     }
 
-    /// True for gdb's own variable that is assigned to, and for a name that is assigned an address.
-    fn is_assigned_address(&self, range: &Range<usize>) -> bool {
+    /// The role of a name that may be assigned to: of gdb's own variable, and of a pointer that is assigned an address,
+    /// the address.
+    fn assigned(&mut self, range: &Range<usize>, role: Role) -> Role {
         let behind = self.rest().trim_start().strip_prefix('=');
         let Some(value) = behind.filter(|it| !it.starts_with('=')) else {
-            return false;
+            return role;
         };
-        self.text[range.clone()].starts_with('$') || value.trim_start().starts_with('&')
-    }
-}
-
-/// True for the name of one of gdb's types: `integer`, `real_8`.
-fn is_type(word: &str) -> bool {
-    let is_kind = |rest: &str| {
-        let digits = rest.strip_prefix('_');
-        rest.is_empty() || digits.is_some_and(|it| it.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let mut behind = TYPES.iter().filter_map(|it| word.strip_prefix(it));
-    behind.any(is_kind)
-}
-
-/// True if an operand begins here, and no operator.
-fn is_operand(rest: &str) -> bool {
-    if let Some(word) = dotted(rest) {
-        return [".true.", ".false."]
-            .iter()
-            .any(|it| it.eq_ignore_ascii_case(word));
-    }
-    rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '\'' | '(' | '.'))
-}
-
-/// The dotted word at the beginning: `.and.`, `.true.`.
-fn dotted(rest: &str) -> Option<&str> {
-    let word = rest.strip_prefix('.')?;
-    let end = word.find(|c: char| !c.is_ascii_alphabetic())?;
-    (end > 0 && word[end..].starts_with('.')).then(|| &rest[..end + 2])
-}
-
-/// The offset of the bracket that closes the first one.
-fn matching(text: &str) -> Option<usize> {
-    let (mut depth, mut is_quoted) = (0_usize, false);
-    for (at, c) in text.char_indices() {
-        match c {
-            '\'' => is_quoted = !is_quoted,
-            _ if is_quoted => {}
-            '(' => depth += 1,
-            ')' if depth == 1 => return Some(at),
-            ')' => depth -= 1,
-            _ => {}
+        if self.text[range.clone()].starts_with('$') || value.trim_start().starts_with('&') {
+            return Role::Address;
         }
+        if self.text[..range.start].trim().is_empty() {
+            self.found.assigned = Some(self.text.len() - value.len());
+        }
+        role
     }
-    None
 }
 
 #[cfg(test)]
@@ -378,11 +392,8 @@ mod tests {
     fn names_of_data_are_found_in_fortran_expressions() {
         let check = |expression: &str, expect: &[&str]| {
             let found = names(expression).expect(expression);
-            let found: Vec<&str> = found
-                .all
-                .iter()
-                .map(|it| &expression[it.range.clone()])
-                .collect();
+            let values = found.all.iter().filter(|it| it.role == Role::Value);
+            let found: Vec<&str> = values.map(|it| &expression[it.range.clone()]).collect();
             assert_eq!(found, expect, "{expression}");
         };
         check("count + 1", &["count"]);
@@ -435,17 +446,48 @@ mod tests {
     }
 
     #[test]
-    fn fortran_component_names_its_enclosing_structure() {
-        let structure = |expression: &str| {
-            let found = names(expression).unwrap().all.remove(0);
-            found
-                .structure
-                .map(|end| expression[found.range.start..end].to_owned())
+    fn names_have_their_roles() {
+        let roles = |expression: &str| {
+            let found = names(expression).unwrap().all;
+            let role = |it: &Name| (expression[it.range.clone()].to_owned(), it.role);
+            found.iter().map(role).collect::<Vec<_>>()
         };
-        assert_eq!(structure("p%own%id").as_deref(), Some("p%own"));
-        assert_eq!(structure("(*p) % n").as_deref(), Some("(*p)"));
-        assert_eq!(structure("boxes(2)%v"), Some("boxes(2)".to_owned()));
-        assert_eq!(structure("p%v(2)"), None);
-        assert_eq!(structure("count"), None);
+        let check = |expression: &str, expect: &[(&str, Role)]| {
+            let expect = expect
+                .iter()
+                .map(|(name, role)| ((*name).to_owned(), *role));
+            assert_eq!(
+                roles(expression),
+                expect.collect::<Vec<_>>(),
+                "{expression}"
+            );
+        };
+        check(
+            "size(p%v) + n",
+            &[("p%v", Role::Inquiry), ("n", Role::Value)],
+        );
+        check("&p%v(k)", &[("p%v(k)", Role::Address), ("k", Role::Value)]);
+        check("*p%n", &[("p%n", Role::Address)]);
+        check("p%own = &q", &[("p%own", Role::Address)]);
+        check("sizeof(count) + sizeof(real)", &[]);
+        check("sizeof(p%v)", &[("p%v", Role::Inquiry)]);
+        check(
+            "(*p%own)%n",
+            &[("(*p%own)%n", Role::Value), ("p%own", Role::Address)],
+        );
+    }
+
+    #[test]
+    fn assigned_value_begins_behind_its_sign() {
+        for (expression, value) in [
+            ("p%n = 'x'", Some(" 'x'")),
+            ("count=7", Some("7")),
+            ("a == b", None),
+            ("$t = n", None),
+            ("i + n = 7", None),
+        ] {
+            let from = names(expression).unwrap().assigned;
+            assert_eq!(from.map(|from| &expression[from..]), value, "{expression}");
+        }
     }
 }

@@ -12,25 +12,30 @@ const ARRAYS_MAX: usize = 32;
 pub(super) struct Array<'a> {
     /// The designator in front of the subscripts: `c%w` in `c%w(1:3)`, `boxes(2)%v` in `boxes(2)%v(1)`.
     pub(super) name: &'a str,
-    /// Number of subscripts.
-    pub(super) rank: usize,
+    /// True if it is an element everywhere, and no section.
+    pub(super) is_element: bool,
 }
 
 /// The arrays with subscripts in an expression. A function call looks the same.
 pub(super) fn arrays<'a>(expression: &'a str) -> Vec<Array<'a>> {
     let brackets = Brackets::of(expression);
     let mut found: Vec<Array> = Vec::new();
-    let mut add = |name: &'a str, rank: usize| {
+    let mut add = |name: &'a str, is_element: bool| {
         let is_name = name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$' | '('));
-        if is_name && found.len() < ARRAYS_MAX && found.iter().all(|it| it.name != name) {
-            found.push(Array { name, rank });
+        if let Some(known) = found.iter_mut().find(|it| it.name == name) {
+            known.is_element &= is_element;
+        } else if is_name && found.len() < ARRAYS_MAX {
+            found.push(Array { name, is_element });
         }
     };
-    for (open, commas) in &brackets.opened {
-        let before = &expression[..*open];
-        add(brackets.designator(before, false), commas + 1);
+    let mut pairs: Vec<_> = brackets.closed.iter().map(|it| (*it.1, *it.0)).collect();
+    pairs.sort_unstable();
+    for (open, close) in pairs {
+        let (before, within) = (&expression[..open], &expression[open + 1..close]);
+        let is_element = !within.contains(':');
+        add(brackets.designator(before, false), is_element);
         // `output (*p)%v(1)` is a command and a designator.
-        add(brackets.designator(before, true), commas + 1);
+        add(brackets.designator(before, true), is_element);
     }
     found
 }
@@ -42,31 +47,19 @@ fn is_part(c: char) -> bool {
 /// The round brackets of an expression.
 #[derive(Default)]
 struct Brackets {
-    /// The offset of each opening bracket, and the number of commas directly within it.
-    opened: BTreeMap<usize, usize>,
     /// The offset of the opening bracket for that of each closing one.
     closed: BTreeMap<usize, usize>,
 }
 
 impl Brackets {
     fn of(expression: &str) -> Self {
-        let mut all = Self::default();
-        let mut open = Vec::new();
+        let (mut all, mut open) = (Self::default(), Vec::new());
         for (at, c) in outside_quotes(expression) {
             match c {
-                '(' => {
-                    open.push(at);
-                    all.opened.insert(at, 0);
-                }
+                '(' => open.push(at),
                 ')' => {
                     if let Some(from) = open.pop() {
                         all.closed.insert(at, from);
-                    }
-                }
-                ',' => {
-                    let within = open.last().and_then(|from| all.opened.get_mut(from));
-                    if let Some(commas) = within {
-                        *commas += 1;
                     }
                 }
                 _ => {}
@@ -117,34 +110,38 @@ mod tests {
 
     #[test]
     fn array_names_are_found_before_brackets() {
-        let check = |expression: &str, expect: &[(&str, usize)]| {
+        let check = |expression: &str, expect: &[(&str, bool)]| {
             let found = arrays(expression);
-            let found: Vec<_> = found.iter().map(|it| (it.name, it.rank)).collect();
+            let found: Vec<_> = found.iter().map(|it| (it.name, it.is_element)).collect();
             assert_eq!(found, expect, "{expression}");
         };
-        check("back(1:3)", &[("back", 1)]);
+        check("back(1:3)", &[("back", false)]);
         check(
             "2 * c%w (2) + back(i(1), 2)",
-            &[("c%w", 1), ("back", 2), ("i", 1)],
+            &[("c%w", true), ("back", true), ("i", true)],
         );
         check("(a + b) * c", &[]);
         check("x", &[]);
         check("\"f(1)\"", &[]);
-        check("\u{e4}\u{b7}b(1)", &[("b", 1)]);
+        check("\u{e4}\u{b7}b(1)", &[("b", true)]);
         check(
             "boxes(k(2), 3) % v(1)",
-            &[("boxes", 2), ("k", 1), ("boxes(k(2), 3) % v", 1)],
+            &[("boxes", true), ("k", true), ("boxes(k(2), 3) % v", true)],
         );
-        check("(*p)%v(1)", &[("(*p)%v", 1)]);
+        check("(*p)%v(1)", &[("(*p)%v", true)]);
         check(
             "output (*p)%v(1)",
-            &[("output", 1), ("output (*p)%v", 1), ("(*p)%v", 1)],
+            &[("output", true), ("output (*p)%v", true), ("(*p)%v", true)],
         );
-        check("m::back(1)+m::c%v(2)", &[("m::back", 1), ("m::c%v", 1)]);
-        check("x/2fg &neg(1)", &[("neg", 1)]);
-        check("set $t = $1(2)", &[("$1", 1)]);
+        check(
+            "m::back(1)+m::c%v(2)",
+            &[("m::back", true), ("m::c%v", true)],
+        );
+        check("x/2fg &neg(1)", &[("neg", true)]);
+        check("set $t = $1(2)", &[("$1", true)]);
         check("a)(1)", &[]);
         check("%(1", &[]);
-        check("word(2)(1:3)", &[("word", 1), ("word(2)", 1)]);
+        check("word(2)(1:3)", &[("word", true), ("word(2)", false)]);
+        check("v(1) + v(1:2)", &[("v", false)]);
     }
 }

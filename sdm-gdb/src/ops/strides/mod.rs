@@ -4,14 +4,14 @@
 //! stride as unsigned, count from the wrong end, and show other elements or none.
 
 mod arrays;
-mod guard;
 
 use sdm_debug::{Command, Failure, FailureCode};
 
-use super::output::unchecked;
+use super::language::is_fortran;
+use super::{output, pointers};
 use crate::gdb::Gdb;
+use crate::state::console_capture::CapturedOutput;
 use arrays::arrays;
-pub(super) use guard::stride_tests;
 
 /// Upper limit for the distance of neighbouring elements: a negative stride appears as a larger number.
 const DISTANCE_MAX: i128 = 1 << 48;
@@ -45,16 +45,39 @@ pub(super) async fn refuse_in(gdb: &Gdb, command: &Command) -> Result<(), Failur
     if gdb.get().why_not_stopped().is_some() {
         return Ok(());
     }
-    refuse(gdb, "", &text).await
+    let is_valued = match command {
+        Command::Print { .. }
+        | Command::Call { .. }
+        | Command::SetVariable { .. }
+        | Command::VarCreate { .. }
+        | Command::VarAssign { .. } => pointers::has_names(&text),
+        Command::Console { line } => pointers::is_valued_in(line),
+        _ => false,
+    };
+    refuse_parts(gdb, "", &text, is_valued).await
 }
 
-/// Fails if an expression has a section of an array that gdb reads wrong.
+/// Fails if an expression, which gdb gets with the values of its names, has a section of an array that gdb reads wrong.
 pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
+    refuse_parts(gdb, place, expression, pointers::has_names(expression)).await
+}
+
+async fn refuse_parts(
+    gdb: &Gdb,
+    place: &str,
+    expression: &str,
+    is_valued: bool,
+) -> Result<(), Failure> {
     let arrays = arrays(expression);
     if arrays.is_empty() || !is_fortran(gdb, place).await {
         return Ok(());
     }
+    // The functions around names read single elements right.
+    let skips_elements = is_valued && pointers::has_functions(gdb).await;
     for array in arrays {
+        if skips_elements && array.is_element && !array.name.starts_with('$') {
+            continue;
+        }
         if is_backwards(gdb, place, array.name).await {
             return Err(refusal(array.name));
         }
@@ -70,6 +93,12 @@ pub(super) fn refusal(array: &str) -> Failure {
     let text = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
     let hint = format!("`{array}` without a subscript is read as it is");
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
+}
+
+/// The value of an expression that has no side effects, with the plain names of Fortran.
+async fn unchecked(gdb: &Gdb, place: &str, expression: &str) -> Result<CapturedOutput, Failure> {
+    let valued = pointers::valued(gdb, place, expression).await?;
+    output::unchecked(gdb, place, &valued).await
 }
 
 /// True for a convenience variable of gdb that holds a copy of an array (`set $t = v`). gdb finds its elements by the
@@ -202,21 +231,6 @@ async fn bounds(gdb: &Gdb, place: &str, which: &str, array: &str) -> Option<Vec<
     let bounds = bounds.trim().trim_matches(['(', ')']);
     let bounds = bounds.split(',').map(|one| one.trim().parse().ok());
     bounds.collect()
-}
-
-/// True if gdb's current language is Fortran: in another one `lbound` may be a function of the program.
-pub(super) async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
-    let known = gdb.get().commands.is_fortran.filter(|_| place.is_empty());
-    if let Some(known) = known {
-        return known;
-    }
-    let line = format!("-interpreter-exec {place}console \"show language\"");
-    let (result, printed) = gdb.send(line).capture().printed().await;
-    let is_fortran = result.is_ok() && printed.contains("fortran\"");
-    // While the program runs, its next stop may be in another language.
-    let is_lasting = result.is_ok() && place.is_empty() && gdb.get().activity.is_stopped();
-    gdb.edit().commands.is_fortran = is_lasting.then_some(is_fortran);
-    is_fortran
 }
 
 #[cfg(test)]

@@ -1,0 +1,309 @@
+# Functions for gdb's expressions in Fortran, whose names SDM puts functions around.
+
+class Function(gdb.Function):
+    "A function of Fortran expressions. Its errors have gdb's own form, without a trace of Python."
+
+    def __init__(self, name, work):
+        super(Function, self).__init__("_sdm_" + name)
+        self.work = work
+
+    def invoke(self, *values):
+        try:
+            return self.work(*values)
+        except (Wrong, gdb.error) as error:
+            raise gdb.GdbError(str(error))
+
+# What a Fortran pointer or allocatable scalar holds, and any other value itself.
+def held(value):
+    kind = value.type.strip_typedefs()
+    if not is_fortran():
+        return value
+    if kind.code == gdb.TYPE_CODE_PTR and is_followed(kind):
+        return comparable(target(known(value)))
+    if is_class(kind) and not is_array(value["_data"].type) and not is_followed(value["_data"].type.strip_typedefs()):
+        return comparable(object_of(value, known(value["_data"])))
+    return comparable(value) if is_text(kind) else value
+
+def known(pointer):
+    if int(pointer) == 0:
+        raise Wrong("a pointer is not associated, or a variable is not allocated")
+    return pointer
+
+def is_array(kind):
+    return kind.strip_typedefs().code == gdb.TYPE_CODE_ARRAY
+
+def is_class(kind):
+    return kind.code == gdb.TYPE_CODE_STRUCT and [field.name for field in kind.fields()[:2]] == ["_data", "_vptr"]
+
+# A component of a structure by its plain name: also one of a class, of a parent type, and of the type that the object
+# of a class has. By an empty name the data of a class, and any other value itself.
+def part(value, name):
+    name = literal(name).strip()
+    if not name:
+        return value["_data"] if is_class(value.type.strip_typedefs()) else value
+    structure, field = located(value, name)
+    if name == "_data" and is_array(field.type) and is_untyped(field.type):
+        raise Wrong("gdb does not know the elements of an array of class(*); without %_data they are shown")
+    length = "_%s_length" % name
+    found = placed(structure, field)
+    names = [it.name for it in structure.type.strip_typedefs().fields()]
+    if length in names and not is_array(found.type) and int(found) != 0:
+        return comparable(characters(found, int(structure[length])))
+    return found
+
+# The structure that has a component itself, and the field of that.
+def located(value, name):
+    kind = value.type.strip_typedefs()
+    if kind.code == gdb.TYPE_CODE_PTR:
+        value = known(value).dereference()
+        kind = value.type.strip_typedefs()
+    found = member(value, name)
+    if not found and is_class(kind) and not is_array(value["_data"].type):
+        data = known(value["_data"])
+        found = member(data.dereference(), name) if is_followed(data.type.strip_typedefs()) else None
+        found = found or member(object_of(value, data), name)
+    if found:
+        return found
+    if kind.code == gdb.TYPE_CODE_STRUCT and not (is_class(kind) and is_array(value["_data"].type)):
+        raise Wrong("There is no member named %s." % name)
+    raise Wrong("Attempt to extract a component of a value that is not a structure.")
+
+def is_untyped(kind):
+    kind = element_of(kind.strip_typedefs())
+    return kind.code == gdb.TYPE_CODE_PTR and not is_followed(kind)
+
+def member(value, name):
+    kind = value.type.strip_typedefs()
+    fields = kind.fields() if kind.code == gdb.TYPE_CODE_STRUCT else []
+    for field in fields:
+        if field.name == name:
+            return value, field
+    # The component for a parent type has its name.
+    first = fields[0] if fields else None
+    if first and first.type.strip_typedefs().code == gdb.TYPE_CODE_STRUCT and first.name == first.type.name:
+        return member(value[first.name], name)
+    return None
+
+# The object of a class, with the type that it has.
+def object_of(value, address):
+    return typed(address, symbol_of(value["_vptr"]), value["_vptr"], length_of(value))
+
+# An array for the section behind it; with a name that component.
+def whole(value, name=None):
+    value, described = named(value, name)
+    data = value["_data"] if is_class(value.type.strip_typedefs()) else value
+    if is_array(data.type) and not is_text(data.type.strip_typedefs()):
+        if described or any(stride < 0 for _, _, stride in bounds_of(data)):
+            raise Wrong("gdb reads parts of this array wrong, as it has a negative stride")
+    return data
+
+def named(value, name):
+    if name is None:
+        return value, None
+    structure, field = located(value, literal(name))
+    described = described_by(structure, field)
+    return (structure[field.name] if described else part(value, name)), described
+
+# An element of an array, or the value of a function, whose call looks the same. gdb itself counts the elements of an
+# array with a negative stride from the wrong end, and knows none of class(*). It has to know the type of subscripts
+# behind a function beforehand, so they are its arguments.
+def item(value, *subscripts):
+    described = None
+    if subscripts and is_characters(subscripts[0].type.strip_typedefs()) and is_owner(value):
+        value, described = named(value, subscripts[0])
+        subscripts = subscripts[1:]
+    kind, data = value.type.strip_typedefs(), value
+    if kind.code == gdb.TYPE_CODE_PTR and is_characters(kind.target().strip_typedefs()):
+        value = data = known(value).dereference()
+        kind = value.type.strip_typedefs()
+    if kind.code == gdb.TYPE_CODE_FUNC or kind.code == gdb.TYPE_CODE_PTR and not is_followed(kind):
+        return called(value, subscripts)
+    subscripts = [int(it) for it in subscripts]
+    if is_characters(kind) and len(subscripts) == 1 and 0 < subscripts[0] <= kind.sizeof:
+        first = value.address.cast(gdb.lookup_type("character").pointer())
+        return (first + (subscripts[0] - 1)).dereference()
+    if is_class(kind) and is_array(value["_data"].type):
+        data = value["_data"]
+        if is_untyped(data.type):
+            return element_of_untyped(value, subscripts)
+        described = described_by(value, kind.fields()[0])
+    if not is_array(data.type):
+        raise Wrong("Cannot perform substring on this type")
+    if not in_memory(data):
+        raise Wrong("gdb may read parts of this array wrong, as it is a copy of unknown stride")
+    lowest, bounds = described or (int(data.address), bounds_of(data))
+    if len(subscripts) != len(bounds):
+        raise Wrong("Wrong number of subscripts")
+    for (low, high, _), subscript in zip(bounds, subscripts):
+        # An array of assumed size has no end.
+        if subscript < low or low <= high < subscript:
+            raise Wrong("no such vector element")
+    is_plain = all(stride >= 0 for _, _, stride in bounds)
+    element = within(data, subscripts) if is_plain else at(lowest, data.type, bounds, subscripts)
+    if is_class(kind):
+        try:
+            element = object_of(value, element.address)
+        except Wrong:
+            pass
+    return element
+
+# True for a structure, a pointer to one, and a class.
+def is_owner(value):
+    kind = value.type.strip_typedefs()
+    return (kind.target().strip_typedefs() if kind.code == gdb.TYPE_CODE_PTR else kind).code == gdb.TYPE_CODE_STRUCT
+
+# Calls a function of the program, with its arguments by reference.
+def called(function, arguments):
+    is_pointer = function.type.strip_typedefs().code == gdb.TYPE_CODE_PTR
+    gdb.set_convenience_variable("sdm_function", function if is_pointer else function.address)
+    words = []
+    for at, argument in enumerate(arguments):
+        is_place = in_memory(argument) and argument.address is not None
+        gdb.set_convenience_variable("sdm_%d" % at, argument.address if is_place else argument)
+        words.append("%s$sdm_%d" % ("*" if is_place else "", at))
+    return gdb.parse_and_eval("$sdm_function(%s)" % ", ".join(words))
+
+def element_of_untyped(value, subscripts):
+    address, span, dimensions = description(value, length_of(value))
+    if len(subscripts) != len(dimensions):
+        raise Wrong("parts of an array of class(*) are single elements")
+    for (stride, low, high), subscript in zip(dimensions, subscripts):
+        if not low <= subscript <= high:
+            raise Wrong("no such vector element")
+        address += (subscript - low) * stride * span
+    return object_of(value, gdb.Value(address).cast(gdb.lookup_type("character").pointer()))
+
+# The bounds and the stride in bytes of each dimension of an array, the first one first.
+def bounds_of(array):
+    is_place = in_memory(array)
+    row, found = lazy(array) if is_place else array, []
+    while is_array(row.type) and not is_text(row.type.strip_typedefs()):
+        first, last = row.type.strip_typedefs().range()
+        below = row[first]
+        is_known = is_place and last > first
+        found.insert(0, (first, last, int(row[first + 1].address) - int(below.address) if is_known else 0))
+        row = below
+    return found
+
+# False for a copy of gdb's own. The address of an array of such would be that of a copy in the program's memory.
+def in_memory(array):
+    while is_array(array.type):
+        array = array[array.type.strip_typedefs().range()[0]]
+    return array.type.strip_typedefs().code != gdb.TYPE_CODE_STRUCT or array.address is not None
+
+def within(array, subscripts):
+    for subscript in reversed(subscripts):
+        array = array[subscript]
+    return array
+
+def lazy(value):
+    return value.address.cast(value.type.pointer()).dereference()
+
+# An element of an array with this lowest address.
+def at(lowest, kind, bounds, subscripts):
+    for (low, high, stride), subscript in zip(bounds, subscripts):
+        lowest += (subscript - (low if stride >= 0 else high)) * stride
+    return gdb.Value(lowest).cast(element_of(kind.strip_typedefs()).pointer()).dereference()
+
+# The lowest address and the bounds of a component with a negative stride, by gfortran's description of it; None for
+# another one. gdb moves the place of such an array once more each time that it looks at the structure.
+def described_by(structure, field):
+    found = structure[field.name]
+    if structure.address is None or not is_array(found.type) or is_text(found.type.strip_typedefs()):
+        return None
+    bounds = bounds_of(found)
+    if all(stride >= 0 for _, _, stride in bounds):
+        return None
+    size = element_of(found.type.strip_typedefs()).sizeof
+    begin, memory = int(structure.address) + field.bitpos // 8, gdb.selected_inferior()
+    base, _, length, _, rank, _, _, span = struct.unpack("=QqQiBbhq", bytes(memory.read_memory(begin, 40)))
+    known = []
+    for dimension in range(len(bounds)):
+        stride, low, high = struct.unpack("=qqq", bytes(memory.read_memory(begin + 40 + 24 * dimension, 24)))
+        known.append((low, high, stride * span))
+    if rank != len(bounds) or length != size or [it[:2] for it in known] != [it[:2] for it in bounds]:
+        raise Wrong("an array with a negative stride in an unknown form")
+    return base + sum((high - low) * stride for low, high, stride in known if stride < 0), known
+
+# A component, as a copy if gdb takes it to be elsewhere.
+def placed(structure, field):
+    found, described = structure[field.name], described_by(structure, field)
+    if not described or int(found.address) == described[0]:
+        return found
+    lowest, bounds = described
+    kind = element_of(found.type.strip_typedefs())
+    if is_composite(kind):
+        raise Wrong("gdb reads this array wrong, as it has a negative stride; its elements are right")
+    positions, size = [[]], 1
+    for low, high, _ in reversed(bounds):
+        size *= high - low + 1
+        if size > ELEMENTS_MAX:
+            raise Wrong("gdb reads this array wrong, as it has a negative stride; its elements are right")
+        positions = [[it] + rest for rest in positions for it in range(low, high + 1)]
+    memory, content = gdb.selected_inferior(), b""
+    for subscripts in positions:
+        content += bytes(memory.read_memory(int(at(lowest, found.type, bounds, subscripts).address), kind.sizeof))
+    for low, high, _ in bounds:
+        kind = kind.array(low, high)
+    return gdb.Value(content, kind)
+
+# In gdb's sizeof a function is not called.
+def size(value):
+    return value.type.sizeof
+
+# True if a text and a quoted one are the same in Fortran, where blanks at the end do not count. As one function, since
+# gdb examines `==` with the type of each operand before it calls functions.
+def same(value, quoted):
+    value = comparable(value)
+    kind = value.type.strip_typedefs()
+    if not is_characters(kind):
+        return value == quoted
+    text = literal(quoted).rstrip(" ")
+    return value == quote(text.ljust(kind.sizeof)) if kind.sizeof else not text
+
+def is_characters(kind):
+    return kind.code == gdb.TYPE_CODE_STRING or is_text(kind)
+
+def literal(quoted):
+    return quoted.format_string(max_elements=0, repeat_threshold=0)[1:-1]
+
+def quote(text):
+    return gdb.parse_and_eval("'%s'" % text)
+
+# gdb takes some texts for arrays, which it does not compare.
+def is_text(kind):
+    return kind.code == gdb.TYPE_CODE_ARRAY and kind.target().strip_typedefs().code == gdb.TYPE_CODE_CHAR
+
+def comparable(value):
+    kind = value.type.strip_typedefs()
+    if not is_text(kind) or value.address is None or not 0 < kind.sizeof <= TEXT_MAX:
+        return value
+    return value.address.cast(quote("x" * kind.sizeof).type.pointer()).dereference()
+
+# The value to assign: a text of which the end is cut or padded, as Fortran does. The name is that of a variable, or of
+# a component of a structure. Only Fortran itself can give a text of deferred length another one.
+def fitting(target, value, name=None, structure=None):
+    target = held(target)
+    kind, given = target.type.strip_typedefs(), value.type.strip_typedefs()
+    if not is_characters(kind) or not is_characters(given) or kind.sizeof == given.sizeof:
+        return value
+    if name is not None and is_deferred(literal(name), structure):
+        sizes = (kind.sizeof, given.sizeof)
+        raise Wrong("this text of deferred length has %d characters, and gdb cannot give it %d" % sizes)
+    if max(kind.sizeof, given.sizeof) > TEXT_MAX:
+        raise Wrong("a text of more than %d characters" % TEXT_MAX)
+    return quote(literal(value)[:kind.sizeof].ljust(kind.sizeof)) if kind.sizeof else value
+
+def is_deferred(name, structure):
+    if structure is None:
+        symbol = gdb.lookup_symbol(name)[0]
+        kind = symbol.type.strip_typedefs() if symbol else None
+        return kind is not None and kind.code == gdb.TYPE_CODE_PTR and kind.target().dynamic
+    try:
+        located(structure, "_%s_length" % name)
+        return True
+    except Wrong:
+        return False
+
+for work in (held, part, whole, item, same, size, fitting):
+    Function(work.__name__, work)

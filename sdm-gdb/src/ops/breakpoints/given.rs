@@ -1,0 +1,50 @@
+//! Gives gdb the condition of a breakpoint in a form that it evaluates right, if there is one.
+
+use sdm_debug::Failure;
+
+use super::make;
+use crate::gdb::Gdb;
+use crate::ops::pointers;
+use crate::state::breakpoints::Judged;
+
+/// The form in which gdb has a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GivenCondition {
+    /// gdb evaluates it.
+    Whole,
+    /// gdb has one that always holds, and the driver evaluates the user's.
+    Weaker,
+    /// The same until the breakpoint is hit: its place, and so the language of the condition, is not known yet.
+    Later,
+}
+
+impl GivenCondition {
+    pub(super) fn note(self, judged: &mut Judged) {
+        judged.is_guarded = self != Self::Whole;
+        judged.is_open = self == Self::Later;
+    }
+}
+
+/// Gives gdb a condition in the form for Fortran, after it was given the user's own. In another language gdb refuses it,
+/// and keeps the one that it has.
+pub(super) async fn give(
+    gdb: &Gdb,
+    known: u32,
+    condition: &str,
+    is_pending: bool,
+) -> Result<GivenCondition, Failure> {
+    if is_pending {
+        // Once its place is loaded, gdb would disable it without a word if the condition names a member of a class.
+        make::set_condition(gdb, known, pointers::ALWAYS).await?;
+        return Ok(GivenCondition::Later);
+    }
+    if !pointers::has_names(condition) {
+        return Ok(GivenCondition::Whole);
+    }
+    if let Some(valued) = pointers::condition(gdb, condition).await {
+        let _ = make::set_condition(gdb, known, &valued).await;
+        return Ok(GivenCondition::Whole);
+    }
+    let weaker = make::set_condition(gdb, known, pointers::ANY).await;
+    Ok(weaker.map_or(GivenCondition::Whole, |()| GivenCondition::Weaker))
+}

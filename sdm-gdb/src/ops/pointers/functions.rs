@@ -1,0 +1,267 @@
+//! Writes an expression with functions of gdb's Python around its names (`sdm-child/src/expressions.py`).
+//!
+//! gdb itself knows neither a component of a class or of a parent type by its plain name, nor the elements of an array
+//! with a negative stride.
+
+use std::ops::Range;
+
+use sdm_debug::quotes::outside_quotes;
+
+use super::names::{Comparison, Name, Names, Part, Role};
+
+/// The expression with each name replaced by what it holds.
+pub(super) fn held(expression: &str, found: &Names) -> String {
+    let whole = 0..expression.len();
+    let text = match assignment(expression, found) {
+        Some(text) => text,
+        None => part(expression, whole, found),
+    };
+    // gdb has no empty texts. Blanks at the end of a text do not count.
+    text.replace("''", "' '")
+}
+
+/// The variable that an expression names as a whole: gdb or its printers show what it holds.
+pub(super) fn single(expression: &str, found: &Names) -> String {
+    found.all.first().map_or_else(
+        || expression.to_owned(),
+        |name| designator(expression, name, name.parts.len(), found),
+    )
+}
+
+/// An assignment whose value fits the target: a text is cut or padded. `None` for another expression.
+fn assignment(expression: &str, found: &Names) -> Option<String> {
+    let from = found.assigned?;
+    let target = found.all.first()?;
+    let value = part(expression, from..expression.len(), found);
+    if has_comma(&expression[from..]) {
+        return None;
+    }
+    let before = target.parts.len().saturating_sub(1);
+    let owner = match target.parts.last() {
+        Some(Part::Component(name)) => {
+            let structure = designator(expression, target, before, found);
+            format!(", '{}', {structure}", word(expression, name))
+        }
+        Some(Part::Subscripts(_)) => String::new(),
+        None => format!(", '{}'", word(expression, &target.range)),
+    };
+    Some(format!(
+        "{} = $_sdm_fitting({},{value}{owner})",
+        replaced(expression, target, found),
+        designator(expression, target, target.parts.len(), found)
+    ))
+}
+
+/// True for a comma outside of brackets.
+fn has_comma(text: &str) -> bool {
+    let mut depth = 0_i32;
+    outside_quotes(text).any(|(_, c)| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    })
+}
+
+/// A part of an expression with its names replaced.
+fn part(expression: &str, range: Range<usize>, found: &Names) -> String {
+    let is_within = |it: &Range<usize>| it.start >= range.start && it.end <= range.end;
+    let mut edits = Vec::new();
+    let mut names: Vec<&Name> = Vec::new();
+    for name in found.all.iter().filter(|it| is_within(&it.range)) {
+        // The names in its subscripts are replaced with it.
+        if names
+            .last()
+            .is_none_or(|last| name.range.start >= last.range.end)
+        {
+            names.push(name);
+        }
+    }
+    let is_in_name = |it: &Range<usize>| {
+        let mut names = names.iter();
+        names.any(|name| name.range.start <= it.start && it.end < name.range.end)
+    };
+    let comparisons = found.comparisons.iter();
+    let comparisons = comparisons.filter(|it| is_within(&it.range) && !is_in_name(&it.range));
+    for Comparison {
+        range,
+        operator,
+        is_equality,
+    } in comparisons
+    {
+        let word = if *is_equality { "(" } else { "(.not. " };
+        edits.push((range.start..range.start, format!("{word}$_sdm_same(")));
+        edits.push((operator.clone(), ",".to_owned()));
+        edits.push((range.end..range.end, "))".to_owned()));
+    }
+    let sizes = found
+        .sizes
+        .iter()
+        .filter(|it| is_within(it) && !is_in_name(it));
+    edits.extend(sizes.map(|it| (it.clone(), "$_sdm_size".to_owned())));
+    for name in names {
+        edits.push((name.range.clone(), replaced(expression, name, found)));
+    }
+    edited(expression, range, edits)
+}
+
+fn replaced(expression: &str, name: &Name, found: &Names) -> String {
+    let plain = designator(expression, name, name.parts.len(), found);
+    match name.role {
+        Role::Value => format!("$_sdm_held({plain})"),
+        Role::Inquiry => {
+            // The data of a class is meant by its name too.
+            let is_data = |part: &&Part| matches!(part, Part::Component(range) if word(expression, range) == "_data");
+            let count = name.parts.len() - name.parts.iter().rev().take_while(is_data).count();
+            format!(
+                "$_sdm_part({}, ' ')",
+                designator(expression, name, count, found)
+            )
+        }
+        Role::Address | Role::Type => plain,
+    }
+}
+
+/// The first `count` parts of a name by functions.
+fn designator(expression: &str, name: &Name, count: usize, found: &Names) -> String {
+    let first = &expression[name.range.start..name.base];
+    let mut text = match first.strip_prefix('(') {
+        Some(_) => {
+            let within = name.range.start + 1..name.base - 1;
+            format!("({})", part(expression, within, found))
+        }
+        None => first.to_owned(),
+    };
+    let mut before = None;
+    for (at, one) in name.parts[..count].iter().enumerate() {
+        let has_subscripts = matches!(name.parts.get(at + 1), Some(Part::Subscripts(_)));
+        match one {
+            Part::Component(name) if first.starts_with('$') => {
+                text = format!("{text}%{}", word(expression, name));
+            }
+            Part::Component(name) if has_subscripts && at + 1 < count => {
+                before = Some(format!("{text}, '{}'", word(expression, name)));
+            }
+            Part::Component(name) => {
+                text = format!("$_sdm_part({text}, '{}')", word(expression, name));
+            }
+            Part::Subscripts(range) => {
+                let plain = &expression[range.clone()];
+                let subscripts = part(expression, range.clone(), found);
+                let is_all = plain.chars().all(|c| matches!(c, ':' | ',' | ' '));
+                let is_own = at == 0 || first.starts_with('$');
+                text = match before.take() {
+                    Some(array) if is_all => format!("$_sdm_part({array})({subscripts})"),
+                    None if plain.contains(':') && is_own || first.starts_with('$') => {
+                        format!("{text}({subscripts})")
+                    }
+                    array => {
+                        let array = array.unwrap_or(text);
+                        match plain.contains(':') {
+                            true => format!("$_sdm_whole({array})({subscripts})"),
+                            false => format!("$_sdm_item({array}, {subscripts})"),
+                        }
+                    }
+                };
+            }
+        }
+    }
+    text
+}
+
+/// A name as the compiler writes it.
+fn word(expression: &str, range: &Range<usize>) -> String {
+    expression[range.clone()].trim().to_ascii_lowercase()
+}
+
+/// A range of a text with some parts of it replaced. Of several edits at one place the first comes first.
+pub(super) fn edited(
+    text: &str,
+    range: Range<usize>,
+    mut edits: Vec<(Range<usize>, String)>,
+) -> String {
+    // An insertion behind a part comes before one in front of the next part.
+    edits.sort_by_key(|(at, _)| at.start);
+    let (mut all, mut done) = (String::new(), range.start);
+    for (at, new) in edits {
+        all.push_str(&text[done..at.start]);
+        all.push_str(&new);
+        done = at.end;
+    }
+    all.push_str(&text[done..range.end]);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::names::names;
+    use super::*;
+
+    #[test]
+    fn each_name_is_replaced_by_what_it_holds() {
+        let check = |expression: &str, expect: &str| {
+            assert_eq!(held(expression, &names(expression).unwrap()), expect);
+        };
+        check("count + 1", "$_sdm_held(count) + 1");
+        check("P%N*2", "$_sdm_held($_sdm_part(P, 'n'))*2");
+        check(
+            "a(k)%n < i",
+            "$_sdm_held($_sdm_part($_sdm_item(a, $_sdm_held(k)), 'n')) < $_sdm_held(i)",
+        );
+        check(
+            "v(n(2)) > 1",
+            "$_sdm_held($_sdm_item(v, $_sdm_held($_sdm_item(n, 2)))) > 1",
+        );
+        check("v(1:2)", "$_sdm_held(v(1:2))");
+        check("p%v(1:2)", "$_sdm_held($_sdm_whole(p, 'v')(1:2))");
+        check(
+            "p%v(2)%n + p%v(:)",
+            "$_sdm_held($_sdm_part($_sdm_item(p, 'v', 2), 'n')) + $_sdm_held($_sdm_part(p, 'v')(:))",
+        );
+        check("v(:)", "$_sdm_held(v(:))");
+        check("$t(1)", "$_sdm_held($t(1))");
+        check(
+            "p%label == 'it' .or. 'no' /= name",
+            "($_sdm_same($_sdm_held($_sdm_part(p, 'label')) , 'it')) .or. (.not. $_sdm_same('no' , $_sdm_held(name)))",
+        );
+        check("name .EQ. 'x'", "($_sdm_same($_sdm_held(name) , 'x'))");
+        check("name == ''", "($_sdm_same($_sdm_held(name) , ' '))");
+        check("i == n", "$_sdm_held(i) == $_sdm_held(n)");
+        check("&p%n", "&$_sdm_part(p, 'n')");
+        check(
+            "sizeof(p%v)",
+            "$_sdm_size($_sdm_part($_sdm_part(p, 'v'), ' '))",
+        );
+        check("lbound(p%_data)", "lbound($_sdm_part(p, ' '))");
+        check("size(p%v)", "size($_sdm_part($_sdm_part(p, 'v'), ' '))");
+        check("(*p)%n + 1", "$_sdm_held($_sdm_part((*p), 'n')) + 1");
+    }
+
+    #[test]
+    fn assigned_value_is_made_to_fit() {
+        let check = |expression: &str, expect: &str| {
+            assert_eq!(held(expression, &names(expression).unwrap()), expect);
+        };
+        check(
+            "p%label = 'it'",
+            "$_sdm_held($_sdm_part(p, 'label')) = $_sdm_fitting($_sdm_part(p, 'label'), 'it', 'label', p)",
+        );
+        check(
+            "n = n + 1",
+            "$_sdm_held(n) = $_sdm_fitting(n, $_sdm_held(n) + 1, 'n')",
+        );
+        check(
+            "w(2) = (1,2)",
+            "$_sdm_held($_sdm_item(w, 2)) = $_sdm_fitting($_sdm_item(w, 2), (1,2))",
+        );
+        check("n = 1, i", "$_sdm_held(n) = 1, $_sdm_held(i)");
+    }
+
+    #[test]
+    fn single_name_is_not_followed() {
+        let check = |expression: &str, expect: &str| {
+            assert_eq!(single(expression, &names(expression).unwrap()), expect);
+        };
+        check("count", "count");
+        check("p%n", "$_sdm_part(p, 'n')");
+        check("v(k)", "$_sdm_item(v, $_sdm_held(k))");
+    }
+}

@@ -1,0 +1,73 @@
+//! The frame in which a step or a `finish` begins.
+
+use super::output;
+use crate::gdb::Gdb;
+use crate::state::activity::{Began, StackFrame};
+use crate::text::console_line;
+
+/// Notes the frame in which a step begins, `level` frames out, if a breakpoint may break it off.
+pub(super) async fn note(gdb: &Gdb, level: u32) {
+    let may_break = gdb.get().breakpoints.has_conditions();
+    let began = match may_break {
+        true => began(gdb, level).await,
+        false => None,
+    };
+    gdb.edit().breakpoints.began = began;
+}
+
+/// The level of the selected frame.
+pub(super) async fn selected(gdb: &Gdb) -> u32 {
+    if !gdb.get().breakpoints.has_conditions() {
+        return 0;
+    }
+    let frame = gdb.mi("-stack-info-frame").await.unwrap_or_default();
+    let level = frame.tuple("frame").and_then(|frame| frame.number("level"));
+    level.unwrap_or(0)
+}
+
+async fn began(gdb: &Gdb, level: u32) -> Option<Began> {
+    Some(Began {
+        thread: thread(gdb).await?,
+        frame: frame(gdb, level).await?,
+    })
+}
+
+pub(super) async fn thread(gdb: &Gdb) -> Option<String> {
+    let printed = output::unchecked(gdb, "", "$_gthread").await.ok()?;
+    Some(printed.trim().to_owned())
+}
+
+pub(super) async fn frame(gdb: &Gdb, level: u32) -> Option<StackFrame> {
+    let line = console_line(&format!("frame apply level {level} -q info frame"));
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result.ok()?;
+    parsed(&printed)
+}
+
+/// The frame in the output of `info frame`: `Stack level 0, frame at 0x7ffe3c0:`, ` rip = 0x1149 in work (a.c:3); ...`.
+fn parsed(printed: &str) -> Option<StackFrame> {
+    let address = printed.split("frame at 0x").nth(1)?;
+    let digits = address.split(|c: char| !c.is_ascii_hexdigit()).next()?;
+    let line = printed.split(" in ").nth(1).unwrap_or_default();
+    Some(StackFrame {
+        address: u64::from_str_radix(digits, 16).ok()?,
+        line: line.split(';').next().unwrap_or_default().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frame_is_read_from_its_description() {
+        let printed = "Stack level 1, frame at 0x7fffffffe3c0:\n rip = 0x555555555149 in work (a.c:3); \
+                       saved rip = 0x5555555551a0\n called by frame at 0x7fffffffe3e0\n";
+        let expect = StackFrame {
+            address: 0x7fff_ffff_e3c0,
+            line: "work (a.c:3)".to_owned(),
+        };
+        assert_eq!(parsed(printed), Some(expect));
+        assert_eq!(parsed("No stack.\n"), None);
+    }
+}
