@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_debug::{Command, EndPolicy, TaskState};
+use sdm_diagnose::Diagnosis;
 use sdm_idset::{IdSet, set_text};
-use sdm_view::item::Happening;
+use sdm_view::item::{Happening, Item};
 use sdm_view::render::Names;
 
 use super::controls::ScriptLine;
@@ -57,17 +58,17 @@ impl HangSearch {
             .then(|| activity.max(self.since) + self.quiet)
     }
 
-    /// Diagnoses the program if it is time to. True where that proves that ranks cannot go on.
-    async fn finds_hang(&mut self, session: &SessionHandle, batch: &Batch) -> bool {
+    /// Diagnoses the program if it is time to. Returns the proof that ranks cannot go on.
+    async fn proof(&mut self, session: &SessionHandle, batch: &Batch) -> Option<Diagnosis> {
         if self
             .next(session, batch)
             .is_none_or(|at| session.now() < at)
         {
-            return false;
+            return None;
         }
         let now = |model: &Model| (model.news.output.pieces(), model.news.activity);
         let (printed, activity) = session.read(now);
-        let is_found = diagnose::is_stuck(session).await;
+        let found = diagnose::proof_of_hang(session).await;
         // The answers to the diagnosis are no activity of the program.
         session.edit(|model| {
             if model.news.output.pieces() == printed {
@@ -76,7 +77,7 @@ impl HangSearch {
         });
         self.since = session.now();
         self.quiet = (self.quiet * 2).min(QUIET_MAX);
-        is_found
+        found
     }
 }
 
@@ -88,6 +89,8 @@ enum BatchEnd {
     Crashed(IdSet),
     /// A time limit is reached: a sentence for a person.
     TimedOut(String),
+    /// It is proved that ranks cannot go on.
+    Stuck(Box<Diagnosis>),
     /// The user pressed Ctrl-C.
     GivenUp,
     /// The session is over.
@@ -124,12 +127,10 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
             carry_out_all(session, "--on-crash", &batch.on_crash).await;
             first
         }
-        BatchEnd::TimedOut(text) => {
-            session.say(&text);
-            report::look_back(session, Values::Later).await;
-            carry_out_all(session, "--on-timeout", &batch.on_timeout).await;
-            report::look_closer(session).await;
-            (TIMED_OUT, Some(text))
+        BatchEnd::TimedOut(text) => inspect_hang(session, batch, text, None).await,
+        BatchEnd::Stuck(proof) => {
+            let text = "the program cannot go on".to_owned();
+            inspect_hang(session, batch, text, Some(*proof)).await
         }
     };
     notices::show_gone(session);
@@ -144,6 +145,26 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
         policy: EndPolicy::KillStarted,
         reason,
     }
+}
+
+/// Carries out the commands for a hang. The diagnosis that has proved it stands for one among them: a second one could
+/// only see less, where a rank does not stop in time.
+async fn inspect_hang(
+    session: &SessionHandle,
+    batch: &Batch,
+    why: String,
+    proof: Option<Diagnosis>,
+) -> (u8, Option<String>) {
+    session.say(&why);
+    let mut lines = batch.on_timeout.clone();
+    if let Some(proof) = proof {
+        session.show(&Item::Diagnosis(proof));
+        lines.retain(|line| !line.ends_with("diagnose"));
+    }
+    report::look_back(session, Values::Later).await;
+    carry_out_all(session, "--on-timeout", &lines).await;
+    report::look_closer(session).await;
+    (TIMED_OUT, Some(why))
 }
 
 async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
@@ -183,8 +204,8 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         if let Some(text) = too_long(session, batch, began, now) {
             return BatchEnd::TimedOut(text);
         }
-        if search.finds_hang(session, batch).await {
-            return BatchEnd::TimedOut("the program cannot go on".to_owned());
+        if let Some(proof) = search.proof(session, batch).await {
+            return BatchEnd::Stuck(Box::new(proof));
         }
         let running = set_text(&session.running(), 24);
         let seconds = (now - began).as_secs();

@@ -24,7 +24,7 @@ use sdm_view::item::{Gathered, Happening, Item};
 
 pub use sample::Looks;
 pub(super) use sample::stop_quietly;
-pub(super) use stuck::is_stuck;
+pub(super) use stuck::proof_of_hang;
 
 /// The command name of `sdm diagnose` in queries.
 const LINE: &str = "diagnose";

@@ -1,6 +1,6 @@
 //! The diagnosis of a batch run that nobody watches.
 
-use sdm_diagnose::Observed;
+use sdm_diagnose::{Diagnosis, Observed};
 
 use super::{LINE, Looks, Subject};
 use crate::shell::SessionHandle;
@@ -8,8 +8,8 @@ use crate::shell::SessionHandle;
 /// Number of samples of a diagnosis that nobody has asked for.
 const SAMPLES: u32 = 3;
 
-/// Whether it is proved that running tasks cannot go on. Nothing is shown, and the tasks run on.
-pub(in crate::shell) async fn is_stuck(session: &SessionHandle) -> bool {
+/// The proof that running tasks cannot go on. Nothing is shown, and the tasks run on.
+pub(in crate::shell) async fn proof_of_hang(session: &SessionHandle) -> Option<Diagnosis> {
     let to = session.all();
     let (free, spec) = session.read(|model| model.without_gdb(&to));
     let mut subject = Subject {
@@ -21,5 +21,5 @@ pub(in crate::shell) async fn is_stuck(session: &SessionHandle) -> bool {
     };
     let looks = Looks::of(SAMPLES, None);
     let found = subject.diagnose(session, looks, Observed::default()).await;
-    found.is_some_and(|(found, _)| found.step.is_proved())
+    found.map(|it| it.0).filter(|found| found.step.is_proved())
 }

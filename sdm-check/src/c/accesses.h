@@ -1,0 +1,248 @@
+/* Accesses to windows. Each rank keeps those that it makes. In MPI_Finalize each rank gets those to its own memory, finds the ones that
+ * conflict, and tells both ranks. Two accesses of one rank conflict where nothing completes the first one before the second; those of two
+ * ranks where they are between the same two fences, or under shared locks and neither rank has communicated since the same call in which
+ * all ranks have waited for all. Reads do not conflict with each other, nor accumulations. */
+enum { ACCESSES_MAX = 16384, ORIGINS_MAX = 256, UNITS_MAX = 1024, VERDICTS_MAX = 256, PAIRS_MAX = 1 << 22 };
+enum access_kind { READS, WRITES, ACCUMULATES };
+enum access_mode { ALONE, FENCED, SHARED };
+
+struct window_access {
+    uint64_t window, epoch, segment, site;
+    int64_t disp, low, length;
+    int32_t world, origin, index;
+    uint16_t function;
+    uint8_t kind, mode;
+};
+
+/* What the rank of the memory tells of a pair. */
+struct verdict_of_pair { int64_t from, to; int32_t world, index, other_rank, other_index; uint16_t other_function; };
+
+static struct window_access accesses[ACCESSES_MAX];
+static struct verdict_of_pair pair_verdicts[VERDICTS_MAX];
+static struct { uint64_t name; int unit; } units[UNITS_MAX];
+static int access_count, unit_count, verdict_count, origin_count, has_read;
+static uint64_t segment, phase, communications, origins;
+static pthread_mutex_t accesses_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A window has its name: keeps its unit, in which displacements count. */
+static void keep_unit(MPI_Win window)
+{
+    struct sequence *named = sequence_of(WINDOW, HANDLE(window));
+    int *unit, *flavor, has_unit = 0, has_flavor = 0;
+    PMPI_Win_get_attr(window, MPI_WIN_DISP_UNIT, &unit, &has_unit);
+    PMPI_Win_get_attr(window, MPI_WIN_CREATE_FLAVOR, &flavor, &has_flavor);
+    /* Ranks of shared memory exchange data by it. */
+    if (!named || !has_unit || !has_flavor || *flavor == MPI_WIN_FLAVOR_SHARED || unit_count == UNITS_MAX)
+        return;
+    units[unit_count].name = named->name;
+    units[unit_count++].unit = *flavor == MPI_WIN_FLAVOR_DYNAMIC ? 1 : *unit;
+}
+
+/* All ranks have waited for all, if the communicator has all. */
+static void synchronised(MPI_Comm comm)
+{
+    struct sequence *named = sequence_of(COMMUNICATOR, HANDLE(comm));
+    communications++;
+    if (!named || is_inter(comm) || group_size(comm) != group_size(MPI_COMM_WORLD))
+        return;
+    phase = mix(named->name, named->count);
+    communications = 0;
+}
+
+/* The accesses to a window before are complete, at least at this rank. */
+static void end_segment(struct call *call, MPI_Win window, int is_remote)
+{
+    if (depth != 1)
+        return;
+    origin_count -= close_origins(call, HANDLE(window));
+    if (!is_remote)
+        return;
+    pthread_mutex_lock(&accesses_lock);
+    segment++;
+    communications += has_read;
+    has_read = 0;
+    pthread_mutex_unlock(&accesses_lock);
+}
+
+static enum access_mode mode_of(const struct epochs *it, int rank)
+{
+    for (int i = 0; i < it->lock_count; i++)
+        if (it->locks[i] == rank)
+            return it->lock_types[i] == MPI_LOCK_SHARED && !communications ? SHARED : ALONE;
+    if (it->is_all)
+        return communications ? ALONE : SHARED;
+    return it->is_fenced && !it->is_started ? FENCED : ALONE;
+}
+
+/* The buffer of an access is MPI's until the access is complete. */
+static void use_origin(struct call *call, MPI_Win window, const void *buffer, long long count, MPI_Datatype type, int is_written)
+{
+    struct extent memory = count <= INT32_MAX && buffer != MPI_BOTTOM ? memory_of(buffer, count, type) : (struct extent){0};
+    if (depth != 1 || !memory.start)
+        return;
+    check_open(call, is_written ? "the result" : "the origin buffer", memory, is_written);
+    if (origin_count < ORIGINS_MAX) {
+        open_memory(call, (uint64_t)0x5d << 56 | ++origins, memory, is_written);
+        origin_count += set_window((uint64_t)0x5d << 56 | origins, HANDLE(window));
+    }
+}
+
+static void access_window(struct call *call, int function, MPI_Win window, int rank, MPI_Aint disp, long long count, MPI_Datatype type, enum access_kind kind)
+{
+    struct epochs it = known_epochs(window);
+    struct sequence *named = sequence_of(WINDOW, HANDLE(window));
+    MPI_Group group, world;
+    /* Not null, and far from both ends. */
+    char *base = (char *)((uintptr_t)1 << 40);
+    if (rank == MPI_PROC_NULL || it.is_unknown || !named || count <= 0 || count > INT32_MAX || depth != 1 || !pthread_equal(pthread_self(), main_thread))
+        return;
+    struct extent memory = memory_of(base, count, type);
+    if (!memory.start)
+        return;
+    enum access_mode mode = mode_of(&it, rank);
+    struct window_access made = {.window = named->name, .epoch = mode == FENCED ? named->count : mode == SHARED ? phase : 0, .segment = segment,
+                                 .site = (uintptr_t)site(call), .disp = disp, .low = memory.start - base, .length = memory.end - memory.start,
+                                 .origin = own_rank, .function = function, .kind = kind, .mode = mode};
+    PMPI_Win_get_group(window, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_translate_ranks(group, 1, &rank, world, &made.world);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    pthread_mutex_lock(&accesses_lock);
+    has_read |= kind != WRITES;
+    struct window_access *last = access_count ? &accesses[access_count - 1] : NULL;
+    int is_again = last && kind != WRITES && last->window == made.window && last->epoch == made.epoch && last->segment == made.segment && last->site == made.site &&
+                   last->disp == disp && last->length == made.length && last->world == made.world && last->mode == mode && last->kind == kind;
+    if (made.world >= 0 && !is_again && access_count < ACCESSES_MAX) {
+        made.index = access_count;
+        accesses[access_count++] = made;
+    }
+    pthread_mutex_unlock(&accesses_lock);
+}
+
+static size_t pack_accesses(int world, char *into)
+{
+    size_t used = 0;
+    for (int i = 0; i < access_count; i++)
+        if (accesses[i].world == world) {
+            if (into)
+                memcpy(into + used, &accesses[i], sizeof *accesses);
+            used += sizeof *accesses;
+        }
+    return used;
+}
+
+static size_t pack_verdicts(int world, char *into)
+{
+    size_t used = 0;
+    for (int i = 0; i < verdict_count; i++)
+        if (pair_verdicts[i].world == world) {
+            if (into)
+                memcpy(into + used, &pair_verdicts[i], sizeof *pair_verdicts);
+            used += sizeof *pair_verdicts;
+        }
+    return used;
+}
+
+/* Those of one epoch follow each other, by their beginning, which is in `disp` now. */
+static int by_place(const void *a, const void *b)
+{
+    const struct window_access *one = a, *other = b;
+    if (one->window != other->window)
+        return one->window < other->window ? -1 : 1;
+    if (one->mode != other->mode)
+        return one->mode - other->mode;
+    if (one->epoch != other->epoch)
+        return one->epoch < other->epoch ? -1 : 1;
+    return one->disp != other->disp ? one->disp < other->disp ? -1 : 1 : 0;
+}
+
+static int is_conflict(const struct window_access *a, const struct window_access *b)
+{
+    if (a->kind == b->kind && a->kind != WRITES)
+        return 0;
+    return a->origin == b->origin ? a->segment == b->segment : a->mode != ALONE;
+}
+
+static void keep_verdict(const struct window_access *one, const struct window_access *other)
+{
+    int64_t end = one->disp + one->length, other_end = other->disp + other->length;
+    struct verdict_of_pair made = {.from = one->disp > other->disp ? one->disp : other->disp, .to = end < other_end ? end : other_end,
+                                   .world = one->origin, .index = one->index, .other_rank = other->origin, .other_index = other->index,
+                                   .other_function = other->function};
+    for (int i = 0; i < verdict_count; i++)
+        if (pair_verdicts[i].world == made.world && pair_verdicts[i].index == made.index)
+            return;
+    if (verdict_count < VERDICTS_MAX)
+        pair_verdicts[verdict_count++] = made;
+}
+
+/* Finds the pairs that conflict among the accesses to this rank's memory. */
+static void judge_accesses(struct window_access *all, int count)
+{
+    long pairs = 0;
+    int used = 0;
+    for (int i = 0; i < count; i++)
+        for (int at = 0; at < unit_count; at++)
+            if (units[at].name == all[i].window) {
+                all[used] = all[i];
+                all[used].disp = all[i].disp * units[at].unit + all[i].low;
+                used++;
+                break;
+            }
+    qsort(all, used, sizeof *all, by_place);
+    for (int i = 0; i < used; i++)
+        for (int j = i + 1; j < used && pairs++ < PAIRS_MAX; j++) {
+            struct window_access *one = &all[i], *other = &all[j];
+            if (one->window != other->window || one->mode != other->mode || one->epoch != other->epoch || other->disp >= one->disp + one->length)
+                break;
+            if (!is_conflict(one, other))
+                continue;
+            keep_verdict(one, other);
+            if (one->origin != other->origin)
+                keep_verdict(other, one);
+        }
+}
+
+static void tell_pair(struct call *call, const struct verdict_of_pair *it)
+{
+    const struct window_access *own = &accesses[it->index];
+    void *place = (void *)(uintptr_t)own->site, *other = (void *)(uintptr_t)accesses[it->other_index].site;
+    const char *how = own->mode == FENCED ? "between the same fences" : own->mode == SHARED ? "under shared locks, with nothing between them" : "before either is complete";
+    if (it->other_rank == own_rank)
+        report(call, CONFLICT, place, "%s at {%p} uses bytes %lld-%lld of rank %d's window, and so does %s at {%p}, before either is complete", function_name(own->function),
+               place, (long long)it->from, (long long)it->to - 1, own->world, function_name(it->other_function), other);
+    else
+        report(call, CONFLICT, place, "%s at {%p} uses bytes %lld-%lld of rank %d's window, and so does %s of rank %d, %s", function_name(own->function), place,
+               (long long)it->from, (long long)it->to - 1, own->world, function_name(it->other_function), it->other_rank, how);
+}
+
+static void compare_accesses(struct call *call)
+{
+    int size, some = access_count, is_off, count = 0;
+    if (own_world == MPI_COMM_NULL)
+        return;
+    PMPI_Allreduce(MPI_IN_PLACE, &some, 1, MPI_INT, MPI_MAX, own_world);
+    PMPI_Comm_size(own_world, &size);
+    int *got = some ? calloc(2 * (size_t)size, sizeof *got) : NULL, *places = got + size;
+    is_off = !got;
+    PMPI_Allreduce(MPI_IN_PLACE, &is_off, 1, MPI_INT, MPI_MAX, own_world);
+    if (is_off) {
+        free(got);
+        return;
+    }
+    char *in = exchange(pack_accesses, size, got, places);
+    for (int i = 0; i < size && in; i++)
+        count += got[i] / (int)sizeof *accesses;
+    if (in)
+        judge_accesses((struct window_access *)in, count);
+    free(in);
+    in = exchange(pack_verdicts, size, got, places);
+    for (int i = 0; i < size && in; i++)
+        for (int at = 0; at + (int)sizeof *pair_verdicts <= got[i]; at += sizeof *pair_verdicts) {
+            struct verdict_of_pair it;
+            memcpy(&it, in + places[i] + at, sizeof it);
+            tell_pair(call, &it);
+        }
+    free(in), free(got);
+}

@@ -1,0 +1,141 @@
+//! The statements that record accesses to windows, and what brings ranks into an order, by a function's name and its
+//! parameters.
+
+use sdm_mpi::usage::MAKES_ON_COMMUNICATOR;
+
+use crate::matching::plain;
+use crate::prototypes::Prototype;
+
+/// Collective functions that return at no rank before all ranks have called them.
+const WAITS_FOR_ALL: [&str; 9] = [
+    "Barrier",
+    "Allreduce",
+    "Allgather",
+    "Allgatherv",
+    "Alltoall",
+    "Alltoallv",
+    "Alltoallw",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+];
+/// Parameters of functions by which ranks exchange data.
+const SHARED: [&str; 8] = [
+    "comm",
+    "intercomm",
+    "local_comm",
+    "request",
+    "array_of_requests",
+    "message",
+    "fh",
+    "port_name",
+];
+/// Functions with such a parameter that ask this rank alone.
+const LOCAL: [&str; 9] = [
+    "Comm_rank",
+    "Comm_size",
+    "Comm_group",
+    "Comm_get_attr",
+    "Comm_get_name",
+    "Comm_set_name",
+    "Comm_set_errhandler",
+    "Cart_coords",
+    "Topo_test",
+];
+/// Functions that complete the accesses to a window, with whether they are then complete at the target.
+const COMPLETES: [(&str, bool); 9] = [
+    ("Win_fence", true),
+    ("Win_complete", true),
+    ("Win_unlock", true),
+    ("Win_unlock_all", true),
+    ("Win_flush", true),
+    ("Win_flush_all", true),
+    ("Win_flush_local", false),
+    ("Win_flush_local_all", false),
+    ("Win_free", true),
+];
+/// Functions of windows that bring ranks into an order.
+const ORDERS: [&str; 8] = [
+    "Win_fence",
+    "Win_post",
+    "Win_start",
+    "Win_complete",
+    "Win_wait",
+    "Win_test",
+    "Win_sync",
+    "Win_free",
+];
+
+/// The statements that check that an epoch allows an access to a window, and record it. Empty for other functions.
+pub(crate) fn access(number: usize, function: &Prototype) -> String {
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    if !has("target_rank") || !has("win") || !has("target_disp") {
+        return String::new();
+    }
+    let is_request = has("request");
+    let epoch = if is_request { "PASSIVE" } else { "ANY_ACCESS" };
+    let name = plain(&function.name);
+    let kind = match name.trim_start_matches('r') {
+        "put" => "WRITES",
+        "get" => "READS",
+        _ => "ACCUMULATES",
+    };
+    // By its place: Open MPI has `target_cout` once.
+    let count = function
+        .names()
+        .skip_while(|it| *it != "target_disp")
+        .nth(1);
+    let elements = match count.filter(|_| has("target_datatype")) {
+        Some(count) => format!("{count}, target_datatype"),
+        None => "1, datatype".to_owned(),
+    };
+    let mut text = format!(
+        "check_access(&call, win, target_rank, {epoch});\n\
+         access_window(&call, {number}, win, target_rank, target_disp, {elements}, {kind});\n"
+    );
+    for (buffer, own, is_written) in [
+        ("origin_addr", "origin", kind == "READS"),
+        ("compare_addr", "compare", false),
+        ("result_addr", "result", true),
+    ] {
+        // Requests complete their own buffers.
+        if has(buffer) && !is_request {
+            let count = format!("{own}_count");
+            let elements = match has(&count) {
+                true => format!("{count}, {own}_datatype"),
+                false => "1, datatype".to_owned(),
+            };
+            text.push_str(&format!(
+                "if (target_rank != MPI_PROC_NULL) use_origin(&call, win, {buffer}, {elements}, {});\n",
+                i32::from(is_written)
+            ));
+        }
+    }
+    text
+}
+
+/// The statements after a call that say what it completes, and that ranks may be in an order by it. Empty for other
+/// functions.
+pub(crate) fn order(function: &Prototype) -> String {
+    let name = function.name.as_str();
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    let mut text = String::new();
+    if let Some((_, is_remote)) = COMPLETES.iter().find(|(known, _)| *known == name) {
+        let own = if name == "Win_free" { "old_win" } else { "win" };
+        text.push_str(&format!(
+            "end_segment(&call, (MPI_Win)(uintptr_t){own}, {});\n",
+            i32::from(*is_remote)
+        ));
+    }
+    let makes_window = name.starts_with("Win_") && MAKES_ON_COMMUNICATOR.contains(&name);
+    if makes_window {
+        text.push_str("if (rc == MPI_SUCCESS) keep_unit(*win);\n");
+    }
+    if makes_window || WAITS_FOR_ALL.contains(&name) {
+        text.push_str("synchronised(comm);\n");
+    } else if ORDERS.contains(&name)
+        || SHARED.iter().any(|it| has(it)) && !LOCAL.contains(&name) && !has("target_rank")
+    {
+        text.push_str("communications++;\n");
+    }
+    text
+}
