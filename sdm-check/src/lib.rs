@@ -17,6 +17,7 @@ mod life;
 mod matching;
 mod prototypes;
 mod suppressions;
+mod windows;
 mod wrappers;
 
 pub use error::Error;

@@ -17,7 +17,7 @@ use crate::wrappers::source;
 
 /// The sources of the library, besides the header of the MPI. The name of the library's file depends on them, so that
 /// changed sources give a new file.
-const MADE_OF: [&str; 15] = [
+const MADE_OF: [&str; 17] = [
     include_str!("c/core.h"),
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
@@ -26,12 +26,14 @@ const MADE_OF: [&str; 15] = [
     include_str!("c/collectives.h"),
     include_str!("c/messages.h"),
     include_str!("c/epochs.h"),
+    include_str!("c/accesses.h"),
     include_str!("c/fatal.h"),
     include_str!("c/hooks.h"),
     include_str!("life.rs"),
     include_str!("wrappers.rs"),
     include_str!("prototypes.rs"),
     include_str!("matching.rs"),
+    include_str!("windows.rs"),
     include_str!("../../sdm-mpi/src/usage.rs"),
 ];
 /// Minimum number of functions of an MPI. If fewer are found, the header was not understood.
@@ -167,4 +169,34 @@ fn stamp(file: &Path) -> Option<String> {
         found.mtime(),
         found.ino()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The others decide where the library is and who may use it.
+    const NO_SOURCES: [&str; 6] = [
+        "lib.rs",
+        "library.rs",
+        "library_error.rs",
+        "error.rs",
+        "compiler.rs",
+        "suppressions.rs",
+    ];
+
+    #[test]
+    fn name_of_the_library_depends_on_each_source() {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        for folder in [own.clone(), own.join("c")] {
+            for file in fs::read_dir(folder).unwrap() {
+                let path = file.unwrap().path();
+                let name = path.file_name().unwrap().to_str().unwrap();
+                if path.is_file() && !NO_SOURCES.contains(&name) {
+                    let text = fs::read_to_string(&path).unwrap();
+                    assert!(MADE_OF.contains(&text.as_str()), "{name} is missing");
+                }
+            }
+        }
+    }
 }

@@ -14,10 +14,11 @@ use sdm_mpi::usage::{
 use crate::life::{kind_of, life};
 use crate::matching::{self, plain};
 use crate::prototypes::{Parameter, Prototype};
+use crate::windows;
 
 const CORE: &str = include_str!("c/core.h");
 /// The C sources that call MPI, in this order. They follow the definitions of MPI's own functions.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
     include_str!("c/requests.h"),
@@ -25,6 +26,7 @@ const PARTS: [&str; 9] = [
     include_str!("c/collectives.h"),
     include_str!("c/messages.h"),
     include_str!("c/epochs.h"),
+    include_str!("c/accesses.h"),
     include_str!("c/fatal.h"),
     include_str!("c/hooks.h"),
 ];
@@ -121,12 +123,13 @@ fn wrapper(number: usize, function: &Prototype) -> String {
         ),
     };
     let strict = strict(function, &given);
+    let order = windows::order(function);
     format!(
         "static __attribute__((noinline)) int own_{name}(int is_profiling, void *from{parameters}) {{\n\
          __typeof__(real_MPI_{name}) real = is_profiling ? real_PMPI_{name} : real_MPI_{name};\n\
          struct call call;\n\
          if (!enter(&call, \"MPI_{name}\", is_profiling, from)) return real({given});\n\
-         {looks}\n{before}{first}int rc = {strict}real({given});\n{behind}{last}{post}end({anytime}); return rc; }}"
+         {looks}\n{before}{first}int rc = {strict}real({given});\n{behind}{last}{post}{order}end({anytime}); return rc; }}"
     )
 }
 
@@ -210,7 +213,7 @@ fn checks(number: usize, function: &Prototype) -> String {
     }
     buffers(function, &mut add);
     add(operator(function));
-    add(access(function));
+    add(windows::access(number, function));
     add(collective(number, function));
     add(matching::collective_of_object(number, function));
     add("}\n".to_owned());
@@ -333,19 +336,6 @@ fn operator(function: &Prototype) -> String {
         false => "",
     };
     format!("{guard}check_operator(&call, op, datatype);\n")
-}
-
-/// The statement that checks that an epoch allows an access to a window. Empty for other functions.
-fn access(function: &Prototype) -> String {
-    let has = |wanted: &str| function.names().any(|it| it == wanted);
-    if !has("target_rank") || !has("win") || !has("target_disp") {
-        return String::new();
-    }
-    let kind = match has("request") {
-        true => "PASSIVE",
-        false => "ANY_ACCESS",
-    };
-    format!("check_access(&call, win, target_rank, {kind});\n")
 }
 
 fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {

@@ -36,7 +36,7 @@ enum {
     AFTER_FINALIZE = 321, BEFORE_INIT = 322, WRONG_THREAD = 323, SEVERAL_THREADS = 324, INIT_TWICE = 325,
     COLLECTIVES = 401, /* and one more for each field that differs */
     TRUNCATED = 501, MESSAGE_TYPES = 502, LOST = 503,
-    NO_EPOCH = 601, BAD_EPOCH = 602,
+    NO_EPOCH = 601, BAD_EPOCH = 602, CONFLICT = 603,
 };
 
 static __thread int depth __attribute__((tls_model("initial-exec")));

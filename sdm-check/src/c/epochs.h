@@ -4,7 +4,7 @@ enum { WINDOWS_MAX = 256, LOCKS_MAX = 64 };
 struct epochs {
     uint64_t window;
     int is_fenced, is_started, is_exposed, is_all, lock_count, is_unknown;
-    int locks[LOCKS_MAX];
+    int locks[LOCKS_MAX], lock_types[LOCKS_MAX];
 };
 
 static struct epochs epochs[WINDOWS_MAX];
@@ -98,14 +98,15 @@ static void pre_Win_lock(struct call *call, int type, int rank, int assertion, M
 
 static void post_Win_lock(struct call *call, int rc, int type, int rank, int assertion, MPI_Win window)
 {
-    (void)call, (void)type, (void)assertion;
+    (void)call, (void)assertion;
     pthread_mutex_lock(&epochs_lock);
     struct epochs *it = epochs_of(window);
     if (!it || is_locked(it, rank))
         ;
-    else if (rc == MPI_SUCCESS && it->lock_count < LOCKS_MAX)
+    else if (rc == MPI_SUCCESS && it->lock_count < LOCKS_MAX) {
+        it->lock_types[it->lock_count] = type;
         it->locks[it->lock_count++] = rank;
-    else
+    } else
         it->is_unknown = 1;
     pthread_mutex_unlock(&epochs_lock);
 }
@@ -120,6 +121,7 @@ static void pre_Win_unlock(struct call *call, int rank, MPI_Win window)
     for (int i = 0; own && i < own->lock_count; i++)
         if (own->locks[i] == rank) {
             own->locks[i] = own->locks[--own->lock_count];
+            own->lock_types[i] = own->lock_types[own->lock_count];
             break;
         }
     pthread_mutex_unlock(&epochs_lock);

@@ -47,6 +47,7 @@ static void pre_Finalize(struct call *call)
 {
     compare_sequences(call);
     compare_messages(call);
+    compare_accesses(call);
     end_sequences();
 #ifdef MPICH
     /* Its end with a window that is left may be an abort. */

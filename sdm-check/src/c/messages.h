@@ -288,9 +288,14 @@ static void free_pending(uint64_t request)
 /* What two ranks tell each other of a list. */
 struct parcel { uint64_t comm, total; int32_t tag; uint8_t is_receive, is_broken; uint16_t kept; };
 
-static size_t pack(int world, char *into)
+/* Whether each rank knows its messages. */
+static int *knows_messages;
+
+static size_t pack_messages(int world, char *into)
 {
     size_t used = 0;
+    if (unmatched || !knows_messages[world])
+        return 0;
     for (size_t slot = 0; slot < 4096; slot++)
         for (struct stream *it = streams[slot]; it; it = it->next) {
             if (it->world != world)
@@ -397,33 +402,27 @@ static void compare_with(struct call *call, int world, const char *got, size_t l
         }
 }
 
-/* Holds the messages of all ranks against each other. Each pair of ranks tells each other of its lists; a rank that does not know its
- * messages tells and hears nothing. */
-static void compare_messages(struct call *call)
+/* Has each rank get what `pack` makes for it, and returns what comes for this one: `got[i]` bytes at `places[i]` from rank i. Null
+ * where a rank has no room, on all of them. */
+static char *exchange(size_t (*pack)(int world, char *into), int size, int *got, int *places)
 {
-    int size, is_off = 0, sum = 0, other = 0, mine = !unmatched;
-    if (own_world == MPI_COMM_NULL)
-        return;
-    PMPI_Comm_size(own_world, &size);
-    int *lengths = calloc(5 * (size_t)size, sizeof *lengths), *places = lengths + size, *got = places + size, *got_places = got + size, *known = got_places + size;
-    is_off = !lengths;
+    int *lengths = calloc(2 * (size_t)size, sizeof *lengths), *own_places = lengths + size, sum = 0, other = 0, is_off = !lengths;
     PMPI_Allreduce(MPI_IN_PLACE, &is_off, 1, MPI_INT, MPI_MAX, own_world);
     if (is_off) {
         free(lengths);
-        return;
+        return NULL;
     }
-    PMPI_Allgather(&mine, 1, MPI_INT, known, 1, MPI_INT, own_world);
     for (int i = 0; i < size; i++) {
-        size_t length = mine && known[i] ? pack(i, NULL) : 0;
+        size_t length = pack(i, NULL);
         is_off |= length > (size_t)(INT32_MAX - sum);
         lengths[i] = is_off ? 0 : length;
-        places[i] = sum;
+        own_places[i] = sum;
         sum += lengths[i];
     }
     PMPI_Alltoall(lengths, 1, MPI_INT, got, 1, MPI_INT, own_world);
     for (int i = 0; i < size; i++) {
         is_off |= got[i] > INT32_MAX - other;
-        got_places[i] = other;
+        places[i] = other;
         other += is_off ? 0 : got[i];
     }
     char *out = malloc((size_t)sum + 1), *in = malloc((size_t)other + 1);
@@ -431,11 +430,34 @@ static void compare_messages(struct call *call)
     PMPI_Allreduce(MPI_IN_PLACE, &is_off, 1, MPI_INT, MPI_MAX, own_world);
     for (int i = 0; i < size && !is_off; i++)
         if (lengths[i])
-            pack(i, out + places[i]);
+            pack(i, out + own_places[i]);
     if (!is_off)
-        PMPI_Alltoallv(out, lengths, places, MPI_BYTE, in, got, got_places, MPI_BYTE, own_world);
-    for (int i = 0; i < size && !is_off; i++)
-        if (mine && known[i])
-            compare_with(call, i, in + got_places[i], got[i]);
-    free(in), free(out), free(lengths);
+        PMPI_Alltoallv(out, lengths, own_places, MPI_BYTE, in, got, places, MPI_BYTE, own_world);
+    free(out), free(lengths);
+    if (is_off)
+        free(in);
+    return is_off ? NULL : in;
+}
+
+/* Holds the messages of all ranks against each other. Each pair of ranks tells each other of its lists; a rank that does not know its
+ * messages tells and hears nothing. */
+static void compare_messages(struct call *call)
+{
+    int size, mine = !unmatched, is_off;
+    if (own_world == MPI_COMM_NULL)
+        return;
+    PMPI_Comm_size(own_world, &size);
+    int *got = calloc(3 * (size_t)size, sizeof *got), *places = got + size;
+    is_off = !got;
+    PMPI_Allreduce(MPI_IN_PLACE, &is_off, 1, MPI_INT, MPI_MAX, own_world);
+    if (!is_off) {
+        knows_messages = got + 2 * size;
+        PMPI_Allgather(&mine, 1, MPI_INT, knows_messages, 1, MPI_INT, own_world);
+        char *in = exchange(pack_messages, size, got, places);
+        for (int i = 0; i < size && in; i++)
+            if (mine && knows_messages[i])
+                compare_with(call, i, in + places[i], got[i]);
+        free(in);
+    }
+    free(got);
 }

@@ -2,7 +2,14 @@
 struct extent { char *start, *end; };
 
 enum { OPEN_MAX = 1024, SUM_MAX = 4096, PAGE = 4096 };
-static struct open { uint64_t request, sum; struct extent memory; int is_receive; void *site; const char *maker; } open_requests[OPEN_MAX];
+static struct open {
+    /* The window, of the buffer of an access; 0 of a request's. */
+    uint64_t request, sum, window;
+    struct extent memory;
+    int is_receive;
+    void *site;
+    const char *maker;
+} open_requests[OPEN_MAX];
 static int open_count;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -87,7 +94,7 @@ static void open_memory(struct call *call, uint64_t request, struct extent memor
             memory.start = NULL;
         }
     if (memory.start && open_count < OPEN_MAX)
-        open_requests[open_count++] = (struct open){request, sum, memory, is_receive, site(call), call->name};
+        open_requests[open_count++] = (struct open){.request = request, .sum = sum, .memory = memory, .is_receive = is_receive, .site = site(call), .maker = call->name};
     pthread_mutex_unlock(&open_lock);
 }
 
@@ -111,6 +118,39 @@ static struct open close_request(uint64_t request)
     return it;
 }
 
+/* An open buffer is that of an access to a window. False where it is not kept. */
+static int set_window(uint64_t request, uint64_t window)
+{
+    int found = 0;
+    pthread_mutex_lock(&open_lock);
+    for (int i = open_count - 1; i >= 0 && !found; i--)
+        if (open_requests[i].request == request) {
+            open_requests[i].window = window;
+            found = 1;
+        }
+    pthread_mutex_unlock(&open_lock);
+    return found;
+}
+
+/* What an open buffer was for is complete. */
+static void check_unchanged(struct call *call, struct open open, const char *until)
+{
+    if (open.sum && depth == 1 && is_there(open.memory) && sum_of(open.memory) != open.sum)
+        report(call, CHANGED, open.site, "the send buffer of %s at {%p} was changed before this: it is MPI's until %s", open.maker, open.site, until);
+}
+
+/* The accesses to a window are complete at this rank. */
+static int close_origins(struct call *call, uint64_t window)
+{
+    int closed = 0;
+    for (int i = open_count - 1; i >= 0; i--)
+        if (open_requests[i].window == window) {
+            check_unchanged(call, close_request(open_requests[i].request), "the epoch ends");
+            closed++;
+        }
+    return closed;
+}
+
 /* A request is complete: one that can be started again is there still. */
 static void completed(struct call *call, uint64_t before, MPI_Request after, const MPI_Status *status)
 {
@@ -118,10 +158,7 @@ static void completed(struct call *call, uint64_t before, MPI_Request after, con
         return;
     complete_pending(before, status);
     struct open open = close_request(before);
-    if (open.sum && depth == 1 && is_there(open.memory)) {
-        if (sum_of(open.memory) != open.sum)
-            report(call, CHANGED, open.site, "the send buffer of %s at {%p} was changed before this: it is MPI's until the request is complete", open.maker, open.site);
-    }
+    check_unchanged(call, open, "the request is complete");
     if (HANDLE(after) == before) {
         pthread_mutex_lock(&objects_lock);
         struct object *it = find(REQUEST, before);

@@ -47,6 +47,7 @@ const ONCE: &[(&str, &str, &str)] = &[
 /// fall.
 const MPI_NAMES: &[(&str, usize, &str)] = &[
     ("sdm-check/src/life.rs", 14, "C source that is generated"),
+    ("sdm-check/src/windows.rs", 3, "C source that is generated"),
     (
         "sdm-check/src/matching.rs",
         10,

@@ -10,7 +10,7 @@ use super::check::{LAUNCHERS, checked, errors};
 const SOURCE: &str = "mpi_matching.c";
 
 /// The errors in `mpi_matching.c` after which it goes on: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 13] = [
+const WRONG: [(&str, u32, &str, &str); 20] = [
     ("other_type", 502, "MPI_Send(numbers, 2, MPI_INT, 1, 1", "0"),
     (
         "other_type",
@@ -48,6 +48,48 @@ const WRONG: [(&str, u32, &str, &str); 13] = [
         "0-1",
     ),
     ("not_locked", 602, "MPI_Win_unlock(0, made)", "0-1"),
+    (
+        "puts_between_fences",
+        603,
+        "MPI_Put(others, 1, MPI_INT, 0, 3",
+        "0-1",
+    ),
+    (
+        "put_beside_get",
+        603,
+        "MPI_Put(others, 2, MPI_INT, 1, 5",
+        "0",
+    ),
+    (
+        "put_beside_get",
+        603,
+        "MPI_Get(others, 1, MPI_INT, 1, 6",
+        "1",
+    ),
+    (
+        "puts_of_one",
+        603,
+        "MPI_Put(others + 1, 2, MPI_INT, other, 7",
+        "0-1",
+    ),
+    (
+        "puts_under_shared_locks",
+        603,
+        "MPI_Put(others, 1, MPI_INT, 1, 10",
+        "0-1",
+    ),
+    (
+        "result_is_sent",
+        201,
+        "MPI_Put(others, 1, MPI_INT, other, 12",
+        "0-1",
+    ),
+    (
+        "origin_changes",
+        204,
+        "MPI_Win_flush_local_all(made)",
+        "0-1",
+    ),
     ("other_amounts", 404, "MPI_Gatherv(numbers, 1", "0-1"),
 ];
 
@@ -105,6 +147,8 @@ fn mismatches_are_reported_by_both_sides() {
             "was sent as 2 MPI_INT by MPI_Send",
             "was received as 1 MPI_DOUBLE by MPI_Recv",
             "MPI_SUM is not defined for MPI_BYTE",
+            "uses bytes 24-27 of rank 1's window, and so does MPI_Get of rank 1, between the same fences",
+            "uses bytes 32-35 of rank 0's window, and so does MPI_Put at mpi_matching.c:",
             "to 1 with tag 3, was never received",
         ] {
             assert!(says(what), "no {what} in {told:#?}");
@@ -195,6 +239,7 @@ fn matching_calls_cause_no_report() {
         "not_started_beside",
         "freed_communicator",
         "epochs",
+        "accesses",
         "parts",
         "handlers",
     ];
