@@ -97,4 +97,24 @@ mod tests {
         assert_eq!(command_of(code), expect);
         assert!(!command().contains('\n') && command().is_ascii());
     }
+    /// The parts are one program: a second function of a name takes the place of the first one, also for the loader.
+    #[test]
+    fn each_name_is_defined_once() {
+        let mut names = std::collections::BTreeSet::new();
+        for line in LOADER.lines() {
+            let function = line.strip_prefix("def ").or(line.strip_prefix("class "));
+            let name = match function {
+                Some(rest) => rest.split(['(', ':']).next(),
+                None => line.split_once(" = ").map(|(name, _)| name),
+            };
+            let Some(name) = name.filter(|name| !name.contains([' ', '.', '#'])) else {
+                continue;
+            };
+            assert!(names.insert(name), "{name} is defined twice");
+        }
+        assert!(
+            names.contains("CALLER") && names.contains("flaw"),
+            "{names:?}"
+        );
+    }
 }

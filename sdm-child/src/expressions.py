@@ -90,14 +90,14 @@ def object_of(value, address):
 
 # An array for the section behind it; with a name that component.
 def whole(value, name=None):
-    value, described = named(value, name)
+    value, described = chosen(value, name)
     data = value["_data"] if is_class(value.type.strip_typedefs()) else value
     if is_array(data.type) and not is_text(data.type.strip_typedefs()):
         if described or any(stride < 0 for _, _, stride in bounds_of(data)):
             raise Wrong("gdb reads parts of this array wrong, as it has a negative stride")
     return data
 
-def named(value, name):
+def chosen(value, name):
     if name is None:
         return value, None
     structure, field = located(value, literal(name))
@@ -110,7 +110,7 @@ def named(value, name):
 def item(value, *subscripts):
     described = None
     if subscripts and is_characters(subscripts[0].type.strip_typedefs()) and is_owner(value):
-        value, described = named(value, subscripts[0])
+        value, described = chosen(value, subscripts[0])
         subscripts = subscripts[1:]
     kind, data = value.type.strip_typedefs(), value
     if kind.code == gdb.TYPE_CODE_PTR and is_characters(kind.target().strip_typedefs()):
