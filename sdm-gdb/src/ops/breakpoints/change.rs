@@ -91,16 +91,18 @@ pub(crate) async fn pass_by(gdb: &Gdb, count: u32) -> Result<(), Failure> {
     }
     let mut met = gdb.get().breakpoints.met.clone();
     met.retain(|it| !it.is_passed);
-    if met.is_empty() {
+    let mut is_at_one = false;
+    for met in met {
+        is_at_one |= match met.owner {
+            Some(Owner::Internal(_)) => false,
+            Some(Owner::User(own)) if hit::pass_by(gdb, own, count.into()).is_some() => true,
+            // A temporary one is gone by now.
+            _ => set_ignore(gdb, met.number, count.into()).await.is_ok(),
+        };
+    }
+    if !is_at_one {
         let text = "the task is not stopped at a breakpoint";
         return Err(Failure::new(FailureCode::NoSuchThing, text));
-    }
-    for met in met {
-        match met.owner {
-            Some(Owner::Internal(_)) => {}
-            Some(Owner::User(own)) if hit::pass_by(gdb, own, count.into()).is_some() => {}
-            _ => set_ignore(gdb, met.number, count.into()).await?,
-        }
     }
     Ok(())
 }
