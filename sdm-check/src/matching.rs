@@ -59,12 +59,14 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
         (None, "Irecv") => {
             format!("posted(&call, {number}, *request, comm, source, tag, count, datatype)")
         }
-        (None, "Recv") => format!("received(&call, {number}, comm, status, count, datatype)"),
+        (None, "Recv") => {
+            format!("received(&call, {number}, comm, source, tag, status, count, datatype)")
+        }
         (None, "Sendrecv") => format!(
-            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, status, recvcount, recvtype)"
+            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, source, recvtag, status, recvcount, recvtype)"
         ),
         (None, "Sendrecv_replace") => format!(
-            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, status, count, datatype)"
+            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, source, recvtag, status, count, datatype)"
         ),
         // The communicator of a matched message is known to nobody here.
         (None, "Mprobe" | "Improbe") => "unmatched = 1".to_owned(),

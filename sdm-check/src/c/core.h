@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 enum caller { UNKNOWN, USER, BINDING, INTERNAL };
 enum kind { COMMUNICATOR, DATATYPE, GROUP, WINDOW, FILE_HANDLE, OPERATOR, INFO, REQUEST };
@@ -35,7 +36,7 @@ enum {
     LEAKED = 301, /* and one more for each kind */
     AFTER_FINALIZE = 321, BEFORE_INIT = 322, WRONG_THREAD = 323, SEVERAL_THREADS = 324, INIT_TWICE = 325,
     COLLECTIVES = 401, /* and one more for each field that differs */
-    TRUNCATED = 501, MESSAGE_TYPES = 502, LOST = 503,
+    TRUNCATED = 501, MESSAGE_TYPES = 502, LOST = 503, RACE = 504,
     NO_EPOCH = 601, BAD_EPOCH = 602, CONFLICT = 603,
 };
 

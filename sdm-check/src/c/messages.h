@@ -3,22 +3,33 @@
  * their lists against each other. Nothing is sent before.
  *
  * Where the order is not known for certain nothing is said: `unmatched` for all of this rank, `is_broken` for one list. */
-enum { STREAMS_MAX = 16384, RUNS_MAX = 256, PENDING_MAX = 1024, PAIRED_MAX = 128, IS_PAIR = -2 };
+enum { STREAMS_MAX = 16384, RUNS_MAX = 256, PENDING_MAX = 1024, PAIRED_MAX = 128, IS_PAIR = -2, TIMES_MAX = 64, RACES_MAX = 8, WILDCARDS_MAX = 64 };
 
 struct message {
     struct signature signature;
     uint64_t bytes, site, count;
     uint16_t function;
+    uint8_t is_any;
 };
+
+/* A receive from MPI_ANY_SOURCE, and the number of a message that another receive, which names its source, has got later. */
+struct race { uint64_t time, site, other_site, number; int32_t peer; uint16_t function, other_function; };
 
 struct stream {
     uint64_t comm, total, last;
     int32_t peer, tag, world;
-    uint8_t is_receive, is_broken;
+    uint8_t is_receive, is_broken, race_count;
     uint16_t kept, room;
     struct message *runs;
+    /* Of the first messages that are sent: when. Of receives: what could have gone another way. */
+    uint64_t *times;
+    struct race *races;
     struct stream *next;
 };
+
+/* The last receives from MPI_ANY_SOURCE. */
+static struct wildcard { uint64_t comm, order, time, site; int32_t peer, tag; uint16_t function; } wildcards[WILDCARDS_MAX];
+static int wildcard_count;
 
 /* A receive whose sender is not known before it is complete, or a request that can be started. */
 struct pending {
@@ -70,6 +81,35 @@ static struct stream *stream_of(MPI_Comm comm, uint64_t name, int is_receive, in
     return it;
 }
 
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + time.tv_nsec;
+}
+
+static void keep_time(struct stream *it)
+{
+    if (!it->times && it->total == 0)
+        it->times = calloc(TIMES_MAX, sizeof *it->times);
+    if (it->times && it->total < TIMES_MAX)
+        it->times[it->total] = now();
+}
+
+/* The next message of this list is received by its source: it could have been that of a receive from any before, after which no other of
+ * the list was received. */
+static void keep_races(struct stream *it, const struct message *message)
+{
+    if (!it->races && wildcard_count)
+        it->races = calloc(RACES_MAX, sizeof *it->races);
+    for (int i = 0; i < wildcard_count && i < WILDCARDS_MAX && it->races; i++) {
+        struct wildcard *one = &wildcards[i];
+        int fits = one->comm == it->comm && (one->tag == it->tag || one->tag == MPI_ANY_TAG) && one->peer != it->peer;
+        if (fits && it->last < one->order && it->race_count < RACES_MAX && it->total < TIMES_MAX)
+            it->races[it->race_count++] = (struct race){one->time, one->site, message->site, it->total, one->peer, one->function, message->function};
+    }
+}
+
 static int is_same(const struct message *a, const struct message *b)
 {
     return a->bytes == b->bytes && a->signature.hash == b->signature.hash && a->signature.elements == b->signature.elements &&
@@ -84,6 +124,10 @@ static void add_message(MPI_Comm comm, int is_receive, int peer, int tag, struct
     if (!it)
         return;
     struct message *last = it->kept ? &it->runs[it->kept - 1] : NULL;
+    if (!is_receive && tag != IS_PAIR)
+        keep_time(it);
+    else if (is_receive && tag != IS_PAIR && !message.is_any)
+        keep_races(it, &message);
     it->total++;
     if (last && is_same(last, &message) && (it->kept == 1 || at > it->last)) {
         last->count++;
@@ -121,7 +165,7 @@ static struct message message_of(struct call *call, int function, long long coun
     if (count > 0 && type != MPI_DATATYPE_NULL)
         PMPI_Type_size(type, &size);
     void *place = site(call);
-    return (struct message){signature_of(count, type), size > 0 && count > 0 ? (uint64_t)size * count : 0, (uintptr_t)place, 1, function};
+    return (struct message){.signature = signature_of(count, type), .bytes = size > 0 && count > 0 ? (uint64_t)size * count : 0, .site = (uintptr_t)place, .count = 1, .function = function};
 }
 
 static void sent(struct call *call, int function, MPI_Comm comm, int dest, int tag, long long count, MPI_Datatype type)
@@ -135,13 +179,17 @@ static void sent(struct call *call, int function, MPI_Comm comm, int dest, int t
 }
 
 /* A receive that is complete. A message that was matched before, by a probe, has no place. */
-static void received(struct call *call, int function, MPI_Comm comm, const MPI_Status *status, long long count, MPI_Datatype type)
+static void received(struct call *call, int function, MPI_Comm comm, int source, int tag, const MPI_Status *status, long long count, MPI_Datatype type)
 {
     if (status->MPI_SOURCE < 0 || !is_matched())
         return;
     struct message message = message_of(call, function, count, type);
+    struct sequence *named = source == MPI_ANY_SOURCE ? sequence_of(COMMUNICATOR, HANDLE(comm)) : NULL;
+    message.is_any = source == MPI_ANY_SOURCE;
     pthread_mutex_lock(&messages_lock);
     add_message(comm, 1, status->MPI_SOURCE, status->MPI_TAG, message, ++order);
+    if (named)
+        wildcards[wildcard_count++ % WILDCARDS_MAX] = (struct wildcard){named->name, order, now(), message.site, status->MPI_SOURCE, tag, function};
     pthread_mutex_unlock(&messages_lock);
 }
 
@@ -286,7 +334,21 @@ static void free_pending(uint64_t request)
 }
 
 /* What two ranks tell each other of a list. */
-struct parcel { uint64_t comm, total; int32_t tag; uint8_t is_receive, is_broken; uint16_t kept; };
+struct parcel { uint64_t comm, total, host; int32_t tag; uint8_t is_receive, is_broken, has_times; uint16_t kept; };
+
+/* Ranks of one host have one clock. */
+static uint64_t host_name(void)
+{
+    static uint64_t name;
+    char text[64] = "";
+    FILE *file = name ? NULL : fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file && fgets(text, sizeof text, file))
+        for (char *at = text; *at; at++)
+            name = mix(name, (unsigned char)*at);
+    if (file)
+        fclose(file);
+    return name;
+}
 
 /* Whether each rank knows its messages. */
 static int *knows_messages;
@@ -300,13 +362,15 @@ static size_t pack_messages(int world, char *into)
         for (struct stream *it = streams[slot]; it; it = it->next) {
             if (it->world != world)
                 continue;
-            struct parcel head = {it->comm, it->total, it->tag, it->is_receive, it->is_broken, it->kept};
-            size_t length = it->kept * sizeof *it->runs;
+            struct parcel head = {it->comm, it->total, host_name(), it->tag, it->is_receive, it->is_broken, it->times != NULL, it->kept};
+            size_t length = it->kept * sizeof *it->runs, times = it->times ? TIMES_MAX * sizeof *it->times : 0;
             if (into) {
                 memcpy(into + used, &head, sizeof head);
                 memcpy(into + used + sizeof head, it->runs, length);
+                if (times)
+                    memcpy(into + used + sizeof head + length, it->times, times);
             }
-            used += sizeof head + length;
+            used += sizeof head + length + times;
         }
     return used;
 }
@@ -345,6 +409,20 @@ static void tell_message(struct call *call, const struct stream *own, const stru
     else
         report(call, number, place, "%s of %s at {%p}, to %d%s, was received as %s by %s", function_name(mine->function), one, place,
                own->peer, tag, other, function_name(theirs->function));
+}
+
+/* A message that was sent before another receive was complete could have been that of this receive. */
+static void tell_races(struct call *call, const struct stream *own, const struct parcel *head, const char *times)
+{
+    for (int i = 0; i < own->race_count && head->has_times && head->host && head->host == host_name(); i++) {
+        struct race *it = &own->races[i];
+        uint64_t sent_at;
+        memcpy(&sent_at, times + it->number * sizeof sent_at, sizeof sent_at);
+        void *place = (void *)(uintptr_t)it->site, *other = (void *)(uintptr_t)it->other_site;
+        if (sent_at && sent_at < it->time)
+            report(call, RACE, place, "%s from MPI_ANY_SOURCE at {%p} has got a message of %d, and could have got that of %d with tag %d, for which %s at {%p} waits",
+                   function_name(it->function), place, it->peer, own->peer, own->tag, function_name(it->other_function), other);
+    }
 }
 
 /* Holds a list against that of the other side; `theirs` is none where there is no list. */
@@ -387,13 +465,16 @@ static void compare_with(struct call *call, int world, const char *got, size_t l
             struct message *copy = NULL;
             if (own->world != world)
                 continue;
-            for (size_t at = 0; at + sizeof head <= length && !theirs; at += sizeof head + head.kept * sizeof *theirs) {
+            for (size_t at = 0, whole; at + sizeof head <= length && !theirs; at += whole) {
                 memcpy(&head, got + at, sizeof head);
-                if (head.kept * sizeof *theirs > length - at - sizeof head)
+                whole = sizeof head + head.kept * sizeof *theirs + (head.has_times ? TIMES_MAX * sizeof(uint64_t) : 0);
+                if (whole > length - at)
                     break;
                 if (head.comm == own->comm && head.tag == own->tag && head.is_receive != own->is_receive)
                     theirs = (const struct message *)(got + at + sizeof head);
             }
+            if (theirs && own->is_receive)
+                tell_races(call, own, &head, (const char *)theirs + head.kept * sizeof *theirs);
             if (theirs && (copy = malloc(head.kept * sizeof *copy + 1)))
                 memcpy(copy, theirs, head.kept * sizeof *copy);
             if (!theirs || copy)

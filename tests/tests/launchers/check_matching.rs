@@ -10,7 +10,7 @@ use super::check::{LAUNCHERS, checked, errors};
 const SOURCE: &str = "mpi_matching.c";
 
 /// The errors in `mpi_matching.c` after which it goes on: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 20] = [
+const WRONG: [(&str, u32, &str, &str); 21] = [
     ("other_type", 502, "MPI_Send(numbers, 2, MPI_INT, 1, 1", "0"),
     (
         "other_type",
@@ -29,6 +29,12 @@ const WRONG: [(&str, u32, &str, &str); 20] = [
         "never_received",
         503,
         "MPI_Send(numbers, 1, MPI_INT, 1, 3",
+        "0",
+    ),
+    (
+        "race_of_sources",
+        504,
+        "MPI_Recv(others + 1, 1, MPI_INT, MPI_ANY_SOURCE, 18",
         "0",
     ),
     ("no_operand", 111, "MPI_BYTE, MPI_SUM", "0-1"),
@@ -146,6 +152,7 @@ fn mismatches_are_reported_by_both_sides() {
         for what in [
             "was sent as 2 MPI_INT by MPI_Send",
             "was received as 1 MPI_DOUBLE by MPI_Recv",
+            "has got a message of 1, and could have got that of 0 with tag 18, for which MPI_Recv at mpi_matching.c:",
             "MPI_SUM is not defined for MPI_BYTE",
             "uses bytes 24-27 of rank 1's window, and so does MPI_Get of rank 1, between the same fences",
             "uses bytes 32-35 of rank 0's window, and so does MPI_Put at mpi_matching.c:",
@@ -238,6 +245,7 @@ fn matching_calls_cause_no_report() {
         "out_of_order",
         "not_started_beside",
         "freed_communicator",
+        "sources_in_order",
         "epochs",
         "accesses",
         "parts",
