@@ -91,7 +91,8 @@ static void access_window(struct call *call, int function, MPI_Win window, int r
 {
     struct epochs it = known_epochs(window);
     struct sequence *named = sequence_of(WINDOW, HANDLE(window));
-    MPI_Group group, world;
+    /* The target of the last access, since asking MPI takes longer than the access. */
+    static struct { uint64_t window; int rank, world; } last_target;
     /* Not null, and far from both ends. */
     char *base = (char *)((uintptr_t)1 << 40);
     if (rank == MPI_PROC_NULL || it.is_unknown || !named || count <= 0 || count > INT32_MAX || depth != 1 || !pthread_equal(pthread_self(), main_thread))
@@ -103,11 +104,17 @@ static void access_window(struct call *call, int function, MPI_Win window, int r
     struct window_access made = {.window = named->name, .epoch = mode == FENCED ? named->count : mode == SHARED ? phase : 0, .segment = segment,
                                  .site = (uintptr_t)site(call), .disp = disp, .low = memory.start - base, .length = memory.end - memory.start,
                                  .origin = own_rank, .function = function, .kind = kind, .mode = mode};
-    PMPI_Win_get_group(window, &group);
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Group_translate_ranks(group, 1, &rank, world, &made.world);
-    PMPI_Group_free(&group);
-    PMPI_Group_free(&world);
+    if (last_target.window != named->name || last_target.rank != rank) {
+        MPI_Group group, world;
+        PMPI_Win_get_group(window, &group);
+        PMPI_Comm_group(MPI_COMM_WORLD, &world);
+        last_target.window = named->name;
+        last_target.rank = rank;
+        PMPI_Group_translate_ranks(group, 1, &rank, world, &last_target.world);
+        PMPI_Group_free(&group);
+        PMPI_Group_free(&world);
+    }
+    made.world = last_target.world;
     pthread_mutex_lock(&accesses_lock);
     has_read |= kind != WRITES;
     struct window_access *last = access_count ? &accesses[access_count - 1] : NULL;
