@@ -41,7 +41,8 @@ static void keep_unit(MPI_Win window)
 /* All ranks have waited for all, if the communicator has all. */
 static void synchronised(MPI_Comm comm)
 {
-    struct sequence *named = sequence_of(COMMUNICATOR, HANDLE(comm));
+    /* The call that makes the first window is one of these. */
+    struct sequence *named = unit_count ? sequence_of(COMMUNICATOR, HANDLE(comm)) : NULL;
     communications++;
     if (!named || is_inter(comm) || group_size(comm) != group_size(MPI_COMM_WORLD))
         return;
@@ -127,28 +128,30 @@ static void access_window(struct call *call, int function, MPI_Win window, int r
     pthread_mutex_unlock(&accesses_lock);
 }
 
-static size_t pack_accesses(int world, char *into)
+/* Those of an array of structures whose `int32_t world`, so many bytes behind their beginning, is this rank. */
+static size_t pack_of(int world, char *into, const void *all, int count, size_t size, size_t behind)
 {
     size_t used = 0;
-    for (int i = 0; i < access_count; i++)
-        if (accesses[i].world == world) {
-            if (into)
-                memcpy(into + used, &accesses[i], sizeof *accesses);
-            used += sizeof *accesses;
-        }
+    for (const char *it = all, *end = it + count * size; it < end; it += size) {
+        int32_t of;
+        memcpy(&of, it + behind, sizeof of);
+        if (of != world)
+            continue;
+        if (into)
+            memcpy(into + used, it, size);
+        used += size;
+    }
     return used;
+}
+
+static size_t pack_accesses(int world, char *into)
+{
+    return pack_of(world, into, accesses, access_count, sizeof *accesses, offsetof(struct window_access, world));
 }
 
 static size_t pack_verdicts(int world, char *into)
 {
-    size_t used = 0;
-    for (int i = 0; i < verdict_count; i++)
-        if (pair_verdicts[i].world == world) {
-            if (into)
-                memcpy(into + used, &pair_verdicts[i], sizeof *pair_verdicts);
-            used += sizeof *pair_verdicts;
-        }
-    return used;
+    return pack_of(world, into, pair_verdicts, verdict_count, sizeof *pair_verdicts, offsetof(struct verdict_of_pair, world));
 }
 
 /* Those of one epoch follow each other, by their beginning, which is in `disp` now. */
@@ -215,7 +218,7 @@ static void tell_pair(struct call *call, const struct verdict_of_pair *it)
 {
     const struct window_access *own = &accesses[it->index];
     void *place = (void *)(uintptr_t)own->site, *other = (void *)(uintptr_t)accesses[it->other_index].site;
-    const char *how = own->mode == FENCED ? "between the same fences" : own->mode == SHARED ? "under shared locks, with nothing between them" : "before either is complete";
+    const char *how = own->mode == FENCED ? "between the same fences" : "under shared locks, with nothing between them";
     if (it->other_rank == own_rank)
         report(call, CONFLICT, place, "%s at {%p} uses bytes %lld-%lld of rank %d's window, and so does %s at {%p}, before either is complete", function_name(own->function),
                place, (long long)it->from, (long long)it->to - 1, own->world, function_name(it->other_function), other);
