@@ -295,6 +295,8 @@ pub struct Plot {
     /// True where a line is over the ranks of its set, ascending; false where it is over the elements of
     /// each rank.
     pub over_ranks: bool,
+    /// Number of elements in a row, where all arrays have several dimensions and rows of the same length.
+    pub row: Option<usize>,
     /// The numbers of each line, including infinite ones and NaN; largest sets first.
     pub lines: Vec<(IdSet, Vec<f64>)>,
 }

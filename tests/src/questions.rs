@@ -17,6 +17,7 @@ const LOOKS: &[&str] = &[
     "outliers",
     "p",
     "print",
+    "profile",
     "queues",
     "ranks",
     "stacks",
@@ -26,7 +27,9 @@ const LOOKS: &[&str] = &[
 ];
 
 /// Looks of which the answer does not depend on the selected thread and frame.
-const LOOKS_AT_ALL: &[&str] = &["diagnose", "outliers", "queues", "ranks", "stacks"];
+const LOOKS_AT_ALL: &[&str] = &[
+    "diagnose", "outliers", "profile", "queues", "ranks", "stacks",
+];
 
 /// The commands that select another thread or frame.
 const SELECTS: &[&str] = &["down", "f", "frame", "t", "thread", "up"];

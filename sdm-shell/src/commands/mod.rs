@@ -165,6 +165,8 @@ pub enum UserCommand {
         /// True for unfolded stacks of every thread.
         full: bool,
     },
+    /// `profile [SECONDS]`.
+    Profile(u32),
     /// `queues`.
     Queues,
     /// `diagnose [SAMPLES] [for SECONDS]`: number of samples, and the time that they cover if it is given.

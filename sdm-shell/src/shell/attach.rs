@@ -51,6 +51,7 @@ pub(super) fn needs_no_gdb(command: &UserCommand) -> bool {
             | C::Hold { .. }
             | C::About(_)
             | C::Stacks { .. }
+            | C::Profile(_)
             | C::Diagnose(..)
             | C::Memory
             | C::More

@@ -110,9 +110,20 @@ pub(super) async fn plot(
     session.show(&Item::Plot(Plot {
         expression: expression.to_owned(),
         over_ranks,
+        row: row_of(&arrays),
         lines,
     }));
     verdict
+}
+
+/// Number of elements in a row, if all arrays have several dimensions and rows of the same length.
+fn row_of(arrays: &Arrays) -> Option<usize> {
+    let mut rows = arrays.values().map(|array| match &array.shape[..] {
+        [_, .., row] => Some(*row),
+        _ => None,
+    });
+    let first = rows.next()??;
+    rows.all(|row| row == Some(first)).then_some(first)
 }
 
 /// True for an expression whose numbers are of the type `float`, or `real(4)` in Fortran.

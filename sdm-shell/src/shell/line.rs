@@ -6,8 +6,8 @@ use super::invocation::Invocation;
 use super::model::dialogue::{ListFrom, Question};
 use super::{
     SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, memory_use, notices,
-    pagination, program_input, queues, report, rerun, run, save, script, session_info, sets,
-    stacks, system, thread_apply, values, working_directory,
+    pagination, profile, program_input, queues, report, rerun, run, save, script, session_info,
+    sets, stacks, system, thread_apply, values, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -142,6 +142,7 @@ pub(super) async fn carry_out(
         C::Hold { to, on } => sets::hold(session, said, to.as_ref(), on).await,
         C::About(topic) => session_info::show_topic(session, topic).await,
         C::Stacks { full } => stacks::show_stacks(session, said, full).await,
+        C::Profile(seconds) => profile::profile(session, said, seconds).await,
         C::More => run::more(session),
         C::List(what) => display::list(session, said, &what).await,
         C::Values(command) => values::about_values(session, said, command).await,

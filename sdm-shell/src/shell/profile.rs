@@ -1,4 +1,5 @@
-//! `sdm profile`: samples processes many times a second, and merges the samples.
+//! `sdm profile`, and `profile` of a session that has attached to none yet: samples processes many times a second, and
+//! merges the samples.
 
 use std::time::Duration;
 
@@ -8,12 +9,16 @@ use sdm_debug::{Command, Failure, FailureCode};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 use sdm_view::profile::Profile;
+use sdm_view::render::Names;
 
 use super::exit::StacksCode;
+use super::invocation::Invocation;
 use super::{SessionHandle, Verdict, attach, stacks};
 
 /// Time after which servers report their samples. It bounds their memory, and lets the user stop early.
 const PART: Duration = Duration::from_secs(1);
+/// The rate of `profile` at the prompt, in samples per second.
+const RATE: u32 = 10;
 
 /// The duration and rate of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +38,52 @@ pub(super) async fn profile_of(
     spec: AttachSpec,
     sampling: Sampling,
 ) -> (StacksCode, Option<Box<Profile>>) {
+    let all = session.all();
+    attach::announce(session, &spec, &all);
+    sample(session, &spec, &all, sampling).await
+}
+
+/// `profile [SECONDS]`: samples tasks that gdb is not attached to.
+pub(super) async fn profile(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    seconds: u32,
+) -> Verdict {
+    let (free, spec) = session.read(|model| model.without_gdb(&said.to));
+    let rest = said.to.difference(&free);
+    if !rest.is_empty() {
+        let who = Names::ranks().label(&rest, 60);
+        let message = format!("profile: {who}: gdb is attached, or the program has ended");
+        session.complain(message, "`sdm profile TARGET` samples a job without gdb");
+    }
+    if free.is_empty() {
+        return Verdict::Failed;
+    }
+    let sampling = Sampling {
+        span: Duration::from_secs(seconds.into()),
+        rate: RATE,
+        full: false,
+    };
+    match sample(session, &spec, &free, sampling).await.0 {
+        StacksCode::Interrupted => Verdict::GivenUp,
+        StacksCode::Agree if rest.is_empty() => Verdict::Done,
+        _ => Verdict::Failed,
+    }
+}
+
+/// Samples some tasks, and shows the result.
+async fn sample(
+    session: &SessionHandle,
+    spec: &AttachSpec,
+    tasks: &IdSet,
+    sampling: Sampling,
+) -> (StacksCode, Option<Box<Profile>>) {
     let since = session.interrupts();
     let mut look = Sampled {
-        left: session.all(),
+        left: tasks.clone(),
         profile: Profile::default(),
         failed: Gathered::default(),
     };
-    attach::announce(session, &spec, &look.left);
     let period = Duration::from_secs(1) / sampling.rate.max(1);
     let began = session.now();
     let mut goes_on = false;

@@ -154,6 +154,7 @@ fn plot(plot: &Plot) -> Value {
     json!({
         "expression": plot.expression,
         "over": if plot.over_ranks { "ranks" } else { "elements" },
+        "row": plot.row,
         "lines": plot.lines.iter().map(line).collect::<Vec<_>>(),
     })
 }
@@ -197,6 +198,7 @@ fn profile(found: &Profile) -> Value {
             "function": node.frame.function,
             "file": node.frame.file,
             "lines": [node.frame.line, node.last_line],
+            "parts": node.parts,
         }));
     });
     let classes = found.classes();
@@ -216,6 +218,7 @@ fn profile(found: &Profile) -> Value {
         "count": found.tasks.len(),
         "span_ms": u64::try_from(found.elapsed.as_millis()).unwrap_or(u64::MAX),
         "looks": found.looks,
+        "parts": found.parts(),
         "times": found.times(&found.tasks),
         "nodes": nodes,
         "classes": classes.collect::<Vec<_>>(),

@@ -22,6 +22,8 @@ pub use tree::ProfileNode;
 const STACKS_MAX: usize = 16 << 10;
 /// Maximum number of classes. The smallest ones beyond it are merged.
 pub const CLASSES_MAX: usize = 16;
+/// Maximum number of parts that the time is divided into.
+const PARTS_MAX: usize = 60;
 
 /// The places of tasks over many samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,6 +51,10 @@ pub struct Profile {
     /// Number of samples of the stacks that were not kept.
     pub others_times: u64,
     stacks: BTreeMap<Vec<StackFrame>, Tally>,
+    /// Number of reports so far.
+    reports: usize,
+    /// Number of times that each two parts of the time were made one.
+    joined: u32,
 }
 
 /// Tasks whose most frequent place is the same.
@@ -70,7 +76,7 @@ pub struct ProfileClass {
 }
 
 impl Profile {
-    /// Adds further samples of some tasks.
+    /// Adds a report, which has the samples of some tasks in the time since the last one.
     pub fn absorb(&mut self, tasks: &IdSet, samples: &Samples) {
         self.tasks.union_with(tasks);
         self.looks = self.looks.saturating_add(samples.looks);
@@ -82,14 +88,33 @@ impl Profile {
         self.moved.union_with(&samples.moved);
         let (others, times) = samples.others();
         self.leave_out(others, times);
+        let part = self.next_part();
         for (seen, who) in samples.seen() {
             if self.stacks.len() >= STACKS_MAX && !self.stacks.contains_key(&seen.frames) {
                 self.leave_out(who, seen.times.saturating_mul(who.len()));
                 continue;
             }
             let tally = self.stacks.entry(seen.frames.clone()).or_default();
-            tally.add(seen.times, who);
+            tally.add_in(part, seen.times, who);
         }
+    }
+
+    /// Counts a report; returns the part of the time that it belongs to. Where there would be too many parts, each two
+    /// become one.
+    fn next_part(&mut self) -> usize {
+        if self.reports >> self.joined >= PARTS_MAX {
+            self.stacks.values_mut().for_each(Tally::join_parts);
+            self.joined += 1;
+        }
+        let part = self.reports >> self.joined;
+        self.reports += 1;
+        part
+    }
+
+    /// Number of parts, of about the same length, that the time is divided into.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.reports.div_ceil(1 << self.joined)
     }
 
     fn leave_out(&mut self, tasks: &IdSet, times: u64) {
@@ -113,7 +138,16 @@ impl Profile {
     /// The stacks of these tasks as one tree.
     #[must_use]
     pub fn tree(&self, tasks: &IdSet) -> Vec<ProfileNode> {
-        tree::nodes(&self.stacks_of(tasks), 0)
+        let is_whole = *tasks == self.tasks;
+        let parts = |frames: &[StackFrame]| match self.stacks.get(frames) {
+            Some(tally) if is_whole => tally.parts(),
+            _ => &[],
+        };
+        let stacks = self.stacks_of(tasks).into_iter();
+        let stacks: Vec<tree::Stack<'_>> = stacks
+            .map(|(frames, times, who)| (frames, times, who, parts(frames)))
+            .collect();
+        tree::nodes(&stacks, 0)
     }
 
     /// Each stack with the number of samples of these tasks, and the tasks.

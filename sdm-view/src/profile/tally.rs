@@ -1,19 +1,24 @@
-//! Number of samples per task at one place.
+//! Number of samples at one place, per task and over time.
 
 use std::collections::BTreeMap;
 
 use sdm_idset::IdSet;
 
-/// Disjoint sets of tasks, by the number of their samples.
+/// The samples at one place.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Tally(BTreeMap<u64, IdSet>);
+pub(super) struct Tally {
+    /// Disjoint sets of tasks, by the number of their samples.
+    tasks: BTreeMap<u64, IdSet>,
+    /// Number of samples of all tasks in each part of the time, up to the last part with one.
+    parts: Vec<u64>,
+}
 
 impl Tally {
     /// Adds a number of samples to each of these tasks.
     pub(super) fn add(&mut self, times: u64, tasks: &IdSet) {
         let mut new = tasks.clone();
         let mut more = Vec::new();
-        for (before, who) in &mut self.0 {
+        for (before, who) in &mut self.tasks {
             let both = who.intersection(&new);
             if !both.is_empty() {
                 who.subtract(&both);
@@ -23,19 +28,37 @@ impl Tally {
         }
         more.push((times, new));
         for (times, who) in more {
-            self.0.entry(times).or_default().union_with(&who);
+            self.tasks.entry(times).or_default().union_with(&who);
         }
-        self.0.retain(|_, who| !who.is_empty());
+        self.tasks.retain(|_, who| !who.is_empty());
+    }
+
+    /// Adds a number of samples to each of these tasks, in one part of the time.
+    pub(super) fn add_in(&mut self, part: usize, times: u64, tasks: &IdSet) {
+        self.add(times, tasks);
+        self.parts.resize(self.parts.len().max(part + 1), 0);
+        self.parts[part] = self.parts[part].saturating_add(times.saturating_mul(tasks.len()));
+    }
+
+    /// Number of samples of all tasks in each part of the time.
+    pub(super) fn parts(&self) -> &[u64] {
+        &self.parts
+    }
+
+    /// Makes one part of the time of each two.
+    pub(super) fn join_parts(&mut self) {
+        let sum = |two: &[u64]| two.iter().copied().fold(0, u64::saturating_add);
+        self.parts = self.parts.chunks(2).map(sum).collect();
     }
 
     /// Each number of samples, with the tasks that have it.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &IdSet)> {
-        self.0.iter().map(|(times, who)| (*times, who))
+        self.tasks.iter().map(|(times, who)| (*times, who))
     }
 
     /// The tasks with samples.
     pub(super) fn tasks(&self) -> IdSet {
-        IdSet::union_all(self.0.values())
+        IdSet::union_all(self.tasks.values())
     }
 
     /// Number of samples, summed over these tasks.

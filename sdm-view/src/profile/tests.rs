@@ -62,21 +62,22 @@ fn call_tree_merges_lines_of_a_function() {
     let mut found = Vec::new();
     ProfileNode::walk(&profile.tree(&profile.tasks), &mut |depth, node| {
         found.push(format!(
-            "{depth} {} {} {} {}",
+            "{depth} {} {} {} {} {:?}",
             node.place(),
             node.tasks,
             node.times,
-            node.here
+            node.here,
+            node.parts
         ));
     });
     assert_eq!(
         found,
         [
-            "0 main () at solver.c:80-82 0-3 80 0",
-            "1 exchange () at solver.c:44 0-1 40 0",
-            "2 MPI_Recv () at solver.c:44 0-1 40 40",
-            "1 relax () at solver.c:12-15 2-3 34 34",
-            "1 dump () at solver.c:9 2 6 6",
+            "0 main () at solver.c:80-82 0-3 80 0 [40, 40]",
+            "1 exchange () at solver.c:44 0-1 40 0 [20, 20]",
+            "2 MPI_Recv () at solver.c:44 0-1 40 40 [20, 20]",
+            "1 relax () at solver.c:12-15 2-3 34 34 [17, 17]",
+            "1 dump () at solver.c:9 2 6 6 [3, 3]",
         ]
     );
 }
@@ -189,4 +190,19 @@ fn speedscope_file_has_all_classes() {
         let mut indices = samples.iter().flat_map(|it| it.as_array().unwrap());
         assert!(indices.all(|it| it.as_u64().unwrap() < 5));
     }
+}
+
+#[test]
+fn long_profile_has_a_limited_number_of_parts() {
+    let mut profile = Profile::default();
+    let stays = samples(10, 0, &[(10, "main:80 relax:15")]);
+    let mut found = Samples::default();
+    found.absorb(Samples::of(&"3".parse().unwrap(), &stays).unwrap());
+    for _ in 0..=PARTS_MAX {
+        profile.absorb(&"3".parse().unwrap(), &found);
+    }
+    let parts = &profile.tree(&profile.tasks)[0].parts;
+    assert_eq!(profile.parts(), PARTS_MAX / 2 + 1);
+    assert_eq!((parts.len(), parts[0]), (profile.parts(), 20));
+    assert_eq!(parts.iter().sum::<u64>(), profile.times(&profile.tasks));
 }

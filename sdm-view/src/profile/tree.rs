@@ -21,6 +21,8 @@ pub struct ProfileNode {
     pub times: u64,
     /// Number of samples in which it was the innermost frame.
     pub here: u64,
+    /// Number of samples in each part of the time, up to the last part with one. Empty in the tree of some of the tasks.
+    pub parts: Vec<u64>,
     /// The callees, most frequent first.
     pub below: Vec<ProfileNode>,
 }
@@ -48,8 +50,8 @@ impl ProfileNode {
     }
 }
 
-/// A stack with the number of its samples, and its tasks.
-type Stack<'a> = (&'a [StackFrame], u64, IdSet);
+/// A stack with the number of its samples, its tasks, and the number of its samples in each part of the time.
+pub(super) type Stack<'a> = (&'a [StackFrame], u64, IdSet, &'a [u64]);
 
 /// The nodes at a depth, for stacks that share all frames above.
 pub(super) fn nodes(stacks: &[Stack<'_>], depth: usize) -> Vec<ProfileNode> {
@@ -69,6 +71,12 @@ pub(super) fn nodes(stacks: &[Stack<'_>], depth: usize) -> Vec<ProfileNode> {
 fn node(stacks: &[Stack<'_>], depth: usize) -> ProfileNode {
     let frames = || stacks.iter().map(|(frames, ..)| &frames[depth]);
     let lines = || frames().map(|frame| frame.line).filter(|line| *line > 0);
+    let mut parts = Vec::new();
+    for (.., of_stack) in stacks {
+        parts.resize(parts.len().max(of_stack.len()), 0_u64);
+        let pairs = parts.iter_mut().zip(*of_stack);
+        pairs.for_each(|(part, times)| *part = part.saturating_add(*times));
+    }
     let sum = |times: &mut dyn Iterator<Item = u64>| times.fold(0, u64::saturating_add);
     let ends = stacks
         .iter()
@@ -80,9 +88,10 @@ fn node(stacks: &[Stack<'_>], depth: usize) -> ProfileNode {
             ..stacks[0].0[depth].clone()
         },
         last_line: lines().max().unwrap_or(0),
-        tasks: IdSet::union_all(stacks.iter().map(|(.., who)| who)),
-        times: sum(&mut stacks.iter().map(|(_, times, _)| *times)),
-        here: sum(&mut ends.map(|(_, times, _)| *times)),
+        tasks: IdSet::union_all(stacks.iter().map(|(_, _, who, _)| who)),
+        times: sum(&mut stacks.iter().map(|(_, times, ..)| *times)),
+        here: sum(&mut ends.map(|(_, times, ..)| *times)),
+        parts,
         below: nodes(stacks, depth + 1),
     }
 }

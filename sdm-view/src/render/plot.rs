@@ -88,6 +88,7 @@ mod tests {
         let plot = Plot {
             expression: "cell[0:7]".to_owned(),
             over_ranks: false,
+            row: None,
             lines: vec![
                 ("0-2".parse().unwrap(), (0..8).map(f64::from).collect()),
                 ("3".parse().unwrap(), vec![7.0, f64::NAN, 0.0]),

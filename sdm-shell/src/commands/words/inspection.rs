@@ -97,6 +97,14 @@ pub(super) const COMMANDS: &[Spec] = &[
         parse: |_, rest| Ok(C::List(rest.take_rest().to_owned())),
     },
     Spec {
+        name: "profile",
+        usage: "profile [SECONDS]",
+        what: "what the ranks do over a while, before gdb is attached",
+        more: "Ten samples a second for ten seconds, as by `sdm profile`; Ctrl-C ends it earlier.",
+        parse: profile,
+        ..PLAIN
+    },
+    Spec {
         name: "queues",
         usage: "queues",
         what: "sends and receives of MPI that have not completed",
@@ -237,6 +245,18 @@ fn thread_apply(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     }
     let command = Box::new(parse::command(rest)?.1);
     Ok(C::ThreadApply { threads, command })
+}
+
+/// `profile`, `profile 30`.
+fn profile(name: &str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let here = *rest;
+    match rest.take_rest() {
+        "" => Ok(C::Profile(10)),
+        text => match text.parse() {
+            Ok(seconds @ 1..=3600) => Ok(C::Profile(seconds)),
+            _ => Err(here.error(format!("{name}: expected 1 to 3600 seconds"))),
+        },
+    }
 }
 
 /// `diagnose`, `diagnose 5`, `diagnose for 30`, `diagnose 5 for 30`.

@@ -14,10 +14,8 @@ use sdm_diagnose::{Cause, Diagnosis, Finding, Guilty, Kind, Step, WaitGraph};
 use sdm_idset::{IdSet, TaskId};
 
 use crate::compare::{Comparison, Difference};
-use crate::item::{
-    BreakRow, Gathered, Happening, Item, LinkRow, Listing, NodeRow, Plot, Problem, RankRow, SetRow,
-    TreeRow,
-};
+use crate::item::{BreakRow, Gathered, Happening, Item, LinkRow, Listing, NodeRow, Plot};
+use crate::item::{Problem, RankRow, SetRow, TreeRow};
 
 fn some() -> IdSet {
     IdSet::all_below(2)
@@ -407,10 +405,11 @@ fn tables() -> Vec<Item> {
     ]
 }
 
-fn plot(over_ranks: bool) -> Item {
+fn plot(row: Option<usize>) -> Item {
     Item::Plot(Plot {
         expression: text("x"),
-        over_ranks,
+        over_ranks: row.is_none(),
+        row,
         lines: vec![(some(), vec![1.0, f64::NAN])],
     })
 }
@@ -444,8 +443,8 @@ pub(super) fn items() -> Vec<Item> {
             expression: text("x"),
             values: values(),
         },
-        plot(true),
-        plot(false),
+        plot(None),
+        plot(Some(1)),
         Item::Stats {
             expression: text("x"),
             tasks: some(),
