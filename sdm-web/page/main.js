@@ -4,6 +4,7 @@ import { el, byId, fill } from './dom.js';
 import { interrupt, line, on, open } from './link.js';
 import { count, label } from './sets.js';
 import * as prompt from './console.js';
+import * as flame from './flame.js';
 import * as map from './map.js';
 import * as source from './source.js';
 import * as tabs from './tabs.js';
@@ -20,6 +21,7 @@ const CONTROLS = [
   ['Interrupt', 'i', 'interrupt'],
   ['Stacks', 'k', 'stacks'],
   ['Diagnose', 'd', 'diagnose'],
+  ['Profile', 'p', 'profile'],
 ];
 
 let board = null;
@@ -73,10 +75,10 @@ on('board', (record) => {
 });
 on('prompt', ({ asked }) => { isAsked = asked; });
 
-const show = tabs.start('tabs', [['map', 'Map'], ['waits', 'Waits'], ['values', 'Values'], ['source', 'Source']]);
-for (const part of [prompt, tree, map, waits, values, source]) part.start();
+const show = tabs.start('tabs', [['map', 'Map'], ['waits', 'Waits'], ['profile', 'Profile'], ['values', 'Values'], ['source', 'Source']]);
+for (const part of [prompt, tree, map, waits, flame, values, source]) part.start();
 // What was asked for is what a person wants to see.
-on('diagnosis', () => show('waits'));
+for (const [kind, view] of [['diagnosis', 'waits'], ['profile', 'profile'], ['listing', 'source']]) on(kind, () => show(view));
 for (const kind of ['plot', 'stats', 'comparison']) on(kind, () => show('values'));
 on('values', ({ expression }) => { if (!/^\d+: /.test(expression)) show('values'); });
 open((text) => { byId('link').textContent = text; });

@@ -1,132 +1,195 @@
-// All ranks as cells in the order of their numbers: a path for each class, so that a hundred thousand are a few elements.
+// All ranks as cells in the order of their numbers, or a block of rows for each host: a path for each class, so that a
+// hundred thousand are a few elements.
 // What is drawn with the mouse or marked by the keyboard is a set like every other: the focus.
 
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
-import { format, has, label, runs } from './sets.js';
+import { count, format, has, label, runs, union } from './sets.js';
 
 const WIDTH = 600;
-const HEIGHT = 260;
+const HEIGHT = 420;
 // So many classes have a colour of their own.
 const COLOURS = 8;
 const NUMBERS_MAX = 160;
+const HOSTS_MAX = 30;
+const HOST_WIDTH = 140;
 
 let board = null;
 let sight = null;
 let values = null;
+let nodes = null;
 let by = 'state';
+let order = 'rank';
+// `cells` and `ranks`: the cell of each rank and the rank of each cell, where hosts have rows of their own.
+let grid = { columns: 1, rows: 1, cell: 1, cells: null, ranks: null };
 let total = 0;
-let grid = { columns: 1, cell: 1 };
 let mark = null;
 
-// What distinguishes the ranks: [what it is called, its set], biggest first.
+// Many numbers are coloured by their size. Null where it is another kind of value, or where there is a colour for each.
+function sizes() {
+  const rows = values.rows.map(({ value, tasks }) => [Number(value), tasks]);
+  if (rows.length <= COLOURS || rows.some(([value]) => !Number.isFinite(value))) return null;
+  const low = rows.reduce((least, [value]) => Math.min(least, value), Infinity);
+  const step = (rows.reduce((most, [value]) => Math.max(most, value), -Infinity) - low) / COLOURS;
+  const sets = Array.from({ length: COLOURS }, () => []);
+  for (const [value, tasks] of rows) sets[Math.min(COLOURS - 1, Math.floor((value - low) / step))].push(tasks);
+  const name = (at) => `${values.expression} from ${(low + at * step).toPrecision(4)}`;
+  return sets.map((tasks, at) => [name(at), union(tasks), `b${at}`]).filter(([, tasks]) => tasks !== '');
+}
+
+// What distinguishes the ranks: [what it is called, its set, its colour].
 function classes() {
-  if (by === 'value' && values) return values.rows.map(({ value, tasks }) => [`${values.expression} = ${value}`, tasks]);
-  if (by === 'place' && sight?.stacks) {
+  const named = (rows) => rows.map(([text, tasks], at) => [text, tasks, at < COLOURS ? `c${at}` : 'rest']);
+  if (by === 'value') return values ? sizes() ?? named(values.rows.map(({ value, tasks }) => [`${values.expression} = ${value}`, tasks])) : [];
+  if (by === 'host') return named((nodes ?? []).map(({ host, tasks }) => [host, tasks]));
+  if (by === 'place') {
     const places = new Map();
-    for (const { frames, tasks } of sight.stacks.stacks) {
+    for (const { frames, tasks } of sight?.stacks?.stacks ?? []) {
       const inner = frames.findLast(({ module }) => module === '') ?? frames.at(-1);
       const name = inner ? `${inner.function}${inner.file ? ` ${inner.file}:${inner.line}` : ''}` : 'no frame';
       places.set(name, [...(places.get(name) ?? []), tasks]);
     }
-    return [...places].map(([name, sets]) => [name, sets.join(',')]);
+    return named([...places].map(([name, sets]) => [name, union(sets)]));
   }
-  return (board?.ranks ?? []).map(({ state, health, last, tasks }) => {
+  return named((board?.ranks ?? []).map(({ state, health, last, tasks }) => {
     const how = last?.signal ?? (last?.kind === 'exit' ? `code ${last.code}` : last?.reason);
     return [[health === 'reachable' ? state : health, how].filter(Boolean).join(', '), tasks];
-  });
+  }));
 }
 
-function shape(count) {
-  let columns = Math.max(1, Math.ceil(Math.sqrt((count * WIDTH) / HEIGHT)));
+function shape() {
+  let columns = Math.max(1, Math.ceil(Math.sqrt((total * WIDTH) / HEIGHT)));
   // Rows of tens are read more easily.
   if (columns > 8) columns = Math.ceil(columns / 8) * 8;
-  const rows = Math.max(1, Math.ceil(count / columns));
-  return { columns, cell: Math.min(WIDTH / columns, HEIGHT / rows, 40), rows };
+  if (order === 'rank' || !nodes) {
+    const rows = Math.max(1, Math.ceil(total / columns));
+    return { columns, rows, cell: Math.min(WIDTH / columns, HEIGHT / rows, 40), cells: null, ranks: null };
+  }
+  columns = Math.min(columns, Math.max(1, ...nodes.map(({ tasks }) => count(tasks))));
+  const cells = new Int32Array(total).fill(-1);
+  const starts = [];
+  let at = 0;
+  for (const { tasks } of nodes) {
+    starts.push(at / columns);
+    runs(tasks, (first, last) => { for (let rank = first; rank <= last && rank < total; rank += 1, at += 1) cells[rank] = at; });
+    at = Math.ceil(at / columns) * columns;
+  }
+  const rows = Math.max(1, at / columns);
+  const ranks = new Int32Array(at).fill(-1);
+  cells.forEach((to, rank) => { if (to >= 0) ranks[to] = rank; });
+  return { columns, rows, cell: Math.min(WIDTH / columns, HEIGHT / rows, 40), cells, ranks, starts };
 }
+
+const cellOf = (rank) => (grid.cells ? grid.cells[rank] : rank);
+const rankOf = (at) => (grid.ranks ? grid.ranks[at] ?? -1 : at < total ? at : -1);
 
 // The outline of a set of cells: a rectangle for each run within a row.
 function outline(tasks) {
   const { columns, cell } = grid;
   const size = cell > 4 ? cell - 1 : cell;
-  const parts = [];
+  let d = '';
+  const row = (at, end) => {
+    const width = (end - at) * cell + size;
+    d += `M${((at % columns) * cell).toFixed(2)} ${(Math.floor(at / columns) * cell).toFixed(2)}h${width.toFixed(2)}v${size.toFixed(2)}h${(-width).toFixed(2)}z`;
+  };
   runs(tasks, (first, last) => {
-    for (let at = first; at <= last;) {
-      const end = Math.min(last, at - (at % columns) + columns - 1);
-      const width = (end - at) * cell + size;
-      parts.push(`M${((at % columns) * cell).toFixed(2)} ${(Math.floor(at / columns) * cell).toFixed(2)}h${width.toFixed(2)}v${size.toFixed(2)}h${(-width).toFixed(2)}z`);
-      at = end + 1;
+    for (let rank = first; rank <= last;) {
+      const at = cellOf(rank);
+      let many = 1;
+      if (!grid.cells) many = Math.min(last - rank + 1, columns - (at % columns));
+      else while (rank + many <= last && cellOf(rank + many) === at + many && (at + many) % columns) many += 1;
+      if (at >= 0) row(at, at + many - 1);
+      rank += many;
     }
   });
-  return parts.join('');
+  return d;
 }
 
+// The ranks in the rectangle between two cells.
 function between(a, b) {
   const { columns } = grid;
   const [left, right] = [a % columns, b % columns].sort((x, y) => x - y);
   const [top, bottom] = [Math.floor(a / columns), Math.floor(b / columns)].sort((x, y) => x - y);
-  const pairs = [];
+  const found = [];
   for (let row = top; row <= bottom; row += 1) {
-    const first = row * columns + left;
-    const last = Math.min(row * columns + right, total - 1);
-    if (first <= last) pairs.push([first, last]);
+    for (let at = row * columns + left; at <= row * columns + right; at += 1) {
+      const rank = rankOf(at);
+      if (rank >= 0) found.push([rank, rank]);
+    }
   }
-  return format(pairs);
+  return format(found);
 }
 
 function drawMark() {
-  byId('mapmark')?.setAttribute('d', mark ? outline(between(mark.from, mark.to)) : '');
-  if (mark) {
-    const found = classes().find(([, tasks]) => has(tasks, mark.to));
-    byId('maphere').textContent = `rank ${mark.to}: ${found?.[0] ?? 'unknown'}`;
-  }
+  const tasks = mark ? between(mark.from, mark.to) : '';
+  byId('mapmark')?.setAttribute('d', tasks && outline(tasks));
+  const rank = mark ? rankOf(mark.to) : -1;
+  const found = rank >= 0 ? classes().find((it) => has(it[1], rank)) : null;
+  byId('maphere').textContent = rank >= 0 ? `rank ${rank}: ${found?.[0] ?? 'unknown'}` : '';
 }
 
 function draw() {
   if (!board) return;
   const last = board.all ? Number(/(\d+)(?:\/\d+)?$/.exec(board.all)[1]) : -1;
   total = last + 1;
-  grid = shape(total);
+  grid = shape();
+  if (mark && Math.max(mark.from, mark.to) >= grid.columns * grid.rows) mark = null;
+  const { columns, rows, cell } = grid;
   const found = classes();
-  const name = (at) => (at < COLOURS ? `class c${at}` : 'class rest');
-  const height = grid.rows * grid.cell;
-  const cells = found.map(([text, tasks], at) =>
-    el('path', { class: name(at), d: outline(tasks), 'data-tasks': tasks }, el('title', {}, `${text}: ${label(tasks)}`)));
-  const numbers = total > NUMBERS_MAX || grid.cell < 16 ? [] : Array.from({ length: total }, (_, rank) => rank)
-    .filter((rank) => has(board.all, rank))
-    .map((rank) => el('text', { x: (rank % grid.columns) * grid.cell + (grid.cell - 1) / 2, y: Math.floor(rank / grid.columns) * grid.cell + grid.cell / 2 + 4, 'text-anchor': 'middle' }, rank));
-  fill(byId('mapcells'), cells, numbers,
+  const shown = found.slice(0, COLOURS);
+  if (found.length > COLOURS) shown.push([`${found.length - COLOURS} more`, union(found.slice(COLOURS).map(([, tasks]) => tasks)), 'rest']);
+  const cells = shown.map(([text, tasks, colour]) =>
+    el('path', { class: `class ${colour}`, d: outline(tasks), 'data-tasks': tasks }, el('title', {}, `${text}: ${label(tasks)}`)));
+  const numbers = [];
+  if (total <= NUMBERS_MAX && cell >= 16) {
+    runs(board.all, (from, to) => {
+      for (let rank = from; rank <= to; rank += 1) {
+        const at = cellOf(rank);
+        if (at >= 0) numbers.push(el('text', { x: (at % columns) * cell + (cell - 1) / 2, y: Math.floor(at / columns) * cell + cell / 2 + 4, 'text-anchor': 'middle' }, rank));
+      }
+    });
+  }
+  const hosts = grid.cells && nodes.length <= HOSTS_MAX;
+  const names = hosts ? nodes.map(({ host }, at) => el('text', { class: 'host', x: columns * cell + 6, y: grid.starts[at] * cell + cell / 2 + 4 }, host)) : [];
+  fill(byId('mapcells'), el('path', { class: 'unknown', d: outline(board.all) }), cells, numbers, names,
     el('path', { id: 'mapfocus', d: board.focus === board.all ? '' : outline(board.focus) }),
     el('path', { id: 'mapmark', d: '' }));
   const svg = byId('mapsvg');
-  svg.setAttribute('viewBox', `0 0 ${grid.columns * grid.cell} ${height}`);
+  const width = columns * cell + (hosts ? HOST_WIDTH : 0);
+  svg.setAttribute('viewBox', `0 0 ${width} ${rows * cell}`);
   // Few ranks are not blown up.
-  svg.setAttribute('width', grid.columns * grid.cell);
+  svg.setAttribute('width', width);
   svg.setAttribute('aria-label', `Map of ${total} ranks by ${by}; arrows move, shift and arrows mark, Enter makes the mark the focus`);
-  fill(byId('maplegend'), found.map(([text, tasks], at) => el('li', {},
+  fill(byId('maplegend'), shown.map(([text, tasks, colour]) => el('li', {},
     el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) },
-      el('span', { class: `swatch ${name(at)}`, 'aria-hidden': 'true' }), text, ' ', el('span', { class: 'tasks' }, label(tasks))))));
+      el('span', { class: `swatch ${colour}`, 'aria-hidden': 'true' }), text, ' ', el('span', { class: 'tasks' }, label(tasks))))));
   drawMark();
 }
 
-// The rank under the mouse, or the nearest.
-function rankAt(event) {
+// The cell under the mouse, or the nearest.
+function cellAt(event) {
   const svg = byId('mapsvg');
   const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
   const column = Math.min(Math.max(Math.floor(at.x / grid.cell), 0), grid.columns - 1);
   const row = Math.min(Math.max(Math.floor(at.y / grid.cell), 0), grid.rows - 1);
-  return Math.min(row * grid.columns + column, total - 1);
+  return row * grid.columns + column;
 }
 
 function choose() {
-  if (mark) line(`focus ${between(mark.from, mark.to)}`);
+  const tasks = mark && between(mark.from, mark.to);
+  if (tasks) line(`focus ${tasks}`);
 }
 
 export function start() {
   const svg = el('svg', { id: 'mapsvg', role: 'img', tabindex: 0, preserveAspectRatio: 'xMinYMin meet' }, el('g', { id: 'mapcells' }));
-  const select = el('select', { id: 'mapby', onchange: (event) => { by = event.target.value; draw(); } },
-    ['state', 'place', 'value'].map((name) => el('option', { value: name }, name)));
-  fill(byId('map'), el('p', {}, el('label', { for: 'mapby' }, 'Colour by '), select, ' ', el('span', { id: 'maphere', role: 'status', class: 'note' })),
+  const select = (id, names, set) => el('select', { id, onchange: (event) => {
+    set(event.target.value);
+    // Hosts are asked for when they are needed, and again at each choice.
+    if (event.target.value === 'host') line('info nodes');
+    draw();
+  } }, names.map((name) => el('option', { value: name }, name)));
+  fill(byId('map'), el('p', {}, el('label', { for: 'mapby' }, 'Colour by '), select('mapby', ['state', 'place', 'host', 'value'], (name) => { by = name; }),
+    ' ', el('label', { for: 'maporder' }, 'in order of '), select('maporder', ['rank', 'host'], (name) => { order = name; mark = null; }), ' ', el('span', { id: 'maphere', role: 'status', class: 'note' })),
     svg, el('ul', { id: 'maplegend', 'aria-label': 'Classes' }));
 
   let draws = false;
@@ -134,12 +197,12 @@ export function start() {
     if (event.button !== 0 || total === 0) return;
     draws = true;
     svg.setPointerCapture(event.pointerId);
-    mark = { from: rankAt(event), to: rankAt(event) };
+    mark = { from: cellAt(event), to: cellAt(event) };
     drawMark();
   });
   svg.addEventListener('pointermove', (event) => {
     if (!draws) return;
-    mark.to = rankAt(event);
+    mark.to = cellAt(event);
     drawMark();
   });
   svg.addEventListener('pointerup', () => {
@@ -149,8 +212,8 @@ export function start() {
   svg.addEventListener('keydown', (event) => {
     const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -grid.columns, ArrowDown: grid.columns };
     if (event.key in steps && total > 0) {
-      const to = Math.min(Math.max((mark?.to ?? 0) + (mark ? steps[event.key] : 0), 0), total - 1);
-      mark = { from: event.shiftKey && mark ? mark.from : to, to };
+      const to = (mark?.to ?? 0) + (mark ? steps[event.key] : 0);
+      if (to >= 0 && to < grid.columns * grid.rows) mark = { from: event.shiftKey && mark ? mark.from : to, to };
       drawMark();
     } else if (event.key === 'Enter') choose();
     else return;
@@ -159,7 +222,9 @@ export function start() {
   });
   on('board', (record) => { board = record; draw(); });
   on('sight', (record) => { sight = record; if (by === 'place') draw(); });
+  on('nodes', ({ rows }) => { nodes = rows.filter(({ tasks }) => tasks !== ''); draw(); });
   on('values', (record) => {
+    if (/^\d+: /.test(record.expression)) return;
     values = { expression: record.expression, rows: record.values };
     if (by === 'value') draw();
   });

@@ -27,6 +27,16 @@ export function has(text, rank) {
   return parse(text).some(([first, last, step]) => first <= rank && rank <= last && (rank - first) % step === 0);
 }
 
+// The rank at a position of the set, from 0.
+export function nth(text, at) {
+  for (const [first, last, step] of parse(text)) {
+    const many = Math.floor((last - first) / step) + 1;
+    if (at < many) return first + at * step;
+    at -= many;
+  }
+  return undefined;
+}
+
 // The set of these runs, written with as few words as there are runs.
 export function format(pairs) {
   const sorted = pairs.toSorted((a, b) => a[0] - b[0]);

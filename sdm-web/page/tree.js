@@ -4,7 +4,9 @@ import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
 import { count, label, union } from './sets.js';
 
-const ROWS_MAX = 2000;
+// So many rows are unfolded at first, and so many with the same caller are shown: more than a screen has.
+const ROWS_MAX = 80;
+const SIBLINGS_MAX = 60;
 
 // A tree of the distinct stacks, outermost frames at the root.
 export function merge(stacks) {
@@ -20,27 +22,57 @@ export function merge(stacks) {
       node.parts.push(stack.tasks);
     }
   }
-  const finish = (node) => {
+  const finish = (node, level) => {
+    node.level = level;
     node.tasks = union(node.parts ?? []);
     node.count = count(node.tasks);
-    node.children = [...node.children.values()].map(finish).sort((a, b) => b.count - a.count);
+    node.children = [...node.children.values()].map((child) => finish(child, level + 1)).sort((a, b) => b.count - a.count);
     return node;
   };
-  return finish(root).children;
+  return finish(root, 0).children;
+}
+
+// The keys of the rows that are unfolded at first: level by level, as long as there is room.
+function unfolded(roots) {
+  const open = new Set();
+  let room = ROWS_MAX - roots.length;
+  for (let level = roots; level.length > 0;) {
+    const next = [];
+    for (const node of level) {
+      const children = node.children.slice(0, SIBLINGS_MAX);
+      if (children.length > room) continue;
+      room -= children.length;
+      open.add(node.key);
+      next.push(...children);
+    }
+    level = next;
+  }
+  return open;
 }
 
 const placeOf = ({ module, file, line: number }) => (file ? `${file}${number ? `:${number}` : ''}` : module);
 
+const file = ({ frame }) => frame.module === '' && frame.file && frame.line;
+
+// Shows the source at the place of a row.
+function list(node) {
+  if (file(node)) line(`list ${node.frame.file}:${node.frame.line}`);
+}
+
 export function start() {
   const tree = byId('tree');
   const note = byId('stacksnote');
-  const folded = new Set();
+  // What a person has folded or unfolded: true where it is folded.
+  const folded = new Map();
+  let open = new Set();
+  let all = 0;
   let shown = null;
   let before = new Map();
   let now = new Map();
   let current = '';
 
-  const rows = () => [...tree.querySelectorAll('[role=treeitem]')].filter((row) => !row.closest('[hidden]'));
+  const rows = () => [...tree.querySelectorAll('[role=treeitem]')];
+  const isFolded = (node) => folded.get(node.key) ?? !open.has(node.key);
 
   function select(row, focus = true) {
     for (const other of tree.querySelectorAll('[tabindex="0"]')) other.setAttribute('tabindex', '-1');
@@ -52,37 +84,38 @@ export function start() {
   function fold(row, closed) {
     if (!row.hasAttribute('aria-expanded')) return;
     row.setAttribute('aria-expanded', String(!closed));
-    row.querySelector(':scope > [role=group]').hidden = closed;
-    if (closed) folded.add(row.dataset.key);
-    else folded.delete(row.dataset.key);
+    folded.set(row.dataset.key, closed);
+    row.querySelector(':scope > [role=group]')?.remove();
+    if (!closed) row.append(group(now.get(row.dataset.key)));
   }
 
-  function item(node, level, all, left) {
-    left.rows -= 1;
-    now.set(node.key, node.tasks);
-    const isNew = before.size > 0 && before.get(node.key) !== node.tasks;
-    const children = left.rows > 0 ? node.children : [];
-    const closed = folded.has(node.key);
+  const group = (node) => el('ul', { role: 'group' }, items(node.children));
+
+  function items(nodes) {
+    const more = nodes.slice(SIBLINGS_MAX);
+    return [...nodes.slice(0, SIBLINGS_MAX).map(item),
+      more.length ? el('li', { role: 'none', class: 'note' }, `${more.length} more rows, ${label(union(more.map(({ tasks }) => tasks)))}: a smaller focus shows them`) : null];
+  }
+
+  function item(node) {
+    const isNew = before.size > 0 && before.get(node.key)?.tasks !== node.tasks;
+    const closed = isFolded(node);
     const repeat = node.frame.repeat > 1 ? ` (${node.frame.repeat} times)` : '';
     const place = placeOf(node.frame);
     const row = el('div', { class: 'row', onclick: () => { select(element); line(`focus ${node.tasks}`); } },
       el('span', { class: 'bar', 'aria-hidden': 'true', 'width%': (node.count / all) * 100 }),
-      el('span', { class: 'twisty', 'aria-hidden': 'true', onclick: (event) => { event.stopPropagation(); select(element); fold(element, !folded.has(node.key)); } }),
+      el('span', { class: 'twisty', 'aria-hidden': 'true', onclick: (event) => { event.stopPropagation(); select(element); fold(element, !isFolded(node)); } }),
       el('span', { class: 'function' }, node.frame.function || '??', repeat),
-      el('span', { class: 'place' }, place),
+      el('span', { class: 'place', title: file(node) ? 'shows the source (key l)' : null, onclick: (event) => { event.stopPropagation(); select(element); list(node); } }, place),
       isNew ? el('span', { class: 'new' }, 'changed') : null,
       el('span', { class: 'tasks' }, label(node.tasks)));
     const element = el('li', {
-      role: 'treeitem', tabindex: -1, 'aria-level': level, 'data-key': node.key, 'data-tasks': node.tasks,
+      role: 'treeitem', tabindex: -1, 'aria-level': node.level, 'data-key': node.key, 'data-tasks': node.tasks,
       class: node.count < all / 8 || node.count === 1 ? 'few' : '',
       'aria-label': `${node.frame.function || 'unknown function'}${repeat}${place ? `, ${place}` : ''}: ${label(node.tasks)}${isNew ? ', changed' : ''}`,
-      'aria-expanded': children.length ? String(!closed) : null,
+      'aria-expanded': node.children.length ? String(!closed) : null,
     }, row);
-    if (children.length) {
-      const group = el('ul', { role: 'group' }, children.map((child) => item(child, level + 1, all, left)));
-      group.hidden = closed;
-      element.append(group);
-    }
+    if (node.children.length && !closed) element.append(group(node));
     return element;
   }
 
@@ -93,13 +126,15 @@ export function start() {
     before = now;
     now = new Map();
     const had = tree.contains(document.activeElement);
-    const left = { rows: ROWS_MAX };
     const roots = stacks ? merge(stacks.stacks) : [];
-    fill(tree, roots.map((root) => item(root, 1, stacks.count, left)));
+    all = stacks?.count ?? 0;
+    open = unfolded(roots);
+    const keep = (node) => { now.set(node.key, node); node.children.forEach(keep); };
+    roots.forEach(keep);
+    fill(tree, items(roots).filter(Boolean));
     const rest = stacks ? [
       stacks.others && `${label(stacks.others)} in stacks that there was no room for`,
       stacks.bare && `${label(stacks.bare)} with a thread without a frame`,
-      left.rows <= 0 && 'deeper frames are not shown',
     ] : ['No rank stands: Interrupt (the key i) stops those that run.'];
     note.textContent = rest.filter(Boolean).join('; ');
     const again = rows().find((row) => row.dataset.key === current) ?? rows()[0];
@@ -121,6 +156,7 @@ export function start() {
       ArrowRight: () => (isOpen ? select(all[at + 1]) : fold(row, false)),
       ArrowLeft: () => (isOpen ? fold(row, true) : parent && select(parent)),
       Enter: () => line(`focus ${row.dataset.tasks}`),
+      l: () => list(now.get(row.dataset.key)),
       ' ': () => fold(row, isOpen),
     }[event.key];
     if (!act) return;

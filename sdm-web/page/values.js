@@ -2,11 +2,14 @@
 
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
-import { label } from './sets.js';
+import { count, label, nth } from './sets.js';
 
 const WIDTH = 600;
 const HEIGHT = 180;
-const CELLS_MAX = 20000;
+const CELLS_MAX = 100000;
+const LINES_MAX = 8;
+const CHOICES_MAX = 1000;
+const TEXT_MAX = 200;
 const ROWS_MAX = 200;
 const ASKED = [
   ['Outliers', 'outliers', 'which values there are, and who has each'],
@@ -20,13 +23,13 @@ const number = (value) => (Number.isInteger(value) ? String(value) : value.toPre
 
 function table(heads, rows) {
   const more = rows.length > ROWS_MAX ? el('p', { class: 'note' }, `and ${rows.length - ROWS_MAX} more`) : null;
-  return [el('table', {}, el('tr', {}, heads.map((head) => (head ? el('th', { scope: 'col' }, head) : el('td')))),
+  return [el('table', {}, el('tr', {}, heads.map((head) => (head !== '' ? el('th', { scope: 'col' }, head) : el('td')))),
     rows.slice(0, ROWS_MAX).map((cells) => el('tr', {}, cells.map((cell) => el('td', {}, cell))))), more];
 }
 
-function show(title, ...parts) {
-  fill(byId('shown'), el('h3', {}, title), parts.flat(2).filter(Boolean));
-}
+let show = () => {};
+
+const cut = (text) => (text?.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}...` : text);
 
 function bars(counts, name) {
   const most = Math.max(1, ...counts);
@@ -39,13 +42,14 @@ function bars(counts, name) {
     }));
 }
 
-function lines(plot) {
-  const all = plot.lines.flatMap(({ numbers }) => numbers).filter((value) => value !== null);
-  const [low, high] = all.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
-  const most = Math.max(...plot.lines.map(({ numbers }) => numbers.length), 2);
+const range = (all) => all.reduce(([a, b], value) => (value === null ? [a, b] : [Math.min(a, value), Math.max(b, value)]), [Infinity, -Infinity]);
+
+function lines({ expression, over }, rows) {
+  const [low, high] = range(rows.flatMap(({ numbers }) => numbers));
+  const most = Math.max(...rows.map(({ numbers }) => numbers.length), 2);
   const x = (at) => (at / (most - 1)) * WIDTH;
   const y = (value) => HEIGHT - ((value - low) / (high - low || 1)) * HEIGHT;
-  const parts = plot.lines.slice(0, 8).map(({ numbers, tasks }, at) => {
+  const parts = rows.slice(0, LINES_MAX).map(({ numbers, tasks }, at) => {
     let pen = 'M';
     const d = numbers.map((value, index) => {
       if (value === null) { pen = 'M'; return ''; }
@@ -53,73 +57,128 @@ function lines(plot) {
       pen = 'L';
       return point;
     }).join('');
-    return el('path', { class: `curve k${at}`, d }, el('title', {}, label(tasks)));
+    return el('path', { class: `curve k${at}`, d, 'data-tasks': tasks }, el('title', {}, label(tasks)));
   });
-  return [el('svg', { id: 'plot', role: 'img', viewBox: `-2 -4 ${WIDTH + 4} ${HEIGHT + 8}`, 'aria-label': `${plot.expression} over ${plot.over}, from ${number(low)} to ${number(high)}` }, parts),
-    el('p', { class: 'note' }, `from ${number(low)} to ${number(high)} over ${most} ${plot.over}`)];
+  return [el('svg', { id: 'plot', role: 'img', viewBox: `-2 -4 ${WIDTH + 4} ${HEIGHT + 8}`, 'aria-label': `${expression} over ${over}, from ${number(low)} to ${number(high)}` }, parts),
+    el('p', { class: 'note' }, `from ${number(low)} to ${number(high)} over ${most} ${over}`)];
 }
 
-// Each class is a row of cells, from the lowest (dark) to the highest; one rank's array can be folded into rows.
-function heat(plot, columns) {
-  const rows = columns > 0
-    ? plot.lines.flatMap(({ numbers, tasks }) => Array.from({ length: Math.ceil(numbers.length / columns) }, (_, at) => ({ tasks, first: at * columns, numbers: numbers.slice(at * columns, (at + 1) * columns) })))
-    : plot.lines.map((it) => ({ ...it, first: 0 }));
-  const all = rows.flatMap(({ numbers }) => numbers).filter((value) => value !== null);
-  if (all.length === 0 || all.length > CELLS_MAX) return el('p', { class: 'note' }, 'There is no room for a heat map.');
-  const [low, high] = all.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
-  const wide = Math.max(...rows.map(({ numbers }) => numbers.length));
-  const cell = Math.min(WIDTH / wide, 24);
-  const step = (value) => (value === null ? 'none' : `h${Math.min(7, Math.floor(((value - low) / (high - low || 1)) * 8))}`);
-  return el('svg', { id: 'heat', role: 'img', viewBox: `0 0 ${wide * cell} ${rows.length * cell}`, 'aria-label': `${plot.expression} as a heat map of ${rows.length} rows` },
-    rows.map(({ numbers, tasks, first }, row) => numbers.map((value, at) =>
-      el('rect', { class: `heat ${step(value)}`, x: at * cell, y: row * cell, width: cell, height: cell }, el('title', {}, `${label(tasks)} [${first + at}]: ${value ?? 'no number'}`)))));
+// Cells from the lowest (dark) to the highest, a path for each step of colour. A class is a row of them; of an array of
+// several dimensions it is a block.
+function heat({ expression }, rows, columns) {
+  const [low, high] = range(rows.flatMap(({ numbers }) => numbers));
+  const most = Math.max(...rows.map(({ numbers }) => numbers.length));
+  if (!(low <= high) || rows.length * most > CELLS_MAX) return el('p', { class: 'note' }, 'There is no room for a heat map.');
+  const wide = columns > 0 ? Math.min(columns, most) : most;
+  const tall = Math.ceil(most / wide);
+  const beside = columns > 0 ? Math.min(4, Math.ceil(Math.sqrt(rows.length))) : 1;
+  const gap = columns > 0 ? 18 : 0;
+  const cell = Math.min((WIDTH - gap * (beside - 1)) / (beside * wide), 24);
+  const [across, down] = [wide * cell + gap, tall * cell + gap];
+  const d = Array.from({ length: 9 }, () => '');
+  rows.forEach(({ numbers }, block) => numbers.forEach((value, at) => {
+    const step = value === null ? 8 : Math.min(7, Math.floor(((value - low) / (high - low || 1)) * 8));
+    const x = (block % beside) * across + (at % wide) * cell;
+    const y = Math.floor(block / beside) * down + gap + Math.floor(at / wide) * cell;
+    d[step] += `M${x.toFixed(2)} ${y.toFixed(2)}h${cell.toFixed(2)}v${cell.toFixed(2)}h-${cell.toFixed(2)}z`;
+  }));
+  const here = el('p', { class: 'note', id: 'heathere', role: 'status' }, `dark is ${number(low)}, bright ${number(high)}`);
+  const [width, height] = [beside * across - gap, Math.ceil(rows.length / beside) * down];
+  const svg = el('svg', { id: 'heat', role: 'img', viewBox: `0 0 ${width} ${height}`, width, height, 'aria-label': `${expression} as a heat map of ${rows.length} times ${tall} by ${wide}`, onpointermove: (event) => {
+    const to = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    const [left, top] = [Math.floor(to.x / across), Math.floor(to.y / down)];
+    const [row, column] = [Math.floor((to.y - top * down - gap) / cell), Math.floor((to.x - left * across) / cell)];
+    const found = rows[top * beside + left];
+    const value = row >= 0 && column < wide ? found?.numbers[row * wide + column] : undefined;
+    if (value !== undefined) here.textContent = `${label(found.tasks)}, ${columns > 0 ? `row ${row}, column ${column}` : `number ${column}`}: ${value ?? 'no number'}`;
+  } }, d.map((path, step) => (path ? el('path', { class: `heat ${step === 8 ? 'none' : `h${step}`}`, d: path }) : null)),
+  gap ? rows.map(({ tasks }, block) => el('text', { x: (block % beside) * across, y: Math.floor(block / beside) * down + 13 }, label(tasks))) : []);
+  return [svg, here];
 }
+
+// The numbers of the classes that are asked for, less those of the one that they are compared with.
+function chosen(plot) {
+  const rows = byId('of').value === '' ? plot.lines : plot.lines.filter(({ tasks }) => tasks === byId('of').value);
+  const less = plot.lines.find(({ tasks }) => tasks === byId('less').value);
+  const minus = (value, other) => (value === null || other === null || other === undefined ? null : value - other);
+  return less ? rows.map((row) => ({ ...row, numbers: row.numbers.map((value, at) => minus(value, less.numbers[at])) })) : rows;
+}
+
+const cell = (value) => (value === null || value === undefined ? '-' : number(value));
+const upTo = (most) => Array.from({ length: most }, (_, at) => at);
 
 function drawPlot(plot) {
   const columns = Number(byId('columns').value) || 0;
-  const most = Math.max(...plot.lines.map(({ numbers }) => numbers.length), 0);
-  const rows = Array.from({ length: most }, (_, at) => [at, ...plot.lines.slice(0, 8).map(({ numbers }) => (numbers[at] === null || numbers[at] === undefined ? '-' : number(numbers[at])))]);
-  const data = new Blob([[['', ...plot.lines.map(({ tasks }) => `"${tasks}"`)], ...Array.from({ length: most }, (_, at) => [at, ...plot.lines.map(({ numbers }) => numbers[at] ?? '')])].map((row) => row.join(',')).join('\n')], { type: 'text/csv' });
+  const rows = chosen(plot);
+  const most = Math.max(...rows.map(({ numbers }) => numbers.length), 0);
   const save = () => {
+    const lists = [['', ...rows.map(({ tasks }) => `"${tasks}"`)], ...upTo(most).map((at) => [at, ...rows.map(({ numbers }) => numbers[at] ?? '')])];
     const link = document.createElement('a');
-    link.href = URL.createObjectURL(data);
+    link.href = URL.createObjectURL(new Blob([lists.map((row) => row.join(',')).join('\n')], { type: 'text/csv' }));
     link.download = 'values.csv';
     link.click();
     URL.revokeObjectURL(link.href);
   };
-  show(plot.expression, lines(plot), heat(plot, columns), el('button', { type: 'button', onclick: save }, 'Save as CSV'),
-    table([plot.over === 'ranks' ? 'rank' : 'element', ...plot.lines.slice(0, 8).map(({ tasks }) => focus(tasks))], rows));
+  const first = rows.slice(0, LINES_MAX);
+  const numbers = columns > 0 && rows.length === 1
+    ? table(['row', ...upTo(Math.min(columns, most))], upTo(Math.ceil(most / columns)).map((at) => [at, ...rows[0].numbers.slice(at * columns, (at + 1) * columns).map(cell)]))
+    : table([plot.over === 'ranks' ? 'rank' : 'element', ...first.map(({ tasks }) => focus(tasks))], upTo(most).map((at) => [plot.over === 'ranks' ? nth(plot.lines[0].tasks, at) : at, ...first.map((row) => cell(row.numbers[at]))]));
+  const less = byId('less').value;
+  show(less === '' ? plot.expression : `${plot.expression}, less that of ${label(less)}`, columns > 0 ? null : lines(plot, rows), heat(plot, rows, columns),
+    columns > 0 ? lines(plot, rows) : null, el('button', { type: 'button', onclick: save }, 'Save as CSV'), numbers);
 }
 
 export function start() {
-  const input = el('input', { id: 'expression', size: 28, autocomplete: 'off', spellcheck: 'false' });
-  const columns = el('input', { id: 'columns', type: 'number', min: 0, value: 0, size: 4 });
   let last = null;
-  columns.addEventListener('change', () => last && drawPlot(last));
+  const again = () => last && drawPlot(last);
+  const input = el('input', { id: 'expression', size: 14, autocomplete: 'off', spellcheck: 'false' });
+  const choice = (id, name) => [el('label', { for: id }, name), el('select', { id, onchange: again })];
+  const parts = el('p', { id: 'parts' }, choice('of', 'Of'), choice('less', 'less'),
+    el('label', { for: 'columns' }, 'Columns'), el('input', { id: 'columns', type: 'number', min: 0, value: 0, onchange: again }));
   const form = el('form', { id: 'valuesform' }, el('label', { for: 'expression' }, 'Expression'), input,
     ASKED.map(([name, word, title]) => el('button', { type: word === 'outliers' ? 'submit' : 'button', title, 'data-word': word, onclick: (event) => {
       event.preventDefault();
       if (input.value.trim()) line(`${word} ${input.value.trim()}`);
-    } }, name)), el('label', { for: 'columns' }, 'Columns'), columns);
-  fill(byId('values'), form, el('div', { id: 'shown', role: 'region', 'aria-label': 'Values' }), el('div', { id: 'locals' }));
+    } }, name)));
+  fill(byId('values'), form, parts, el('div', { id: 'shown', role: 'region', 'aria-label': 'Values' }), el('div', { id: 'locals' }));
+  parts.hidden = true;
+  show = (title, ...found) => {
+    parts.hidden = last === null;
+    fill(byId('shown'), el('h3', {}, title), found.flat(2).filter(Boolean));
+  };
+  const answer = (...found) => {
+    last = null;
+    show(...found);
+  };
 
   on('values', ({ expression, values }) => {
-    const all = values.reduce((sum, { count }) => sum + count, 0);
-    show(expression, table(['ranks', '', 'value'], values.map(({ tasks, count, value }) =>
-      [focus(tasks), el('span', { class: 'share' }, el('span', { class: 'bar', 'width%': (count / all) * 100 })), value])));
+    // What `display` shows stands below.
+    if (/^\d+: /.test(expression)) return;
+    const all = values.reduce((sum, row) => sum + row.count, 0);
+    answer(expression, table(['ranks', '', 'value'], values.map((row) =>
+      [focus(row.tasks), el('span', { class: 'share' }, el('span', { class: 'bar', 'width%': (row.count / all) * 100 })), cut(row.value)])));
   });
-  on('comparison', ({ expression, reference, value, others }) => show(expression,
-    el('p', {}, focus(reference), ` have ${value}`),
+  on('comparison', ({ expression, reference, value, others }) => answer(expression,
+    el('p', {}, focus(reference), ` ${count(reference) === 1 ? 'has' : 'have'} ${cut(value)}`),
     table(['ranks', 'differ in', 'first', 'there', 'they have'], others.map((other) =>
-      [focus(other.tasks), `${other.differing} elements`, other.path, other.reference ?? '-', other.value ?? '-']))));
-  on('stats', ({ expression, count, min, max, mean, stddev, histogram, nan }) => {
+      [focus(other.tasks), `${other.differing} of ${other.of}`, other.path, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
+  on('stats', ({ expression, count: many, min, max, mean, stddev, histogram, nan }) => {
     const part = histogram ? (histogram.high - histogram.low) / histogram.counts.length : 0;
     const rows = [['smallest', min && `${min.value}`, min?.on.tasks && focus(min.on.tasks)], ['largest', max && `${max.value}`, max?.on.tasks && focus(max.on.tasks)], ['mean', mean, null], ['deviation', stddev, null], ['not a number', nan.count, nan.tasks && focus(nan.tasks)]];
-    show(expression, histogram ? bars(histogram.counts, (at) => `from ${number(histogram.low + at * part)} to ${number(histogram.low + (at + 1) * part)}`) : null,
-      el('p', { class: 'note' }, `${count} numbers`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
+    answer(expression, histogram ? bars(histogram.counts, (at) => `from ${number(histogram.low + at * part)} to ${number(histogram.low + (at + 1) * part)}`) : null,
+      el('p', { class: 'note' }, `${many} numbers${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
   on('plot', (plot) => {
+    const isNew = last?.expression !== plot.expression;
     last = plot;
+    const had = [byId('of').value, byId('less').value];
+    const names = plot.over === 'ranks' ? [] : plot.lines.slice(0, CHOICES_MAX).map(({ tasks }) => tasks);
+    ['of', 'less'].forEach((id, at) => {
+      fill(byId(id), el('option', { value: '' }, ['all', 'nothing'][at]), names.map((tasks) => el('option', { value: tasks }, label(tasks))));
+      // What was chosen for the same expression stays, as at the next stop.
+      if (!isNew && names.includes(had[at])) byId(id).value = had[at];
+    });
+    if (isNew) byId('columns').value = plot.row ?? 0;
     drawPlot(plot);
   });
   on('sight', ({ locals, watched, missing }) => {

@@ -47,7 +47,8 @@ function layout(nodes, inCircle) {
 function arrow([x1, y1], [x2, y2]) {
   const [dx, dy] = [x2 - x1, y2 - y1];
   const part = Math.min(BOX / 2 / Math.max(Math.abs(dx), 1e-6), TALL / 2 / Math.max(Math.abs(dy), 1e-6), 0.45);
-  const bend = Math.sign(dx || 1) * Math.min(18, Math.hypot(dx, dy) / 8);
+  // To the right of its way, so that two that wait for each other have an arrow each.
+  const bend = Math.min(18, Math.hypot(dx, dy) / 8);
   const [ax, ay, bx, by] = [x1 + dx * part, y1 + dy * part, x2 - dx * part, y2 - dy * part];
   const long = Math.hypot(dx, dy) || 1;
   const [mx, my] = [(ax + bx) / 2 - (dy / long) * bend, (ay + by) / 2 + (dx / long) * bend];
@@ -55,7 +56,8 @@ function arrow([x1, y1], [x2, y2]) {
   return { d: `M${n(ax)} ${n(ay)}Q${n(mx)} ${n(my)} ${n(bx)} ${n(by)}`, x: n(mx), y: n(my) };
 }
 
-function draw({ conclusion, graph, circle, findings, step }) {
+function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by: holders }) {
+  const whose = step === 'held_up' && holders ? `Held up by ${label(holders)}: ` : `${named(step)}${suspects ? `likely to blame: ${label(suspects)}: ` : ''}`;
   const inCircle = (node) => count(node.tasks) === 1 && circle.some((rank) => has(node.tasks, rank));
   const { nodes, edges } = graph;
   const next = new Map(circle.map((rank, at) => [rank, circle[(at + 1) % circle.length]]));
@@ -76,9 +78,10 @@ function draw({ conclusion, graph, circle, findings, step }) {
       parts(node.what).map((part, at) => el('text', { x, y: y + 6 + at * 14, 'text-anchor': 'middle', class: 'what' }, short(part, 34))),
       el('title', {}, `${label(node.tasks)}: ${node.what}`));
   });
-  const head = el('defs', {}, el('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' }, el('path', { d: 'M0 0L8 4L0 8z' })));
+  const head = el('defs', {}, ['arrow', 'arrowcircle'].map((id, at) =>
+    el('marker', { id, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7 - 3 * at, markerHeight: 7 - 3 * at, orient: 'auto' }, el('path', { d: 'M0 0L8 4L0 8z' }))));
   fill(byId('waits'),
-    el('p', { class: `verdict ${/^\w+$/.test(step) ? step : ''}` }, named(step), conclusion),
+    el('p', { class: `verdict ${/^\w+$/.test(step) ? step : ''}` }, whose, conclusion),
     nodes.length ? el('svg', { id: 'waitssvg', role: 'img', 'aria-label': `Who waits for whom: ${conclusion}`, viewBox: `0 0 ${WIDTH} ${height}` }, head, arrows, boxes) : null,
     el('ul', { id: 'findings', 'aria-label': 'Findings' }, findings.map((finding) => el('li', {},
       el('button', { type: 'button', onclick: () => line(`focus ${finding.tasks}`) }, label(finding.tasks)), ' ', finding.what,

@@ -24,6 +24,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/tree.js", SCRIPT, include_str!("../page/tree.js")),
     ("/map.js", SCRIPT, include_str!("../page/map.js")),
     ("/waits.js", SCRIPT, include_str!("../page/waits.js")),
+    ("/flame.js", SCRIPT, include_str!("../page/flame.js")),
     ("/values.js", SCRIPT, include_str!("../page/values.js")),
     ("/source.js", SCRIPT, include_str!("../page/source.js")),
     ("/tabs.js", SCRIPT, include_str!("../page/tabs.js")),

@@ -157,7 +157,7 @@ fn accessibility_checker_finds_no_barrier_on_any_tab() {
     for colours in ["light", "dark"] {
         let feature = json!([{ "name": "prefers-color-scheme", "value": colours }]);
         page.call("Emulation.setEmulatedMedia", json!({ "features": feature }));
-        for tab in ["map", "waits", "values", "source"] {
+        for tab in ["map", "waits", "profile", "values", "source"] {
             page.click(&format!("#tab-{tab}"));
             assert_eq!(page.value(BARRIERS), json!([]), "{tab}, {colours}");
         }
@@ -222,8 +222,10 @@ fn odd_value_is_found_by_mouse_and_by_keyboard() {
     page.key("Enter");
     page.wait_text("#prompt", "[5: 1 stopped]");
     page.value("document.querySelector('#tab-map').focus()");
-    page.key("ArrowRight");
-    page.key("ArrowRight");
+    for tab in ["waits", "profile", "values"] {
+        page.key("ArrowRight");
+        page.wait(&format!("document.activeElement.id === 'tab-{tab}'"));
+    }
     page.value("document.querySelector('#expression').focus()");
     page.value("document.querySelector('#expression').select()");
     page.call("Input.insertText", json!({ "text": "rank + 1" }));

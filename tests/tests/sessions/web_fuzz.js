@@ -29,13 +29,23 @@
     () => ({ kind: 'status', text: draw(2) ? text() : null }),
     () => ({ kind: 'answer', classes: [stacks()] }),
     () => ({ kind: 'values', expression: text(), values: many(() => ({ tasks: set(), count: 1, value: text() })) }),
-    () => ({ kind: 'comparison', expression: text(), reference: set(), value: text(), others: many(() => ({ tasks: set(), differing: 2, path: text(), reference: text(), value: text() })) }),
-    () => ({ kind: 'plot', expression: text(), over: draw(2) ? 'ranks' : 'elements', lines: many(() => ({ tasks: set(), numbers: numbers() })) }),
+    () => ({ kind: 'values', expression: text(), values: Array.from({ length: 9 + draw(3) }, (_, at) => ({ tasks: `${at}`, count: 1, value: draw(9) ? `${at}` : text() })) }),
+    () => ({ kind: 'profile', parts: draw(4), span_ms: 2000, nodes: many(() => 0).flatMap((_, at) => [{ depth: at, tasks: set(), times: 9 - at, parts: [1, 2], function: text(), file: text(), lines: [1, draw(9)] }]), classes: many(() => ({ tasks: set(), moved: !!draw(2), times: 1, all: 2, frames: draw(2) ? [frame()] : [] })) }),
+    () => ({ kind: 'nodes', rows: [{ host: text(), tasks: set() }, { host: text(), tasks: '' }] }),
+    () => ({ kind: 'listing', file: text(), tasks: set(), lines: many(() => ({ line: draw(99), text: text(), here: draw(2) ? '' : set(), count: 1 })) }),
+    () => ({ kind: 'comparison', expression: text(), reference: set(), value: text(), others: many(() => ({ tasks: set(), differing: 2, of: 3, path: text(), reference: text(), value: text() })) }),
+    () => ({ kind: 'plot', expression: text(), over: draw(2) ? 'ranks' : 'elements', row: draw(2) ? null : 1 + draw(3), lines: many(() => ({ tasks: set(), numbers: numbers() })) }),
     () => ({ kind: 'stats', expression: text(), count: 3, min: { value: text(), on: { tasks: set() } }, max: null, mean: 1, stddev: null, nan: { count: 0, tasks: null }, histogram: draw(2) ? null : { low: 0, high: 1, counts: [1, 0, 2] } }),
-    () => ({ kind: 'diagnosis', step: text(), conclusion: text(), circle: draw(2) ? [] : [0, 1], findings: many(() => ({ tasks: set(), what: text(), evidence: many(text) })), graph: { nodes: [{ tasks: '0', kind: text(), what: text() }, { tasks: '1', kind: 'waits', what: text() }], edges: [{ from: 0, to: 1, waits: draw(9) }, { from: 1, to: 0, waits: 1 }] } }),
+    () => ({ kind: 'diagnosis', step: text(), conclusion: text(), suspects: draw(2) ? '' : set(), held_up_by: '', circle: draw(2) ? [] : [0, 1], findings: many(() => ({ tasks: set(), what: text(), evidence: many(text) })), graph: { nodes: [{ tasks: '0', kind: text(), what: text() }, { tasks: '1', kind: 'waits', what: text() }], edges: [{ from: 0, to: 1, waits: draw(9) }, { from: 1, to: 0, waits: 1 }] } }),
   ];
   let records = 0;
   for (; records < 400; records += 1) {
+    // The map is drawn in each of its ways.
+    for (const [id, names] of [['mapby', ['state', 'place', 'value', 'host']], ['maporder', ['rank', 'host']]]) {
+      const choice = document.getElementById(id);
+      const name = names[Math.floor(records / 20) % names.length];
+      if (choice.value !== name) { choice.value = name; choice.dispatchEvent(new Event('change')); }
+    }
     const record = MAKE[records % MAKE.length]();
     try {
       deliver(record);
