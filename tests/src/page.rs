@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -35,6 +36,8 @@ pub struct BrowserPage {
     questions: Questions,
     /// Warnings and errors in the browser's log, such as requests that a security policy has blocked.
     pub complaints: Vec<String>,
+    /// Number of requests of the page since `Network.enable`.
+    pub requests: usize,
 }
 
 impl BrowserPage {
@@ -89,6 +92,7 @@ impl BrowserPage {
             session: String::new(),
             questions: Questions::default(),
             complaints: Vec::new(),
+            requests: 0,
         };
         let targets = page.call("Target.getTargets", json!({}));
         let targets = targets["targetInfos"].as_array().expect("some").iter();
@@ -246,8 +250,11 @@ impl BrowserPage {
         self.to
             .write_all(message.as_bytes())
             .expect("the browser reads");
+        let begin = Instant::now();
         loop {
-            let came = self.from.recv_timeout(BOUND);
+            let came = self
+                .from
+                .recv_timeout(BOUND.saturating_sub(begin.elapsed()));
             let came = came.unwrap_or_else(|_| panic!("no answer to {method} {parameters}"));
             if came["id"] == self.number {
                 return match came["error"].is_null() {
@@ -271,6 +278,7 @@ impl BrowserPage {
             Some("Log.entryAdded") if parameters["entry"]["level"] != "info" => {
                 self.complaints.push(parameters["entry"].to_string());
             }
+            Some("Network.requestWillBeSent") => self.requests += 1,
             _ => {}
         }
     }

@@ -4,6 +4,7 @@ mod emulate;
 mod faults;
 mod looks;
 mod merged;
+mod page;
 mod sim;
 mod soak;
 mod stalled;
