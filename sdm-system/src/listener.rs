@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use sdm_text::printable_name;
+
 use crate::{files, peer, tcp_peer};
 pub use refusals::Refusals;
 
@@ -48,7 +50,11 @@ impl Drop for SocketFile {
 /// The directory is not private, another process listens there already, or there is something other than a socket.
 pub fn listen_at_path(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    files::private_folder(folder.unwrap_or(Path::new(".")))?;
+    let folder = folder.unwrap_or(Path::new("."));
+    files::private_folder(folder).map_err(|error| {
+        let text = format!("{} {error}", printable_name(folder));
+        io::Error::new(error.kind(), text)
+    })?;
     let listener = match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             remove_stale(path)?;

@@ -17,4 +17,5 @@ mod ssh;
 mod ssh_agent;
 mod ssh_cluster;
 mod ssh_editor;
+mod ssh_page;
 mod tunnel;

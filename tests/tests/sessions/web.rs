@@ -1,11 +1,14 @@
 //! A session on a page in a real browser, and who is kept out of it.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use sdm_tests::browser::Browser;
 use sdm_tests::golden;
+use sdm_tests::ordinary;
 use sdm_tests::page::BrowserPage;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place, script};
@@ -381,4 +384,22 @@ fn records_of_hostile_strings_are_shown_as_text() {
     assert_eq!(found, serde_json::json!({ "problems": [], "records": 400 }));
     assert_eq!(page.value("document.title"), "work (8) - sdm");
     quit(running, page);
+}
+
+#[test]
+fn socket_in_a_folder_of_others_is_refused_by_its_name() {
+    let place = Place::new();
+    let folder = place.path().join("open");
+    std::fs::create_dir(&folder).expect("a folder in the place");
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("it is ours");
+    ordinary::give(&folder);
+    let web = format!("--web=unix:{}", folder.join("page").display());
+    let done = Sdm::run(&place, 1).args([web]);
+    let program = place.compile("work", Compiler::C);
+    let done = done.program(&program, &[]).finish().code(124);
+    let said = format!(
+        "--web: {} is accessible to other users: restrict it (chmod 700)",
+        folder.display()
+    );
+    assert!(done.err.contains(&said), "{done}");
 }
