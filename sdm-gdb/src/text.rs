@@ -52,6 +52,12 @@ pub(crate) fn last_text<'a>(results: &'a Results, name: &str) -> Option<&'a str>
     last.1.as_text()
 }
 
+/// The reasons of a stop in gdb's order: a run that has ended comes before a breakpoint at the same place.
+pub(crate) fn reasons(results: &Results) -> impl Iterator<Item = &str> {
+    let named = results.0.iter().filter(|(key, _)| key == "reason");
+    named.filter_map(|(_, value)| value.as_text())
+}
+
 /// The MI command that runs a console command.
 pub(crate) fn console_line(command: &str) -> String {
     console_bytes(command.as_bytes())

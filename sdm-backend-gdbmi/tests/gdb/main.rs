@@ -28,3 +28,4 @@ mod stacks;
 mod starter;
 mod streams;
 mod strides;
+mod traced;

@@ -10,7 +10,7 @@ use crate::harness::{Harness, place, stopped, task};
 use crate::shared::attach;
 
 /// A condition that cannot be evaluated.
-const BAD: &str = "*(int *)8 == 1";
+pub(crate) const BAD: &str = "*(int *)8 == 1";
 
 fn point(number: u32, condition: &str, ignore: u32) -> BreakSpec {
     BreakSpec {
@@ -30,14 +30,14 @@ fn temporary(spec: BreakSpec) -> BreakSpec {
 }
 
 /// A process whose function `work` is called again and again.
-struct Several {
+pub(crate) struct Several {
     running: Vec<Running>,
-    harness: Harness,
+    pub(crate) harness: Harness,
 }
 
 impl Several {
     /// The process in a gdb of its own, or with another one in a common gdb.
-    fn new(is_shared: bool) -> Self {
+    pub(crate) fn new(is_shared: bool) -> Self {
         let mut harness = Harness::new();
         let mut running = Vec::new();
         if is_shared {
@@ -53,7 +53,7 @@ impl Several {
         Self { running, harness }
     }
 
-    fn ask(&mut self, command: Command) -> Reply {
+    pub(crate) fn ask(&mut self, command: Command) -> Reply {
         let name = format!("{command:?}");
         let answers = self.harness.ask_all(&task(), command);
         let answer = answers.into_values().next().expect("an answer");
@@ -61,7 +61,7 @@ impl Several {
     }
 
     /// Stops in `work` with `rounds` 0 and these breakpoints alone.
-    fn begin(&mut self, points: &[BreakSpec]) {
+    pub(crate) fn begin(&mut self, points: &[BreakSpec]) {
         for (number, _) in self.list() {
             self.ask(Command::BreakDelete { number });
         }

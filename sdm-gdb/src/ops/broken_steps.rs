@@ -1,4 +1,4 @@
-//! Resumes a step or a `finish` that a breakpoint has broken off at which the task does not stop.
+//! Resumes a step, `until` or `finish` that a breakpoint has broken off at which the task does not stop.
 //!
 //! gdb forgets the frame in which it has begun: in the function with the breakpoint it would make another step.
 
@@ -6,11 +6,11 @@ use sdm_debug::Failure;
 use sdm_debug::command::StepKind;
 use sdm_debug::reply::StopReason;
 
-use super::run::{go_on, resume_silently};
+use super::run::{go_on, resume_silently, until_again};
 use super::stack::thread_select;
-use super::step_frame::{frame, thread};
+use super::step_frame::{self, frame, thread};
 use crate::gdb::Gdb;
-use crate::state::activity::{Began, RunKind};
+use crate::state::activity::{Began, RunKind, StackFrame};
 
 /// Most frames between a breakpoint and the frame of the step.
 const FRAMES_MAX: u32 = 64;
@@ -23,15 +23,56 @@ pub(super) async fn go_on_or_end(gdb: &Gdb) -> Option<StopReason> {
         (Some(RunKind::Step(step, _) | RunKind::StepOut(step, _)), Some(began)) => {
             way(gdb, &began, Some(step)).await
         }
+        (Some(RunKind::To), Some(began)) => way(gdb, &began, Some(StepKind::Over)).await,
         (Some(RunKind::Finish), Some(began)) => way(gdb, &began, None).await,
         _ => Way::Again,
     };
     let resumed = match (way, kind) {
-        (Way::Ended, _) => return Some(StopReason::StepEnd),
+        (Way::Ended, Some(RunKind::To)) => return Some(StopReason::LocationReached),
+        (Way::Ended, _) => return stepped(gdb).await,
         (Way::Out(level), Some(kind)) => out(gdb, level, kind).await,
         _ => go_on(gdb).await,
     };
     resumed.err().map(|failure| StopReason::Other(failure.text))
+}
+
+/// Makes the next one of several steps; returns the reason of the stop if there is none.
+pub(super) async fn stepped(gdb: &Gdb) -> Option<StopReason> {
+    let kind = gdb.get().activity.run_kind();
+    let left = gdb.get().breakpoints.began.as_ref().map_or(0, |it| it.left);
+    match kind {
+        Some(RunKind::Step(step, _) | RunKind::StepOut(step, _)) if left > 0 => {
+            let count = step_frame::note(gdb, 0, left).await;
+            let id = gdb.get().activity.run_id();
+            let further = resume_silently(gdb, id, RunKind::Step(step, count)).await;
+            further.err().map(|_| StopReason::StepEnd)
+        }
+        _ => Some(StopReason::StepEnd),
+    }
+}
+
+/// Makes steps in the frame to which the task has returned; returns the reason of the stop if that fails.
+pub(super) async fn stepped_out(gdb: &Gdb, step: StepKind, count: u32) -> Option<StopReason> {
+    let id = gdb.get().activity.run_id();
+    let began = gdb.get().breakpoints.began.clone();
+    let here = match began.is_some() {
+        true => frame(gdb, 0).await,
+        false => None,
+    };
+    let is_until = began.as_ref().is_some_and(|it| it.is_until);
+    let resumed = match began.zip(here) {
+        // The call was the last of its line.
+        Some((began, here)) if is_end(&began.frame, &here) => {
+            return match is_until {
+                true => Some(StopReason::LocationReached),
+                false => stepped(gdb).await,
+            };
+        }
+        _ if is_until => until_again(gdb, id).await,
+        _ => resume_silently(gdb, id, RunKind::Step(step, count)).await,
+    };
+    // The program is at the line that was shown to the user, and cannot step further.
+    resumed.err().map(|_| StopReason::StepEnd)
 }
 
 /// The way on of a run that was broken off.
@@ -60,10 +101,11 @@ async fn way(gdb: &Gdb, began: &Began, step: Option<StepKind>) -> Way {
         let Some(frame) = frame(gdb, level).await else {
             return Way::Again;
         };
-        if frame.address < began.frame.address {
+        let is_same = frame.address == began.frame.address;
+        let is_within = is_same && frame.is_inline && !began.frame.is_inline;
+        if frame.address < began.frame.address || is_within {
             continue;
         }
-        let is_same = frame.address == began.frame.address;
         return match (level, step) {
             (0, None) => Way::Again,
             (0, Some(_)) if is_same && frame.line == began.frame.line && !by_instruction => {
@@ -79,12 +121,17 @@ async fn way(gdb: &Gdb, began: &Began, step: Option<StepKind>) -> Way {
     Way::Again
 }
 
+fn is_end(began: &StackFrame, here: &StackFrame) -> bool {
+    here.address == began.address && here.line != began.line
+}
+
 /// Goes out of the frames above that of the step, and then goes on with it.
 async fn out(gdb: &Gdb, level: u32, kind: RunKind) -> Result<(), Failure> {
     let (level, kind) = match kind {
         RunKind::Step(step, count) | RunKind::StepOut(step, count) => {
             (level - 1, RunKind::StepOut(step, count))
         }
+        RunKind::To => (level - 1, RunKind::StepOut(StepKind::Over, 1)),
         kind => (level, kind),
     };
     gdb.mi(format!("-stack-select-frame {level}")).await?;

@@ -11,7 +11,7 @@ use crate::state::commands::Pending;
 use crate::state::scope::Stopped;
 use crate::state::signals::Sigcont;
 use crate::state::{State, StopRecord};
-use crate::text::last_text;
+use crate::text::{last_text, reasons};
 use crate::wording::{Wording, is_untested, passed_signal, remark, wording};
 use sdm_child::SCRIPT_MARK;
 use sdm_mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
@@ -198,9 +198,10 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
         }
         _ => {
             let mut state = gdb.edit();
-            let number = ["bkptno", "wpnum"]
-                .into_iter()
-                .find_map(|name| last_text(&results, name))
+            let is_scope = reasons(&results).any(|reason| reason == "watchpoint-scope");
+            let scope = is_scope.then(|| results.number("wpnum")).flatten();
+            let scope = scope.and_then(|number| state.breakpoints.end_scope(number));
+            let number = last_text(&results, "bkptno")
                 .and_then(|number| number.parse().ok())
                 .or_else(|| watch_number(&results));
             let owner = match (number, last_text(&results, "reason")) {
@@ -229,6 +230,7 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
                 state.stops.push_back(StopRecord {
                     results,
                     owner,
+                    scope,
                     met,
                     signal_sent,
                     other_ended: false,

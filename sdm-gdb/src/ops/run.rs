@@ -30,7 +30,7 @@ async fn resume_as(gdb: &Gdb, id: CommandId, command: &Command) -> Result<(), Fa
         Command::Step { kind, count } => begin_step(gdb, id, *kind, *count).await,
         Command::Finish => {
             let level = step_frame::selected(gdb).await;
-            step_frame::note(gdb, level).await;
+            step_frame::note(gdb, level, 1).await;
             run(RunKind::Finish).await
         }
         Command::ReverseContinue => run(RunKind::Reverse).await,
@@ -40,10 +40,12 @@ async fn resume_as(gdb: &Gdb, id: CommandId, command: &Command) -> Result<(), Fa
             run(RunKind::Continue).await
         }
         Command::Until { location } => {
+            step_frame::note_until(gdb, location.is_none()).await;
             let line = format!("until {}", location.as_deref().unwrap_or_default());
             begin_to(gdb, id, RunKind::To, line.trim_end()).await
         }
         Command::Advance { location } => {
+            step_frame::note_until(gdb, false).await;
             begin_to(gdb, id, RunKind::To, &format!("advance {location}")).await
         }
         Command::Jump { location } => {
@@ -63,14 +65,18 @@ async fn begin_kind(gdb: &Gdb, id: CommandId, kind: RunKind) -> Result<(), Failu
 /// Begins a run by gdb's command line, in the background as with MI.
 async fn begin_to(gdb: &Gdb, id: CommandId, kind: RunKind, line: &str) -> Result<(), Failure> {
     // Without the ampersand gdb reads no input until the program stops, and could not be interrupted.
-    begin(gdb, Some(id), kind, &console_line(&format!("{line} &"))).await
+    begin(gdb, Some(id), kind, &background(line)).await
+}
+
+fn background(line: &str) -> String {
+    console_line(&format!("{line} &"))
 }
 
 /// Begins a step. gdb steps in the innermost frame; if that is a runtime's, the user has seen the calling line and
 /// means that one.
 async fn begin_step(gdb: &Gdb, id: CommandId, step: StepKind, count: u32) -> Result<(), Failure> {
     let shown = gdb.get().shown_level;
-    step_frame::note(gdb, shown).await;
+    let count = step_frame::note(gdb, shown, count).await;
     let mut kind = RunKind::Step(step, count);
     if shown > 0 && matches!(step, StepKind::Into | StepKind::Over) {
         gdb.mi(format!("-stack-select-frame {}", shown - 1)).await?;
@@ -179,6 +185,11 @@ pub(crate) async fn go_on(gdb: &Gdb) -> Result<(), Failure> {
         .map_or_else(|| Rc::from(kind.line()), |run| run.again.clone());
     let id = run.and_then(|run| run.id);
     resume_by(gdb, id, kind, &again).await
+}
+
+/// Goes on with `until`, after a way out of a call.
+pub(super) async fn until_again(gdb: &Gdb, id: Option<CommandId>) -> Result<(), Failure> {
+    resume_by(gdb, id, RunKind::To, &background("until")).await
 }
 
 pub(crate) async fn resume_silently(

@@ -5,19 +5,33 @@ use crate::gdb::Gdb;
 use crate::state::activity::{Began, StackFrame};
 use crate::text::console_line;
 
-/// Notes the frame in which a step begins, `level` frames out, if a breakpoint may break it off.
-pub(super) async fn note(gdb: &Gdb, level: u32) {
-    let may_break = gdb.get().breakpoints.has_conditions();
-    let began = match may_break {
-        true => began(gdb, level).await,
+/// Notes the frame in which a number of steps begins, `level` frames out, if a breakpoint may break one off or the way out
+/// of a runtime may end one. Returns the number that gdb is to make at once.
+pub(super) async fn note(gdb: &Gdb, level: u32, count: u32) -> u32 {
+    let began = match level > 0 || may_break(gdb) {
+        true => began(gdb, level, count.saturating_sub(1)).await,
         false => None,
     };
+    let singly = began.is_some();
     gdb.edit().breakpoints.began = began;
+    if singly { 1 } else { count }
+}
+
+/// Notes the frame in which an `until` begins, if it is one without a location.
+pub(super) async fn note_until(gdb: &Gdb, is_bare: bool) {
+    let began = match is_bare && may_break(gdb) {
+        true => began(gdb, 0, 0).await,
+        false => None,
+    };
+    gdb.edit().breakpoints.began = began.map(|it| Began {
+        is_until: true,
+        ..it
+    });
 }
 
 /// The level of the selected frame.
 pub(super) async fn selected(gdb: &Gdb) -> u32 {
-    if !gdb.get().breakpoints.has_conditions() {
+    if !may_break(gdb) {
         return 0;
     }
     let frame = gdb.mi("-stack-info-frame").await.unwrap_or_default();
@@ -25,10 +39,18 @@ pub(super) async fn selected(gdb: &Gdb) -> u32 {
     level.unwrap_or(0)
 }
 
-async fn began(gdb: &Gdb, level: u32) -> Option<Began> {
+/// True if the driver may resume the task at a stop within a step.
+fn may_break(gdb: &Gdb) -> bool {
+    let state = gdb.get();
+    state.breakpoints.may_go_on() || state.handling.own_handlers
+}
+
+async fn began(gdb: &Gdb, level: u32, left: u32) -> Option<Began> {
     Some(Began {
         thread: thread(gdb).await?,
         frame: frame(gdb, level).await?,
+        left,
+        is_until: false,
     })
 }
 
@@ -52,6 +74,7 @@ fn parsed(printed: &str) -> Option<StackFrame> {
     Some(StackFrame {
         address: u64::from_str_radix(digits, 16).ok()?,
         line: line.split(';').next().unwrap_or_default().to_owned(),
+        is_inline: printed.contains(" inlined into frame "),
     })
 }
 
@@ -66,6 +89,7 @@ mod tests {
         let expect = StackFrame {
             address: 0x7fff_ffff_e3c0,
             line: "work (a.c:3)".to_owned(),
+            is_inline: false,
         };
         assert_eq!(parsed(printed), Some(expect));
         assert_eq!(parsed("No stack.\n"), None);

@@ -14,11 +14,12 @@ use sdm_debug::{Event, Reply, TaskState};
 use unreasoned::{reason_without_word, removed_watches};
 
 use super::breakpoints::{caught, delete_ended};
+use super::broken_steps::{go_on_or_end, stepped, stepped_out};
 use super::current_signal::current_signal;
 use super::frames::GdbFrame;
 use super::internal::insert_internal;
 use super::python;
-use super::run::{go_on, resume_silently};
+use super::run::resume_silently;
 use super::stack::{list_frames, thread_select};
 use crate::action::Action;
 use crate::gdb::Gdb;
@@ -26,7 +27,7 @@ use crate::state::StopRecord;
 use crate::state::activity::RunKind;
 use crate::state::breakpoints::{Owner, watch_number};
 use crate::state::internal::{Finder, Internal};
-use crate::text::{console_line, last_text, value};
+use crate::text::{console_line, last_text, reasons, value};
 use sdm_mi::Results;
 
 /// The outcome of a stop.
@@ -39,8 +40,10 @@ enum Verdict {
     Returned,
     /// Open MPI is about to abort, for an error whose class is still to be read.
     FatalError,
-    /// A step has left a runtime, and now continues as a step of the user's line.
-    ThenStep(StepKind, u32),
+    /// A step has ended; more may follow.
+    Stepped,
+    /// A step has left a runtime, or a call, and now continues as a step of the user's line.
+    SteppedOut(StepKind, u32),
     /// The catchpoint with this number has caught a signal that gdb does not name.
     CaughtSignal(u32),
     /// The program has received a signal that gdb does not name.
@@ -66,13 +69,13 @@ pub(crate) async fn handle_stop(gdb: Gdb, mut stop: StopRecord) {
         // The program was already resumed, for example by a console command of the user.
         return;
     }
-    let ended = match hits::outcome_of(&gdb, &stop).await {
+    let verdict = match hits::outcome_of(&gdb, &stop).await {
         hits::Hit::Stops(owner) => {
             stop.owner = owner;
-            None
+            judge(&gdb, &stop)
         }
-        hits::Hit::Ended(reason) => Some(reason),
-        hits::Hit::GoesOn => return,
+        hits::Hit::Passed => Verdict::GoOn,
+        hits::Hit::Resumed => return,
     };
     let own;
     let mut record = &stop.results;
@@ -80,46 +83,30 @@ pub(crate) async fn handle_stop(gdb: Gdb, mut stop: StopRecord) {
         own = select_own(&gdb).await;
         record = &own;
     }
-    let reason = match ended {
-        None => carry_through(&gdb, judge(&gdb, &stop), record).await,
-        ended => ended,
-    };
-    let Some(reason) = reason else {
+    let Some(reason) = carry_through(&gdb, verdict, record).await else {
         return;
-    };
-    let commands = match reason {
-        StopReason::Breakpoint { number } => hits::commands_of(&gdb, number),
-        _ => None,
     };
     delete_ended(&gdb).await;
-    if let Some((number, lines)) = commands
-        && !hits::carry_out(&gdb, number, &lines).await
-    {
-        return;
-    }
     insert_internal(&gdb).await;
     look_for_libraries(&gdb).await;
     super::world_rank::check(&gdb, thread_of(record)).await;
-    let stop = place_stop(&gdb, reason, record).await;
-    let goes_on = super::check_errors::is_suppressed(&gdb, &stop) && go_on(&gdb).await.is_ok();
-    if !goes_on {
-        report(&gdb, stop);
+    let mut stop = place_stop(&gdb, reason, record).await;
+    if super::check_errors::is_suppressed(&gdb, &stop) {
+        match gone_on(&gdb, record).await {
+            Some(reason) => stop = place_stop(&gdb, reason, record).await,
+            None => return,
+        }
     }
+    report(&gdb, stop);
 }
 
 /// Carries out a verdict, and returns the reason to report; `None` if the program continues.
 async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<StopReason> {
     Some(match verdict {
         Verdict::Report(reason) => reason,
-        Verdict::GoOn => return gone_on(gdb).await,
-        Verdict::ThenStep(step, count) => {
-            let id = gdb.get().activity.run_id();
-            match resume_silently(gdb, id, RunKind::Step(step, count)).await {
-                Ok(()) => return None,
-                // The program is at the line that was shown to the user, and cannot step further.
-                Err(_) => StopReason::StepEnd,
-            }
-        }
+        Verdict::GoOn => return gone_on(gdb, record).await,
+        Verdict::Stepped => return stepped(gdb).await,
+        Verdict::SteppedOut(step, count) => return stepped_out(gdb, step, count).await,
         Verdict::Returned => StopReason::FunctionFinished {
             value: super::values::returned(gdb, record).await,
         },
@@ -130,27 +117,27 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
         }
         Verdict::LeakCheck => {
             super::leaks::prepare(gdb).await;
-            return gone_on(gdb).await;
+            return gone_on(gdb, record).await;
         }
         Verdict::FatalError => StopReason::Internal {
             what: super::mpi_error::aborting(gdb).await,
         },
         Verdict::World => {
             super::world_rank::reached(gdb, thread_of(record)).await;
-            return gone_on(gdb).await;
+            return gone_on(gdb, record).await;
         }
         Verdict::Forks { has } => {
             super::valgrind::fork(gdb, has).await;
-            return gone_on(gdb).await;
+            return gone_on(gdb, record).await;
         }
         Verdict::ByValgrind { sent, asked } => match super::valgrind::read(gdb, sent).await {
             Some(finding) => StopReason::Finding(Box::new(finding)),
             None if sent && asked => StopReason::Interrupted,
-            None => return gone_on(gdb).await,
+            None => return gone_on(gdb, record).await,
         },
         Verdict::Found(finder) => match super::findings::read(gdb, finder).await {
             Some(finding) => StopReason::Finding(Box::new(finding)),
-            None => return gone_on(gdb).await,
+            None => return gone_on(gdb, record).await,
         },
         Verdict::UnnamedSignal => StopReason::Signal {
             name: current_signal(gdb).await.unwrap_or_else(|| "?".to_owned()),
@@ -169,10 +156,28 @@ fn thread_of(record: &Results) -> u32 {
     number.and_then(|it| it.parse().ok()).unwrap_or(1)
 }
 
-/// Resumes the program as before; returns the reason of the stop if that fails.
-async fn gone_on(gdb: &Gdb) -> Option<StopReason> {
-    let failure = go_on(gdb).await.err()?;
-    Some(StopReason::Other(failure.text))
+/// Resumes the program as before; returns the reason of the stop if the run has ended here, or that fails.
+async fn gone_on(gdb: &Gdb, record: &Results) -> Option<StopReason> {
+    match end_of_run(gdb, record) {
+        Some(verdict) => Box::pin(carry_through(gdb, verdict, record)).await,
+        None => go_on_or_end(gdb).await,
+    }
+}
+
+/// The end of a run that ends by itself. gdb puts it in front of a breakpoint at the same place.
+fn end_of_run(gdb: &Gdb, record: &Results) -> Option<Verdict> {
+    let kind = gdb.get().activity.run_kind();
+    reasons(record).find_map(|reason| match (reason, kind) {
+        ("location-reached", _) | ("end-stepping-range", Some(RunKind::To)) => {
+            Some(Verdict::Report(StopReason::LocationReached))
+        }
+        ("end-stepping-range", _) => Some(Verdict::Stepped),
+        ("function-finished", Some(RunKind::StepOut(step, count))) => {
+            Some(Verdict::SteppedOut(step, count))
+        }
+        ("function-finished", _) => Some(Verdict::Returned),
+        _ => None,
+    })
 }
 
 /// Selects the task's own process again, if gdb has switched to another one; returns its frame.
@@ -213,24 +218,22 @@ fn report(gdb: &Gdb, stop: Stop) {
 fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
     let record = &stop.results;
     let kind = gdb.get().activity.run_kind();
+    let ends = [
+        "end-stepping-range",
+        "location-reached",
+        "function-finished",
+    ];
     match last_text(record, "reason") {
         _ if stop.other_ended => {
             let text = "a process that it has forked has ended";
             Verdict::Report(StopReason::Other(text.to_owned()))
         }
+        _ if let Some(scope) = &stop.scope => Verdict::Report(scope.clone()),
         Some("breakpoint-hit") => judge_breakpoint(gdb, stop, kind),
         Some("signal-received") => judge_signal(gdb, stop, kind),
-        Some("end-stepping-range") if kind == Some(RunKind::To) => {
-            Verdict::Report(StopReason::LocationReached)
-        }
-        Some("end-stepping-range") => Verdict::Report(StopReason::StepEnd),
-        Some("location-reached") => Verdict::Report(StopReason::LocationReached),
         Some("no-history") => Verdict::Report(StopReason::NoHistory),
-        Some("function-finished") => {
-            if let Some(RunKind::StepOut(step, count)) = kind {
-                return Verdict::ThenStep(step, count);
-            }
-            Verdict::Returned
+        Some(reason) if ends.contains(&reason) => {
+            end_of_run(gdb, record).unwrap_or(Verdict::Stepped)
         }
         Some("exec") if kind == Some(RunKind::StartToProgram) => Verdict::ToEntry,
         Some(reason) => judge_point(gdb, stop, reason),
@@ -238,7 +241,7 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
         None if kind == Some(RunKind::StartToFirst) => Verdict::ToEntry,
         // gdb gives no reason after an attach, and when a run reaches gdb's own temporary breakpoint.
         None => match kind {
-            Some(RunKind::StepOut(step, count)) => Verdict::ThenStep(step, count),
+            Some(RunKind::StepOut(step, count)) => Verdict::SteppedOut(step, count),
             kind => Verdict::Report(reason_without_word(kind)),
         },
     }
@@ -348,26 +351,17 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
         Some(PointSpec::Watch(_)) if reason.is_empty() => Verdict::Report(removed_watches(gdb)),
         Some(PointSpec::Watch(spec)) => {
             let expression = spec.expression;
-            Verdict::Report(if reason == "watchpoint-scope" {
-                // gdb reports the deletion of the watchpoint only after the stop.
-                if let Some(known) = last_text(&stop.results, "wpnum") {
-                    let known = known.parse().unwrap_or_default();
-                    gdb.edit().breakpoints.deleted(known);
-                }
-                StopReason::WatchpointScope { number, expression }
-            } else {
-                // Of several gdb gives the values of the first.
-                let named = watch_number(&stop.results);
-                let named = named.and_then(|named| gdb.get().breakpoints.owner(named));
-                let values = stop.results.tuple("value").filter(|_| named == stop.owner);
-                let named = |name| Some(value(bare(values?.text(name)?)));
-                StopReason::Watchpoint(Box::new(WatchHit {
-                    number,
-                    expression,
-                    old: named("old"),
-                    new: named("new").or_else(|| named("value")),
-                }))
-            })
+            // Of several gdb gives the values of the first.
+            let named = watch_number(&stop.results);
+            let named = named.and_then(|named| gdb.get().breakpoints.owner(named));
+            let values = stop.results.tuple("value").filter(|_| named == stop.owner);
+            let named = |name| Some(value(bare(values?.text(name)?)));
+            Verdict::Report(StopReason::Watchpoint(Box::new(WatchHit {
+                number,
+                expression,
+                old: named("old"),
+                new: named("new").or_else(|| named("value")),
+            })))
         }
         Some(PointSpec::Catch(spec)) => match caught(&spec.event, &stop.results) {
             Some(hit) => Verdict::Report(StopReason::Catch { number, hit }),

@@ -69,6 +69,10 @@ pub(crate) struct Began {
     /// gdb's number of the thread.
     pub(crate) thread: String,
     pub(crate) frame: StackFrame,
+    /// Number of steps that follow this one: gdb does not tell how many it has made when one is broken off.
+    pub(crate) left: u32,
+    /// True for an `until` without a location.
+    pub(crate) is_until: bool,
 }
 
 /// A frame by its address on the stack, and the line in which it is.
@@ -76,6 +80,8 @@ pub(crate) struct Began {
 pub(crate) struct StackFrame {
     pub(crate) address: u64,
     pub(crate) line: String,
+    /// True for a call that the compiler has inlined: it has the address of its caller.
+    pub(crate) is_inline: bool,
 }
 
 /// The kind of command that began a run.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sdm_check::Suppressions;
 use sdm_debug::command::{PointSpec, WatchSpec};
-use sdm_debug::reply::BreakpointPlace;
+use sdm_debug::reply::{BreakpointPlace, StopReason};
 use sdm_debug::{Event, Failure, FailureCode};
 
 use super::activity::Began;
@@ -68,6 +68,8 @@ pub(crate) struct Met {
     pub(crate) ignore: u64,
     /// gdb's error in the evaluation of the condition: it was no hit.
     pub(crate) untested: Option<String>,
+    /// The commands that are to be carried out.
+    pub(crate) commands: Vec<String>,
 }
 
 /// A breakpoint of the front-end with later changes, to be inserted before a run.
@@ -185,14 +187,26 @@ impl Breakpoints {
             is_passed: hits <= before.ignore.saturating_sub(counts.ignore),
             ignore: counts.ignore,
             untested: None,
+            commands: self.commands(number),
         };
         (hits > 0).then(met)
     }
 
-    /// True if a hit of a breakpoint need not stop the task.
-    pub(crate) fn has_conditions(&self) -> bool {
-        let mut points = self.user.iter();
-        points.any(|point| point.kept.spec.condition().is_some())
+    /// True if the task can go on after a hit: a step that it has broken off is to be taken up again.
+    pub(crate) fn may_go_on(&self) -> bool {
+        let goes_on = |point: &Point| match &point.kept.spec {
+            PointSpec::Break(spec) if !spec.commands.is_empty() => true,
+            spec => spec.condition().is_some(),
+        };
+        self.check.is_some() || self.user.iter().any(goes_on)
+    }
+
+    fn commands(&self, known: u32) -> Vec<String> {
+        let point = self.user.iter().find(|it| it.numbers.contains(&known));
+        match point.map(|point| &point.kept.spec) {
+            Some(PointSpec::Break(spec)) => spec.commands.clone(),
+            _ => Vec::new(),
+        }
     }
 
     /// Number of hits of one of gdb's breakpoints that gdb will still pass.
@@ -336,6 +350,22 @@ impl Breakpoints {
         let spec_number = point.kept.spec.number();
         (was_pending && placed)
             .then(|| Event::BreakpointPlaced(place_of(spec_number, breakpoint, scope)))
+    }
+
+    /// Deletes a watchpoint whose variable is gone, which gdb reports only after the stop; returns the reason of that.
+    pub(crate) fn end_scope(&mut self, known: u32) -> Option<StopReason> {
+        let Some(Owner::User(number)) = self.owner(known) else {
+            return None;
+        };
+        let reason = match self.spec(number)? {
+            PointSpec::Watch(WatchSpec { expression, .. }) => StopReason::WatchpointScope {
+                number,
+                expression: expression.clone(),
+            },
+            _ => return None,
+        };
+        self.deleted(known);
+        Some(reason)
     }
 
     /// Handles gdb's notification of a deleted breakpoint.

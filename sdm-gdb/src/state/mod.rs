@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use sdm_core::CommandId;
+use sdm_debug::reply::StopReason;
 use sdm_debug::{Failure, FailureCode, Reply, TaskState};
 
 use super::action::Action;
@@ -89,6 +90,8 @@ pub(super) struct StopRecord {
     pub(super) results: Results,
     /// The owner of the breakpoint that was hit. Looked up at once, as gdb next reports a temporary one as deleted.
     pub(super) owner: Option<Owner>,
+    /// The end of a watchpoint that gdb has deleted, as its variable is gone.
+    pub(super) scope: Option<StopReason>,
     /// All breakpoints that were hit.
     pub(super) met: Vec<Met>,
     /// True for a stop by a signal that the driver has sent. Recorded at once: a stop is not examined if the user has

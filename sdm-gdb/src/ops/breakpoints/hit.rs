@@ -94,36 +94,34 @@ fn is_judged_here(gdb: &Gdb, number: u32) -> bool {
     })
 }
 
-/// The effect of hits on the task.
-pub(crate) enum Outcome {
-    /// It stops at this one.
-    Stop(Owner),
-    GoOn,
-}
-
-/// The outcome of a stop at the breakpoint of `owner` and at others of the same place: all hits are counted.
-pub(crate) async fn outcome(gdb: &Gdb, owner: Owner, met: &[Met]) -> Outcome {
-    let is_named = |it: &&Met| it.owner == Some(owner);
+/// The owners of the breakpoints at one place that want the task to stop, the front-end's first: gdb has named that of
+/// `named`. All hits are counted. `None` is a breakpoint that was set at gdb's console.
+pub(crate) async fn wanting(gdb: &Gdb, named: Option<Owner>, met: &[Met]) -> Vec<Option<Owner>> {
+    let is_named = |it: &&Met| it.owner == named;
     let unnamed = Met {
         number: 0,
-        owner: Some(owner),
+        owner: named,
         is_passed: false,
         ignore: 0,
         untested: None,
+        commands: Vec::new(),
     };
-    let named = met.iter().find(is_named).unwrap_or(&unnamed);
+    let first = met.iter().find(is_named);
+    let first = first.or_else(|| named.map(|_| &unnamed));
     let others = met.iter().filter(|it| !is_named(it));
-    let (mut stops, mut internal) = (None, None);
-    for met in std::iter::once(named).chain(others) {
+    let (mut users, mut rest) = (Vec::new(), Vec::new());
+    for met in first.into_iter().chain(others) {
         match met.owner {
-            Some(Owner::User(number)) if counts(gdb, number, met).await => {
-                stops = stops.or(met.owner);
-            }
-            Some(Owner::Internal(_)) if !met.is_passed => internal = internal.or(met.owner),
-            _ => {}
+            Some(Owner::User(number)) if counts(gdb, number, met).await => users.push(met.owner),
+            Some(Owner::User(_)) => {}
+            None if gdb.get().origin.scope().is_some() => {}
+            _ if met.is_passed => {}
+            owner => rest.push(owner),
         }
     }
-    stops.or(internal).map_or(Outcome::GoOn, Outcome::Stop)
+    rest.sort_by_key(Option::is_none);
+    users.extend(rest);
+    users
 }
 
 /// False if the task that hit this breakpoint of the front-end is to continue.

@@ -14,7 +14,7 @@ mod watch;
 pub(crate) use catch::{hit as caught, insert as insert_catch};
 pub(crate) use change::{commands, delete, enable, ignore, pass_by};
 pub(crate) use condition::condition;
-pub(crate) use hit::{Outcome, delete_ended, outcome};
+pub(crate) use hit::{delete_ended, wanting};
 pub(crate) use insert::insert;
 pub(crate) use list::list;
 pub(crate) use make::made_by;

@@ -1,14 +1,10 @@
 //! The breakpoints at which a task has stopped, and their commands.
 
 use sdm_debug::Event;
-use sdm_debug::command::PointSpec;
-use sdm_debug::reply::StopReason;
 
 use crate::gdb::Gdb;
-use crate::ops::breakpoints::{Outcome, outcome};
-use crate::ops::broken_steps::go_on_or_end;
+use crate::ops::breakpoints::{delete_ended, wanting};
 use crate::ops::lines::{self, LinesResult};
-use crate::ops::run::go_on;
 use crate::state::StopRecord;
 use crate::state::breakpoints::Owner;
 use crate::text::last_text;
@@ -17,42 +13,53 @@ use crate::text::last_text;
 pub(super) enum Hit {
     /// It is to be judged as one at the breakpoint of this owner.
     Stops(Option<Owner>),
-    /// The run has ended for this reason.
-    Ended(StopReason),
-    GoesOn,
+    /// No breakpoint wants the task to stop.
+    Passed,
+    /// Commands of a breakpoint have resumed the task.
+    Resumed,
 }
 
-/// The meaning of a stop, by the conditions and counts of the breakpoints that were hit.
+/// The meaning of a stop, by the conditions, counts and commands of the breakpoints that were hit. All commands are
+/// carried out, and the task stops where one breakpoint wants it.
 pub(super) async fn outcome_of(gdb: &Gdb, stop: &StopRecord) -> Hit {
-    let others = ["watchpoint-scope", "signal-received"];
     let reason = last_text(&stop.results, "reason");
-    let is_hit = !reason.is_some_and(|reason| others.contains(&reason));
-    let Some(owner) = stop.owner.filter(|_| is_hit) else {
-        return Hit::Stops(stop.owner);
+    let is_hit = match reason {
+        Some("signal-received") => false,
+        _ if stop.scope.is_some() => true,
+        // Others that a gdb of several tasks has hit are those of other tasks.
+        Some("breakpoint-hit") if gdb.get().origin.scope().is_none() && !stop.met.is_empty() => {
+            true
+        }
+        _ => stop.owner.is_some(),
     };
-    match outcome(gdb, owner, &stop.met).await {
-        Outcome::Stop(owner) => Hit::Stops(Some(owner)),
-        Outcome::GoOn => go_on_or_end(gdb).await.map_or(Hit::GoesOn, Hit::Ended),
+    if !is_hit {
+        return Hit::Stops(stop.owner);
     }
+    let wanting = wanting(gdb, stop.owner, &stop.met).await;
+    let mut stops = stop.scope.as_ref().map(|_| None);
+    for owner in wanting {
+        let met = stop.met.iter().find(|met| met.owner == owner);
+        let commands = met.map_or(&[][..], |met| &met.commands);
+        if !commands.is_empty() {
+            // The commands may resume the task.
+            delete_ended(gdb).await;
+        }
+        match carry_out(gdb, owner, commands).await {
+            Some(true) => {}
+            Some(false) => stops = stops.or(Some(owner)),
+            None => return Hit::Resumed,
+        }
+    }
+    stops.map_or(Hit::Passed, Hit::Stops)
 }
 
-/// A breakpoint with its commands.
-pub(super) fn commands_of(gdb: &Gdb, number: u32) -> Option<(u32, Vec<String>)> {
-    match gdb.get().breakpoints.spec(number)? {
-        PointSpec::Break(spec) => Some((number, spec.commands.clone())),
-        _ => None,
-    }
-}
-
-/// Carries out the commands of a breakpoint; false if they resume the program.
-pub(super) async fn carry_out(gdb: &Gdb, number: u32, lines: &[String]) -> bool {
+/// Carries out the commands of a breakpoint; true if the task is to go on, `None` if they have resumed it.
+async fn carry_out(gdb: &Gdb, owner: Option<Owner>, lines: &[String]) -> Option<bool> {
     let LinesResult { text, goes_on } = lines::carry_out(gdb, lines).await;
-    if !text.is_empty() {
+    if let (Some(Owner::User(number)), false) = (owner, text.is_empty()) {
         gdb.tell(Event::Printed { number, text });
     }
-    let runs = gdb.get().activity.is_executing() || !gdb.get().activity.is_live();
-    if runs {
-        return false;
-    }
-    !goes_on || go_on(gdb).await.is_err()
+    let state = gdb.get();
+    let is_resumed = state.activity.is_executing() || !state.activity.is_live();
+    (!is_resumed).then_some(goes_on)
 }
