@@ -1,9 +1,9 @@
 //! Several breakpoints at one place: the task stops where one of them wants it, and is named the right one.
 
-use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, StepKind};
+use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, FrameSelect, StepKind};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Reply};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 
 use crate::attach::Running;
 use crate::harness::{Harness, place, stopped, task};
@@ -245,4 +245,32 @@ fn step_outlasts_breakpoints_at_which_the_task_does_not_stop() {
             (StopReason::StepEnd, work)
         );
     }
+}
+
+/// gdb has one language for all of its tasks.
+#[test]
+fn language_that_one_task_sets_is_known_for_the_others() {
+    let mut all = Several::new(true);
+    all.begin(&[]);
+    let up = Command::SelectFrame(FrameSelect::Move(1));
+    let again = Command::SelectFrame(FrameSelect::Move(0));
+    all.ask(up);
+    let value = |all: &mut Several| {
+        let expression = "argv + 1".to_owned();
+        match all.ask(Command::Evaluate { expression }) {
+            Reply::Value(value) => value.text,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut values = Vec::new();
+    for language in ["c", "fortran"] {
+        let line = format!("set language {language}");
+        let other = IdSet::single(TaskId(1));
+        for (_, answer) in all.harness.ask_all(&other, Command::Console { line }) {
+            answer.unwrap();
+        }
+        values.push(value(&mut all));
+    }
+    all.ask(again);
+    assert_eq!(value(&mut all), values[1]);
 }

@@ -11,7 +11,7 @@ const MARK: usize = 5;
 /// Columns of a line in fixed form. Text after them is ignored; punched cards had their numbers there.
 const COLUMNS: usize = 72;
 /// File extensions of fixed form, in lower case.
-const FIXED: [&str; 4] = ["f", "for", "f77", "ftn"];
+const FIXED: [&str; 5] = ["f", "for", "f77", "fpp", "ftn"];
 
 /// The source form of Fortran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

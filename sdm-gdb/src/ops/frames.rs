@@ -16,7 +16,9 @@ use sdm_mi::Results;
 /// Most frames of one stack that are requested.
 pub(crate) const FRAMES_MAX: u32 = 1024;
 /// File name extensions of Fortran sources, in lower case.
-const FORTRAN: [&str; 9] = ["f", "f03", "f08", "f18", "f77", "f90", "f95", "for", "ftn"];
+const FORTRAN: [&str; 10] = [
+    "f", "f03", "f08", "f18", "f77", "f90", "f95", "for", "fpp", "ftn",
+];
 
 /// File name extensions of sources in languages like C.
 const C: [&str; 11] = [

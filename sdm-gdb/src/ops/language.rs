@@ -4,15 +4,26 @@ use crate::gdb::Gdb;
 
 /// True if gdb's current language is Fortran: in another one `lbound` may be a function of the program.
 pub(super) async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
-    let known = gdb.get().commands.is_fortran.filter(|_| place.is_empty());
-    if let Some(known) = known {
+    current(gdb, place).await == "fortran"
+}
+
+/// gdb's name of its current language; empty if it does not say it.
+pub(super) async fn current(gdb: &Gdb, place: &str) -> String {
+    let known = gdb.get().commands.language.clone();
+    if let Some(known) = known.filter(|_| place.is_empty()) {
         return known;
     }
     let line = format!("-interpreter-exec {place}console \"show language\"");
     let (result, printed) = gdb.send(line).capture().printed().await;
-    let is_fortran = result.is_ok() && printed.contains("fortran\"");
-    // While the program runs, its next stop may be in another language.
-    let is_lasting = result.is_ok() && place.is_empty() && gdb.get().activity.is_stopped();
-    gdb.edit().commands.is_fortran = is_lasting.then_some(is_fortran);
-    is_fortran
+    // `"auto; currently c++"`, or `"c++"`.
+    let quoted = printed.split('"').nth(1).unwrap_or_default();
+    let language = quoted.rsplit(' ').next().unwrap_or_default().to_owned();
+    // While the program runs, its next stop may be in another language. In a gdb of several tasks another one may set it.
+    let is_lasting = {
+        let state = gdb.get();
+        let is_own = state.activity.is_stopped() && state.origin.scope().is_none();
+        result.is_ok() && place.is_empty() && is_own
+    };
+    gdb.edit().commands.language = is_lasting.then(|| language.clone());
+    language
 }

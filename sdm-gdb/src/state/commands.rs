@@ -17,8 +17,8 @@ pub(crate) struct Commands {
     last_token: u64,
     /// gdb's error output since its last answer, at most `COMPLAINT_BYTES_MAX` bytes.
     pub(crate) complaint: String,
-    /// True if gdb's language at the selected frame is Fortran; `None` where that may have changed.
-    pub(crate) is_fortran: Option<bool>,
+    /// gdb's language at the selected frame; `None` where that may have changed.
+    pub(crate) language: Option<String>,
 }
 
 /// Beginnings of lines after which gdb's language is the same.
@@ -89,7 +89,7 @@ impl Commands {
     /// Forgets what a line that is sent may change.
     pub(crate) fn sent(&mut self, line: &str) {
         if !WITHOUT_SELECTION.iter().any(|it| line.starts_with(it)) {
-            self.is_fortran = None;
+            self.language = None;
         }
     }
 

@@ -135,7 +135,7 @@ impl State {
     /// Forgets everything that holds only until the program runs.
     pub(super) fn forget_stop(&mut self) {
         self.breakpoints.forget_met();
-        self.commands.is_fortran = None;
+        self.commands.language = None;
         let objects = self.objects.values_mut();
         for fortran in objects.filter_map(|object| object.fortran.as_mut()) {
             fortran.place = None;

@@ -142,7 +142,7 @@ impl Language {
         match &*end.to_ascii_lowercase() {
             "c" | "cc" | "cpp" | "cxx" | "c++" | "h" | "hh" | "hpp" | "hxx" | "inl" | "cu"
             | "cuh" => Some(Self::C),
-            "f" | "for" | "ftn" | "f77" | "f90" | "f95" | "f03" | "f08" | "f18" => {
+            "f" | "for" | "fpp" | "ftn" | "f77" | "f90" | "f95" | "f03" | "f08" | "f18" => {
                 Some(Self::Fortran)
             }
             "py" => Some(Self::Python),
