@@ -88,14 +88,39 @@ def member(value, name):
 def object_of(value, address):
     return typed(address, symbol_of(value["_vptr"]), value["_vptr"], length_of(value))
 
-# An array for the section behind it; with a name that component.
-def whole(value, name=None):
-    value, described = chosen(value, name)
+# A section of an array or a text. In its form each subscript is a `#`: `#:#,#`. gdb itself counts from the wrong end
+# where a stride is negative, so that there the section is one of a copy.
+def section(value, name, form, *subscripts):
+    value, described = chosen(value, name if literal(name).strip() else None)
     data = value["_data"] if is_class(value.type.strip_typedefs()) else value
+    kind = data.type.strip_typedefs()
+    if kind.code == gdb.TYPE_CODE_PTR and is_followed(kind):
+        data = target(known(data))
+    form, given = literal(form), iter(subscripts)
+    text = "".join(str(int(next(given))) if it == "#" else it for it in form)
     if is_array(data.type) and not is_text(data.type.strip_typedefs()):
-        if described or any(stride < 0 for _, _, stride in bounds_of(data)):
-            raise Wrong("gdb reads parts of this array wrong, as it has a negative stride")
-    return data
+        lowest, bounds = described or (data.address, bounds_of(data))
+        if any(stride < 0 for _, _, stride in bounds):
+            if not described and not text.strip(":,") and is_dynamic(element_of(data.type.strip_typedefs())):
+                return data
+            parts = text.split(",")
+            if len(parts) != len(bounds):
+                raise Wrong("Wrong number of subscripts")
+            picked = [subscripts_of(it, *bound) for it, bound in zip(parts, bounds)]
+            shape = [(1, len(it)) for it, part in zip(picked, parts) if ":" in part]
+            return copied(data, int(lowest), bounds, picked, shape)
+    is_place = in_memory(data)
+    gdb.set_convenience_variable("sdm_array", data.address if is_place else data)
+    return gdb.parse_and_eval("%s(%s)" % ("(*$sdm_array)" if is_place else "$sdm_array", text))
+
+# The subscripts of a part of a section.
+def subscripts_of(part, low, high, _):
+    ends = part.split(":")
+    step = int(ends[2]) if len(ends) > 2 and ends[2] else 1
+    ends = [int(end) if end else other for end, other in zip(ends * 2, (low, high) if step > 0 else (high, low))]
+    if any(not low <= it <= high for it in ends) or step == 0:
+        raise Wrong("array subscript out of bounds")
+    return list(range(ends[0], ends[1] + (1 if step > 0 else -1), step))
 
 def chosen(value, name):
     if name is None:
@@ -129,9 +154,9 @@ def item(value, *subscripts):
         described = described_by(value, kind.fields()[0])
     if not is_array(data.type):
         raise Wrong("Cannot perform substring on this type")
-    if not in_memory(data):
+    if not in_memory(data) and element_of(data.type.strip_typedefs()).code == gdb.TYPE_CODE_STRUCT:
         raise Wrong("gdb may read parts of this array wrong, as it is a copy of unknown stride")
-    lowest, bounds = described or (int(data.address), bounds_of(data))
+    lowest, bounds = described or (data.address, bounds_of(data))
     if len(subscripts) != len(bounds):
         raise Wrong("Wrong number of subscripts")
     for (low, high, _), subscript in zip(bounds, subscripts):
@@ -139,7 +164,7 @@ def item(value, *subscripts):
         if subscript < low or low <= high < subscript:
             raise Wrong("no such vector element")
     is_plain = all(stride >= 0 for _, _, stride in bounds)
-    element = within(data, subscripts) if is_plain else at(lowest, data.type, bounds, subscripts)
+    element = within(data, subscripts) if is_plain else at(int(lowest), data.type, bounds, subscripts)
     if is_class(kind):
         try:
             element = object_of(value, element.address)
@@ -189,7 +214,7 @@ def bounds_of(array):
 def in_memory(array):
     while is_array(array.type):
         array = array[array.type.strip_typedefs().range()[0]]
-    return array.type.strip_typedefs().code != gdb.TYPE_CODE_STRUCT or array.address is not None
+    return array.address is not None
 
 def within(array, subscripts):
     for subscript in reversed(subscripts):
@@ -230,26 +255,42 @@ def placed(structure, field):
     found, described = structure[field.name], described_by(structure, field)
     if not described or int(found.address) == described[0]:
         return found
-    lowest, bounds = described
-    kind = element_of(found.type.strip_typedefs())
-    if is_composite(kind):
-        raise Wrong("gdb reads this array wrong, as it has a negative stride; its elements are right")
+    return copied(found, *described)
+
+# A copy without strides of an array, or of these subscripts of it, which has the bounds of `shape`.
+def copied(array, lowest, bounds, picked=None, shape=None):
+    kind = element_of(array.type.strip_typedefs())
+    picked = picked or [list(range(low, high + 1)) for low, high, _ in bounds]
     positions, size = [[]], 1
-    for low, high, _ in reversed(bounds):
-        size *= high - low + 1
-        if size > ELEMENTS_MAX:
+    for each in reversed(picked):
+        size *= len(each)
+        if size > ELEMENTS_MAX or is_dynamic(kind):
             raise Wrong("gdb reads this array wrong, as it has a negative stride; its elements are right")
-        positions = [[it] + rest for rest in positions for it in range(low, high + 1)]
+        positions = [[it] + rest for rest in positions for it in each]
+    if not positions:
+        raise Wrong("a section without elements")
     memory, content = gdb.selected_inferior(), b""
     for subscripts in positions:
-        content += bytes(memory.read_memory(int(at(lowest, found.type, bounds, subscripts).address), kind.sizeof))
-    for low, high, _ in bounds:
+        content += bytes(memory.read_memory(int(at(lowest, array.type, bounds, subscripts).address), kind.sizeof))
+    for low, high in shape or [bound[:2] for bound in bounds]:
         kind = kind.array(low, high)
     return gdb.Value(content, kind)
 
+# True for a type with parts elsewhere in memory, which a copy does not have.
+def is_dynamic(kind):
+    kind = kind.strip_typedefs()
+    if kind.code == gdb.TYPE_CODE_STRUCT:
+        return any(is_dynamic(field.type) for field in kind.fields())
+    return kind.dynamic or kind.code == gdb.TYPE_CODE_PTR or kind.code == gdb.TYPE_CODE_ARRAY and is_dynamic(kind.target())
+
 # In gdb's sizeof a function is not called.
-def size(value):
+def sizeof(value):
     return value.type.sizeof
+
+def allocated(value):
+    if value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR:
+        return int(value) != 0
+    return not value.format_string(raw=True, max_elements=1).startswith("<not ")
 
 # True if a text and a quoted one are the same in Fortran, where blanks at the end do not count. As one function, since
 # gdb examines `==` with the type of each operand before it calls functions.
@@ -305,5 +346,5 @@ def is_deferred(name, structure):
     except Wrong:
         return False
 
-for work in (held, part, whole, item, same, size, fitting):
+for work in (held, part, section, item, same, sizeof, allocated, fitting):
     Function(work.__name__, work)

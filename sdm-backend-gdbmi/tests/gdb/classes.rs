@@ -68,6 +68,14 @@ fn components_of_classes_have_their_plain_names() {
         ("k%some + 1", "42"),
         ("associated(k%other)", ".TRUE."),
         ("allocated(k%herd)", ".TRUE."),
+        (
+            "allocated(k%pet) .and. .not. allocated(k%own%label)",
+            ".FALSE.",
+        ),
+        ("allocated(k%some)", ".TRUE."),
+        ("self%label(1:2) == 'le' .and. i > 1", ".TRUE."),
+        ("i > 1 .and. self%label(2:) /= 'le'", ".TRUE."),
+        ("i > 2 .or. self%kind(:3) == 'ani'", ".TRUE."),
     ] {
         let (evaluated, printed) = (
             harness.evaluate(expression),
@@ -170,6 +178,16 @@ fn components_of_classes_are_assigned_and_watched() {
         panic!("{stop:?}");
     };
     assert_eq!(hit.new.map(|value| value.text).as_deref(), Some("4"));
+    harness.ask(Command::BreakDelete { number: 2 }).unwrap();
+    // gdb itself does not know a component of the type that the object has.
+    let wings = WatchSpec::new(3, "self%wings", WatchKind::Write);
+    harness.ask(Command::WatchInsert(wings)).unwrap();
+    let stop = stopped(harness.run_on());
+    let StopReason::Watchpoint(hit) = stop.reason else {
+        panic!("{stop:?}");
+    };
+    let values = [hit.old, hit.new].map(|it| it.map(|value| value.text));
+    assert_eq!(values, ["4", "8"].map(|it| Some(it.to_owned())));
 }
 
 #[test]

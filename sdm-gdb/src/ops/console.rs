@@ -6,8 +6,10 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use super::end::{End, program_ended};
 use super::history;
 use super::intercepted_lines::own_way;
+use super::lines::output;
 use super::output::text_of;
 use super::pointers;
+use super::strides::is_harmless;
 use super::values::in_value;
 use crate::gdb::Gdb;
 use crate::state::console_capture::CapturedOutput;
@@ -23,9 +25,11 @@ pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     let (result, printed) = pass_through(gdb, console_line(&valued)).await;
     history::note(gdb, &printed);
     let text = text_of(result, printed)?;
-    // A value that is asked for with more elements than usual.
-    let Some((_, expression)) = line.rsplit_once("-- output ") else {
-        return Ok(Reply::Text(text));
+    // A value may be asked for with more elements than usual.
+    let after = line.rfind("-- output ").map_or(0, |at| at + 3);
+    let expression = match output(&line[after..]) {
+        Some(expression) if after > 0 || is_harmless(gdb, expression).await => expression,
+        _ => return Ok(Reply::Text(text)),
     };
     let mut printed = CapturedOutput::default();
     printed.push(&text);

@@ -232,7 +232,7 @@ fn at_once(line: &str) -> Cow<'_, str> {
 }
 
 /// The expression of a line that only prints a value, as tracing lines do.
-fn output(line: &str) -> Option<&str> {
+pub(super) fn output(line: &str) -> Option<&str> {
     let behind = line.strip_prefix("output")?;
     let is_end = behind.starts_with([' ', '/']);
     is_end.then(|| {

@@ -33,7 +33,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
         let line = format!("{word} -l {expression}");
         made_by(gdb, &line).await?
     } else {
-        let expression = watched(gdb, &plain).await?;
+        let expression = watched(gdb, &spec, &plain).await?;
         let expression = quote(expression.as_bytes());
         let line = format!("-break-watch {option}{expression}");
         made_in(gdb, line, watch_number).await?.0
@@ -67,9 +67,18 @@ async fn refuse_optimized_out(gdb: &Gdb, expression: &str) -> Result<(), Failure
 }
 
 /// The expression to give to gdb's `watch`. For a reference gdb would watch the reference itself, so the referenced
-/// object is named instead.
-async fn watched<'a>(gdb: &Gdb, expression: &'a str) -> Result<Cow<'a, str>, Failure> {
+/// object is named instead. What gdb does not know of a Fortran class is watched where it is now.
+async fn watched<'a>(
+    gdb: &Gdb,
+    spec: &WatchSpec,
+    expression: &'a str,
+) -> Result<Cow<'a, str>, Failure> {
     let kind = type_of(gdb, expression).await;
+    if kind.is_empty()
+        && let Some(place) = pointers::place(gdb, &spec.expression, spec.number).await
+    {
+        return Ok(place.into());
+    }
     match kind.ends_with('&') || kind.contains("(&)") {
         true => Ok(format!("*&({expression})").into()),
         false => pointers::watched(gdb, expression, &kind).await,

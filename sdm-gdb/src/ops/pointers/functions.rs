@@ -92,11 +92,9 @@ fn part(expression: &str, range: Range<usize>, found: &Names) -> String {
         edits.push((operator.clone(), ",".to_owned()));
         edits.push((range.end..range.end, "))".to_owned()));
     }
-    let sizes = found
-        .sizes
-        .iter()
-        .filter(|it| is_within(it) && !is_in_name(it));
-    edits.extend(sizes.map(|it| (it.clone(), "$_sdm_size".to_owned())));
+    let asked = found.asked.iter();
+    let asked = asked.filter(|it| is_within(it) && !is_in_name(it));
+    edits.extend(asked.map(|it| (it.clone(), format!("$_sdm_{}", word(expression, it)))));
     for name in names {
         edits.push((name.range.clone(), replaced(expression, name, found)));
     }
@@ -144,27 +142,49 @@ fn designator(expression: &str, name: &Name, count: usize, found: &Names) -> Str
                 text = format!("$_sdm_part({text}, '{}')", word(expression, name));
             }
             Part::Subscripts(range) => {
-                let plain = &expression[range.clone()];
                 let subscripts = part(expression, range.clone(), found);
-                let is_all = plain.chars().all(|c| matches!(c, ':' | ',' | ' '));
-                let is_own = at == 0 || first.starts_with('$');
-                text = match before.take() {
-                    Some(array) if is_all => format!("$_sdm_part({array})({subscripts})"),
-                    None if plain.contains(':') && is_own || first.starts_with('$') => {
-                        format!("{text}({subscripts})")
+                let array = before.take();
+                text = match section(expression, range, found) {
+                    _ if first.starts_with('$') => format!("{text}({subscripts})"),
+                    Some(section) => {
+                        let array = array.unwrap_or_else(|| format!("{text}, ' '"));
+                        format!("$_sdm_section({array}, {section})")
                     }
-                    array => {
+                    None => {
                         let array = array.unwrap_or(text);
-                        match plain.contains(':') {
-                            true => format!("$_sdm_whole({array})({subscripts})"),
-                            false => format!("$_sdm_item({array}, {subscripts})"),
-                        }
+                        format!("$_sdm_item({array}, {subscripts})")
                     }
                 };
             }
         }
     }
     text
+}
+
+/// The form of a section, with a `#` for each subscript, and the subscripts. `None` for an element.
+fn section(expression: &str, range: &Range<usize>, found: &Names) -> Option<String> {
+    let (mut form, mut subscripts) = (String::new(), Vec::new());
+    let (mut depth, mut begin) = (0_i32, range.start);
+    let text = &expression[range.clone()];
+    let is_in_name = |at: usize| {
+        let mut names = found.all.iter().map(|it| &it.range);
+        names.any(|it| it.start >= range.start && it.contains(&at))
+    };
+    let ends = outside_quotes(text).map(|(at, c)| (range.start + at, Some(c)));
+    let ends = ends.filter(|(at, c)| {
+        depth += i32::from(*c == Some('(')) - i32::from(*c == Some(')'));
+        depth == 0 && matches!(c, Some(',' | ':')) && !is_in_name(*at)
+    });
+    for (at, c) in ends.chain([(range.end, None)]) {
+        if !expression[begin..at].trim().is_empty() {
+            form.push('#');
+            subscripts.push(part(expression, begin..at, found).trim().to_owned());
+        }
+        form.extend(c);
+        begin = at + 1;
+    }
+    let subscripts: String = subscripts.iter().map(|it| format!(", {it}")).collect();
+    form.contains(':').then(|| format!("'{form}'{subscripts}"))
 }
 
 /// A name as the compiler writes it.
@@ -210,13 +230,20 @@ mod tests {
             "v(n(2)) > 1",
             "$_sdm_held($_sdm_item(v, $_sdm_held($_sdm_item(n, 2)))) > 1",
         );
-        check("v(1:2)", "$_sdm_held(v(1:2))");
-        check("p%v(1:2)", "$_sdm_held($_sdm_whole(p, 'v')(1:2))");
+        check("v(1:2)", "$_sdm_held($_sdm_section(v, ' ', '#:#', 1, 2))");
+        check(
+            "p%v(1:m::n, :k:2)",
+            "$_sdm_held($_sdm_section(p, 'v', '#:#,:#:#', 1, $_sdm_held(m::n), $_sdm_held(k), 2))",
+        );
+        check(
+            "v(n(2))(:3)",
+            "$_sdm_held($_sdm_section($_sdm_item(v, $_sdm_held($_sdm_item(n, 2))), ' ', ':#', 3))",
+        );
         check(
             "p%v(2)%n + p%v(:)",
-            "$_sdm_held($_sdm_part($_sdm_item(p, 'v', 2), 'n')) + $_sdm_held($_sdm_part(p, 'v')(:))",
+            "$_sdm_held($_sdm_part($_sdm_item(p, 'v', 2), 'n')) + $_sdm_held($_sdm_section(p, 'v', ':'))",
         );
-        check("v(:)", "$_sdm_held(v(:))");
+        check("v(:)", "$_sdm_held($_sdm_section(v, ' ', ':'))");
         check("$t(1)", "$_sdm_held($t(1))");
         check(
             "p%label == 'it' .or. 'no' /= name",
@@ -228,9 +255,10 @@ mod tests {
         check("&p%n", "&$_sdm_part(p, 'n')");
         check(
             "sizeof(p%v)",
-            "$_sdm_size($_sdm_part($_sdm_part(p, 'v'), ' '))",
+            "$_sdm_sizeof($_sdm_part($_sdm_part(p, 'v'), ' '))",
         );
         check("lbound(p%_data)", "lbound($_sdm_part(p, ' '))");
+        check("Allocated(x)", "$_sdm_allocated($_sdm_part(x, ' '))");
         check("size(p%v)", "size($_sdm_part($_sdm_part(p, 'v'), ' '))");
         check("(*p)%n + 1", "$_sdm_held($_sdm_part((*p), 'n')) + 1");
     }

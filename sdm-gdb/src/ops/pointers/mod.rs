@@ -115,6 +115,19 @@ pub(super) async fn watched<'a>(
     })
 }
 
+/// The expression of the place that a name has now, for a watchpoint with this number; `None` if gdb's functions do not
+/// know it.
+pub(super) async fn place(gdb: &Gdb, expression: &str, number: u32) -> Option<String> {
+    let found = names(expression).filter(|found| is_single(expression, found))?;
+    if !language::is_fortran(gdb, "").await || !has_functions(gdb).await {
+        return None;
+    }
+    let address = single(expression, &found);
+    let line = format!("set $sdm_watched_{number} = &{address}");
+    gdb.mi(console_line(&line)).await.ok()?;
+    Some(format!("*$sdm_watched_{number}"))
+}
+
 /// A condition with the values of its pointers, for gdb to evaluate; `None` if gdb cannot. It is Fortran: gdb refuses it
 /// at a place in another language.
 pub(super) async fn condition(gdb: &Gdb, condition: &str) -> Option<String> {

@@ -10,7 +10,7 @@ const DEPTH_MAX: usize = 16;
 const NAMES_MAX: usize = 256;
 /// Functions of gdb that ask about a variable itself, not about what it holds.
 const ABOUT: [&str; 9] = [
-    "allocated",
+    ALLOCATED,
     "associated",
     "kind",
     "lbound",
@@ -20,6 +20,8 @@ const ABOUT: [&str; 9] = [
     "size",
     "ubound",
 ];
+/// gdb itself knows it of arrays only.
+const ALLOCATED: &str = "allocated";
 /// gdb's operator for the size of a type: it evaluates nothing.
 const SIZEOF: &str = "sizeof";
 /// Functions that gdb computes itself, from values.
@@ -69,8 +71,8 @@ pub(super) struct Comparison {
 pub(super) struct Names {
     pub(super) all: Vec<Name>,
     pub(super) comparisons: Vec<Comparison>,
-    /// The places of `sizeof` in front of parts of variables.
-    pub(super) sizes: Vec<Range<usize>>,
+    /// The places of `sizeof` in front of parts of variables, and those of `allocated`.
+    pub(super) asked: Vec<Range<usize>>,
     /// The offset behind the `=` with which the first name is assigned a value.
     pub(super) assigned: Option<usize>,
 }
@@ -319,8 +321,10 @@ impl<'a> Reader<'a> {
                 if self.found.all[known..].iter().all(is_whole) {
                     self.found.all.truncate(known);
                 } else {
-                    self.found.sizes.push(first);
+                    self.found.asked.push(first);
                 }
+            } else if word == ALLOCATED {
+                self.found.asked.push(first);
             }
             return Some(());
         }

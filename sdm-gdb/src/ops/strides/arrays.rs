@@ -7,35 +7,22 @@ use sdm_debug::quotes::outside_quotes;
 /// Most arrays of one expression that are examined.
 const ARRAYS_MAX: usize = 32;
 
-/// An array in an expression, or a function, which looks the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Array<'a> {
-    /// The designator in front of the subscripts: `c%w` in `c%w(1:3)`, `boxes(2)%v` in `boxes(2)%v(1)`.
-    pub(super) name: &'a str,
-    /// True if it is an element everywhere, and no section.
-    pub(super) is_element: bool,
-}
-
-/// The arrays with subscripts in an expression. A function call looks the same.
-pub(super) fn arrays<'a>(expression: &'a str) -> Vec<Array<'a>> {
+/// The arrays with subscripts in an expression, by the designator in front of the subscripts: `c%w` in `c%w(1:3)`,
+/// `boxes(2)%v` in `boxes(2)%v(1)`. A function call looks the same.
+pub(super) fn arrays(expression: &str) -> Vec<&str> {
     let brackets = Brackets::of(expression);
-    let mut found: Vec<Array> = Vec::new();
-    let mut add = |name: &'a str, is_element: bool| {
-        let is_name = name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$' | '('));
-        if let Some(known) = found.iter_mut().find(|it| it.name == name) {
-            known.is_element &= is_element;
-        } else if is_name && found.len() < ARRAYS_MAX {
-            found.push(Array { name, is_element });
-        }
-    };
-    let mut pairs: Vec<_> = brackets.closed.iter().map(|it| (*it.1, *it.0)).collect();
-    pairs.sort_unstable();
-    for (open, close) in pairs {
-        let (before, within) = (&expression[..open], &expression[open + 1..close]);
-        let is_element = !within.contains(':');
-        add(brackets.designator(before, false), is_element);
+    let mut found: Vec<&str> = Vec::new();
+    let mut opening: Vec<usize> = brackets.closed.values().copied().collect();
+    opening.sort_unstable();
+    for before in opening.into_iter().map(|open| &expression[..open]) {
         // `output (*p)%v(1)` is a command and a designator.
-        add(brackets.designator(before, true), is_element);
+        for name in [false, true].map(|apart| brackets.designator(before, apart)) {
+            let is_name =
+                name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$' | '('));
+            if is_name && !found.contains(&name) && found.len() < ARRAYS_MAX {
+                found.push(name);
+            }
+        }
     }
     found
 }
@@ -110,38 +97,27 @@ mod tests {
 
     #[test]
     fn array_names_are_found_before_brackets() {
-        let check = |expression: &str, expect: &[(&str, bool)]| {
-            let found = arrays(expression);
-            let found: Vec<_> = found.iter().map(|it| (it.name, it.is_element)).collect();
-            assert_eq!(found, expect, "{expression}");
+        let check = |expression: &str, expect: &[&str]| {
+            assert_eq!(arrays(expression), expect, "{expression}");
         };
-        check("back(1:3)", &[("back", false)]);
-        check(
-            "2 * c%w (2) + back(i(1), 2)",
-            &[("c%w", true), ("back", true), ("i", true)],
-        );
+        check("back(1:3)", &["back"]);
+        check("2 * c%w (2) + back(i(1), 2)", &["c%w", "back", "i"]);
         check("(a + b) * c", &[]);
         check("x", &[]);
         check("\"f(1)\"", &[]);
-        check("\u{e4}\u{b7}b(1)", &[("b", true)]);
+        check("\u{e4}\u{b7}b(1)", &["b"]);
         check(
             "boxes(k(2), 3) % v(1)",
-            &[("boxes", true), ("k", true), ("boxes(k(2), 3) % v", true)],
+            &["boxes", "k", "boxes(k(2), 3) % v"],
         );
-        check("(*p)%v(1)", &[("(*p)%v", true)]);
-        check(
-            "output (*p)%v(1)",
-            &[("output", true), ("output (*p)%v", true), ("(*p)%v", true)],
-        );
-        check(
-            "m::back(1)+m::c%v(2)",
-            &[("m::back", true), ("m::c%v", true)],
-        );
-        check("x/2fg &neg(1)", &[("neg", true)]);
-        check("set $t = $1(2)", &[("$1", true)]);
+        check("(*p)%v(1)", &["(*p)%v"]);
+        check("output (*p)%v(1)", &["output", "output (*p)%v", "(*p)%v"]);
+        check("m::back(1)+m::c%v(2)", &["m::back", "m::c%v"]);
+        check("x/2fg &neg(1)", &["neg"]);
+        check("set $t = $1(2)", &["$1"]);
         check("a)(1)", &[]);
         check("%(1", &[]);
-        check("word(2)(1:3)", &[("word", true), ("word(2)", false)]);
-        check("v(1) + v(1:2)", &[("v", false)]);
+        check("word(2)(1:3)", &["word", "word(2)"]);
+        check("v(1) + v(1:2)", &["v"]);
     }
 }

@@ -72,17 +72,17 @@ async fn refuse_parts(
     if arrays.is_empty() || !is_fortran(gdb, place).await {
         return Ok(());
     }
-    // The functions around names read single elements right.
-    let skips_elements = is_valued && pointers::has_functions(gdb).await;
+    // The functions around names read elements and sections right.
+    let is_right = is_valued && pointers::has_functions(gdb).await;
     for array in arrays {
-        if skips_elements && array.is_element && !array.name.starts_with('$') {
+        if is_right && !array.starts_with('$') {
             continue;
         }
-        if is_backwards(gdb, place, array.name).await {
-            return Err(refusal(array.name));
+        if is_backwards(gdb, place, array).await {
+            return Err(refusal(array));
         }
-        if is_copy(gdb, place, array.name).await {
-            return Err(copy_refusal(array.name));
+        if is_copy(gdb, place, array).await {
+            return Err(copy_refusal(array));
         }
     }
     Ok(())
@@ -131,7 +131,7 @@ pub(super) async fn is_harmless(gdb: &Gdb, expression: &str) -> bool {
         return false;
     }
     for array in arrays(expression) {
-        if unchecked(gdb, "", &format!("lbound({})", array.name))
+        if unchecked(gdb, "", &format!("lbound({})", array))
             .await
             .is_err()
         {
