@@ -1,5 +1,6 @@
 # Prints what gdb shows as an address, or from a wrong address: the objects of references within values and of C++'s
-# owning pointers, and in Fortran pointers, allocatable scalars and polymorphic objects. For Python 2.7 and later.
+# owning pointers, in Rust what pointers within values, `Vec`, `String` and `Rc` hold, and in Fortran pointers, allocatable
+# scalars and polymorphic objects. For Python 2.7 and later.
 import gdb, re, struct
 
 # Deepest nesting of references and pointers that is followed: structures may refer to themselves.
@@ -13,6 +14,10 @@ TABLE = re.compile(r"^__(.+)_MOD_(__vtab_.+)$")
 INTRINSIC = re.compile(r"^(?:__.+_MOD_)?__vtab_([A-Z]+)_([0-9]+)_")
 
 OWNING = re.compile(r"^std::(?:__[a-z0-9]+::)?(?:unique|shared|weak)_ptr<")
+WRAPPER = re.compile(r"^std::(?:__[a-z0-9]+::)?reference_wrapper<")
+# The innermost pointers of Rust's library, and pointers to objects of unknown types.
+PLACES = re.compile(r"^core::ptr::|.*<dyn ")
+HELD = re.compile(r"^alloc::(?:(vec)::Vec<|(string)::String$|rc::Rc<|sync::Arc<)")
 
 class Wrong(Exception):
     pass
@@ -50,19 +55,32 @@ class Values(gdb.Parameter):
             return None
         if kind.code == gdb.TYPE_CODE_STRUCT and OWNING.match(kind.name or ""):
             return Text(lambda: guarded(owning, value))
+        if kind.code == gdb.TYPE_CODE_STRUCT and WRAPPER.match(kind.name or ""):
+            pointers = [field for field in kind.fields() if field.type.strip_typedefs().code == gdb.TYPE_CODE_PTR]
+            show = lambda it: pointed(it[pointers[0]], owned)
+            return Text(lambda: "%s = {get() = %s}" % (kind.name, guarded(show, value)))
         if kind.code in (gdb.TYPE_CODE_REF, getattr(gdb, "TYPE_CODE_RVALUE_REF", None)):
             return Text(lambda: nested(value, lambda it: plain(it.referenced_value()))) if self.depth < NESTING_MAX else None
-        if is_composite(kind) and is_fortran():
+        language = current_language() if is_composite(kind) else ""
+        if language == "fortran":
             return Text(lambda: guarded(fortran, value))
+        if language == "rust" and kind.code == gdb.TYPE_CODE_PTR and self.depth < NESTING_MAX and int(value) != 0:
+            return Text(lambda: nested(value, lambda it: plain(it.dereference())))
+        if language == "rust" and (HELD.match(kind.name or "") or PLACES.match(kind.name or "")):
+            return Text(lambda: guarded(rust, value))
         return None
 
 values = Values()
 
 # From gdb 14 on a command within a printer loses what is printed already; since then there is a function for it.
-def is_fortran():
+def current_language():
     if hasattr(gdb, "current_language"):
-        return gdb.current_language() == "fortran"
-    return "fortran" in gdb.execute("show language", to_string=True)
+        return gdb.current_language()
+    known = re.search(r'([a-z+-]+)"', gdb.execute("show language", to_string=True))
+    return known.group(1) if known else ""
+
+def is_fortran():
+    return current_language() == "fortran"
 
 # True for a Fortran value that gdb's own printing may show wrong.
 def is_composite(kind):
@@ -122,6 +140,38 @@ def owned(pointer):
         return raw(pointer)
     value = pointer.dereference()
     return plain(value.cast(value.dynamic_type))
+
+# What a container or a counted object of Rust's library holds.
+def rust(value):
+    held, data = HELD.match(value.type.name), None
+    if held and "dyn " not in value.type.name:
+        vector = value["vec"] if held.group(2) else value
+        data = first_pointer(vector)
+    if data is None or not is_followed(data.type.strip_typedefs()):
+        return raw(value)
+    if not held.group(1) and not held.group(2):
+        return pointed(data, lambda it: plain(it.dereference()["value"]))
+    count = int(vector["len"])
+    if not 0 <= count < POINTS_MAX:
+        raise Wrong("%d elements" % count)
+    if held.group(1):
+        kind = vector.type.template_argument(0)
+        return plain(data.cast(kind.array(count - 1).pointer()).dereference()) if count else "[]"
+    most = gdb.parameter("print elements") or POINTS_MAX
+    read = bytearray(gdb.selected_inferior().read_memory(int(data), min(count, most))) if count else b""
+    shown = [chr(it) if 32 <= it < 127 and it not in (34, 92) else "\\%03o" % it for it in read]
+    return '"%s"%s' % ("".join(shown), "..." if count > most else "")
+
+# The only pointer of a Rust structure; None for one with a length or a table behind it.
+def first_pointer(value):
+    for field in value.type.strip_typedefs().fields():
+        kind = field.type.strip_typedefs()
+        if kind.code == gdb.TYPE_CODE_PTR:
+            return value[field] if len(value.type.strip_typedefs().fields()) < 2 or field.name == "pointer" else None
+        found = first_pointer(value[field]) if kind.code == gdb.TYPE_CODE_STRUCT else None
+        if found is not None:
+            return found
+    return None
 
 def fortran(value):
     kind = value.type.strip_typedefs()

@@ -48,7 +48,8 @@ impl WholeKind {
         if memory::pointer(text).is_some() {
             return Self::Pointer;
         }
-        match child.type_name.ends_with(')') || of_type("Type ") {
+        // A tuple of Rust is `(i32, f64)`, and an array of Fortran `real(kind=8) (4,5)`.
+        match child.type_name.ends_with(')') && !of_type("(") || of_type("Type ") {
             true => Self::Fortran,
             false => Self::Plain,
         }
@@ -69,8 +70,7 @@ impl ParentValue {
         let whole = self.expression.as_deref().map(operand)?;
         let part = child.expression.as_str();
         let index = part.trim_start_matches('[').trim_end_matches(']');
-        let digits = index.trim_start_matches('-');
-        let is_index = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_index = is_number(index.trim_start_matches('-'));
         match self.kind {
             WholeKind::Made => None,
             WholeKind::Fortran if is_index => Some(subscripted(&whole, index, &child.type_name)),
@@ -78,6 +78,10 @@ impl ParentValue {
             _ if part.starts_with('*') => Some(format!("*{whole}")),
             // The members of an anonymous member belong to the structure around it.
             _ if part.starts_with("<anonymous ") => Some(whole),
+            // A part of a tuple of Rust.
+            _ if part.strip_prefix("__").is_some_and(is_number) => {
+                Some(format!("{whole}.{}", &part[2..]))
+            }
             // A base class has the name of its type.
             _ if part == child.type_name => match self.kind {
                 WholeKind::Pointer => Some(format!("*({part} *) {whole}")),
@@ -99,6 +103,10 @@ fn subscripted(whole: &str, index: &str, type_name: &str) -> String {
     let bounds = type_name.rsplit_once(" (");
     let inner = bounds.map_or(0, |(_, bounds)| bounds.split(',').count());
     format!("{whole}({}{index})", ":,".repeat(inner))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn is_name(text: &str) -> bool {
@@ -168,6 +176,7 @@ mod tests {
             ("t(:,2,3)", Fortran, "-1", "real(kind=8)", Some("t(-1,2,3)")),
             ("own", Fortran, "id", "integer(kind=4)", Some("own%id")),
             ("own%v", Fortran, "2", "integer(kind=4)", Some("own%v(2)")),
+            ("t", Plain, "__1", "i32", Some("t.1")),
             ("m", Made, "[0]", "int", None),
             ("f", Plain, "<odd>", "int", None),
         ] {
@@ -192,6 +201,8 @@ mod tests {
         );
         assert_eq!(of("std::map with 1 element = {[1] = 2}"), WholeKind::Made);
         assert_eq!(of("(struct node *) 0x5555"), WholeKind::Pointer);
+        let tuple = child("__0", "(i32, f64)");
+        assert_eq!(WholeKind::of(&tuple, "{...}"), WholeKind::Plain);
         let mut vector = child("data", "std::vector<double, std::allocator<double> >");
         vector.pretty = true;
         assert_eq!(WholeKind::of(&vector, "{...}"), WholeKind::Plain);

@@ -174,17 +174,23 @@ fn shown(path: &str, elements: &[Element]) -> Option<String> {
 /// The difference of two values whose printed elements are equal: their ends. For truncated values that is
 /// the length and hash of the full value.
 fn behind(tasks: &IdSet, reference: &str, own: &str) -> Difference {
-    let end = |text: &str| {
-        let begin = text.char_indices().rev().nth(END_CHARS - 1);
-        Some(text[begin.map_or(0, |(at, _)| at)..].trim().to_owned())
+    let end = |text: &str| match text.char_indices().rev().nth(END_CHARS - 1) {
+        Some((begin, _)) if begin > 0 => format!("...{}", text[begin..].trim_end()),
+        _ => text.trim().to_owned(),
     };
+    let mut shown = [reference, own].map(end);
+    if shown[0] == shown[1] {
+        // They differ before, as in the capacity of a container.
+        shown = [reference, own].map(str::to_owned);
+    }
+    let [reference, value] = shown.map(Some);
     Difference {
         tasks: tasks.clone(),
         count: 1,
         of: 1,
         path: String::new(),
-        reference: end(reference),
-        value: end(own),
+        reference,
+        value,
     }
 }
 
@@ -218,7 +224,10 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
     // Index in `found` where the last element begins. In Fortran arrays the repetition of an element
     // follows a comma.
     let mut last = found.len();
-    for part in parts::joined(parts(inner)) {
+    let parts = parts::joined(parts(inner));
+    let is_member = |part: &String| named(part).is_some_and(|(name, _)| name.starts_with('.'));
+    let is_structure = parts.iter().any(is_member);
+    for part in parts {
         let (part, more) = match part.strip_suffix("...") {
             Some(part) => (part.trim_end(), true),
             None => (part.as_str(), false),
@@ -230,6 +239,11 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
         if let Some((name, value)) = named(part) {
             let name = path::member(&path, &name, is_fortran);
             flatten(value, name, depth + 1, found, cut);
+            continue;
+        }
+        // The members of an anonymous union or structure are those of what it is in.
+        if is_structure && part.starts_with('{') {
+            flatten(part, path.clone(), depth + 1, found, cut);
             continue;
         }
         let (part, mut times) = repeats(part);
@@ -290,6 +304,16 @@ mod tests {
     fn first_differing_element_is_named() {
         check("3", "4", (1, "", "3", "4"));
         check("{1, 2, 3}", "{1, 5, 6}", (2, "[1]", "2", "5"));
+        let [four, five] = [4, 5].map(|capacity| {
+            let numbers = "1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000, 11000";
+            format!("std::vector of length 11, capacity {capacity} = {{{numbers}}}")
+        });
+        check(&four, &five, (1, "", &four, &five));
+        check(
+            "{{k = 1, {i = 3, {lo = 1, hi = 0}}, z = 1}}",
+            "{{k = 1, {i = 3, {lo = 2, hi = 0}}, z = 2}}",
+            (2, "[0].lo", "1", "2"),
+        );
         check(
             "{0 <repeats 200 times>}",
             "{0 <repeats 150 times>, 1, 0 <repeats 49 times>}",

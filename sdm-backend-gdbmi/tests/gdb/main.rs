@@ -21,6 +21,7 @@ mod python;
 mod raw;
 mod registers;
 mod run;
+mod rust;
 mod several;
 mod shared;
 mod sorts;

@@ -1,8 +1,8 @@
 //! Has gdb print referenced values in place of addresses, and Fortran's structures and pointers by what they hold.
 //!
 //! gdb prints the address for a reference that is a structure member, a container element or a lambda capture. It does
-//! the same for the object of a `std::unique_ptr` or a `std::shared_ptr`, and for Fortran's pointers, allocatable
-//! scalars and polymorphic objects. The address says nothing of the value, and equal addresses in all tasks look like
+//! the same for the object of a `std::unique_ptr` or a `std::shared_ptr`, for Rust's boxes and containers, and for
+//! Fortran's pointers, allocatable scalars and polymorphic objects. The address says nothing of the value, and equal addresses in all tasks look like
 //! equal values. In an array of structures gdb 13 shows the allocatable components of the first element in all. A
 //! pretty-printer in gdb's Python (`sdm-child/src/printers.py`) prints these right, while its setting is on. In a gdb
 //! without Python the addresses remain.
@@ -19,16 +19,27 @@ use sdm_mi::quote;
 /// Command prefix with which values show the objects of references.
 pub(super) const FOLLOWING: &str = "with print sdm-references on -- ";
 
-/// True if a printed value contains a reference, an owning pointer or a Fortran pointer shown as an address, or an
-/// array of Fortran structures with arrays.
+/// True if a printed value contains a reference, an owning pointer, or a pointer of Fortran or Rust shown as an address,
+/// or an array of Fortran structures with arrays.
 pub(super) fn are_within(printed: &str) -> bool {
     let printed = referred(history::shown(printed));
     let is_structure = printed.trim_start_matches('(').starts_with(' ');
     let is_fortran = printed.starts_with('(') && is_structure || printed.starts_with("(PTR TO ");
-    let mut plain = outside_quotes(printed).filter(|(_, c)| matches!(c, '@' | 'g' | '0' | '('));
+    let is_rust = !is_fortran && !printed.starts_with('{') && {
+        let mut plain = outside_quotes(printed);
+        !plain.any(|(at, c)| c == '=' && printed[..at].ends_with(' '))
+    };
+    let mut plain =
+        outside_quotes(printed).filter(|(_, c)| matches!(c, '@' | 'g' | '_' | '0' | '('));
     plain.any(|(at, c)| match c {
         '@' => printed[at..].starts_with("@0x"),
         'g' => printed[at..].starts_with("get() = 0x"),
+        '_' => printed[at..].starts_with("_M_data = 0x"),
+        '0' if is_rust && printed[at..].starts_with("0x") => {
+            let before = &printed[..at];
+            let is_type = before.ends_with(") ") && !before.starts_with("(*mut ");
+            before.ends_with([' ', '(', '[']) && !is_type && !before.ends_with("-> ")
+        }
         '0' => is_fortran && printed[at..].starts_with("0x"),
         _ => is_fortran && printed[at..].starts_with("(...)"),
     }) || is_doubtful(printed)
@@ -100,6 +111,12 @@ mod tests {
             "(( id = 3, w = (2, 3) ), ( id = 9, w = (2, 4) ))",
             "((( id = 3, w = (2) )) (( id = 9, w = (2) )))",
             "( all = (( id = 3, w = (2, 3) ), ( id = 9, w = (2, 4) )) )",
+            "{_M_data = 0x7ff0}",
+            "core::option::Option<alloc::boxed::Box<i32>>::Some(0x7ff0)",
+            "r::Node {id: 1, next: 0x7ff0}",
+            "(1, 0x7ff0)",
+            "(*mut r::Shape) 0x7ff0",
+            "[0x7ff0, 0x7ff8]",
         ] {
             assert!(are_within(within), "{within}");
         }
@@ -116,6 +133,9 @@ mod tests {
             "( id = 3, w = (2, 3) )",
             "((1, 2) (3, 4))",
             "((1,2), (3,4))",
+            "{0x7ff0, 0x7ff8}",
+            "(void (*)(int)) 0x7ff0 <f>",
+            "0x7ff0 \"a\"",
         ] {
             assert!(!are_within(without), "{without}");
         }

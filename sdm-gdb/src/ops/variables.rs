@@ -85,7 +85,8 @@ pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Vec<Results>
     let mut values = found.iter().filter_map(|it| it.text("value"));
     let has_references = values.clone().any(references::are_within);
     let may_point = values.any(|text| text.starts_with("0x") && text != "0x0");
-    let follows = has_references || may_point && language::is_fortran(gdb, "").await;
+    let follows = has_references
+        || may_point && ["fortran", "rust"].contains(&&*language::current(gdb, "").await);
     if !follows {
         return Ok(found);
     }

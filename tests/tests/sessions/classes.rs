@@ -141,6 +141,7 @@ fn smart_pointers_are_compared_by_their_objects() {
         ("base", "first base.get().more: 3, not 2"),
         ("same", "the same on ranks 0-2 (3)"),
         ("none", "the same on ranks 0-2 (3)"),
+        ("wrapped", "first wrapped.get(): 4, not 3"),
         ("list", "first list.next.get().n: 6, not 5"),
         ("cells", "first cells[1].get().id: 3, not 2"),
     ];

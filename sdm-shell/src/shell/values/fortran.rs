@@ -20,6 +20,9 @@ pub(super) async fn path(
     if other.path.is_empty() {
         return String::new();
     }
+    if is_rust(session, said, &other.tasks).await {
+        return in_rust(&other.path);
+    }
     // The elements of a section are counted from 1.
     let is_section = Slices::of(expression).is_ok_and(|slices| slices.any);
     let may_ask = is_designator(session, said, &other.tasks, expression).await;
@@ -36,6 +39,26 @@ pub(super) async fn path(
         path += &step.text(&bounds);
     }
     path
+}
+
+/// True if gdb evaluates in Rust, whose tuples look like arrays of Fortran.
+async fn is_rust(session: &SessionHandle, said: &Invocation<'_>, tasks: &IdSet) -> bool {
+    let Some(one) = tasks.first().map(IdSet::single) else {
+        return false;
+    };
+    let line = "show language".to_owned();
+    let shown = printed(session, said.line, &one, line).await;
+    shown.is_some_and(|text| text.contains("rust\""))
+}
+
+/// The path of a part of a tuple.
+fn in_rust(path: &str) -> String {
+    let steps = compare::steps(path).into_iter();
+    let text = steps.map(|step| match step {
+        compare::Step::Text(text) => text.replacen('%', ".", 1),
+        compare::Step::Position(all) => all.iter().rev().map(|at| format!(".{at}")).collect(),
+    });
+    text.collect()
 }
 
 /// True if each apparent call in an expression is an element of a Fortran array, so that it can be evaluated again.
