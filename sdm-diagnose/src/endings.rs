@@ -16,11 +16,11 @@ pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
         count if count <= NAMED_MAX => format!("ranks {first}"),
         count => format!("{count} ranks"),
     };
-    let more = match who.len() - first.len() {
-        0 => String::new(),
-        more => format!("; {more} more of the ranks end as well"),
+    // The ranks to blame are named before the text.
+    let text = match who.len() - first.len() {
+        0 => what.clone(),
+        more => format!("{ranks}: {what}; {more} more of the ranks end as well"),
     };
-    let text = format!("{ranks}: {what}{more}");
     let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Aborted);
     Some(verdict.blaming(who))
 }

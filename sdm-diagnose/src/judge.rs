@@ -15,10 +15,11 @@ use super::graph::Reduced;
 use super::messages::{misdirected, tags_of_circle};
 use super::mismatch::mismatch;
 use super::motion::{SamePlace, Seen, all_of, groups};
+use super::operations::Members;
 use super::threads::{MpiWaits, by_other_threads};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
-use super::wait_for::{CollectiveGroup, Members, Needs, resources};
+use super::wait_for::{CollectiveGroup, Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
 
 /// Judges the observations. Nothing is proved about ranks that exchange data while they stay in their
@@ -317,6 +318,11 @@ impl<'a> Case<'a> {
         if known.is_empty() {
             return self.cannot_tell(holders);
         }
+        self.held_up_by(known)
+    }
+
+    /// The verdict on ranks that other ranks wait for, by what these do.
+    fn held_up_by(&self, known: IdSet) -> Verdict {
         let polls = self.seen.polling();
         let stood = IdSet::union_all(self.observed.stood.iter().map(|(who, _)| who));
         let (cause, text) = match () {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sdm_debug::probe::{ArgumentRole as R, CallArgument};
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{waits_for_requests, waits_for_several};
+use sdm_mpi::{takes_requests, waits_for_several};
 
 use super::operations::is_rank_of_the_job;
 use super::verdict::Verdict;
@@ -25,9 +25,10 @@ struct Sent {
     /// True where the receiver is known as a rank of the job.
     to_rank: bool,
     communicator: Option<Within>,
-    /// True where the message may have been received already: it is short, and its sender also receives and
-    /// may wait for that.
+    /// True where the message may have been received already, as its sender also receives and may wait for that.
     may_be_old: bool,
+    /// True where the message may be long, so that it may just be under way to a receive that matches.
+    may_be_long: bool,
 }
 
 /// The communicator of a message.
@@ -42,7 +43,7 @@ enum Within {
 impl Within {
     fn of(probes: &Probes, class: &Class<'_>, task: TaskId) -> Option<Self> {
         // A request gives its peers as ranks of the job, without its communicator.
-        if waits_for_requests(class.call) {
+        if takes_requests(class.call) {
             return None;
         }
         let is_world = argument(class, R::Communicator).is_some_and(CallArgument::is_world);
@@ -61,7 +62,7 @@ impl Needs {
             .collect();
         let sends = sends(probes, &classes);
         let mut fit = BTreeMap::new();
-        let ones: BTreeSet<(u32, u32)> = self.graph.ones.iter().copied().collect();
+        let ones = self.only_peers();
         for class in classes {
             let tag_role = match argument(class, R::ReceiveTag) {
                 Some(_) => R::ReceiveTag,
@@ -110,8 +111,8 @@ impl Needs {
                     continue;
                 }
                 match other {
+                    None if sent.may_be_long => self.matched.extend(both),
                     _ if sent.may_be_old => {
-                        // Few elements of a derived type can be long.
                         self.graph.by_request.extend(both);
                         if other.is_none() {
                             fit.insert(from, task.0);
@@ -126,6 +127,14 @@ impl Needs {
         let both_ways = both_ways.map(|((from, _), _)| *from);
         self.matched.union_with(&all_fitting(both_ways, &fit));
         self.graph.live.union_with(&self.matched);
+    }
+
+    /// The ranks that wait for a message of, or to, one other rank only, with that rank.
+    fn only_peers(&self) -> BTreeSet<(u32, u32)> {
+        let both = self.graph.either.iter();
+        let both = both.filter(|(_, [from, to])| from == to);
+        let both = both.map(|(who, [peer, _])| (*who, *peer));
+        self.graph.ones.iter().copied().chain(both).collect()
     }
 }
 
@@ -152,12 +161,12 @@ fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> 
             let to = known(probes, class, R::Destination, task).map(u32::try_from);
             let Some(Ok(to)) = to else { continue };
             let count = known(probes, class, R::Count, task);
-            let is_short = count.is_some_and(|count| count <= SHORT_MAX);
             let sent = Sent {
                 tag: known(probes, class, R::Tag, task),
                 to_rank: names_rank(class, R::Destination),
                 communicator: Within::of(probes, class, task),
-                may_be_old: is_short && receives,
+                may_be_old: receives,
+                may_be_long: count.is_none_or(|count| count > SHORT_MAX),
             };
             sends.insert((task.0, to), sent);
         }

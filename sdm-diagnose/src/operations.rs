@@ -5,6 +5,31 @@ use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
 use sdm_idset::IdSet;
 use sdm_mpi::{needs_all, started_collective, waits_for_any_request, waits_for_requests};
 
+/// The ranks of the job by their state.
+pub(super) struct Members<'a> {
+    /// All ranks of the job, sampled or not.
+    pub(super) all: &'a IdSet,
+    /// Ranks that can go on, as far as is known.
+    pub(super) live: &'a IdSet,
+    /// Ranks that cannot go on.
+    pub(super) never: &'a IdSet,
+    /// True where the tasks' numbers are not ranks, so that a rank in a call's arguments is none of them.
+    pub(super) unranked: bool,
+}
+
+impl Members<'_> {
+    /// The ranks of `all` that can end an equal wait of `who`: the others, and those of `who` of which another thread can
+    /// go on.
+    pub(super) fn others(&self, all: &IdSet, who: &IdSet) -> IdSet {
+        all.difference(&who.difference(self.live))
+    }
+}
+
+/// True where the argument of a role is no rank at all: `MPI_PROC_NULL`.
+pub(super) fn is_nobody(role: ArgumentRole, number: Option<i64>) -> bool {
+    number.and_then(|number| sdm_mpi::constant(role, number)) == Some(sdm_mpi::PROC_NULL)
+}
+
 /// True where a call waits for processes of another job.
 pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
     let mut arguments = call.iter().flat_map(|call| &call.arguments);

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, TaskWaits, WaitFor};
 use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{is_of_all, is_of_world, is_outside, mpi_name, needs_all, waits_for_requests};
+use sdm_mpi::{is_of_all, is_of_world, is_outside, mpi_name, needs_all, takes_requests};
 
 use super::graph::{SetNeed, WaitGraph};
 use super::motion::SamePlace;
 use super::operations::{
-    NONBLOCKING, alternatives, is_of_collective, is_owed, is_with_other_jobs,
+    Members, NONBLOCKING, alternatives, is_nobody, is_of_collective, is_owed, is_with_other_jobs,
     names_ranks_of_the_job, started_by,
 };
 use super::wait::{WaitKind, kind, locks_window};
@@ -63,18 +63,6 @@ pub(super) struct Needs {
     pub(super) resources: IdSet,
     /// Ranks that wait for a lock, of an RMA window or outside of MPI, with the ranks that hold it.
     pub(super) locks: Vec<(IdSet, IdSet)>,
-}
-
-/// The ranks of the job by their state.
-pub(super) struct Members<'a> {
-    /// All ranks of the job, sampled or not.
-    pub(super) all: &'a IdSet,
-    /// Ranks that can go on, as far as is known.
-    pub(super) live: &'a IdSet,
-    /// Ranks that cannot go on.
-    pub(super) never: &'a IdSet,
-    /// True where the tasks' numbers are not ranks, so that a rank in a call's arguments is none of them.
-    pub(super) unranked: bool,
 }
 
 /// The properties of a class of equal calls that matter for a wait.
@@ -215,7 +203,7 @@ impl Needs {
         }
         self.graph.sets.push(SetNeed {
             who: who.clone(),
-            peers: members.all.difference(who),
+            peers: members.others(members.all, who),
             all: false,
             guessed: true,
         });
@@ -259,13 +247,15 @@ impl Needs {
             let to = number(R::Destination, destination, task);
             let from_rank = from.as_ref().and_then(is_rank);
             let to_rank = to.as_ref().and_then(is_rank);
+            // A message to or from no rank is never outstanding.
             let both = source.is_some() && destination.is_some();
+            let both = both && !is_nobody(role, from) && !is_nobody(R::Destination, to);
             match (from_rank, to_rank) {
                 // Which of the two messages is outstanding is unknown.
                 (Some(from), Some(to)) => self.graph.either.push((task.0, [from, to])),
                 (Some(one), None) | (None, Some(one)) if !both => {
                     self.graph.ones.push((task.0, one));
-                    if waits_for_requests(class.call) {
+                    if takes_requests(class.call) {
                         self.graph.by_request.insert(task);
                     }
                 }
@@ -280,7 +270,7 @@ impl Needs {
         }
         if !any.is_empty() {
             let all = of(R::Communicator).and_then(CallArgument::members);
-            let peers = all.as_ref().unwrap_or(members.all).difference(&any);
+            let peers = members.others(all.as_ref().unwrap_or(members.all), &any);
             self.graph.sets.push(SetNeed {
                 who: any,
                 peers,

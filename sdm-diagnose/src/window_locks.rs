@@ -7,7 +7,8 @@ use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
 use super::graph::SetNeed;
-use super::wait_for::{Class, Members, Needs, argument, known};
+use super::operations::Members;
+use super::wait_for::{Class, Needs, argument, known};
 
 impl Needs {
     /// Adds the waits of ranks for the holders of the lock, where these are known.

@@ -244,6 +244,12 @@ pub fn waits_for_any_request(function: &str) -> bool {
     matches!(mpi_name(function).as_deref(), Some("waitany" | "waitsome"))
 }
 
+/// True for functions that wait for requests: for all of them, or for the first.
+#[must_use]
+pub fn takes_requests(function: &str) -> bool {
+    waits_for_requests(function) || waits_for_any_request(function)
+}
+
 /// True for `MPI_Waitall`, which waits for several requests together.
 #[must_use]
 pub fn waits_for_several(function: &str) -> bool {

@@ -9,6 +9,8 @@ pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
 pub const COMM_SELF: &str = "MPI_COMM_SELF";
 /// The source of a receive from any rank.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
+/// The rank that a message to or from nobody names.
+pub const PROC_NULL: &str = "MPI_PROC_NULL";
 /// The tag of a receive with any tag.
 pub const ANY_TAG: &str = "MPI_ANY_TAG";
 /// The expression of a tag argument that stands for an unexpected message: one that has arrived without a
@@ -21,14 +23,15 @@ pub const MPICH_WORLD: i32 = 0x4400_0000;
 /// MPICH's handle of `MPI_COMM_SELF`.
 pub const MPICH_SELF: u32 = 0x4400_0001;
 
-/// The constant that a negative argument of a blocking call stands for, in either library. Sources have no
-/// entry, because -1 and -2 have opposite meanings in the two libraries.
+/// The constant that a negative argument of a blocking call stands for, in either library. Of sources, where -1 and -2
+/// have opposite meanings in the two libraries, it is Open MPI's.
 #[must_use]
 pub fn constant(role: ArgumentRole, number: i64) -> Option<&'static str> {
     use ArgumentRole as R;
     match (role, number) {
         (R::Root, -4 | -3) => Some("MPI_ROOT"),
-        (R::Root | R::Destination, -2 | -1) => Some("MPI_PROC_NULL"),
+        (R::Root | R::Destination, -2 | -1) | (R::Source, -2) => Some(PROC_NULL),
+        (R::Source, -1) => Some(ANY_SOURCE),
         (R::Tag | R::ReceiveTag, -1) => Some(ANY_TAG),
         _ => None,
     }
@@ -51,7 +54,8 @@ mod tests {
         let (root, nobody) = (Some("MPI_ROOT"), Some("MPI_PROC_NULL"));
         assert_eq!(roots, [root, root, nobody, nobody, None]);
         assert_eq!(constant(R::Tag, -1), Some(ANY_TAG));
-        assert_eq!(constant(R::Source, -1), None, "one has it for anybody");
+        let sources = [-2, -1, 0].map(|number| constant(R::Source, number));
+        assert_eq!(sources, [nobody, Some(ANY_SOURCE), None]);
         assert_eq!(constant(R::Count, -1), None);
     }
 

@@ -177,6 +177,6 @@ fn rank_in_unknown_communicator_is_not_shown_as_job_rank() {
     let each = "0 [0], 1 [1], 2 [2], 3 [3]";
     assert_eq!(own, format!("from rank {each} {tail}"));
     assert_eq!(facts(&[0, 0]), format!("from rank 0 {tail}"));
-    let any = facts(&[-2, -2]);
-    assert_eq!(any, "from -2 (left), tag MPI_ANY_TAG, in row");
+    let nobody = facts(&[-2, -2]);
+    assert_eq!(nobody, "from MPI_PROC_NULL (left), tag MPI_ANY_TAG, in row");
 }

@@ -1,7 +1,7 @@
 //! The verdict on jobs in which no rank waits in MPI for another.
 
 use sdm_debug::probe::Within;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 
 use super::Case;
 use crate::motion::SamePlace;
@@ -15,6 +15,10 @@ impl Case<'_> {
         let complete = &self.needs.complete;
         if !complete.is_empty() || !self.needs.matched.is_empty() {
             return self.cannot_tell(&complete.union(&self.needs.matched));
+        }
+        let awaited = self.awaited_by_acting();
+        if !awaited.is_empty() {
+            return self.held_up_by(awaited);
         }
         if !self.acting.is_empty() {
             let text =
@@ -64,6 +68,19 @@ impl Case<'_> {
             held_up_by: holders,
             ..Verdict::new(Step::HeldUp, text).of(cause)
         }
+    }
+
+    /// The ranks that run, and for which main threads wait in MPI whose other threads can go on.
+    fn awaited_by_acting(&self) -> IdSet {
+        let graph = &self.needs.graph;
+        let ones = graph.ones.iter();
+        let ones = ones.filter(|(who, _)| self.acting.contains(TaskId(*who)));
+        let ones = ones.map(|(_, peer)| TaskId(*peer)).collect::<IdSet>();
+        let sets = graph.sets.iter();
+        let sets = sets.filter(|set| !set.guessed && !set.who.is_disjoint(&self.acting));
+        let sets = IdSet::union_all(sets.map(|set| &set.peers));
+        let running = self.seen.moving.difference(&self.acting);
+        ones.union(&sets).intersection(&running)
     }
 
     /// The verdict where all ranks that stand in one place were seen polling, while others compute: they may wait for

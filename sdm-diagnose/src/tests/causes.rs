@@ -321,7 +321,7 @@ fn aborting_rank_is_named_for_any_wait() {
     seen.gone.push((set("1"), format!("about to end: {what}")));
     seen.aborting.push((set("1"), what));
     check_cause(&seen, Cause::Aborted, &["1 quit"]);
-    let said = "rank 1: about to call MPI_Abort in quit () at a.c:7";
+    let said = "about to call MPI_Abort in quit () at a.c:7";
     assert_eq!(judge(&seen).conclusion, said);
 }
 

@@ -79,6 +79,81 @@ fn message_matching_a_request_is_in_transit() {
     }
 }
 
+/// The sender has gone on to an operation of all ranks, after a message with another tag than the request's.
+#[test]
+fn tag_of_an_unexpected_message_is_told_for_a_request() {
+    for (place, function) in [(WAIT, "MPI_Wait"), (WAIT_FOR_ALL, "MPI_Waitall")] {
+        let look: Look<'_> = &[
+            ("0", place, "", ""),
+            ("1", "main:90 MPI_Allreduce:9", "", ""),
+        ];
+        let mut seen = observed(&[look, look]);
+        let come = (R::Tag, sdm_mpi::UNEXPECTED);
+        let request = [(R::Source, "1"), (R::Tag, "11"), come, WORLD];
+        call(&mut seen, "0", function, &request);
+        let (_, waits) = seen.samples[1].waits.last_mut().unwrap();
+        waits.call.as_mut().unwrap().arguments[2].value = Some(Value {
+            text: "111".to_owned(),
+            cut: None,
+        });
+        reduce_all(&mut seen, "1");
+        let said = "rank 1 sends tag 111 to rank 0, which waits for tag 11 from it";
+        check(&seen, Step::CannotGoOn, "", said);
+    }
+}
+
+/// Of a `MPI_Sendrecv` at the edge of a grid only one message is outstanding.
+#[test]
+fn message_to_nobody_is_not_waited_for() {
+    let look: Look<'_> = &[
+        ("0-1", "main:19 MPI_Allreduce:19", "", ""),
+        ("2-3", "main:13 MPI_Sendrecv:13", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    reduce_all(&mut seen, "0-1");
+    for (task, to, from) in [("2", "-2", "3"), ("3", "2", "-2")] {
+        let both = [(R::Destination, to), (R::Source, from), WORLD];
+        call(&mut seen, task, "MPI_Sendrecv", &both);
+    }
+    let found = judge(&seen);
+    assert_eq!(found.graph.ones, [(2, 3), (3, 2)], "{found:#?}");
+    // A message of any rank may be the outstanding one.
+    call(
+        &mut seen,
+        "2",
+        "MPI_Sendrecv",
+        &[(R::Destination, "3"), (R::Source, "-1"), WORLD],
+    );
+    assert_eq!(judge(&seen).graph.ones, [(3, 2)]);
+}
+
+/// Rank 2 of a ring has swapped source and destination. Rank 3 has sent its message of step 1 to rank 0, which is a step
+/// further, and waits for the one of rank 2.
+#[test]
+fn long_message_of_a_send_receive_may_have_been_received() {
+    let look: Look<'_> = &[("0-3", "main:9 MPI_Sendrecv:9", "", "")];
+    let mut seen = observed(&[look, look]);
+    for (task, to, from, tag) in [
+        ("0", "1", "3", "2"),
+        ("1", "2", "0", "1"),
+        ("2", "1", "3", "1"),
+        ("3", "0", "2", "1"),
+    ] {
+        let count = (R::Count, "50000");
+        let (to, from) = ((R::Destination, to), (R::Source, from));
+        let tags = [(R::Tag, tag), (R::ReceiveTag, tag)];
+        call(
+            &mut seen,
+            task,
+            "MPI_Sendrecv",
+            &[count, to, from, tags[0], tags[1], WORLD],
+        );
+    }
+    let found = judge(&seen);
+    assert_eq!(found.step, Step::Deadlock, "{found:#?}");
+    assert_ne!(found.cause, Cause::Tag, "{found:#?}");
+}
+
 /// All ranks are in one operation. On one of them its communicator could not be read.
 #[test]
 fn rank_in_unreadable_communicator_is_not_reported_missing() {

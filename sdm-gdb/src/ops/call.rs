@@ -7,8 +7,8 @@ use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
 use sdm_debug::reply::{Value, Variable};
 use sdm_inspect::mpi::{Communicator, Mpich};
 use sdm_mpi::{
-    COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, fortran_name, mpi_name, waits_for_any_request,
-    waits_for_requests,
+    COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, fortran_name, mpi_name, takes_requests,
+    waits_for_any_request, waits_for_requests,
 };
 
 use super::call_registers::{CallRegisters, kept};
@@ -16,7 +16,8 @@ use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
 use super::operation::operations;
 use super::other_jobs::{add_possible, beginning};
-use super::ranks::{Named, Place, alternatives, pointer, requests, translate, unexpected};
+use super::ranks::requests::{alternatives, find_receive, requests};
+use super::ranks::{Named, Place, number_sources, pointer, translate, unexpected};
 use super::threads::ReadThread;
 use super::variables;
 use crate::gdb::Gdb;
@@ -33,7 +34,7 @@ pub(super) async fn call(
     index: usize,
 ) -> Result<Option<Call>, Failure> {
     let roles = roles(function);
-    let for_requests = waits_for_requests(function) || waits_for_any_request(function);
+    let for_requests = takes_requests(function);
     let user = thread.frames.get(index);
     let Some(user) = user else {
         return Ok(None);
@@ -281,7 +282,7 @@ async fn by_ranks_of_the_job(
     mut communicator: Option<Communicator>,
     found: &mut Vec<CallArgument>,
 ) -> Result<(), Failure> {
-    if waits_for_requests(function) || waits_for_any_request(function) {
+    if takes_requests(function) {
         let count = found.iter().find(|it| it.role == ArgumentRole::Requests);
         let count = count.map(|count| count.number.unwrap_or_default());
         // A call that waits for several requests has their list as its second argument.
@@ -300,6 +301,8 @@ async fn by_ranks_of_the_job(
         }
         communicator = communicator.or(of_collective);
     }
+    number_sources(place, found).await?;
+    find_receive(place, (function, communicator), found).await?;
     let receives = found.iter().any(|it| it.role == ArgumentRole::Source);
     if receives && !waits_for_requests(function) {
         let come = unexpected(place, communicator, found).await?;

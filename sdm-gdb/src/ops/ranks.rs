@@ -1,5 +1,7 @@
 //! The ranks of the job that a call waits for: in a communicator that is a part of the job, and through requests.
 
+pub(super) mod requests;
+
 use std::ops::Range;
 
 use sdm_debug::calls::is_harmless;
@@ -8,7 +10,7 @@ use sdm_debug::reply::Value;
 use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::memory::Memory;
-use sdm_inspect::mpi::{Communicator, Direction, Members, Message, Mpich, OpenMpi, OwnObjects};
+use sdm_inspect::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
 use sdm_mpi::symbols;
 
 use super::call_registers::CallRegisters;
@@ -19,11 +21,6 @@ use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::value;
 
-/// The null request: a variable in Open MPI, a handle in MPICH.
-const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
-const NO_REQUEST_OF_MPICH: u32 = 0x2c00_0000;
-/// Most requests of one call that are examined.
-const REQUESTS_MAX: u64 = 4096;
 /// Most communicators of the process that are searched by ranks.
 const COMMUNICATORS_MAX: usize = 256;
 /// Maximum length of the text of a communicator's ranks, in bytes.
@@ -166,139 +163,6 @@ pub(super) async fn translate(
     Ok(())
 }
 
-/// A request that a call waits for.
-enum PendingRequest {
-    Message(Message),
-    /// A non-blocking collective operation, with its communicator; `None` for `MPI_COMM_WORLD`.
-    Collective(Option<Communicator>),
-}
-
-/// The peer or collective operation of a request that a call certainly waits for, as arguments. The second value is the
-/// communicator of a non-blocking collective operation. A call that waits for all of several requests needs each one,
-/// so any pending one will do.
-pub(super) async fn requests(
-    place: &Place<'_>,
-    (list, count): (Option<&str>, Option<i64>),
-    at: usize,
-) -> Result<(Vec<CallArgument>, Option<Communicator>), Failure> {
-    let count = count.map_or(Some(1), |count| u64::try_from(count).ok());
-    let count = count.unwrap_or_default().min(REQUESTS_MAX);
-    let Some(list) = list_of(place, list, at).await? else {
-        return Ok((Vec::new(), None));
-    };
-    let pending = if let Some((memory, objects)) = of_process(place).await? {
-        let stack = stack(place).await?;
-        OpenMpi::learn(&*memory, objects).and_then(|known| {
-            (0..count).find_map(|index| {
-                let mut word = [0; 8];
-                memory.read(list.wrapping_add(8 * index), &mut word)?;
-                let request = u64::from_ne_bytes(word);
-                // If there is only one request, the call waits for it.
-                let waits = count == 1 || known.is_waited_for(request, stack.clone());
-                let message = known.message(request).map(PendingRequest::Message);
-                let pending = message.or_else(|| {
-                    let communicator = known.collective(request)?;
-                    let other = Some(communicator).filter(|it| *it != objects.world);
-                    Some(PendingRequest::Collective(other.map(Communicator::At)))
-                });
-                pending.filter(|_| waits)
-            })
-        })
-    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
-        let known = Mpich::learn(&*memory, &variables);
-        let receives = known.as_ref().and_then(Mpich::receives);
-        receives.and_then(|known| {
-            (0..count).find_map(|index| {
-                let mut handle = [0; 4];
-                memory.read(list.wrapping_add(4 * index), &mut handle)?;
-                let request = u32::from_ne_bytes(handle);
-                let message = known.message(request).map(PendingRequest::Message);
-                message.or_else(|| {
-                    let handle = known.collective(request)?;
-                    let other = Some(handle).filter(|it| Mpich::is_later_communicator(*it));
-                    Some(PendingRequest::Collective(other.map(Communicator::Handle)))
-                })
-            })
-        })
-    } else {
-        return Ok((Vec::new(), None));
-    };
-    let all = argument(ArgumentRole::Communicator, sdm_mpi::COMM_WORLD, None);
-    Ok(match pending {
-        Some(PendingRequest::Message(message)) => {
-            let role = match message.direction {
-                Some(Direction::Received) => ArgumentRole::Source,
-                Some(Direction::Sent) => ArgumentRole::Destination,
-                None => ArgumentRole::Target,
-            };
-            // The peer is already a rank of the job.
-            ([told(role, message), vec![all]].concat(), None)
-        }
-        Some(PendingRequest::Collective(None)) => (vec![all], None),
-        Some(PendingRequest::Collective(communicator)) => {
-            let its = argument(ArgumentRole::Communicator, "its communicator", None);
-            (vec![its], communicator)
-        }
-        None => (Vec::new(), None),
-    })
-}
-
-/// The peers of the requests of which a call waits for the first to complete, as an argument; empty unless the peer
-/// of each is known.
-pub(super) async fn alternatives(
-    place: &Place<'_>,
-    (list, count): (Option<&str>, Option<i64>),
-    at: usize,
-) -> Result<Vec<CallArgument>, Failure> {
-    let count = count.and_then(|count| u64::try_from(count).ok());
-    let count = count.filter(|count| (1..=REQUESTS_MAX).contains(count));
-    let list = list_of(place, list, at).await?;
-    let Some((list, count)) = list.zip(count) else {
-        return Ok(Vec::new());
-    };
-    let peers: Option<IdSet> = if let Some((memory, objects)) = of_process(place).await? {
-        let none = symbol(place.gdb, place.thread.id, NO_REQUEST_OF_OPEN_MPI).await?;
-        OpenMpi::learn(&*memory, objects).and_then(|known| {
-            let request = |index| {
-                let mut word = [0; 8];
-                memory.read(list.wrapping_add(8 * index), &mut word)?;
-                Some(u64::from_ne_bytes(word)).filter(|it| Some(*it) != none)
-            };
-            let requests = (0..count).filter_map(request);
-            let peer = |request| Some(TaskId(known.message(request)?.peer));
-            requests.map(peer).collect()
-        })
-    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
-        let known = Mpich::learn(&*memory, &variables);
-        let receives = known.as_ref().and_then(Mpich::receives);
-        receives.and_then(|known| {
-            let request = |index| {
-                let mut handle = [0; 4];
-                memory.read(list.wrapping_add(4 * index), &mut handle)?;
-                Some(u32::from_ne_bytes(handle)).filter(|it| *it != NO_REQUEST_OF_MPICH)
-            };
-            let requests = (0..count).filter_map(request);
-            let peer = |request| Some(TaskId(known.message(request)?.peer));
-            requests.map(peer).collect()
-        })
-    } else {
-        None
-    };
-    let Some(peers) = peers.filter(|peers| !peers.is_empty()) else {
-        return Ok(Vec::new());
-    };
-    let text = peers.to_string();
-    if text.len() > TEXT_BYTES_MAX {
-        return Ok(Vec::new());
-    }
-    let each = CallArgument {
-        value: Some(Value { text, cut: None }),
-        ..argument(ArgumentRole::Target, "one of its requests", None)
-    };
-    let all = argument(ArgumentRole::Communicator, sdm_mpi::COMM_WORLD, None);
-    Ok(vec![each, all])
-}
-
 /// The tag of a message that has arrived from the rank that a receive waits for, with another tag than the receive's.
 /// `found` has the call's arguments, with ranks of its communicator.
 pub(super) async fn unexpected(
@@ -315,46 +179,75 @@ pub(super) async fn unexpected(
         return Ok(None);
     };
     let is_world = of(R::Communicator).is_some_and(CallArgument::is_world);
+    // A call that also sends may have received its message, and wait until the other one is sent.
+    let sends = of(R::Destination).is_some();
+    let is_it = |message: &Message| message.within.1 == source && i64::from(message.tag) == wanted;
     let tags = if let Some((memory, objects)) = of_process(place).await? {
-        let address = match communicator {
-            Some(Communicator::At(address)) => Some(address),
-            _ => is_world.then_some(objects.world),
-        };
         let known = OpenMpi::learn(&*memory, objects);
-        let known = known.zip(address);
+        let known = known.zip(objects.address(communicator, is_world));
+        let known = known.filter(|(known, address)| {
+            !sends || known.posted(*address).iter().any(|(_, it)| is_it(it))
+        });
         known.map(|(known, address)| known.unexpected(address, source))
     } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
         let known = Mpich::learn(&*memory, &variables);
         known.as_ref().and_then(|known| {
-            let context = match communicator {
-                Some(Communicator::Handle(handle)) => known.context(handle),
-                _ => is_world.then_some(0),
-            };
-            Some(known.receives()?.unexpected(context?, source))
+            let context = context_of(known, communicator, is_world)?;
+            let receives = known.receives()?;
+            let waits = !sends || receives.posted(context).iter().any(is_it);
+            waits.then(|| receives.unexpected(context, source))
         })
     } else {
         None
     };
-    let tags = tags.unwrap_or_default();
-    // If a message has the wanted tag, it is about to be received.
+    let tag = other_tag(&tags.unwrap_or_default(), wanted);
+    Ok(tag.map(has_come))
+}
+
+/// The context id of a communicator of MPICH.
+fn context_of(
+    known: &Mpich<'_>,
+    communicator: Option<Communicator>,
+    is_world: bool,
+) -> Option<i64> {
+    match communicator {
+        Some(Communicator::Handle(handle)) => known.context(handle),
+        _ => is_world.then_some(0),
+    }
+}
+
+/// The tag of the first of the messages that have come. None where one of them has the wanted tag, as that is about to be
+/// received.
+fn other_tag(tags: &[i32], wanted: i64) -> Option<i32> {
     let is_due = tags.iter().any(|tag| i64::from(*tag) == wanted);
-    let tag = tags.first().filter(|_| !is_due);
-    Ok(tag.map(|tag| CallArgument {
+    tags.first().filter(|_| !is_due).copied()
+}
+
+fn has_come(tag: i32) -> CallArgument {
+    CallArgument {
         value: Some(Value {
             text: tag.to_string(),
             cut: None,
         }),
-        ..argument(R::Tag, sdm_mpi::UNEXPECTED, None)
-    }))
+        ..argument(ArgumentRole::Tag, sdm_mpi::UNEXPECTED, None)
+    }
 }
 
-fn told(role: ArgumentRole, message: Message) -> Vec<CallArgument> {
-    let its = "its request";
-    let tag = match message.tag {
-        sdm_mpi::ANY_TAG_NUMBER => argument(ArgumentRole::Tag, sdm_mpi::ANY_TAG, None),
-        tag => argument(ArgumentRole::Tag, its, Some(i64::from(tag))),
-    };
-    vec![argument(role, its, Some(i64::from(message.peer))), tag]
+/// Gives MPICH's negative numbers of a source the meaning of Open MPI's, in which -1 is any source and -2 no rank.
+pub(super) async fn number_sources(
+    place: &Place<'_>,
+    found: &mut [CallArgument],
+) -> Result<(), Failure> {
+    let mut found = found
+        .iter_mut()
+        .filter(|it| it.role == ArgumentRole::Source);
+    let source = found.find_map(|it| it.number.as_mut().filter(|number| **number < 0));
+    if let Some(number) = source
+        && objects(place.gdb, place.thread.id).await?.is_none()
+    {
+        *number = -3 - *number;
+    }
+    Ok(())
 }
 
 fn argument(role: ArgumentRole, expression: &str, number: Option<i64>) -> CallArgument {

@@ -5,7 +5,7 @@ mod openmpi;
 
 use crate::memory::Memory;
 
-pub use mpich::Mpich;
+pub use mpich::{Mpich, Receives};
 pub use openmpi::{OpenMpi, OwnObjects};
 
 /// Name of the communicator of all ranks.
@@ -32,6 +32,8 @@ pub struct Message {
     pub tag: i32,
     /// The direction of the message; `None` if unknown.
     pub direction: Option<Direction>,
+    /// The communicator, by its address (Open MPI) or its context id (MPICH), and the peer's rank in it.
+    pub within: (u64, usize),
 }
 
 /// The direction of a message.

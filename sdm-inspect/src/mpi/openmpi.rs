@@ -14,7 +14,7 @@ mod windows;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Direction, Members, Message, Piece, WORD, WORLD_NAME, only};
+use super::{Communicator, Direction, Members, Message, Piece, WORD, WORLD_NAME, only};
 use crate::memory::Memory;
 
 /// Most bytes of a name that are examined.
@@ -68,6 +68,17 @@ pub struct OwnObjects {
     pub alone: u64,
     /// `MPI_GROUP_EMPTY`; `None` if the library has no symbol for it.
     pub empty: Option<u64>,
+}
+
+impl OwnObjects {
+    /// The address of a communicator that a call names.
+    #[must_use]
+    pub fn address(&self, communicator: Option<Communicator>, is_world: bool) -> Option<u64> {
+        match communicator {
+            Some(Communicator::At(address)) => Some(address),
+            _ => is_world.then_some(self.world),
+        }
+    }
 }
 
 /// Offset of a communicator's name, in bytes: the name itself (Open MPI 4), or a pointer to it (5).
@@ -239,26 +250,23 @@ impl<'a> OpenMpi<'a> {
     /// The message of a request; `None` unless it names a peer.
     pub fn message(&self, request: u64) -> Option<Message> {
         let block = self.object(request, REQUEST_BYTES)?;
-        let communicators = block.words().take(STATE_BYTES / WORD);
-        let mut lists: Vec<Vec<u64>> = Vec::new();
-        for list in communicators.filter_map(|it| self.processes(it)) {
-            if !lists.contains(&list) {
-                lists.push(list);
-            }
-        }
-        let fits = |at: &usize| {
-            let place = usize::try_from(block.number(at - WORD)).ok();
-            let process = |list: &Vec<u64>| place.and_then(|place| list.get(place).copied());
-            lists
-                .iter()
-                .any(|list| process(list) == Some(block.word(*at)))
+        let words = block.words().take(STATE_BYTES / WORD);
+        let communicators = words.filter_map(|word| Some((word, self.processes(word)?)));
+        let communicators: Vec<(u64, Vec<u64>)> = communicators.collect();
+        let fits = |at: usize| {
+            let place = usize::try_from(block.number(at - WORD)).ok()?;
+            let process = block.word(at);
+            let mut all = communicators.iter();
+            let its = all.find(|(_, list)| list.get(place) == Some(&process));
+            its.map(|(communicator, _)| (at, (*communicator, place)))
         };
         // A pattern that is found twice may be a coincidence once.
-        let at = only((WORD..block.len()).step_by(WORD).filter(fits))?;
+        let (at, within) = only((WORD..block.len()).step_by(WORD).filter_map(fits))?;
         Some(Message {
             peer: self.rank(block.word(at))?,
             tag: block.number(at - WORD + 4),
             direction: self.direction(&block),
+            within,
         })
     }
 

@@ -15,6 +15,7 @@ mod windows;
 use std::ops::Range;
 
 use objects::{COMMUNICATORS, Objects, is_later};
+pub use receives::Receives;
 
 use super::{Members, Piece, WORD, WORLD_NAME, only};
 use crate::memory::Memory;

@@ -104,6 +104,19 @@ impl Receives<'_> {
         })
     }
 
+    /// The receives that wait for their message in the communicator with this context id; empty if a receive of the
+    /// process names no rank.
+    pub fn posted(&self, context: i64) -> Vec<Message> {
+        let requests = self.requests.every(self.mpich.memory, REQUESTS_MAX);
+        let receives =
+            requests.filter(|(at, block)| block.number(KIND) == RECEIVE && is_to_come(*at, block));
+        let messages = receives.map(|(address, block)| self.received(address, &block));
+        let messages: Option<Vec<Message>> = messages.collect();
+        let mut messages = messages.unwrap_or_default();
+        messages.retain(|message| i64::try_from(message.within.0) == Ok(context));
+        messages
+    }
+
     /// The tags of the unexpected messages from a rank: those that have arrived but are not received. `context` is
     /// the communicator's context id, `source` the rank in it.
     pub fn unexpected(&self, context: i64, source: usize) -> Vec<i32> {
@@ -189,6 +202,7 @@ impl Receives<'_> {
             peer,
             tag,
             direction,
+            within: (context.into(), rank),
         })
     }
 

@@ -196,12 +196,13 @@ fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> MemoryPi
     memory
 }
 
-fn received(peer: u32, tag: i32) -> Message {
+fn received(peer: u32, tag: i32, within: (u64, usize)) -> Message {
     let direction = Some(Direction::Received);
     Message {
         peer,
         tag,
         direction,
+        within,
     }
 }
 
@@ -211,11 +212,20 @@ fn message_of(memory: &MemoryPieces, request: u32) -> Option<Message> {
 
 #[test]
 fn receive_request_names_its_source_rank() {
-    let message = |peer, tag| Some(received(peer, tag));
+    let message = |peer, tag, within| Some(received(peer, tag, within));
     for (request, expect) in [
-        ((2, 1, (0x0000_0003_0000_0063, OF_ONE)), message(3, 99)),
-        ((2, 1, (0x01e0_0002_0000_0001, OF_ONE)), message(6, 1)),
-        ((2, 1, (0x01e0_0002_0000_0000, OF_ANY_TAG)), message(6, -1)),
+        (
+            (2, 1, (0x0000_0003_0000_0063, OF_ONE)),
+            message(3, 99, (0, 3)),
+        ),
+        (
+            (2, 1, (0x01e0_0002_0000_0001, OF_ONE)),
+            message(6, 1, (0x1e0, 2)),
+        ),
+        (
+            (2, 1, (0x01e0_0002_0000_0000, OF_ANY_TAG)),
+            message(6, -1, (0x1e0, 2)),
+        ),
         // From any rank, from a rank that does not exist, in an unknown communicator, a completed receive, a send.
         ((2, 1, (0x01e0_0000_0000_0001, OF_ANY_RANK)), None),
         ((2, 1, (0x01e0_0004_0000_0001, OF_ONE)), None),
@@ -277,7 +287,7 @@ fn persistent_receive_has_the_message_of_its_last_start() {
     let started = REQUESTS_AT + REQUEST_BYTES as u64;
     let head = [(REQUEST + 1).cast_signed(), 1, 4];
     memory.numbers(REQUESTS_AT, 2 * REQUEST_BYTES, &head);
-    let message = received(3, 99);
+    let message = received(3, 99, (0, 3));
     assert_eq!(message_of(&memory, REQUEST + 1), None);
     memory.set(REQUESTS_AT, 2 * REQUEST_BYTES + 80, &started.to_ne_bytes());
     assert_eq!(message_of(&memory, REQUEST + 1), Some(message));
@@ -300,7 +310,7 @@ fn requests_are_read_without_user_communicators() {
     let has = (0x0000_0003_0000_0063, OF_ONE);
     let mut memory = with_request(2, 1, has);
     memory.numbers(FIRST, 0, &[0]);
-    let message = received(3, 99);
+    let message = received(3, 99, (0, 3));
     assert_eq!(message_of(&memory, REQUEST), Some(message));
     // Context ids other than those given to UCX.
     memory.numbers(OF_ALL, 0x40 + SIZE + COUNT - 4, &[2]);

@@ -103,8 +103,8 @@ fn process_of_another_job_has_no_rank() {
     assert_eq!(known.members(0x510_0000), Some(Members::WithOtherJobs));
 }
 
-#[test]
-fn open_mpi_receive_is_read_only_if_consistent() {
+/// A request of a receive from rank 1 of `HALF`, with tag 99.
+fn with_request() -> MemoryPieces {
     let mut memory = memory();
     memory.set(REQUEST, 176, &HALF.to_ne_bytes());
     memory.set(REQUEST, 472, &1_i32.to_ne_bytes());
@@ -117,11 +117,20 @@ fn open_mpi_receive_is_read_only_if_consistent() {
     memory.set(REQUEST, 0, &0x900_0000_u64.to_ne_bytes());
     memory.set(0x900_0000, 0, &0x910_0000_u64.to_ne_bytes());
     memory.set(0x910_0000, 0, b"mca_pml_ob1_recv_request_t\0");
-    let message = Message {
-        peer: 5,
-        tag: 99,
-        direction: Some(Direction::Received),
-    };
+    memory
+}
+
+const MESSAGE: Message = Message {
+    peer: 5,
+    tag: 99,
+    direction: Some(Direction::Received),
+    within: (HALF, 1),
+};
+
+#[test]
+fn open_mpi_receive_is_read_only_if_consistent() {
+    let mut memory = with_request();
+    let message = MESSAGE;
     {
         let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
         assert_eq!(known.message(REQUEST), Some(message));
@@ -233,6 +242,7 @@ impl MemoryPieces {
 
 const OF_RANK: (u64, &[u8]) = (0xb20_0000, b"mca_pml_ob1_comm_proc_t\0");
 const OF_RANKS: u64 = 0xa30_0000;
+const OF_COMMUNICATOR: u64 = 0xa10_0000;
 
 /// A rank, the offset of its object, and its messages: addresses and tags.
 type RankObject<'a> = (usize, usize, &'a [(u64, i32)]);
@@ -240,7 +250,6 @@ type RankObject<'a> = (usize, usize, &'a [(u64, i32)]);
 /// Gives the communicator `HALF` the objects of some of its ranks, all in one piece. Each has an empty list of receives
 /// and the list of its messages.
 fn with_messages(memory: &mut MemoryPieces, ranks: &[RankObject<'_>]) {
-    const OF_COMMUNICATOR: u64 = 0xa10_0000;
     const RANKS: u64 = 0xa20_0000;
     memory.set(HALF, 312, &OF_COMMUNICATOR.to_ne_bytes());
     memory.object(OF_COMMUNICATOR, 0, (0xb10_0000, b"mca_pml_ob1_comm_t\0"));
@@ -272,6 +281,22 @@ fn unexpected_messages_are_found_with_their_tags() {
     assert_eq!(known.unexpected(HALF, 1), Vec::<i32>::new());
     assert_eq!(known.unexpected(HALF, 9), Vec::<i32>::new());
     assert_eq!(known.unexpected(WORLD, 2), Vec::<i32>::new());
+}
+
+#[test]
+fn posted_receive_is_found_with_its_source() {
+    let mut memory = with_request();
+    with_messages(&mut memory, &[(1, 0, &[(0xa40_0000, 81)])]);
+    assert_eq!(OpenMpi::learn(&memory, OBJECTS).unwrap().posted(HALF), []);
+    memory.set(OF_RANKS, 40 + 32, &REQUEST.to_ne_bytes());
+    memory.set(REQUEST, 16, &(OF_RANKS + 40 + 16).to_ne_bytes());
+    let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+    assert_eq!(known.posted(HALF), [(REQUEST, MESSAGE)]);
+    assert_eq!(known.posted(WORLD), []);
+    // A receive from any rank waits, too.
+    memory.object(OF_COMMUNICATOR, 304, (0xb30_0000, b"opal_list_t\0"));
+    memory.set(OF_COMMUNICATOR, 304 + 32, &0xa60_0000_u64.to_ne_bytes());
+    assert_eq!(OpenMpi::learn(&memory, OBJECTS).unwrap().posted(HALF), []);
 }
 
 /// The heap often has the object of another rank right behind.

@@ -1,10 +1,10 @@
-//! Unexpected messages of Open MPI: those that arrived before a matching receive.
+//! Unexpected messages of Open MPI, those that arrived before a matching receive, and receives before their message.
 //!
-//! The PML `ob1` keeps a list of them for each rank of a communicator. Its objects begin with their class, which has
+//! The PML `ob1` keeps a list of either for each rank of a communicator. Its objects begin with their class, which has
 //! a name; they are found by it.
 
 use super::{COMMUNICATOR_BYTES, OpenMpi, RANKS_MAX, words};
-use crate::mpi::{Piece, WORD};
+use crate::mpi::{Message, Piece, WORD};
 
 /// Class names of `ob1`'s structures for a communicator and for a rank in it, and of lists.
 const OF_COMMUNICATOR: &str = "mca_pml_ob1_comm_t";
@@ -26,43 +26,91 @@ const MESSAGES_MAX: usize = 64;
 impl OpenMpi<'_> {
     /// The tags of the program's unexpected messages from a rank: those that have arrived but are not received.
     pub fn unexpected(&self, communicator: u64, source: usize) -> Vec<i32> {
-        self.list_of(communicator, source)
-            .map(|list| self.tags(list, source))
-            .unwrap_or_default()
+        let ranks = self.ranks_of(communicator).unwrap_or_default();
+        let rank = ranks.get(source);
+        // A list of waiting receives precedes the list of messages.
+        let list = rank.and_then(|rank| self.lists(*rank)?.pop());
+        list.map(|list| self.tags(list, source)).unwrap_or_default()
     }
 
-    /// Address of the list of a rank's messages.
-    fn list_of(&self, communicator: u64, source: usize) -> Option<u64> {
-        let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
-        let count = self.group(head.word(*self.layout.groups.first()?), RANKS_MAX)?;
-        let count = Some(count.len()).filter(|count| source < *count)?;
-        let of_communicator = head.words().find_map(|word| {
-            let found = self.object(word, OF_COMMUNICATOR_BYTES)?;
-            (self.class_of(&found)? == OF_COMMUNICATOR).then_some(found)
-        })?;
-        let known: Vec<u64> = of_communicator.words().collect();
-        let (of_rank, size) = known.windows(2).find_map(|pair| {
+    /// The receives that wait for their message in a communicator, with their requests; empty if one of them is from any
+    /// rank.
+    pub fn posted(&self, communicator: u64) -> Vec<(u64, Message)> {
+        let own = self.of_communicator(communicator);
+        let lists = own.map(|(address, block, _)| self.lists_in(address, block.len()));
+        let from_any = lists.unwrap_or_default().into_iter();
+        if from_any.flat_map(|list| self.items(list)).next().is_some() {
+            return Vec::new();
+        }
+        let ranks = self.ranks_of(communicator).unwrap_or_default();
+        let lists = ranks
+            .iter()
+            .filter_map(|rank| match self.lists(*rank)?[..] {
+                [receives, .., _] => Some(receives),
+                _ => None,
+            });
+        let requests = lists.flat_map(|list| self.items(list));
+        let message = |request| Some((request, self.message(request)?));
+        requests.filter_map(message).collect()
+    }
+
+    /// The addresses of a communicator's objects for its ranks; not an object for a rank without messages.
+    fn ranks_of(&self, communicator: u64) -> Option<Vec<u64>> {
+        let (_, block, count) = self.of_communicator(communicator)?;
+        let known: Vec<u64> = block.words().collect();
+        known.windows(2).find_map(|pair| {
             let is_list = usize::try_from(pair[1]) == Ok(count);
             let ranks = is_list.then(|| words(self.memory, pair[0], count))??;
-            let found = self.object(ranks[source], OF_RANK_BYTES)?;
-            (self.class_of(&found)? == OF_RANK).then_some((ranks[source], found.len()))
-        })?;
-        // A list of waiting receives precedes the list of messages.
-        let places = (WORD..size).step_by(WORD).rev();
-        let mut places = places.filter_map(|at| of_rank.checked_add(at as u64));
-        places.find(|at| {
-            let object = Piece::read(self.memory, *at, WORD);
-            object.is_some_and(|it| self.class_of(&it).as_deref() == Some(LIST))
+            let is_some = ranks.iter().any(|rank| self.size_of_rank(*rank).is_some());
+            is_some.then_some(ranks)
         })
     }
 
-    fn tags(&self, list: u64, source: usize) -> Vec<i32> {
+    /// The address and the content of `ob1`'s object for a communicator, and the number of its ranks.
+    fn of_communicator(&self, communicator: u64) -> Option<(u64, Piece, usize)> {
+        let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
+        let count = self.group(head.word(*self.layout.groups.first()?), RANKS_MAX)?;
+        head.words().find_map(|word| {
+            let found = self.object(word, OF_COMMUNICATOR_BYTES)?;
+            let is_it = self.class_of(&found)? == OF_COMMUNICATOR;
+            is_it.then_some((word, found, count.len()))
+        })
+    }
+
+    /// The size of the object of a rank; `None` if there is no such object at the address.
+    fn size_of_rank(&self, address: u64) -> Option<usize> {
+        let found = self.object(address, OF_RANK_BYTES)?;
+        (self.class_of(&found)? == OF_RANK).then_some(found.len())
+    }
+
+    /// The addresses of the lists in the object of a rank, in their order.
+    fn lists(&self, rank: u64) -> Option<Vec<u64>> {
+        Some(self.lists_in(rank, self.size_of_rank(rank)?))
+    }
+
+    /// The addresses of the lists in an object of this size.
+    fn lists_in(&self, address: u64, size: usize) -> Vec<u64> {
+        let places = (WORD..size).step_by(WORD);
+        let places = places.filter_map(|at| address.checked_add(at as u64));
+        let is_list = |at: &u64| {
+            let object = Piece::read(self.memory, *at, WORD);
+            object.is_some_and(|it| self.class_of(&it).as_deref() == Some(LIST))
+        };
+        places.filter(is_list).collect()
+    }
+
+    /// The addresses of the items of a list.
+    fn items(&self, list: u64) -> impl Iterator<Item = u64> {
         let end = list.wrapping_add(LIST_END);
-        let next = |at: u64| {
+        let next = move |at: u64| {
             let item = Piece::read(self.memory, at, NEXT + WORD)?;
             Some(item.word(NEXT)).filter(|next| *next != end)
         };
-        let items = std::iter::successors(next(end), |at| next(*at)).take(MESSAGES_MAX);
+        std::iter::successors(next(end), move |at| next(*at)).take(MESSAGES_MAX)
+    }
+
+    fn tags(&self, list: u64, source: usize) -> Vec<i32> {
+        let items = self.items(list);
         let message = |at| Piece::read(self.memory, at, MESSAGE_BYTES);
         let messages = items.filter_map(message);
         let messages = messages.filter(|one| usize::try_from(one.number(SOURCE)) == Ok(source));

@@ -1,0 +1,258 @@
+//! The requests that a call waits for: their peers, and the operations that they are of.
+
+use sdm_debug::Failure;
+use sdm_debug::probe::{ArgumentRole, CallArgument};
+use sdm_debug::reply::Value;
+use sdm_idset::{IdSet, TaskId};
+use sdm_inspect::mpi::{Communicator, Direction, Message, Mpich, OpenMpi, Receives};
+use sdm_mpi::mpi_name;
+
+use super::{
+    Place, TEXT_BYTES_MAX, argument, context_of, has_come, list_of, of_process, other_tag, stack,
+    symbol, with_mpich,
+};
+
+/// The null request: a variable in Open MPI, a handle in MPICH.
+const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
+const NO_REQUEST_OF_MPICH: u32 = 0x2c00_0000;
+/// Most requests of one call that are examined.
+const REQUESTS_MAX: u64 = 4096;
+
+/// A request that a call waits for.
+enum PendingRequest {
+    Message(PendingMessage),
+    /// A non-blocking collective operation, with its communicator; `None` for `MPI_COMM_WORLD`.
+    Collective(Option<Communicator>),
+}
+
+/// A message that a call waits for, with the tag of one that has come from its sender in its place.
+type PendingMessage = (Message, Option<i32>);
+
+/// The message of a request of Open MPI's.
+fn of_open_mpi(known: &OpenMpi<'_>, request: u64) -> Option<PendingMessage> {
+    let message = known.message(request)?;
+    let (communicator, source) = message.within;
+    Some(pending(message, || known.unexpected(communicator, source)))
+}
+
+/// The message of a request of MPICH's.
+fn of_mpich(known: &Receives<'_>, request: u32) -> Option<PendingMessage> {
+    let message = known.message(request)?;
+    let (context, source) = message.within;
+    let context = i64::try_from(context).ok()?;
+    Some(pending(message, || known.unexpected(context, source)))
+}
+
+/// A message; `unexpected` has the tags of the messages that have come from its peer.
+fn pending(message: Message, unexpected: impl FnOnce() -> Vec<i32>) -> PendingMessage {
+    let receives = message.direction == Some(Direction::Received) && message.tag >= 0;
+    let other = receives.then(|| other_tag(&unexpected(), message.tag.into()));
+    (message, other.flatten())
+}
+
+/// Of several requests that a call waits for, the first in whose place another message has come; else the first.
+fn most_telling(mut pending: impl Iterator<Item = PendingRequest>) -> Option<PendingRequest> {
+    let first = pending.next()?;
+    let tells = |one: &PendingRequest| matches!(one, PendingRequest::Message((_, Some(_))));
+    match tells(&first) {
+        true => Some(first),
+        false => Some(pending.find(tells).unwrap_or(first)),
+    }
+}
+
+/// The peer or collective operation of a request that a call certainly waits for, as arguments. The second value is the
+/// communicator of a non-blocking collective operation. A call that waits for all of several requests needs each one,
+/// so any pending one will do.
+pub(in crate::ops) async fn requests(
+    place: &Place<'_>,
+    (list, count): (Option<&str>, Option<i64>),
+    at: usize,
+) -> Result<(Vec<CallArgument>, Option<Communicator>), Failure> {
+    let count = count.map_or(Some(1), |count| u64::try_from(count).ok());
+    let count = count.unwrap_or_default().min(REQUESTS_MAX);
+    let Some(list) = list_of(place, list, at).await? else {
+        return Ok((Vec::new(), None));
+    };
+    let pending = if let Some((memory, objects)) = of_process(place).await? {
+        let stack = stack(place).await?;
+        OpenMpi::learn(&*memory, objects).and_then(|known| {
+            most_telling((0..count).filter_map(|index| {
+                let mut word = [0; 8];
+                memory.read(list.wrapping_add(8 * index), &mut word)?;
+                let request = u64::from_ne_bytes(word);
+                // If there is only one request, the call waits for it.
+                let waits = count == 1 || known.is_waited_for(request, stack.clone());
+                let message = of_open_mpi(&known, request).map(PendingRequest::Message);
+                let pending = message.or_else(|| {
+                    let communicator = known.collective(request)?;
+                    let other = Some(communicator).filter(|it| *it != objects.world);
+                    Some(PendingRequest::Collective(other.map(Communicator::At)))
+                });
+                pending.filter(|_| waits)
+            }))
+        })
+    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
+        let known = Mpich::learn(&*memory, &variables);
+        let receives = known.as_ref().and_then(Mpich::receives);
+        receives.and_then(|known| {
+            most_telling((0..count).filter_map(|index| {
+                let mut handle = [0; 4];
+                memory.read(list.wrapping_add(4 * index), &mut handle)?;
+                let request = u32::from_ne_bytes(handle);
+                let message = of_mpich(&known, request).map(PendingRequest::Message);
+                message.or_else(|| {
+                    let handle = known.collective(request)?;
+                    let other = Some(handle).filter(|it| Mpich::is_later_communicator(*it));
+                    Some(PendingRequest::Collective(other.map(Communicator::Handle)))
+                })
+            }))
+        })
+    } else {
+        return Ok((Vec::new(), None));
+    };
+    Ok(match pending {
+        Some(PendingRequest::Message(message)) => (of_message(message), None),
+        Some(PendingRequest::Collective(None)) => (vec![all_ranks()], None),
+        Some(PendingRequest::Collective(communicator)) => {
+            let its = argument(ArgumentRole::Communicator, "its communicator", None);
+            (vec![its], communicator)
+        }
+        None => (Vec::new(), None),
+    })
+}
+
+/// The peers of the requests of which a call waits for the first to complete, as an argument; empty unless the peer
+/// of each is known.
+pub(in crate::ops) async fn alternatives(
+    place: &Place<'_>,
+    (list, count): (Option<&str>, Option<i64>),
+    at: usize,
+) -> Result<Vec<CallArgument>, Failure> {
+    let count = count.and_then(|count| u64::try_from(count).ok());
+    let count = count.filter(|count| (1..=REQUESTS_MAX).contains(count));
+    let list = list_of(place, list, at).await?;
+    let Some((list, count)) = list.zip(count) else {
+        return Ok(Vec::new());
+    };
+    let messages: Option<Vec<PendingMessage>> =
+        if let Some((memory, objects)) = of_process(place).await? {
+            let none = symbol(place.gdb, place.thread.id, NO_REQUEST_OF_OPEN_MPI).await?;
+            OpenMpi::learn(&*memory, objects).and_then(|known| {
+                let request = |index| {
+                    let mut word = [0; 8];
+                    memory.read(list.wrapping_add(8 * index), &mut word)?;
+                    Some(u64::from_ne_bytes(word)).filter(|it| Some(*it) != none)
+                };
+                let requests = (0..count).filter_map(request);
+                requests
+                    .map(|request| of_open_mpi(&known, request))
+                    .collect()
+            })
+        } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
+            let known = Mpich::learn(&*memory, &variables);
+            let receives = known.as_ref().and_then(Mpich::receives);
+            receives.and_then(|known| {
+                let request = |index| {
+                    let mut handle = [0; 4];
+                    memory.read(list.wrapping_add(4 * index), &mut handle)?;
+                    Some(u32::from_ne_bytes(handle)).filter(|it| *it != NO_REQUEST_OF_MPICH)
+                };
+                let requests = (0..count).filter_map(request);
+                requests.map(|request| of_mpich(&known, request)).collect()
+            })
+        } else {
+            None
+        };
+    let messages = messages.unwrap_or_default();
+    match messages[..] {
+        [] => return Ok(Vec::new()),
+        // The call waits for the only one that is left.
+        [message] => return Ok(of_message(message)),
+        _ => {}
+    }
+    let peers: IdSet = messages
+        .iter()
+        .map(|(message, _)| TaskId(message.peer))
+        .collect();
+    let text = peers.to_string();
+    if text.len() > TEXT_BYTES_MAX {
+        return Ok(Vec::new());
+    }
+    let each = CallArgument {
+        value: Some(Value { text, cut: None }),
+        ..argument(ArgumentRole::Target, "one of its requests", None)
+    };
+    Ok(vec![each, all_ranks()])
+}
+
+/// Finds source and tag of `MPI_Recv` where its arguments name no source: of the only receive that waits in its
+/// communicator, and has its tag.
+pub(in crate::ops) async fn find_receive(
+    place: &Place<'_>,
+    (function, communicator): (&str, Option<Communicator>),
+    found: &mut Vec<CallArgument>,
+) -> Result<(), Failure> {
+    use ArgumentRole as R;
+    let of = |role| found.iter().find(|one| one.role == role);
+    let is_read = |one: &CallArgument| one.number.is_some() || one.expression.starts_with("MPI_");
+    let is_receive = mpi_name(function).as_deref() == Some("recv");
+    if !is_receive || of(R::Source).is_some_and(is_read) {
+        return Ok(());
+    }
+    let is_world = of(R::Communicator).is_some_and(CallArgument::is_world);
+    let wanted = of(R::Tag)
+        .and_then(|tag| tag.number)
+        .filter(|tag| *tag >= 0);
+    let mut messages: Vec<Message> = if let Some((memory, objects)) = of_process(place).await? {
+        let known = OpenMpi::learn(&*memory, objects);
+        let known = known.zip(objects.address(communicator, is_world));
+        let posted = known.map(|(known, address)| known.posted(address));
+        let posted = posted.unwrap_or_default().into_iter();
+        posted.map(|(_, message)| message).collect()
+    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
+        let known = Mpich::learn(&*memory, &variables);
+        let posted = known.as_ref().and_then(|known| {
+            let context = context_of(known, communicator, is_world)?;
+            Some(known.receives()?.posted(context))
+        });
+        posted.unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    messages.retain(|message| wanted.is_none_or(|wanted| wanted == i64::from(message.tag)));
+    let (Some(message), true) = (messages.pop(), messages.is_empty()) else {
+        return Ok(());
+    };
+    let source = i64::try_from(message.within.1).ok();
+    let numbers = [(R::Source, source), (R::Tag, Some(message.tag.into()))];
+    for (role, number) in numbers {
+        match found.iter_mut().find(|one| one.role == role) {
+            Some(one) if is_read(one) => {}
+            Some(one) => one.number = number,
+            None => found.push(argument(role, "its request", number)),
+        }
+    }
+    Ok(())
+}
+
+/// The peer and the tag of a message, as arguments. The peer is a rank of the job.
+fn of_message((message, other): PendingMessage) -> Vec<CallArgument> {
+    let its = "its request";
+    let role = match message.direction {
+        Some(Direction::Received) => ArgumentRole::Source,
+        Some(Direction::Sent) => ArgumentRole::Destination,
+        None => ArgumentRole::Target,
+    };
+    let tag = match message.tag {
+        sdm_mpi::ANY_TAG_NUMBER => argument(ArgumentRole::Tag, sdm_mpi::ANY_TAG, None),
+        tag => argument(ArgumentRole::Tag, its, Some(i64::from(tag))),
+    };
+    let mut arguments = vec![argument(role, its, Some(i64::from(message.peer))), tag];
+    arguments.extend(other.map(has_come));
+    arguments.push(all_ranks());
+    arguments
+}
+
+fn all_ranks() -> CallArgument {
+    argument(ArgumentRole::Communicator, sdm_mpi::COMM_WORLD, None)
+}
