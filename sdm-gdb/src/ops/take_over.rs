@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sdm_child::{Cause, Freed};
-use sdm_debug::{Failure, FailureCode};
+use sdm_debug::event::Phase;
+use sdm_debug::{Event, Failure, FailureCode};
 
 use super::attach::{is_held_or_over, tell_lost_program, wake};
 use super::end::gdb_died;
@@ -24,6 +25,7 @@ use crate::text::{console_line, with_path};
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
 pub(crate) async fn take_over(gdb: Gdb, program: PathBuf) {
+    gdb.tell(Event::Progress(Phase::Gdb));
     let Err(failure) = carry_out(&gdb, program).await else {
         return;
     };

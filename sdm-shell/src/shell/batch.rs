@@ -14,7 +14,7 @@ use super::exit::Ending;
 use super::model::open_commands::RunEnd;
 use super::model::{Break, Model, Over};
 use super::report::Values;
-use super::{SessionHandle, ask, diagnose, exit, notices, report, script};
+use super::{SessionHandle, ask, diagnose, exit, notices, report, run, script};
 use crate::exit_codes::{ABORTED, GIVEN_UP, ISOLATED, LOST, MISUSED, SIGNALLED, TIMED_OUT};
 
 /// Maximum number of errors in the use of MPI that are repeated at the end.
@@ -352,6 +352,9 @@ async fn carry_out_all(session: &SessionHandle, origin: &str, lines: &[String]) 
         if session.is_over() {
             break;
         }
+        // A rank that a command has given a gdb has run on.
+        let free = session.read(|model| model.job.seized.clone());
+        run::stop(session, &session.running().difference(&free)).await;
         let line = ScriptLine {
             text: text.clone(),
             origin: origin.to_owned(),

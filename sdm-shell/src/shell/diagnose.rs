@@ -1,6 +1,7 @@
 //! `diagnose`: samples the stacks a few times while the tasks run in between, and judges which ranks are
 //! stuck.
 
+mod absent;
 mod sample;
 mod stuck;
 
@@ -9,18 +10,18 @@ use std::time::Duration;
 
 use sdm_debug::command::{AttachSpec, ProbeSpec};
 use sdm_debug::probe::{ArgumentRole, CallArgument};
-use sdm_debug::reply::StopReason;
-use sdm_debug::{Command, FailureCode, TaskState};
+use sdm_debug::{Command, FailureCode};
 use sdm_diagnose::{Diagnosis, Observed, Step, judge};
-use sdm_idset::{IdSet, TaskId};
+use sdm_idset::IdSet;
 
 use super::invocation::Invocation;
 use super::look::{LookBy, say_attached, say_by_gdb};
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, Verdict, ask, attach};
+use absent::{is_job_control, note_abort, note_absent, note_ended, note_outside};
 use sample::{BETWEEN, HALTED, LookResult, Sampler, all_of, free, note_missed, where_stopped};
 use sdm_view::coalesce::join;
-use sdm_view::item::{Gathered, Happening, Item};
+use sdm_view::item::{Gathered, Item};
 
 pub use sample::Looks;
 pub(super) use sample::stop_quietly;
@@ -199,6 +200,13 @@ impl Subject<'_> {
     }
 
     async fn attach(&mut self, session: &SessionHandle, to: &IdSet) {
+        // A rank that the session has started gets its gdb where the first sample stops it.
+        let own = seized(session, to);
+        self.to.union_with(&own);
+        let to = &to.difference(&own);
+        if to.is_empty() {
+            return;
+        }
         let spec = attach::among(&self.spec, to);
         let attached = attach::attach_unannounced(session, spec, to).await.1;
         self.to.union_with(&attached);
@@ -220,15 +228,17 @@ impl Subject<'_> {
         say_by_gdb(session, &tasks, why);
         self.free.subtract(&tasks);
         self.to.subtract(&tasks);
+        let own = seized(session, &tasks);
         self.attach(session, &tasks).await;
-        let found = self.diagnose(session, looks, observed).await;
+        let by_gdb = self.diagnose(session, looks, observed).await;
         // The tasks run again without gdb, as before.
-        let standing = session.standing().intersection(&tasks);
+        let standing = session.standing().intersection(&tasks).difference(&own);
         session
             .ask_quietly("detach", &standing, &Command::Detach)
             .await;
         session.edit(|model| model.job.unattached.union_with(&standing));
-        found
+        // What was judged without gdb stands where gdb has sampled nothing.
+        by_gdb.map(|by_gdb| if by_gdb.0.samples < 2 { found } else { by_gdb })
     }
 
     async fn diagnose(
@@ -247,6 +257,11 @@ impl Subject<'_> {
         };
         diagnosis(&self.to, &sampler, looks, observed).await
     }
+}
+
+/// The tasks of these that the session has started without gdb.
+fn seized(session: &SessionHandle, among: &IdSet) -> IdSet {
+    session.read(|model| model.job.seized.intersection(among))
 }
 
 /// True for an argument that names a peer and has no value. Constants of MPI need no value.
@@ -379,90 +394,6 @@ fn has_settled(observed: &Observed, found: &Diagnosis) -> bool {
     }
 }
 
-/// Notes a rank that has aborted the job.
-fn note_abort(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
-    let Some((rank, how)) = session.read(|model| model.job.abort_words.clone()) else {
-        return;
-    };
-    let by = IdSet::single(TaskId(rank));
-    if by.is_subset(to) && observed.aborting.is_empty() {
-        observed.aborting.push((by, how));
-    }
-}
-
-/// Notes the tasks that have ended, and those that cannot be reached.
-fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
-    let all_lost = session.read(|model| model.tasks.lost());
-    for row in session.read(|model| model.tasks.rows_of(to)) {
-        let reachable = row.tasks.difference(&all_lost);
-        let what = match &row.state {
-            TaskState::Exited(0) => Some("ended by themselves".to_owned()),
-            TaskState::Exited(code) => Some(format!("ended with exit code {code}")),
-            TaskState::Signalled(signal) => Some(format!("ended by {signal}")),
-            TaskState::GdbDead => Some("without a gdb".to_owned()),
-            _ => None,
-        };
-        if let Some(what) = what.filter(|_| !reachable.is_empty()) {
-            join(&mut observed.gone, &reachable, what);
-        }
-    }
-    let lost = all_lost.intersection(to);
-    if !lost.is_empty() {
-        join(
-            &mut observed.gone,
-            &lost,
-            "lost: their server has ended".to_owned(),
-        );
-    }
-    let crashed = session.read(|model| model.tasks.about_to_crash());
-    // SIGCONT can continue a process that a job-control signal has stopped, so this is no crash.
-    let halted = where_stopped(session, is_job_control);
-    let crashed = crashed.intersection(to).difference(&all_lost);
-    let crashed = crashed.difference(&halted);
-    for row in session.read(|model| model.tasks.rows_of(&crashed)) {
-        if let Some(Happening::Stopped(stop)) = &row.last {
-            let what = sdm_view::render::stopped(stop);
-            join(
-                &mut observed.gone,
-                &row.tasks,
-                format!("about to end: {what}"),
-            );
-            if stop.reason.is_crash() {
-                join(&mut observed.aborting, &row.tasks, what);
-            }
-        }
-    }
-}
-
-/// Notes the tasks that ended or stopped by themselves during the observation.
-fn note_ended(session: &SessionHandle, looked: &IdSet, observed: &mut Observed) {
-    let before = all_of(&observed.gone);
-    note_absent(session, &looked.difference(&before), observed);
-    let gone = all_of(&observed.gone);
-    let stood = looked
-        .intersection(&session.standing())
-        .difference(&free(session));
-    let stood = stood.difference(&gone);
-    if !stood.is_empty() {
-        let what = "stopped during the diagnosis, not resumed".to_owned();
-        join(&mut observed.stood, &stood, what);
-    }
-}
-
-/// Notes the tasks of the job that are not sampled. Others can wait for them, and their state is unknown.
-fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
-    let detached = session.read(|model| model.tasks.rows_of(to));
-    let detached = detached.into_iter();
-    let detached = detached.filter(|row| row.state == TaskState::Detached);
-    let detached = detached.fold(IdSet::new(), |all, row| all.union(&row.tasks));
-    let others = session.all().union(&attach::elsewhere(session));
-    let others = observed.outside.union(&others).difference(to);
-    observed.outside = IdSet::new();
-    note_absent(session, &others.intersection(&session.all()), observed);
-    let gone = all_of(&observed.gone);
-    observed.outside = others.union(&detached).difference(&gone);
-}
-
 /// The tasks that may run between samples. Tasks at a breakpoint or behind a step stay stopped, and so do
 /// those that a signal has stopped.
 fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed) -> IdSet {
@@ -487,14 +418,4 @@ fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed)
         join(&mut observed.unseen, &still_running, what);
     }
     standing.intersection(&free)
-}
-
-/// True for a stop by a job control signal, which would stop the program without a debugger too.
-fn is_job_control(reason: &StopReason) -> bool {
-    match reason {
-        StopReason::Signal { name, .. } => {
-            matches!(name.as_str(), "SIGSTOP" | "SIGTSTP" | "SIGTTIN" | "SIGTTOU")
-        }
-        _ => false,
-    }
 }

@@ -1,5 +1,6 @@
 //! Handling of the session's events in the model.
-use std::time::Instant;
+
+use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
 use sdm_core::message::Health;
@@ -18,6 +19,9 @@ use super::{Break, Effect, Model, Over};
 use crate::Control;
 use sdm_view::coalesce::join;
 
+/// Longest time that gdb takes to attach to a rank that has run without one, on a loaded machine.
+const ATTACH_MAX: Duration = Duration::from_secs(60);
+
 impl Model {
     /// Handles an event of the session at this time.
     pub(crate) fn handle_event(&mut self, now: Instant, event: SessionEvent) {
@@ -25,7 +29,7 @@ impl Model {
             self.glance.changes += 1;
         }
         if matches!(event, SessionEvent::Answer { .. } | SessionEvent::Events(_)) {
-            self.news.activity = now;
+            self.news.activity = now.max(self.news.activity);
         }
         match event {
             SessionEvent::Answer {
@@ -46,7 +50,7 @@ impl Model {
             }
             SessionEvent::Launcher { line } => self.news.notices.launcher_line(now, line),
             SessionEvent::Passed { stderr, bytes } => {
-                self.news.activity = now;
+                self.news.activity = now.max(self.news.activity);
                 self.effects.push_back(Effect::Pass { stderr, bytes });
             }
             SessionEvent::LauncherEnded { status, last_words } => {
@@ -295,7 +299,13 @@ impl Model {
             Happening::GdbDied(_) => Some(TaskState::GdbDead),
             Happening::Progress(phase) => {
                 match phase {
-                    Phase::Gdb => self.job.seized.subtract(tasks),
+                    Phase::Gdb => {
+                        if !self.job.seized.is_disjoint(tasks) {
+                            // What needs gdb, a crash say, is told when gdb has attached.
+                            self.news.activity = now + ATTACH_MAX;
+                        }
+                        self.job.seized.subtract(tasks);
+                    }
                     Phase::Symbols => {}
                     Phase::Running => {
                         let begun = self.job.seized.intersection(tasks);
@@ -316,6 +326,7 @@ impl Model {
                 // The end of a task can arrive twice: from its run, and from the command that killed it.
                 tasks.subtract(&self.tasks.ended());
             }
+            self.news.activity = now;
             self.job.seized.subtract(&tasks);
             self.tasks.set(&tasks, state, Some(what.clone()));
         }

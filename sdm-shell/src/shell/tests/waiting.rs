@@ -1,6 +1,8 @@
 //! Tests of waiting: its conditions, and the effect of Ctrl-C and Ctrl-Z.
+use std::time::Duration;
+
 use sdm_core::message::Health;
-use sdm_debug::command::StartSpec;
+use sdm_debug::command::{StartSpec, StopAt};
 use sdm_debug::event::Phase;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, EndPolicy, Event, Reply};
@@ -8,7 +10,7 @@ use sdm_idset::IdSet;
 use sdm_session::SessionEvent;
 
 use super::fake::*;
-use crate::shell::{Control, Options, Script, ScriptLine};
+use crate::shell::{Batch, Control, Options, Script, ScriptLine};
 
 pub(super) fn prompt() -> Options {
     Options {
@@ -424,4 +426,40 @@ fn slow_start_shows_progress_and_the_slowest_task() {
     assert!(run.screen.starts_with(first), "{}", run.screen);
     let tenth = "~ start: symbols 3/4, at main 0/4 (10 s), slowest: 0-3\n";
     assert!(run.screen.contains(tenth), "{}", run.screen);
+}
+
+/// gdb takes 20 s to attach to the rank that has crashed, where 8 s without a word are a hang.
+#[test]
+fn crash_is_no_hang_while_gdb_attaches() {
+    let respond: Responder = Box::new(move |id, to, command| match command {
+        Command::Start(_) => {
+            let event = |tasks, event| Said::Event(SessionEvent::Events(vec![(set(tasks), event)]));
+            let crash = StopReason::Signal {
+                name: "SIGSEGV".to_owned(),
+                meaning: "Segmentation fault".to_owned(),
+            };
+            let crash = stop(crash, "main", 70, "  *p = 1;");
+            vec![
+                (1, event("0-1", Event::Progress(Phase::Running))),
+                (1000, event("1", Event::Progress(Phase::Gdb))),
+                (2000, event("1", Event::Progress(Phase::Symbols))),
+                (21_000, answer(id, vec![class("1", crash)])),
+            ]
+        }
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    });
+    let batch = Batch {
+        hang_timeout: Some(Duration::from_secs(8)),
+        ..Batch::default()
+    };
+    let spec = StartSpec {
+        gdb_when_needed: true,
+        stop: StopAt::Nowhere,
+        ..StartSpec::default()
+    };
+    let run = act((2, 100), Options::default(), respond, |shell, _| {
+        shell.start(vec![(IdSet::all_below(2), spec)]);
+        shell.run_batch(&batch)
+    });
+    assert_eq!(run.ending.code, 139, "{}", run.screen);
 }
