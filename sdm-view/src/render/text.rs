@@ -77,11 +77,20 @@ impl<S: Screen> TextView<S> {
         }
     }
 
-    /// True for an event beyond the maximum number of a group. The event is counted.
+    /// True for a new state beyond the maximum number of a group. It is counted, and `ranks` shows it. What else happens
+    /// is shown nowhere else.
     fn is_beyond(&mut self, item: &Item) -> bool {
-        let (Item::Happened { tasks, .. }, Some(shown)) = (item, &mut self.in_group) else {
+        use Happening as H;
+        let (Item::Happened { tasks, what }, Some(shown)) = (item, &mut self.in_group) else {
             return false;
         };
+        let is_state = matches!(
+            what,
+            H::Stopped(_) | H::Exited { .. } | H::Signalled(_) | H::Detached | H::Progress(_)
+        );
+        if !is_state {
+            return false;
+        }
         *shown += 1;
         let beyond = *shown > HAPPENED_MAX;
         if beyond {
@@ -380,86 +389,4 @@ fn error(style: &Style, problem: &Problem) -> Vec<String> {
 pub(super) mod recorded_screen;
 
 #[cfg(test)]
-mod tests {
-    use super::recorded_screen::RecordedScreen;
-    use super::*;
-    fn check(item: Item, expect: &str) {
-        let recorder = RecordedScreen::new(80);
-        let mut view = TextView::new(recorder.clone(), Names::ranks());
-        view.show(Duration::ZERO, &item);
-        assert_eq!(*recorder.text.borrow(), expect.trim_start_matches('\n'));
-    }
-
-    #[test]
-    fn status_line_keeps_its_key_hints() {
-        let hint = "^C stops them, ^Z returns to the prompt";
-        let run = |what: &str, ranks: &str| {
-            format!("{what}: 0/4 stopped, running: {ranks} (3 s); {hint}")
-        };
-        for (line, room, expect) in [
-            (run("continue", "0-3"), 199, run("continue", "0-3")),
-            (
-                run("continue", "0-3"),
-                79,
-                format!("continue: 0/4 stopped (3 s); {hint}"),
-            ),
-            (
-                run("until somewhere_with_a_long_name", "0,2,4"),
-                79,
-                format!("until somewhere_with_a_long_name: 0...; {hint}"),
-            ),
-            (
-                run("continue", "0-3"),
-                30,
-                "continue: 0/4 stopped, running".to_owned(),
-            ),
-            ("no hint in this line".to_owned(), 7, "no hint".to_owned()),
-        ] {
-            assert_eq!(status_in(&line, room), expect);
-        }
-    }
-
-    #[test]
-    fn an_error_points_at_the_character() {
-        check(
-            Item::Error(Problem {
-                message: "expected `]` after the set".to_owned(),
-                line: Some("[0-3 print x".to_owned()),
-                at: Some(5),
-                hint: String::new(),
-            }),
-            "
-expected `]` after the set
-  [0-3 print x
-       ^
-",
-        );
-    }
-
-    #[test]
-    fn output_is_labelled_and_escaped() {
-        let item = |stream, complete| Item::Output {
-            tasks: IdSet::all_below(4),
-            stream,
-            line: b"50%\x1b[2J".to_vec(),
-            complete,
-        };
-        check(item(Stream::Stdout, true), "[0-3] 50%\\x1b[2J\n");
-        check(item(Stream::Stderr, false), "[0-3 err] 50%\\x1b[2J\\\n");
-    }
-
-    #[test]
-    fn launcher_end_is_shown_once() {
-        check(
-            Item::LauncherEnded {
-                status: "exited with code 1".to_owned(),
-                last_words: vec!["mpirun noticed something".to_owned()],
-                lost: IdSet::all_below(8),
-            },
-            "
-the launcher ended: exited with code 1; tasks lost with it: ranks 0-7 (8)
-  | mpirun noticed something
-",
-        );
-    }
-}
+mod tests;
