@@ -12,7 +12,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Number of bytes that this thread has allocated and not freed; 0 where [`Counted`] is not the allocator.
+/// Number of bytes that this thread has allocated and not freed; 0 if [`Counted`] is not the allocator.
 #[must_use]
 pub fn bytes() -> u64 {
     BYTES.get()

@@ -1,4 +1,5 @@
-//! Jobs of batch systems that wait in a kept session of SDM's: the names of their sessions, and their batch scripts.
+//! Batch jobs that SDM stops before `main` and debugs in a kept session: the names of these sessions, and the batch
+//! scripts.
 
 use sdm_text::shell_word;
 

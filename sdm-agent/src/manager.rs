@@ -121,9 +121,9 @@ pub struct Submission {
     pub directory: String,
     /// Further options for the manager's own command, one word each.
     pub options: Vec<String>,
-    /// True where the program is a batch script, which starts its processes itself.
+    /// True if the program is a batch script, which starts its processes itself.
     pub batch: bool,
-    /// True where the job is to start held by a debugger.
+    /// True if the job is to start held by a debugger.
     pub debug: bool,
     /// The debugger that starts the program, with its own arguments; SDM where the list is empty.
     pub debugger: Vec<String>,

@@ -59,9 +59,9 @@ pub struct Service {
     wanted: Vec<u32>,
     /// Transactions of LOOK that the running query answers.
     awaited: Vec<u32>,
-    /// Transactions of LOOK that are answered behind the events of their query, with its error.
+    /// Transactions of LOOK that are answered after the events of their query, with its error.
     looked: Vec<(u32, Option<Failure>)>,
-    /// Start of the running query of the manager; `None` where none runs.
+    /// Start of the running query of the manager; `None` if none runs.
     looking: Option<Instant>,
     next_look: Option<Instant>,
     pause: Duration,
@@ -144,13 +144,13 @@ impl Service {
             .filter(|_| may_look && self.wire.phase() == Phase::Normal)
     }
 
-    /// True where all events so far have been handed over to be sent.
+    /// True if all events so far have been handed over to be sent.
     fn has_told(&self) -> bool {
         let has_more = self.ledger.as_ref().is_some_and(Ledger::has_more);
         self.wire.output_bytes() == 0 && self.untold.is_empty() && !has_more
     }
 
-    /// True where bytes of the client may be read: false while too many unread answers wait for it.
+    /// True if bytes of the client may be read: false while too many unread answers wait for it.
     #[must_use]
     pub fn is_hearing(&self) -> bool {
         self.wire.output_bytes() < HEARD_BYTES_MAX

@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub queues: BTreeMap<String, Attributes>,
     /// Its jobs by their numbers, as the manager writes them.
     pub jobs: BTreeMap<String, Job>,
-    /// True where jobs have disappeared whose end the manager does not know yet: it is to be queried again soon.
+    /// True if jobs have disappeared whose end the manager does not know yet: it is to be queried again soon.
     pub is_unsettled: bool,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn set_state<S: State>(attributes: &mut Attributes, state: S) {
     set(attributes, S::STATES.attribute, state.word());
 }
 
-/// The state of type `S` among the attributes; `None` where it is missing or unknown.
+/// The state of type `S` among the attributes; `None` if it is missing or unknown.
 pub(crate) fn state<S: State>(attributes: &Attributes) -> Option<S> {
     S::read(attributes.get(S::STATES.attribute)?)
 }

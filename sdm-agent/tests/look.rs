@@ -58,7 +58,7 @@ impl Story {
         tid
     }
 
-    /// True where the manager is to be queried now.
+    /// True if the manager is to be queried now.
     fn begins_query(&mut self) -> bool {
         self.service.handle_timeout(self.now);
         let request = self.service.poll_request();

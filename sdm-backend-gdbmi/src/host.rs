@@ -92,7 +92,7 @@ impl LocalHost {
         }
     }
 
-    /// The host for running processes whose threads stood like these when stopped.
+    /// The host for processes that run again, with the states that a snapshot found of their threads.
     pub(crate) fn of_moment(standing: &Standing, sources: &Rc<Sources>) -> Self {
         Self {
             standing: Some(Rc::clone(standing)),
@@ -355,7 +355,7 @@ fn place_in(maps: &[Mapping], address: u64) -> Option<(String, u64)> {
     None
 }
 
-/// Writable ranges of the file mapped at an address, with the anonymous mapping directly behind it (`.bss`).
+/// Writable ranges of the file mapped at an address, with the anonymous mapping directly after it (`.bss`).
 fn variables_beside(maps: &[Mapping], address: u64) -> Vec<Range<u64>> {
     let Some(file) = maps.iter().find(|it| it.holds(address)) else {
         return Vec::new();

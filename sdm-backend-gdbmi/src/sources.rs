@@ -7,7 +7,7 @@ use sdm_system::files;
 
 /// Maximum size of a source file that is read, in bytes.
 const SOURCE_BYTES_MAX: u64 = 8 << 20;
-/// Most source files in the cache.
+/// Maximum number of source files in the cache.
 const SOURCES_MAX: usize = 8;
 /// Maximum length of a shown source line, in bytes.
 const LINE_BYTES_MAX: usize = 512;

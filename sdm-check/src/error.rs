@@ -45,7 +45,7 @@ impl Error {
         shown
     }
 
-    /// The pieces of the text, each with the address that follows it. None behind the last piece.
+    /// The pieces of the text, each with the address that follows it. None after the last piece.
     fn parts(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
         let mut rest = Some(self.text.as_str());
         std::iter::from_fn(move || {

@@ -132,12 +132,12 @@ fn completion(function: &Prototype) -> Option<(String, String)> {
     })
 }
 
-/// The C statements by which a call without a status has one.
+/// The C statements that give a call a status of its own if the program passes `MPI_STATUS_IGNORE`.
 pub(crate) fn own_status(status: &str) -> String {
     format!("MPI_Status own_status; if ({status} == MPI_STATUS_IGNORE) {status} = &own_status;\n")
 }
 
-/// The same for an array of them, where a receive is under way whose sender is not known.
+/// The same for an array of statuses, if a receive from any source is pending.
 fn own_statuses(statuses: &str, count: &str) -> String {
     format!(
         "MPI_Status few_statuses[64], *more_statuses = NULL;\n\

@@ -6,7 +6,7 @@ use sdm_mpi::usage::{FILE_COLLECTIVES, OBJECT_COLLECTIVES, UNMATCHED};
 use crate::life::{kind_of, own_status};
 use crate::prototypes::Prototype;
 
-/// The functions that send, with what each of them makes of the message.
+/// The functions that send, each with the time at which its message is sent.
 const SENDS: [(&str, Kind); 12] = [
     ("Send", Kind::Done),
     ("Bsend", Kind::Done),
@@ -24,9 +24,9 @@ const SENDS: [(&str, Kind); 12] = [
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It is sent.
+    /// The call sends the message.
     Done,
-    /// It is sent at each start of its request.
+    /// The message is sent at each start of the request.
     Prepared,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Parameter {
     pub(crate) declared: String,
     /// The type of the parameter without `const`, pointers and arrays: `MPI_Comm`.
     pub(crate) base: String,
-    /// True where the type has a `const`.
+    /// True if the type has a `const`.
     pub(crate) is_const: bool,
     pub(crate) pointers: usize,
     pub(crate) is_array: bool,

@@ -64,7 +64,7 @@ impl Suppressions {
         Ok(Self(rules))
     }
 
-    /// True where an error of this number, in this function of the program at this source line, is not reported.
+    /// True if an error of this number, in this function of the program at this source line, is not reported.
     #[must_use]
     pub fn hides(&self, number: u32, function: Option<&str>, place: Option<(&str, u32)>) -> bool {
         self.0

@@ -1,5 +1,4 @@
-//! The statements that record accesses to windows, and what brings ranks into an order, by a function's name and its
-//! parameters.
+//! The statements that record accesses to windows and calls that order ranks, by a function's name and its parameters.
 
 use sdm_mpi::usage::MAKES_ON_COMMUNICATOR;
 
@@ -53,7 +52,7 @@ const COMPLETES: [(&str, bool); 9] = [
     ("Win_flush_local_all", false),
     ("Win_free", true),
 ];
-/// Functions of windows that bring ranks into an order.
+/// Functions of windows after which the accesses of ranks are ordered.
 const ORDERS: [&str; 8] = [
     "Win_fence",
     "Win_post",
@@ -113,8 +112,8 @@ pub(crate) fn access(number: usize, function: &Prototype) -> String {
     text
 }
 
-/// The statements after a call that say what it completes, and that ranks may be in an order by it. Empty for other
-/// functions.
+/// The statements after a call that record the accesses that the call completes, and that the call may have ordered
+/// ranks. Empty for other functions.
 pub(crate) fn order(function: &Prototype) -> String {
     let name = function.name.as_str();
     let has = |wanted: &str| function.names().any(|it| it == wanted);

@@ -325,7 +325,7 @@ fn collective(number: usize, function: &Prototype) -> String {
     )
 }
 
-/// The statement that checks a reduction's operator and the type of what it reduces. Empty for other functions.
+/// The statement that checks the operator of a reduction and the type of its elements. Empty for other functions.
 fn operator(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     if !has("op") || !has("datatype") || has("target_rank") {
@@ -369,7 +369,7 @@ fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {
     }
 }
 
-/// The C condition under which a buffer is significant, with its type and count. Empty where it always is.
+/// The C condition under which a buffer is significant, with its type and count. Empty if it always is.
 fn significant(function: &Prototype, buffer: &str) -> &'static str {
     let own = &function.parameters;
     let has = |wanted: &str| own.iter().any(|it| it.name == wanted);
@@ -393,7 +393,7 @@ fn significant(function: &Prototype, buffer: &str) -> &'static str {
     }
 }
 
-/// An expression that is true where a buffer can be `MPI_IN_PLACE`.
+/// An expression that is true if a buffer can be `MPI_IN_PLACE`.
 fn may_be_in_place(name: &str, buffer: &str) -> &'static str {
     match (plain(name).as_str(), buffer) {
         ("scatter" | "scatterv", "recvbuf") => "is_root(comm, root)",

@@ -1,4 +1,5 @@
-//! Decides which scripts of programs and libraries gdb executes (auto-load).
+//! SDM's code for gdb's Python. It loads the scripts of programs and libraries that other users cannot change
+//! (auto-load), and has printers and functions for Fortran.
 
 use std::fs::File;
 use std::io::{self, Write};

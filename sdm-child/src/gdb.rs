@@ -112,7 +112,7 @@ const PATH: &str = "PATH";
 enum GdbProcess {
     /// This process.
     Own(Child),
-    /// A shim, which reports its end.
+    /// A shim, which reports the gdb's end.
     OfShim {
         pid: i32,
         /// A pidfd by which the gdb gets signals, as its pid may be reused before the shim reports its end.
@@ -288,7 +288,7 @@ pub struct LastWords {
     bytes: Vec<u8>,
 }
 
-/// Most bytes that are kept of them.
+/// Maximum number of bytes that are kept of them.
 const LAST_WORDS_BYTES_MAX: usize = 2048;
 
 impl LastWords {

@@ -42,7 +42,7 @@ pub struct StartConfig {
     pub reader: Option<TaskId>,
     /// Variables in which a started program's environment differs from this process's, or from its shim's.
     pub variables: Variables,
-    /// When gdb gets the library with which it writes registers that it does not know.
+    /// Condition under which gdb gets the library with which it writes registers that it does not know.
     pub completion: Completion,
 }
 

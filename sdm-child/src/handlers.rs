@@ -23,7 +23,7 @@ const INSTALLERS: [&str; 9] = [
     "sigset",
     "sigvec",
 ];
-/// Most files of a process that are examined.
+/// Maximum number of files of a process that are examined.
 const FILES_MAX: usize = 1024;
 
 /// True if code of the process outside of runtime libraries may install a signal handler. Also true if that cannot be

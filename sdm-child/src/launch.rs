@@ -58,7 +58,7 @@ pub struct Launch {
     pub args: Vec<u8>,
     /// The program that is finally executed, if `program` is a wrapper.
     pub wrapped: Option<PathBuf>,
-    /// The command line behind the `|` of `target remote |`, if another program such as Valgrind runs the program.
+    /// The command line after the `|` of `target remote |`, if another program such as Valgrind runs the program.
     pub reached_by: Option<Vec<u8>>,
 }
 

@@ -23,7 +23,7 @@ const OPTIONS: &str = "--tool=memcheck -q --vgdb=yes --vgdb-error=999999999 --vg
 const OPENMPI_SUPPRESSIONS: &str = "share/openmpi/openmpi-valgrind.supp";
 /// Time that Valgrind has to start the program, in seconds.
 const WAIT_SECONDS: u32 = 60;
-/// Most levels below the process started as gdb at which its shell is searched.
+/// Maximum number of levels below the process started as gdb at which its shell is searched.
 const DEPTH_MAX: usize = 8;
 
 /// The shell command line that starts a program by this exec wrapper under Valgrind, and with which gdb communicates.

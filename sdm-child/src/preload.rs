@@ -34,8 +34,8 @@ const OWNERS: &str = "SDM_GDB_OWNERS";
 /// Bytes of registers that a gdb before 14 knows.
 const KNOWN_BYTES: u32 = 2696;
 
-/// When a gdb gets the library with which it writes registers that it does not know. A gdb older than 14 needs it on
-/// processors with more registers than such a gdb knows.
+/// Condition under which a gdb gets the library with which it writes registers that it does not know. A gdb older than
+/// 14 needs it on processors with more registers than such a gdb knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
     /// Only if the processor has more registers than gdb knows.

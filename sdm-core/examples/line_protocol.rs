@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RULES: Rules = |_number, _params| None::<Box<dyn Merge>>;
 
 /// The backend: a program that answers each line of its input with a line. One that takes long would be watched
-/// ([`TcpTransport::watch`]), so that its server goes on meanwhile.
+/// ([`TcpTransport::watch`]), so that its server continues meanwhile.
 struct Backend {
     program: Child,
     input: ChildStdin,

@@ -34,7 +34,7 @@ pub trait Merge: Send + Sync {
 /// The merge rules of a protocol, by number; 0 is merging by equality and needs no rule.
 pub type Rules = fn(number: u16, params: &[u8]) -> Option<Box<dyn Merge>>;
 
-/// Gathers the answers to one command until they go up.
+/// Gathers the answers to one command until they are sent to the parent.
 ///
 /// Equal payloads of equal status become one block; with a rule, the successful answers become one block. An empty
 /// aggregate allocates nothing.
@@ -167,7 +167,7 @@ impl Aggregate {
         &self.sources
     }
 
-    /// True where nothing was gathered since the last [`Aggregate::take`].
+    /// True if nothing was gathered since the last [`Aggregate::take`].
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()

@@ -24,7 +24,7 @@ pub struct Config {
     pub grace: Duration,
     /// Time for which an event may be held back for merging, over its whole way up.
     pub event_window: Duration,
-    /// A peer quiet for this long is asked for a sign of life.
+    /// Time without a record from a peer after which the peer gets a ping.
     pub ping_after: Duration,
     /// Number of unanswered pings that make a peer silent. All of them fall within half of `ping_after`,
     /// counted from the first ping.
@@ -37,7 +37,7 @@ pub struct Config {
     pub bulk_window_bytes: u32,
     /// Maximum number of distinct answers kept apart per command.
     pub classes_max: u32,
-    /// True where a session starts even if some servers are missing.
+    /// True if a session starts even if some servers are missing.
     pub partial: bool,
     /// Fate of the processes when the session is lost.
     pub on_lost: EndPolicy,

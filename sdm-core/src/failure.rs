@@ -29,7 +29,7 @@ pub struct RawFailure {
     pub code: u16,
     /// Message for the user, with the subject, the error and the place: lower case, no full stop.
     pub text: String,
-    /// Advice for the user; empty where there is none.
+    /// Advice for the user; empty if there is none.
     pub hint: String,
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn encode_answer(
     frame(out, |out| codec::encode_answer(id, attempt, block, out))
 }
 
-/// The body behind the length field, where `bytes` is exactly one frame and carries a message; otherwise `None`.
+/// The body after the length field, where `bytes` is exactly one frame and carries a message; otherwise `None`.
 pub(crate) fn lone_message(bytes: &[u8]) -> Option<&[u8]> {
     let (len, body) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let is_whole = u32::from_le_bytes(*len) as usize == body.len() && body.len() <= FRAME_BYTES_MAX;
@@ -119,7 +119,7 @@ fn frame(
     written.map(|_| ())
 }
 
-/// Decodes the body behind a frame's length; payloads share `bytes`.
+/// Decodes the body after a frame's length; payloads share `bytes`.
 ///
 /// # Errors
 /// Bytes that are not a frame.
@@ -180,7 +180,7 @@ impl Deframer {
         Ok(Some(std::mem::take(&mut self.body).into()))
     }
 
-    /// True where the next byte begins a frame.
+    /// True if the next byte begins a frame.
     pub(crate) fn is_between_frames(&self) -> bool {
         self.header_len == 0
     }

@@ -49,7 +49,7 @@ pub const BULK_START_BYTES: u32 = 32 << 10;
 pub const BULK_NODE_BYTES: u32 = 4 << 20;
 /// The least window of one child, in bytes.
 pub const BULK_WINDOW_BYTES_MIN: u32 = 8 << 10;
-/// A peer quiet for this long is asked for a sign of life.
+/// Time without a record from a peer after which the peer gets a ping.
 pub const PING_AFTER: Duration = Duration::from_secs(2);
 /// Number of unanswered pings that make a peer silent: with [`PING_AFTER`], three seconds after the last
 /// record from it.

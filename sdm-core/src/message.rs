@@ -1,5 +1,5 @@
-//! The messages that members of the tree send one another. Their bytes are in [`crate::codec`]; nothing here is
-//! `usize`.
+//! The messages that members of the tree send one another. [`crate::codec`] encodes them. No field is a `usize`, whose
+//! size differs between machines.
 
 mod exchange;
 
@@ -94,7 +94,7 @@ impl Slice {
         }
     }
 
-    /// Appends the entries of `next`, where they follow this slice in the memory of the same plan; false where they
+    /// Appends the entries of `next`, where they follow this slice in the memory of the same plan; false if they
     /// do not.
     pub(crate) fn append(&mut self, next: &Self) -> bool {
         let follows = Arc::ptr_eq(&self.plan, &next.plan) && self.end == next.start;
@@ -266,7 +266,7 @@ pub struct ReachChange {
     pub tasks: IdSet,
     /// The reachability of these tasks from now on.
     pub health: Health,
-    /// The reason, as text for the user, which names the server: `server 3 on n1: connection reset`. Empty where the
+    /// The reason, as text for the user, which names the server: `server 3 on n1: connection reset`. Empty if the
     /// tasks are reachable again.
     pub why: String,
 }

@@ -50,7 +50,7 @@ impl Topology {
     }
 
     /// Like [`Topology::plan`], for a master on the host `home`, which is named as the servers' entries name it. Under
-    /// [`Topology::ByHost`] the servers of that host are the master's own children. `home` is empty where the host is
+    /// [`Topology::ByHost`] the servers of that host are the master's own children. `home` is empty if the host is
     /// unknown.
     #[must_use]
     pub fn plan_at(self, home: &str, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
@@ -185,7 +185,7 @@ pub fn child_runs_by_size(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
 
 /// The height of the tree in a slice: 0 for a member without children.
 ///
-/// Walks the whole slice once. `None` where it is not a tree because a member's size does not
+/// Walks the whole slice once. `None` if it is not a tree because a member's size does not
 /// add up: the peer's error.
 #[must_use]
 pub fn height(slice: &[PlanEntry]) -> Option<u32> {
@@ -208,7 +208,7 @@ pub fn height(slice: &[PlanEntry]) -> Option<u32> {
     Some(as_count(deepest))
 }
 
-/// The tasks of a slice; `None` where one has two owners: the peer's error.
+/// The tasks of a slice; `None` if one has two owners: the peer's error.
 #[must_use]
 pub fn tasks(slice: &[PlanEntry]) -> Option<IdSet> {
     let all = IdSet::union_all(slice.iter().map(|entry| &entry.tasks));

@@ -20,7 +20,7 @@ use sdm_view::render::{Names, Screen, Style, TextView};
 
 use crate::message::Request;
 
-/// Most lines that wait for the one under way.
+/// Maximum number of lines that wait for the one under way.
 pub(crate) const LINES_MAX: usize = 1024;
 /// Maximum size of the output of a line, in bytes; further output is left out.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -179,7 +179,7 @@ impl Console {
     }
 }
 
-/// The session as the shell sees it. The adapter sends what the shell sends to it.
+/// The session as the shell sees it. The adapter forwards the shell's commands to the real session.
 struct ConsoleSession {
     tasks: IdSet,
     said: Rc<RefCell<VecDeque<ConsoleAction>>>,

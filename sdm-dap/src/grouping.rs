@@ -12,7 +12,7 @@ use sdm_view::coalesce::{Distinct, hash_of};
 use crate::group::{Group, Standing};
 use crate::tasks::Tasks;
 
-/// Most threads that a client is shown: editors freeze at some hundreds.
+/// Maximum number of threads that a client is shown: editors freeze at some hundreds.
 pub(crate) const ROWS_MAX: usize = 64;
 
 /// Divides the tasks now, by their known stacks; with `by_rank` each task by itself.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::error::RequestError;
 
-/// Most tasks with a thread each, unless launch.json says otherwise.
+/// Maximum number of tasks with a thread each, unless launch.json says otherwise.
 pub(crate) const RANKS_MAX: u64 = 16;
 
 /// The meaning of a thread.

@@ -4,7 +4,7 @@ use sdm_debug::reply::ThreadView;
 
 use crate::source::place;
 
-/// Most threads that a client is shown.
+/// Maximum number of threads that a client is shown.
 const THREADS_MAX: usize = 256;
 
 /// The threads of the only process, while it is stopped.

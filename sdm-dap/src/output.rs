@@ -8,7 +8,7 @@ use sdm_view::coalesce::Merged;
 
 /// Time to wait for equal lines of other tasks.
 const WAIT: Duration = Duration::from_millis(50);
-/// Most lines that wait.
+/// Maximum number of lines that wait.
 const LINES_MAX: usize = 1024;
 /// Maximum length of a task set before a line, in bytes.
 const SET_BYTES_MAX: usize = 40;

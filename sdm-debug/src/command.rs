@@ -261,7 +261,7 @@ pub enum Command {
         name: String,
         /// Index of the first child, from 0.
         from: u32,
-        /// Most children to list, 1 or more.
+        /// Maximum number of children to list, 1 or more.
         count: u32,
     },
     /// Assigns to a variable object: [`crate::Reply::Value`]. Fails: `no_such_thing`, `gdb`.

@@ -10,10 +10,10 @@ const FALSE_WORDS: [&str; 6] = ["false", ".false.", "null", "nullptr", "nil", "n
 #[error("`{0}` is neither true nor false")]
 pub struct NoTruth(String);
 
-/// Whether a printed value is true.
+/// True if a value that gdb has printed is true in the language of the program.
 ///
 /// # Errors
-/// It is an object or a container.
+/// The value is an object or a container, which is neither true nor false.
 pub fn truth(value: &str) -> Result<bool, NoTruth> {
     match has_truth(value) {
         true => Ok(is_true(value)),

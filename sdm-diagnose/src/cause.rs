@@ -59,7 +59,7 @@ impl Cause {
         Self::Sleeping,
     ];
 
-    /// The name, as in `--json`.
+    /// The name of the cause in the records of `--json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

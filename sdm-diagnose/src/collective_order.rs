@@ -46,7 +46,7 @@ pub(super) fn proving<'a>(
     by_ranks.into_iter().map(proving).collect()
 }
 
-/// True where ranks can be in this operation legitimately while others are elsewhere.
+/// True if ranks can be in this operation legitimately while others are elsewhere.
 pub(super) fn may_be_right(one: &CollectiveGroup) -> bool {
     one.communicator.is_some() || !needs_all(&one.name)
 }

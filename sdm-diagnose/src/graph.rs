@@ -20,9 +20,9 @@ pub struct SetNeed {
     pub who: IdSet,
     /// The tasks that they wait for.
     pub peers: IdSet,
-    /// True where all peers are needed, false where one is enough.
+    /// True if all peers are needed, false if one is enough.
     pub all: bool,
-    /// True where the peers are an assumption because the real ones are unknown.
+    /// True if the peers are an assumption because the real ones are unknown.
     pub guessed: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Reduced {
     pub held_up: IdSet,
     /// The tasks at the end of their wait chains, which can go on by themselves.
     pub holders: IdSet,
-    /// True where `holders` is an assumption: some tasks wait for any of several, and it is unknown for
+    /// True if `holders` is an assumption: some tasks wait for any of several, and it is unknown for
     /// which.
     pub holders_guessed: bool,
     /// Tasks in `never` that the blocked tasks wait for.

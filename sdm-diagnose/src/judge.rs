@@ -416,7 +416,7 @@ impl<'a> Case<'a> {
         Verdict::new(Step::CannotTell, text)
     }
 
-    /// True where these tasks have different handles for the communicator of their call.
+    /// True if these tasks have different handles for the communicator of their call.
     fn has_several_handles(&self, tasks: &IdSet) -> bool {
         let last = self.observed.samples.last();
         let Some(handles) = last.and_then(|last| last.numbers.get(&ArgumentRole::Handle)) else {

@@ -69,7 +69,7 @@ pub struct Observed {
     pub unseen: Vec<(IdSet, String)>,
     /// Ranks of the job that were not part of the request.
     pub outside: IdSet,
-    /// True where the tasks' numbers are not ranks, so that ranks in a call's arguments mean nothing.
+    /// True if the tasks' numbers are not ranks, so that ranks in a call's arguments mean nothing.
     pub unranked: bool,
     /// Process ids of the tasks on this host.
     pub pids: BTreeMap<i32, TaskId>,
@@ -114,7 +114,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The name, as in `--json`.
+    /// The name of this strength in the records of `--json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -138,7 +138,7 @@ impl Step {
         }
     }
 
-    /// True where a hang is proved.
+    /// True if a hang is proved.
     #[must_use]
     pub fn is_proved(self) -> bool {
         matches!(self, Self::Deadlock | Self::CannotGoOn)
@@ -179,7 +179,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name, as in `--json`.
+    /// The name of this kind in the records of `--json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -224,7 +224,7 @@ pub struct Diagnosis {
     /// The ranks that the error is attributed to, with their calls: those to blame or, if no single one is,
     /// those between which the error is.
     pub guilty: Vec<Guilty>,
-    /// The tasks to blame, if the verdict is proved. Empty where no single one is to blame.
+    /// The tasks to blame, if the verdict is proved. Empty if no single one is to blame.
     pub suspects: IdSet,
     /// The tasks that can go on, and that others wait for.
     pub held_up_by: IdSet,

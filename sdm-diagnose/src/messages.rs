@@ -22,7 +22,7 @@ const PAIRS_SHOWN: usize = 4;
 /// A send that a rank is in.
 struct Sent {
     tag: Option<i64>,
-    /// True where the receiver is known as a rank of the job.
+    /// True if the receiver is known as a rank of the job.
     to_rank: bool,
     communicator: Option<Within>,
     /// True where the message may have been received already, as its sender also receives and may wait for that.
@@ -145,7 +145,7 @@ fn come(class: &Class<'_>) -> Option<i64> {
     come.value.as_ref()?.text.parse().ok()
 }
 
-/// True where the argument of a role is a rank of the job.
+/// True if the argument of a role is a rank of the job.
 fn names_rank(class: &Class<'_>, role: R) -> bool {
     class
         .known

@@ -90,7 +90,7 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     Some(verdict(text, most, &odd, other.tasks.len()))
 }
 
-/// True where the named root has left the operation. It would have sent or received the parts of these
+/// True if the named root has left the operation. It would have sent or received the parts of these
 /// ranks.
 fn is_root_past(one: &CollectiveGroup, these: &[&CollectiveGroup]) -> bool {
     let root = one.root.and_then(|root| u32::try_from(root).ok());

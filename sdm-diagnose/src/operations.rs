@@ -1,4 +1,5 @@
-//! The participants of an MPI call, derived from its arguments.
+//! Properties of an MPI call, derived from its arguments: the ranks that it names, the operation that it waits for, and
+//! whether a rank can leave that operation early.
 
 use sdm_debug::calls::roles;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
@@ -36,13 +37,13 @@ pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
     arguments.any(|one| one.role == ArgumentRole::OtherJobs)
 }
 
-/// True where ranks in a call's arguments are ranks of `MPI_COMM_WORLD`, or were translated to them.
+/// True if ranks in a call's arguments are ranks of `MPI_COMM_WORLD`, or were translated to them.
 pub(super) fn names_ranks_of_the_job(call: &Call) -> bool {
     let mut arguments = call.arguments.iter();
     arguments.any(|one| one.is_known_communicator() || one.role == ArgumentRole::Target)
 }
 
-/// True where the argument of a role is not a rank, or is a rank of the job.
+/// True if the argument of a role is not a rank, or is a rank of the job.
 ///
 /// A rank of another communicator or window is translated where the members are known. Otherwise it is the number that
 /// the call has been given, which means another rank of the job.

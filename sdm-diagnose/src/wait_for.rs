@@ -31,7 +31,7 @@ pub(super) struct CollectiveGroup {
     pub(super) communicator: Option<String>,
     /// The context id of the communicator, which is the same at all its ranks. None if unknown.
     pub(super) context: Option<i64>,
-    /// The ranks of the communicator. None where they are unknown, and for `MPI_COMM_WORLD`.
+    /// The ranks of the communicator. None if they are unknown, and for `MPI_COMM_WORLD`.
     pub(super) members: Option<IdSet>,
     pub(super) root: Option<i64>,
     pub(super) count: Option<i64>,
@@ -81,7 +81,7 @@ impl Class<'_> {
 }
 
 impl CollectiveGroup {
-    /// True where both are the same operation with the same arguments. The name of a communicator can
+    /// True if both are the same operation with the same arguments. The name of a communicator can
     /// differ between ranks, so its members identify it if they are known.
     fn is_same_operation(&self, other: &Self) -> bool {
         let key = |one: &Self| (one.root, one.count, one.context);
@@ -113,7 +113,7 @@ impl CollectiveGroup {
         Some(self.ranks(all)?.difference(&self.tasks))
     }
 
-    /// True where both are the same operation, and certainly in different communicators.
+    /// True if both are the same operation, and certainly in different communicators.
     pub(super) fn is_of_other_communicator(&self, other: &Self, all: &IdSet) -> bool {
         let ranks = self.ranks(all).zip(other.ranks(all));
         let contexts = self.context.zip(other.context);
@@ -123,7 +123,7 @@ impl CollectiveGroup {
         self.name == other.name && ranks.is_some() && is_other
     }
 
-    /// True where this can be the same operation as `known`, of whose communicator more is known.
+    /// True if this can be the same operation as `known`, of whose communicator more is known.
     fn can_be(&self, known: &Self) -> bool {
         let is_unknown = match (&self.members, &known.members) {
             (None, Some(_)) => self.communicator.is_some(),

@@ -25,7 +25,7 @@ const VERSION_WAIT: Duration = Duration::from_secs(5);
 const TRIAL_WAIT: Duration = Duration::from_secs(60);
 /// Maximum number of other gdbs that are asked for their version.
 const CANDIDATES_MAX: usize = 8;
-/// Most entries of a directory that are examined.
+/// Maximum number of entries of a directory that are examined.
 const ENTRIES_MAX: usize = 1000;
 /// Directories below the root in which gdbs may be installed; `*` stands for any name.
 const PLACES: [&str; 7] = [

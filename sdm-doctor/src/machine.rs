@@ -89,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// True where its `/proc` may not show a process that there is.
+    /// True if its `/proc` may not show a process that there is.
     #[must_use]
     pub fn hides_processes(&self) -> bool {
         self.hidepid().verdict != Verdict::Good

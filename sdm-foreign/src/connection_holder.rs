@@ -45,8 +45,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const END_TAKES: Duration = Duration::from_secs(30);
 /// Time for which a `prterun` (Open MPI 5.0.11) keeps the name of a tool that has left, and a quarter more.
 const NAME_STAYS: Duration = Duration::from_millis(1250);
-/// Processor time after which a thread of the server that never sleeps counts as done with what it was doing before.
-/// Such a thread may pass on much output.
+/// Processor time after which a thread of the server that never sleeps counts as done with its earlier work. Such a
+/// thread may pass on much output.
 const BUSY: Duration = Duration::from_millis(20);
 /// Maximum number of descriptors that this process has: one for the answer, and a few of the library's.
 const DESCRIPTORS_MAX: RawFd = 1024;
@@ -83,7 +83,7 @@ impl Keeper {
 /// Starts the keeper of this process's connections to a server. This process must have one thread.
 ///
 /// `held` is the descriptor of the tool lock, which stays open as long as the keeper lives: other tools wait for that
-/// lock. `same_name` is true for a server that knows all tools of ours by one name.
+/// lock. `same_name` is true for a server that knows all of SDM's tools by one name.
 pub(crate) fn start(server: i32, held: RawFd, same_name: bool) -> Result<Keeper> {
     let own = std::process::id().cast_signed();
     // Both descriptors are opened here, before either pid can be reused.
@@ -115,7 +115,7 @@ struct Watched {
     /// A descriptor that becomes readable when the server has ended.
     end: RawFd,
     process: proc::Process,
-    /// True where the server knows all tools of ours by one name.
+    /// True if the server knows all of SDM's tools by one name.
     same_name: bool,
 }
 
@@ -139,8 +139,8 @@ impl Watched {
         }
     }
 
-    /// Waits until each thread of the server has slept between two checks, or has run for [`BUSY`] since the first
-    /// check.
+    /// Waits until the server is idle: each of its threads has slept from one check to the next, or has run for
+    /// [`BUSY`] since the first check. Waits for [`END_TAKES`] at most, and not after the end of the server.
     fn wait_for_rest(&self) {
         let deadline = Instant::now() + END_TAKES;
         let first = self.threads();

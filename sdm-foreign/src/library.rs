@@ -231,13 +231,13 @@ impl Tool {
     }
 }
 
-/// Whether a server ends with its job, and so is to know all tools of ours by one name.
+/// True if a server ends with its job. Such a server has to know all of SDM's tools by one name.
 pub(crate) fn ends_with_job(server: i32) -> bool {
     let program = sdm_system::proc::of(server).program().unwrap_or_default();
     program.file_name().is_some_and(|name| name == OF_ONE_JOB)
 }
 
-/// Whether a server has child processes, which start its daemons. At its end it has none, and would wait for its
+/// True if a server has child processes, which start its daemons. A server that ends has none, and would wait for its
 /// last tool.
 fn starts(server: i32) -> bool {
     let stat = |pid| sdm_system::proc::of(pid).stat().ok();

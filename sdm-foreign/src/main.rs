@@ -1,4 +1,4 @@
-//! Foreign libraries behind a process boundary: their faults cost this process at most.
+//! The program `sdm-pmix`, which loads foreign libraries. A fault of a library ends this process and no other.
 //!
 //! `sdm-pmix host` is a PMIx server for the programs of a session; see [`host`]. `sdm-pmix LIBRARY PID` asks the
 //! PMIx server in a launcher (`prterun`, `prte`) for its jobs and processes.

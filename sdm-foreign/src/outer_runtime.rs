@@ -24,8 +24,8 @@ const OF_LAUNCHERS: [&str; 9] = [
 /// Variables with the location of an Open MPI that was moved after its build.
 const PLACES: [&str; 1] = ["OPAL_PREFIX"];
 
-/// True for an environment variable that makes a program believe itself in the job of another launcher. A program
-/// that a PMIx server of ours serves must not get it. The user's own parameters of Open MPI stay.
+/// True for an environment variable that makes a program believe itself in the job of another launcher. A program that
+/// SDM's PMIx server serves must not get it. The user's own parameters of Open MPI stay.
 #[must_use]
 pub fn is_outer(name: &OsStr) -> bool {
     let name = name.as_bytes();

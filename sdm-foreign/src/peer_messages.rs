@@ -59,7 +59,7 @@ pub enum Question {
     LookUp {
         /// Keys of the values.
         keys: Vec<String>,
-        /// True where the answer may wait until all keys are published.
+        /// True if the answer may wait until all keys are published.
         waits: bool,
     },
     /// Removes values that a rank has published: those with these keys, or all where no key is given.
@@ -154,7 +154,7 @@ pub struct PeerEvent {
 pub enum Reply {
     /// A part of the data that a rank has put.
     Modex {
-        /// The library's status: 0 where all is well.
+        /// The library's status: 0 if all is well.
         status: i32,
         /// Length of the whole data, in bytes.
         total: u64,
@@ -180,7 +180,7 @@ pub enum Reply {
     Processes(HostTable),
     /// The answer to [`Question::Reserve`].
     Reserved {
-        /// The first of the consecutive task numbers; `None` where too few are free.
+        /// The first of the consecutive task numbers; `None` if too few are free.
         first: Option<u32>,
     },
 }
@@ -195,14 +195,14 @@ pub enum Note {
 }
 
 impl Note {
-    /// The encoded message; `None` where it is too long.
+    /// The encoded message; `None` if it is too long.
     #[must_use]
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let bytes = postcard::to_allocvec(self).expect("plain data serialises into memory");
         (bytes.len() <= LETTER_BYTES_MAX).then_some(bytes)
     }
 
-    /// Decodes a message; `None` where the bytes are malformed, or a value contradicts its type.
+    /// Decodes a message; `None` if the bytes are malformed, or a value contradicts its type.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let read = || postcard::take_from_bytes::<Self>(bytes);

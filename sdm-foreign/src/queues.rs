@@ -63,7 +63,7 @@ pub struct ProcessQueues {
     pub communicators: Vec<CommunicatorQueues>,
     /// Number of messages beyond [`MESSAGES_MAX`], which are left out.
     pub more: u64,
-    /// False where the library has no information of unexpected messages.
+    /// False if the library has no information of unexpected messages.
     pub knows_unexpected: bool,
 }
 

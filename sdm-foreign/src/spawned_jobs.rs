@@ -33,9 +33,9 @@ pub struct SpawnedJob {
     pub shares: Vec<Share>,
     /// The task that has started the job; `None` if a tool has started it.
     pub parent: Option<u32>,
-    /// True where the job's processes wait in `PMIx_Init` for a debugger.
+    /// True if the job's processes wait in `PMIx_Init` for a debugger.
     pub is_held: bool,
-    /// The processes that the job's processes debug: a namespace, and a rank or the wildcard. `None` where the job is
+    /// The processes that the job's processes debug: a namespace, and a rank or the wildcard. `None` if the job is
     /// no debugger's.
     pub target: Option<(String, u32)>,
 }

@@ -67,7 +67,7 @@ pub(crate) fn detach(name: &CStr) {
     }
 }
 
-/// Waits until something happens to one of these, or the time is over; true where something did.
+/// Waits until something happens to one of these, or the time is over; true if something did.
 pub(crate) fn wait_readable(fds: &mut [libc::pollfd], wait: Option<Duration>) -> bool {
     let millis = wait.map_or(-1, |it| {
         it.as_millis().try_into().unwrap_or(libc::c_int::MAX)
@@ -82,7 +82,7 @@ pub(crate) fn wait_readable(fds: &mut [libc::pollfd], wait: Option<Duration>) ->
     }
 }
 
-/// Whether a descriptor is a TCP connection. A socket pair that the library uses itself is none.
+/// True if a descriptor is a TCP connection. A socket pair that the library uses itself is none.
 pub(crate) fn is_connected(fd: RawFd) -> bool {
     // SAFETY: all zeros are a valid address.
     let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
@@ -93,7 +93,7 @@ pub(crate) fn is_connected(fd: RawFd) -> bool {
     status == 0 && families.contains(&i32::from(address.sa_family))
 }
 
-/// Number of bytes ever received over a TCP connection, read or not; 0 where the kernel does not report it.
+/// Number of bytes ever received over a TCP connection, read or not; 0 if the kernel does not report it.
 pub(crate) fn received(fd: RawFd) -> u64 {
     // SAFETY: a number that lives across the call; of one that is no open socket nothing is said.
     let socket = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -117,7 +117,7 @@ pub(crate) fn connection(fd: RawFd) -> Connection {
     }
 }
 
-/// Duplicates a descriptor, with close-on-exec set. `None` where that fails.
+/// Duplicates a descriptor, with close-on-exec set. `None` if that fails.
 pub(crate) fn duplicate(fd: RawFd) -> Option<RawFd> {
     // SAFETY: it takes two numbers, and gives a descriptor or -1.
     let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };

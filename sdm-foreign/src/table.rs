@@ -1,8 +1,8 @@
-//! Table of a job's processes.
+//! Table of a job's processes: the pid, rank, state and program of each.
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum total length of the command lines of a table, in bytes: a table has to fit into a letter.
+/// Maximum total length of the command lines of a table, in bytes: a table has to fit into a peer message.
 const LINES_BYTES_MAX: usize = 16 << 10;
 
 /// Processes of a job and their programs.
@@ -19,7 +19,7 @@ pub struct HostTable {
 pub struct HostCommand {
     /// Path of the program.
     pub program: String,
-    /// The command line, its words separated by blanks; empty where the lines of a table would be too long.
+    /// The command line, its words separated by blanks; empty if the lines of a table would be too long.
     pub line: String,
 }
 
@@ -32,9 +32,9 @@ pub struct HostProcess {
     pub pid: i32,
     /// State of the process.
     pub state: HostState,
-    /// Index of its program in the table; `None` where it is not known.
+    /// Index of its program in the table; `None` if it is not known.
     pub program: Option<u16>,
-    /// Main memory that the process has, in bytes; 0 where it is not known.
+    /// Main memory that the process has, in bytes; 0 if it is not known.
     pub resident_bytes: u64,
 }
 

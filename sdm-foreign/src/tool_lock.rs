@@ -1,4 +1,4 @@
-//! A lock that allows one tool of ours at a time to connect to a server.
+//! A lock that allows one of SDM's tools at a time to connect to a server.
 //!
 //! Every tool of ours has the same name at a `prterun`: see [`crate::library`]. Two tools of one name may confuse
 //! the server, also where the second connects before the server has processed the end of the first. The server may

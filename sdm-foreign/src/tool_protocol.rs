@@ -1,4 +1,4 @@
-//! Protocol between a client and a tool process of ours (`sdm-pmix tool`), in the frames of [`wire`](crate::wire).
+//! Protocol between a client and its tool process (`sdm-pmix tool`), in the frames of [`wire`](crate::wire).
 //!
 //! The client begins with [`ToTool::Hello`]. The tool answers with [`FromTool::Hello`] once it is connected, or with
 //! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`ToolRequest`] has a number, and its
@@ -67,7 +67,7 @@ pub enum ToolRequest {
         channel: String,
         /// The text.
         text: String,
-        /// True where it is an error that the server has no such channel.
+        /// True if it is an error that the server has no such channel.
         is_required: bool,
     },
     /// `PMIx_Register_event_handler`: from the answer on, [`FromTool::Event`] comes.
@@ -117,7 +117,7 @@ pub struct Attribute {
     pub key: String,
     /// Value of the attribute.
     pub value: AttributeValue,
-    /// True where a server that does not know the attribute must fail the call; otherwise it ignores the attribute.
+    /// True if a server that does not know the attribute must fail the call; otherwise it ignores the attribute.
     pub is_required: bool,
 }
 

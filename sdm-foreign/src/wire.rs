@@ -1,4 +1,4 @@
-//! Messages between a PMIx server of ours and the servers of a session, and the frames that they travel in.
+//! Messages between SDM's PMIx server and the servers of a session, and the frames that they travel in.
 //!
 //! A frame is its length (4 bytes, little-endian, at most [`FRAME_BYTES_MAX`]) and a message in postcard's bytes. Both
 //! sides begin with a message that has the [`VERSION`].
@@ -77,7 +77,7 @@ pub enum ToHost {
     Fenced {
         /// The barrier's number.
         number: u64,
-        /// True where all nodes have entered the barrier.
+        /// True if all nodes have entered the barrier.
         is_met: bool,
     },
     /// A peer message from another node, or one of this node that could not be delivered.
@@ -107,7 +107,7 @@ pub enum ToHost {
     Spawned {
         /// Number of the request, as received.
         number: u64,
-        /// True where all programs run.
+        /// True if all programs run.
         is_started: bool,
     },
 }
@@ -121,7 +121,7 @@ pub struct HostProgram {
     pub arguments: Vec<Vec<u8>>,
     /// Additional environment variables: `NAME=VALUE`.
     pub environment: Vec<Vec<u8>>,
-    /// Working directory of the program; `None` where the request names none.
+    /// Working directory of the program; `None` if the request names none.
     pub directory: Option<Vec<u8>>,
     /// Number of processes that run it.
     pub count: u32,
@@ -138,7 +138,7 @@ pub struct HostLetter {
     pub number: u64,
     /// False for a message that returns to its sender because it could not be delivered.
     pub is_brought: bool,
-    /// Contents, at most [`LETTER_BYTES_MAX`]; empty where the message returns.
+    /// Contents, at most [`LETTER_BYTES_MAX`]; empty if the message returns.
     #[serde(with = "serde_bytes")]
     pub bytes: Vec<u8>,
 }
@@ -347,7 +347,7 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message; `None` where more bytes are needed.
+    /// The next message; `None` if more bytes are needed.
     ///
     /// # Errors
     /// [`WireError`]: the rest of the stream cannot be read.

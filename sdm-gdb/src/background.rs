@@ -1,8 +1,8 @@
 //! Work that runs to its end even if the operation that started it is cancelled.
 //!
 //! An operation can be dropped at any `await`, but a command already sent to gdb still takes effect there, and the
-//! driver's state must reflect that. So each change of gdb that also changes the driver's state is a detached work.
-//! The driver owns it; the operation only waits for its result. A result that nobody waits for is dropped. One that
+//! driver's state must reflect that. So each change of gdb that also changes the driver's state is a detached work. The
+//! driver owns it; the operation only waits for its result. A result that no operation waits for is dropped. One that
 //! stands for an object in gdb is a guard (see [`guards`](super::guards)), whose drop deletes the object.
 
 use std::cell::{Cell, RefCell};
@@ -81,7 +81,7 @@ impl Gdb {
         }
     }
 
-    /// Like `finish`, for a work of several steps that is never interrupted, even if nobody waits for it.
+    /// Like `finish`, for a work of several steps that is never interrupted, even if no operation waits for it.
     pub(super) fn finish_unbroken<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,

@@ -36,7 +36,7 @@ struct GdbParts {
     version: Cell<u64>,
     /// Times at which waiting operations want to be polled.
     wakeups: RefCell<Vec<Instant>>,
-    /// Works that run to their end even if nobody waits for their results.
+    /// Works that run to their end even if no operation waits for their results.
     works: BackgroundTasks,
     host: Box<dyn Host>,
 }
@@ -261,7 +261,7 @@ impl Gdb {
         });
     }
 
-    /// Runs a work to its end that nobody waits for; it is never abandoned.
+    /// Runs a work to its end, though no operation waits for it. It is never abandoned.
     pub(super) fn post_work(&self, work: impl Future<Output = ()> + 'static) {
         drop(self.finish_unbroken(work));
     }

@@ -98,9 +98,9 @@ enum Turn {
 /// The fate of an operation whose command is cancelled, or whose session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnCancel {
-    /// The operation is dropped; its detached works go on (see `background`).
+    /// The operation is dropped; its detached works continue (see `background`).
     Drop,
-    /// The operation goes on: gdb is detaching, which must not be interrupted.
+    /// The operation continues: gdb is detaching, which must not be interrupted.
     GoOn,
 }
 

@@ -1,5 +1,5 @@
-//! gdb's error and status messages that decide how the driver goes on, with the gdb versions that print them in the C
-//! locale. MI has no codes for these.
+//! gdb's error and status messages by which the driver decides, with the gdb versions that print them in the C locale.
+//! MI has no codes for these.
 
 use std::collections::BTreeSet;
 

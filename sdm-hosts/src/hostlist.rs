@@ -12,7 +12,7 @@ const DIGITS_MAX: usize = 18;
 /// Maximum number of stars in one pattern, which bounds the cost of a comparison.
 const STARS_MAX: usize = 4;
 
-/// The names of a list, in its order; `None` where it is malformed, or has over a million names.
+/// The names of a list, in its order; `None` if it is malformed, or has over a million names.
 #[must_use]
 pub fn names(list: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();
@@ -141,7 +141,7 @@ impl HostPattern {
         Ok(Self { parts })
     }
 
-    /// True where the pattern matches the host's whole name, or the part before its first dot.
+    /// True if the pattern matches the host's whole name, or the part before its first dot.
     #[must_use]
     pub fn matches(&self, host: &str) -> bool {
         let short = host.split('.').next().unwrap_or(host);

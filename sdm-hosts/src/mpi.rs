@@ -50,12 +50,12 @@ fn of_itself(program: &Path) -> MpiSymbols {
 /// The MPI implementation with which a program is linked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linked {
-    /// The implementation; `None` where no file shows it.
+    /// The implementation; `None` if no file shows it.
     pub mpi: Option<Mpi>,
     /// Evidence for the implementation, to show to the user: a library's path, symbols, or a library that was not
-    /// found. Empty where there is no evidence.
+    /// found. Empty if there is no evidence.
     pub by: String,
-    /// True where the implementation can use a PMIx server.
+    /// True if the implementation can use a PMIx server.
     pub has_pmix: bool,
     /// The implementation's library, where the program is linked with one that is on this machine.
     pub library: Option<PathBuf>,

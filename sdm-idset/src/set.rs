@@ -77,7 +77,7 @@ pub(crate) struct Bits {
     pub(crate) bits: RoaringBitmap,
     /// Number of changes left before the layout is examined again.
     changes_left: u32,
-    /// True where the layout is known to be the smallest one for the present ids. An encoder can have found that, too.
+    /// True if the layout is known to be the smallest one for the present ids. An encoder can have found that, too.
     is_compact: bool,
 }
 

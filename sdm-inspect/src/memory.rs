@@ -1,4 +1,4 @@
-//! The memory of a process.
+//! The trait for reading the memory of a process.
 
 /// The memory of a process.
 pub trait Memory {

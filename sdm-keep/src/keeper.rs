@@ -179,9 +179,9 @@ impl Keeper {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Reads the program's output, to what was written before the program has `ended`: other processes may hold the terminal
-    /// open, and the kernel has cut them off then. Reading pauses while the connected terminal lags; without a terminal it
-    /// never pauses.
+    /// Reads all output that was written before the program has `ended`. Other processes may have the terminal open
+    /// longer, but the kernel has disconnected them then. Reading pauses while the connected terminal lags; without a
+    /// terminal it never pauses.
     fn read_output(&self, mut output: File, ended: &OwnedFd) {
         let mut buffer = vec![0; READ_BYTES];
         loop {

@@ -29,7 +29,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether the launcher was chosen for a program that calls MPI.
+    /// True if the launcher was chosen for a program that calls MPI.
     #[must_use]
     pub fn is_for_mpi(&self) -> bool {
         self.launcher != "local" && self.options != ["--mpi=none"]
@@ -135,7 +135,7 @@ fn srun_mpi(options: &[OsString]) -> Option<String> {
     (0..words.len()).rev().find_map(value)
 }
 
-/// The file of a program: its path as given, or the file of this name on `PATH`. `None` where `PATH` has none.
+/// The file of a program: its path as given, or the file of this name on `PATH`. `None` if `PATH` has none.
 #[must_use]
 pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);

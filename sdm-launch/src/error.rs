@@ -49,7 +49,7 @@ pub enum LaunchError {
     /// The launcher has no interface of this kind by which it could hold its processes for a debugger.
     #[error("{launcher}: --control {control}: {why}")]
     Control {
-        /// The launcher in a person's words.
+        /// The launcher, as messages name it.
         launcher: String,
         /// The interface given to `--control`.
         control: &'static str,

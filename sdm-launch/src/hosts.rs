@@ -21,7 +21,7 @@ const HOST_OPTIONS: &[&str] = &[
 /// Variables of a resource manager that has granted hosts.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS"];
 
-/// Whether servers could start on other hosts: the options name some, or there is an allocation.
+/// True if servers could start on other hosts: the options name some, or there is an allocation.
 pub(crate) fn names_hosts(spec: &LaunchSpec) -> bool {
     let names = |option: &OsString| {
         let option = option.to_string_lossy();
@@ -74,7 +74,7 @@ pub(crate) fn spread(
     Ok(shares)
 }
 
-/// The hosts with their shares in the form of `mpirun` and `mpiexec`: `a:2,b:2`. `None` where no host is given.
+/// The hosts with their shares in the form of `mpirun` and `mpiexec`: `a:2,b:2`. `None` if no host is given.
 pub(crate) fn with_shares(
     launcher: &str,
     spec: &LaunchSpec,
@@ -96,7 +96,7 @@ pub(crate) fn with_shares(
 /// Servers that drive several processes each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedServers {
-    /// The hosts that have servers, each with their number; empty where all servers are on this machine.
+    /// The hosts that have servers, each with their number; empty if all servers are on this machine.
     pub hosts: Vec<HostShare>,
     /// The processes of each server, in the order of the servers: one or more consecutive ranks each.
     pub processes: Vec<Range<u32>>,

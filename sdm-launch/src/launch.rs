@@ -34,7 +34,7 @@ pub enum LaunchEvent {
     Refused {
         /// The server, and the reason.
         refusal: Refusal,
-        /// Earlier output of the process that was to start the server; empty where the server itself reports.
+        /// Earlier output of the process that was to start the server; empty if the server itself reports.
         last_words: Vec<String>,
         /// Advice for the user, where there is some.
         advice: Option<&'static str>,
@@ -43,7 +43,7 @@ pub enum LaunchEvent {
     Text {
         /// The server that wrote the output; `None` for output of `mpirun` and the like.
         server: Option<u32>,
-        /// Whether it was written to stderr.
+        /// True if it was written to stderr.
         stderr: bool,
         /// The line without its end.
         line: String,
@@ -52,7 +52,7 @@ pub enum LaunchEvent {
     Log(String),
     /// Output of the programs, after [`Launch::pass_on`].
     Bytes {
-        /// Whether it was written to stderr.
+        /// True if it was written to stderr.
         stderr: bool,
         /// The received bytes, which need not be whole lines.
         bytes: Vec<u8>,
@@ -69,7 +69,7 @@ pub enum LaunchEvent {
         servers: Range<u32>,
         /// Exit status as text: `exited with code 1`, `killed by SIGTERM`.
         status: String,
-        /// Exit code; `None` where a signal ended the process.
+        /// Exit code; `None` if a signal ended the process.
         code: Option<i32>,
         /// The last lines of its output, oldest first. The same lines were reported as [`LaunchEvent::Text`] before.
         last_words: Vec<String>,
@@ -211,13 +211,13 @@ impl Launch {
             .collect()
     }
 
-    /// Whether `fd` is one of [`Self::fds`].
+    /// True if `fd` is one of [`Self::fds`].
     #[must_use]
     pub fn holds(&self, fd: RawFd) -> bool {
         self.owners.contains_key(&fd)
     }
 
-    /// Reads from a ready descriptor. True where there may be more: take the events
+    /// Reads from a ready descriptor. True if there may be more: take the events
     /// and call again, until it returns false. An unknown descriptor is ignored.
     #[must_use]
     pub fn handle_ready(&mut self, fd: RawFd) -> bool {
@@ -347,7 +347,7 @@ impl Launch {
         self.lingering = Some(Lingering::new(self.first_pid(), Instant::now()));
     }
 
-    /// Time at which [`Self::look`] is due; `None` where no launcher is watched.
+    /// Time at which [`Self::look`] is due; `None` if no launcher is watched.
     #[must_use]
     pub fn next_look(&self) -> Option<Instant> {
         let lingering = self.lingering.as_ref().filter(|_| !self.is_over());
@@ -400,7 +400,7 @@ impl Launch {
         self.members[0].pid()
     }
 
-    /// Whether everything that was started has ended. Events may still be waiting.
+    /// True if everything that was started has ended. Events may still be waiting.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.members.iter().all(LaunchedProcess::is_over)
@@ -476,7 +476,7 @@ fn sort_lines(
     }
 }
 
-/// Whether the text in front of an announcement is nothing or a launcher's tag: `[1,3]<stdout>:`.
+/// True if the text in front of an announcement is nothing or a launcher's tag: `[1,3]<stdout>:`.
 fn is_tag(before: &str) -> bool {
     let before = before.trim();
     before.is_empty() || before.ends_with([':', ']', '>'])

@@ -26,7 +26,7 @@ const LAST_WORDS_MAX: usize = 20;
 pub(crate) struct ProcessSpec {
     /// Display name: `server 3`, `mpirun`, `ssh node7`.
     pub(crate) who: String,
-    /// Whether it starts all servers, and ends with them.
+    /// True if it starts all servers, and ends with them.
     pub(crate) is_launcher: bool,
     /// Number of the server, where this process is one; `None` for `mpirun` and the like.
     pub(crate) server: Option<u32>,
@@ -106,7 +106,7 @@ pub(crate) struct LaunchedProcess {
     /// Readable at the end; none before [`LaunchedProcess::watch_end`] and once the end was seen.
     end: Option<OwnedFd>,
     is_over: bool,
-    /// Its stdout and stderr; empty where it shares them with others.
+    /// Its stdout and stderr; empty if it shares them with others.
     streams: Vec<Stream>,
     last_words: LastWords,
 }
@@ -206,12 +206,12 @@ impl LaunchedProcess {
         self.pid.as_raw()
     }
 
-    /// Whether the end was seen.
+    /// True if the end was seen.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether `fd` is the descriptor that signals the process's end.
+    /// True if `fd` is the descriptor that signals the process's end.
     pub(crate) fn is_end(&self, fd: RawFd) -> bool {
         self.end.as_ref().is_some_and(|end| end.as_raw_fd() == fd)
     }
@@ -230,7 +230,7 @@ impl LaunchedProcess {
     }
 
     /// Returns the exit status if the process has ended, and `None` while it runs. The pipes are read to their end
-    /// and closed first. The inner value is `None` where this process ignores SIGCHLD, as the kernel then discards
+    /// and closed first. The inner value is `None` if this process ignores SIGCHLD, as the kernel then discards
     /// the status.
     pub(crate) fn reap(&mut self, line: &mut impl FnMut(Line)) -> Option<Option<ExitStatus>> {
         let status = match self.child.try_wait() {
@@ -247,7 +247,7 @@ impl LaunchedProcess {
         Some(status)
     }
 
-    /// Whether the process's standard input comes from [`LaunchedProcess::feed`].
+    /// True if the process's standard input comes from [`LaunchedProcess::feed`].
     pub(crate) fn is_fed(&self) -> bool {
         self.what.input.is_empty() && self.what.streams == Streams::Fed
     }
@@ -350,7 +350,7 @@ lives "$1" && kill -TERM "$1" && kill -CONT "$1"
 for second in 1 2 3 4 5; do lives "$1" || exit 0; sleep 1; done
 lives "$1" && kill -KILL "-$1""#;
 
-/// The helper process that ends a launcher; `None` where no further process can be started.
+/// The helper process that ends a launcher; `None` if no further process can be started.
 fn ender_of(launcher: Pid) -> Option<GuardProcess> {
     let mut command = programs::shell(END);
     command.args(["sdm-launch-end", &launcher.to_string()]);
@@ -364,8 +364,8 @@ const FEEDER: &str = r#"head -c "$1"; shift; cat -- "$@"; exec cat"#;
 /// Default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// Returns the standard input for a process, its open write end, and the helper that copies files to it. The standard
-/// input is /dev/null where the process gets no input.
+/// Returns the standard input for a process, its open write end, and the helper that copies files to it. A process
+/// without input of its own gets `/dev/null`, or inherits standard input.
 fn feed(what: &mut ProcessSpec) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
     if what.input.is_empty() && what.streams != Streams::Fed {
         let stdin = match what.streams {

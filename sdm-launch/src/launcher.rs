@@ -12,25 +12,25 @@ pub trait Launcher {
     /// Display text of the launcher: program and version.
     fn describe(&self) -> String;
 
-    /// The MPI for which the launcher provides the process management; `None` where it is made for none.
+    /// The MPI for which the launcher provides the process management; `None` if it is made for none.
     fn mpi(&self) -> Option<Mpi> {
         None
     }
 
-    /// Whether its servers can be on other hosts, as far as `spec` and the environment show.
+    /// True if its servers can be on other hosts, as far as `spec` and the environment show.
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
         let _ = spec;
         false
     }
 
-    /// Whether the launcher passes the environment to the servers over its own channels. Other users may read
+    /// True if the launcher passes the environment to the servers over its own channels. Other users may read
     /// these, and its daemons keep the environment.
     fn carries_environment(&self) -> bool {
         false
     }
 
     /// Distribution of `count` processes over servers of at most `each` (1 or more), where the servers start the
-    /// processes. `None` where the launcher starts each process itself and gives it the environment of a rank.
+    /// processes. `None` if the launcher starts each process itself and gives it the environment of a rank.
     ///
     /// # Errors
     /// The hosts of `spec` have no room for so many, or it needs some and there are none.
@@ -44,17 +44,17 @@ pub trait Launcher {
         Ok(None)
     }
 
-    /// Whether the user starts the master as well.
+    /// True if the user starts the master as well.
     fn is_by_hand(&self) -> bool {
         false
     }
 
-    /// The interface by which it can hold its processes for a debugger; `None` where it cannot.
+    /// The interface by which it can hold its processes for a debugger; `None` if it cannot.
     fn control(&self) -> Option<Control> {
         None
     }
 
-    /// Whether it can copy the server to its hosts.
+    /// True if it can copy the server to its hosts.
     fn stages(&self) -> bool {
         false
     }

@@ -94,7 +94,7 @@ impl Lingering {
         LauncherAction::Nothing
     }
 
-    /// Whether a child process of the launcher lives; also true where the processes cannot be listed.
+    /// True if a child process of the launcher lives; also true if the processes cannot be listed.
     fn has_child(&mut self) -> bool {
         if is_child(self.known, self.pid) {
             return true;

@@ -10,13 +10,13 @@ use sdm_system::resource_limits::{self, Bound};
 
 use crate::{LaunchError, LaunchSpec};
 
-/// Descriptors that a process of ours has besides those that are counted.
+/// Descriptors that one of SDM's processes has besides those that are counted.
 const DESCRIPTORS_SPARE: u64 = 64;
 
 /// The limit of descriptors that this process was started with, where it has been raised.
 static DESCRIPTORS_BEFORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 
-/// The limit of descriptors, soft and hard, that started processes get back; `None` where this process's own was not
+/// The limit of descriptors, soft and hard, that started processes get back; `None` if this process's own was not
 /// raised.
 pub(crate) fn descriptors_of_children() -> Option<(rlim_t, rlim_t)> {
     DESCRIPTORS_BEFORE.get().copied()

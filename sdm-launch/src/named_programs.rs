@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use sdm_hosts::mpi::Linked;
 use sdm_system::files;
 
-/// Most bytes of a script that are read.
+/// Maximum number of bytes of a script that are read.
 const SCRIPT_BYTES: u64 = 64 << 10;
-/// Most files that are examined.
+/// Maximum number of files that are examined.
 const FILES_MAX: usize = 64;
 /// The first bytes of a program of Linux.
 const ELF: &[u8] = b"\x7fELF";

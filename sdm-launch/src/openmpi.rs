@@ -162,7 +162,7 @@ impl Launcher for OpenMpi {
     }
 }
 
-/// For root, sets the unset variables without which Open MPI refuses to run. Returns true where one was set.
+/// For root, sets the unset variables without which Open MPI refuses to run. Returns true if one was set.
 pub(crate) fn allow_root(command: &mut Command) -> bool {
     if !geteuid().is_root() {
         return false;

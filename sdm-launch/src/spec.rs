@@ -55,7 +55,7 @@ pub struct LaunchSpec {
     pub directory: Option<PathBuf>,
     /// Maximum number of hosts that one host starts by `ssh`; more are started through those.
     pub fanout: u32,
-    /// Whether the server is copied to its hosts, and removed there at the end.
+    /// True if the server is copied to its hosts, and removed there at the end.
     pub stage: bool,
     /// Path of `sdm-pmix`, which is copied along with the server where each host has a PMIx server. Only launchers
     /// that copy the server themselves use it.
@@ -65,24 +65,24 @@ pub struct LaunchSpec {
     pub processes: u64,
     /// Known lower bound of the memory that these processes need together, in bytes; it is checked likewise.
     pub memory: u64,
-    /// True where one process forks the servers of a host. Forking is quicker for many servers that drive no programs.
+    /// True if one process forks the servers of a host. Forking is quicker for many servers that drive no programs.
     /// Launchers that start servers on other hosts ignore it.
     pub forks: bool,
-    /// Whether the servers attach to programs that others have started. These programs run on when everything here
+    /// True if the servers attach to programs that others have started. These programs run on when everything here
     /// is killed. A launcher that answers a request to end by killing the servers would leave the programs with
     /// undetached gdbs. So the kernel does not send it that request at this process's death: the servers notice
     /// that they are disconnected, and end.
     pub attaches: bool,
     /// Whether the programs' input and output pass through the servers' own streams, and so through the launcher.
     pub streams: Streams,
-    /// Path of the gate: a pipe from which the started process reads a line before it begins. `None` where it does not
+    /// Path of the gate: a pipe from which the started process reads a line before it begins. `None` if it does not
     /// wait.
     pub(crate) gate: Option<PathBuf>,
     /// Environment variables of the launcher itself, which it passes on like its own.
     pub variables: Vec<(OsString, OsString)>,
     /// Environment variables that are removed for the launcher.
     pub unset: Vec<OsString>,
-    /// Whether the command line is reported as a [`crate::LaunchEvent::Note`].
+    /// True if the command line is reported as a [`crate::LaunchEvent::Note`].
     pub verbose: bool,
 }
 
@@ -307,7 +307,7 @@ pub(crate) fn command_line(command: &Command) -> String {
     line
 }
 
-/// Whether `argument` is one of the options, written `-name`, `--name` or `--name=value`.
+/// True if `argument` is one of the options, written `-name`, `--name` or `--name=value`.
 pub(crate) fn is_option(argument: &OsStr, names: &[&str]) -> bool {
     let Some(option) = argument.to_str().filter(|text| text.starts_with('-')) else {
         return false;

@@ -120,7 +120,7 @@ fn await_gone(pids: &[u32]) {
     }
 }
 
-/// Whether this machine has the launcher. A missing one is printed, and scripts/test counts it.
+/// True if this machine has the launcher. A missing one is printed, and scripts/test counts it.
 fn is_here(launcher: &str) -> bool {
     match find(launcher) {
         Ok(_) => true,
@@ -144,7 +144,7 @@ fn spec(script: &Script, count: u32) -> LaunchSpec {
     spec
 }
 
-/// Whether any process shows the secret on its command line.
+/// True if any process shows the secret on its command line.
 fn secret_is_shown() -> bool {
     let words = proc::pids().unwrap().map(|pid| proc::of(pid).words());
     let mut words = words.flatten().flatten();

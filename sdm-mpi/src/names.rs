@@ -1,4 +1,5 @@
-//! Names of MPI functions in C, Fortran and Python, and of the internal functions of Open MPI behind them.
+//! Maps the name of a function to that of the MPI function. Known are the names of C, of Fortran, of
+//! `torch.distributed`, and of the internal functions of Open MPI.
 
 /// The prefixes of the names of MPI functions.
 const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];

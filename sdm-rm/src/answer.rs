@@ -131,11 +131,11 @@ pub struct ManagerView {
     pub state: Manager,
     /// Reason of its state, or the manager's last error.
     pub reason: Option<String>,
-    /// True where the elements are those of an earlier time.
+    /// True if the elements are those of an earlier time.
     pub stale: bool,
-    /// Since when it is in its state, in seconds of Unix time.
+    /// Time at which the manager entered its state, in seconds of Unix time.
     pub since: u64,
-    /// Age of the elements in milliseconds: the time since the agent began the query that they are from. `None` where
+    /// Age of the elements in milliseconds: the time since the agent began the query that they are from. `None` if
     /// its agent does not say.
     #[serde(default)]
     pub age_ms: Option<u64>,
@@ -195,8 +195,8 @@ pub struct AttributeDefinition {
     pub name: String,
     /// A sentence for people.
     pub description: String,
-    /// The value of an attribute that is set to an empty text; `None` where such an attribute has no value.
+    /// The value of an attribute that is set to an empty text; `None` if such an attribute has no value.
     pub default: Option<String>,
-    /// True where the attribute is to be shown to users.
+    /// True if the attribute is to be shown to users.
     pub display: bool,
 }

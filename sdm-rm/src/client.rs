@@ -148,7 +148,7 @@ pub fn ask(name: &str, question: &Question, wait: Duration) -> Result<Answer, Rm
     }
 }
 
-/// True where a cluster's process runs.
+/// True if a cluster's process runs.
 #[must_use]
 pub fn is_running(name: &str) -> bool {
     socket_path::connect(name).is_ok_and(|stream| stream.is_some())

@@ -80,14 +80,14 @@ impl Controller {
         self.state
     }
 
-    /// Reason of its state, or the manager's last error; `None` where there is neither.
+    /// Reason of its state, or the manager's last error; `None` if there is neither.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         let trouble = self.trouble.as_ref().map(ToString::to_string);
         trouble.or_else(|| self.complaint.clone())
     }
 
-    /// True where the elements may be out of date, as the manager is in ERROR.
+    /// True if the elements may be out of date, as the manager is in ERROR.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.state == Manager::Error && self.store.as_ref().is_some_and(|it| !it.is_empty())
@@ -255,7 +255,7 @@ impl Controller {
     }
 
     /// Sends LIST_FILTERS, to see whether the agent still answers. The command changes nothing, and is answered after
-    /// the earlier ones. Returns its transaction; `None` where it cannot be sent.
+    /// the earlier ones. Returns its transaction; `None` if it cannot be sent.
     fn ask_whether_there(&mut self, now: Instant) -> Option<u32> {
         let tid = self.client.as_mut()?.send(Command::ListFilters).ok()?;
         self.owes.insert(tid, (now, "LIST_FILTERS"));
@@ -490,7 +490,7 @@ impl Controller {
     }
 }
 
-/// True where the group sets the state of a machine to UP.
+/// True if the group sets the state of a machine to UP.
 fn says_up(group: &Group) -> bool {
     let mut pairs = group.attributes.iter();
     pairs.any(|(id, value)| id == id::MACHINE_STATE && value == Machine::Up.word())

@@ -1,4 +1,4 @@
-//! Commands whose callers wait for their outcome.
+//! Commands that were sent to an agent, and whose callers wait for the outcome.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ pub(crate) struct AcceptedSubmission {
     pub(crate) until: Instant,
 }
 
-/// Whether a session cannot go on if this command fails.
+/// True if the failure of this command ends the session.
 pub(crate) fn is_needed(command: &Command) -> bool {
     matches!(
         command,

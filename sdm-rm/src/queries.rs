@@ -11,7 +11,7 @@ const PAUSE_OF_QUERY: u32 = 5;
 /// The queries that callers cause.
 #[derive(Debug, Default)]
 pub struct Queries {
-    /// True where the agent knows the command LOOK.
+    /// True if the agent knows the command LOOK.
     is_known: bool,
     /// The command that has not been answered, and when it was sent.
     running: Option<(u32, Instant)>,
@@ -22,7 +22,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Age of the elements: the time since their query began. `None` where the agent has no way to tell.
+    /// Age of the elements: the time since their query began. `None` if the agent has no way to tell.
     #[must_use]
     pub fn age(&self, now: Instant) -> Option<Duration> {
         let read_at = self.read_at.filter(|_| self.is_known);
@@ -35,14 +35,14 @@ impl Queries {
         self.running.is_some()
     }
 
-    /// True where the agent is to query its manager, as the elements are older than `age_max`.
+    /// True if the agent is to query its manager, as the elements are older than `age_max`.
     pub(crate) fn is_due(&self, now: Instant, age_max: Duration) -> bool {
         let age_max = age_max.max(self.took * PAUSE_OF_QUERY);
         let is_young = self.age(now).is_some_and(|age| age <= age_max);
         self.is_known && !self.is_running() && !is_young
     }
 
-    /// Learns from the definitions of the agent what it knows.
+    /// Records from the agent's definitions whether the agent supports LOOK.
     pub(crate) fn learn(&mut self, definitions: &[Definition]) {
         self.is_known |= definitions.iter().any(|it| it.id == id::LOOK);
     }

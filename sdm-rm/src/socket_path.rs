@@ -32,7 +32,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Listens for a cluster; `None` where another process does.
+    /// Listens for a cluster; `None` if another process does.
     pub(crate) fn take(name: &str) -> io::Result<Option<Self>> {
         let path = socket(name)?;
         // Locks are hidden: no name of a cluster begins so.
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// Connects to the process of a cluster, which must be this user's; `None` where no process listens.
+/// Connects to the process of a cluster, which must be this user's; `None` if no process listens.
 pub(crate) fn connect(name: &str) -> io::Result<Option<UnixStream>> {
     match UnixStream::connect(socket(name)?) {
         Ok(stream) => {

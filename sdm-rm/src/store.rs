@@ -35,7 +35,7 @@ impl Store {
         })
     }
 
-    /// Applies an event of the agent; true where it concerns elements. Errors in it change nothing, and are
+    /// Applies an event of the agent; true if it concerns elements. Errors in it change nothing, and are
     /// returned by [`Store::poll_error`].
     pub fn apply(&mut self, event: &Event) -> bool {
         self.model.apply(self.manager, event);
@@ -60,7 +60,7 @@ impl Store {
         }
     }
 
-    /// True where the agent has reported no machine, queue or job.
+    /// True if the agent has reported no machine, queue or job.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let none = |kind| self.elements(kind).is_empty();

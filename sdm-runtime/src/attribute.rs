@@ -113,7 +113,7 @@ table! {
 pub const JOB_NAME: &str = "jobName";
 /// A further option for the manager's own command; in submissions only.
 pub const SUBMIT_OPTIONS: &str = "submitOptions";
-/// True where the program is a batch script, which starts its processes itself; of a submission alone.
+/// True if the program is a batch script, which starts its processes itself; of a submission alone.
 pub const BATCH_SCRIPT: &str = "batchScript";
 
 /// The ids of all attributes known here, including those of submissions only.

@@ -60,7 +60,7 @@ impl Ids {
         }
     }
 
-    /// True where the set is empty.
+    /// True if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

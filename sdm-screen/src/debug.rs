@@ -78,7 +78,7 @@ pub struct Debugger {
     pub(crate) panel: Panel,
     /// The panel with the keyboard focus before the prompt had it.
     pub(crate) before: Panel,
-    /// True where the prompt has the keyboard focus for one line only.
+    /// True if the prompt has the keyboard focus for one line only.
     pub(crate) visits: bool,
     pub(crate) zoomed: bool,
     pub(crate) helps: bool,

@@ -20,7 +20,7 @@ pub(crate) fn edit(line: &mut String, code: KeyCode) {
     }
 }
 
-/// Splits a line into words as a shell does, with quotation marks and backslashes only. None where a
+/// Splits a line into words as a shell does, with quotation marks and backslashes only. None if a
 /// quotation mark is not closed.
 pub(crate) fn split(line: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();

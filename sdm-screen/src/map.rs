@@ -204,7 +204,7 @@ fn states(node: &Item) -> [&str; 3] {
         .map(|states: &States| node.get(states.attribute).unwrap_or(states.default))
 }
 
-/// A node's states in words; one NONE where nobody has been given the node and it has no processes.
+/// A node's states in words; a single NONE if the node is not allocated and has no processes.
 pub(crate) fn words(node: &Item) -> String {
     let [of_node, of_use, processes] = states(node);
     if processes == NODE_PROCESSES.default {

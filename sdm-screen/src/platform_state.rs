@@ -28,7 +28,7 @@ pub struct Cluster {
     pub since: u64,
     /// The reason of its state; empty if unknown.
     pub reason: String,
-    /// True where its elements are out of date.
+    /// True if its elements are out of date.
     pub stale: bool,
     /// The user's name there; empty if unknown.
     pub user: String,

@@ -85,7 +85,7 @@ impl Order {
 pub(crate) struct Listing {
     pub(crate) order: Order,
     pub(crate) reverse: bool,
-    /// True where only the user's own jobs are listed.
+    /// True if only the user's own jobs are listed.
     pub(crate) own: bool,
 }
 

@@ -12,7 +12,7 @@ pub(crate) use crate::palette::Tone;
 /// The style of output to the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// True where colours may be used (`NO_COLOR` is not set).
+    /// True if colours may be used (`NO_COLOR` is not set).
     pub color: bool,
     /// Lines and signs use ASCII only.
     pub ascii: bool,
@@ -50,8 +50,8 @@ pub(crate) fn state(word: &str) -> (char, Tone) {
     sign.map_or(('?', Tone::Unknown), |(_, sign, tone)| (sign, tone))
 }
 
-/// The sign and the tone of a node's use ("PTP runtime platform, Node", extended state). A node that nobody has been
-/// given has those of its processes.
+/// The sign and the tone of a node's use ("PTP runtime platform, Node", extended state). A node that is not allocated
+/// has those of its processes.
 pub(crate) fn used(word: &str, processes: &str) -> (char, Tone) {
     match NodeUse::read(word).unwrap_or(NodeUse::None) {
         NodeUse::UserExclusive => ('U', Tone::Busy),

@@ -19,7 +19,7 @@ pub(crate) struct Column {
     pub(crate) head: &'static str,
     /// Right-aligned, for numbers.
     pub(crate) right: bool,
-    /// True where it may be cut if the line is too long.
+    /// True if it may be cut if the line is too long.
     pub(crate) cut: bool,
 }
 

@@ -57,7 +57,7 @@ pub enum Input {
 #[derive(Debug)]
 pub struct Terminal {
     screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
-    /// True where mouse reports are enabled.
+    /// True if mouse reports are enabled.
     has_mouse: bool,
     resizes: Resizes,
 }
@@ -78,7 +78,7 @@ impl Resizes {
         Ok(Self { told, id })
     }
 
-    /// True where the size has changed since the last call.
+    /// True if the size has changed since the last call.
     fn take(&self) -> bool {
         let mut bytes = [0; 64];
         let mut has_changed = false;

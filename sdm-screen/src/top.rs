@@ -97,7 +97,7 @@ pub struct Top {
     pub(crate) over: Overlay,
     pub(crate) filter: String,
     pub(crate) listing: Listing,
-    /// True where the view's right or lower part has the keyboard focus.
+    /// True if the view's right or lower part has the keyboard focus.
     pub(crate) second: bool,
     pub(crate) managers: Table,
     pub(crate) machines: Table,

@@ -76,7 +76,7 @@ pub struct Arguments {
     pub exit: bool,
 }
 
-/// The environment as the launcher gave it, before what is ours is taken out.
+/// The environment as the launcher gave it, before SDM's own variables are removed.
 #[must_use]
 pub fn snapshot() -> HashMap<OsString, OsString> {
     let wanted = [

@@ -18,7 +18,7 @@ pub(crate) struct Tasks<'a> {
     pub(crate) stopped: &'a Option<Failure>,
     /// The queue for commands while the backend is not set up.
     pub(crate) waiting: Option<&'a mut Vec<WaitingCommand>>,
-    /// Receives the start specification, as a template for spawned programs. None where no program can
+    /// Receives the start specification, as a template for spawned programs. None if no program can
     /// spawn others.
     pub(crate) like: Option<&'a mut StartSpec>,
 }

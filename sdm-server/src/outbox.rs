@@ -76,7 +76,7 @@ impl Outbox {
         }
     }
 
-    /// True where there is no message.
+    /// True if there is no message.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty() && self.answers.is_none()
     }

@@ -128,7 +128,7 @@ pub(crate) struct Fence {
     pub(crate) ranks: IdSet,
     /// Number of earlier fences of the same ranks.
     pub(crate) count: u32,
-    /// True where this server represents its node.
+    /// True if this server represents its node.
     pub(crate) is_speaker: bool,
 }
 

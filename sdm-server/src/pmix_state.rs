@@ -28,7 +28,7 @@ pub(crate) struct Hosted {
     /// Set once a process has aborted the job: the deadline at which these tasks are killed if they still
     /// run.
     pub(crate) ending: Option<(Instant, IdSet)>,
-    /// True once the job is being ended, also after the deadline.
+    /// True from the moment at which this server ends the job. Stays true after the deadline in `ending`.
     pub(crate) is_given_up: bool,
     /// True if no program is held before it aborts or exits.
     pub(crate) no_holds: bool,

@@ -219,7 +219,7 @@ impl ShimListener {
         (new, gone)
     }
 
-    /// True where no shim is connected.
+    /// True if no shim is connected.
     pub(crate) fn is_empty(&self) -> bool {
         self.unknown.is_empty() && self.known.is_empty()
     }

@@ -22,7 +22,7 @@ pub(crate) struct Spawning {
     /// Number of commands that this server has given itself.
     commands: u64,
     pub(crate) starting: Vec<Starting>,
-    /// True where tools have subscribed to the output of programs.
+    /// True if tools have subscribed to the output of programs.
     pub(crate) shows_output: bool,
     pub(crate) ends: ProgramEnds,
     /// Number of bytes of standard input that tools have sent to each task.
@@ -31,7 +31,7 @@ pub(crate) struct Spawning {
     pub(crate) silenced: BTreeSet<TaskId>,
 }
 
-/// The ends of programs, which tools that read output are told behind that output.
+/// The ends of programs. Tools that read output are told of an end after that output.
 #[derive(Default)]
 pub(crate) struct ProgramEnds {
     /// Tasks whose standard output has ended.
@@ -64,7 +64,7 @@ impl ProgramEnds {
         self.untold.entry(end).or_default().insert(task);
     }
 
-    /// Takes the ends to tell now: with `shows_output` those behind which no output comes, otherwise all.
+    /// Takes the ends to tell now: with `shows_output` those that no output follows, otherwise all.
     pub(crate) fn take(&mut self, shows_output: bool) -> BTreeMap<ProgramEnd, IdSet> {
         if !shows_output {
             return std::mem::take(&mut self.untold);

@@ -32,7 +32,7 @@ pub enum SessionEvent {
         missing: Vec<(IdSet, String)>,
         /// Tasks whose server is lost.
         lost: IdSet,
-        /// True where these tasks had been named missing or lost before.
+        /// True if these tasks had been named missing or lost before.
         late: bool,
     },
     /// The command is complete: no task is open any more.
@@ -107,7 +107,7 @@ pub trait DebugSession {
     /// Sends a command to some of the tasks. The answers arrive as events with the returned id.
     fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId;
 
-    /// Passes input to the launcher, or closes its input. None where commands carry the programs' input.
+    /// Passes input to the launcher, or closes its input. None if commands carry the programs' input.
     fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<io::Result<()>> {
         let _ = (bytes, eof);
         None

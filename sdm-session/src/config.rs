@@ -26,7 +26,7 @@ pub struct SessionConfig {
     pub launcher_options: Vec<OsString>,
     /// Number of servers, 1 or more.
     pub servers: u32,
-    /// The programs of the job, as the launcher gets them. Empty where there is only one.
+    /// The programs of the job, as the launcher gets them. Empty if there is only one.
     pub parts: Vec<Part>,
     /// The hosts to start on, for launchers that take a list of hosts.
     pub hosts: Vec<HostShare>,
@@ -48,7 +48,7 @@ pub struct SessionConfig {
     pub backend: BackendSettings,
     /// The working directory of the servers. None: that of this process.
     pub directory: Option<PathBuf>,
-    /// True where `sdm-server` is copied to the servers' hosts, and removed there at the end.
+    /// True if `sdm-server` is copied to the servers' hosts, and removed there at the end.
     pub stage: bool,
     /// Number of hosts that one host starts by `ssh`. Those hosts start further ones.
     pub fanout: u32,
@@ -56,12 +56,12 @@ pub struct SessionConfig {
     pub network: Network,
     /// The way of the session key to servers that `mpirun`, `mpiexec` or `srun` starts.
     pub key_handover: KeyHandover,
-    /// True where one process forks all servers of a host. That is faster for many servers without
+    /// True if one process forks all servers of a host. That is faster for many servers without
     /// programs, and only for hosts on this machine.
     pub forks: bool,
     /// The carrier of the programs' output and input: the tree, or the launcher.
     pub streams: Streams,
-    /// True where standard output is reserved for records. Output that the launcher carries then goes to
+    /// True if standard output is reserved for records. Output that the launcher carries then goes to
     /// standard error.
     pub records: bool,
     /// A flag that aborts the start once it is true. Any thread can set it. None: the start cannot be aborted.
@@ -142,9 +142,9 @@ pub struct Network {
     pub ports: PortRange,
     /// The network interface whose addresses a server announces. None: all interfaces.
     pub interface: Option<Interface>,
-    /// True where servers listen on loopback only, and are reached through `ssh`.
+    /// True if servers listen on loopback only, and are reached through `ssh`.
     pub tunnel: bool,
-    /// True where servers do not listen but connect to the master, which is then the parent of all.
+    /// True if servers do not listen but connect to the master, which is then the parent of all.
     pub reverse: bool,
     /// Artificial delay and bandwidth of the tree's links. None: the real ones.
     pub shape: Option<Shape>,

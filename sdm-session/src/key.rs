@@ -73,13 +73,13 @@ impl fmt::Display for KeyHandover {
 pub(super) struct Offer {
     /// The path of the socket or file, in a directory of its own that is removed on drop.
     secret: SecretFile,
-    /// Sends the key to each process that connects. None where the key is in a file.
+    /// Sends the key to each process that connects. None if the key is in a file.
     socket: Option<UnixListener>,
     text: Zeroizing<String>,
 }
 
 impl Offer {
-    /// Offers the key in the requested way. None where the launcher carries it in the environment.
+    /// Offers the key in the requested way. None if the launcher carries it in the environment.
     pub(super) fn open(
         way: &KeyHandover,
         spans_hosts: bool,
@@ -198,7 +198,7 @@ fn failed(what: &str, path: &Path, source: io::Error) -> SessionError {
     }
 }
 
-/// True where the directory is on a network file system.
+/// True if the directory is on a network file system.
 fn is_shared(folder: &Path) -> bool {
     statfs::statfs(folder).is_ok_and(|found| is_network(found.filesystem_type()))
 }

@@ -50,7 +50,7 @@ pub struct Session {
     pub(super) passing: Option<bool>,
     /// Receives output that the launcher carries while the session ends; true for standard error.
     pass_late: fn(bool, &[u8]),
-    /// The master process. None where it was started by hand.
+    /// The master process. None if the user has started it by hand.
     master: Option<Child>,
     id: SessionId,
     tasks: IdSet,

@@ -19,7 +19,7 @@ use super::reverse_listener::ReverseListener;
 /// The master process during a start. Dropping it ends the process.
 #[derive(Default)]
 pub(super) struct Master {
-    /// The process and its pidfd. None where it is started by hand.
+    /// The process and its pidfd. None if it is started by hand.
     running: Option<(Child, OwnedFd)>,
 }
 

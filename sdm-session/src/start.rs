@@ -44,7 +44,7 @@ pub(super) struct Starting<'a> {
     pub(super) key: SessionKey,
     pub(super) address: ConnectionString,
     pub(super) heard: BTreeMap<u32, Announcement>,
-    /// The ranks that have connected to servers with several ranks. None where each launched process is a
+    /// The ranks that have connected to servers with several ranks. None if each launched process is a
     /// server.
     pub(super) joined: Option<JoinedRanks>,
     /// All servers with a lower number than this have announced themselves.
@@ -55,7 +55,7 @@ pub(super) struct Starting<'a> {
     members: Vec<api::SessionMember>,
     spare: Spare,
     pub(super) ready: IdSet,
-    /// True where members are started by hand and no launcher passes on their announcements.
+    /// True if members are started by hand and no launcher passes on their announcements.
     pub(super) by_hand: bool,
     /// The socket that servers connect to, until the master takes it. None without `reverse`.
     pub(super) reverse_listener: Option<ReverseListener>,

@@ -1,4 +1,4 @@
-//! Direct system calls.
+//! System calls that start a command in a session of its own, with a signal at the end of this process.
 #![allow(unsafe_code)]
 
 use std::io;

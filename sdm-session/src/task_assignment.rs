@@ -36,7 +36,7 @@ pub(super) fn shared<'a>(
     }))
 }
 
-/// True where the launcher starts a shim per task, which connects to a server with several tasks. Takes the
+/// True if the launcher starts a shim per task, which connects to a server with several tasks. Takes the
 /// result of [`shared`].
 pub(super) fn uses_shims(config: &SessionConfig) -> bool {
     let is_said = !config.tasks.is_empty() || !config.by_host.is_empty();

@@ -12,7 +12,7 @@ pub const ABORTED: u8 = 121;
 pub const LOST: u8 = 122;
 /// A command failed.
 pub const COMMAND_FAILED: u8 = 123;
-/// The session, the program or what was to be looked at could not be begun.
+/// The session, the program or the inspection of a job could not be started.
 pub const NOT_STARTED: u8 = 124;
 /// Output could not be written. It takes precedence over the program's code.
 pub const UNWRITTEN: u8 = 125;

@@ -28,7 +28,7 @@ pub struct ReportFiles {
     pub text: PathBuf,
     /// The path of the JSON file, next to the page.
     pub json: PathBuf,
-    /// The path of the JUnit file for a build server. None where it is not requested.
+    /// The path of the JUnit file for a build server. None if it is not requested.
     pub junit: Option<PathBuf>,
 }
 

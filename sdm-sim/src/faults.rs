@@ -305,7 +305,7 @@ impl World {
         }
     }
 
-    /// A stranger connects to a listening port, and sends something or nothing.
+    /// A process outside the session connects to a listening port, and sends some bytes or none.
     fn stranger_calls(&mut self) {
         let servers: Vec<ServerId> = self.procs.keys().copied().collect();
         let Some(called) = self.rng.pick(&servers) else {

@@ -69,16 +69,16 @@ pub(crate) enum WorldEvent {
     Chatter,
     /// The user of the tree accepts output again.
     TakeOutput,
-    /// A stranger closes its connection.
+    /// A process outside the session closes its connection.
     StrangerLeaves(ConnId),
     /// The top of the session fails: the master, the front-end or their link.
     StrikeTop,
 }
 
-/// Most steps without a move of the clock.
+/// Maximum number of steps without a move of the clock.
 const STEPS_AT_ONCE_MAX: u32 = 50_000;
-/// Most lines of a log: a run with more is a message storm. Two thousand commands to forty servers, with a line for
-/// each write of a few bytes, give two million.
+/// Maximum number of lines of a log: a run with more is a message storm. Two thousand commands to forty servers, with a
+/// line for each write of a few bytes, give two million.
 const LINES_MAX: u64 = 6_000_000;
 
 /// The simulated world. Times are microseconds since its beginning.

@@ -332,7 +332,7 @@ fn foreign(found: &Metadata) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
-/// A word that nobody knows before: the name of a file or folder that no other process has taken.
+/// An unpredictable word, for the name of a file or folder that no other process can create first.
 ///
 /// # Errors
 /// The kernel gives no random numbers.

@@ -22,7 +22,7 @@ pub struct Said {
     pub status: ExitStatus,
 }
 
-/// Most bytes of output of a program.
+/// Maximum number of bytes of output of a program.
 const BYTES_MAX: usize = 512 << 20;
 
 /// Limits on a program.
@@ -30,7 +30,7 @@ const BYTES_MAX: usize = 512 << 20;
 pub struct Bounds {
     /// Time that it may take.
     pub wait: Duration,
-    /// Most lines of output, standard output and standard error together.
+    /// Maximum number of lines of output, standard output and standard error together.
     pub lines_max: usize,
 }
 

@@ -31,7 +31,7 @@ pub fn printable_name(name: impl AsRef<OsStr>) -> String {
     printable(name.as_ref().as_encoded_bytes())
 }
 
-/// A message without the numbers that the standard library puts behind the system's words: ` (os error 2)`.
+/// A message without the numbers that the standard library appends to the system's words: ` (os error 2)`.
 #[must_use]
 pub fn without_numbers(message: &str) -> Cow<'_, str> {
     const BEGIN: &str = " (os error ";

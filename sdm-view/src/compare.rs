@@ -38,7 +38,7 @@ pub struct Comparison {
     pub elements: usize,
     /// The other classes, biggest first.
     pub others: Vec<Difference>,
-    /// True where gdb did not print some value in full. The remainder was not compared.
+    /// True if gdb did not print some value in full. The remainder was not compared.
     pub cut: bool,
 }
 
@@ -54,9 +54,9 @@ pub struct Difference {
     /// The path of the first element that differs: `[3].x`. Empty for a plain value. [`steps`] reads that of a
     /// Fortran value.
     pub path: String,
-    /// The reference's value of that element. None where it has no such element.
+    /// The reference's value of that element. None if it has no such element.
     pub reference: Option<String>,
-    /// This class's value of that element. None where it has no such element.
+    /// This class's value of that element. None if it has no such element.
     pub value: Option<String>,
 }
 
@@ -143,7 +143,7 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
     }
 }
 
-/// True where `path` is the path of a part of the element at `other`.
+/// True if `path` is the path of a part of the element at `other`.
 fn is_below(path: &str, other: &str) -> bool {
     let rest = path.strip_prefix(other);
     rest.is_some_and(|rest| rest.starts_with(['.', '%', '[', '(']))

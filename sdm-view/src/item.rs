@@ -28,7 +28,7 @@ pub enum Item {
         session: String,
         /// All tasks of the session.
         tasks: IdSet,
-        /// The programs with their arguments, and the tasks that run each. Empty where tasks were attached
+        /// The programs with their arguments, and the tasks that run each. Empty if tasks were attached
         /// to.
         programs: Vec<(IdSet, Vec<String>)>,
         /// The pid of each attached task.
@@ -261,7 +261,7 @@ pub struct BreakRow {
     pub location: String,
     /// The condition; None if it has none.
     pub condition: Option<String>,
-    /// True where it is deleted at the first stop.
+    /// True if it is deleted at the first stop.
     pub temporary: bool,
     /// True unless the breakpoint is disabled in all tasks.
     pub enabled: bool,
@@ -292,7 +292,7 @@ pub struct Listing {
 pub struct Plot {
     /// The expression.
     pub expression: String,
-    /// True where a line is over the ranks of its set, ascending; false where it is over the elements of
+    /// True if a line is over the ranks of its set, ascending; false if it is over the elements of
     /// each rank.
     pub over_ranks: bool,
     /// Number of elements in a row, where all arrays have several dimensions and rows of the same length.
@@ -368,7 +368,7 @@ pub trait View {
     /// Prints program output that the launcher carries, unchanged.
     fn pass(&mut self, stderr: bool, bytes: &[u8]);
 
-    /// True where the view wants items that differ only in addresses as one item, for a human reader.
+    /// True if the view wants items that differ only in addresses as one item, for a human reader.
     fn joins_alike(&self) -> bool {
         false
     }

@@ -65,7 +65,7 @@ fn key(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// True where these hexadecimal digits are an address that can differ between equal programs. `before` is
+/// True if these hexadecimal digits are an address that can differ between equal programs. `before` is
 /// the text in front of them.
 fn is_address(before: &str, digits: &str) -> bool {
     digits.len() >= DIGITS_MIN

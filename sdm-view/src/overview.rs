@@ -31,7 +31,7 @@ pub struct Overview {
     pub breakpoints: Vec<BreakRow>,
     /// The result of the queries after the last stop.
     pub sight: Arc<Sight>,
-    /// True where tasks have moved since those queries.
+    /// True if tasks have moved since those queries.
     pub is_stale: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Sight {
     pub locals: Vec<Named>,
     /// The expressions of `display`.
     pub watched: Vec<Named>,
-    /// Reason why a query failed; empty where none did.
+    /// Reason why a query failed; empty if none did.
     pub missing: String,
 }
 
@@ -63,7 +63,7 @@ pub struct SourceSight {
     pub line: u32,
     /// The function of the frame.
     pub function: String,
-    /// True where this is a caller's frame: the frames further in have no source.
+    /// True if this is a caller's frame: the frames further in have no source.
     pub is_caller: bool,
     /// The tasks in this frame.
     pub tasks: IdSet,
@@ -203,7 +203,7 @@ impl Named {
     }
 
     /// Returns the number of tasks in each of `parts` equal intervals, and the smallest and largest value.
-    /// None where no value is a number.
+    /// None if no value is a number.
     #[must_use]
     pub fn histogram(&self, parts: usize) -> Option<(Vec<u64>, f64, f64)> {
         let numbers = self.numbers()?;

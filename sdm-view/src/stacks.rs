@@ -14,7 +14,7 @@ pub struct MergedStacks {
 }
 
 impl MergedStacks {
-    /// True where all tasks have threads in the same places.
+    /// True if all tasks have threads in the same places.
     #[must_use]
     pub fn agree(&self) -> bool {
         let mut agree = self.tree.others.is_empty();
@@ -26,7 +26,7 @@ impl MergedStacks {
         agree
     }
 
-    /// False where a stack is incomplete, so that its outer frames may differ from the others'.
+    /// False if a stack is incomplete, so that its outer frames may differ from the others'.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let is_cut = |root: &StackNode| root.frame.function.starts_with(STOPPED);

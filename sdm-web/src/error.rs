@@ -1,4 +1,4 @@
-//! Requests that are not answered.
+//! Reasons for which the server refuses a request of a browser.
 
 use thiserror::Error;
 

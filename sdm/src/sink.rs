@@ -38,7 +38,7 @@ impl Sink {
         }
     }
 
-    /// True where output may have colours.
+    /// True if output may have colours.
     pub(crate) fn is_coloured(self) -> bool {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         self.moves_cursor() && !set("NO_COLOR")

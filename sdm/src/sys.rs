@@ -1,4 +1,5 @@
-//! Direct system calls.
+//! System calls without a safe wrapper: signals as bytes of a pipe, closed standard output, and the size of the
+//! terminal.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -12,7 +13,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 /// The pipe that the signal handler writes to; -1 before it exists.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// True where standard output was closed when this process began.
+/// True if standard output was closed when this process began.
 static NO_OUTPUT: AtomicBool = AtomicBool::new(false);
 
 /// Checks standard output before `main`, from the `.init_array` section that the loader runs. Rust's
@@ -28,7 +29,7 @@ extern "C" fn look_at_output() {
     NO_OUTPUT.store(flags == -1, Ordering::Relaxed);
 }
 
-/// True where standard output was closed when this process began, so that output is lost.
+/// True if standard output was closed when this process began, so that output is lost.
 pub(crate) fn began_without_output() -> bool {
     NO_OUTPUT.load(Ordering::Relaxed)
 }

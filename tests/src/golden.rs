@@ -59,7 +59,7 @@ pub fn normalised(text: &str, place: &Place) -> String {
     normal
 }
 
-/// Number of characters of a kind between `head` and `tail` at the beginning of a text; `None` where the text does
+/// Number of characters of a kind between `head` and `tail` at the beginning of a text; `None` if the text does
 /// not begin in this form.
 fn run_behind(text: &str, head: &str, is: impl Fn(char) -> bool, tail: &str) -> Option<usize> {
     let rest = text.strip_prefix(head)?;

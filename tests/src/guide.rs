@@ -203,7 +203,7 @@ fn normal(line: &str) -> String {
     normal
 }
 
-/// True where a text matches the expected one, in which `...` matches any lines.
+/// True if a text matches the expected one, in which `...` matches any lines.
 fn is_like(expect: &str, text: &str) -> bool {
     let expect: Vec<String> = expect.lines().map(normal).collect();
     let text: Vec<String> = text.lines().map(normal).collect();

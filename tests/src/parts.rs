@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::place::Place;
 pub use crate::service::Part;
 
-/// The folder of Open MPI 5, which `scripts/openmpi5` installs. `None` where that is impossible: the reason is
+/// The folder of Open MPI 5, which `scripts/openmpi5` installs. `None` if that is impossible: the reason is
 /// printed, and `scripts/test` counts it.
 ///
 /// # Panics
@@ -18,7 +18,7 @@ pub fn openmpi5() -> Option<PathBuf> {
     installed(FOLDER.get_or_init(|| install("openmpi5")))
 }
 
-/// The folder of VS Code's client for tests, which `scripts/editors` installs. `None` where that is impossible: the
+/// The folder of VS Code's client for tests, which `scripts/editors` installs. `None` if that is impossible: the
 /// reason is printed, and `scripts/test` counts it.
 ///
 /// # Panics
@@ -56,7 +56,7 @@ fn installed(installed: &Result<PathBuf, String>) -> Option<PathBuf> {
 }
 
 /// A gdb in the place that cannot write all registers, whatever this processor is; see `scripts/crippled-gdb`.
-/// `None` where no gdb here is old enough: the reason is printed, and `scripts/test` counts it.
+/// `None` if no gdb here is old enough: the reason is printed, and `scripts/test` counts it.
 ///
 /// # Panics
 /// If the script cannot be run.

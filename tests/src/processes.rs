@@ -31,20 +31,20 @@ pub fn of(pid: u32) -> Process {
     proc::of(pid.cast_signed())
 }
 
-/// The kernel's name of a process; empty where the process does not exist.
+/// The kernel's name of a process; empty if the process does not exist.
 #[must_use]
 pub fn name(pid: u32) -> String {
     of(pid).name().unwrap_or_default()
 }
 
-/// The parent of a process; `None` where the process does not exist.
+/// The parent of a process; `None` if the process does not exist.
 #[must_use]
 pub fn parent(pid: u32) -> Option<u32> {
     let parent = of(pid).stat().ok()?.parent()?;
     Some(parent.cast_unsigned())
 }
 
-/// Pid of the process that traces `pid`; `None` where none does, or `pid` does not exist.
+/// Pid of the process that traces `pid`; `None` if none does, or `pid` does not exist.
 #[must_use]
 pub fn tracer(pid: u32) -> Option<u32> {
     let tracer = of(pid).status().ok()?.tracer()?;
@@ -90,7 +90,7 @@ pub fn kill_if_there(pid: u32) {
     assert!(matches!(killed, Ok(()) | Err(Errno::ESRCH)), "{killed:?}");
 }
 
-/// Inode numbers of the sockets of a process; empty where the process has ended.
+/// Inode numbers of the sockets of a process; empty if the process has ended.
 #[must_use]
 pub fn sockets(pid: u32) -> Vec<u64> {
     let process = of(pid);
@@ -99,7 +99,7 @@ pub fn sockets(pid: u32) -> Vec<u64> {
     numbers.filter_map(|it| process.socket(it)).collect()
 }
 
-/// The system call in which a thread sleeps, with its arguments; `None` where the thread does not sleep in one.
+/// The system call in which a thread sleeps, with its arguments; `None` if the thread does not sleep in one.
 #[must_use]
 pub fn sleeps_in(thread: &Process) -> Option<(i64, [u64; 6])> {
     let call = thread.system_call();

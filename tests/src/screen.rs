@@ -133,7 +133,7 @@ impl Screen {
         }
     }
 
-    /// Waits for the end of the output; false where nothing has come for [`BOUND`] before it.
+    /// Waits for the end of the output; false if nothing has come for [`BOUND`] before it.
     #[must_use]
     pub fn wait_end(&self) -> bool {
         let mut seen = self.lock();

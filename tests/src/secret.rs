@@ -9,7 +9,7 @@ use sdm_system::proc::Mapping;
 use crate::disturbed::Disturbed;
 use crate::{leftovers, processes};
 
-/// Whether `bytes` contain `secret`.
+/// True if `bytes` contain `secret`.
 #[must_use]
 pub fn holds(bytes: &[u8], secret: &[u8]) -> bool {
     bytes.windows(secret.len()).any(|window| window == secret)
@@ -27,7 +27,7 @@ pub fn who_shows(secret: &str, file: &str) -> Vec<String> {
         .collect()
 }
 
-/// The contents of a process's writable memory, one part for each mapping; `None` where this user may not read it.
+/// The contents of a process's writable memory, one part for each mapping; `None` if this user may not read it.
 #[must_use]
 pub fn memory(pid: u32) -> Option<Vec<Vec<u8>>> {
     let process = processes::of(pid);

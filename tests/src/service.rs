@@ -101,7 +101,7 @@ impl Service {
         told.is_ok() && said.is_empty()
     }
 
-    /// Whether the service can run here. If not, the reason is printed, and `scripts/test` counts it.
+    /// True if the service can run here. If not, the reason is printed, and `scripts/test` counts it.
     fn is_possible(&self) -> bool {
         let name = self.script;
         if let Some(tool) = self.tools.iter().find(|tool| !is_there(tool)) {
@@ -116,14 +116,14 @@ impl Service {
     }
 }
 
-/// Whether this test may use a service: it is in the group of one, or the test runner gives no groups.
+/// True if this test may use a service: it is in the group of one, or the test runner gives no groups.
 #[must_use]
 pub fn may_be_used() -> bool {
     let group = std::env::var(GROUP_VARIABLE);
     group.map_or(true, |group| Service::of(&group).is_some())
 }
 
-/// Whether this test is in the group `name`; `unknown` where the test runner gives no groups.
+/// True if this test is in the group `name`; `unknown` where the test runner gives no groups.
 #[must_use]
 pub fn is_in_group(name: &str, unknown: bool) -> bool {
     std::env::var(GROUP_VARIABLE).map_or(unknown, |group| group == name)
@@ -146,7 +146,7 @@ pub fn descendants_but_services(root: u32) -> Vec<u32> {
 /// A service for the exclusive use of one test, by a lock.
 pub struct Part {
     service: &'static Service,
-    /// True where the service ends after this test.
+    /// True if the service ends after this test.
     ends: bool,
     _lock: Flock<File>,
 }
@@ -177,7 +177,7 @@ impl Part {
         self
     }
 
-    /// Takes the service; `None` where this machine cannot run it: the reason is printed, and `scripts/test` counts it.
+    /// Takes the service; `None` if this machine cannot run it: the reason is printed, and `scripts/test` counts it.
     ///
     /// # Panics
     /// If the service should start and does not; where the test is not in the service's group.
@@ -207,7 +207,7 @@ impl Part {
         Some(part)
     }
 
-    /// The pid of the service's keeper; `None` where it has ended. It is the same in all tests of a run.
+    /// The pid of the service's keeper; `None` if it has ended. It is the same in all tests of a run.
     #[must_use]
     pub fn keeper(&self) -> Option<u32> {
         Kept::of(self.service).map(|kept| kept.keeper)
@@ -272,7 +272,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// The record of a service's running keeper; `None` where none runs.
+    /// The record of a service's running keeper; `None` if none runs.
     fn of(service: &Service) -> Option<Self> {
         let file = File::open(service.record()).ok()?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {

@@ -39,7 +39,7 @@ impl ToolMoment {
     }
 }
 
-/// True where a process has an established connection.
+/// True if a process has an established connection.
 fn is_connected(pid: u32) -> bool {
     let sockets = processes::sockets(pid);
     let table = of_machine("net/tcp").expect("the kernel has TCP");
@@ -69,7 +69,7 @@ pub fn kill_at(moment: ToolMoment, start: impl Fn() -> Child) {
     }
 }
 
-/// Lets a process run step by step. Returns true once it is stopped at the moment, and false where the moment is over.
+/// Lets a process run step by step. Returns true once it is stopped at the moment, and false if the moment is over.
 fn is_stopped_at(moment: ToolMoment, pid: u32, begin: Instant) -> bool {
     while begin.elapsed() < BOUND {
         signal(pid, Signal::SIGSTOP);

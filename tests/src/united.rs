@@ -183,7 +183,7 @@ fn label(line: &str) -> Option<(Kind, IdSet, &str)> {
     Some((Kind::Event, set.parse().ok()?, text))
 }
 
-/// Whether a line is the source line where a task stopped, or the returned value, and so belongs to the event above.
+/// True if a line is the source line where a task stopped, or the returned value, and so belongs to the event above.
 fn belongs_below(line: &str, above: &Entry) -> bool {
     let source = line.split_once('\t');
     let source = source.is_some_and(|(number, _)| number.parse::<u32>().is_ok());

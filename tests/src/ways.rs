@@ -193,8 +193,8 @@ impl Expect {
         }
     }
 
-    /// The difference between a found diagnosis (the record `diagnosis`) and this expectation; `None` where they agree.
-    /// `counted` is true where the kernel allows performance events, which count returned calls.
+    /// The difference between a found diagnosis (the record `diagnosis`) and this expectation; `None` if they agree.
+    /// `counted` is true if the kernel allows performance events, which count returned calls.
     #[must_use]
     pub fn fault(self, found: &Value, counted: bool) -> Option<String> {
         let step = found["step"].as_str().unwrap_or_default();

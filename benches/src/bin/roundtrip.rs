@@ -267,7 +267,7 @@ fn flights(
     ])
 }
 
-/// Wake-ups of an idle server per second; `None` where they were not measured.
+/// Wake-ups of an idle server per second; `None` if they were not measured.
 fn idle_switches(seconds: u64) -> Option<f64> {
     let pids = processes::server_pids();
     if seconds == 0 || pids.is_empty() {

@@ -114,7 +114,7 @@ pub(super) fn places(text: &str) -> Result<HostsAndQueues, UnreadableXml> {
     Ok((nodes, queues))
 }
 
-/// Converts a size such as `23.5G` to a number of MiB; empty where it is not a size.
+/// Converts a size such as `23.5G` to a number of MiB; empty if it is not a size.
 fn mebibytes(text: &str) -> String {
     let (number, factor) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
         Some(number) => {
@@ -253,16 +253,16 @@ fn seconds(text: &str) -> String {
 /// Details of a job from `qstat -j`, in addition to its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Details {
-    /// Requested path of its output; empty where none was requested.
+    /// Requested path of its output; empty if none was requested.
     pub(super) output: String,
-    /// Requested path of its errors; empty where none was requested.
+    /// Requested path of its errors; empty if none was requested.
     pub(super) errors: String,
-    /// True where its errors go to its output.
+    /// True if its errors go to its output.
     pub(super) is_merged: bool,
     /// The folder that it runs in; empty for the user's home.
     pub(super) folder: String,
     pub(super) account: String,
-    /// True where its context marks it as held by SDM.
+    /// True if its context marks it as held by SDM.
     pub(super) is_held: bool,
     /// Reasons of error states, by array index; 1 for a job that is not an array's.
     pub(super) reasons: BTreeMap<String, String>,

@@ -54,7 +54,7 @@ pub struct JobRequest {
     pub backend: Backend,
     /// The job for the resource manager.
     pub job: Submission,
-    /// True where the executable is to be copied to the manager's host.
+    /// True if the executable is to be copied to the manager's host.
     pub staging: bool,
     /// File for its output, where the client asks for it.
     pub output: Option<String>,

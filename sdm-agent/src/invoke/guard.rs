@@ -129,7 +129,7 @@ fn end(mut jobs: BTreeMap<JobNumber, Watched>) {
     }
 }
 
-/// Asks the manager to end a job. Returns true where the job still runs, and `None` where it is not found.
+/// Asks the manager to end a job. Returns true if the job still runs, and `None` if it is not found.
 fn end_one(manager: &mut dyn Manager, job: &mut Watched) -> Option<bool> {
     if job.id.is_none() {
         let all = manager.look().ok()?.jobs;

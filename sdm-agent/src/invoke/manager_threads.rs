@@ -102,7 +102,7 @@ impl ManagerThreads {
         &self.bell
     }
 
-    /// Returns the next update; `None` where none waits. Call it once for each time that the pipe has become readable.
+    /// Returns the next update; `None` if none waits. Call it once for each time that the pipe has become readable.
     ///
     /// # Errors
     /// [`io::Error`] of the pipe.
@@ -167,7 +167,7 @@ struct Running {
     request: Box<JobRequest>,
     state: JobState,
     missing: u32,
-    /// Path of the copied executable at the manager; `None` where none was copied.
+    /// Path of the copied executable at the manager; `None` if none was copied.
     staged: Option<String>,
     cancelled: bool,
 }
@@ -310,7 +310,7 @@ impl Thread {
         }
     }
 
-    /// Updates a job from a query; `found` is `None` where the manager did not list the job.
+    /// Updates a job from a query; `found` is `None` if the manager did not list the job.
     fn take(&mut self, number: JobNumber, found: Option<&Job>) {
         let Some(job) = self.jobs.get_mut(&number) else {
             return;

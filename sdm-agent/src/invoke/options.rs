@@ -50,7 +50,7 @@ pub(super) fn add(target: &Target, request: &JobRequest, job: &mut Submission) -
     unheard
 }
 
-/// The option of `sbatch` for a limit; empty where `sbatch` has no such limit.
+/// The option of `sbatch` for a limit; empty if `sbatch` has no such limit.
 fn slurm_option(limit: Limit, value: &str) -> Vec<String> {
     let option = match limit {
         Limit::Time => format!("--time={value}"),
@@ -62,7 +62,7 @@ fn slurm_option(limit: Limit, value: &str) -> Vec<String> {
     vec![option]
 }
 
-/// The options of `qsub` for a limit, with times in seconds; empty where `qsub` has no such limit.
+/// The options of `qsub` for a limit, with times in seconds; empty if `qsub` has no such limit.
 fn gridengine_option(limit: Limit, value: &str) -> Vec<String> {
     let seconds = || value.parse::<u32>().map(|minutes| u64::from(minutes) * 60);
     let time = |name: &str| seconds().map(|seconds| ["-l".to_owned(), format!("{name}={seconds}")]);

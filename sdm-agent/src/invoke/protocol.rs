@@ -149,7 +149,7 @@ impl Decoder {
         None
     }
 
-    /// Parses the first line of a request. Returns `None` where more lines of the request follow, or the line is empty.
+    /// Parses the first line of a request. Returns `None` if more lines of the request follow, or the line is empty.
     fn begin(&mut self, line: &str) -> Option<ClientRequest> {
         let mut words = line.split_ascii_whitespace();
         let word = words.next()?;

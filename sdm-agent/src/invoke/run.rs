@@ -99,7 +99,7 @@ pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
     }
 }
 
-/// True where SIGTERM has come.
+/// True if SIGTERM has come.
 fn is_to_end(signals: &SignalFd) -> io::Result<bool> {
     let mut is_to_end = false;
     while let Some(signal) = signals.read_signal()? {
@@ -140,7 +140,7 @@ fn carry_out(
     }
 }
 
-/// Writes all bytes; false where the reader is gone.
+/// Writes all bytes; false if the reader is gone.
 fn write_all(mut to: impl Write, bytes: &[u8]) -> bool {
     to.write_all(bytes).and_then(|()| to.flush()).is_ok()
 }

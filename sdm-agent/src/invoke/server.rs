@@ -79,9 +79,9 @@ pub enum Pipe {
 struct ClientJob {
     /// The state last reported to the client.
     told: JobState,
-    /// The latest state and its message; `None` where the client has been told of it.
+    /// The latest state and its message; `None` if the client has been told of it.
     comes: Option<(JobState, String)>,
-    /// When the job was created: its end is reported [`EARLY`] after that at the earliest.
+    /// Time at which the job was created. Its end is reported [`EARLY`] after that at the earliest.
     since: Instant,
     is_cancelled: bool,
 }

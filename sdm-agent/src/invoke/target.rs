@@ -135,7 +135,7 @@ impl Target {
         })
     }
 
-    /// True where the manager itself writes the job's output files, so that nothing is copied at the end.
+    /// True if the manager itself writes the job's output files, so that nothing is copied at the end.
     #[must_use]
     pub fn writes_files(&self) -> bool {
         matches!(self, Self::Slurm | Self::GridEngine)

@@ -119,7 +119,7 @@ impl Ledger {
         notices
     }
 
-    /// True where [`Ledger::more`] may have something.
+    /// True if [`Ledger::more`] may have something.
     #[must_use]
     pub fn has_more(&self) -> bool {
         let it = &self.untold;

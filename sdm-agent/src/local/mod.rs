@@ -33,7 +33,7 @@ const OUTPUT_BYTES_MAX: u64 = 4096;
 const OUTPUT_SECONDS: i64 = 3600;
 /// The command of `sdm` that keeps a session until a user resumes it.
 const KEEPER: &str = "keeper";
-/// For how many seconds the record of a job that has ended is kept: 30 days.
+/// Time for which the record of an ended job is stored, in seconds: 30 days.
 const KEPT_S: i64 = 30 * 86_400;
 /// Name of the single queue that this manager reports.
 const QUEUE: &str = "default";
@@ -45,7 +45,7 @@ const RUNNER_LOOK: Duration = Duration::from_millis(5);
 /// The jobs that this user has started on this host.
 pub struct Local {
     records: Records,
-    /// The launcher, which is put before the program with `-n` and the number of processes; `None` where processes
+    /// The launcher, which is put before the program with `-n` and the number of processes; `None` if processes
     /// are started directly.
     launcher: Option<PathBuf>,
     /// Path of this program, which also serves as a job's runner.
@@ -267,7 +267,7 @@ fn is_new(order: &Order, state: &State) -> bool {
     state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64
 }
 
-/// True where a job's runner runs on this host.
+/// True if a job's runner runs on this host.
 fn runs(state: &State) -> bool {
     state.ended.is_none() && record::began(state.runner) == Some(state.runner_began)
 }

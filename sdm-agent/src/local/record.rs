@@ -29,7 +29,7 @@ pub struct Order {
     pub copies: u32,
     /// Number of the job's processes.
     pub processes: u32,
-    /// True where `words` are those of a launcher.
+    /// True if `words` are those of a launcher.
     #[serde(default)]
     pub is_launched: bool,
     /// Additional environment variables, as `NAME=value`.
@@ -43,9 +43,10 @@ pub struct Order {
 pub struct State {
     /// The pid of its runner.
     pub runner: i32,
-    /// When the runner began, in ticks since its host was started: a pid may be another process's by now.
+    /// Time at which the runner began, in clock ticks since the boot of its host. It tells the runner from a later
+    /// process with its pid.
     pub runner_began: u64,
-    /// When the job ended, in seconds of Unix time.
+    /// Time at which the job ended, in seconds of Unix time.
     pub ended: Option<i64>,
     /// The error for which the job could not be started.
     pub error: Option<String>,
@@ -177,7 +178,7 @@ pub fn set_state(folder: &Path, state: &State) -> io::Result<()> {
     write(&folder.join("state.json"), state)
 }
 
-/// Start time of a process of this host, in clock ticks since boot; `None` where the process does not exist or has
+/// Start time of a process of this host, in clock ticks since boot; `None` if the process does not exist or has
 /// ended.
 #[must_use]
 pub fn began(pid: i32) -> Option<u64> {

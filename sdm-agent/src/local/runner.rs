@@ -58,7 +58,7 @@ pub fn detach(program: &Path, folder: &Path) -> io::Result<()> {
 /// Runs a job to its end.
 ///
 /// # Errors
-/// [`io::Error`] of the record: what goes wrong with the job itself is written into it.
+/// [`io::Error`] of the record. Failures of the job itself are written into the record.
 pub fn run(folder: &Path) -> io::Result<()> {
     setsid()?;
     let order = record::order(folder)?;
@@ -152,7 +152,7 @@ fn end_all(state: &State, signal: Signal) {
     }
 }
 
-/// Records the processes that have ended; true where there are some.
+/// Records the processes that have ended; true if there are some.
 fn reap(state: &mut State) -> io::Result<bool> {
     let mut has_ended = false;
     loop {

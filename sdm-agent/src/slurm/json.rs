@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A number, plain or as `{"set": true, "infinite": false, "number": 4}` (from version 23.02); `None` where it is
+/// A number, plain or as `{"set": true, "infinite": false, "number": 4}` (from version 23.02); `None` if it is
 /// unset or infinite.
 pub(super) fn number(value: &Value) -> Option<i64> {
     let flag = |name| value.get(name).and_then(Value::as_bool);
@@ -22,7 +22,7 @@ pub(super) fn is_infinite(value: &Value) -> bool {
     value.get("infinite").and_then(Value::as_bool) == Some(true)
 }
 
-/// A string; empty where the value is not one.
+/// A string; empty if the value is not one.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -61,7 +61,7 @@ impl Placed {
         self.ranks = ranks;
     }
 
-    /// True where the ranks are known and no further query is to be made for a pid.
+    /// True if the ranks are known and no further query is to be made for a pid.
     fn is_final(&self) -> bool {
         let has_pids = self.ranks.iter().all(|rank| rank.pid.is_some());
         !self.ranks.is_empty() && (has_pids || self.queries >= PID_QUERIES_MAX)
@@ -73,7 +73,7 @@ pub struct Slurm {
     user: String,
     /// Name of the cluster, once it is known.
     cluster: Option<String>,
-    /// True where its programs have no JSON output.
+    /// True if its programs have no JSON output.
     is_text_only: bool,
     /// The ranks of this user's running jobs by job id, where they are known.
     ranks: BTreeMap<String, Placed>,
@@ -83,7 +83,7 @@ pub struct Slurm {
 /// Answers of Slurm's accounting.
 #[derive(Default)]
 struct Accounting {
-    /// True where Slurm has no accounting, or was built without it.
+    /// True if Slurm has no accounting, or was built without it.
     is_absent: bool,
     was_asked: bool,
     /// Jobs that have ended, and that the controller has forgotten.
@@ -313,7 +313,7 @@ fn in_json() -> Result<Both, ManagerError> {
     Ok((jobs, nodes))
 }
 
-/// Queries jobs and nodes by lines in formats of ours, for versions of Slurm without JSON output.
+/// Queries jobs and nodes as text lines in formats that SDM defines, for versions of Slurm without JSON output.
 fn in_text() -> Result<Both, ManagerError> {
     let format = text::job_format();
     let said = ask(

@@ -16,7 +16,7 @@ pub(super) struct Step {
     pub(super) id: String,
     nodes: Vec<String>,
     tasks: usize,
-    /// True where consecutive ranks fill one node before the next (Slurm's `block` distribution).
+    /// True if consecutive ranks fill one node before the next (Slurm's `block` distribution).
     is_block: bool,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn pids(lines: &[String]) -> BTreeMap<String, BTreeMap<String, Vec<u3
     all
 }
 
-/// The ranks of a step in their order; `None` where their placement is unknown. Pids are set only where the step
+/// The ranks of a step in their order; `None` if their placement is unknown. Pids are set only where the step
 /// has no other processes than its ranks.
 pub(super) fn ranks(step: &Step, pids: Option<&BTreeMap<String, Vec<u32>>>) -> Option<Vec<Rank>> {
     if let (true, Some(pids)) = (step.is_block, pids) {

@@ -90,7 +90,7 @@ fn job(fields: [&str; 17]) -> Job {
     with_processes(partition, attributes, count.parse().unwrap_or(1), places)
 }
 
-/// A field's text; empty where Slurm writes a word for an absent value, such as `(null)` or `N/A`.
+/// A field's text; empty if Slurm writes a word for an absent value, such as `(null)` or `N/A`.
 pub(super) fn known(text: &str) -> &str {
     match text {
         "(null)" | "N/A" | "None" | "None assigned" => "",
@@ -98,7 +98,7 @@ pub(super) fn known(text: &str) -> &str {
     }
 }
 
-/// A time in seconds of Unix time; empty where Slurm writes a word instead, such as `N/A`.
+/// A time in seconds of Unix time; empty if Slurm writes a word instead, such as `N/A`.
 pub(super) fn seconds(text: &str) -> &str {
     if text.parse::<i64>().is_ok() {
         text

@@ -52,7 +52,7 @@ pub struct Ssh {
 /// A host, with its last answer.
 struct Host {
     name: String,
-    /// True where no `ssh` is needed.
+    /// True if no `ssh` is needed.
     is_here: bool,
     node: Attributes,
     jobs: BTreeMap<String, Job>,

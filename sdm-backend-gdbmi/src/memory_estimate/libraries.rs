@@ -16,7 +16,7 @@ use object::{Endianness, ReadCache, ReadRef};
 use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
 
-/// Most libraries examined.
+/// Maximum number of libraries examined.
 const LIBRARIES_MAX: usize = 256;
 
 /// The libraries of a program, or of the running process if `program` is a `/proc/PID/exe`. `search` is the

@@ -29,7 +29,7 @@ const NO_WAIT: Duration = Duration::from_secs(60);
 pub(crate) struct Prober {
     known: BTreeMap<i32, (String, Driver)>,
     sources: Rc<Sources>,
-    /// The threads of the probed process, as they stood.
+    /// The threads of the probed process, as the snapshot found them.
     standing: Standing,
     /// For each process the probe before its last one, which is restored if the last one is discarded.
     before: BTreeMap<i32, SavedProbe>,

@@ -1,4 +1,4 @@
-//! A gdb behind its pipes: lines in, records out, and its end.
+//! A gdb process and its pipes: lines are written, records are read, and its end is awaited.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;

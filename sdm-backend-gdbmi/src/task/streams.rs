@@ -1,4 +1,4 @@
-//! The program's standard streams: its output goes up, its input goes down.
+//! The program's standard streams: output for the front-end, and input from it.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use sdm_child::{InputStream, OutputStream, ReadMore, StdinError};
 pub(super) const LINGER: Duration = Duration::from_millis(300);
 
 impl Task {
-    /// Accepts input for the program. The answer is given when there is room for more.
+    /// Accepts input for the program, and answers when there is room for more.
     pub(super) fn feed(&mut self, id: CommandId, offset: u64, bytes: &[u8], eof: bool) {
         match self.take_stdin(offset, bytes, eof) {
             Ok(()) => {

@@ -16,7 +16,7 @@ use crate::sys;
 pub(super) const MESSAGE_BYTES_MAX: usize = 160 << 10;
 /// Maximum number of descriptors with one message.
 const DESCRIPTORS_MAX: usize = 8;
-/// Most messages that wait for a peer that does not read.
+/// Maximum number of messages that wait for a peer that does not read.
 const QUEUE_MAX: usize = 64;
 
 /// One end of a connection that preserves message boundaries (`SOCK_SEQPACKET`).

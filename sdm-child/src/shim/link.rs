@@ -79,7 +79,7 @@ impl ShimLink {
         !self.is_gone() && self.channel.borrow().wants_write()
     }
 
-    /// Sends a message. One for a shim that is gone is dropped: its end is noticed at the next receive.
+    /// Sends a message. A message for a shim that has ended is dropped: the next receive reports that end.
     pub fn send(&self, message: &ToShim) -> io::Result<()> {
         if self.is_gone() {
             return Err(io::Error::other("the process of its rank has ended"));

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::unistd::write;
 
-/// Most bytes that are taken over and not yet written.
+/// Maximum number of bytes that are taken over and not yet written.
 pub const STDIN_BUFFER_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes in the buffer above which further input is answered only once the buffer is below it. So a sender that waits

@@ -348,7 +348,7 @@ impl Tracer {
         self.own_handlers
     }
 
-    /// True if the program's handler takes what `abort` raises: it may go on. If it does not, the next signal ends it.
+    /// True if the program handles the SIGABRT of `abort`. It may continue; if its handler returns, the program ends.
     fn survives_abort(&mut self) -> bool {
         let status = proc::of(self.pid).status();
         status.is_ok_and(|status| self.is_left_to_program(&status, libc::SIGABRT))

@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
         self.overflow.map_or(Ok(()), Err)
     }
 
-    /// Reports `what` as too large where `len` is above `max`; true where it is not.
+    /// Reports `what` as too large where `len` is above `max`; true if it is not.
     pub fn check(&mut self, what: &'static str, len: usize, max: usize) -> bool {
         if len > max {
             self.overflow.get_or_insert(EncodeError {
@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
 /// Decodes values from the front of a buffer.
 pub struct Reader<'a> {
     buf: &'a [u8],
-    /// The buffer that contains `buf`, which returned payloads share; `None` where they are copied.
+    /// The buffer that contains `buf`, which returned payloads share; `None` if they are copied.
     owner: Option<&'a Bytes>,
     /// Position of the next byte to read, at most `buf.len()`.
     at: usize,
@@ -381,7 +381,8 @@ impl<'a> Reader<'a> {
         Ok(set.clone())
     }
 
-    /// Takes the memory of a set, of a value that begins at `offset`, from what the sets of this buffer may own.
+    /// Subtracts the memory of a set from the memory that the sets of this buffer may still own. `offset` is the start
+    /// of the value that contains the set.
     fn charge(
         &mut self,
         set: &IdSet,

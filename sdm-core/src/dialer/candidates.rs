@@ -22,7 +22,7 @@ impl Place {
         Self { first, last }
     }
 
-    /// Whether the port is known.
+    /// True if the port is known, so that no range is searched.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.last == self.first.port()

@@ -104,7 +104,7 @@ struct WrongPeers {
     others: u8,
     /// Handshakes in a row with strangers of any kind, at most `STRANGER_HANDSHAKES_MAX`.
     strangers: u8,
-    /// Time of the first of the handshakes that `strangers` counts; `None` where it counts none.
+    /// Time of the first of the handshakes that `strangers` counts; `None` if it counts none.
     since: Option<Instant>,
 }
 
@@ -133,7 +133,7 @@ pub struct Dialer {
     stranger: Option<(ConnectionString, String)>,
     /// The wrong peers found at each place, by place index.
     met: Vec<WrongPeers>,
-    /// True where the last connection was established, but the peer did not answer.
+    /// True if the last connection was established, but the peer did not answer.
     unanswered: bool,
     /// Number of attempts in a row that were refused.
     refusals: usize,
@@ -180,7 +180,7 @@ impl Dialer {
         self.next_address()
     }
 
-    /// Whether the established link's port was found by a search in a range, because the child did not announce it.
+    /// True if the established link's port was found by a search in a range, because the child did not announce it.
     #[must_use]
     pub fn has_searched(&self) -> bool {
         !self.target.places[self.place_index].is_known()
@@ -221,13 +221,13 @@ impl Dialer {
         }
     }
 
-    /// True where a process that may be the wanted member accepts connections but does not answer: it is stopped.
+    /// True if a process that may be the wanted member accepts connections but does not answer: it is stopped.
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
         self.unanswered
     }
 
-    /// True where every announced address refused in a row: the member that announced them has ended.
+    /// True if every announced address refused in a row: the member that announced them has ended.
     #[must_use]
     pub fn is_refused(&self, now: Instant) -> bool {
         let all = 0..self.met.len();
@@ -300,7 +300,7 @@ impl Dialer {
         place.at(self.offset).unwrap_or(place.first().clone())
     }
 
-    /// Ends an attempt and chooses the next address. `occupied` is true where a process answered at the address.
+    /// Ends an attempt and chooses the next address. `occupied` is true if a process answered at the address.
     fn failed(&mut self, now: Instant, text: String, occupied: bool) {
         let (address, Target { server, host, .. }) = (self.next_address(), &self.target);
         tracing::debug!(
@@ -332,7 +332,7 @@ impl Dialer {
         (from..self.met.len()).find(|at| self.may_be(now, *at))
     }
 
-    /// True where the child may still be at this address, in view of the earlier peers there.
+    /// True if the child may still be at this address, in view of the earlier peers there.
     fn may_be(&self, now: Instant, at: usize) -> bool {
         let met = &self.met[at];
         let lasted = met.since.is_some_and(|since| now >= since + STRANGER_WAIT);

@@ -119,7 +119,7 @@ impl<T: Transport> MemberDriver<T> {
         Ok(Tried::Up)
     }
 
-    /// Removes the end of the link to the front-end from the events, and returns its reason; `None` where there is
+    /// Removes the end of the link to the front-end from the events, and returns its reason; `None` if there is
     /// no end.
     fn take_refusal(&mut self) -> Option<String> {
         let is_end = |it: &DriverEvent| matches!(it, DriverEvent::Output(Output::Ended));

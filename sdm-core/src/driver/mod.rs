@@ -37,7 +37,7 @@ struct LinkConnection {
     unsent: Vec<u8>,
     sent: usize,
     connected: bool,
-    /// True where the connection is closed once all bytes are sent.
+    /// True if the connection is closed once all bytes are sent.
     closing: bool,
     /// True while the connection is in the driver's `flush` list.
     flushing: bool,
@@ -166,8 +166,8 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// True where a time limit of the member has passed, and what had arrived by then was read. A process that was
-    /// stopped, or that had no processor, first reads: nobody is late whose bytes wait in a socket.
+    /// True if a time limit of the member has passed, and what had arrived by then was read. A process that was
+    /// stopped, or that had no processor, first reads: a peer whose bytes wait in a socket is not late.
     fn is_due(&self, due: Option<Instant>, now: Instant) -> bool {
         due.is_some_and(|at| at <= now && at <= self.read_until)
     }
@@ -329,7 +329,7 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// Closes connections to hosts that are cut off. Pings go on over a silent link, so there is always data to
+    /// Closes connections to hosts that are cut off. Pings continue on a silent link, so there is always data to
     /// acknowledge.
     fn drop_cut_off(&mut self, now: Instant) {
         let silent = self.member.silent_links();

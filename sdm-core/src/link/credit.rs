@@ -52,7 +52,7 @@ impl Credit {
         self.to_send = self.to_send.saturating_add(bytes.into());
     }
 
-    /// Counts a received bulk frame; false where the other end had no credit for it.
+    /// Counts a received bulk frame; false if the other end had no credit for it.
     pub(super) fn received(&mut self, bytes: u32) -> bool {
         let had_credit = self.peer_left > 0;
         self.peer_left -= i64::from(bytes);
@@ -74,7 +74,7 @@ impl Credit {
         }
     }
 
-    /// Removes and returns the credit to be granted to the other end now; `None` where it is 0.
+    /// Removes and returns the credit to be granted to the other end now; `None` if it is 0.
     pub(super) fn take_due(&mut self) -> Option<u32> {
         let bytes = u32::try_from(self.due).unwrap_or(u32::MAX);
         self.due -= i64::from(bytes);

@@ -96,7 +96,7 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// True where the peer is a process other than the wanted member, which may be at another address.
+    /// True if the peer is a process other than the wanted member, which may be at another address.
     #[must_use]
     pub fn is_someone_else(&self) -> bool {
         matches!(

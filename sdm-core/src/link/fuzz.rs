@@ -1,4 +1,4 @@
-//! Entry point for fuzzers: strangers' bytes at both ends of a handshake.
+//! Entry point for fuzzers: bytes of unauthenticated peers at both ends of a handshake.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use super::{Link, LinkConfig};
 use crate::ids::{Epoch, ServerId, SessionId};
 use crate::secure::{Hello, Role, SessionKey};
 
-/// Maximum memory that bytes of a stranger may make a link hold, in bytes.
+/// Maximum memory that a link holds for an unauthenticated peer, in bytes.
 const HELD_BYTES_MAX: usize = 128 << 10;
 
 /// Passes arbitrary bytes to a link that waits for a handshake, and to one that began it. A peer without the key never

@@ -27,10 +27,10 @@ pub(super) struct Heartbeat {
     trickles: u32,
     /// Time of the next such check.
     trickle_at: Instant,
-    /// True where bytes have come since the last check or record.
+    /// True if bytes have come since the last check or record.
     fed: bool,
     silent: bool,
-    /// When the next ping is due.
+    /// Time at which the next ping is due.
     ping_at: Instant,
     ping_due: bool,
     nonce: u64,
@@ -64,7 +64,7 @@ impl Heartbeat {
         self.fed = true;
     }
 
-    /// Notes a complete record; returns true where the other end had been silent.
+    /// Notes a complete record; returns true if the other end had been silent.
     pub(super) fn heard(&mut self, now: Instant) -> bool {
         (self.unanswered, self.trickles, self.fed) = (0, 0, false);
         self.ping_at = now + self.ping_after;

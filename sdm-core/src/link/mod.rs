@@ -75,8 +75,7 @@ pub struct Link {
     events: VecDeque<LinkEvent>,
     /// Unencrypted bytes of the handshake that are to be sent.
     plain_out: Vec<u8>,
-    /// Control frames to send, concatenated, behind room for the length of the record that they become;
-    /// otherwise empty.
+    /// Control frames to send, concatenated, after room for the length of the record that they become; otherwise empty.
     control: Vec<u8>,
     /// Bulk frames to send.
     bulk: VecDeque<Vec<u8>>,
@@ -130,7 +129,7 @@ impl Link {
         matches!(self.stage, Stage::Up(_))
     }
 
-    /// True where the peer has sent a handshake that only a holder of the key can make,
+    /// True if the peer has sent a handshake that only a holder of the key can make,
     /// possibly a replayed one.
     #[must_use]
     pub fn has_shown_key(&self) -> bool {
@@ -159,7 +158,7 @@ impl Link {
         self.control.len()
     }
 
-    /// Whether messages of this lane wait for the next flush.
+    /// True if messages of this lane wait for the next flush.
     #[must_use]
     pub(crate) fn has_queued(&self, lane: Lane) -> bool {
         match lane {
@@ -340,7 +339,7 @@ impl Link {
         event
     }
 
-    /// Appends to `out` the bytes that may be sent now; true where there were some.
+    /// Appends to `out` the bytes that may be sent now; true if there were some.
     ///
     /// One call is one flush: all of the control lane, then about one chunk of bulk. The owner writes it
     /// before the next call, and calls only while the socket has room: then a control message
@@ -412,7 +411,7 @@ impl Link {
         Ok(())
     }
 
-    /// When to call [`Link::handle_timeout`] next.
+    /// Time of the next call of [`Link::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.stage {
@@ -422,7 +421,7 @@ impl Link {
         }
     }
 
-    /// True where no record has come from the other end for so long that it counts as silent.
+    /// True if no record has come from the other end for so long that it counts as silent.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.heartbeat.is_silent()

@@ -31,8 +31,8 @@ impl Records {
         self.partial.capacity()
     }
 
-    /// Seals the bytes of `plain` behind its first [`LENGTH_BYTES`], which are room for a
-    /// length, and appends the records to `out`. `plain` is empty afterwards; without such bytes nothing is appended.
+    /// Seals the bytes of `plain` after its first [`LENGTH_BYTES`], which are room for a length, and appends the
+    /// records to `out`. `plain` is empty afterwards; without such bytes nothing is appended.
     pub(super) fn seal(&mut self, plain: &mut Vec<u8>, out: &mut Vec<u8>) {
         if plain.len() <= LENGTH_BYTES {
             plain.clear();
@@ -64,7 +64,7 @@ impl Records {
         out.extend_from_slice(&tag);
     }
 
-    /// True where `input` is exactly one record, and no partial record is buffered.
+    /// True if `input` is exactly one record, and no partial record is buffered.
     pub(super) fn is_one(&self, input: &[u8]) -> bool {
         self.partial.is_empty() && record_end(input) == Some(input.len())
     }

@@ -1,4 +1,4 @@
-//! Fast path for a message that comes or goes alone, as a command and its answer mostly do: it bypasses the queues.
+//! Fast path for a message that is sent or received alone, as most commands and answers are. It bypasses the queues.
 
 use std::time::Instant;
 

@@ -106,7 +106,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// Executes a command by own tasks at once; false where that is impossible, and nothing was done.
+    /// Executes a command by own tasks at once; false if that is impossible, and nothing was done.
     fn execute_at_once(
         &mut self,
         now: Instant,

@@ -48,7 +48,7 @@ pub enum ExchangeStep {
     },
     /// Down: the exchange has failed.
     Failed {
-        /// Lost tasks without which the exchange is impossible; empty where that is not the reason.
+        /// Lost tasks without which the exchange is impossible; empty if that is not the reason.
         lost: IdSet,
         /// The reason, as text for the user.
         why: String,
@@ -79,8 +79,8 @@ pub struct Datagram {
     pub from: TaskId,
     /// Number of the datagram, chosen by the sender.
     pub number: u64,
-    /// True on the way to the receivers; false where the datagram returns to its sender as undelivered.
+    /// True on the way to the receivers; false if the datagram returns to its sender as undelivered.
     pub is_brought: bool,
-    /// Contents of the datagram; empty where it returns.
+    /// Contents of the datagram; empty if it returns.
     pub bytes: Bytes,
 }

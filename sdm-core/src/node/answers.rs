@@ -45,7 +45,7 @@ impl Node {
         Ok(())
     }
 
-    /// Counts one block of answers from `reach`. Returns false where the block cannot be divided and contains
+    /// Counts one block of answers from `reach`. Returns false if the block cannot be divided and contains
     /// answers that were counted before; the rest must then be requested again.
     fn count(&mut self, at: usize, reach: &IdSet, mut block: Block, born: Instant) -> bool {
         let open = &mut self.open[at];
@@ -113,7 +113,7 @@ impl Node {
         }
     }
 
-    /// Decides when the results of a command go up, and sends them if that is now.
+    /// Decides when the results of a command are sent to the parent, and sends them if they are due.
     pub(super) fn tell(&mut self, now: Instant, id: CommandId) {
         let Ok(at) = self.open_position(id) else {
             return;

@@ -11,7 +11,7 @@ use crate::aggregate::Aggregate;
 use crate::limits;
 use crate::message::{Block, EventBlock, EventMessage, Lane, Message, Status};
 
-/// Events of one lane that wait to go up.
+/// Events of one lane that wait to be sent to the parent.
 ///
 /// The events are in rounds. A task has at most one event in a round, and a later one in a later round, so that its
 /// events keep their order. Within a round equal events are one, found by their hash as equal answers are.
@@ -79,7 +79,7 @@ impl Window {
         self.rounds[first].add(None, usize::MAX, block);
     }
 
-    /// True where the waiting events fill a message and are to go up before their time.
+    /// True if the waiting events fill a message, and are sent to the parent before their time.
     fn is_full(&self, bytes_max: usize) -> bool {
         self.bytes >= bytes_max || self.count >= limits::BLOCKS_MAX
     }
@@ -183,7 +183,7 @@ impl Node {
         }
     }
 
-    /// True where the one waiting event came from all tasks below, so that waiting longer is useless.
+    /// True if the one waiting event came from all tasks below, so that waiting longer is useless.
     fn everyone_said(&self, lane: Lane) -> bool {
         let waiting = match lane {
             Lane::Control => &self.control,
@@ -192,7 +192,7 @@ impl Node {
         waiting.count == 1 && *waiting.rounds[0].sources() == self.reach()
     }
 
-    /// True where events of the control lane wait to go up.
+    /// True if events of the control lane wait to be sent to the parent.
     pub(super) fn has_control_events(&self) -> bool {
         !self.control.is_empty()
     }

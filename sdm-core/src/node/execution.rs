@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// True where own tasks have received a command.
+    /// True if own tasks have received a command.
     pub(super) fn has_executed(&self, id: CommandId) -> bool {
         self.executed.iter().any(|executed| executed.id == id)
     }

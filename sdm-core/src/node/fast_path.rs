@@ -30,13 +30,13 @@ pub trait OwnTasks {
 }
 
 impl Node {
-    /// True where this member has no children, and the link leads to its parent.
+    /// True if this member has no children, and the link leads to its parent.
     pub(crate) fn is_leaf_of(&self, link: LinkId) -> bool {
         self.parent_link() == Some(link) && self.config.is_some() && self.children.is_empty()
     }
 
-    /// True where a command of the parent of a leaf can be given to [`Node::execute_at_once`]: it is new, for own
-    /// tasks alone, and no earlier event has to go up before its answer.
+    /// True if a command of the parent of a leaf can be given to [`Node::execute_at_once`]: it is new, for own tasks
+    /// alone, and no earlier event has to be sent before its answer.
     pub(crate) fn is_quick(&self, command: &BorrowedCommand<'_>) -> bool {
         let id = command.id;
         let is_settled =

@@ -40,7 +40,7 @@ pub(super) struct Child {
     pub(super) epoch: Epoch,
     /// True once this member has been the child's parent. False again when another parent has taken the child over.
     attached: bool,
-    /// True where the child's silence was reported to the parent, and its return was not yet.
+    /// True if the child's silence was reported to the parent, and its return was not yet.
     pub(super) told_silent: bool,
 }
 
@@ -127,7 +127,7 @@ pub(super) fn name(entry: &PlanEntry) -> String {
     }
 }
 
-/// The height and the tasks of a plan; `None` where it is not a tree in which every task has one
+/// The height and the tasks of a plan; `None` if it is not a tree in which every task has one
 /// owner. All later use of a plan relies on that.
 pub(super) fn measure(plan: &[PlanEntry]) -> Option<(u32, IdSet)> {
     Some((topology::height(plan)?, topology::tasks(plan)?))

@@ -51,7 +51,7 @@ impl Missing {
         self.reasons.retain(|(set, _)| !set.is_empty());
     }
 
-    /// True where no task is missing.
+    /// True if no task is missing.
     pub(super) fn is_empty(&self) -> bool {
         self.reasons.is_empty()
     }
@@ -61,7 +61,7 @@ impl Missing {
         std::mem::take(&mut self.reasons)
     }
 
-    /// True where all missing tasks are among these.
+    /// True if all missing tasks are among these.
     pub(super) fn is_within(&self, tasks: &IdSet) -> bool {
         self.reasons.iter().all(|(set, _)| set.is_subset(tasks))
     }

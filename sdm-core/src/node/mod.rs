@@ -117,7 +117,7 @@ pub struct ConnectRequest {
     pub addresses: Vec<String>,
     /// Time limit from now, after which the member is given up.
     pub wait: Duration,
-    /// True where the member was in the tree before: if it accepts connections and does not answer, its process is
+    /// True if the member was in the tree before: if it accepts connections and does not answer, its process is
     /// stopped.
     pub again: bool,
     /// The pause before the first try; zero for none.

@@ -32,7 +32,7 @@ pub struct Submission {
     pub destination: IdSet,
     /// The lane that the command takes down; answers always take control.
     pub lane: Lane,
-    /// When the answers of each member go up.
+    /// Policy by which each member decides when to send its answers to its parent.
     pub sync: SyncPolicy,
     /// Number of the merge rule for the answers; 0 merges equal ones.
     pub rule: u16,

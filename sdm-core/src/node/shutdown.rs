@@ -35,7 +35,7 @@ impl Orphan {
 
 /// A session that is being ended.
 pub(super) struct Shutdown {
-    /// Reason for which the member has no parent, where that is what ended it.
+    /// Reason for the loss of the parent, if that loss ended the member.
     parentless: Option<Cow<'static, str>>,
     local_down: bool,
     told: bool,
@@ -138,7 +138,7 @@ impl Node {
         }
     }
 
-    /// Reason for which this member has no parent, where it ends for that: nobody has asked it to.
+    /// Reason for the loss of the parent, if this member ends because of that loss and not on request.
     #[must_use]
     pub fn parentless(&self) -> Option<&str> {
         self.ending.as_ref()?.parentless.as_deref()

@@ -49,7 +49,7 @@ impl Ciphers {
         Self { seals, opens }
     }
 
-    /// Seals `contents` in place and returns the tag, which belongs behind them.
+    /// Seals `contents` in place and returns the tag, which is to be appended to them.
     ///
     /// # Panics
     /// After 2^64 - 1 records, which are never sent.

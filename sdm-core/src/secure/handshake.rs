@@ -9,7 +9,7 @@ use crate::link::{LinkConfig, LinkError};
 
 const MAGIC: [u8; 4] = *b"SDM\0";
 const PREFACE_BYTES: usize = 8;
-/// The longest Noise message of a handshake, in bytes: all that a stranger can make us hold.
+/// The longest Noise message of a handshake, in bytes. No more is stored for an unauthenticated peer.
 const MESSAGE_BYTES_MAX: usize = 256;
 
 /// Codes for the reason of a refusal. They are sent in one byte, unencrypted.
@@ -127,7 +127,7 @@ impl Handshake {
         self.received.len() >= len
     }
 
-    /// Checks the received part of the preface, so that a stranger is recognised by its first byte.
+    /// Checks the received part of the preface, so that a peer with another protocol is recognised by its first byte.
     fn check_preface(&self) -> Result<(), LinkError> {
         let got = &self.received;
         let magic = got.len().min(MAGIC.len());

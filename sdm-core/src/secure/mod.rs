@@ -150,7 +150,7 @@ pub struct Hello {
     pub role: Role,
     /// The sender's id.
     pub id: ServerId,
-    /// The member that the sender expects; `None` where any member of the session will do.
+    /// The member that the sender expects; `None` if any member of the session will do.
     pub expect: Option<ServerId>,
     /// The number of the attachment: of two, the higher one counts.
     pub epoch: Epoch,

@@ -4,7 +4,7 @@ use ring::hmac;
 
 use crate::link::LinkConfig;
 
-/// Name of an abstract socket for processes that have the same `detail`: 40 hexadecimal digits behind `sdm-`. A process
+/// Name of an abstract socket for processes that have the same `detail`: 40 hexadecimal digits after `sdm-`. A process
 /// without the session's key cannot predict the name, and learns nothing of the key from it.
 #[must_use]
 pub fn meeting_name(config: &LinkConfig, detail: &[u8]) -> String {

@@ -54,7 +54,7 @@ nix::getsockopt_impl!(
     nix::sys::socket::sockopt::GetStruct<[u8; 5]>
 );
 
-/// True where the other host has not acknowledged repeated transmissions for long: of data, or of window probes where
+/// True if the other host has not acknowledged repeated transmissions for long: of data, or of window probes where
 /// its process does not read. The kernel's own time-out (`TCP_USER_TIMEOUT`) is not used, as it also ends a connection
 /// whose window probes are answered.
 pub(super) fn is_cut_off(stream: &TcpStream) -> bool {

@@ -14,7 +14,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// Whether the selection contains an address of the interface called `interface`.
+    /// True if the selection contains an address of the interface called `interface`.
     #[must_use]
     pub fn has(&self, interface: &str, ip: IpAddr) -> bool {
         match (self, ip) {

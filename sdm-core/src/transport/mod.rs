@@ -67,7 +67,7 @@ pub enum TransportEvent {
     Connected(ConnId),
     /// An outgoing connection could not be established; its id is void.
     ConnectFailed {
-        /// The connection that was asked for.
+        /// The requested connection.
         conn: ConnId,
         /// The system's reason.
         error: io::Error,
@@ -125,8 +125,8 @@ pub trait Transport {
     /// `WouldBlock` where no bytes are available; otherwise the connection is broken.
     fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// True where the other host has not acknowledged repeated retransmissions: it is
-    /// cut off, or gone. A stopped process does not count as cut off. False where that is unknown.
+    /// True if the other host has not acknowledged repeated retransmissions: it is
+    /// cut off, or gone. A stopped process does not count as cut off. False if that is unknown.
     fn is_cut_off(&self, _conn: ConnId) -> bool {
         false
     }

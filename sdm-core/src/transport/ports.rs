@@ -21,13 +21,13 @@ impl PortRange {
         Self { first, last: None }
     }
 
-    /// The first port; 0 where the system chooses.
+    /// The first port; 0 if the system chooses.
     #[must_use]
     pub fn first(self) -> u16 {
         self.first
     }
 
-    /// Whether the system chooses.
+    /// True if the system chooses the port.
     #[must_use]
     pub fn is_any(self) -> bool {
         self.first == 0

@@ -109,7 +109,7 @@ pub(super) struct Line {
     /// Packets in flight, each with its arrival time.
     packets: VecDeque<(Instant, Packet)>,
     bytes: usize,
-    /// When the line can take more.
+    /// Time from which the line accepts further bytes.
     free_at: Instant,
 }
 
@@ -134,7 +134,7 @@ impl Line {
         room.min(LINE_BYTES_MAX - self.bytes)
     }
 
-    /// Time at which half of the queue of a full line is sent; `None` where only the receiver can make room, by taking
+    /// Time at which half of the queue of a full line is sent; `None` if only the receiver can make room, by taking
     /// data.
     pub(super) fn room_at(&self) -> Option<Instant> {
         let half = self.free_at.checked_sub(WAITING_MAX / 2);
@@ -183,7 +183,7 @@ impl Line {
         }
     }
 
-    /// Whether nothing is under way.
+    /// True if no bytes are in transit.
     pub(super) fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }

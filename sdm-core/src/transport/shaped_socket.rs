@@ -24,7 +24,7 @@ pub struct Shaped {
     inner: TcpTransport,
     /// Shape of connections that are made from now on, and its timer.
     shape: Option<(Shape, TimerFd)>,
-    /// When the timer goes off.
+    /// Time at which the timer expires.
     armed: Option<Instant>,
     /// The hosts at which this member listens.
     own: Vec<String>,
@@ -97,7 +97,7 @@ impl Shaped {
         self.shaped.values().filter_map(Lines::next_at).min()
     }
 
-    /// Sets the timer; false where something is to be done at once.
+    /// Sets the timer; false if something is to be done at once.
     fn arm(&mut self, now: Instant) -> io::Result<bool> {
         let (Some((_, timer)), Some(at)) = (&self.shape, self.next_at()) else {
             return Ok(true);
@@ -114,7 +114,7 @@ impl Shaped {
         Ok(true)
     }
 
-    /// Translates an event of the inner transport; `None` where the owner gets it later.
+    /// Translates an event of the inner transport; `None` if the owner gets it later.
     fn take(&mut self, event: TransportEvent) -> Option<TransportEvent> {
         match event {
             TransportEvent::Ready { fd } if self.is_timer(fd) => {

@@ -115,7 +115,7 @@ impl Stream {
         }
     }
 
-    /// True where a connection is established at once, and the kernel reports room each time that the other
+    /// True if a connection is established at once, and the kernel reports room each time that the other
     /// end reads, wanted or not.
     pub(super) fn is_unix(&self) -> bool {
         matches!(self, Self::Unix(_))

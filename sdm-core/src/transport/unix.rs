@@ -11,7 +11,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::ConnectionString;
 use super::inet::BACKLOG;
 
-/// A listener and its file, which goes with it.
+/// A listener and its socket file, which is removed with the listener.
 pub(super) struct Rendezvous {
     pub(super) listener: UnixListener,
     pub(super) address: ConnectionString,
@@ -47,7 +47,7 @@ pub(super) fn bind(at: &ConnectionString) -> io::Result<Rendezvous> {
     Ok(Rendezvous { listener, address })
 }
 
-/// True where the file is a socket without a listener.
+/// True if the file is a socket without a listener.
 fn is_left_behind(path: &Path) -> bool {
     let connected = std::os::unix::net::UnixStream::connect(path);
     let refused = connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);

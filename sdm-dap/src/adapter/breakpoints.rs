@@ -1,4 +1,4 @@
-//! Breakpoints.
+//! Requests that set breakpoints, and events about their changes.
 
 use std::collections::BTreeSet;
 

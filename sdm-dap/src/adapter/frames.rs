@@ -1,4 +1,4 @@
-//! Call stacks of threads.
+//! The request `stackTrace`: the call stack of a thread.
 
 use sdm_debug::command::BacktraceSpec;
 use sdm_debug::{Command, Reply};

@@ -19,7 +19,7 @@ use crate::memory;
 use crate::message::Request;
 use crate::references::{FrameHandle, Node};
 
-/// Most completions of one word.
+/// Maximum number of completions of one word.
 const WORDS_MAX: usize = 500;
 
 /// Assigns to an expression in a frame, and requests the resulting value.

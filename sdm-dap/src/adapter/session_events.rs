@@ -1,4 +1,4 @@
-//! Events of the session.
+//! Handles the events of the session: answers, output, stops, ends and lost servers.
 
 use sdm_core::message::Health;
 use sdm_debug::event::world_notice;

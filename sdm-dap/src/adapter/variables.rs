@@ -1,4 +1,4 @@
-//! Scopes, variables and expressions.
+//! The requests `scopes`, `variables` and `evaluate`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

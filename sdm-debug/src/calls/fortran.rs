@@ -4,7 +4,7 @@ use sdm_mpi::ArgumentRole;
 
 use super::source::{in_plain, tidy};
 
-/// Most lines before a line, and after it, that can belong to its statement.
+/// Maximum number of lines before a line, and after it, that can belong to its statement.
 const LINES_MAX: u32 = 64;
 /// Column, from 0, of the continuation mark in fixed form.
 const MARK: usize = 5;

@@ -43,7 +43,7 @@ impl PointSpec {
         }
     }
 
-    /// True where the location depends on the tasks' position: `break`, `break 12`, `break +1`.
+    /// True if the location depends on the tasks' position: `break`, `break 12`, `break +1`.
     #[must_use]
     pub fn is_relative(&self) -> bool {
         match self {

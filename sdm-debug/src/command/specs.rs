@@ -278,7 +278,7 @@ pub enum StepKind {
 /// The extent of a backtrace.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct BacktraceSpec {
-    /// Most frames; 0 for no limit but the backend's own.
+    /// Maximum number of frames; 0 for no limit but the backend's own.
     pub limit: u32,
     /// True to include the values of arguments.
     pub args: bool,

@@ -31,7 +31,7 @@ pub struct MergedQueues {
     pub classes: Vec<MessageClass>,
     /// Tasks without messages.
     pub quiet: IdSet,
-    /// Tasks with more messages than they have listed.
+    /// Tasks that have left out messages beyond their own limit.
     pub more: IdSet,
     /// Tasks whose MPI library does not report unexpected messages to debuggers.
     pub without_unexpected: IdSet,

@@ -76,7 +76,7 @@ fn key_of(item: &QueryItem) -> Option<QueryKey> {
     found.map(|(_, key)| *key)
 }
 
-/// True where a query needs the processes of this node only; `None` where it needs none.
+/// True if a query needs the processes of this node only; `None` if it needs none.
 pub(super) fn table_needed(item: &QueryItem) -> Option<bool> {
     let is_local = item.about.is_local;
     match key_of(item)? {
@@ -212,7 +212,7 @@ fn joined<'a>(keys: impl Iterator<Item = &'a CStr>) -> String {
 }
 
 impl Serving {
-    /// The tasks of these jobs that a query is about; `None` where a job, node or rank is not known.
+    /// The tasks of these jobs that a query is about; `None` if a job, node or rank is not known.
     fn narrowed(&self, jobs: &[String], about: &Qualifiers, is_local: bool) -> Option<IdSet> {
         let mut tasks = IdSet::new();
         for job in jobs {

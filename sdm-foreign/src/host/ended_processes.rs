@@ -15,7 +15,7 @@ const FAILED: i32 = 1;
 enum Scope {
     /// All of the session.
     Session,
-    /// The tasks of a job that a tool has started: nobody else waits for them.
+    /// The tasks of a job that a tool has started. No other process waits for them.
     Job(IdSet),
     /// None: a debugger's daemon is no part of the job that it debugs.
     Nobody,

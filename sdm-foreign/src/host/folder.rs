@@ -17,7 +17,8 @@ use sdm_text::printable_name;
 /// A folder of this process's own, which is removed at the end.
 pub(super) struct Folder {
     pub(super) path: PathBuf,
-    /// Held as long as this process runs. `None` on file systems that lock no folders: there nobody removes another's.
+    /// Held as long as this process runs. `None` on file systems that lock no folders: there no server removes the
+    /// folder of another.
     _lock: Option<Flock<File>>,
 }
 

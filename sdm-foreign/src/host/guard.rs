@@ -65,7 +65,7 @@ impl ConnectionQueue {
         let _ = self.bell.write(1);
     }
 
-    /// The next queued connection; `None` where none is queued.
+    /// The next queued connection; `None` if none is queued.
     fn next(&self) -> Option<TcpStream> {
         self.bell.read().ok()?;
         lock(&self.spoken).pop_front()
@@ -201,7 +201,7 @@ fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
     crate::messages::say(&format!("a connection was refused: {refused}"));
 }
 
-/// Whether a readable connection has sent bytes, and has not merely ended.
+/// True if a readable connection has sent bytes, and has not merely ended.
 fn has_words(stream: &TcpStream) -> bool {
     stream.peek(&mut [0]).is_ok_and(|count| count > 0)
 }

@@ -175,7 +175,7 @@ fn listener() -> Result<UnixListener> {
 }
 
 impl Host {
-    /// Waits for input and handles it; false where no server connected in time.
+    /// Waits for input and handles it; false if no server connected in time.
     fn turn(&mut self, came: bool) -> Result<bool> {
         let mut fds = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
         fds.push(PollFd::new(self.requests.as_fd(), PollFlags::POLLIN));

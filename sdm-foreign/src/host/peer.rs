@@ -45,7 +45,7 @@ impl Peer {
         self.stream.as_fd()
     }
 
-    /// True where something waits to be sent.
+    /// True if something waits to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         self.sent < self.unsent.len()
     }
@@ -56,7 +56,7 @@ impl Peer {
         own.is_some_and(|own| !own.is_disjoint(ranks))
     }
 
-    /// Reads the server's messages; `None` where it has disconnected or violates the protocol.
+    /// Reads the server's messages; `None` if it has disconnected or violates the protocol.
     pub(crate) fn hear(&mut self) -> Option<Vec<ToHost>> {
         let mut is_there = self.flush();
         let mut bytes = vec![0; READ_BYTES];
@@ -101,7 +101,7 @@ impl Peer {
         self.flush()
     }
 
-    /// Sends the waiting bytes as far as possible; false where the server has disconnected.
+    /// Sends the waiting bytes as far as possible; false if the server has disconnected.
     fn flush(&mut self) -> bool {
         while self.has_unsent() {
             match self.stream.write(&self.unsent[self.sent..]) {

@@ -220,7 +220,7 @@ impl Post {
         self.blobs.insert((to, number), bytes);
     }
 
-    /// Returns the part of stored data that begins at `offset`; `None` where the data is not stored here. The data
+    /// Returns the part of stored data that begins at `offset`; `None` if the data is not stored here. The data
     /// is removed after its last part.
     pub(crate) fn part(&mut self, to: u32, number: u64, offset: u64) -> Option<Reply> {
         let blob = self.blobs.get(&(to, number))?;

@@ -6,9 +6,9 @@ use sdm_foreign::HostProgram;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpawnSpec {
     pub(crate) programs: Vec<(HostProgram, Placement)>,
-    /// True where the processes are to wait in `PMIx_Init` for a debugger.
+    /// True if the processes are to wait in `PMIx_Init` for a debugger.
     pub(crate) is_held: bool,
-    /// The processes that the new ones debug: a namespace and a rank; `None` where the new job is no debugger.
+    /// The processes that the new ones debug: a namespace and a rank; `None` if the new job is no debugger.
     pub(crate) target: Option<(String, u32)>,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct SpawnSpec {
 pub(crate) struct Placement {
     /// The allowed hosts: `HOST`, or `HOST:COUNT` for more than one process there. Empty for any host.
     pub(crate) hosts: Vec<String>,
-    /// Number of processes on each node; replaces the program's total count. `None` where only the total is given.
+    /// Number of processes on each node; replaces the program's total count. `None` if only the total is given.
     pub(crate) per_node: Option<u32>,
 }
 

@@ -39,7 +39,7 @@ struct HeldQuery {
 /// The last answer about the queues, and the tools' queries that wait for a new one.
 #[derive(Default)]
 pub(super) struct Queues {
-    /// The answer to the queries that waited last; `None` where none has come.
+    /// The answer to the queries that waited last; `None` if none has come.
     known: Option<Vec<Queue>>,
     is_asked: bool,
     waiting: Vec<HeldQuery>,
@@ -79,7 +79,7 @@ impl Queues {
         self.waiting.iter().map(|it| it.due).min()
     }
 
-    /// Adds the value that a tool asks for; false where it is unknown.
+    /// Adds the value that a tool asks for; false if it is unknown.
     pub(super) fn answer_query(&self, wanted: &QueryItem, known: &mut Known) -> bool {
         let (Some(queues), true) = (&self.known, is_about_queues(&wanted.key)) else {
             return false;

@@ -86,7 +86,7 @@ impl Host {
         self.try_ask(rank, question, asker);
     }
 
-    /// Sends a request to the node of a rank. Returns false where the request is too long for a peer message; its
+    /// Sends a request to the node of a rank. Returns false if the request is too long for a peer message; its
     /// requester has then received the error.
     pub(super) fn try_ask(&mut self, rank: u32, question: Question, asker: Requester) -> bool {
         let letter = self.post.ask(rank, question, asker);

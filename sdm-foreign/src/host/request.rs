@@ -132,15 +132,15 @@ pub(crate) struct QueryItem {
 /// The qualifiers of a query, which narrow it.
 #[derive(Clone, Default)]
 pub(crate) struct Qualifiers {
-    /// Namespace of the job that the query is about; `None` where the tool names none.
+    /// Namespace of the job that the query is about; `None` if the tool names none.
     pub(crate) namespace: Option<String>,
-    /// Name of the queue; `None` where the tool names none.
+    /// Name of the queue; `None` if the tool names none.
     pub(crate) queue: Option<String>,
-    /// Ranks of the job; empty where all are meant.
+    /// Ranks of the job; empty if all are meant.
     pub(crate) ranks: Vec<u32>,
-    /// The nodes; empty where all are meant.
+    /// The nodes; empty if all are meant.
     pub(crate) nodes: Vec<NodeChoice>,
-    /// True where the query is about the server's own node only.
+    /// True if the query is about the server's own node only.
     pub(crate) is_local: bool,
 }
 
@@ -298,7 +298,7 @@ pub(crate) struct GroupCall {
     pub(crate) among: Participants,
     /// The members' endpoint data for the others.
     pub(crate) endpoints: Vec<u8>,
-    /// True where the members request a numeric identifier for the group.
+    /// True if the members request a numeric identifier for the group.
     pub(crate) assigns: bool,
     pub(crate) done: Done<InfoCallback>,
 }
@@ -365,7 +365,7 @@ pub(crate) struct Participants {
 pub(crate) struct JobParticipants {
     pub(crate) namespace: String,
     pub(crate) ranks: Vec<u32>,
-    /// True where all processes of the job are meant.
+    /// True if all processes of the job are meant.
     pub(crate) is_all: bool,
 }
 

@@ -81,7 +81,7 @@ struct Registration<'a> {
     parent: Option<&'a Proc>,
     /// True if the job's processes wait in `PMIx_Init` for a debugger.
     is_held: bool,
-    /// The processes that the job's processes debug; `None` where they are not a debugger's.
+    /// The processes that the job's processes debug; `None` if they are not a debugger's.
     target: Option<Proc>,
 }
 

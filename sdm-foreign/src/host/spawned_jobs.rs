@@ -46,7 +46,7 @@ impl Serving {
         }
     }
 
-    /// Task numbers of these processes; `None` where some belong to an unknown job.
+    /// Task numbers of these processes; `None` if some belong to an unknown job.
     pub(super) fn tasks_among(&self, among: &Participants) -> Option<IdSet> {
         let mut all = IdSet::new();
         for part in &among.parts {

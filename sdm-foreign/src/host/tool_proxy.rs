@@ -30,7 +30,7 @@ const OF_A_JOB: u8 = 0;
 
 static TOOLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the first bytes of a connection come from a process of a job. After the header follow the authentication
+/// True if the first bytes of a connection come from a process of a job. After the header follow the authentication
 /// method's name, a zero byte, the length and bytes of its credential, and the kind of the client.
 pub(super) fn is_of_a_job(first: &[u8]) -> bool {
     let of = || {
@@ -43,7 +43,7 @@ pub(super) fn is_of_a_job(first: &[u8]) -> bool {
     of() == Some(OF_A_JOB)
 }
 
-/// Returns the library's end of a relay to a tool; `None` where there are too many tools, or no resources.
+/// Returns the library's end of a relay to a tool; `None` if there are too many tools, or no resources.
 pub(super) fn begin(tool: TcpStream) -> Option<UnixStream> {
     if TOOLS.fetch_add(1, Ordering::SeqCst) >= TOOLS_MAX {
         TOOLS.fetch_sub(1, Ordering::SeqCst);
@@ -73,7 +73,7 @@ struct ByteQueue {
 }
 
 impl ByteQueue {
-    /// Reads available bytes, if the buffer is empty. Returns true where some were read.
+    /// Reads available bytes, if the buffer is empty. Returns true if some were read.
     fn fill(&mut self, from: &mut impl Read) -> bool {
         if !self.bytes.is_empty() || self.is_ended {
             return false;
@@ -92,7 +92,7 @@ impl ByteQueue {
         false
     }
 
-    /// Writes the waiting bytes; false where the receiver is gone.
+    /// Writes the waiting bytes; false if the receiver is gone.
     fn empty(&mut self, to: &mut impl Write) -> bool {
         while !self.bytes.is_empty() {
             match to.write(&self.bytes) {

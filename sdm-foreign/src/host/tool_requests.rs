@@ -48,7 +48,7 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
-    /// Those of these tasks that have ended, and the job's exit status; 0 while none is known.
+    /// The ended tasks among these, and the job's exit status: 0 while none is known.
     pub(super) fn ended_of(&self, namespace: &str, tasks: &IdSet) -> (IdSet, i32) {
         let status = self.statuses.get(namespace).copied().unwrap_or(0);
         (self.ended.intersection(tasks), status)
@@ -123,7 +123,7 @@ impl Host {
         self.tell_all(&FromHost::WantOutput);
     }
 
-    /// The message that asks a newly connected server for the output of its processes; `None` where no tool has
+    /// The message that asks a newly connected server for the output of its processes; `None` if no tool has
     /// requested output.
     pub(super) fn wanted_of_new(&self) -> Option<FromHost> {
         self.steering.wants_output.then_some(FromHost::WantOutput)

@@ -100,7 +100,7 @@ impl Host {
         self.end_gatherings(Instant::now());
     }
 
-    /// Adds the processes of another node; the table is empty where the node does not answer.
+    /// Adds the processes of another node; the table is empty if the node does not answer.
     pub(super) fn add_node(&mut self, id: u64, table: &HostTable) {
         if let Some(gathering) = self.gatherings.iter_mut().find(|it| it.id == id) {
             gathering.nodes = gathering.nodes.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Values of the library's that are kept here.
+//! Copies of the library's values, which this server stores for published data.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};

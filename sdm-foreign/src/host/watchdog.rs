@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Interval of the checks.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Number of checks in a row that may find the same turn busy: a minute. The longest known call is the registration
-/// of 10,000 ranks of a node, 2 s. Time for which the process is stopped does not count.
+/// Maximum number of consecutive checks that may find the main loop in the same iteration: a minute. The longest known
+/// call is the registration of 10,000 ranks of a node, 2 s. Time for which the process is stopped does not count.
 const LOOKS_MAX: u32 = 12;
 
 /// Counter that the main loop increments before and after each wait. It is even while the loop waits, and odd while it

@@ -1,4 +1,4 @@
-//! Sends the one answer, also from within a call of the library.
+//! Sends the only answer of this process to its server. A callback of the library can do that too.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;

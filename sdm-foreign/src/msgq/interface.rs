@@ -21,7 +21,7 @@ const COMPLETE: c_int = 2;
 const TEXT_LINES: usize = 5;
 const LINE_CHARS: usize = 64;
 
-/// A handle of ours, which the library passes back in its callbacks.
+/// A handle of this process, which the library passes back in its callbacks.
 pub(super) type Opaque = *mut c_void;
 
 /// Sizes of C's types in the process.
@@ -107,7 +107,7 @@ pub(super) struct LibraryMessage {
     pub(super) tag: Option<i64>,
     pub(super) length_bytes: u64,
     pub(super) buffer: u64,
-    /// Address of the message's MPI request; `None` where the library does not report it.
+    /// Address of the message's MPI request; `None` if the library does not report it.
     pub(super) request: Option<u64>,
 }
 
@@ -269,7 +269,7 @@ impl DebugLibrary {
         }
     }
 
-    /// Begins to read a queue of the current communicator; false where the library has no information on the queue.
+    /// Begins to read a queue of the current communicator; false if the library has no information on the queue.
     pub(super) fn begin_queue(&self, subject: Opaque, queue: c_int) -> Result<bool> {
         // SAFETY: the library has begun with this subject, and a communicator is looked at.
         match unsafe { (self.set_up_operations)(subject, queue) } {

@@ -79,8 +79,8 @@ pub(crate) async fn attach_among(gdb: Gdb, id: CommandId, process: AttachTarget,
     gdb.answer(id, result);
 }
 
-/// Abandons an attach. If gdb has begun to attach, that goes on and is followed by a detach. An interrupted attach
-/// would leave the process stopped, or have it killed.
+/// Abandons an attach. If gdb has begun to attach, the attach continues and is followed by a detach. An interrupted
+/// attach would leave the process stopped, or have it killed.
 pub(crate) async fn give_up(gdb: Gdb) {
     gdb.until(|state| (!state.commands.is_clearing()).then_some(()))
         .await;
@@ -136,8 +136,8 @@ async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells that gdb has no symbols of a program whose path leads to it no more. gdb would open that path again, also
-/// behind `/proc/PID/exe`, where somebody else may have put a file.
+/// Reports that gdb has no symbols of a program whose file was removed or replaced. gdb would open the path again,
+/// through `/proc/PID/exe` too, and another user may have put a file there.
 pub(super) fn tell_lost_program(gdb: &Gdb) {
     let text = "the program's file was removed or replaced after its start, and gdb reads none: its frames are \
                 addresses, and may be wrong; `stacks` without gdb has its functions";

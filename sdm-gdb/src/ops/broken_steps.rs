@@ -12,7 +12,7 @@ use super::step_frame::{self, frame, thread};
 use crate::gdb::Gdb;
 use crate::state::activity::{Began, RunKind, StackFrame};
 
-/// Most frames between a breakpoint and the frame of the step.
+/// Maximum number of frames between a breakpoint and the frame of the step.
 const FRAMES_MAX: u32 = 64;
 
 /// Resumes the program as before; returns the reason of the stop if the step has ended here.

@@ -23,7 +23,7 @@ use super::variables;
 use crate::gdb::Gdb;
 use crate::text::variable;
 
-/// Most source lines that one call expression may span.
+/// Maximum number of source lines that one call expression may span.
 const CALL_LINES: u32 = 6;
 
 /// The call that a thread is in, made by its user frame with this index.

@@ -104,10 +104,10 @@ pub(super) async fn number(
     Ok(number.or(value))
 }
 
-/// Whether a printed value is true.
+/// True if a value that gdb has printed is true in the language of the program.
 ///
 /// # Errors
-/// It is an object.
+/// The value is an object, which is neither true nor false.
 pub(super) fn truth(value: &str) -> Result<bool, Failure> {
     sdm_debug::truth(value).map_err(|why| Failure::new(FailureCode::Gdb, why.to_string()))
 }

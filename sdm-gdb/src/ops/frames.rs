@@ -13,7 +13,7 @@ use crate::text::base_name;
 use crate::text::variable;
 use sdm_mi::Results;
 
-/// Most frames of one stack that are requested.
+/// Maximum number of frames of one stack that are requested.
 pub(crate) const FRAMES_MAX: u32 = 1024;
 /// File name extensions of Fortran sources, in lower case.
 const FORTRAN: [&str; 10] = [

@@ -83,8 +83,9 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
     told.ok_or_else(|| not_stoppable(gdb, pid))
 }
 
-/// Stops a program by Valgrind's own server, whatever the signal settings are: stopped by a signal, it could not
-/// answer. A request that comes just as the program resumes is missed.
+/// Has gdb interrupt a program through Valgrind's gdbserver, until it stops. A signal is not sent: gdbserver does not
+/// answer while a signal stops its process. Valgrind misses a request that arrives just as the program resumes, so it
+/// is repeated.
 async fn ask_until_stopped(gdb: &Gdb, pid: i32) -> Result<(), Failure> {
     for _ in 0..ASK_TIMES {
         send_interrupt(gdb).await;

@@ -18,7 +18,7 @@ use crate::text::console_line;
 
 /// Deepest nesting of blocks.
 const DEPTH_MAX: usize = 32;
-/// Most steps carried out at one stop, which bounds an endless loop.
+/// Maximum number of steps carried out at one stop, which bounds an endless loop.
 const STEPS_MAX: u32 = 100_000;
 
 /// A step of compiled breakpoint commands.
@@ -40,7 +40,7 @@ struct Block {
     begins: usize,
     /// Index of the step that leaves it if its expression is false, until `else` has come.
     test: Option<usize>,
-    /// Indices of the jumps to behind the block's `end`: before `else`, and at `loop_break`.
+    /// Indices of the jumps past the block's `end`: the one before `else`, and those at `loop_break`.
     leaving: Vec<usize>,
 }
 
@@ -114,7 +114,8 @@ fn end(steps: &mut Vec<Step>, block: Block) {
     }
 }
 
-/// Makes a step jump to the next one to be added.
+/// Sets the target of a jump to the step that will be added next. Steps are the compiled lines of a breakpoint's
+/// commands.
 fn lead(steps: &mut [Step], step: usize) {
     let next = steps.len();
     if let Some(Step::Unless(_, to) | Step::GoTo(to)) = steps.get_mut(step) {

@@ -12,7 +12,7 @@ use sdm_mi::{Results, quote};
 
 /// Maximum number of instructions in one answer.
 const INSTRUCTIONS_MAX: usize = 4096;
-/// Most instructions shown before the current one, if not all fit.
+/// Maximum number of instructions shown before the current one, if not all fit.
 const BEFORE_MAX: usize = 1024;
 /// Prefixes of the registers that are left out unless named: vectors and floating point of x86, ARM, POWER, RISC-V.
 const VECTORS: [&str; 9] = ["st0", "xmm0", "ymm0", "v0", "d0", "q0", "s0", "f0", "vr0"];

@@ -44,7 +44,7 @@ pub(crate) async fn create(gdb: &Gdb, name: &str, expression: &str) -> Result<Re
     }
 }
 
-/// The reason why gdb cannot make a variable object: gdb does not tell, but evaluating does.
+/// The reason why gdb cannot make a variable object. gdb does not report it, but the evaluation of the expression does.
 async fn why_not(gdb: &Gdb, expression: &str, failure: Failure) -> Failure {
     evaluated(gdb, "", expression)
         .await

@@ -6,13 +6,13 @@ use sdm_mpi::fortran_name;
 
 use super::ranks::Place;
 
-/// Most lines of a source file that is searched.
+/// Maximum number of lines of a source file that is searched.
 const LINES_MAX: u32 = 20_000;
-/// Most different functions that start operations with the same request.
+/// Maximum number of different functions that start operations with the same request.
 const FUNCTIONS_MAX: usize = 4;
 
 /// The functions that can have started the operation of a request, as arguments of the call that waits for it. The
-/// library's request does not say. Empty where the source does not say either.
+/// library's request does not say. Empty if the source does not say either.
 pub(super) fn operations(place: &Place<'_>, request: Option<&str>) -> Vec<CallArgument> {
     let Some(request) = request else {
         return Vec::new();

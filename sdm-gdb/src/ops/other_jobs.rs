@@ -41,12 +41,12 @@ pub(super) async fn add_possible(
     Ok(())
 }
 
-/// True where the arguments name a communicator of this job's ranks alone.
+/// True if the arguments name a communicator of this job's ranks alone.
 fn is_within_the_job(found: &[CallArgument]) -> bool {
     found.iter().any(CallArgument::is_known_communicator)
 }
 
-/// True where the process has a communicator with processes of other jobs.
+/// True if the process has a communicator with processes of other jobs.
 async fn is_connected(gdb: &Gdb, thread: &ReadThread) -> Result<bool, Failure> {
     if let Some(address) = symbol(gdb, thread.id, COUNT_OF_OPEN_MPI).await? {
         let mut count = [0; 4];

@@ -26,9 +26,9 @@ use crate::state::return_tracking::{Followed, Returns};
 /// A thread counts as starved if it has used less processor time than this since the previous probe, in nanoseconds.
 /// Stopping and resuming alone take about as much.
 const STARVED_NS: u64 = 200_000;
-/// Most threads of one task whose waits are examined.
+/// Maximum number of threads of one task whose waits are examined.
 const THREADS_MAX: usize = 64;
-/// Most threads, other than the main one, whose MPI calls are compared.
+/// Maximum number of threads, other than the main one, whose MPI calls are compared.
 const BESIDE_MAX: usize = 16;
 
 /// Answers a probe. For a running task only the kernel is asked.
@@ -218,7 +218,7 @@ fn note_changes(probe: &mut TaskProbe, (before, now): (&Probed, &Probed), follow
         !compared.inner_changed && exchange.is_some_and(|(now, before)| now != before);
 }
 
-/// Tells what a probe lacks because its budget was used up; any other failure is returned.
+/// Reports the parts that a probe lacks because its budget was used up. Any other failure is returned.
 fn tell_missing(gdb: &Gdb, what: &str, failure: Failure) -> Result<(), Failure> {
     if !variables::is_missing(&failure) {
         return Err(failure);

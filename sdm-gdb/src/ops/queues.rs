@@ -20,7 +20,7 @@ use crate::gdb::Gdb;
 const WAIT: Duration = Duration::from_secs(10);
 /// Interval of checks for its answer.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Most debug libraries that a process may name.
+/// Maximum number of debug libraries that a process may name.
 const LIBRARIES_MAX: u64 = 16;
 /// Maximum length of the path of a debug library, in bytes.
 const PATH_BYTES_MAX: usize = 4096;

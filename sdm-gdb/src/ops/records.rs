@@ -16,10 +16,11 @@ use crate::wording::{Wording, is_untested, passed_signal, remark, wording};
 use sdm_child::SCRIPT_MARK;
 use sdm_mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 
-/// Most bytes that are kept of gdb's error output.
+/// Maximum number of bytes that are kept of gdb's error output.
 const COMPLAINT_BYTES_MAX: usize = 4 << 10;
 
-/// Most stops in the queue; gdb sends no second one before it resumes, except after console commands of the user.
+/// Maximum number of stops in the queue; gdb sends no second one before it resumes, except after console commands of
+/// the user.
 const STOPS_MAX: usize = 16;
 
 pub(crate) fn handle(gdb: &Gdb, record: Record) {

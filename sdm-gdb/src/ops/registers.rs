@@ -1,5 +1,5 @@
-//! A gdb that cannot write registers: one before 14, on a processor with more registers than it knows. SDM's preloaded
-//! library, by which it could write them all, is missing, as gdb is static or privileged.
+//! Limits for a gdb that cannot write registers. A gdb before 14 cannot do so on a processor with more registers than
+//! it knows. SDM's preloaded library would help, but a static or privileged gdb does not load it.
 //!
 //! It fails at the first such register, with half the work done. A called function has run and its effects on
 //! registers stay; a reverse run hangs. So commands that would write registers are refused first.

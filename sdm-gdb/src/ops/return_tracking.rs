@@ -1,4 +1,4 @@
-//! Starts tracking returns of the thread's calls.
+//! Has the kernel record the returns of a thread's calls between two probes.
 
 use std::rc::Rc;
 

@@ -21,7 +21,7 @@ const COMPARED_ELEMENTS: &str = "10000";
 const COMPARED_CHARACTERS: &str = "200000";
 /// Time that gdb has to print a variable for the comparison. After it the variable is compared by its shown text.
 const BEGINNING_WAIT: Duration = Duration::from_secs(2);
-/// Most pieces of an array's memory that are read.
+/// Maximum number of pieces of an array's memory that are read.
 const PIECES_MAX: u64 = 16;
 
 /// The arguments of the selected frame, or its other variables.

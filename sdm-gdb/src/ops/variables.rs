@@ -23,7 +23,7 @@ const LIST_WAIT: Duration = Duration::from_secs(20);
 /// Limits on the printed size of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
-    /// Most elements of an array, a string or a container.
+    /// Maximum number of elements of an array, a string or a container.
     elements: u32,
     /// Deepest nesting of structures; deeper ones print as `{...}`. `None` for no limit.
     depth: Option<u32>,

@@ -43,7 +43,7 @@ pub(crate) struct Pending {
     pub(crate) patience: InterruptState,
     /// State of its answer.
     pub(crate) answer: AnswerState,
-    /// gdb's output since the command; `None` if nobody wants it.
+    /// gdb's output since the command; `None` if no operation captures it.
     pub(crate) printed: Option<CapturedOutput>,
 }
 
@@ -86,14 +86,14 @@ impl Commands {
         self.last_token
     }
 
-    /// Forgets what a line that is sent may change.
+    /// Discards the known language if a sent line may change it.
     pub(crate) fn sent(&mut self, line: &str) {
         if !WITHOUT_SELECTION.iter().any(|it| line.starts_with(it)) {
             self.language = None;
         }
     }
 
-    /// True while gdb works on a command that nobody waits for.
+    /// True while gdb executes a command that no operation waits for.
     pub(crate) fn is_clearing(&self) -> bool {
         let mut pending = self.pending.values();
         pending.any(|it| matches!(it.answer, AnswerState::Abandoned))

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// Most bytes of output that are kept for one command.
+/// Maximum number of bytes of output that are kept for one command.
 pub(crate) const PRINTED_BYTES_MAX: usize = 1 << 20;
 
 /// The beginning of gdb's output, and the length and hash of the whole output.

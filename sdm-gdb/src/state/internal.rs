@@ -26,7 +26,7 @@ pub(crate) enum Internal {
 }
 
 impl Internal {
-    /// True where the program is about to end.
+    /// True if the program is about to end.
     pub(crate) fn is_end(self) -> bool {
         matches!(self, Self::Hold(_) | Self::Exit | Self::FatalError)
     }

@@ -34,7 +34,7 @@ enum Sight {
     FoundDead,
 }
 
-/// Maximum number of distinct remarks on one task.
+/// Maximum number of distinct notices about one task.
 const SAID_MAX: usize = 64;
 
 impl Processes {

@@ -31,7 +31,7 @@ pub enum Obstacle {
     Traced {
         /// The debugger, as text for the user.
         by: String,
-        /// True where it is a member of a session of SDM's.
+        /// True if it is a member of a session of SDM's.
         ours: bool,
     },
     /// This machine does not allow ordinary users to attach.

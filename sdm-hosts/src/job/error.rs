@@ -123,7 +123,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// Whether the error is that the process no longer exists.
+    /// True if the error is that the process no longer exists.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Memory { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
@@ -153,7 +153,7 @@ fn list(found: &[(i32, String)]) -> String {
     names.join(", ")
 }
 
-/// Words before `root` in advice: `USER or as `; empty where the owner is root.
+/// Words before `root` in advice: `USER or as `; empty if the owner is root.
 pub(super) fn either(owner: &str) -> String {
     match owner {
         "root" => String::new(),

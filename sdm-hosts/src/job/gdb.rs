@@ -36,7 +36,7 @@ const END: &str = "the end of ";
 /// Reads the table of process `pid`.
 ///
 /// # Errors
-/// There is no gdb, it may not attach either, or there is no table.
+/// No gdb is installed, gdb may not attach to the process, or the process has no table.
 pub(super) fn read(pid: i32) -> io::Result<Mpir> {
     let mut gdb = programs::helper("gdb")?;
     files::shut_python(&mut gdb);

@@ -108,7 +108,7 @@ impl HeldRanks {
     }
 }
 
-/// Whether a server has the one job, and a process for each of its ranks.
+/// True if a server has the one job, and a process for each of its ranks.
 fn is_whole(jobs: &[pmix::Namespace], size: Option<usize>) -> bool {
     let [job] = jobs else { return false };
     let count = job.processes.len();

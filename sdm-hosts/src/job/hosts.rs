@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// Whether a host's name means this machine: its own name, with or without a domain, a loopback
+/// True if a host's name means this machine: its own name, with or without a domain, a loopback
 /// name, or an address of one of its interfaces. An empty name means it too.
 #[must_use]
 pub fn is_this_host(name: &str) -> bool {
@@ -16,7 +16,7 @@ pub fn is_this_host(name: &str) -> bool {
     resolve(name).iter().any(is_own)
 }
 
-/// Whether `name` is a name of the host that calls itself `host` and has these
+/// True if `name` is a name of the host that calls itself `host` and has these
 /// addresses.
 #[must_use]
 pub fn is_host(name: &str, host: &str, addresses: &[IpAddr]) -> bool {
@@ -39,7 +39,7 @@ fn resolve(name: &str) -> Vec<IpAddr> {
     }
 }
 
-/// Whether two names mean the same host, as far as names show: equal apart from case and a domain.
+/// True if two names mean the same host, as far as names show: equal apart from case and a domain.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
     let short = |name: &str| {
         // The part after the first dot of an address is no domain.

@@ -161,7 +161,7 @@ impl Login {
     }
 }
 
-/// The ranks on the hosts to which `starter` has logged in; `None` where it uses this host only. Launcher and
+/// The ranks on the hosts to which `starter` has logged in; `None` if it uses this host only. Launcher and
 /// logins must belong to the user `uid`, which is this process's: those of other users are not used.
 pub(super) fn elsewhere(
     processes: &Processes,

@@ -128,7 +128,7 @@ impl Search {
         (processes, wrappers::doubts(&self.processes, &found))
     }
 
-    /// A sentence on jobs that ranks of the launcher have spawned; `None` where there are none.
+    /// A sentence on jobs that ranks of the launcher have spawned; `None` if there are none.
     fn spawned(&self, starter: &Process, pids: &[i32]) -> Option<String> {
         let programs = pids
             .iter()

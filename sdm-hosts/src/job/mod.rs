@@ -91,7 +91,7 @@ pub struct Job {
     pub source: String,
     /// Its processes, by rising rank.
     pub processes: Vec<JobProcess>,
-    /// Whether the ranks were assigned by an MPI runtime.
+    /// True if the ranks were assigned by an MPI runtime.
     pub ranked: bool,
     /// Slurm's `JOB.STEP`; `None` for a job that is not Slurm's.
     pub slurm: Option<String>,

@@ -28,7 +28,7 @@ use super::{JobError, JobProcess};
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of mapped files that are searched.
 const FILES_MAX: usize = 1024;
-/// All host and program names of a table together, in bytes, one that is used twice counted twice.
+/// Maximum total length of a table's host and program names, in bytes. A name that occurs twice counts twice.
 const TEXTS_BYTES_MAX: usize = 512 << 20;
 /// The longest host or program name, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -38,13 +38,13 @@ const TEXT_PIECE_BYTES: u64 = 256;
 /// Contents of a launcher's memory.
 #[derive(Debug, Default)]
 pub(super) struct Mpir {
-    /// The processes, by rank; empty where the launcher has started nothing yet, or is no launcher.
+    /// The processes, by rank; empty if the launcher has started nothing yet, or is no launcher.
     pub(super) table: Vec<JobProcess>,
     /// Slurm's job and step, which `srun` keeps under symbols as well.
     pub(super) slurm: Option<String>,
 }
 
-/// Reads the table of process `pid`; `None` where no file that it has mapped defines MPIR's symbols.
+/// Reads the table of process `pid`; `None` if no file that it has mapped defines MPIR's symbols.
 ///
 /// # Errors
 /// Memory that may not be read, or a malformed table.

@@ -97,7 +97,7 @@ pub enum PmixError {
     Said(String),
 }
 
-/// Whether a process is a PMIx server that accepts tools, by the file name of its executable. The process's own
+/// True if a process is a PMIx server that accepts tools, by the file name of its executable. The process's own
 /// name does not count.
 pub(super) fn is_server(process: &Process) -> bool {
     let program = proc::of(process.pid).program();
@@ -144,7 +144,7 @@ pub(crate) fn helper(pid: i32, words: &[&str]) -> Result<Command, PmixError> {
     Ok(command)
 }
 
-/// Whether a process has a libpmix in its memory.
+/// True if a process has a libpmix in its memory.
 pub(crate) fn has_pmix(process: &proc::Process, pid: i32) -> bool {
     library_of(process, pid).is_some()
 }
@@ -220,7 +220,7 @@ fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, PmixE
     Ok(found)
 }
 
-/// Whether a process is a tool and no rank of a job. Launchers of other jobs and SDM's own tools connect to the server,
+/// True if a process is a tool and no rank of a job. Launchers of other jobs and SDM's own tools connect to the server,
 /// and each has a namespace of its own.
 fn is_tool(process: &JobProcess) -> bool {
     let name = process.program.rsplit('/').next().unwrap_or_default();

@@ -22,7 +22,7 @@ pub(super) struct Process {
     pub(super) parent: i32,
     /// Its real user id.
     pub(super) uid: u32,
-    /// True where all its user ids are the same, and it is dumpable.
+    /// True if all its user ids are the same, and it is dumpable.
     plain: bool,
     /// Its start time, in clock ticks since boot.
     pub(super) began: u64,
@@ -44,7 +44,7 @@ impl Process {
         }
     }
 
-    /// Whether it is a process of this user, without another user's rights, and dumpable.
+    /// True if it is a process of this user, without another user's rights, and dumpable.
     pub(super) fn is_of(&self, uid: u32) -> bool {
         self.plain && self.uid == uid
     }
@@ -59,7 +59,7 @@ impl Process {
         self.command.as_deref().unwrap_or_default()
     }
 
-    /// Whether `name` is a word of its command line, or the file's name of one.
+    /// True if `name` is a word of its command line, or the file's name of one.
     pub(super) fn has_word(&self, name: &str) -> bool {
         let is_it = |word: &String| word == name || word.rsplit('/').next() == Some(name);
         self.words().iter().any(is_it)
@@ -146,7 +146,7 @@ impl Processes {
     }
 }
 
-/// Reads one process; `None` where all its threads have ended, or it is one of the kernel.
+/// Reads one process; `None` if all its threads have ended, or it is one of the kernel.
 fn read(pid: i32, process: &proc::Process) -> Option<Process> {
     let stat = process.stat().ok()?;
     let is_kernels = stat.flags().unwrap_or(0) & KERNEL_THREAD != 0;
@@ -187,7 +187,7 @@ pub(super) fn owner(process: &proc::Process) -> Option<(u32, bool)> {
 pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
-    /// The environment of a process; empty where it cannot be read.
+    /// The environment of a process; empty if it cannot be read.
     pub(super) fn of(process: &proc::Process) -> Self {
         let variables = process.environment().unwrap_or_default();
         Self(variables.into_iter().collect())

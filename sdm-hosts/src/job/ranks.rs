@@ -15,7 +15,7 @@ pub(super) struct EnvironmentRank {
     size: Option<u32>,
     /// Identifier of the job among those of the same runtime.
     pub(super) job: String,
-    /// True where the runtime is one of MPI's.
+    /// True if the runtime is one of MPI's.
     pub(super) is_of_mpi: bool,
 }
 

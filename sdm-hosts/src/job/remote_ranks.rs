@@ -17,7 +17,7 @@ pub(super) struct RemoteProcess {
 }
 
 impl RemoteProcess {
-    /// Parses rank, pid, parent, whether an MPI library is mapped, and clock ticks; `None` where a number is invalid.
+    /// Parses rank, pid, parent, whether an MPI library is mapped, and clock ticks; `None` if a number is invalid.
     pub(super) fn read(numbers: [&str; 5], (host, program): (&str, &str)) -> Option<Self> {
         let [rank, pid, parent, mpi, ticks] = numbers;
         let rank = rank.parse().ok().filter(|rank| *rank < PROCESSES_MAX)?;

@@ -100,7 +100,7 @@ enum SlurmFailure {
     Said { program: String, what: String },
 }
 
-/// Whether a number is that of a Slurm job that has not ended. With `glance`, Slurm has a second to answer, and counts
+/// True if a number is that of a Slurm job that has not ended. With `glance`, Slurm has a second to answer, and counts
 /// as not knowing the job after that.
 pub(super) fn knows(number: i32, glance: bool) -> bool {
     let wait = if glance { GLANCE_WAIT } else { WAIT };

@@ -44,7 +44,7 @@ pub(super) struct Candidate {
     pub(super) parent: i32,
     /// Number of levels below the outermost process.
     pub(super) depth: u64,
-    /// True where an MPI library is mapped in the process.
+    /// True if an MPI library is mapped in the process.
     pub(super) has_mpi: bool,
     /// Processor time used, in clock ticks.
     pub(super) used_ticks: u64,
@@ -52,7 +52,7 @@ pub(super) struct Candidate {
     pub(super) is_fork: bool,
 }
 
-/// Selects the program among the processes of one rank; `None` where the list is empty.
+/// Selects the program among the processes of one rank; `None` if the list is empty.
 pub(super) fn choose(all: &[Candidate]) -> Option<Program> {
     let programs = || all.iter().filter(|it| !it.is_fork);
     let is_by_mpi = programs().any(|it| it.has_mpi);
@@ -148,7 +148,7 @@ fn has_mpi(processes: &Processes, pid: i32) -> bool {
     files.any(mpi::is_library) || mpi::is_in(&process.path("exe"))
 }
 
-/// True for a process without an MPI library; false where its memory's map cannot be read.
+/// True for a process without an MPI library; false if its memory's map cannot be read.
 fn lacks_mpi(processes: &Processes, pid: i32) -> bool {
     let is_mapped = processes.process(pid).maps().is_ok_and(|it| !it.is_empty());
     is_mapped && !has_mpi(processes, pid)

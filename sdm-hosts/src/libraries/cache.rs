@@ -24,7 +24,7 @@ const ENTRY_BYTES: usize = 24;
 /// The largest index that is read, in bytes.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
 
-/// The paths of each library name, in the order of the loader's cache; empty where the cache cannot be read.
+/// The paths of each library name, in the order of the loader's cache; empty if the cache cannot be read.
 pub(super) fn read(path: &Path) -> BTreeMap<String, Vec<PathBuf>> {
     let mut bytes = Vec::new();
     let file = files::open(path);

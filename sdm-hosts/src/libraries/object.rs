@@ -25,7 +25,7 @@ pub(crate) struct Object {
     pub(super) needed: Vec<String>,
     pub(super) rpath: Vec<String>,
     pub(super) runpath: Vec<String>,
-    /// True where its needed libraries are not searched in the usual folders.
+    /// True if its needed libraries are not searched in the usual folders.
     pub(super) has_no_usual_folders: bool,
     /// MPI symbols that it defines or uses.
     pub(crate) symbols: MpiSymbols,
@@ -38,7 +38,7 @@ pub(super) fn fuzz_object(bytes: &[u8]) {
 }
 
 impl Object {
-    /// Reads a file; `None` where the file is no program or library.
+    /// Reads a file; `None` if the file is no program or library.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let file = ReadCache::new(files::open(path).ok()?);
         match FileKind::parse(&file).ok()? {

@@ -22,8 +22,8 @@ const SYSTEM: &str = "pmix.sys.";
 /// Prefix of other servers' files, before the host's name, and the suffix after it.
 const SESSION: &str = "pmix.";
 const TOOL: &str = ".tool";
-/// Prefixes of servers' own folders: of PRRTE started as `mpirun`, as `prte`, as `prterun` (before 3.0 and
-/// since), of PMIx's own, and of a server of ours.
+/// Prefixes of servers' own folders: of PRRTE started as `mpirun`, as `prte`, as `prterun` (before 3.0 and since), of
+/// PMIx's own, and of SDM's PMIx server.
 const FOLDERS: [&str; 6] = ["ompi.", "prte", "prtrn.", "pmix", "openpmix", "sdm-pmix-"];
 /// Maximum depth of the search in a server's folder.
 const DEPTH_MAX: usize = 3;
@@ -310,7 +310,7 @@ fn check(server: &mut Rendezvous) -> Result<(), RejectedFile> {
     Ok(())
 }
 
-/// Whether a process listens at the port of an address; true where that cannot be seen.
+/// True if a process listens at the port of an address; true if that cannot be seen.
 fn listens(process: &proc::Process, uri: &str) -> bool {
     let port = uri.rsplit_once(':').map(|(_, port)| port.parse());
     let (Some(Ok(port)), Ok(descriptors)) = (port, process.descriptors()) else {

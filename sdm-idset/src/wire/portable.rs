@@ -95,7 +95,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// True where no value exceeds the largest valid id.
+    /// True if no value exceeds the largest valid id.
     pub(super) fn are_of_ids(&self) -> bool {
         let last = self.heads.last_chunk::<4>();
         last.is_some_and(|[a, b, ..]| usize::from(u16::from_le_bytes([*a, *b])) < CONTAINERS_MAX)
@@ -138,7 +138,7 @@ impl<'a> Parts<'a> {
         Ok(Some(Part { first, ids }))
     }
 
-    /// True where the next container has bits and follows the last one without a gap.
+    /// True if the next container has bits and follows the last one without a gap.
     fn goes_on_with_bits(&self) -> bool {
         let Some(head) = self.heads.get(4 * self.index..4 * self.index + 4) else {
             return false;

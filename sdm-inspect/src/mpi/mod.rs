@@ -45,7 +45,7 @@ pub enum Direction {
     Received,
 }
 
-/// Most windows of a process that are examined.
+/// Maximum number of windows of a process that are examined.
 const WINDOWS_MAX: u32 = 64;
 
 /// A communicator as a program's calls name it.

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Communicator, Direction, Members, Message, Piece, WORD, WORLD_NAME, only};
 use crate::memory::Memory;
 
-/// Most bytes of a name that are examined.
+/// Maximum number of bytes of a name that are examined.
 const NAME_BYTES: usize = 64;
 /// Prefix of communicator names that Open MPI assigns itself.
 const NAMED_BY_LIBRARY: &[u8] = b"MPI COMM";
@@ -278,8 +278,8 @@ impl<'a> OpenMpi<'a> {
         words.find(|word| self.processes(*word).is_some())
     }
 
-    /// Reads an object as far as its class says that it reaches: what follows it is often another one of the class.
-    /// If the class says no size within `most` bytes, that many are read.
+    /// Reads an object, with the size that its class records. Another object of the class often follows it. If the
+    /// class records no size within `most` bytes, `most` bytes are read.
     fn object(&self, address: u64, most: usize) -> Option<Piece> {
         let head = Piece::read(self.memory, address, WORD)?;
         let class = Piece::read(self.memory, head.word(0), CLASS_SIZE + WORD);

@@ -155,7 +155,7 @@ const CLASS_BYTES: usize = 64;
 const CLASS_NAME: usize = 0;
 const CLASS_PARENT: usize = 8;
 const CLASS_SIZEOF: usize = 56;
-/// Most parents between a request's class and the general one.
+/// Maximum number of classes between the class of a request and the general class of requests.
 const ANCESTORS_MAX: usize = 8;
 /// Maximum length of a class name, in bytes.
 const NAME_BYTES: usize = 64;

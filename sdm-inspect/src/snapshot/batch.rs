@@ -25,8 +25,8 @@ const PROMPT: Duration = Duration::from_millis(100);
 
 type Taken = Result<Snapshot, Refusal>;
 
-/// Takes a snapshot of each of these processes in turn. All threads of a process are stopped together. Each process
-/// has the time `patience` to stop; while one with a thread in state D is waited for, none of its threads stands.
+/// Takes a snapshot of each of these processes in turn. All threads of a process are stopped together. Each process has
+/// the time `patience` to stop; while one with a thread in state D is waited for, none of its threads is stopped.
 #[must_use]
 pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
     let mut all = Vec::with_capacity(wanted.len());

@@ -6,9 +6,9 @@ use sdm_system::proc::{self, Process};
 
 use super::Refusal;
 
-/// Time after which such a thread is not expected to go on.
+/// Time after which a thread in state D is not expected to continue.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The kernel tells nobody when a thread leaves the state.
+/// Pause between two checks. The kernel does not notify when a thread leaves state D.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A thread in state D.
@@ -60,7 +60,7 @@ impl KernelWait {
     }
 }
 
-/// The kernel function in which a thread in state D waits; empty where the kernel does not tell. None in other states.
+/// The kernel function in which a thread in state D waits; empty if the kernel does not tell. None in other states.
 fn channel_of(thread: &Process) -> Option<String> {
     let state = thread.state()?;
     (state.0 == 'D').then(|| thread.wait_channel())

@@ -40,7 +40,8 @@ pub struct Thread {
     pub registers: Registers,
     /// The number of the system call that the thread was in, -1 for none, and its arguments.
     pub system_call: (i64, [u64; 6]),
-    /// The bytes from the futex on at which the thread waits, if it does: those of a mutex say who holds it.
+    /// The bytes from the futex on at which the thread waits, if it does: those of a mutex name the thread that holds
+    /// it.
     pub lock: Option<[u8; LOCK_BYTES]>,
     /// Memory that was read: the innermost part of its stack, and of other stacks that were asked for.
     pub windows: Vec<Window>,

@@ -17,9 +17,9 @@ use sdm_system::proc;
 use super::Refusal;
 use crate::sys;
 
-/// Most threads of a process.
+/// Maximum number of threads of a process.
 const THREADS_MAX: usize = 4096;
-/// Most listings of a process's threads in search of new ones.
+/// Maximum number of listings of a process's threads in search of new ones.
 const LISTINGS_MAX: usize = 16;
 
 /// The threads of a process that this process traces. Drop detaches from the stopped ones.

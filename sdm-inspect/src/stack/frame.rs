@@ -1,4 +1,4 @@
-//! Stacks with names, as data.
+//! Types for the stacks of a process: threads, and frames with the names of their functions.
 
 use std::time::Duration;
 

@@ -86,7 +86,7 @@ impl Inspection {
         self.threads.get(thread)?.details.get(level)
     }
 
-    /// The threads as they stood.
+    /// The threads, as the snapshot found them.
     #[must_use]
     pub fn threads(&self) -> &[Thread] {
         &self.snapshot.threads

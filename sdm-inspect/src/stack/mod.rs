@@ -16,8 +16,8 @@ use crate::address_space::Space;
 use crate::module::Modules;
 use crate::snapshot::{Refusal, Snapshot, WINDOW_BYTES_MAX, Wanted, take_all};
 
-/// Most snapshots of one process for one answer: a stack may be deeper than was read, a thread may have a second one,
-/// or the process may execute another program meanwhile.
+/// Maximum number of snapshots of one process for one answer: a stack may be deeper than was read, a thread may have a
+/// second one, or the process may execute another program meanwhile.
 const LOOKS_MAX: usize = 4;
 /// Factor by which more of a deeper stack is read.
 const DEEPER: usize = 16;

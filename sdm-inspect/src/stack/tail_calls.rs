@@ -12,7 +12,7 @@ use crate::unwind::Frame;
 const WAY_MAX: usize = 16;
 /// Maximum number of chains that are compared.
 const WAYS_MAX: usize = 64;
-/// Most calls that are examined for one chain.
+/// Maximum number of calls that are examined for one chain.
 const CALLS_MAX: usize = 1 << 14;
 
 /// The frames with the tail-calling functions inserted.
@@ -80,7 +80,7 @@ struct Search<'a> {
     /// The reached function, and its start.
     reached: Place<'a>,
     goal: u64,
-    /// The addresses behind the jumps so far, and the starts of the functions on the way.
+    /// The addresses after the jumps so far, and the starts of the functions on the way.
     way: Vec<u64>,
     open: Vec<u64>,
     ways: Vec<Vec<u64>>,

@@ -5,7 +5,7 @@ use gimli::{AttributeValue, UnitOffset, UnitRef};
 use super::names::text;
 use crate::elf::Slice;
 
-/// Most calls of a function that are examined.
+/// Maximum number of calls of a function that are examined.
 const CALLS_MAX: usize = 4096;
 
 /// A function of the debug information, with its call sites.

@@ -1,4 +1,4 @@
-//! A source location.
+//! The type of a source location: function, file and line.
 
 /// A function with a location in its source.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -8,7 +8,7 @@ use gimli::{
 
 use crate::elf::Slice;
 
-/// Most references from an entry to another one that has its name.
+/// Maximum number of references from an entry to another one that has its name.
 const HOPS_MAX: usize = 16;
 /// Deepest nesting of entries.
 const DEPTH_MAX: usize = 256;

@@ -129,7 +129,8 @@ impl Variables {
 
 /// In names of parts of functions that compilers place elsewhere, as they are seldom reached.
 const PART: &str = ".cold";
-/// Most symbols in front of an address that are examined: functions have several, and parts of others lie between.
+/// Maximum number of symbols in front of an address that are examined: functions have several, and parts of others lie
+/// between.
 const NEIGHBOURS_MAX: usize = 64;
 
 /// Maximum number of slots of a file that the loader fills.

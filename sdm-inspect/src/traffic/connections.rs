@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use sdm_system::{copy_descriptor, proc, tcp_traffic};
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Most sockets examined.
+/// Maximum number of sockets examined.
 const SOCKETS_MAX: usize = 4096;
 
 /// Adds the byte counts of a process's TCP connections to the hash. Sockets without permission are left out.

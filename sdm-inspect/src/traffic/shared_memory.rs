@@ -8,8 +8,8 @@ use sdm_system::pagemap;
 use sdm_system::proc::{self, Mapping};
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Most bytes of shared memory examined, the smallest mappings first: MPI's own segments are smaller than those that
-/// programs share.
+/// Maximum number of bytes of shared memory examined, the smallest mappings first: MPI's own segments are smaller than
+/// those that programs share.
 const BYTES_MAX: usize = 64 << 20;
 /// Number of pages read at once.
 const CHUNK: usize = 16;

@@ -183,7 +183,7 @@ impl StackLayout {
 }
 
 /// The frames that a function can have at an address, each once: where it starts, and its code from there on. An
-/// address that is not exact is behind a call.
+/// address that is not exact follows a call.
 pub(super) fn layouts(begin: u64, code: &[u8], pc: u64, is_exact: bool) -> Vec<StackLayout> {
     let mut factory = InstructionInfoFactory::new();
     let mut open = vec![(begin, StackLayout::at_start())];

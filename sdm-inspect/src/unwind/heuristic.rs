@@ -19,15 +19,15 @@ const CALL_BYTES_MAX: usize = 7;
 const WORD: u64 = 8;
 /// Operation code of a call instruction that names a function.
 const CALL: u8 = 0xe8;
-/// Bytes behind the program counter to which a function can jump.
+/// Bytes after the program counter to which a function can jump.
 const CODE_BYTES_BEHIND: u64 = 4096;
-/// Size of the memory at address 0 that the kernel maps for nobody.
+/// Size of the memory at address 0 that the kernel maps for no process.
 const NULL_BYTES: u64 = 4096;
 /// Maximum distance of a frame pointer whose frame is searched for another return address, in bytes.
 const FRAME_BYTES_MAX: u64 = 64 << 10;
 
 /// Steps out of a function, if it is certain that no frame is lost. An exact address can be any instruction's; others
-/// are behind a call.
+/// follow a call.
 pub(super) fn step(
     space: &Space,
     thread: &Thread,

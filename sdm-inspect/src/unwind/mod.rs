@@ -15,7 +15,7 @@ pub(crate) const FRAMES_MAX: usize = 1025;
 pub(crate) struct Frame {
     /// Address at which the function continues.
     pub(crate) pc: u64,
-    /// Address for lookups: a return address is behind its call, and can be the start of another function.
+    /// Address for lookups: a return address follows its call, and can be the start of another function.
     pub(crate) lookup: u64,
     /// True for the frame of a signal's arrival, which is no function.
     pub(crate) is_signal: bool,

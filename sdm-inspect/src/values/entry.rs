@@ -6,9 +6,9 @@ use super::scope::{Object, Scope};
 use crate::elf::Slice;
 use crate::symbols::{is_fortran, text};
 
-/// Most references from an entry to the one that it is a copy of.
+/// Maximum number of references from an entry to the one that it is a copy of.
 const HOPS_MAX: usize = 8;
-/// Most entries of a function or a file that are examined.
+/// Maximum number of entries of a function or a file that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
 
 pub(super) type Entry = gimli::DebuggingInformationEntry<Slice>;

@@ -5,9 +5,9 @@ use gimli::{AttributeValue, DwTag, UnitOffset};
 use super::scope::{Object, Scope, Storage};
 use super::value::{Number, ObjectValue, Value};
 
-/// Most typedefs, qualifiers and nested parts of a type.
+/// Maximum number of typedefs, qualifiers and nested parts of a type.
 const HOPS_MAX: usize = 32;
-/// Most entries of a type that are examined.
+/// Maximum number of entries of a type that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
 /// Deepest nesting of anonymous members.
 const DEPTH_MAX: usize = 8;

@@ -193,7 +193,7 @@ impl Gdb {
         begun.map_err(|error| self.complaint(Step::Tell(error)))
     }
 
-    /// Whether the launcher's program has begun.
+    /// True if the launcher's program has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.step > 0
     }

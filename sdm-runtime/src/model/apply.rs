@@ -86,8 +86,8 @@ impl Store {
             .then_some(id)
     }
 
-    /// Those of these ids that a new element can have. Ids that are in use, in `new` or reserved are reported as an
-    /// error. `None` where no id is left.
+    /// The ids among these that a new element can have. Ids that are in use, in `new` or reserved are reported as an
+    /// error. `None` if no id is left.
     fn fresh<'a>(
         &mut self,
         out: &mut Out,

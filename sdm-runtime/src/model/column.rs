@@ -104,7 +104,7 @@ impl Segment {
         matches!(self.body, Body::Packed(..)) || self.last - first < SHORT
     }
 
-    /// Appends the following segment, if both together can be stored as one. Returns true where it was appended.
+    /// Appends the following segment, if both together can be stored as one. Returns true if it was appended.
     fn join(&mut self, first: u32, next_first: u32, next: &Segment) -> bool {
         if let (Body::Steps(own), Body::Steps(other)) = (&mut self.body, &next.body) {
             let cell = other.at(next_first);
@@ -182,7 +182,7 @@ impl Column {
         (id <= segment.last).then(|| segment.at(*first, id))
     }
 
-    /// True where no id has a number.
+    /// True if no id has a number.
     pub(super) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
@@ -239,7 +239,7 @@ impl Column {
         }
     }
 
-    /// Sets the numbers of ascending ranges of ids, given as first id, last id and number. Returns false where there
+    /// Sets the numbers of ascending ranges of ids, given as first id, last id and number. Returns false if there
     /// would be more than `pieces_max` segments: the remaining ids then get no number.
     pub(super) fn fill(&mut self, spans: &[(u32, u32, i64)], pieces_max: usize) -> bool {
         let mut open: Option<(u32, Segment)> = None;

@@ -94,7 +94,7 @@ impl AttributeDefinition {
     }
 }
 
-/// The bounds in a type's further fields; `min` and `max` where there are none, and `None` where they are invalid.
+/// The bounds in a type's further fields; `min` and `max` where there are none, and `None` if they are invalid.
 fn bounds<T: PartialOrd, E>(
     extra: &[&str],
     min: T,
@@ -111,7 +111,7 @@ fn bounds<T: PartialOrd, E>(
     }
 }
 
-/// Parses the further fields of the type DATE: none, or `dateStyle timeStyle locale [min max]`. `None` where they are
+/// Parses the further fields of the type DATE: none, or `dateStyle timeStyle locale [min max]`. `None` if they are
 /// invalid.
 fn date(extra: &[&str]) -> Option<DateBounds> {
     const STYLES: [&str; 4] = ["SHORT", "MEDIUM", "LONG", "FULL"];
@@ -193,7 +193,7 @@ impl Definitions {
         }
     }
 
-    /// Index of the definition of this key; `None` where it does not exist.
+    /// Index of the definition of this key; `None` if it does not exist.
     pub(super) fn position(&self, id: &str) -> Option<usize> {
         self.index.get(id).copied()
     }

@@ -11,7 +11,7 @@ use crate::wire::event::{Failure, Kind};
 pub struct ManagerId(pub(super) u32);
 
 /// A group of elements with equal values of some attributes: the values in the order of the attributes, and the
-/// elements. A value is `None` where the elements do not have the attribute.
+/// elements. A value is `None` if the elements do not have the attribute.
 pub type Alike = (Vec<Option<Value>>, RoaringBitmap);
 
 /// A change of elements of one kind below one parent.

@@ -21,7 +21,7 @@ pub const LISTENERS_MAX: usize = 4096;
 pub(super) trait Source {
     /// An attribute of an element.
     fn value_of(&self, kind: Kind, id: u32, attribute: &str) -> Option<Value>;
-    /// Those of these processes that are on a node.
+    /// The processes among these that are on a node.
     fn on_node(&self, ids: &RoaringBitmap, node: u32) -> RoaringBitmap;
 }
 
@@ -142,7 +142,7 @@ impl Listener {
 }
 
 impl Interest {
-    /// The part of a notice that a listener receives; `None` where the notice has none.
+    /// The part of a notice that a listener receives; `None` if the notice has none.
     fn of(self, store: &dyn Source, notice: &Arc<Notice>) -> Option<Arc<Notice>> {
         match self {
             Self::All => Some(Arc::clone(notice)),
@@ -165,7 +165,7 @@ impl Interest {
     }
 }
 
-/// The part of a notice about one element; `None` where the notice has none.
+/// The part of a notice about one element; `None` if the notice has none.
 fn element(store: &dyn Source, notice: &Arc<Notice>, id: u32) -> Option<Arc<Notice>> {
     let what = match &notice.what {
         What::Changed(attributes) => {
@@ -187,7 +187,7 @@ fn element(store: &dyn Source, notice: &Arc<Notice>, id: u32) -> Option<Arc<Noti
     }))
 }
 
-/// The part of a notice about processes of one node; `None` where the notice has none.
+/// The part of a notice about processes of one node; `None` if the notice has none.
 fn on_node(store: &dyn Source, notice: &Arc<Notice>, node: u32) -> Option<Arc<Notice>> {
     let own = |ids: &RoaringBitmap| store.on_node(ids, node);
     let what = match &notice.what {

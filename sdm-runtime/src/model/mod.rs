@@ -159,7 +159,7 @@ impl Model {
         store.map_or(0, |store| store.apply(&mut self.listeners, manager, event))
     }
 
-    /// Adds a listener, which gets notices from now on; `None` where there are [`listeners::LISTENERS_MAX`].
+    /// Adds a listener, which gets notices from now on; `None` if there are [`listeners::LISTENERS_MAX`].
     pub fn listen(&mut self, interest: Interest) -> Option<ListenerId> {
         self.listeners.add(interest)
     }
@@ -169,7 +169,7 @@ impl Model {
         self.listeners.drop(listener);
     }
 
-    /// Removes and returns the listener's next notice; `None` where its queue is empty.
+    /// Removes and returns the listener's next notice; `None` if its queue is empty.
     pub fn poll(&mut self, listener: ListenerId) -> Option<Arc<events::Notice>> {
         self.listeners.poll(listener)
     }
@@ -188,7 +188,7 @@ impl Model {
         self.managers.get(&manager).map(|store| store.base)
     }
 
-    /// The reason for which a manager's elements may be out of date; `None` where they are not.
+    /// The reason for which a manager's elements may be out of date; `None` if they are not.
     #[must_use]
     pub fn stale(&self, manager: ManagerId) -> Option<&str> {
         self.managers.get(&manager)?.stale.as_deref()

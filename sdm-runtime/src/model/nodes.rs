@@ -28,7 +28,7 @@ impl Life {
 }
 
 impl Store {
-    /// Whether setting an attribute of these processes changes a node's counts.
+    /// True if setting an attribute of these processes changes a node's counts.
     pub(super) fn is_counted(
         &self,
         attribute: usize,

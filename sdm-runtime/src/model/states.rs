@@ -38,7 +38,7 @@ pub trait State: Copy + Eq + Sized + 'static {
     /// The state's word.
     fn word(self) -> &'static str;
 
-    /// The state with this word or alias; `None` where there is none.
+    /// The state with this word or alias; `None` if there is none.
     fn read(word: &str) -> Option<Self> {
         Self::ALL.get(Self::STATES.index(word)?).copied()
     }
@@ -190,13 +190,13 @@ states! {
 }
 
 impl Job {
-    /// Whether a job in this state has ended.
+    /// True if a job in this state has ended.
     #[must_use]
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Terminated | Self::Error)
     }
 
-    /// Whether a job in this state has nodes.
+    /// True if a job in this state has nodes.
     #[must_use]
     pub fn has_nodes(self) -> bool {
         matches!(self, Self::Started | Self::Running | Self::Suspended)
@@ -225,7 +225,7 @@ impl States {
         self.words.iter().position(|known| *known == word)
     }
 
-    /// Whether the transition from one state to another is allowed; both are indices in [`words`](Self::words).
+    /// True if the transition from one state to another is allowed; both are indices in [`words`](Self::words).
     #[must_use]
     pub fn may_follow(&self, from: usize, to: usize) -> bool {
         let is_known = from < self.words.len() && to < self.words.len();
@@ -239,7 +239,7 @@ impl States {
     }
 }
 
-/// Whether a process in this state counts as running on its node: it is being started, runs or is suspended.
+/// True if a process in this state counts as running on its node: it is being started, runs or is suspended.
 pub(super) fn is_live(process: usize) -> bool {
     use Process::{Running, Starting, Suspended};
     matches!(
@@ -248,7 +248,7 @@ pub(super) fn is_live(process: usize) -> bool {
     )
 }
 
-/// Whether a process in this state has ended.
+/// True if a process in this state has ended.
 pub(super) fn has_ended(process: usize) -> bool {
     use Process::{Error, Exited, Signalled};
     matches!(Process::ALL.get(process), Some(Exited | Signalled | Error))

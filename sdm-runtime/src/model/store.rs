@@ -259,7 +259,7 @@ impl Store {
         }
     }
 
-    /// Value of an element's attribute; `None` where it has none. The id is an attribute of every element. A missing
+    /// Value of an element's attribute; `None` if it has none. The id is an attribute of every element. A missing
     /// name is replaced by the id, and a missing state by the default state.
     pub(super) fn value(&self, kind: Kind, id: u32, attribute: usize) -> Option<Value> {
         if attribute == self.places.id {
@@ -289,7 +289,7 @@ impl Store {
         }
     }
 
-    /// Whether an attribute's values are ids of elements.
+    /// True if an attribute's values are ids of elements.
     pub(super) fn is_reference(&self, attribute: usize) -> bool {
         attribute == self.places.node || attribute == self.places.queue
     }

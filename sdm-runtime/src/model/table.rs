@@ -39,7 +39,7 @@ impl Table {
             .and_then(|column| column.at(id))
     }
 
-    /// Sets or removes these elements' number for an attribute. Returns false where the limit of pieces would be
+    /// Sets or removes these elements' number for an attribute. Returns false if the limit of pieces would be
     /// exceeded: then only some have it.
     pub(super) fn set(&mut self, attribute: usize, ids: &RoaringBitmap, cell: Option<i64>) -> bool {
         let spans = self.spans(ids);
@@ -61,7 +61,7 @@ impl Table {
         is_room
     }
 
-    /// Sets the numbers of new elements for an attribute that none of them has yet. Returns false where the limit
+    /// Sets the numbers of new elements for an attribute that none of them has yet. Returns false if the limit
     /// of pieces would be exceeded; then none has the attribute.
     pub(super) fn fill<'a>(
         &mut self,

@@ -47,7 +47,7 @@ impl Texts {
         place.and_then(Option::as_deref).unwrap_or_default()
     }
 
-    /// True where a search for unused texts is due. There are twice as many texts as were in use after the last one, or
+    /// True if a search for unused texts is due. There are twice as many texts as were in use after the last one, or
     /// half of the allowed bytes are used and some texts are new.
     pub(super) fn is_to_sweep(&self) -> bool {
         let is_large =

@@ -68,9 +68,9 @@ pub struct AttributeDefinition {
     pub name: String,
     /// A longer text.
     pub description: String,
-    /// The value of an attribute that is set to an empty text; `None` where such an attribute has no value.
+    /// The value of an attribute that is set to an empty text; `None` if such an attribute has no value.
     pub default: Option<Value>,
-    /// True where a user is to see it.
+    /// True if clients show the attribute to the user.
     pub display: bool,
 }
 

@@ -138,8 +138,8 @@ impl Agent {
         self.output.len()
     }
 
-    /// The next command for the owner, who answers with [`complete`](Self::complete).
-    /// Nothing is read while the output is full.
+    /// The next command for the owner, which answers with [`complete`](Self::complete). Nothing is read while the
+    /// output is full.
     ///
     /// # Errors
     /// The bytes are no messages; the session is to be closed.
@@ -296,7 +296,7 @@ impl Agent {
         None
     }
 
-    /// Sends the definitions of these attributes, or of all. Refuses the command and returns `None` where an
+    /// Sends the definitions of these attributes, or of all. Refuses the command and returns `None` if an
     /// attribute is unknown.
     fn define(&mut self, tid: u32, ids: Option<&[String]>) -> Option<()> {
         let known = self.definitions.iter().filter_map(|event| match event {
@@ -318,7 +318,7 @@ impl Agent {
     }
 }
 
-/// True where a phase allows a command. The stored document's lists are empty; these rules follow its text and PTP.
+/// True if a phase allows a command. The stored document's lists are empty; these rules follow its text and PTP.
 #[must_use]
 pub fn is_legal(phase: Phase, command: &Command) -> bool {
     match (phase, command) {

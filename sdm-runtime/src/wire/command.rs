@@ -48,8 +48,8 @@ pub enum Command {
     },
     /// 9 of the document: list the filters.
     ListFilters,
-    /// 14 of the document's dialect, an addition of SDM's: read the manager's state now. It is answered behind the
-    /// events that follow from it. Agents that know it announce [`attribute::LOOK`].
+    /// 14 of the document's dialect, an addition of SDM's: read the manager's state now. It is answered after the
+    /// events that it causes. Agents that know it announce [`attribute::LOOK`].
     Look,
     /// 10: replace the filters; each is `key=value` or a name.
     SetFilters(Vec<String>),

@@ -18,7 +18,7 @@ pub struct Definition {
     pub name: String,
     /// A longer text.
     pub description: String,
-    /// True where the attribute is to be shown to users. The document's dialect does not transmit it; it is then true.
+    /// True if the attribute is to be shown to users. The document's dialect does not transmit it; it is then true.
     pub display: bool,
     /// The default value.
     pub default: String,

@@ -27,7 +27,7 @@ pub(super) struct Filters {
 struct Silence {
     numbers: RoaringBitmap,
     text: Option<String>,
-    /// True where their descendants are hidden as well.
+    /// True if their descendants are hidden as well.
     with_children: bool,
     /// The hidden attributes; an empty list hides all. An attribute without a value is hidden whatever its value.
     attributes: Vec<Attribute>,
@@ -97,7 +97,7 @@ impl Filters {
         Ok(())
     }
 
-    /// Removes from an event the parts that filters hide. Returns `None` where no part is left.
+    /// Removes from an event the parts that filters hide. Returns `None` if no part is left.
     pub(super) fn apply(&mut self, dialect: Dialect, mut event: Event) -> Option<Event> {
         // The document's dialect has no FILTER_EVENTS, so parents and children are not needed.
         if dialect == Dialect::Ptp {
@@ -151,7 +151,7 @@ impl Filters {
         }
     }
 
-    /// Applies the filters of SET_FILTERS to a group: removes the hidden attributes. Returns false where the elements
+    /// Applies the filters of SET_FILTERS to a group: removes the hidden attributes. Returns false if the elements
     /// of the group are hidden. PTP's `stdout` and `stderr` stand for the output attributes of a process.
     fn filter(&self, group: &mut Group) -> bool {
         let has = |word: &String| {
@@ -176,7 +176,7 @@ impl Filters {
 }
 
 impl Silence {
-    /// Removes the filtered elements from a set; false where none is left.
+    /// Removes the filtered elements from a set; false if none is left.
     fn spares(&self, ids: &mut Ids) -> bool {
         match ids {
             Ids::Numbers(numbers) => {

@@ -26,7 +26,7 @@ pub(crate) struct Console {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConsoleLine {
     pub(crate) text: String,
-    /// True where the user has entered it, by typing or by a key.
+    /// True if the user has entered it, by typing or by a key.
     pub(crate) is_own: bool,
 }
 

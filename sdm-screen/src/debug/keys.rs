@@ -15,7 +15,7 @@ pub(crate) struct Action {
     /// The function key with this action in other debuggers.
     function: Option<(u8, KeyModifiers)>,
     line: &'static str,
-    /// True where the action needs a stopped task.
+    /// True if the action needs a stopped task.
     stands: bool,
 }
 
@@ -225,7 +225,7 @@ impl Debugger {
         }
     }
 
-    /// True where a task of the focus is stopped.
+    /// True if a task of the focus is stopped.
     fn stands(&self) -> bool {
         self.board.ranks.iter().any(|row| {
             let stopped = row.state == sdm_debug::TaskState::Stopped;
@@ -233,7 +233,7 @@ impl Debugger {
         })
     }
 
-    /// True where the shell requests a line. Otherwise a hint is shown.
+    /// True if the shell requests a line. Otherwise a hint is shown.
     fn is_free(&mut self, word: &str) -> bool {
         if self.asked.is_none() {
             self.hint_at_line(format!(

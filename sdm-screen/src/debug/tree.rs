@@ -24,13 +24,13 @@ pub(crate) struct StackView {
 pub(crate) struct TreeRow {
     /// The characters that connect it with the frame above.
     pub(crate) guide: String,
-    /// The tasks of the frame as text; empty where they are the same as in the frame above.
+    /// The tasks of the frame as text; empty if they are the same as in the frame above.
     pub(crate) who: String,
     pub(crate) place: String,
     pub(crate) tasks: IdSet,
     /// Tasks whose innermost frame is this one.
     pub(crate) here: IdSet,
-    /// True where the frame has unusually few tasks.
+    /// True if the frame has unusually few tasks.
     pub(crate) is_odd: bool,
 }
 

@@ -92,7 +92,7 @@ pub(super) fn place_and_condition<'a>(
     Ok((place, some_condition(condition, command)?))
 }
 
-/// The condition behind `if`, which may not be empty.
+/// The condition after `if`, which may not be empty.
 fn some_condition(condition: Option<&str>, command: &str) -> Result<Option<String>, CommandError> {
     if condition.is_some_and(str::is_empty) {
         return Err(CommandError::new(format!(

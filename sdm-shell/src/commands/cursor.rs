@@ -32,7 +32,7 @@ impl<'a> Cursor<'a> {
         self.rest().is_empty()
     }
 
-    /// Skips some bytes and the blanks behind them.
+    /// Skips some bytes and the blanks after them.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.at = (self.at + bytes).min(self.line.len());
         self.skip_blanks();

@@ -24,11 +24,11 @@ use sdm_debug::command::PointSpec;
 /// A parsed line: the target set and the command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// The target set in front of the command: `[0-3] print x`. None where the focus is meant.
+    /// The target set in front of the command: `[0-3] print x`. None if the focus is meant.
     pub to: Option<SetExpr>,
     /// The command to carry out.
     pub command: UserCommand,
-    /// True where an empty line after this one repeats the command.
+    /// True if an empty line after this one repeats the command.
     pub repeats: bool,
 }
 
@@ -242,9 +242,9 @@ pub enum JobCommand {
     Run {
         /// New arguments. None: the previous ones.
         arguments: Option<Vec<String>>,
-        /// True where all tasks stop at `main`.
+        /// True if all tasks stop at `main`.
         to_main: bool,
-        /// True where the command does not wait.
+        /// True if the command does not wait.
         background: bool,
     },
     /// `set args [ARGS]`: the arguments of the next `run`.
@@ -274,7 +274,7 @@ pub enum Topic {
 pub struct CommandError {
     /// The error message.
     pub message: String,
-    /// Position of the error, in bytes from the line's start. None where no single position is at fault.
+    /// Position of the error, in bytes from the line's start. None if no single position is at fault.
     pub at: Option<usize>,
 }
 

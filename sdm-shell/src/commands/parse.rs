@@ -35,15 +35,15 @@ pub fn parse(line: &str) -> Result<Line, CommandError> {
 /// A line divided into its target set, the command's name, and the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandLine<'a> {
-    /// The target set in front of the command. None where the line has none.
+    /// The target set in front of the command. None if the line has none.
     pub to: Option<SetExpr>,
     /// The first word.
     pub word: &'a str,
-    /// The rest of the line behind the name.
+    /// The rest of the line after the name.
     pub rest: &'a str,
 }
 
-/// Divides a line without checking that the command exists. None where the line does not begin with a word.
+/// Divides a line without checking that the command exists. None if the line does not begin with a word.
 #[must_use]
 pub fn called(line: &str) -> Option<CommandLine<'_>> {
     let mut rest = Cursor::new(line);

@@ -22,7 +22,7 @@ pub(super) struct Spec {
     pub(super) more: &'static str,
     /// The kind of completion for its arguments.
     pub(super) completes: Completes,
-    /// True where an empty line after it repeats it.
+    /// True if an empty line after it repeats it.
     pub(super) repeats: bool,
     /// The parser of the command's arguments.
     pub(super) parse: Parse,

@@ -39,7 +39,7 @@ pub struct Batch {
     pub time_limit: Option<Duration>,
     /// Time limit without any output or stop. None: no limit.
     pub hang_timeout: Option<Duration>,
-    /// Whether the program is ended once it is proved that no rank can go on, without a time limit.
+    /// True if the program is ended once it is proved that no rank can go on, without a time limit.
     pub ends_at_hang: bool,
 }
 
@@ -50,7 +50,7 @@ struct HangSearch {
 }
 
 impl HangSearch {
-    /// The time of the next diagnosis, if there is no output and no stop until then. None where there is to be none.
+    /// The time of the next diagnosis, if there is no output and no stop until then. None if there is to be none.
     fn next(&self, session: &SessionHandle, batch: &Batch) -> Option<Instant> {
         let activity = session.read(|model| model.news.activity);
         batch

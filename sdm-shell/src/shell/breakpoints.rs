@@ -388,7 +388,7 @@ fn only_some(gathered: &Gathered) -> Option<String> {
     })
 }
 
-/// True where no task has a breakpoint's location. gdb then asks whether to make it pending.
+/// True if no task has a breakpoint's location. gdb then asks whether to make it pending.
 fn is_nowhere(gathered: &Gathered) -> bool {
     let mut codes = gathered.failed.iter().map(|(_, failure)| failure.code);
     gathered.ok.is_empty()

@@ -81,7 +81,7 @@ pub trait LocalProcess {
 /// The end of a local command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalEnd {
-    /// True where the exit code is 0.
+    /// True if the exit code is 0.
     pub success: bool,
     /// The exit status as text: `exit status: 2`.
     pub status: String,

@@ -169,7 +169,7 @@ impl EmbeddedShell {
         self.under_way.is_some()
     }
 
-    /// True where the next line answers a question, or belongs to a block.
+    /// True if the next line answers a question, or belongs to a block.
     #[must_use]
     pub fn wants_a_line(&self) -> bool {
         let dialogue = |model: &Model| {
@@ -184,7 +184,7 @@ impl EmbeddedShell {
         self.handle.is_over()
     }
 
-    /// True where a word is the name of a user-defined command.
+    /// True if a word is the name of a user-defined command.
     #[must_use]
     pub fn knows(&self, word: &str) -> bool {
         self.handle

@@ -36,11 +36,11 @@ pub(super) struct SessionParts {
     pub(super) view: RefCell<Box<dyn View>>,
     pub(super) machine: RefCell<Box<dyn LocalMachine>>,
     pub(super) reporting: RefCell<Reporting>,
-    /// Standard input of `sdm` for the programs. None where they get no input from it.
+    /// Standard input of `sdm` for the programs. None if they get no input from it.
     pub(super) input: RefCell<Option<Box<dyn InputSource>>>,
-    /// Opens another session for `run`. None where the job cannot be restarted.
+    /// Opens another session for `run`. None if the job cannot be restarted.
     pub(super) restart: RefCell<Option<SessionRestart>>,
-    /// Opens another session for `attach SET`. None where servers cannot be started on further hosts.
+    /// Opens another session for `attach SET`. None if servers cannot be started on further hosts.
     pub(super) widening: RefCell<Option<SessionWidening>>,
     pub(super) clock: Box<dyn Fn() -> Instant>,
     pub(super) began: Instant,
@@ -151,7 +151,7 @@ impl SessionHandle {
         self.read(|model| model.requests.interrupts)
     }
 
-    /// True where the user has interrupted a wait since the number of interrupts was this one.
+    /// True if the user has interrupted a wait since the number of interrupts was this one.
     pub(super) fn interrupted_since(&self, interrupts: u64) -> bool {
         self.interrupts() > interrupts
     }

@@ -8,7 +8,7 @@ pub(super) struct Invocation<'a> {
     pub(super) line: &'a str,
     /// The tasks named in front of the command, otherwise those in focus.
     pub(super) to: IdSet,
-    /// True where the tasks are named in front of the command.
+    /// True if the tasks are named in front of the command.
     pub(super) named: bool,
     /// Nesting depth of sourced files and user-defined commands around the line; 0 for typed lines.
     pub(super) depth: u32,

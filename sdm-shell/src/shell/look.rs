@@ -45,7 +45,7 @@ pub(super) struct Look {
     attached: IdSet,
     /// Tasks that were found to have ended.
     ended: IdSet,
-    /// True where not all stacks could be read.
+    /// True if not all stacks could be read.
     has_failed: bool,
 }
 
@@ -79,7 +79,7 @@ impl Look {
         }
     }
 
-    /// True where no process is left to read.
+    /// True if no process is left to read.
     pub(super) fn is_over(&self) -> bool {
         self.free.is_empty() && self.attached.is_empty()
     }
@@ -99,7 +99,7 @@ impl Look {
         &self.ended
     }
 
-    /// True where not all stacks could be read.
+    /// True if not all stacks could be read.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed
     }

@@ -249,7 +249,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(leave::leave(&session, ending))
     }
 
-    /// True where the start failed in all tasks because no program can be run, so that the session is of no
+    /// True if the start failed in all tasks because no program can be run, so that the session is of no
     /// use.
     #[must_use]
     pub fn is_programless(&self) -> bool {

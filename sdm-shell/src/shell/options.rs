@@ -12,32 +12,32 @@ pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Options {
     /// True at a prompt: commands may fail, and `quit` asks for confirmation.
     pub interactive: bool,
-    /// True where commands are shown before their execution.
+    /// True if commands are shown before their execution.
     pub echo: bool,
     /// Time limit of a query.
     pub query_timeout: Duration,
     /// The tasks whose standard input `send` feeds.
     pub stdin_tasks: IdSet,
-    /// True where the tasks were attached to, false where they were started.
+    /// True if the tasks were attached to, false if they were started.
     pub attached: bool,
-    /// True where task numbers are indices in a list and not ranks.
+    /// True if task numbers are indices in a list and not ranks.
     pub unranked: bool,
     /// Ranks of the job that are not tasks.
     pub outside: IdSet,
-    /// True where the attached tasks were started by a launcher of this session, which ends with it.
+    /// True if the attached tasks were started by a launcher of this session, which ends with it.
     pub controlled: bool,
-    /// True where long output is shown a screen at a time.
+    /// True if long output is shown a screen at a time.
     pub pagination: bool,
-    /// True where the user is asked before started programs are ended.
+    /// True if the user is asked before started programs are ended.
     pub confirm: bool,
-    /// True where a start is refused if a host seems to lack the memory for its gdbs.
+    /// True if a start is refused if a host seems to lack the memory for its gdbs.
     pub check_room: bool,
-    /// True where a start continues without tasks whose server is lost, as long as one server is left.
+    /// True if a start continues without tasks whose server is lost, as long as one server is left.
     pub partial: bool,
 }
 
 impl Options {
-    /// True where the tasks end with the session.
+    /// True if the tasks end with the session.
     pub(super) fn is_ours(&self) -> bool {
         !self.attached || self.controlled
     }

@@ -67,7 +67,7 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
     }
 }
 
-/// Passes input to the launcher, or closes it. None where commands carry the input.
+/// Passes input to the launcher, or closes it. None if commands carry the input.
 fn feed(session: &SessionHandle, bytes: &[u8], eof: bool) -> Option<io::Result<()>> {
     session.shared().session.borrow_mut().feed(bytes, eof)
 }

@@ -56,7 +56,7 @@ pub(super) fn set_report(
     write_report(session);
 }
 
-/// True where a report is written.
+/// True if a report is written.
 pub(super) fn writes_report(session: &SessionHandle) -> bool {
     session.reporting(|reporting| reporting.files.is_some())
 }

@@ -99,7 +99,7 @@ async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) ->
     Some(Verdict::Done)
 }
 
-/// The outcome of a command whose wait did not reach its goal. None if the command goes on.
+/// The outcome of a command whose wait did not reach its goal. None if the command continues.
 fn not_reached(session: &SessionHandle, waited: WaitOutcome) -> Option<Verdict> {
     match waited {
         WaitOutcome::Reached | WaitOutcome::TimedOut => None,

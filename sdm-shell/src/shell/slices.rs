@@ -48,7 +48,7 @@ pub(super) struct Range {
 struct LastSlice {
     first: i64,
     count: u64,
-    /// Bytes of the questions behind the slice: none in C, other subscripts in Fortran.
+    /// Bytes of the questions after the slice: none in C, other subscripts in Fortran.
     behind: usize,
     /// Number of elements of Fortran's in each element of the slice; `None` in C.
     inner: Option<u64>,

@@ -1,10 +1,9 @@
-//! `shell COMMAND`, `make`: local commands. They own the terminal, and the session goes on in the
-//! background.
+//! `shell COMMAND`, `make`: local commands. They own the terminal, and the session continues in the background.
 use std::time::Duration;
 
 use super::{SessionHandle, Verdict, notices};
 
-/// Polling interval for the end of a local command, while the session goes on.
+/// Polling interval for the end of a local command, while the session continues.
 const TURN: Duration = Duration::from_millis(20);
 
 /// `shell COMMAND`. Without a command: an interactive shell for the user.

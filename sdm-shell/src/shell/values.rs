@@ -285,7 +285,7 @@ pub(super) async fn questions(
 }
 
 /// Reports an array section of Fortran that gdb would read wrongly, by one evaluation that fails with the
-/// reason. Returns None where gdb reads it correctly.
+/// reason. Returns None if gdb reads it correctly.
 pub(super) async fn refused(
     session: &SessionHandle,
     said: &Invocation<'_>,

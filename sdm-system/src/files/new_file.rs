@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use super::{check_plain, foreign, is_handed_over, is_own, look, random_word};
 use crate::owner::others_may_write;
 
-/// Most names tried for a new file.
+/// Maximum number of names tried for a new file.
 const NAMES_MAX: u32 = 16;
 
 /// Writes a file that only this user can read, atomically: until the end the earlier file stays. A replaced file of

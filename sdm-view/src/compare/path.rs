@@ -54,7 +54,7 @@ pub fn steps(path: &str) -> Vec<Step> {
 }
 
 impl Step {
-    /// The text of the step. `bounds` are the array's lower bounds, one for each dimension; empty where they are
+    /// The text of the step. `bounds` are the array's lower bounds, one for each dimension; empty if they are
     /// unknown.
     #[must_use]
     pub fn text(&self, bounds: &[i64]) -> String {

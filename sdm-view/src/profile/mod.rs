@@ -62,7 +62,7 @@ pub struct Profile {
 pub struct ProfileClass {
     /// The tasks.
     pub tasks: IdSet,
-    /// False where all tasks of the class were in the same place in every sample.
+    /// False if all tasks of the class were in the same place in every sample.
     pub moved: bool,
     /// The place, outermost frame first. The line of a frame is 0 where it varied. Empty for the merged
     /// class of the smallest ones.
@@ -122,7 +122,7 @@ impl Profile {
         self.others_times = self.others_times.saturating_add(times);
     }
 
-    /// True where there is no stack.
+    /// True if there is no stack.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()

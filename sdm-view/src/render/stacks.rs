@@ -230,7 +230,7 @@ impl Writer<'_> {
     }
 }
 
-/// True where the chain of frames that begins here has a fork further down.
+/// True if the chain of frames that begins here has a fork further down.
 fn forks(node: &Node<'_>) -> bool {
     let mut node = node;
     loop {

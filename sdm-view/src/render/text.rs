@@ -31,7 +31,7 @@ pub trait Screen {
     /// Enables or disables paging of long output.
     fn set_pagination(&mut self, _on: bool) {}
 
-    /// True where the screen shows the whole state of the session.
+    /// True if the screen shows the whole state of the session.
     fn wants_board(&self) -> bool {
         false
     }
@@ -192,8 +192,8 @@ impl<S: Screen> View for TextView<S> {
     }
 }
 
-/// Shortens a status line to a number of columns. The hint behind the last semicolon is kept longest. The
-/// tasks that are waited for are dropped first, then the end of the command.
+/// Shortens a status line to a number of columns. The hint after the last semicolon is kept longest. The tasks that are
+/// waited for are dropped first, then the end of the command.
 #[must_use]
 pub fn status_in(line: &str, room: usize) -> String {
     const LEAST: usize = 8;

@@ -45,9 +45,9 @@ pub struct Report {
     pub tasks: IdSet,
     /// The names of tasks.
     pub names: Names,
-    /// The program and its arguments. Empty where tasks were attached to.
+    /// The program and its arguments. Empty if tasks were attached to.
     pub program: Vec<String>,
-    /// The end of the session. None while it goes on.
+    /// The end of the session. None while the session runs.
     pub end: Option<End>,
     /// The command line, the machine, versions.
     pub facts: Vec<Fact>,
@@ -57,7 +57,7 @@ pub struct Report {
     pub first: Option<Moment>,
     /// The stacks with variables of tasks that crashed or were about to abort, the first one first.
     pub crashed: Vec<Look>,
-    /// The diagnosis of a hang. None where none was made.
+    /// The diagnosis of a hang. None if none was made.
     pub diagnosis: Option<Diagnosis>,
     /// The stacks of all tasks that were stopped.
     pub stacks: Option<MergedStacks>,
@@ -110,7 +110,7 @@ impl Fact {
 pub struct Moment {
     /// Time of the event since the session began.
     pub at: Duration,
-    /// The tasks of the event; empty where it concerns none.
+    /// The tasks of the event; empty if it concerns none.
     pub tasks: IdSet,
     /// The event, one line for a person.
     pub what: String,
@@ -183,7 +183,7 @@ impl Report {
         }
     }
 
-    /// True where the session has ended successfully.
+    /// True if the session has ended successfully.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.code == 0)

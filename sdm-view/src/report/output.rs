@@ -27,7 +27,7 @@ pub struct OutputLine {
     pub stream: Stream,
     /// The bytes of the line, without its end.
     pub bytes: Vec<u8>,
-    /// False where the line is continued in a later entry.
+    /// False if the line is continued in a later entry.
     pub complete: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct OutputClass {
     pub tasks: IdSet,
     /// The lines in the order in which each task printed them.
     pub lines: Vec<OutputLine>,
-    /// True where all of the tasks printed all lines. Otherwise each line names its tasks.
+    /// True if all of the tasks printed all lines. Otherwise each line names its tasks.
     pub same: bool,
     /// Number of lines that were left out, after the first `head` lines.
     pub left_out: u64,

@@ -83,7 +83,7 @@ impl Recorder {
         self.dirty = true;
     }
 
-    /// True where there is a fact of this name.
+    /// True if there is a fact of this name.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.facts.iter().any(|fact| fact.name == name)

@@ -52,7 +52,7 @@ pub(super) struct Attachment {
     pub(super) left_out: Vec<String>,
     /// Notes for the user on the search for processes: a sentence each.
     pub(super) notes: Vec<String>,
-    /// True where the tasks are the ranks of a job.
+    /// True if the tasks are the ranks of a job.
     pub(super) ranked: bool,
     /// All known ranks of the job, whether they are tasks or not.
     pub(super) known: IdSet,

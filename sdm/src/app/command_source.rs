@@ -25,7 +25,7 @@ use crate::sink::{self, Sink};
 pub(super) struct Lines {
     pub(super) script: Option<Vec<ScriptLine>>,
     pub(super) then_prompt: bool,
-    /// True where the prompt is in full-screen mode.
+    /// True if the prompt is in full-screen mode.
     pub(super) full_screen: bool,
     pub(super) queue: Option<Arc<Queue>>,
     /// The page server of `--web`, whose pages give lines as well. None without `--web`.

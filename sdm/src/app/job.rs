@@ -43,11 +43,11 @@ pub(super) struct Job<'a> {
     pub(super) programs: Vec<(IdSet, StartSpec)>,
     /// The tasks that get standard input.
     pub(super) stdin_tasks: IdSet,
-    /// True where `stdin_tasks` get the standard input of `sdm`.
+    /// True if `stdin_tasks` get the standard input of `sdm`.
     pub(super) passes_input: bool,
     /// The settings of a batch run. None for an interactive session.
     pub(super) batch: Option<Batch>,
-    /// True where the start is refused if a host seems to lack memory.
+    /// True if the start is refused if a host seems to lack memory.
     pub(super) check_room: bool,
     /// The files of an automatic report. None if none is written.
     pub(super) files: Option<ReportFiles>,

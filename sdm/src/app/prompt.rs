@@ -1,4 +1,4 @@
-//! The prompt: lines of the user, read in a thread of its own while the session goes on.
+//! The prompt: lines of the user, read in a thread of its own while the session continues.
 
 use std::borrow::Cow;
 use std::io::BufRead;

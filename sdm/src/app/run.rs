@@ -118,7 +118,7 @@ fn streams(args: &RunArgs, has_commands: bool) -> Streams {
     }
 }
 
-/// True where commands come from standard input.
+/// True if commands come from standard input.
 fn reads_commands(args: &RunArgs, has_commands: bool) -> bool {
     !args.batch.batch && (args.script.commands.wants_prompt() || !has_commands)
 }
@@ -244,7 +244,7 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
     Ok(BackendSettings::GdbHosted { options, pmix })
 }
 
-/// True where gdb is not needed before a failure.
+/// True if gdb is not needed before a failure.
 fn gdb_when_needed(args: &RunArgs, has_commands: bool) -> bool {
     let is_shaped = args.gdb_use.shapes_start() || args.check.check.is_some();
     args.batch.batch && !has_commands && !is_shaped

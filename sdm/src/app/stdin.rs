@@ -87,7 +87,7 @@ fn read_piece(buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// True where this process is in the terminal's foreground.
+/// True if this process is in the terminal's foreground.
 fn in_foreground() -> io::Result<bool> {
     match tcgetpgrp(io::stdin().as_fd()) {
         Ok(group) => Ok(group == getpgrp()),

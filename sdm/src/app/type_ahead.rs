@@ -1,5 +1,5 @@
-//! Keys that are typed while a command runs. They are shown behind the status line, are never overwritten,
-//! and are read by the next prompts.
+//! Keys that are typed while a command runs. They are shown after the status line, are never overwritten, and are read
+//! by the next prompts.
 
 use std::collections::VecDeque;
 use std::io;

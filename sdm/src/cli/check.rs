@@ -1,4 +1,4 @@
-//! Checking the use of MPI.
+//! Options for checks of the use of MPI.
 
 use std::path::PathBuf;
 

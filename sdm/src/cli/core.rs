@@ -1,4 +1,4 @@
-//! `sdm core`.
+//! Options of `sdm core`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

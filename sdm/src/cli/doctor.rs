@@ -1,4 +1,4 @@
-//! `sdm doctor`.
+//! Options of `sdm doctor`.
 
 use std::path::PathBuf;
 

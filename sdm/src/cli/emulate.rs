@@ -1,4 +1,4 @@
-//! `sdm emulate`.
+//! Options of `sdm emulate`.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;

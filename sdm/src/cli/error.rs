@@ -36,7 +36,7 @@ pub struct StdinError {
     pub all: String,
 }
 
-/// The reason why the words behind `--` are not a list of programs.
+/// The reason why the words after `--` are not a list of programs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramsError {
     /// The list has too many processes.
@@ -50,7 +50,7 @@ pub enum ProgramsError {
     /// The first program is missing.
     #[error("expected a program before the first colon")]
     NoFirst,
-    /// No number of processes stands behind a colon.
+    /// No number of processes follows a colon.
     #[error("`: -n {0}`: expected a number of processes, then a program")]
     NoNumber(String),
     /// A `--` is missing between the launcher's options and the program.
@@ -61,7 +61,7 @@ pub enum ProgramsError {
         /// The first of the options.
         option: String,
     },
-    /// No program stands behind a number of processes.
+    /// No program follows a number of processes.
     #[error("`: -n {0}`: expected a program")]
     NoProgram(u32),
 }

@@ -1,4 +1,4 @@
-//! Options of who starts the processes, and of their tree.
+//! Options for the launcher of the processes, and for the tree of servers.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

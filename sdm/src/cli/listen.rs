@@ -1,4 +1,4 @@
-//! Addresses of this machine at which an editor or a browser is waited for.
+//! Addresses of this machine at which `sdm` listens for an editor or a browser.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

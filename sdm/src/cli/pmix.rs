@@ -1,4 +1,4 @@
-//! `sdm pmix`: a tool of somebody's PMIx server.
+//! Options of `sdm pmix`, the tool for foreign PMIx servers.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

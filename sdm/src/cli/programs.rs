@@ -1,4 +1,4 @@
-//! Several programs in one job.
+//! Splits a command line into the programs of one job, as in `./a : -n 3 ./b`.
 
 use sdm_text::printable_name;
 use std::ffi::OsString;
@@ -19,8 +19,7 @@ pub struct ProgramPart {
     pub words: Vec<OsString>,
 }
 
-/// Divides what stands behind `--` at each colon that a number of processes follows; any other colon
-/// is an argument.
+/// Splits the words after `--` at each colon before a number of processes. Any other colon is an argument.
 pub(super) fn split(count: u32, words: &[OsString]) -> Result<Vec<ProgramPart>, ProgramsError> {
     let begins = |at: &usize| {
         let next = words.get(at + 1).and_then(|word| word.to_str());

@@ -1,4 +1,4 @@
-//! `sdm run`.
+//! Options of `sdm run`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

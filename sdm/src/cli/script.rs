@@ -1,4 +1,4 @@
-//! Options of commands that are given instead of a person.
+//! Options that give commands in place of a user at the prompt.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ pub struct CommandArgs {
 }
 
 impl CommandArgs {
-    /// True where there is a prompt also behind commands.
+    /// True if the options ask for a prompt after the commands.
     #[must_use]
     pub fn wants_prompt(&self) -> bool {
         self.interactive || self.tui || self.web.is_some()

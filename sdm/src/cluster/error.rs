@@ -105,7 +105,8 @@ pub(crate) enum ClusterError {
         /// The job's state, in its manager's words.
         how: String,
     },
-    /// A session debugs the job, so that its processes cannot be looked at from outside, and commands are typed there.
+    /// A session debugs the job. Its processes cannot be inspected from outside, and commands are typed at the prompt
+    /// of that session.
     #[error("{job}: the job is held in a session; commands are typed at its prompt, to which `sdm attach {job}` comes", job = printable(.0.as_bytes()))]
     InSession(String),
     /// The job names a cluster that is not defined.

@@ -175,7 +175,7 @@ fn choose(target: &mut TargetArgs, way: &Way, text: String) -> Result<(), Cluste
     Ok(())
 }
 
-/// The target for processes on this host. None where a session debugs them.
+/// The target for processes on this host. None if a session debugs them.
 fn here(what: &Way) -> Option<Target> {
     match what {
         Way::Word(word) => word.parse().ok(),
@@ -205,7 +205,7 @@ pub(crate) enum LocatedPlace {
     There(String),
 }
 
-/// Locates `CLUSTER:NUMBER` on any host. None where no such cluster is defined.
+/// Locates `CLUSTER:NUMBER` on any host. None if no such cluster is defined.
 pub(crate) fn locate(text: &str) -> Option<Located> {
     let (name, _) = split(text, None).ok()?;
     let cluster = defined(Some(name?)).ok()?.into_iter().next()?;
@@ -264,7 +264,7 @@ fn there(
     Ok(words)
 }
 
-/// The target for `CLUSTER:NUMBER`. None where no such cluster is defined.
+/// The target for `CLUSTER:NUMBER`. None if no such cluster is defined.
 fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, ClusterError> {
     let Ok((Some(cluster), _)) = split(text, None) else {
         return no_cluster(text).map_or(Ok(None), Err);

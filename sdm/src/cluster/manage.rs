@@ -189,7 +189,7 @@ impl Listed {
         }
     }
 
-    /// Age of what its manager says, in milliseconds.
+    /// Age of the manager's answer, in milliseconds.
     fn age(&self) -> Option<u64> {
         let answer = self.answer.as_ref()?.as_ref().ok()?;
         answer.manager.age_ms

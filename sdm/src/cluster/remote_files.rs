@@ -84,7 +84,7 @@ impl FarEnd {
         })
     }
 
-    /// True where this file is followed.
+    /// True if this file is followed.
     pub(super) fn is_of(&self, host: &str, path: &str) -> bool {
         (&*self.of.0, &*self.of.1) == (host, path)
     }

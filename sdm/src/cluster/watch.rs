@@ -81,7 +81,7 @@ fn text(shown: Shown, answers: &[Answer]) -> String {
     table + &age(answers)
 }
 
-/// The answers as they would be at any other age: a watched list is shown again for a change only.
+/// The answers without their ages, so that a watched list is shown again only after another change.
 fn without_age(answers: &[Answer]) -> Vec<Answer> {
     let mut answers = answers.to_vec();
     answers
@@ -90,7 +90,7 @@ fn without_age(answers: &[Answer]) -> Vec<Answer> {
     answers
 }
 
-/// The line below a table with the age of each cluster's state; empty where none is known.
+/// The line below a table with the age of each cluster's state; empty if none is known.
 fn age(answers: &[Answer]) -> String {
     let of = |answer: &Answer| {
         let age = times::age(answer.manager.age_ms?);
@@ -106,7 +106,7 @@ fn age(answers: &[Answer]) -> String {
     }
 }
 
-/// True where a manager's elements are unknown because of an error.
+/// True if a manager's elements are unknown because of an error.
 fn is_unknown(answer: &Answer) -> bool {
     answer.manager.state == Manager::Error && !answer.manager.stale
 }

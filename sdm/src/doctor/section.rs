@@ -1,8 +1,8 @@
-//! The findings of one place.
+//! A section of the output of `sdm doctor`: the findings about one machine or job.
 
 use sdm_doctor::Finding;
 
-/// The findings of one place.
+/// The findings about one machine or job.
 #[derive(Debug)]
 pub(super) struct Section {
     /// The place: this machine, a host, a job.

@@ -8,7 +8,7 @@ use super::section::Section;
 
 /// Width of text if standard output is not a terminal, in columns.
 const WIDTH: usize = 100;
-/// Indent of a finding's text behind the verdict and the check's name, in columns.
+/// Indent of a finding's text after the verdict and the check's name, in columns.
 const INDENT: usize = 25;
 
 /// The findings as text: a line for each, with the remedy below it.

@@ -310,8 +310,8 @@ fn relay(
     }
 }
 
-/// Shows the output that a server has sent by the time of a job's end. The server has all output then, and the answer to
-/// a question comes behind it.
+/// Shows the output that a server has sent by the time of a job's end. The server has all output then, and the answer
+/// to a question follows it.
 fn show_rest(session: &mut Session, of: &JobPart, is_json: bool) -> Result<(), ToolError> {
     let heard = session.take_waiting();
     query::namespaces(session)?;

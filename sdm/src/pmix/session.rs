@@ -47,7 +47,7 @@ pub(super) struct Session {
     number: u32,
     /// Inputs that arrived during a wait for an answer.
     waiting: VecDeque<Heard>,
-    /// True where the server would end with the tool, so that the tool has to stay for now.
+    /// True if the server would end with the tool, so that the tool has to stay for now.
     is_starting: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Parsing of arguments.
+//! Parses the arguments of `sdm pmix` that name a job and a rank.
 
 use sdm_foreign::names::RANK_ALL;
 use sdm_foreign::tool_protocol::JobPart;
 
 use super::error::ToolError;
 
-/// Parses `NAMESPACE` or `NAMESPACE:RANK`. Without a rank, all ranks are meant.
+/// Parses `NAMESPACE` or `NAMESPACE:RANK`. Without a rank, the result names all ranks.
 pub(super) fn among(text: &str) -> Result<JobPart, ToolError> {
     let (namespace, rank) = match text.rsplit_once(':') {
         None => (text, RANK_ALL),

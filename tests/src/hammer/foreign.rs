@@ -14,7 +14,7 @@ pub(super) fn first_words() -> Vec<Vec<u8>> {
     .into()
 }
 
-/// The beginning of a file; empty where it does not exist.
+/// The beginning of a file; empty if it does not exist.
 fn beginning(path: impl AsRef<Path>, bytes_max: usize) -> Vec<u8> {
     let mut bytes = fs::read(path).unwrap_or_default();
     bytes.truncate(bytes_max);

@@ -71,7 +71,7 @@ fn has_function(file: &Path, name: &str) -> bool {
     text.contains(&format!("fn {name}("))
 }
 
-/// Fault of a citation; `None` where it is right, or does not cite a file of ours.
+/// Fault of a citation; `None` if it is right, or does not cite a file of ours.
 fn wrong(cited: &str, sources: &[PathBuf]) -> Option<String> {
     let missing = |what: &str| Some(format!("`{cited}`: there is no {what}"));
     if let Some(script) = cited.strip_prefix("scripts/") {
@@ -108,7 +108,7 @@ fn wrong(cited: &str, sources: &[PathBuf]) -> Option<String> {
         .and_then(|_| missing("such test"))
 }
 
-/// Whether this path exists below the root; a `*` in its last part matches anything.
+/// True if this path exists below the root; a `*` in its last part matches anything.
 pub(super) fn is_there(place: &str) -> bool {
     let path = root().join(place);
     let Some((before, after)) = place

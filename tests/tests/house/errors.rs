@@ -22,7 +22,7 @@ fn no_error_type_is_a_string() {
     assert!(found.is_empty(), "give them a type:\n{}", found.join("\n"));
 }
 
-/// Whether the arguments of a `Result`, up to the bracket that ends them, end with this text.
+/// True if the arguments of a `Result`, up to the bracket that ends them, end with this text.
 fn ends_so(arguments: &str, text: &str) -> bool {
     let mut depth = 0;
     let end = arguments.find(|it| {

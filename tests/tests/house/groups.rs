@@ -66,7 +66,7 @@ impl Term {
     }
 }
 
-/// Whether a module's name matches a pattern of the filters: a name, or the beginning of one and `[a-z]+`.
+/// True if a module's name matches a pattern of the filters: a name, or the beginning of one and `[a-z]+`.
 fn is_like(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix("[a-z]+") {
         Some(begin) => name

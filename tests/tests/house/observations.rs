@@ -10,7 +10,7 @@ use sdm_tests::place::Place;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::ways::{self, RANKS};
 
-/// The fault of one job's record; `None` where it has none.
+/// The fault of one job's record; `None` if it has none.
 fn fault(text: &str, expect: ways::Expect) -> Option<String> {
     let before = match Observations::decode(text) {
         Ok(before) => before,

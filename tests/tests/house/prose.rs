@@ -272,7 +272,7 @@ fn anchor(heading: &str) -> String {
     kept.collect()
 }
 
-/// Whether a document has a heading, or a place of its own, of that name.
+/// True if a document has a heading, or a place of its own, of that name.
 fn has_anchor(text: &str, name: &str) -> bool {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let mut names = headings.map(|line| anchor(line.trim_start_matches('#')));

@@ -8,7 +8,7 @@ use crate::test_names::{Test, tests, unit_tests};
 
 const DOCUMENT: &str = "docs/requirements.md";
 
-/// Whether a test exists, named as `program module::function`. A program is a test program, or a crate.
+/// True if a test exists, named as `program module::function`. A program is a test program, or a crate.
 fn exists(name: &str, programs: &[Test], crates: &[Test]) -> bool {
     let Some((program, name)) = name.split_once(' ') else {
         return false;

@@ -30,7 +30,7 @@ fn printed() -> BTreeSet<String> {
     found
 }
 
-/// True where a pattern, with `*` for any part, matches a text.
+/// True if a pattern, with `*` for any part, matches a text.
 pub(super) fn glob(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -43,7 +43,7 @@ pub(super) fn glob(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// True where a row of the table matches a reason; both may have `*` for a part.
+/// True if a row of the table matches a reason; both may have `*` for a part.
 fn stands_for(row: &str, reason: &str) -> bool {
     glob(row, reason) || glob(reason, row)
 }

@@ -11,7 +11,7 @@ pub(super) struct Source {
     /// Its path from the workspace's root.
     pub(super) path: String,
     pub(super) text: String,
-    /// True where it is compiled for tests only.
+    /// True if it is compiled for tests only.
     pub(super) is_test: bool,
 }
 

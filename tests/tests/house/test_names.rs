@@ -123,7 +123,7 @@ fn globs(pattern: &str) -> Vec<String> {
     alternatives(&plain).into_iter().map(one).collect()
 }
 
-/// True where the part of a filter in front of a pattern allows a test: by the last program or package that it names.
+/// True if the part of a filter in front of a pattern allows a test: by the last program or package that it names.
 fn is_in_scope(before: &str, test: &Test) -> bool {
     let last = |word: &str| {
         before

@@ -83,7 +83,7 @@ fn glossary(rows: &[Row]) -> String {
     std::iter::once(head).chain(own).collect()
 }
 
-/// Whether a file's name contains a word of [`VAGUE`].
+/// True if a file's name contains a word of [`VAGUE`].
 fn is_vague(path: &str) -> bool {
     let path = path.strip_suffix("/mod.rs").unwrap_or(path);
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -46,7 +46,7 @@ fn tests(text: &str) -> impl Iterator<Item = &str> {
     rest.filter_map(|rest| rest.split_once("fn ")?.1.split('(').next())
 }
 
-/// Whether a test's name is too long, or begins with a pronoun.
+/// True if a test's name is too long, or begins with a pronoun.
 fn is_poor(name: &str) -> bool {
     let first = name.split('_').next().unwrap_or_default();
     name.len() > NAME_CHARS_MAX || PRONOUNS.contains(&first)

@@ -175,7 +175,7 @@ fn stop(pid: u32) {
     });
 }
 
-/// Whether a connection of a process has unread bytes at its other end.
+/// True if a connection of a process has unread bytes at its other end.
 fn has_unread(pid: u32) -> bool {
     let sockets = processes::sockets(pid);
     let table = sdm_system::proc::of_machine("net/tcp").expect("there is one");

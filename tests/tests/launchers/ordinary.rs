@@ -69,7 +69,7 @@ fn several_programs_run_under_every_launcher() {
     }
 }
 
-/// Whether ranks 0 and 1 have printed a line, merged or one after the other.
+/// True if ranks 0 and 1 have printed a line, merged or one after the other.
 fn both_say(done: &Done, stream: &str, line: &str) -> bool {
     let say = |who: &str| done.out.contains(&format!("[{who}{stream}] {line}\n"));
     say("0-1") || say("0") && say("1")

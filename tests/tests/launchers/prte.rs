@@ -21,7 +21,7 @@ struct Prte {
 }
 
 impl Prte {
-    /// Starts a `prte`; `None` where Open MPI 5 is not available.
+    /// Starts a `prte`; `None` if Open MPI 5 is not available.
     fn start() -> Option<Self> {
         let mpi = parts::openmpi5()?;
         let shell = Shell::new();

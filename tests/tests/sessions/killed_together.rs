@@ -30,7 +30,7 @@ struct Cell {
     /// Program names of the processes to kill, in order; `sdm` is the front-end.
     killed: Vec<&'static str>,
     hold: Hold,
-    /// True where gdb is released at the held point before the kill.
+    /// True if gdb is released at the held point before the kill.
     is_released: bool,
 }
 
@@ -116,7 +116,7 @@ fn rescue(place: &Place, pid: u32) -> Done {
     }
 }
 
-/// Runs the test case of a seed; true where the process stayed stopped until it was rescued.
+/// Runs the test case of a seed; true if the process stayed stopped until it was rescued.
 fn carry_out(seed: u64) -> bool {
     let cell = Cell::new(seed);
     println!("seed {seed}: {cell:?}");

@@ -15,7 +15,7 @@ const STEERING: &str = "\x1b]0;STEERED\x07\x1b[2J\u{9b}31m";
 /// Beginning of the text as it is shown.
 const SHOWN: &str = r"\x1b]0;STEERED\x07";
 
-/// True where the bytes contain one of the tests' control sequences; those of `sdm` and its line editor are allowed.
+/// True if the bytes contain one of the tests' control sequences; those of `sdm` and its line editor are allowed.
 fn steers(bytes: &str) -> bool {
     bytes.contains("\x1b]0;STEERED") || bytes.contains("\x1b[2J") || bytes.contains('\u{9b}')
 }

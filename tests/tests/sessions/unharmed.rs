@@ -49,7 +49,7 @@ impl Moment {
         }
     }
 
-    /// Whether it is this moment now, by the kernel's data on tracers.
+    /// True if it is this moment now, by the kernel's data on tracers.
     fn is_now(self, gdb: u32, pids: &[u32]) -> bool {
         let held = pids.iter().filter(|pid| tracer(**pid) == Some(gdb)).count();
         match self {
@@ -61,7 +61,7 @@ impl Moment {
         }
     }
 
-    /// True where the inspection is not over yet, so that the disturbance must show in `sdm`'s output.
+    /// True if the inspection is not over yet, so that the disturbance must show in `sdm`'s output.
     fn is_early(self) -> bool {
         matches!(self, Self::Gdb | Self::Held { .. } | Self::Shown)
     }
@@ -141,7 +141,7 @@ fn send(running: &Running<'_>, number: Signal) {
     });
 }
 
-/// Number of times that `sdm`'s thread for signals has gone to sleep; `None` where there is no such thread.
+/// Number of times that `sdm`'s thread for signals has gone to sleep; `None` if there is no such thread.
 fn handled(pid: u32) -> Option<u64> {
     let process = processes::of(pid);
     let threads = process.thread_ids().ok()?.map(|id| process.thread(id));

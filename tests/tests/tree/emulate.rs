@@ -220,7 +220,7 @@ fn emulation_beyond_the_limits_is_refused_before_start() {
     );
 }
 
-/// Whether this process holds CAP_SYS_RESOURCE.
+/// True if this process holds CAP_SYS_RESOURCE.
 fn may_raise_limits() -> bool {
     const CAP_SYS_RESOURCE: u32 = 24;
     let status = sdm_system::proc::own().status().expect("Linux");

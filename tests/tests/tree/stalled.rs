@@ -54,7 +54,7 @@ impl Lines {
         self.rest.drain(..from);
     }
 
-    /// Whether the task's last write has arrived completely.
+    /// True if the task's last write has arrived completely.
     fn is_whole(&self) -> bool {
         self.rest.is_empty() && self.count.is_multiple_of(AT_ONCE)
     }
@@ -68,7 +68,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// Takes the next event; false where none arrives in time.
+    /// Takes the next event; false if none arrives in time.
     fn turn(&mut self, run: &mut Run, wait: Duration) -> bool {
         let Some(event) = run.session.next_event(Some(wait)) else {
             return false;

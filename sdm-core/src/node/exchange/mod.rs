@@ -27,7 +27,7 @@ const TOO_MUCH: &str = "the ranks put more than 2 GiB into one exchange";
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct ExchangeFailure {
-    /// Lost tasks without which the exchange is impossible; empty where that is not the reason.
+    /// Lost tasks without which the exchange is impossible; empty if that is not the reason.
     pub lost: IdSet,
     /// The reason, as text for the user.
     pub why: String,
@@ -87,13 +87,13 @@ impl Node {
         self.settle_exchange(at);
     }
 
-    /// True where an exchange is under way: [`Node::feed`] may have data to send.
+    /// True if an exchange is under way: [`Node::feed`] may have data to send.
     #[must_use]
     pub fn has_exchanges(&self) -> bool {
         !self.exchanges.open.is_empty()
     }
 
-    /// Sends the next part of an exchange over a link that has room for it; false where there is no part.
+    /// Sends the next part of an exchange over a link that has room for it; false if there is no part.
     pub fn feed(&mut self, link: LinkId) -> bool {
         let is_up = self.parent_link() == Some(link);
         if is_up && self.me == ServerId::MASTER {
@@ -319,7 +319,7 @@ impl Node {
         });
     }
 
-    /// Updates the exchanges after tasks were lost, or a member has moved: some can go on, others fail.
+    /// Updates the exchanges after tasks were lost, or a member has moved: some can continue, others fail.
     pub(super) fn look_at_exchanges(&mut self) {
         for at in (0..self.exchanges.open.len()).rev() {
             self.settle_exchange(at);
@@ -342,7 +342,7 @@ impl Node {
         self.exchanges.open.iter().position(|it| it.id == *id)
     }
 
-    /// Index of an exchange, which is created where it is new; `None` where [`EXCHANGES_MAX`] are under way.
+    /// Index of an exchange, which is created where it is new; `None` if [`EXCHANGES_MAX`] are under way.
     fn exchange_of(&mut self, id: &ExchangeId) -> Option<usize> {
         if let Some(at) = self.position_of(id) {
             return Some(at);

@@ -21,7 +21,7 @@ pub(super) struct Exchange {
     pub(super) part_of: BTreeMap<TaskId, usize>,
     /// Size of the data in `parts`, in bytes.
     pub(super) held: u64,
-    /// This member's own tasks that take part and have not received the data; empty where none do.
+    /// This member's own tasks that take part and have not received the data; empty if none do.
     pub(super) own: IdSet,
     /// True once the data here may be sent to the parent.
     pub(super) is_ready: bool,
@@ -73,7 +73,7 @@ impl All {
     }
 }
 
-/// Appends a part to the received data; false where there is a gap before it, or it exceeds the total.
+/// Appends a part to the received data; false if there is a gap before it, or it exceeds the total.
 pub(super) fn append(
     chunks: &mut Vec<Bytes>,
     have: &mut u64,
@@ -113,7 +113,7 @@ impl Exchange {
         }
     }
 
-    /// Adds a piece; false where it contradicts the earlier ones.
+    /// Adds a piece; false if it contradicts the earlier ones.
     pub(super) fn add(&mut self, piece: &Piece) -> bool {
         let Some(first) = piece.sources.first() else {
             return false;
@@ -184,7 +184,7 @@ impl Exchange {
         some.then_some(ExchangeStep::Given { empty, pieces })
     }
 
-    /// The next part of the data of all tasks for the child at `link`; `None` where it has everything present here.
+    /// The next part of the data of all tasks for the child at `link`; `None` if it has everything present here.
     pub(super) fn next_down(&mut self, link: LinkId) -> Option<ExchangeStep> {
         let all = self.all.as_ref()?;
         let taker = self.takers.iter_mut().find(|it| it.link == link)?;

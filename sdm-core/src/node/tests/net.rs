@@ -248,7 +248,7 @@ impl Net {
         }
     }
 
-    /// Takes one step: the next arrival or timer. Returns false where neither exists.
+    /// Takes one step: the next arrival or timer. Returns false if neither exists.
     pub(in crate::node) fn step(&mut self) -> bool {
         let timers = self
             .nodes

@@ -48,7 +48,7 @@ impl Claim {
         Ok(claim)
     }
 
-    /// The server that made the claim; `None` where the claim is not authentic.
+    /// The server that made the claim; `None` if the claim is not authentic.
     pub(super) fn check(&self, claim: &[u8]) -> Option<ServerId> {
         let (said, tag) = claim.split_at_checked(SAID_BYTES)?;
         let number = said.strip_prefix(&MAGIC)?.first_chunk()?;
@@ -61,7 +61,7 @@ impl Claim {
     }
 }
 
-/// Bytes of a stranger: never a panic, never a server.
+/// Fuzz entry: any bytes of an unauthenticated peer cause no panic, and are no valid claim.
 pub fn fuzz_claim(bytes: &[u8]) {
     let key = SessionKey::from_bytes([7; 32]);
     let config = LinkConfig::new(key, crate::ids::SessionId([1; 8]));

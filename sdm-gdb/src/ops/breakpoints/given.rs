@@ -1,4 +1,5 @@
-//! Gives gdb the condition of a breakpoint in a form that it evaluates right, if there is one.
+//! Gives gdb the condition of a breakpoint in a form that gdb evaluates correctly. Without such a form the driver
+//! evaluates the condition.
 
 use sdm_debug::Failure;
 
@@ -12,9 +13,10 @@ use crate::state::breakpoints::Judged;
 pub(super) enum GivenCondition {
     /// gdb evaluates it.
     Whole,
-    /// gdb has one that always holds, and the driver evaluates the user's.
+    /// gdb has a condition that always holds, and the driver evaluates the user's.
     Weaker,
-    /// The same until the breakpoint is hit: its place, and so the language of the condition, is not known yet.
+    /// As `Weaker`, until the breakpoint is hit. Its location is not loaded, so the language of the condition is
+    /// unknown.
     Later,
 }
 

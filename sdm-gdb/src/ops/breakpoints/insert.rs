@@ -15,7 +15,7 @@ use crate::state::breakpoints::place_of;
 use crate::wording::about_a_place;
 use sdm_mi::{Results, quote};
 
-/// Most functions that one regular expression may match.
+/// Maximum number of functions that one regular expression may match.
 const MATCHES_MAX: usize = 256;
 
 /// The location of a `break` without an argument: the current instruction of the selected frame. MI has no form for it.

@@ -9,7 +9,7 @@ use sdm_debug::quotes::outside_quotes;
 
 use super::names::{Comparison, Name, Names, Part, Role};
 
-/// The expression with each name replaced by what it holds.
+/// The expression with each name replaced by its value: for a pointer, the target.
 pub(super) fn held(expression: &str, found: &Names) -> String {
     let whole = 0..expression.len();
     let text = match assignment(expression, found) {
@@ -20,7 +20,8 @@ pub(super) fn held(expression: &str, found: &Names) -> String {
     text.replace("''", "' '")
 }
 
-/// The variable that an expression names as a whole: gdb or its printers show what it holds.
+/// The variable that an expression names as a whole. It is not replaced by its value, because gdb or its printers show
+/// that.
 pub(super) fn single(expression: &str, found: &Names) -> String {
     found.all.first().map_or_else(
         || expression.to_owned(),

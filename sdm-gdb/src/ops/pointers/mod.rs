@@ -1,4 +1,5 @@
-//! Has gdb evaluate Fortran's variables by what they hold and by their plain names.
+//! Rewrites Fortran expressions for gdb: pointers evaluate to their targets, and components of classes have their plain
+//! names.
 //!
 //! gdb takes pointers and allocatable scalars for addresses: `count + 1` is the next address, `count == 4` never holds,
 //! and `count = 7` changes the pointer itself. It does not know `self%id` of a class. So functions in gdb's Python stand
@@ -22,8 +23,8 @@ use functions::{held, single};
 use names::{Names, Role, names};
 pub(super) use types::is_pointer_type;
 
-/// The expression with the values of its pointers. An expression that is a single name is not followed: gdb shows it by
-/// what it holds.
+/// The expression, in which pointers evaluate to their targets. A single name stays as it is, because gdb shows the
+/// target itself.
 pub(super) async fn valued<'a>(
     gdb: &Gdb,
     place: &str,
@@ -32,7 +33,7 @@ pub(super) async fn valued<'a>(
     in_fortran(gdb, place, expression, false).await
 }
 
-/// The same for an expression whose value gdb does not show but use.
+/// The same for an expression whose value gdb uses and does not show.
 pub(super) async fn operand<'a>(gdb: &Gdb, expression: &'a str) -> Result<Cow<'a, str>, Failure> {
     in_fortran(gdb, "", expression, true).await
 }
@@ -92,7 +93,7 @@ pub(super) fn refusal(name: &str) -> Failure {
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 
-/// The expression for a watchpoint, given its type: gdb watches a pointer and what it points to.
+/// The expression for a watchpoint, given its type: gdb watches a pointer and its target.
 ///
 /// # Errors
 /// gdb knows no types of elements that it names.
@@ -216,7 +217,7 @@ fn is_single(expression: &str, found: &Names) -> bool {
     first.is_some_and(|it| expression[it.range.clone()] == *expression.trim())
 }
 
-/// A single name without what it holds.
+/// Marks the first name as an address, so that it is not replaced by its value.
 fn as_addresses(mut found: Names) -> Names {
     if let Some(first) = found.all.first_mut() {
         first.role = Role::Address;

@@ -6,9 +6,9 @@ use super::words::{dotted, is_operand, is_type, matching};
 
 /// Deepest nesting of brackets.
 const DEPTH_MAX: usize = 16;
-/// Most names in one expression.
+/// Maximum number of names in one expression.
 const NAMES_MAX: usize = 256;
-/// Functions of gdb that ask about a variable itself, not about what it holds.
+/// Functions of gdb whose argument is the variable itself, not its value.
 const ABOUT: [&str; 9] = [
     ALLOCATED,
     "associated",
@@ -33,12 +33,13 @@ pub(super) struct Name {
     pub(super) range: Range<usize>,
     /// The end of the first name, or of the expression in brackets.
     pub(super) base: usize,
-    /// The parts behind the first name.
+    /// The parts after the first name.
     pub(super) parts: Vec<Part>,
     pub(super) role: Role,
 }
 
-/// A part of a name: a component by its own name, or subscripts by what is between their brackets.
+/// A part of a name, with its range in the expression: the name of a component, or the text between the brackets of
+/// subscripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Component(Range<usize>),
@@ -331,7 +332,7 @@ impl<'a> Reader<'a> {
         self.parts(first.start, self.found.all.len(), role)
     }
 
-    /// Reads the components and subscripts behind a name that begins at `from`; those within it are at `place`.
+    /// Reads the components and subscripts after a name that begins at `from`; those within it are at `place`.
     fn parts(&mut self, from: usize, place: usize, role: Role) -> Option<()> {
         let (base, mut parts) = (self.at, Vec::new());
         loop {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sdm_debug::quotes::outside_quotes;
 
-/// Most arrays of one expression that are examined.
+/// Maximum number of arrays of one expression that are examined.
 const ARRAYS_MAX: usize = 32;
 
 /// The arrays with subscripts in an expression, by the designator in front of the subscripts: `c%w` in `c%w(1:3)`,

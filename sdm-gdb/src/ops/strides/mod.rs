@@ -215,7 +215,7 @@ pub(super) async fn strided(gdb: &Gdb, place: &str, array: &str) -> Option<Strid
     })
 }
 
-/// True if gdb could not read an address that no process has, as of an element counted by a negative stride.
+/// True if gdb failed to read an address outside user space, as it computes for an element with a negative stride.
 fn is_beyond(text: &str) -> bool {
     let address = text.split("Cannot access memory at address 0x").nth(1);
     let digits = address.and_then(|text| text.split(|c: char| !c.is_ascii_hexdigit()).next());

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sdm_debug::fold::{FoldRules, RawFrame, innermost_user_frame};
 use sdm_mpi::symbols::{FINALIZE, INIT, OPEN_MPI_INNER};
 
-/// Most bytes of one finding.
+/// Maximum number of bytes of one finding.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// MPI functions whose leaks occur once and cannot be freed by users.
 const OF_MPI: [&str; 5] = [

@@ -140,7 +140,7 @@ async fn is_users(gdb: &Gdb) -> bool {
     innermost_user_frame(&raw, &config.fold).is_some()
 }
 
-/// True if gdb's message says that Valgrind is gone. That is all gdb says of the program's end.
+/// True if gdb's message says that Valgrind is gone. gdb reports nothing else about the program's end.
 pub(super) fn is_gone(gdb: &Gdb, text: &str) -> bool {
     let state = gdb.get();
     let runs = state.origin.valgrind().is_some() && state.activity.is_executing();

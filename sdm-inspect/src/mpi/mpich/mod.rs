@@ -27,12 +27,12 @@ const ALONE_NAME: &[u8; 14] = b"MPI_COMM_SELF\0";
 const HEAD_BYTES: usize = 8;
 /// Maximum size of a communicator object, in bytes.
 const COMMUNICATOR_BYTES_MAX: usize = 8 << 10;
-/// Most bytes of the library's variables that are read.
+/// Maximum number of bytes of the library's variables that are read.
 const VARIABLES_BYTES_MAX: usize = 16 << 20;
 /// Context ids of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
 const CONTEXTS: [i32; 2] = [0, 0x0010_0010];
 const RANKS_MAX: i32 = 1 << 20;
-/// Most communicators of each list that are searched for processes of other jobs.
+/// Maximum number of communicators of each list that are searched for processes of other jobs.
 const COMMUNICATORS_MAX: u32 = 256;
 
 /// Size of a table of ranks, and offsets of its fields, in bytes. A table begins with its kind, group and count. A
@@ -149,7 +149,7 @@ impl<'a> Mpich<'a> {
         Some(Members::Between(ours, theirs))
     }
 
-    /// True where a communicator has processes of other jobs.
+    /// True if a communicator has processes of other jobs.
     pub fn has_other_jobs(&self) -> bool {
         let mut all = self
             .communicators

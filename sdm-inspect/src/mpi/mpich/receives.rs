@@ -28,10 +28,11 @@ const RANKS: u64 = 0xffff;
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE_TAG: u64 = 0x0fff_ffff;
 const NEVER: u64 = 0x6000_0000;
-/// Most communicators and most requests that are examined.
+/// Maximum number of communicators and most requests that are examined.
 const COMMUNICATORS_MAX: u32 = 256;
 const REQUESTS_MAX: u32 = 256;
-/// Most UCX receives examined. Each of them refers to the same worker, and any of its words may be that reference.
+/// Maximum number of UCX receives examined. Each of them refers to the same worker, and any of its words may be that
+/// reference.
 const RECEIVES_MAX: usize = 4;
 /// Bytes of UCX's worker that are examined, in which the list of received messages begins.
 const WORKER_BYTES: usize = 4096;
@@ -42,7 +43,7 @@ const HEAD_LENGTH: usize = 20;
 const NUMBER: usize = 32;
 /// Length of the header of an MPI message, in bytes: the number only.
 const MESSAGE_HEAD: i32 = 8;
-/// Most messages that are examined.
+/// Maximum number of messages that are examined.
 const MESSAGES_MAX: usize = 64;
 
 /// The pending receives of a process.

@@ -10,7 +10,7 @@ use crate::mpi::{Message, Piece, WORD};
 const OF_COMMUNICATOR: &str = "mca_pml_ob1_comm_t";
 const OF_RANK: &str = "mca_pml_ob1_comm_proc_t";
 const LIST: &str = "opal_list_t";
-/// Most bytes that are read of each.
+/// Maximum number of bytes that are read of each.
 const OF_COMMUNICATOR_BYTES: usize = 512;
 const OF_RANK_BYTES: usize = 256;
 /// Offset of the sentinel in a list, and of the next pointer in an item, in bytes.
@@ -20,7 +20,7 @@ const NEXT: usize = 16;
 const MESSAGE_BYTES: usize = 80;
 const SOURCE: usize = 60;
 const TAG: usize = 64;
-/// Most messages of a rank that are examined.
+/// Maximum number of messages of a rank that are examined.
 const MESSAGES_MAX: usize = 64;
 
 impl OpenMpi<'_> {

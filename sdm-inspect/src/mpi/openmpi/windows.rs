@@ -27,7 +27,7 @@ const LIST_BYTES: usize = 192;
 const TABLE_ENTRIES: usize = 16;
 const TABLE_ROOM: usize = 24;
 const ENTRY_BYTES: usize = 32;
-/// Most entries that are examined.
+/// Maximum number of entries that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
 /// Number of ranks above which `rdma` has a table in place of a list.
 const LISTED_MAX: usize = 256;

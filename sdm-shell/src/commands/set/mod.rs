@@ -27,7 +27,7 @@ use sdm_idset::IdSet;
 use super::CommandError;
 use super::cursor::Cursor;
 
-/// The predefined names behind `@`, with their descriptions.
+/// The predefined names after `@`, with their descriptions.
 pub const PREDEFINED: &[(&str, &str)] = &[
     (
         "crashed",

@@ -1,4 +1,4 @@
-//! Breakpoint commands.
+//! Specifications of the commands for breakpoints, watchpoints and catchpoints, and their parsers.
 
 use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, PointSpec, WatchKind, WatchSpec};
 use sdm_debug::quotes::split_at_commas;

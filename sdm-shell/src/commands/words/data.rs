@@ -1,4 +1,4 @@
-//! Data commands.
+//! Specifications of the commands that show, compare, change and export values, and their parsers.
 
 use sdm_debug::Command;
 

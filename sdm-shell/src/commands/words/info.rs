@@ -6,7 +6,7 @@ use sdm_debug::command::ValueFormat;
 use crate::commands::cursor::Cursor;
 use crate::commands::{CommandError, Topic, UserCommand as C};
 
-/// Turns the rest of the line behind an `info` word into a command. Returns None where gdb answers it.
+/// Turns the rest of the line after an `info` word into a command. Returns None if gdb answers it.
 type Asks = fn(&str) -> Option<C>;
 
 /// A subcommand of `info`.
@@ -61,7 +61,7 @@ pub(in crate::commands) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.iter().map(|word| word.name)
 }
 
-/// Parses the rest of the line behind `info`.
+/// Parses the rest of the line after `info`.
 pub(super) fn parse(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     if rest.is_empty() {
         let names: Vec<_> = words().collect();

@@ -1,4 +1,4 @@
-//! Session commands.
+//! Specifications of the commands about the session and the prompt, and their parsers.
 
 use sdm_debug::Command;
 

@@ -73,7 +73,7 @@ pub(super) struct Sampler<'a> {
 pub(super) type LookResult = (Probes, Vec<(IdSet, Failure)>);
 
 impl Sampler<'_> {
-    /// True where the user has interrupted it, or the session is over.
+    /// True if the user has interrupted it, or the session is over.
     fn is_over(&self) -> bool {
         self.session.is_over() || self.session.interrupted_since(self.since)
     }

@@ -1,11 +1,11 @@
-//! The diagnosis of a batch run that nobody watches.
+//! The diagnosis that a batch run makes by itself.
 
 use sdm_diagnose::{Diagnosis, Observed};
 
 use super::{LINE, Looks, Subject};
 use crate::shell::SessionHandle;
 
-/// Number of samples of a diagnosis that nobody has asked for.
+/// Number of samples of a diagnosis that a batch run makes by itself.
 const SAMPLES: u32 = 3;
 
 /// The proof that running tasks cannot go on. Nothing is shown, and the tasks run on.

@@ -114,7 +114,7 @@ impl Model {
         }
     }
 
-    /// True where only tasks with silent servers are still waited for.
+    /// True if only tasks with silent servers are still waited for.
     pub(crate) fn only_silent_left(&self, goal: &Goal) -> bool {
         let left = self.left_of(goal);
         !left.is_empty() && left.is_subset(self.tasks.silent())

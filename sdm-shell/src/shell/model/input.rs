@@ -13,7 +13,7 @@ pub(crate) const INPUT: &str = "standard input";
 pub(crate) struct Input {
     /// Number of bytes that `send` has given to each task. Tasks that are not listed got none.
     pub(crate) offsets: Vec<(IdSet, u64)>,
-    /// Standard input of `sdm` for the programs. None where only `send` feeds them.
+    /// Standard input of `sdm` for the programs. None if only `send` feeds them.
     pub(crate) own: Option<ProgramInput>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Piece {
 }
 
 impl Input {
-    /// Stream offsets, in bytes, at which these tasks' input goes on.
+    /// Stream offsets, in bytes, of the next input for these tasks.
     pub(crate) fn offsets_of(&self, to: &IdSet) -> Vec<(IdSet, u64)> {
         let mut rest = to.clone();
         let mut offsets = Vec::new();

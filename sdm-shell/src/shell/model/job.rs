@@ -43,7 +43,7 @@ pub(crate) struct Job {
     pub(crate) aborted: Option<(u32, i32)>,
     /// The abort as text: the rank, and `ended the job with status 17`.
     pub(crate) abort_words: Option<(u32, String)>,
-    /// True where the session can restart the job.
+    /// True if the session can restart the job.
     pub(crate) can_rerun: bool,
 }
 
@@ -154,7 +154,7 @@ impl Job {
             .collect()
     }
 
-    /// True where all failures come from programs that do not have the command's subject, while another
+    /// True if all failures come from programs that do not have the command's subject, while another
     /// program has it. That is a difference between programs and not a failure.
     pub(crate) fn only_programs_differ(&self, open: &OpenCommand) -> bool {
         let gathered = &open.gathered;
@@ -211,7 +211,7 @@ impl Model {
         (free, spec)
     }
 
-    /// True where all tasks are at the position where their start ended, and unchanged.
+    /// True if all tasks are at the position where their start ended, and unchanged.
     pub(crate) fn is_untouched(&self) -> bool {
         // A breakpoint at the current position of tasks is hit only when they reach the position again.
         let met = |row: &BreakRow| {
@@ -224,7 +224,7 @@ impl Model {
             && !self.breaks.rows().iter().any(met)
     }
 
-    /// True where a task is stopped at this line.
+    /// True if a task is stopped at this line.
     fn is_met(&self, file: &str, line: u32) -> bool {
         let here = |last: &Happening| match last {
             Happening::Stopped(stop) => {

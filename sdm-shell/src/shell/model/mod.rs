@@ -238,7 +238,7 @@ impl Model {
         }
     }
 
-    /// True where a signal has ended the session.
+    /// True if a signal has ended the session.
     pub(crate) fn is_cut_off(&self) -> bool {
         matches!(self.over, Some(Over::Terminated(_)))
     }
@@ -290,7 +290,7 @@ impl Model {
         }
     }
 
-    /// True where the user is asked before data is lost. `depth` is the nesting depth of sourced files and
+    /// True if the user is asked before data is lost. `depth` is the nesting depth of sourced files and
     /// user-defined commands around the line.
     pub(crate) fn asks(&self, depth: u32) -> bool {
         self.options.interactive && self.options.confirm && depth == 0

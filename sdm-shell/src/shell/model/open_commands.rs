@@ -42,7 +42,7 @@ pub(crate) struct OpenCommand {
     pub(crate) stopped: IdSet,
     /// The tasks' states before they were let run.
     pub(crate) before: Vec<Row>,
-    /// True where no caller waits for this command. Its answers are shown when it is complete.
+    /// True if no caller waits for this command. Its answers are shown when it is complete.
     pub(crate) unattended: bool,
     /// Whether stops that end the command's run are shown.
     pub(crate) run_end: RunEnd,
@@ -107,14 +107,14 @@ impl OpenCommand {
         self.stopped.union_with(tasks);
     }
 
-    /// True where the command failed: on some task, or because no task could carry it out.
+    /// True if the command failed: on some task, or because no task could carry it out.
     ///
     /// Tasks that run or have ended do not count as failures if other tasks could carry out the command.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed_without(&IdSet::new())
     }
 
-    /// True where the command failed in the sense of `has_failed`, but the loss of `these` tasks is no failure. A
+    /// True if the command failed in the sense of `has_failed`, but the loss of `these` tasks is no failure. A
     /// command that was sent to no other task has not failed only because no task could carry it out.
     pub(crate) fn has_failed_without(&self, these: &IdSet) -> bool {
         let gathered = &self.gathered;
@@ -205,7 +205,7 @@ impl OpenCommands {
         }
     }
 
-    /// The command line of a completed command. None where it is no longer remembered.
+    /// The command line of a completed command. None if it is no longer remembered.
     pub(crate) fn name_of(&self, id: CommandId) -> Option<&str> {
         let mut recent = self.recent.iter();
         let (_, name) = recent.find(|(known, _)| *known == id)?;

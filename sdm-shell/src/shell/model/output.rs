@@ -146,7 +146,7 @@ impl Output {
         }
     }
 
-    /// True where all output before the stops that were received has arrived, except that of lost tasks.
+    /// True if all output before the stops that were received has arrived, except that of lost tasks.
     pub(crate) fn is_complete(&self, lost: &IdSet) -> bool {
         self.stops.values().all(|it| it.stops.is_subset(lost))
     }
@@ -169,7 +169,7 @@ impl Output {
         self.pieces
     }
 
-    /// True where both streams of these tasks have ended.
+    /// True if both streams of these tasks have ended.
     pub(crate) fn has_ended(&self, tasks: &IdSet) -> bool {
         tasks.is_subset(&self.stdout_ended) && tasks.is_subset(&self.stderr_ended)
     }

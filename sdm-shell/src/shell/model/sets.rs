@@ -165,8 +165,8 @@ impl Now<'_> {
     }
 }
 
-/// True for a stop in this function: by its full name, by the part behind the last `::`, or as the called
-/// runtime function.
+/// True for a stop in this function: by its full name, by the part after the last `::`, or as the called runtime
+/// function.
 fn is_in(stop: &Stop, function: &str) -> bool {
     let called = |name: &str| {
         let name = name.split('(').next().unwrap_or(name).trim();

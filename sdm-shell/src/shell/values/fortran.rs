@@ -1,4 +1,4 @@
-//! Values of Fortran programs: the names of elements.
+//! Names of differing elements in the syntax of Fortran, with the lower bounds of their arrays.
 
 use sdm_debug::calls::is_harmless;
 use sdm_idset::IdSet;

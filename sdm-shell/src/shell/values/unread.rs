@@ -1,4 +1,4 @@
-//! Answers that are no values, as gdb cannot read them: equal ones do not make ranks alike.
+//! Answers without a value, because gdb cannot read it. Ranks with equal answers of this kind do not count as equal.
 
 use sdm_debug::quotes::unread_part;
 use sdm_debug::{Failure, FailureCode, Reply};

@@ -1,4 +1,4 @@
-//! Full values, and their differences: gdb's text of a long value is cut, in all classes at the same place.
+//! Compares full values. gdb cuts long values at the same length in all classes, which can hide a difference.
 
 use sdm_debug::calls::is_harmless;
 use sdm_debug::reply::Value;

@@ -1,4 +1,4 @@
-//! The sections of the page.
+//! The sections of the report's HTML page.
 
 use sdm_debug::event::Stream;
 

@@ -19,7 +19,7 @@ struct WriteQueue {
     bytes: usize,
     /// Number of writes so far.
     writes: u64,
-    /// True where a sender has found no room, and has to be notified once there is some.
+    /// True if a sender has found no room, and has to be notified once there is some.
     wanted: bool,
     /// True once nothing more is added.
     over: bool,
@@ -101,7 +101,7 @@ impl Outlet {
         Ok(Self(shared))
     }
 
-    /// True where more may be queued. If not, the caller is notified when that changes. There is always
+    /// True if more may be queued. If not, the caller is notified when that changes. There is always
     /// room for disconnected clients.
     pub(super) fn has_room(&self) -> bool {
         let mut unwritten = self.0.lock();

@@ -6,7 +6,7 @@ use sdm_screen::Debugger;
 use sdm_view::overview::{Overview, Printed};
 use sdm_view::render::Names;
 
-/// A request for a line: the prompt's text, and true where the line answers a question.
+/// A request for a line: the prompt's text, and true if the line answers a question.
 pub(in crate::app) type Asked = (String, bool);
 
 /// State shared with the thread that owns the terminal.

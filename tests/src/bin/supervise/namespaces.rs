@@ -65,7 +65,7 @@ impl Apart {
     }
 }
 
-/// Whether this user can create the namespaces here.
+/// True if this user can create the namespaces here.
 fn is_possible() -> bool {
     let mut tried = within(Path::new("/dev/shm"), "true".as_ref());
     tried.stdout(Stdio::null()).stderr(Stdio::null());

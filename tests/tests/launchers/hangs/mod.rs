@@ -133,7 +133,7 @@ pub(super) fn by_commit<T>(
     cases
 }
 
-/// Whether the kernel allows an ordinary user performance events, by which SDM counts returned calls.
+/// True if the kernel allows an ordinary user performance events, by which SDM counts returned calls.
 fn may_count() -> bool {
     let allowed = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let allowed = allowed.ok().and_then(|text| text.trim().parse().ok());

@@ -26,7 +26,7 @@ struct Tour {
     given: BTreeSet<&'static str>,
 }
 
-/// Whether tasks that do the same have answered the same. Answers about memory usage always count as equal, as the
+/// True if tasks that do the same have answered the same. Answers about memory usage always count as equal, as the
 /// kernel decides it.
 fn is_alike(one: &ClassAnswer, other: &ClassAnswer) -> bool {
     match (one, other) {

@@ -146,7 +146,7 @@ fn written_bytes(pid: u32) -> u64 {
     count.and_then(|it| it.parse().ok()).expect("a number")
 }
 
-/// Whether the adapter's threads that read from clients sleep.
+/// True if the adapter's threads that read from clients sleep.
 fn readers_sleep(adapter: u32) -> bool {
     let process = processes::of(adapter);
     let threads = process.thread_ids().into_iter().flatten();

@@ -46,7 +46,7 @@ pub(super) const USES: [Use; 17] = [
 ];
 
 impl Use {
-    /// Whether the use concerns a process that ran before.
+    /// True if the use concerns a process that ran before.
     pub(super) fn attaches(self) -> bool {
         use Use as U;
         matches!(
@@ -150,7 +150,7 @@ impl Use {
         (lines.join("\n") + ends).into_bytes()
     }
 
-    /// Input that ends the use in order; empty where it ends by itself, or at the end of its input.
+    /// Input that ends the use in order; empty if it ends by itself, or at the end of its input.
     pub(super) fn farewell(self) -> &'static [u8] {
         match self {
             Self::Screen => b":quit\r",
