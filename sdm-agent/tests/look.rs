@@ -91,7 +91,7 @@ fn done(reports: &[Report]) -> Vec<(u32, bool)> {
 }
 
 #[test]
-fn looks_of_many_share_one_query_and_follow_its_events() {
+fn look_requests_share_a_query_and_follow_its_events() {
     let mut story = Story::new();
     assert!(!story.begins_query(), "the manager has just answered");
     let first = story.ask();
@@ -111,7 +111,7 @@ fn looks_of_many_share_one_query_and_follow_its_events() {
 }
 
 #[test]
-fn failed_query_refuses_its_look() {
+fn failed_query_refuses_its_look_request() {
     let mut story = Story::new();
     let asked = story.ask();
     assert!(story.begins_query());

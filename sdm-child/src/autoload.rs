@@ -100,7 +100,7 @@ mod tests {
     }
     /// The parts are one program: a second function of a name takes the place of the first one, also for the loader.
     #[test]
-    fn each_name_is_defined_once() {
+    fn each_python_name_is_defined_once() {
         let mut names = std::collections::BTreeSet::new();
         for line in LOADER.lines() {
             let function = line.strip_prefix("def ").or(line.strip_prefix("class "));

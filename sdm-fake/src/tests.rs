@@ -257,7 +257,7 @@ fn command_to_silent_task_is_cancelled() {
 }
 
 #[test]
-fn a_cancelled_run_ends_as_an_event() {
+fn stop_after_a_cancelled_run_is_an_event() {
     let mut bench = Bench::started("continue = 5ms stop SIGFPE", "0");
     let id = bench.ask("0", Command::Continue);
     bench.backend.cancel(bench.now, CommandId(id));
@@ -271,7 +271,7 @@ fn a_cancelled_run_ends_as_an_event() {
 }
 
 #[test]
-fn a_cancelled_start_stops_as_an_event() {
+fn stop_after_a_cancelled_start_is_an_event() {
     let mut bench = Bench::new("start = 5ms", "0");
     let id = bench.ask("0", Command::Start(StartSpec::default()));
     bench.backend.cancel(bench.now, CommandId(id));

@@ -313,7 +313,7 @@ const HELPER_VARIABLE: &str = "SDM_LAUNCH_TEST_HELPER";
 
 /// The process that the tests below kill; does nothing as a test.
 #[test]
-fn child_process_that_launches_and_waits() {
+fn helper_launches_servers_and_waits_to_be_killed() {
     let Ok(launcher) = std::env::var(HELPER_VARIABLE) else {
         return;
     };
@@ -340,7 +340,7 @@ fn a_killed_front_end_leaves_nothing(launcher: &str) {
     let mut helper = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "child_process_that_launches_and_waits",
+            "helper_launches_servers_and_waits_to_be_killed",
             "--nocapture",
         ])
         .env(HELPER_VARIABLE, launcher)

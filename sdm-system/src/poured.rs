@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_beyond_its_bound_or_without_success_is_an_error() {
+    fn oversized_output_or_failure_of_a_filter_is_an_error() {
         let error = poured("exec cat /dev/zero", b"", 1 << 30).unwrap_err();
         assert_eq!(error.to_string(), "larger than 1 GiB");
         let error = poured("echo; echo unexpected end >&2; exit 1", b"", 1 << 30).unwrap_err();

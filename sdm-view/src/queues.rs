@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn remote_group_ranks_are_shown_without_differing_buffers() {
+    fn receives_from_a_remote_group_merge_despite_buffers() {
         let mut other = message(Receives, Some(3), None);
         other.kind.is_remote = true;
         other.kind.tag = None;

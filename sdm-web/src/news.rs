@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_page_is_told_that_records_are_left_out() {
+    fn slow_page_is_notified_of_omitted_records() {
         let news = News::new();
         news.add(&"x".repeat(RECORD_BYTES_MAX + 1));
         let long = "y".repeat(RECORD_BYTES_MAX);

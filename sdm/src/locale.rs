@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_locale_says_whether_there_is_unicode() {
+    fn locale_determines_unicode_support() {
         let check = |variables: &[(&str, &str)], expect: bool| {
             let lookup = |name: &str| {
                 let found = variables.iter().find(|(known, _)| *known == name);

@@ -106,7 +106,7 @@ fn components_of_classes_have_their_plain_names() {
 
 /// gdb 13 ends itself where it prints these.
 #[test]
-fn elements_without_a_type_are_refused() {
+fn elements_of_unlimited_polymorphic_array_are_refused() {
     let refused = |harness: &mut Harness| {
         let expression = "numbers%_data".to_owned();
         let failure = harness.ask(Command::Evaluate { expression }).unwrap_err();
@@ -124,7 +124,7 @@ fn elements_without_a_type_are_refused() {
 }
 
 #[test]
-fn gdb_without_python_knows_plain_names_by_their_types() {
+fn gdb_without_python_evaluates_components_by_plain_names() {
     let (harness, _folder) = without_python();
     let Some(mut harness) = with_classes(harness, at(1, "self%id == 3")) else {
         return;
@@ -222,7 +222,7 @@ fn assigned_text_is_cut_or_padded() {
 }
 
 #[test]
-fn children_of_a_turned_array_are_its_elements() {
+fn children_of_a_reversed_array_are_its_elements() {
     let Some(mut harness) = with_classes(Harness::new(), at(1, "i == 1")) else {
         return;
     };

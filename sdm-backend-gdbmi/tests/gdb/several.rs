@@ -180,7 +180,7 @@ fn ignore_count_outlasts_a_condition_that_cannot_be_evaluated() {
 }
 
 #[test]
-fn catchpoint_beside_a_false_condition_stops_the_task() {
+fn catchpoint_stops_despite_a_false_condition_of_another() {
     for is_shared in [false, true] {
         let mut several = Several::new(is_shared);
         let all = &mut several;

@@ -174,7 +174,7 @@ fn an_unfinished_line_is_shown_while_the_program_waits() {
 }
 
 #[test]
-fn output_ends_while_a_grandchild_keeps_it_open() {
+fn output_ends_although_a_grandchild_keeps_it_open() {
     let mut harness = Harness::new();
     let shell = std::path::Path::new("/bin/sh");
     let mut start = spec(shell, &["-c", "sleep 3600 & echo $!"]);

@@ -88,7 +88,7 @@ fn set(expression: &str) -> Command {
 }
 
 #[test]
-fn elements_behind_negative_strides_are_the_right_ones() {
+fn elements_with_negative_strides_are_read_correctly() {
     let Some(mut harness) = Harness::strided(LOOP) else {
         return;
     };
@@ -194,7 +194,7 @@ fn commands_without_values_refuse_negative_strides() {
 }
 
 #[test]
-fn children_of_strided_array_objects_are_the_right_elements() {
+fn children_of_strided_array_objects_are_read_correctly() {
     let Some(mut harness) = Harness::strided(LOOP) else {
         return;
     };
@@ -261,7 +261,7 @@ fn children_of_array_arguments_keep_their_lower_bounds() {
 }
 
 #[test]
-fn condition_has_the_elements_behind_negative_strides() {
+fn condition_reads_elements_with_negative_strides() {
     let Some(mut harness) = Harness::strided("work") else {
         return;
     };

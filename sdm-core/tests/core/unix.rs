@@ -48,7 +48,7 @@ fn only_a_stale_socket_file_is_replaced() {
 
 /// A member that only reads causes no wake-up of the sender.
 #[test]
-fn a_reader_does_not_wake_the_sender() {
+fn reading_peer_does_not_wake_the_sender() {
     let key = SessionKey::draw().expect("random bytes");
     let config = LinkConfig::new(key, draw_session_id().expect("random bytes"));
     let transport = || {

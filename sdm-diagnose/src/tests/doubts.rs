@@ -92,7 +92,7 @@ fn rank_that_waits_in_an_epoch_is_not_blamed_alone() {
 
 /// A root waits for the ranks that have not contributed; those at their end have.
 #[test]
-fn root_waits_for_ranks_that_are_not_at_their_end() {
+fn reduce_root_awaits_only_ranks_before_finalize() {
     for (at_end, last) in [("1", "2"), ("1-2", "3")] {
         let look: Look<'_> = &[
             ("0", "main:6 MPI_Reduce:6", "", ""),
@@ -112,7 +112,7 @@ fn root_waits_for_ranks_that_are_not_at_their_end() {
 
 /// The others have left a broadcast with another root, or have skipped it.
 #[test]
-fn rank_left_in_a_broadcast_is_not_blamed_alone() {
+fn last_rank_in_a_broadcast_is_not_blamed_alone() {
     let mut seen = standing(&[("0", "main:4 MPI_Bcast:4", "", ""), ("1-3", AT_END, "", "")]);
     call(&mut seen, "0", "MPI_Bcast", &[(R::Root, "0"), WORLD]);
     call(&mut seen, "1-3", "MPI_Finalize", &[]);

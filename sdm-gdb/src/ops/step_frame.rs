@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frame_is_read_from_its_description() {
+    fn frame_is_parsed_from_info_frame_output() {
         let printed = "Stack level 1, frame at 0x7fffffffe3c0:\n rip = 0x555555555149 in work (a.c:3); \
                        saved rip = 0x5555555551a0\n called by frame at 0x7fffffffe3e0\n";
         let expect = StackFrame {

@@ -88,7 +88,7 @@ fn shell_wrapper_of_a_rank_is_skipped() {
 }
 
 #[test]
-fn jobs_without_a_debugger_are_listed() {
+fn only_jobs_without_a_debugger_are_attachable() {
     let proc = Proc::new("picked");
     proc.add(BASE, 1, "mpirun -n 2 ./halo 100", "");
     proc.add(BASE + 1, BASE, "./halo 100", "PMIX_RANK=0");

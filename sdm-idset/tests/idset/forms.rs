@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn encoding_is_appended((_, set) in any_set(), base in base(), head in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn encoding_is_appended_to_the_buffer((_, set) in any_set(), base in base(), head in prop::collection::vec(any::<u8>(), 0..20)) {
         let mut out = head.clone();
         set.encode(base, &mut out);
         prop_assert_eq!(&out[..head.len()], &head[..]);

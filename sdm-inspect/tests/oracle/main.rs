@@ -265,7 +265,7 @@ fn stacks_of_fortran_and_rust_equal_those_of_gdb() {
 
 /// All languages with all compiler variants.
 #[test]
-fn every_variant_has_the_stacks_of_gdb() {
+fn stacks_of_every_compiler_variant_equal_those_of_gdb() {
     for language in [C, CXX, CLANG, FORTRAN] {
         check(&some(language, VARIANTS));
     }

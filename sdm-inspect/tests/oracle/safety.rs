@@ -66,7 +66,7 @@ fn killed_looker_leaves_no_process_stopped() {
 
 /// The looker has stopped one thread and waits for the other one, which cannot be stopped.
 #[test]
-fn looker_killed_while_it_holds_a_thread_lets_it_go() {
+fn thread_stopped_by_a_killed_looker_continues() {
     let counting = Counting::start(&Program::new(HELD, "O0"), &[]);
     let pid = counting.pid();
     for _ in 0..KILLS / 10 {

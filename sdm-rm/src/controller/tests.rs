@@ -259,7 +259,7 @@ fn commands_are_answered_exactly_once() {
 
 /// A query is caused by the first who asks where the elements are too old, and shared by those who ask meanwhile.
 #[test]
-fn elements_are_read_again_once_for_all_who_ask() {
+fn old_elements_are_queried_once_for_all_callers() {
     const AGE_MAX: Duration = Duration::from_secs(1);
     let look = Definition {
         id: id::LOOK.to_owned(),

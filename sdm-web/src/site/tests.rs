@@ -35,7 +35,7 @@ fn cookie(response: &str) -> &str {
 }
 
 #[test]
-fn a_browser_with_the_cookie_has_all_and_others_nothing() {
+fn only_a_browser_with_the_cookie_is_served() {
     let (site, done) = site();
     let path = site.gate.path();
     let entered = ask(&site, &format!("GET {path}"), "", "");

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_prompt_is_redrawn_with_a_text_or_by_itself() {
+    fn changed_prompt_is_redrawn_with_or_without_output() {
         let queue = Queue::new(
             Arc::default(),
             Full::new(&crate::cli::LookArgs::default()).unwrap(),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_of_run_stands_in_a_group() {
+    fn every_option_of_run_is_in_a_help_group() {
         let options = options();
         let first = options.iter().filter(|(_, heading)| heading.is_none());
         let first: BTreeSet<&str> = first.map(|(name, _)| &**name).collect();

@@ -142,7 +142,7 @@ fn enums(sources: &[Source]) -> impl Iterator<Item = (&str, &str)> {
 }
 
 #[test]
-fn shared_things_are_defined_once() {
+fn shared_types_and_functions_are_defined_once() {
     let sources = sources::all();
     for (thing, text, file) in ONCE {
         assert_eq!(files_with(&sources, text), [*file], "{thing}: `{text}`");
@@ -162,7 +162,7 @@ fn shared_things_are_defined_once() {
 }
 
 #[test]
-fn names_of_mpi_stand_in_sdm_mpi() {
+fn mpi_names_are_defined_only_in_sdm_mpi() {
     assert!(has_mpi_name("_exit before MPI_Finalize") && has_mpi_name("PMPI_Init"));
     assert!(!has_mpi_name("OMPI_COMM_WORLD_RANK") && !has_mpi_name("MPI_*"));
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();

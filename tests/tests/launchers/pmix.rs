@@ -153,7 +153,7 @@ fn ranks_connect_by_a_published_name() {
 }
 
 #[test]
-fn programs_of_open_mpi_5_form_one_job() {
+fn open_mpi_5_ranks_form_one_job_without_mpirun() {
     if parts::openmpi5().is_none() {
         return;
     }

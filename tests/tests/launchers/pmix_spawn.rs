@@ -90,7 +90,7 @@ fn spawned_programs_are_debugged() {
 }
 
 #[test]
-fn programs_of_open_mpi_5_spawn_programs_to_debug() {
+fn programs_spawned_by_open_mpi_5_are_debugged() {
     if parts::openmpi5().is_none() {
         return;
     }

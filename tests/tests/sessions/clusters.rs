@@ -357,7 +357,7 @@ fn jobs_of_open_mpi_and_hydra_list_their_ranks() {
 
 /// A list has what another agent has changed, except for the time of its age, and asking has the manager read again.
 #[test]
-fn asking_reads_the_manager_again_and_tells_the_age() {
+fn query_reads_the_manager_again_and_shows_the_age() {
     let shell = Shell::new();
     for name in ["one", "other"] {
         let _done = shell.sdm(&format!("cluster add {name} local")).done();
@@ -391,7 +391,7 @@ fn asking_reads_the_manager_again_and_tells_the_age() {
 
 /// Each setting of a launch configuration that a manager of this host has is followed from the file into the job.
 #[test]
-fn launch_configuration_is_followed_into_the_job() {
+fn job_has_every_setting_of_its_launch_configuration() {
     let shell = Shell::new();
     let _done = shell.sdm("cluster add other local").done();
     let _done = shell.sdm("cluster add here local").done();

@@ -315,7 +315,7 @@ fn watchpoints_that_gdb_removed_are_not_listed() {
 
 /// `stats` also shows the values themselves.
 #[test]
-fn values_that_are_no_numbers_are_refused_by_name() {
+fn stats_refuses_and_names_values_that_are_no_numbers() {
     const ROWS: [(&str, &str); 8] = [
         ("color", "Color::Red"),
         ("flags", "(A | C)"),

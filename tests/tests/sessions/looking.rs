@@ -310,7 +310,7 @@ fn full_screen_attaches_no_gdb_until_a_command_needs_it() {
 
 /// The main thread waits in a library without source. The lines below its call lock a mutex that it holds.
 #[test]
-fn lock_of_a_library_is_not_named_after_lines_below_the_call() {
+fn lock_in_a_library_is_not_named_by_the_callers_source() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let library = elsewhere.path().join("libenters.so");
     fixture::compile(

@@ -37,7 +37,7 @@ fn batch_stops_at_a_signal_that_a_handler_reraises() {
 
 /// By SDM's own tracer, and by a gdb that is there from the start.
 #[test]
-fn batch_leaves_abort_to_a_handler_that_goes_on() {
+fn batch_leaves_abort_to_a_handler_that_continues() {
     let place = Place::new();
     let program = place.compile("handlers", Compiler::C);
     let run = || Sdm::run(&place, 2);

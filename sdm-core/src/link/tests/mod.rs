@@ -163,7 +163,7 @@ fn a_large_message_takes_as_few_records_as_may_be() {
 }
 
 #[test]
-fn bulk_stops_without_credit_and_goes_on_with_it() {
+fn bulk_stops_without_credit_and_resumes_with_it() {
     let mut pair = Pair::up();
     let chunk = BULK_CHUNK_BYTES_MAX;
     let count = 100;

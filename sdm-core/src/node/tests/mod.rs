@@ -161,7 +161,7 @@ fn stopped_parent_and_child_both_rejoin() {
 }
 
 #[test]
-fn without_a_front_end_everything_ends() {
+fn all_members_end_without_a_front_end() {
     let mut net = Net::new(16, Topology::Binomial, 9);
     net.init();
     net.kill(ServerId::FRONT_END);

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_name_is_replaced_by_what_it_holds() {
+    fn each_name_is_replaced_by_its_value() {
         let check = |expression: &str, expect: &str| {
             assert_eq!(held(expression, &names(expression).unwrap()), expect);
         };
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn assigned_value_is_made_to_fit() {
+    fn assigned_value_is_fitted_to_its_target() {
         let check = |expression: &str, expect: &str| {
             assert_eq!(held(expression, &names(expression).unwrap()), expect);
         };
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn single_name_is_not_followed() {
+    fn single_name_is_not_replaced_by_its_value() {
         let check = |expression: &str, expect: &str| {
             assert_eq!(single(expression, &names(expression).unwrap()), expect);
         };

@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_their_roles() {
+    fn names_are_classified_as_value_address_or_inquiry() {
         let roles = |expression: &str| {
             let found = names(expression).unwrap().all;
             let role = |it: &Name| (expression[it.range.clone()].to_owned(), it.role);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn assigned_value_begins_behind_its_sign() {
+    fn assigned_value_begins_after_the_equals_sign() {
         for (expression, value) in [
             ("p%n = 'x'", Some(" 'x'")),
             ("count=7", Some("7")),

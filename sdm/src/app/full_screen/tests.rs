@@ -10,7 +10,7 @@ fn colour_sequences_are_removed() {
 }
 
 #[test]
-fn last_messages_behind_the_screen_are_kept_in_bounds() {
+fn messages_hidden_by_the_screen_are_kept_up_to_a_bound() {
     let full = Full::new(&LookArgs::default()).unwrap();
     assert!(!full.say("before\n"));
     full.lock().on = true;

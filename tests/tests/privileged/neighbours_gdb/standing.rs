@@ -94,7 +94,7 @@ fn sample(users: &Neighbour, running: &Running) -> String {
 
 /// Its files are read without gdb: none that another user has planted, or could change.
 #[test]
-fn other_user_cannot_mislead_a_look() {
+fn snapshot_ignores_debug_files_of_other_users() {
     let Some(users) = Neighbour::new() else {
         return;
     };

@@ -49,7 +49,7 @@ fn run<'a>(place: &'a Place, count: u32, hosts: &str) -> Sdm<'a> {
 }
 
 #[test]
-fn hosts_are_reached_cut_off_and_reached_again() {
+fn sessions_run_over_ssh_and_survive_cut_off_hosts() {
     // It takes a host away for good.
     let Some(_hosts) = Part::hosts().map(Part::to_be_harmed) else {
         return;
