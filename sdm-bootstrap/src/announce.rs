@@ -95,7 +95,7 @@ impl fmt::Display for Refusal {
 
 /// The error for an announcement that violates the format.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("announcement: {what}: {text:?}")]
+#[error("invalid announcement: {what}: {text:?}")]
 pub struct AnnouncementError {
     /// The error.
     pub what: &'static str,

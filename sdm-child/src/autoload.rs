@@ -45,7 +45,9 @@ pub(super) struct Handed {
 pub(super) fn handed() -> Option<&'static Handed> {
     static HANDED: LazyLock<Option<Handed>> = LazyLock::new(|| {
         hand_over()
-            .inspect_err(|error| tracing::warn!("a file for gdb's scripts: {error}"))
+            .inspect_err(|error| {
+                tracing::warn!("cannot create the file for gdb's scripts: {error}")
+            })
             .ok()
     });
     HANDED.as_ref()

@@ -158,7 +158,7 @@ fn prepare(
     let (streams, way) = match &config.streams {
         Some(inherited) => (Streams::elsewhere(), StreamPaths::to(inherited, reads)),
         None => Streams::open(is_fed).map_err(|error| {
-            let text = format!("streams of the program: {error}");
+            let text = format!("cannot open the program's streams: {error}");
             Failure::new(FailureCode::System, text)
         })?,
     };

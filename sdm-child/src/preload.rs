@@ -86,7 +86,9 @@ impl Completion {
             return None;
         }
         Preload::new()
-            .inspect_err(|error| tracing::warn!("the library for gdb's registers: {error}"))
+            .inspect_err(|error| {
+                tracing::warn!("cannot preload the library for gdb's registers: {error}")
+            })
             .ok()
     }
 }

@@ -100,7 +100,11 @@ fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecF
 
 /// Waits until the parent has seized this process. Without that the program does not begin.
 fn wait_for_release(hold: Hold) -> Result<(), ExecFailure> {
-    let failed = |error: io::Error| ExecFailure::new(format!("wait to be seized: {error}"));
+    let failed = |error: io::Error| {
+        ExecFailure::new(format!(
+            "cannot wait until the parent process traces this one: {error}"
+        ))
+    };
     sys::fix_addresses();
     if hold.tracer > 0 {
         sys::allow_tracer(hold.tracer);

@@ -170,7 +170,7 @@ impl Task {
         self.state.need_live()?;
         let Some(known) = self.life.stdin_taken.checked_sub(offset) else {
             let text = format!(
-                "input from {offset} on, {} was taken",
+                "input at byte {offset}, but only {} bytes were received before it",
                 self.life.stdin_taken
             );
             return Err(Failure::new(FailureCode::BadCommand, text));

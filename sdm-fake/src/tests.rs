@@ -363,7 +363,7 @@ fn input_is_never_delivered_twice() {
     assert_eq!(send(&mut bench, 1, "b"), "Done");
     assert_eq!(
         send(&mut bench, 4, "e"),
-        "bad_command: input from 4 on, 3 was taken"
+        "bad_command: input at byte 4, but only 3 bytes were received before it"
     );
     let echoed = bench.events.iter().map(|(_, event)| match event {
         Event::Output { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),

@@ -29,7 +29,7 @@ pub struct Name(String);
 pub enum PlaceError {
     /// A text that is not a valid name.
     #[error(
-        "session '{0}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and begins with none of '.' and '-'"
+        "session '{0}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and does not begin with '.' or '-'"
     )]
     Name(String),
     /// There is no listener with this name.

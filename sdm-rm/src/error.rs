@@ -12,7 +12,7 @@ use crate::name::NAME_BYTES_MAX;
 pub enum RmError {
     /// A text that can be no cluster's name.
     #[error(
-        "cluster '{}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and begins with none of '.' and '-'",
+        "cluster '{}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and does not begin with '.' or '-'",
         printable(.0.as_bytes())
     )]
     Name(String),

@@ -189,7 +189,7 @@ impl ShimListener {
                     new.push(channel.fd());
                     self.unknown.push(channel);
                 }
-                Err(error) => tracing::warn!("refused at the meeting of ranks: {error}"),
+                Err(error) => tracing::warn!("the connection of a rank was refused: {error}"),
             }
         }
         for mut channel in std::mem::take(&mut self.unknown) {

@@ -41,7 +41,7 @@ pub(super) fn translate(delivery: Delivery) -> Option<SessionEvent> {
                 .filter_map(|block| match wire::decode::<Event>(&block.payload) {
                     Ok(event) => Some((block.sources, event)),
                     Err(error) => {
-                        tracing::warn!("an event of tasks {}: {error}", block.sources);
+                        tracing::warn!("an invalid event of tasks {}: {error}", block.sources);
                         None
                     }
                 })

@@ -80,7 +80,7 @@ impl SecretFile {
         let removal = started.map_err(|error| {
             io::Error::new(
                 error.kind(),
-                format!("start the process that removes it: {error}"),
+                format!("cannot start the process that removes it: {error}"),
             )
         })?;
         let file = files::create_new(&self.path)?;

@@ -108,7 +108,7 @@ impl Limit {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttributeError {
     /// A mandatory attribute is missing.
-    #[error("{0} is missing")]
+    #[error("attribute {0} is missing")]
     Missing(&'static str),
     /// An attribute with an invalid value: its name, the value, and the reason.
     #[error("{0} is `{1}`: {2}")]

@@ -158,8 +158,8 @@ fn invalid_job_is_refused_in_the_reply() {
     );
     assert_eq!(story.actions(), []);
     for (line, why) in [
-        ("hostname h\r\n", "F hostname is missing|"),
-        ("argument -x\r\n", "F argument is missing|"),
+        ("hostname h\r\n", "F attribute hostname is missing|"),
+        ("argument -x\r\n", "F attribute argument is missing|"),
     ] {
         assert_eq!(story.ask(&JOB.replace(line, "")), said(why, ""));
     }

@@ -21,7 +21,7 @@ impl Node {
     ) -> Result<(), ProtocolError> {
         if self.config.is_none() {
             return Err(ProtocolError(format!(
-                "{}: a command before the plan",
+                "{}: received a command before the plan",
                 self.me
             )));
         }

@@ -329,7 +329,7 @@ impl Node {
             (message, _) => {
                 let (kind, me) = (kind(&message), self.me);
                 return Err(ProtocolError(format!(
-                    "{me}: a {kind} message from the wrong side"
+                    "{me}: received a {kind} message from the wrong direction"
                 )));
             }
         }?;

@@ -110,8 +110,8 @@ impl Node {
         let me = self.me;
         let parent = self.parent.as_mut().expect("it said this");
         let gathering = parent.gathering.as_mut();
-        let gathering =
-            gathering.ok_or_else(|| ProtocolError(format!("{me}: a part of no plan")))?;
+        let gathering = gathering
+            .ok_or_else(|| ProtocolError(format!("{me}: received a part of an unknown plan")))?;
         gathering
             .add(part)
             .map_err(|why| ProtocolError(format!("{me}: {why}")))?;

@@ -304,7 +304,9 @@ impl Host {
     fn hello(&mut self, version: u16, job: HostJob) -> FromHost {
         let failed = |text: String| FromHost::Failed { text };
         if version != VERSION {
-            return failed(format!("version {version} of the messages, not {VERSION}"));
+            return failed(format!(
+                "sdm-server has message version {version}, sdm-pmix has {VERSION}"
+            ));
         }
         if let Err(error) = job.check() {
             return failed(error.to_string());

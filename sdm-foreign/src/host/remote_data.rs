@@ -140,7 +140,9 @@ impl Host {
                     self.send_letter(letter);
                 }
             }
-            None => crate::messages::say(&format!("a letter of rank {from}'s node is none")),
+            None => crate::messages::say(&format!(
+                "the node of rank {from} sent an invalid peer message"
+            )),
         }
     }
 

@@ -85,7 +85,8 @@ impl Host {
             Ok(_) => return done.answer(JOB_FAILED_TO_START, ""),
             Err(error) => {
                 if let Some(rank) = by {
-                    let bytes = format!("programs that are to be started: {error}\n").into_bytes();
+                    let bytes =
+                        format!("cannot start the requested programs: {error}\n").into_bytes();
                     self.tell_all(&FromHost::Log {
                         rank: Some(rank),
                         is_error: true,
@@ -347,7 +348,7 @@ impl Host {
         by: Option<u32>,
         programs: Vec<HostProgram>,
     ) -> anyhow::Result<FromHost> {
-        let none = || anyhow::anyhow!("a job that is to be started is not known");
+        let none = || anyhow::anyhow!("the job to start is unknown");
         let serving = self.serving.as_ref().ok_or_else(none)?;
         let mut known = serving.offspring.iter();
         let job = known.find(|it| it.namespace == namespace);

@@ -106,7 +106,7 @@ fn serve(calls: &calls::Calls) -> Result<()> {
                     answer(number, status, lines);
                 }
                 ToTool::Hello { .. } | ToTool::ToolRequest { .. } => {
-                    bail!("asked by another version of SDM")
+                    bail!("the request is from another version of SDM")
                 }
             }
         }

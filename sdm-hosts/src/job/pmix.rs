@@ -69,28 +69,28 @@ pub enum PmixError {
         source: io::Error,
     },
     /// The process has no libpmix, and so is no server.
-    #[error("it has not loaded libpmix.so")]
+    #[error("the process has not loaded libpmix.so")]
     NoLibrary,
     /// The server has ended.
-    #[error("it has ended")]
+    #[error("the PMIx server has ended")]
     Ended,
     /// The server has other rights than its owner's.
-    #[error("it cannot be inspected")]
+    #[error("the PMIx server cannot be inspected")]
     Undumpable,
     /// The server's rights cannot be read.
     #[error("{0}")]
     Status(io::Error),
     /// The server's group cannot be read.
-    #[error("its group is unknown")]
+    #[error("the group of the PMIx server is unknown")]
     NoGroup,
     /// The server is another user's.
-    #[error("it belongs to {0}")]
+    #[error("the PMIx server belongs to {0}")]
     Foreign(String),
     /// The helper cannot be started, or does not answer.
     #[error("sdm-pmix failed: {0}")]
     Run(io::Error),
     /// The server starts its daemons.
-    #[error("it is still starting and has no job yet")]
+    #[error("the PMIx server is still starting and has no job yet")]
     Starting,
     /// The helper's error message.
     #[error("{0}")]

@@ -332,7 +332,7 @@ fn tell_mpi_errors(session: &SessionHandle) {
 fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     let isolated = session.read(|model| model.job.isolated.clone());
     let who = set_text(&isolated, 60);
-    let why = format!("not the launcher's ranks in MPI_COMM_WORLD: {who}");
+    let why = format!("ranks in MPI_COMM_WORLD differ from the launcher's: {who}");
     (!isolated.is_empty()).then_some((ISOLATED, Some(why)))
 }
 

@@ -25,7 +25,7 @@ pub(super) fn save(session: &SessionHandle, file: &str) -> Verdict {
 pub(super) async fn dump(session: &SessionHandle, said: &Invocation<'_>, file: &str) -> Verdict {
     if said.to.len() > CORES_MAX {
         return session.complain(
-            format!("gcore: {} core files at once", said.to.len()),
+            format!("gcore: {} core files at once are too many", said.to.len()),
             "name the ranks: [3] gcore FILE; at most 256 at a time",
         );
     }

@@ -22,7 +22,7 @@ pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mu
             let rest = groups[index..].iter().flat_map(|group| &group.members);
             let tasks = IdSet::union_all(rest.map(|(tasks, _)| *tasks));
             let text = format!(
-                "other variables, {} kinds of them, not shown",
+                "{} more groups of variables, not shown",
                 groups.len() - index
             );
             lines.push(page.said(&tasks, &text, false));

@@ -107,7 +107,7 @@ pub(crate) enum ClusterError {
     },
     /// A session debugs the job. Its processes cannot be inspected from outside, and commands are typed at the prompt
     /// of that session.
-    #[error("{job}: the job is held in a session; commands are typed at its prompt, to which `sdm attach {job}` comes", job = printable(.0.as_bytes()))]
+    #[error("{job}: a session debugs this job; `sdm attach {job}` opens its prompt", job = printable(.0.as_bytes()))]
     InSession(String),
     /// The job names a cluster that is not defined.
     #[error("{}: no cluster is called {}{}", printable(job.as_bytes()), printable(cluster.as_bytes()), defined_clusters(.defined))]

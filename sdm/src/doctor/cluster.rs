@@ -94,7 +94,7 @@ pub(super) fn look_at_job(args: &DoctorArgs, located: Located) -> (Vec<Section>,
         }
         Ok(LocatedPlace::There(word)) => {
             let host = definition.host.as_deref().unwrap_or_default();
-            let text = format!("the job was found; `sdm attach` runs on {host} for it");
+            let text = format!("the job was found; `sdm attach` debugs it from {host}");
             let remedy = format!("run `sdm doctor {word}` on {host} to check its processes");
             let finding = Finding::unknown(Check::Target, text, remedy);
             sections.push(Section::new(place, vec![finding]));

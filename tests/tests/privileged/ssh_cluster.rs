@@ -100,7 +100,7 @@ fn jobs_on_a_remote_host_are_submitted_inspected_and_ended() {
     let looked = shell.sdm(&format!("doctor {target}")).out;
     for line in [
         "  good    cluster        local on h2 answers",
-        "the job was found; `sdm attach` runs on h2 for it",
+        "the job was found; `sdm attach` debugs it from h2",
         "  good    ssh            the host is reachable",
         "  good    server         ",
     ] {

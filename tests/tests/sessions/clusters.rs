@@ -78,8 +78,7 @@ fn is_submitted_from_its_folder(shell: &Shell, work: &str) {
 fn is_held_in_its_session(shell: &Shell, work: &str) {
     let job = shell.submit(&["--debug", "--", work]);
     shell.watch_jobs(|it| it["debugSession"].is_string());
-    let said =
-        format!("sdm: here:{job}: the job is held in a session; commands are typed at its prompt");
+    let said = format!("sdm: here:{job}: a session debugs this job; `sdm attach");
     for (words, code) in [
         (&["stacks"][..], 2),
         (&["diagnose"], 2),

@@ -172,7 +172,7 @@ impl Node {
                 self.fail_exchange(&id, &ExchangeFailure { lost, why });
                 Ok(())
             }
-            _ => Err(wrong("a step from the wrong side")),
+            _ => Err(wrong("a step from the wrong direction")),
         }
     }
 

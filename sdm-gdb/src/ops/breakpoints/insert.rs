@@ -129,7 +129,7 @@ async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<Inserted, Failur
     if locations.len() > MATCHES_MAX {
         let count = locations.len();
         let text = format!(
-            "{} matches {count} functions, at most {MATCHES_MAX}",
+            "{} matches {count} functions: at most {MATCHES_MAX} are allowed",
             spec.location
         );
         return Err(Failure::new(FailureCode::Limit, text));

@@ -87,8 +87,7 @@ pub(super) async fn plain<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
 
 /// The failure of an assignment to a pointer itself.
 pub(super) fn refusal(name: &str) -> Failure {
-    let text =
-        format!("{name:?} is a pointer, which gdb would change in place of what it points to");
+    let text = format!("{name:?} is a pointer: gdb would change it and not its target");
     let hint = "assign by its name in the program: `set var p%count = 7`";
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }

@@ -91,7 +91,7 @@ async fn refuse_parts(
 /// The failure for a part of an array with a negative stride.
 pub(super) fn refusal(array: &str) -> Failure {
     let text = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
-    let hint = format!("`{array}` without a subscript is read as it is");
+    let hint = format!("`{array}` without a subscript is read correctly");
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 
@@ -117,7 +117,7 @@ async fn is_copy(gdb: &Gdb, place: &str, array: &str) -> bool {
 
 fn copy_refusal(array: &str) -> Failure {
     let text = format!("gdb may read parts of `{array}` wrong, as it is a copy of unknown stride");
-    let hint = format!("`{array}` without a subscript is read as it is");
+    let hint = format!("`{array}` without a subscript is read correctly");
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 
