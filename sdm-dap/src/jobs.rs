@@ -17,7 +17,7 @@ use crate::console::ConsoleCommand;
 use crate::error::RequestError;
 use crate::member_expressions::ParentValue;
 use crate::message::Request;
-use crate::references::FrameHandle;
+use crate::references::{FrameHandle, ScopeKind};
 
 /// Time that a question to tasks may take.
 const QUERY_WAIT: Duration = Duration::from_secs(60);
@@ -59,7 +59,7 @@ pub(crate) enum Purpose {
     /// List the variables of a scope.
     Scope {
         request: Request,
-        frame: Arc<FrameHandle>,
+        scope: (Arc<FrameHandle>, ScopeKind),
     },
     /// List the parts of a value.
     Parts {

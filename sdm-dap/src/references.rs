@@ -48,6 +48,16 @@ pub(crate) enum ScopeKind {
     Registers,
 }
 
+impl ScopeKind {
+    /// The expression for a variable of such a scope.
+    pub(crate) fn expression(self, name: &str) -> String {
+        match self {
+            Self::Registers => format!("${name}"),
+            Self::Arguments | Self::Locals => name.to_owned(),
+        }
+    }
+}
+
 /// A node with variables below it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {

@@ -54,8 +54,8 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
             group,
             asked,
         } => breakpoints::finish_elsewhere(connection, &request, &group, &asked, &answers),
-        Purpose::Scope { request, frame } => {
-            variables::finish_scope(connection, &request, &frame, &answers)
+        Purpose::Scope { request, scope } => {
+            variables::finish_scope(connection, &request, &scope, &answers)
         }
         Purpose::Parts {
             request,

@@ -45,9 +45,10 @@ pub(super) fn set_variable(connection: &mut Connection, request: &Request) -> Ha
     let node = node.cloned().ok_or(RequestError::Reference(id))?;
     let (name, value) = (arguments.name, arguments.value);
     match node {
-        Node::Scope { frame, .. } => {
+        Node::Scope { frame, kind } => {
             let tasks = frame.tasks.clone();
-            assign(connection, request, Some(&frame), &tasks, (&name, &value));
+            let pair = (&*kind.expression(&name), &*value);
+            assign(connection, request, Some(&frame), &tasks, pair);
         }
         Node::Values(values) => {
             let named = |tasks: &IdSet| crate::values::set_name(tasks) == name;

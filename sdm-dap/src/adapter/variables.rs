@@ -79,7 +79,8 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
             let mut commands = frame.select();
             commands.push((frame.tasks.clone(), command));
             let request = request.clone();
-            connection.begin_job(Purpose::Scope { request, frame }, commands);
+            let scope = (frame, kind);
+            connection.begin_job(Purpose::Scope { request, scope }, commands);
         }
         Node::Part {
             tasks,
@@ -168,7 +169,7 @@ fn ask_parts(
 pub(super) fn finish_scope(
     connection: &mut Connection,
     request: &Request,
-    frame: &Arc<FrameHandle>,
+    (frame, kind): &(Arc<FrameHandle>, ScopeKind),
     answers: &[Answers],
 ) {
     let Some(last) = answers.last() else {
@@ -190,10 +191,14 @@ pub(super) fn finish_scope(
             let name = &variable.name;
             let place = places.entry(name).or_default();
             let text = value_text(&variable.value);
-            let node = has_parts(&text).then(|| Node::Expression {
+            let expression = kind.expression(name);
+            // An address in a register has no type, so no parts.
+            let opens =
+                has_parts(&text) && (*kind != ScopeKind::Registers || text.starts_with('{'));
+            let node = opens.then(|| Node::Expression {
                 frame: Some(frame.clone()),
                 tasks: tasks.clone(),
-                expression: name.clone(),
+                expression: expression.clone(),
                 object: None,
                 kind: WholeKind::of_text(&text),
             });
@@ -203,7 +208,7 @@ pub(super) fn finish_scope(
                 node,
             };
             let added = variables.add(name, *place, value);
-            added.evaluate_name = Some(name.clone());
+            added.evaluate_name = Some(expression);
             *place += 1;
         }
     }

@@ -148,6 +148,21 @@ fn source_map_finds_a_moved_source() {
     editor.disconnect();
 }
 
+/// Registers do not open, as an address in one has no type, and are assigned by their names.
+fn expect_plain_registers(editor: &mut Editor<'_>, scope: &Value) {
+    let registers = &scope["variablesReference"];
+    let found = editor.ask("variables", &json!({"variablesReference": registers}));
+    let found = found["variables"].as_array().expect("registers");
+    for one in found {
+        assert_eq!(one["variablesReference"], 0, "{one}");
+        let name = one["name"].as_str().expect("a name");
+        assert_eq!(one["evaluateName"], format!("${name}"), "{one}");
+    }
+    let name = &found[0]["name"];
+    let arguments = json!({"variablesReference": registers, "name": name, "value": "7"});
+    assert_eq!(editor.ask("setVariable", &arguments)["value"], "7");
+}
+
 #[test]
 fn values_and_memory_are_read_and_written() {
     let place = Place::new();
@@ -164,6 +179,7 @@ fn values_and_memory_are_read_and_written() {
     let locals = &scopes["scopes"][1]["variablesReference"];
     let arguments = json!({"variablesReference": locals, "name": "result", "value": "40 + 1"});
     assert_eq!(editor.ask("setVariable", &arguments)["value"], "41");
+    expect_plain_registers(&mut editor, &scopes["scopes"][2]);
     let arguments = json!({"frameId": frames[1]["id"], "expression": "total", "value": "1"});
     assert_eq!(editor.ask("setExpression", &arguments)["value"], "1");
     let why = editor.refused(
