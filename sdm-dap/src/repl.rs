@@ -47,6 +47,18 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<LineCommand>, Req
         Err(error) if line.starts_with('[') => return refuse(error.to_string()),
         Err(_) => return Ok(None),
     };
+    // An expression, such as a variable `rank`, is not taken for an abbreviation of SDM's own (`ranks`).
+    if let Some(called) = commands::called(line).filter(|called| !commands::is_command(called.word))
+    {
+        let word = called.word;
+        return match called.to {
+            None => Ok(None),
+            Some(set) => refuse(format!(
+                "`{word}` is no whole command; for a value: [{}] print {word}",
+                set.text()
+            )),
+        };
+    }
     let wish = match parsed.command {
         UserCommand::Ask(command) => LineRequest::Ask(Box::new(command)),
         UserCommand::Stacks { full } => LineRequest::Ask(Box::new(Command::Stacks { full })),
@@ -168,5 +180,36 @@ impl Screen for Lines {
 
     fn style(&self) -> Style {
         Style::PLAIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abbreviation_of_a_command_is_an_expression() {
+        let is_command = |line: &str| match read(line, &Tasks::default()) {
+            Ok(found) => found.is_some(),
+            Err(error) => panic!("{line}: {error}"),
+        };
+        for line in [
+            "ranks",
+            "stacks --full",
+            "n",
+            "cont",
+            "info line 3",
+            "x/4xw p",
+            "!ls",
+        ] {
+            assert!(is_command(line), "{line}");
+        }
+        for line in [
+            "rank", "rank(2)", "size", "stat", "comp", "set", "plo 3", "out", "fram",
+        ] {
+            assert!(!is_command(line), "{line}");
+        }
+        let refused = read("[0] rank", &Tasks::default()).expect_err("no command");
+        assert!(refused.to_string().contains("[0] print rank"), "{refused}");
     }
 }

@@ -17,6 +17,7 @@ pub use complete::{Wanted, completions};
 pub use help::help;
 pub use parse::{CommandLine, called, parse, spelled_out};
 pub use set::{NameError, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};
+pub use table::is_command;
 
 use sdm_debug::Command;
 use sdm_debug::command::PointSpec;

@@ -10,7 +10,8 @@ pub(super) fn commands() -> impl Iterator<Item = &'static Spec> {
 }
 
 /// True for a command's full name and gdb's abbreviations of it.
-pub(super) fn is_command(word: &str) -> bool {
+#[must_use]
+pub fn is_command(word: &str) -> bool {
     let mut all = commands();
     all.any(|spec| spec.name == word || spec.short.contains(&word))
 }
