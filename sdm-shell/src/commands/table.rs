@@ -153,6 +153,10 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
             at,
             format!("Undefined command: \"{word}\".  \"tui enable\" opens sdm's full screen."),
         )),
+        [] if word.starts_with('|') => Err(CommandError::at(
+            at,
+            "\"|\" is gdb's \"pipe\": write \"gdb pipe COMMAND | SHELL\".",
+        )),
         [] if is_gdbs(word) && (GDB_OWN.contains(&word) || similar(word).is_none()) => {
             Err(CommandError::at(
                 at,

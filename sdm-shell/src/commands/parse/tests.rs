@@ -197,6 +197,20 @@ fn sdm_commands_are_parsed() {
     check("send 2", send("", false));
     check("send 2 --eof", send("", true));
     check("output off", C::Output(Some(false)));
+    for line in [
+        "output ctx.rank",
+        "output /x 3",
+        "frame function main",
+        "frame apply all p x",
+        "thread name one",
+        "thread find ma",
+    ] {
+        check(line, gdb(line));
+    }
+    for (line, format) in [("p", ""), ("print/x", "x")] {
+        let (format, expression) = (format.to_owned(), "$".to_owned());
+        check(line, C::Ask(Command::Print { format, expression }));
+    }
     check("l 40", C::List("40".to_owned()));
     check(
         "outliers x + 1",
@@ -237,14 +251,14 @@ fn parse_errors_name_the_fault_and_position() {
     check_error("watch", Some(5), "expected an expression");
     check_error("break f thread x", None, "bad thread number");
     check_error("condition x y", Some(10), "bad breakpoint number");
-    check_error("print", Some(5), "expected an expression");
+    check_error("call", Some(4), "expected an expression");
+    check_error("| p 1 | cat", Some(0), "gdb pipe COMMAND | SHELL");
     check_error("delete x", Some(7), "bad breakpoint number 'x'");
     check_error("thread 0", Some(7), "from 1");
     check_error("ranks now", Some(6), "expected a set of ranks");
     check_error("@now", Some(0), "expected a command");
     check_error("kill now", Some(5), "unexpected argument");
     check_error("wait 0", Some(5), "1 second or more");
-    check_error("output maybe", Some(7), "on or off");
 }
 
 #[test]

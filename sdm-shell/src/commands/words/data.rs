@@ -92,9 +92,9 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "print",
         short: &["p", "pr", "pri", "prin", "inspect"],
-        usage: "print[/FORMAT] EXPR",
+        usage: "print[/FORMAT] [EXPR]",
         what: "the value of an expression, equal ones once",
-        more: "print x\nprint/x mask\nprint $: the last value; $$, $$2, $3 are values before it, each rank's own",
+        more: "print x\nprint/x mask\nprint, print $: the last value; $$, $$2, $3 are values before it, each rank's own",
         completes: Completes::Program,
         repeats: true,
         parse: print,
@@ -210,9 +210,12 @@ fn export(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> 
 }
 
 fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
-    let format = args::format(rest);
-    let expression = args::expression(name, rest)?;
-    let format = format.to_owned();
+    let format = args::format(rest).to_owned();
+    // As in gdb: the last value again.
+    let expression = match rest.is_empty() && name == "print" {
+        true => "$".to_owned(),
+        false => args::expression(name, rest)?,
+    };
     Ok(C::Ask(Command::Print { format, expression }))
 }
 

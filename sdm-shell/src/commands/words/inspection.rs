@@ -66,8 +66,9 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "frame",
         short: &["f"],
-        usage: "frame [N]",
+        usage: "frame [N|function NAME]",
         what: "selects a frame, or shows the selected one",
+        completes: Completes::Program,
         repeats: true,
         parse: frame,
         ..PLAIN
@@ -148,6 +149,9 @@ pub(super) const COMMANDS: &[Spec] = &[
                 return thread_apply(rest);
             }
             let here = *rest;
+            if matches!({ here }.word(), "name" | "find") {
+                return pass(name, rest);
+            }
             if rest.is_empty() {
                 return Ok(C::SelectedThread);
             }
@@ -215,6 +219,10 @@ fn backtrace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandErro
 fn frame(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     if rest.is_empty() {
         return select(FrameSelect::Current);
+    }
+    let mut ahead = *rest;
+    if matches!(ahead.word(), "function" | "apply" | "address" | "view") && !ahead.is_empty() {
+        return pass(name, rest);
     }
     rest.take_word("level");
     select(FrameSelect::Level(args::count(rest, name, 0)?))

@@ -2,6 +2,7 @@
 
 use sdm_debug::Command;
 
+use super::inspection::pass;
 use crate::commands::spec::{Completes, PLAIN, Spec};
 use crate::commands::{Outside, UserCommand as C, args, table};
 
@@ -89,10 +90,13 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "output",
-        usage: "output on|off",
-        what: "shows what the program prints, or not",
+        usage: "output on|off | output EXPR",
+        what: "shows what the program prints, or not; a value",
         completes: Completes::Words(&["on", "off"]),
-        parse: |name, rest| args::on_off(rest, name).map(C::Output),
+        parse: |name, rest| match rest.rest() {
+            "" | "on" | "off" => args::on_off(rest, name).map(C::Output),
+            _ => pass(name, rest),
+        },
         ..PLAIN
     },
     Spec {
