@@ -2,7 +2,7 @@
 
 use super::spec::Spec;
 use super::table;
-use super::words::GROUPS;
+use super::words::{GROUPS, Group};
 use super::{CommandError, PREDEFINED};
 
 /// The text of `help`, or of `help COMMAND`.
@@ -16,6 +16,15 @@ pub fn help(command: Option<&str>) -> Result<String, CommandError> {
         Some("sets" | "set expressions") => Ok(sets()),
         Some(word) => {
             let word = word.split_whitespace().next().unwrap_or(word);
+            if let Some(group) = GROUPS.iter().find(|group| group.classes.contains(&word)) {
+                return Ok(lines_of(group).join("\n"));
+            }
+            if table::find(word, 0).is_err() && (table::is_gdbs(word) || word == "|") {
+                let text = "A command of gdb's own";
+                return Ok(format!(
+                    "{text}: `gdb {word} ...` asks each gdb, `gdb help {word}` says more."
+                ));
+            }
             let spec = table::find(word, 0).map_err(|error| CommandError::new(error.message))?;
             Ok(describe(spec))
         }
@@ -63,13 +72,15 @@ fn overview() -> String {
 }
 
 fn everything() -> String {
-    let mut lines = Vec::new();
-    for group in GROUPS {
-        lines.push(format!("{}:", group.title));
-        let commands = group.commands.iter();
-        lines.extend(commands.map(|spec| format!("  {:<33} {}", spec.usage, spec.what)));
-    }
+    let lines: Vec<_> = GROUPS.iter().flat_map(lines_of).collect();
     lines.join("\n")
+}
+
+fn lines_of(group: &Group) -> Vec<String> {
+    let commands = group.commands.iter();
+    let commands = commands.map(|spec| format!("  {:<33} {}", spec.usage, spec.what));
+    let title = format!("{}:", group.title);
+    std::iter::once(title).chain(commands).collect()
 }
 
 fn sets() -> String {
@@ -129,5 +140,16 @@ mod tests {
         assert!(text.starts_with("focus [SET]\n"), "{text}");
         assert!(help(Some("sets")).unwrap().contains("@stopped"));
         assert!(help(Some("nonsense")).is_err());
+        for (word, part) in [
+            ("breakpoints", "tbreak"),
+            ("running", "finish"),
+            ("data", "print[/FORMAT]"),
+            ("stack", "frame [N"),
+            ("pipe", "`gdb help pipe`"),
+            ("dprintf", "`gdb help dprintf`"),
+        ] {
+            let text = help(Some(word)).unwrap();
+            assert!(text.contains(part), "{word}: {text}");
+        }
     }
 }

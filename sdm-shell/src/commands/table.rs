@@ -128,7 +128,7 @@ const GDB_OWN: [&str; 101] = [
 const GDB_LETTERS_MIN: usize = 3;
 
 /// True for a command of gdb's own: its name, or the beginning of one.
-fn is_gdbs(word: &str) -> bool {
+pub(super) fn is_gdbs(word: &str) -> bool {
     GDB_OWN.contains(&word)
         || word.len() >= GDB_LETTERS_MIN && GDB_OWN.iter().any(|name| name.starts_with(word))
 }

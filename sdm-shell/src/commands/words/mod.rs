@@ -15,6 +15,8 @@ pub(super) use info::words as info_words;
 pub(super) struct Group {
     /// The subject of the group, as `help` shows it.
     pub(super) title: &'static str,
+    /// gdb's names for such a class of commands in `help CLASS`.
+    pub(super) classes: &'static [&'static str],
     /// The commands, by name.
     pub(super) commands: &'static [Spec],
 }
@@ -23,26 +25,32 @@ pub(super) struct Group {
 pub(super) const GROUPS: &[Group] = &[
     Group {
         title: "Whom commands go to",
+        classes: &[],
         commands: sets::COMMANDS,
     },
     Group {
         title: "Running and stopping",
+        classes: &["running"],
         commands: run_control::COMMANDS,
     },
     Group {
         title: "Breakpoints",
+        classes: &["breakpoints", "tracepoints"],
         commands: breakpoints::COMMANDS,
     },
     Group {
         title: "Where tasks are",
+        classes: &["stack", "status"],
         commands: inspection::COMMANDS,
     },
     Group {
         title: "Data",
+        classes: &["data"],
         commands: data::COMMANDS,
     },
     Group {
         title: "The session",
+        classes: &["support", "files", "user-defined"],
         commands: session::COMMANDS,
     },
 ];
