@@ -36,6 +36,16 @@ impl Answer {
         self
     }
 
+    /// Like [`Answer::capture`], with the output of a shell that the command starts.
+    pub(super) fn capture_lines(self) -> Self {
+        let this = self.capture();
+        if let Some(pending) = this.gdb.edit().commands.pending.get_mut(&this.token) {
+            let printed = pending.printed.get_or_insert_default();
+            printed.takes_lines = true;
+        }
+        this
+    }
+
     /// Waits for the answer, and returns gdb's console output with it.
     pub(super) async fn printed(self) -> (Result<Results, Failure>, CapturedOutput) {
         let (gdb, token) = (self.gdb.clone(), self.token);

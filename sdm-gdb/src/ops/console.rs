@@ -1,5 +1,7 @@
 //! Commands passed through to gdb: for its own command line, and of GDB/MI.
 
+use std::borrow::Cow;
+
 use nix::sys::signal::Signal;
 use sdm_debug::{Failure, FailureCode, Reply};
 
@@ -22,7 +24,10 @@ pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
         return text.map(Reply::Text);
     }
     let valued = pointers::in_line(gdb, &line).await?;
-    let (result, printed) = pass_through(gdb, console_line(&valued)).await;
+    let (result, printed) = match shell_line(&valued) {
+        Some(line) => run_shell(gdb, console_line(&line)).await,
+        None => pass_through(gdb, console_line(&valued)).await,
+    };
     history::note(gdb, &printed);
     let text = text_of(result, printed)?;
     // A value may be asked for with more elements than usual.
@@ -62,6 +67,28 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     let comma = if results.0.is_empty() { "" } else { "," };
     let result = format!("^{class}{comma}{results}");
     Ok(Reply::Mi { result, printed })
+}
+
+/// A line of gdb's that starts a shell, whose output comes between gdb's own lines; `None` for another line. A `pipe`
+/// runs sh, by which the last line of its output is given an end.
+fn shell_line(line: &str) -> Option<Cow<'_, str>> {
+    let end = |c: char| !c.is_ascii_alphabetic();
+    match line.split(end).next() {
+        Some("shell" | "make") => Some(Cow::Borrowed(line)),
+        _ if line.starts_with('!') => Some(Cow::Borrowed(line)),
+        Some(word) if word == "pipe" || line.starts_with('|') => {
+            Some(format!("{line}\n(s=$?; echo; exit $s)").into())
+        }
+        _ => None,
+    }
+}
+
+/// Sends a line that starts a shell; returns gdb's answer, and what gdb and the shell print.
+async fn run_shell(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
+    let asked = gdb.clone();
+    let waited = async move { asked.send(line).capture_lines().printed().await };
+    let (result, printed) = gdb.finish(waited).await;
+    (result, printed.into_text().trim_end().to_owned())
 }
 
 /// Sends the user's line; returns gdb's answer and its console output.

@@ -50,7 +50,15 @@ pub(crate) fn handle(gdb: &Gdb, record: Record) {
             ..
         } => handle_notify(gdb, &class, &results),
         Record::Stream { kind, text } => handle_text(gdb, kind, &text),
-        Record::Unknown(line) => tracing::debug!("gdb: no MI: {line}"),
+        Record::Unknown(line) => {
+            tracing::debug!("gdb: no MI: {line}");
+            let mut state = gdb.edit();
+            let pending = state.commands.pending.values_mut();
+            let mut printed = pending.filter_map(|pending| pending.printed.as_mut());
+            if let Some(printed) = printed.find(|printed| printed.takes_lines) {
+                printed.push(&format!("{line}\n"));
+            }
+        }
         _ => {}
     }
 }

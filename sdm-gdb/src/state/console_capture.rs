@@ -14,6 +14,8 @@ pub(crate) struct CapturedOutput {
     bytes: u64,
     /// Hash of the whole output; started when the text is full.
     hash: Option<Box<Xxh3Default>>,
+    /// True if lines that are not MI are output too: those of a shell that gdb has started.
+    pub(crate) takes_lines: bool,
 }
 
 impl CapturedOutput {

@@ -91,6 +91,12 @@ fn info_and_list_answers_are_merged_over_ranks() {
     let mut sdm = Sdm::run(&place, 2).talk().program(&work, &["spin"]).spawn();
     for line in [
         "info sharedlibrary",
+        r"gdb pipe print 7 | tr -d '\n'",
+        "gdb shell echo one; echo two",
+        "output 1 + 2",
+        "print 8",
+        "p",
+        "frame function main",
         "handle SIGINT SIGUSR1 nostop pass",
         "info signals SIGUSR1 SIGFPE",
         "list twice",
@@ -102,7 +108,13 @@ fn info_and_list_answers_are_merged_over_ranks() {
     sdm.stop("0-1");
     sdm.ask("print leave", ": 0\n");
     let done = sdm.finish().code(0);
+    done.expect_part("info sharedlibrary", "Syms Read");
     done.expect_part("info sharedlibrary", "libc.so.6\n");
+    done.expect_part(r"gdb pipe print 7 | tr -d '\n'", " = 7\n");
+    done.expect_part("gdb shell echo one; echo two", "one\n  two\n");
+    done.expect("output 1 + 2", "ranks 0-1 (2): 3\n");
+    done.expect("p", "ranks 0-1 (2): 8\n");
+    done.expect_part("frame function main", "main (");
     done.expect_part(
         "handle SIGINT SIGUSR1 nostop pass",
         "SIGINT     stop no  print yes pass yes",
