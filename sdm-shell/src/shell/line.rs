@@ -41,6 +41,14 @@ async fn answer(session: &SessionHandle, question: Question, line: &str) -> Verd
         Question::Quit => rerun::answer_quit(session, line),
         Question::Rerun(again) => rerun::answer_rerun(session, again, line).await,
         Question::Delete(all) => breakpoints::answer_delete(session, &all, line).await,
+        // At a depth at which no line asks.
+        Question::Return(asked) if rerun::is_yes(line) => {
+            Box::pin(execute(session, &asked.line, 1)).await
+        }
+        Question::Return(_) => {
+            session.say("not returned");
+            Verdict::Done
+        }
         Question::Pending(asked) => breakpoints::answer_pending(session, asked, line).await,
     }
 }

@@ -1,14 +1,17 @@
 //! Running, interrupting and ending tasks, waiting for them, and the notices about them that need no query.
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sdm_core::CommandId;
-use sdm_debug::{Command, EndPolicy};
+use sdm_debug::command::FrameSelect;
+use sdm_debug::{Command, EndPolicy, Reply};
 use sdm_idset::{IdSet, set_text};
 use sdm_view::item::{Gathered, Happening, Item};
+use sdm_view::render::Names;
 
 use super::invocation::Invocation;
 use super::model::Over;
-use super::model::dialogue::Question;
+use super::model::dialogue::{Question, Return};
 use super::model::goal::{Goal, WaitOutcome};
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, Verdict, ask, display, notices, sets};
@@ -128,9 +131,39 @@ pub(super) async fn ask(
     said: &Invocation<'_>,
     command: &Command,
 ) -> Verdict {
+    if matches!(command, Command::Return { .. })
+        && session.read(|model| model.asks(said.depth))
+        && let Some(what) = left_by_return(session, said).await
+    {
+        let line = said.line.to_owned();
+        let question = Question::Return(Return { line, what });
+        session.edit(|model| model.dialogue.question = Some(question));
+        return Verdict::Done;
+    }
     let (verdict, done) = session.ask(said.line, &said.to, command).await;
     session.edit(|model| model.job.remember_setting(&done, command));
     verdict
+}
+
+/// The function that a `return` leaves, and on which tasks. None if it leaves none.
+async fn left_by_return(session: &SessionHandle, said: &Invocation<'_>) -> Option<String> {
+    let selected = Command::SelectFrame(FrameSelect::Current);
+    let answers = session.answers(said.line, &said.to, &selected).await;
+    let frames = answers.iter().filter_map(|(tasks, reply)| match reply {
+        Reply::Frame(view) => Some((tasks, view.frame.function.as_str())),
+        _ => None,
+    });
+    let (tasks, names): (Vec<_>, BTreeSet<_>) = frames.unzip();
+    let name = match names.len() {
+        0 => return None,
+        1 => names.first().filter(|name| !name.is_empty()),
+        _ => None,
+    };
+    let who = Names::ranks().label(&IdSet::union_all(tasks), 60);
+    Some(format!(
+        "{} on {who}",
+        name.unwrap_or(&"selected stack frame")
+    ))
 }
 
 /// `more`: shows the last answer in full.
@@ -234,6 +267,7 @@ pub(super) fn end_of_input(session: &SessionHandle) {
         }
         Some(Question::Rerun(_)) => session.say("not started again"),
         Some(Question::Delete(_)) => session.say("not deleted"),
+        Some(Question::Return(_)) => session.say("not returned"),
         Some(Question::Pending(_)) => {}
         None => {
             quit(session, 0);

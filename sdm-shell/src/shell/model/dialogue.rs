@@ -47,6 +47,8 @@ pub(crate) enum Question {
     Rerun(Rerun),
     /// Whether to delete all these breakpoints.
     Delete(DeleteAll),
+    /// Whether to leave functions before their end.
+    Return(Return),
     /// Whether to keep a breakpoint as pending.
     Pending(Pending),
 }
@@ -61,6 +63,7 @@ impl Question {
                 format!("start the job from the beginning, ending {tasks} {noun}? (y or n) ")
             }
             Self::Delete(_) => "Delete all breakpoints? (y or n) ".to_owned(),
+            Self::Return(asked) => format!("Make {} return now? (y or n) ", asked.what),
             Self::Pending(_) => {
                 "Make breakpoint pending on future shared library load? (y or [n]) ".to_owned()
             }
@@ -83,6 +86,15 @@ pub(crate) struct Rerun {
     pub(crate) background: bool,
     /// Nesting depth of sourced files and user-defined commands around the line.
     pub(crate) depth: u32,
+}
+
+/// A `return`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Return {
+    /// The line, as entered.
+    pub(crate) line: String,
+    /// The functions that are left, and where.
+    pub(crate) what: String,
 }
 
 /// A breakpoint whose location no task has.

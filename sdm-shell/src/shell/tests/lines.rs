@@ -1,9 +1,11 @@
 //! Tests repeated lines, user-defined commands and refused commands.
+use sdm_debug::reply::FrameView;
 use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
 
 use super::fake::*;
 use super::waiting::{one_runs_on, prompt};
 use crate::shell::Options;
+use crate::shell::model::dialogue::{Question, Return};
 
 #[test]
 fn empty_line_repeats_and_quit_asks_only_at_the_prompt() {
@@ -87,6 +89,33 @@ fn breakpoint_applies_to_its_set() {
     assert_eq!(run.sent, expect);
     let said = "not deleted\nNo breakpoint number 1.\nNo breakpoints.\n";
     assert!(run.screen.ends_with(said), "{}", run.screen);
+}
+
+#[test]
+fn return_asks_only_at_the_prompt() {
+    let respond = || -> Responder {
+        Box::new(|id, to, command| match command {
+            Command::Start(_) => at_main(id, to),
+            Command::SelectFrame(_) => {
+                let (frame, source) = (frame("exchange", 40), None);
+                let reply = Reply::Frame(FrameView { frame, source });
+                all(id, vec![class(&to.to_string(), reply)])
+            }
+            _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+        })
+    };
+    let lines = ["[0-1] return 3", "n", "[0-1] return 3", "y", "quit", "y"];
+    let asked = run((4, 80), prompt(), &lines, respond());
+    let frame = "0-1 select_frame";
+    assert_eq!(asked.sent, ["0-3 start", frame, frame, "0-1 return"]);
+    let script = run((4, 80), Options::default(), &["return"], respond());
+    assert_eq!(script.sent, ["0-3 start", "0-3 return"]);
+    let question = Question::Return(Return {
+        line: String::new(),
+        what: "exchange on ranks 0-1 (2)".to_owned(),
+    });
+    let text = "Make exchange on ranks 0-1 (2) return now? (y or n) ";
+    assert_eq!(question.text(4), text);
 }
 
 /// Answers each evaluation with its own expression.
