@@ -137,6 +137,8 @@ pub enum UserCommand {
     Outside(Outside),
     /// `help [COMMAND]`.
     Help(Option<String>),
+    /// `info sharedlibrary`.
+    Libraries,
     /// `info memory`.
     Memory,
     /// `info nodes|tree|links|sets`.

@@ -64,6 +64,12 @@ pub(super) async fn insert_point(
     if differ { Verdict::Done } else { verdict }
 }
 
+/// `set breakpoint pending on|off|auto`.
+pub(super) fn set_pending(session: &SessionHandle, on: Option<bool>) -> Verdict {
+    session.edit(|model| model.breaks.pending = on);
+    Verdict::Done
+}
+
 /// Handles the answer to the question whether a breakpoint becomes pending.
 pub(super) async fn answer_pending(
     session: &SessionHandle,

@@ -127,10 +127,7 @@ pub(super) async fn carry_out(
             breakpoints::enable_breakpoints(session, said, &numbers, enabled).await
         }
         C::Breakpoints { watchpoints } => breakpoints::show_breakpoints(session, watchpoints).await,
-        C::SetPending(on) => {
-            session.edit(|model| model.breaks.pending = on);
-            Verdict::Done
-        }
+        C::SetPending(on) => breakpoints::set_pending(session, on),
         C::Pagination(on) => pagination::paginate(session, on),
         C::FullScreen(on) => pagination::show_full_screen(session, on),
         C::Ask(command) => run::ask(session, said, &command).await,
@@ -154,6 +151,7 @@ pub(super) async fn carry_out(
         C::More => run::more(session),
         C::List(what) => display::list(session, said, &what).await,
         C::Values(command) => values::about_values(session, said, command).await,
+        C::Libraries => session_info::show_libraries(session, said).await,
         C::Memory => memory_use::show_memory(session, said).await,
         C::Queues => queues::queues(session, said).await,
         C::Diagnose(samples, over) => diagnose::diagnose(session, said, (samples, over)).await,

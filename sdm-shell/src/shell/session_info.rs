@@ -1,10 +1,12 @@
-//! `info nodes|tree|links`: the hosts and servers of the session, and the links between them.
+//! `info nodes|tree|links`: the hosts and servers of the session, and the links between them; `info sharedlibrary`.
 use std::collections::BTreeMap;
 
+use sdm_debug::Command;
 use sdm_idset::IdSet;
 use sdm_session::SessionMember;
 use sdm_view::item::{Item, LinkRow, NodeRow, TreeRow};
 
+use super::invocation::Invocation;
 use super::{SessionHandle, Verdict, sets};
 use crate::commands::Topic;
 
@@ -24,6 +26,31 @@ pub(super) async fn show_topic(session: &SessionHandle, topic: Topic) -> Verdict
     };
     session.show(&item);
     Verdict::Done
+}
+
+/// `info sharedlibrary`: gdb's own table where it distinguishes no more ranks than the libraries' names.
+pub(super) async fn show_libraries(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
+    let asked = session.ask_quietly(said.line, &said.to, &Command::Libraries);
+    let (verdict, Some(mut open)) = asked.await else {
+        return Verdict::Failed;
+    };
+    let named = open.gathered.done();
+    let line = "info sharedlibrary".to_owned();
+    let command = Command::Console { line };
+    let tables = session.answers(said.line, &named, &command).await;
+    let of_all = IdSet::union_all(tables.iter().map(|(tasks, _)| tasks)) == named;
+    let is_merged = of_all && tables.len() <= open.gathered.ok.len();
+    if is_merged {
+        open.gathered.ok = tables;
+    }
+    session.show(&Item::Answer(open.gathered));
+    if let Some(first) = named.first().filter(|_| !is_merged) {
+        session.say(&format!(
+            "the addresses differ between ranks; `[{}] info sharedlibrary` shows those of one",
+            first.0
+        ));
+    }
+    verdict
 }
 
 fn nodes(session: &SessionHandle, members: &[SessionMember]) -> Vec<NodeRow> {

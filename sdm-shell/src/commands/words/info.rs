@@ -43,9 +43,7 @@ const WORDS: &[Word] = &[
     word("nodes", "no", |rest| alone(rest, C::About(Topic::Nodes))),
     word("registers", "r", registers),
     word("sets", "sets", |rest| alone(rest, C::About(Topic::Sets))),
-    word("sharedlibrary", "sha", |rest| {
-        alone(rest, C::Ask(Command::Libraries))
-    }),
+    word("sharedlibrary", "sha", |rest| alone(rest, C::Libraries)),
     word("signals", "si", signals),
     word("threads", "th", |rest| {
         alone(rest, C::Ask(Command::Threads))
