@@ -346,5 +346,12 @@ def is_deferred(name, structure):
     except Wrong:
         return False
 
-for work in (held, part, section, item, same, sizeof, allocated, fitting):
+# A variable whose name gdb takes for one of its own functions.
+def variable(name):
+    symbol = gdb.lookup_symbol(literal(name))[0]
+    if symbol is None:
+        raise Wrong("No symbol \"%s\" in current context." % literal(name))
+    return symbol.value(gdb.selected_frame()) if symbol.needs_frame else symbol.value()
+
+for work in (held, part, section, item, same, sizeof, allocated, fitting, variable):
     Function(work.__name__, work)

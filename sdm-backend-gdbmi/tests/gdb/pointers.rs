@@ -76,6 +76,10 @@ fn fortran_pointers_evaluate_to_their_targets() {
         ("count + 1", "2"),
         ("count*2", "2"),
         ("count == 1", ".TRUE."),
+        // gdb takes the name for its function.
+        ("rank", "1"),
+        ("rank + 1", "2"),
+        ("RANK == count .and. rank(v) == 1", ".TRUE."),
         ("heat > 2", ".FALSE."),
         ("heat * 2", "3"),
         ("-p%count", "-11"),

@@ -8,6 +8,7 @@ use std::ops::Range;
 use sdm_debug::quotes::outside_quotes;
 
 use super::names::{Comparison, Name, Names, Part, Role};
+use super::words::is_taken;
 
 /// The expression with each name replaced by its value: for a pointer, the target.
 pub(super) fn held(expression: &str, found: &Names) -> String {
@@ -126,6 +127,9 @@ fn designator(expression: &str, name: &Name, count: usize, found: &Names) -> Str
         Some(_) => {
             let within = name.range.start + 1..name.base - 1;
             format!("({})", part(expression, within, found))
+        }
+        None if is_taken(first) => {
+            format!("$_sdm_variable('{}')", first.trim().to_ascii_lowercase())
         }
         None => first.to_owned(),
     };
@@ -253,6 +257,11 @@ mod tests {
         check("name .EQ. 'x'", "($_sdm_same($_sdm_held(name) , 'x'))");
         check("name == ''", "($_sdm_same($_sdm_held(name) , ' '))");
         check("i == n", "$_sdm_held(i) == $_sdm_held(n)");
+        check(
+            "Rank == 1 .and. size(v) > rank",
+            "$_sdm_held($_sdm_variable('rank')) == 1 .and. size($_sdm_part(v, ' ')) > $_sdm_held($_sdm_variable('rank'))",
+        );
+        check("&single", "&$_sdm_variable('single')");
         check("&p%n", "&$_sdm_part(p, 'n')");
         check(
             "sizeof(p%v)",

@@ -22,6 +22,7 @@ use crate::text::console_line;
 use functions::{held, single};
 use names::{Names, Role, names};
 pub(super) use types::is_pointer_type;
+use words::is_taken;
 
 /// The expression, in which pointers evaluate to their targets. A single name stays as it is, because gdb shows the
 /// target itself.
@@ -50,10 +51,12 @@ async fn in_fortran<'a>(
     };
     let is_single = !is_used && is_single(expression, &found);
     let is_plain = is_single && found.all.iter().all(|name| name.parts.is_empty());
-    if is_plain || found.all.is_empty() || !language::is_fortran(gdb, place).await {
+    let is_known = is_plain && !is_taken(expression);
+    if is_known || found.all.is_empty() || !language::is_fortran(gdb, place).await {
         return same;
     }
     Ok(Cow::Owned(match has_functions(gdb).await {
+        false if is_plain => return same,
         true if is_single => single(expression, &found),
         true => held(expression, &found),
         false if is_single => {

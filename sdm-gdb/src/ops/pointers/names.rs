@@ -2,31 +2,14 @@
 
 use std::ops::Range;
 
-use super::words::{dotted, is_operand, is_type, matching};
+use super::words::{
+    ABOUT, ALLOCATED, COMPUTED, SIZEOF, dotted, is_operand, is_taken, is_type, matching,
+};
 
 /// Deepest nesting of brackets.
 const DEPTH_MAX: usize = 16;
 /// Maximum number of names in one expression.
 const NAMES_MAX: usize = 256;
-/// Functions of gdb whose argument is the variable itself, not its value.
-const ABOUT: [&str; 9] = [
-    ALLOCATED,
-    "associated",
-    "kind",
-    "lbound",
-    "loc",
-    "rank",
-    "shape",
-    "size",
-    "ubound",
-];
-/// gdb itself knows it of arrays only.
-const ALLOCATED: &str = "allocated";
-/// gdb's operator for the size of a type: it evaluates nothing.
-const SIZEOF: &str = "sizeof";
-/// Functions that gdb computes itself, from values.
-const COMPUTED: [&str; 6] = ["abs", "ceiling", "cmplx", "floor", "mod", "modulo"];
-
 /// A variable, an element or a component in an expression; a function call looks the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
@@ -307,6 +290,7 @@ impl<'a> Reader<'a> {
         let is_function = word.starts_with("$_") || COMPUTED.contains(&&*word);
         let within = match &*word {
             _ if !is_plain => None,
+            word if !has_arguments && is_taken(word) => None,
             word if is_type(word) => Some(Role::Type),
             word if word == SIZEOF || ABOUT.contains(&word) => Some(Role::Inquiry),
             _ => is_function.then_some(role),
@@ -360,7 +344,8 @@ impl<'a> Reader<'a> {
         }
         let range = from..self.at;
         let role = self.assigned(&range, role);
-        if role != Role::Type && (role != Role::Address || !parts.is_empty()) {
+        let is_known = parts.is_empty() && !is_taken(&self.text[from..base]);
+        if role != Role::Type && (role != Role::Address || !is_known) {
             let name = Name {
                 range,
                 base,
