@@ -162,9 +162,11 @@ export function start() {
     el('p', {}, focus(reference), ` ${count(reference) === 1 ? 'has' : 'have'} ${cut(value)}`),
     table(['ranks', 'differ in', 'first', 'there', 'they have'], others.map((other) =>
       [focus(other.tasks), `${other.differing} of ${other.of}`, other.path, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
+  // A sum in another order of the ranks differs in its last digits.
+  const rounded = (value) => (typeof value === 'number' ? Number(value.toPrecision(12)) : value);
   on('stats', ({ expression, count: many, min, max, mean, stddev, histogram, nan }) => {
     const part = histogram ? (histogram.high - histogram.low) / histogram.counts.length : 0;
-    const rows = [['smallest', min && `${min.value}`, min?.on.tasks && focus(min.on.tasks)], ['largest', max && `${max.value}`, max?.on.tasks && focus(max.on.tasks)], ['mean', mean, null], ['deviation', stddev, null], ['not a number', nan.count, nan.tasks && focus(nan.tasks)]];
+    const rows = [['smallest', min && `${min.value}`, min?.on.tasks && focus(min.on.tasks)], ['largest', max && `${max.value}`, max?.on.tasks && focus(max.on.tasks)], ['mean', rounded(mean), null], ['deviation', rounded(stddev), null], ['not a number', nan.count, nan.tasks && focus(nan.tasks)]];
     answer(expression, histogram ? bars(histogram.counts, (at) => `from ${number(histogram.low + at * part)} to ${number(histogram.low + (at + 1) * part)}`) : null,
       el('p', { class: 'note' }, `${many} numbers${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
