@@ -266,13 +266,25 @@ pub fn look(pid: u32) -> Look {
     }
 }
 
-/// As [`look`], after a kill of `sdm` or of a part of it: what is left of it lets the process go.
+/// True if a stop signal of a debugger is still to be delivered to a process.
+fn awaits_stop(status: &Status) -> bool {
+    let stop = Signal::SIGSTOP as i32;
+    ["SigPnd", "ShdPnd"]
+        .iter()
+        .any(|name| status.signals(name).contains(&stop))
+}
+
+/// As [`look`], after a kill of `sdm` or of a part of it: what is left of it lets the process go. The kernel lets it go
+/// first, and a signal of gdb's that comes after can stop it once more.
 ///
 /// # Panics
 /// If nobody lets it go, or it cannot be read.
 #[must_use]
 pub fn look_after_kill(pid: u32) -> Look {
-    until("the process is let go", || status(pid).1);
+    until("the process is let go", || {
+        let (status_before, was_free) = status(pid);
+        was_free && !awaits_stop(&status_before) && status(pid).1
+    });
     look(pid)
 }
 
