@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use sdm_core::aggregate::{Merge, Rules};
+use sdm_core::aggregate::Merge;
 use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
@@ -41,7 +41,6 @@ impl Threads {
     /// A socket or a thread could not be created, or the tree was not established.
     pub fn start(servers: u32) -> Result<Self> {
         let link = Arc::new(LinkConfig::new(SessionKey::draw()?, draw_session_id()?));
-        let rules: Rules = no_rules;
         let mut entries = Vec::new();
         let mut drivers = Vec::new();
         for server in std::iter::once(ServerId::MASTER).chain((0..servers).map(ServerId)) {
@@ -58,7 +57,7 @@ impl Threads {
                 host: "here".to_owned(),
                 addresses: vec![address.to_string()],
             });
-            let node = Node::new(server, rules, Instant::now() + WAIT);
+            let node = Node::new(server, no_rules, Instant::now() + WAIT);
             drivers.push(MemberDriver::new(
                 Member::new(node, Arc::clone(&link)),
                 transport,
@@ -71,7 +70,7 @@ impl Threads {
             .into_iter()
             .map(|driver| std::thread::spawn(move || serve(driver)))
             .collect();
-        let root = Member::new(Node::root(Instant::now(), rules), link);
+        let root = Member::new(Node::root(Instant::now(), no_rules), link);
         let mut threads = Self {
             driver: MemberDriver::new(root, transport),
             members,

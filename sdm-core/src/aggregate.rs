@@ -31,8 +31,9 @@ pub trait Merge: Send + Sync {
     fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes;
 }
 
-/// The merge rules of a protocol, by number; 0 is merging by equality and needs no rule.
-pub type Rules = fn(number: u16, params: &[u8]) -> Option<Box<dyn Merge>>;
+/// The merge rules of a protocol, by number; 0 is merging by equality and needs no rule. A closure can hold what its
+/// rules share between commands. A member asks for a rule once per command.
+pub type Rules = Box<dyn Fn(u16, &[u8]) -> Option<Box<dyn Merge>> + Send + Sync>;
 
 /// Gathers the answers to one command until they are sent to the parent.
 ///

@@ -18,7 +18,7 @@
 //! use std::time::{Duration, Instant};
 //!
 //! use bytes::Bytes;
-//! use sdm_core::aggregate::{Merge, Rules};
+//! use sdm_core::aggregate::Merge;
 //! use sdm_core::driver::{MemberDriver, DriverEvent};
 //! use sdm_core::link::LinkConfig;
 //! use sdm_core::member::{Member, Output};
@@ -32,7 +32,7 @@
 //! use sdm_idset::{IdSet, TaskId};
 //!
 //! // This protocol merges by equality alone, so it brings no rules.
-//! let rules: Rules = |_number, _params| None::<Box<dyn Merge>>;
+//! let rules = |_number: u16, _params: &[u8]| None::<Box<dyn Merge>>;
 //!
 //! // A server, or the master, which has no tasks and is asked nothing.
 //! fn serve(mut driver: MemberDriver<MemTransport>, temperature: &'static str) -> std::io::Result<()> {

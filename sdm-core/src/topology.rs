@@ -3,6 +3,8 @@
 //! A plan is a tree in preorder with the size of every subtree. Any subtree is a run of
 //! neighbouring entries, so a child's slice of the plan is a sub-slice without a copy.
 
+mod policy;
+
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -10,6 +12,7 @@ use std::str::FromStr;
 use sdm_idset::IdSet;
 
 use crate::message::PlanEntry;
+pub use policy::RoutingPolicy;
 
 /// Arrangement of the servers below the master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +29,8 @@ pub enum Topology {
     /// [`Topology::Kary`], with this many children (1 or more). On the master's host the master takes the place of that
     /// server.
     ByHost(u32),
+    /// The arrangement of a routing policy of another crate.
+    Own(&'static dyn RoutingPolicy),
 }
 
 /// Maximum number of children of a member on its own host. The fastest of 8 to 128 for 64 to 1024 servers of one
@@ -43,7 +48,7 @@ impl Topology {
     /// Arranges the servers: the plan's first entry is `root`, and all of `servers` are below it.
     ///
     /// Servers keep their order except under [`Topology::ByHost`], which brings those of a host
-    /// together. The `subtree_count` given in the entries does not matter; it is set here.
+    /// together, and under [`Topology::Own`]. The `subtree_count` given in the entries does not matter; it is set here.
     #[must_use]
     pub fn plan(self, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
         self.plan_at("", root, servers)
@@ -55,6 +60,10 @@ impl Topology {
     #[must_use]
     pub fn plan_at(self, home: &str, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
         let (servers, counts) = match self {
+            Self::Own(policy) => {
+                let parents = policy.parents(home, &servers);
+                return policy::plan(root, servers, &parents);
+            }
             Self::ByHost(fanout) => {
                 let servers = by_host(home, servers);
                 let counts = host_counts(home, fanout, &servers);
@@ -97,7 +106,7 @@ impl Topology {
                     .map(|k| below / arity + usize::from(k < below % arity))
                     .collect()
             }
-            Self::Binomial | Self::ByHost(_) => {
+            Self::Binomial | Self::ByHost(_) | Self::Own(_) => {
                 let powers = (0..usize::BITS).map(|k| 1usize << k);
                 powers
                     .take_while(|&at| at < size)
@@ -116,6 +125,7 @@ impl fmt::Display for Topology {
             Self::Flat => f.write_str("flat"),
             Self::ByHost(HOST_FANOUT) => f.write_str("by-host"),
             Self::ByHost(fanout) => write!(f, "by-host:{fanout}"),
+            Self::Own(policy) => f.write_str(policy.name()),
         }
     }
 }

@@ -215,7 +215,7 @@ pub(super) fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
             let children = servers.min(fanout.into());
             sdm_launch::check_descriptors_of("each server", children, fake)
         }
-        Topology::Binomial => Ok(()),
+        Topology::Binomial | Topology::Own(_) => Ok(()),
     };
     Ok(checked?)
 }

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
-use crate::aggregate::Rules;
+use crate::aggregate::{Merge, Rules};
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::message::{Block, Datagram, EndPolicy, EventBlock, ExchangeId, Message, ReachChange};
@@ -200,10 +200,14 @@ impl Node {
     /// A master or a server that waits for its parent and its initialisation until `deadline`,
     /// and ends if none comes.
     #[must_use]
-    pub fn new(me: ServerId, rules: Rules, deadline: Instant) -> Self {
+    pub fn new(
+        me: ServerId,
+        rules: impl Fn(u16, &[u8]) -> Option<Box<dyn Merge>> + Send + Sync + 'static,
+        deadline: Instant,
+    ) -> Self {
         Self {
             me,
-            rules,
+            rules: Box::new(rules),
             config: None,
             local: IdSet::new(),
             height: 0,

@@ -7,7 +7,7 @@ use sdm_idset::IdSet;
 
 use super::links::{Child, measure};
 use super::{Action, Delivery, LinkId, Node, ProtocolError};
-use crate::aggregate::Rules;
+use crate::aggregate::Merge;
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::limits;
@@ -46,7 +46,10 @@ impl Node {
     /// The front-end's end of the tree. Give it the master's link by [`Node::handle_child_up`]
     /// and the plan by [`Node::start`], in either order.
     #[must_use]
-    pub fn root(now: Instant, rules: Rules) -> Self {
+    pub fn root(
+        now: Instant,
+        rules: impl Fn(u16, &[u8]) -> Option<Box<dyn Merge>> + Send + Sync + 'static,
+    ) -> Self {
         let mut node = Self::new(ServerId::FRONT_END, rules, now);
         node.orphan = None;
         node.root = Some(Root {

@@ -9,6 +9,8 @@ use crate::ids::ServerId;
 
 /// The longest host name, in bytes.
 const HOST_BYTES_MAX: usize = 253;
+/// The longest name of a scheme of another crate's transport, in bytes.
+const SCHEME_BYTES_MAX: usize = 32;
 /// The longest path of a socket, in bytes: the capacity of `sockaddr_un`, less a suffix and the final zero.
 const PATH_BYTES_MAX: usize = 100;
 
@@ -16,13 +18,14 @@ const PATH_BYTES_MAX: usize = 100;
 ///
 /// `ssh://host:port` is that port of the host's loopback interface, reached through `ssh`. `called://3` is the
 /// incoming connection of server 3, from wherever it connects. `local://3` is the socket without a file at which
-/// server 3 listens for members of its own host.
+/// server 3 listens for members of its own host. Any other `scheme://place` is an address of a transport that is
+/// implemented elsewhere, which alone reads the place.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionString {
     scheme: Scheme,
-    /// A name or an address, without brackets; the path of a Unix socket.
+    /// A name or an address, without brackets; the path of a Unix socket; the whole address of [`Scheme::Other`].
     place: String,
-    /// 0 for a Unix socket, with a file or without, and for a caller.
+    /// 0 for an address without a port.
     port: u16,
 }
 
@@ -39,6 +42,8 @@ pub enum Scheme {
     Called,
     /// A socket of this machine's kernel that has no file.
     Local,
+    /// A scheme that only a transport outside of this crate knows.
+    Other,
 }
 
 /// Transport of links between members of one host.
@@ -146,6 +151,43 @@ impl ConnectionString {
         }
     }
 
+    /// Address of a transport that is implemented outside of this crate.
+    ///
+    /// # Errors
+    /// A name of a scheme that is one of this crate's, or has other characters than lower-case letters, digits, `+`,
+    /// `-` and `.`; a place that is empty, longer than 253 bytes, or has control characters.
+    pub fn other(scheme: &str, place: &str) -> Result<Self, AddressError> {
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let has_letter = scheme.starts_with(|first: char| first.is_ascii_lowercase());
+        let is_own = ["tcp", "unix", "ssh", "called", "local"].contains(&scheme);
+        let fits = scheme.len() <= SCHEME_BYTES_MAX && has_letter && !is_own;
+        if !fits
+            || !scheme
+                .bytes()
+                .all(|byte| is_name(byte) || b"+-.".contains(&byte))
+        {
+            return Err(error("not a scheme of another transport", scheme));
+        }
+        if !(1..=HOST_BYTES_MAX).contains(&place.len()) || place.chars().any(char::is_control) {
+            return Err(error(
+                "expected 1 to 253 printable bytes after the scheme",
+                place,
+            ));
+        }
+        Ok(Self {
+            scheme: Scheme::Other,
+            place: format!("{scheme}://{place}"),
+            port: 0,
+        })
+    }
+
+    /// The scheme's name and the place, of an address of a transport outside of this crate.
+    #[must_use]
+    pub fn as_other(&self) -> Option<(&str, &str)> {
+        let text = (self.scheme == Scheme::Other).then_some(&self.place)?;
+        text.split_once("://")
+    }
+
     /// The server that connects itself, where the scheme is `called`.
     #[must_use]
     pub fn caller(&self) -> Option<ServerId> {
@@ -190,11 +232,11 @@ impl ConnectionString {
         self.scheme
     }
 
-    /// The host: a name or an address, without brackets; empty for a Unix socket.
+    /// The host: a name or an address, without brackets; empty for an address without one, such as a Unix socket.
     #[must_use]
     pub fn host(&self) -> &str {
         match self.scheme {
-            Scheme::Unix | Scheme::Called | Scheme::Local => "",
+            Scheme::Unix | Scheme::Called | Scheme::Local | Scheme::Other => "",
             Scheme::Tcp | Scheme::Ssh => &self.place,
         }
     }
@@ -228,8 +270,8 @@ impl ConnectionString {
         match self.scheme {
             Scheme::Unix if count > 0 => other.place = format!("{}.{count}", self.place),
             Scheme::Unix => {}
-            Scheme::Called | Scheme::Local if count > 0 => return None,
-            Scheme::Called | Scheme::Local => {}
+            Scheme::Called | Scheme::Local | Scheme::Other if count > 0 => return None,
+            Scheme::Called | Scheme::Local | Scheme::Other => {}
             Scheme::Tcp | Scheme::Ssh => other.port = self.port.checked_add(count)?,
         }
         Some(other)
@@ -278,6 +320,7 @@ impl fmt::Display for ConnectionString {
             Scheme::Unix => return write!(f, "unix://{place}"),
             Scheme::Called => return write!(f, "called://{place}"),
             Scheme::Local => return write!(f, "local://{place}"),
+            Scheme::Other => return f.write_str(place),
             Scheme::Tcp => "tcp",
             Scheme::Ssh => "ssh",
         };
@@ -310,7 +353,8 @@ impl FromStr for ConnectionString {
         let (with_host, rest): (fn(&str, u16) -> _, _) = match text.split_once("://") {
             Some(("tcp", rest)) => (Self::tcp, rest),
             Some(("ssh", rest)) => (Self::ssh, rest),
-            _ => {
+            Some((scheme, place)) => return Self::other(scheme, place).map_err(in_full),
+            None => {
                 let what = "expected tcp://host:port, unix:///path or ssh://host:port";
                 return Err(error(what, text));
             }
@@ -367,6 +411,11 @@ mod tests {
         check("unix:///run/sdm/x y", Ok(("", 0)));
         check("called://17", Ok(("", 0)));
         check("local://17", Ok(("", 0)));
+        check("ib+rc://hca0/gid 7:1-2", Ok(("", 0)));
+        let other = ConnectionString::other("ib+rc", "hca0/gid 7").unwrap();
+        assert_eq!(other.as_other(), Some(("ib+rc", "hca0/gid 7")));
+        let tcp: ConnectionString = "tcp://a:7".parse().unwrap();
+        assert_eq!(tcp.as_other(), None);
     }
 
     #[test]
@@ -374,7 +423,19 @@ mod tests {
         let expected = "expected tcp://host:port, unix:///path or ssh://host:port";
         check("", Err(expected));
         check("127.0.0.1:7000", Err(expected));
-        check("http://x:1", Err(expected));
+        let other = "not a scheme of another transport";
+        check("TCP://x:1", Err(other));
+        check("1a://x:1", Err(other));
+        check("://x", Err(other));
+        check(
+            "a://",
+            Err("expected 1 to 253 printable bytes after the scheme"),
+        );
+        check(
+            "a://b\nc",
+            Err("expected 1 to 253 printable bytes after the scheme"),
+        );
+        assert!(ConnectionString::other("unix", "/a").is_err());
         check("unix://x", Err("the path of a socket must be absolute"));
         check("unix:///a\nb", Err("the path has control characters"));
         check("called://x", Err("expected a server number"));
@@ -428,5 +489,7 @@ mod tests {
         assert_eq!(next("unix:///x", 2).as_deref(), Some("unix:///x.2"));
         assert_eq!(next("local://3", 0).as_deref(), Some("local://3"));
         assert_eq!(next("local://3", 1), None);
+        assert_eq!(next("own://3", 0).as_deref(), Some("own://3"));
+        assert_eq!(next("own://3", 1), None);
     }
 }

@@ -35,6 +35,7 @@ impl Listener {
             }
             Scheme::Called => Err(called()),
             Scheme::Local => Err(no_session()),
+            Scheme::Other => Err(other(at)),
         }
     }
 
@@ -82,6 +83,12 @@ fn called() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
+/// The error for an address that only another transport knows.
+fn other(address: &ConnectionString) -> io::Error {
+    let what = format!("{address}: sockets have no addresses of this scheme");
+    io::Error::new(io::ErrorKind::Unsupported, what)
+}
+
 /// The error for a `local` address without a session, whose key the socket's name is made of.
 fn no_session() -> io::Error {
     let what = "sockets between members of a host need a session";
@@ -112,6 +119,7 @@ impl Stream {
             Scheme::Ssh => ssh::connect(to, ssh).map(Self::Ssh),
             Scheme::Called => Err(called()),
             Scheme::Local => Err(no_session()),
+            Scheme::Other => Err(other(to)),
         }
     }
 

@@ -29,6 +29,11 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "one type, whose methods are in four files",
     ),
     (
+        "sdm-core",
+        "topology topology::policy",
+        "a plan by a policy has its sizes counted as any other plan",
+    ),
+    (
         "sdm-gdb",
         "answer background gdb",
         "sending a command gives what waits for its answer, and that breaks the command off where it is dropped: one thing, in three files for length",

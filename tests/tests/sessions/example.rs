@@ -40,24 +40,24 @@ fn printed(name: &str) -> String {
 }
 
 /// A front-end, a master and servers of a protocol that SDM does not know are processes of their own. Their handlers
-/// change what the backend's programs read and write.
+/// change what the backend's programs read and write; their topology, transport and merge rule are their own.
 #[test]
 fn example_protocol_runs_in_processes_of_its_own() {
     let source = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../sdm-core/examples/line_protocol.rs"
+        "/../sdm-core/examples/line_protocol/main.rs"
     );
     let source = std::fs::read_to_string(source).expect("the example");
     assert!(source.lines().count() <= 200);
     let script = "while read line; do case $line in PARENT) echo $PPID;; \
-                  *) echo \"  $((TASK / 2)) $line \";; esac; done";
+                  \\#*) echo $((TASK * 10));; *) echo \"  $((TASK / 2)) $line \";; esac; done";
     let mut command = Command::new(binaries::folder().join("examples/line_protocol"));
     command.args(["4", "/bin/sh", "-c", script]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut front_end = lower(&mut command).spawn().expect("it is built");
     let mut input = front_end.stdin.take().expect("a pipe");
     input
-        .write_all(b"0-3 hello\n0,3 parent\n1 good bye\n")
+        .write_all(b"0-3 hello\n0,3 parent\n1 good bye\n0-3 #size\n0-1 #size\n")
         .expect("it reads");
     drop(input);
     let done = front_end.wait_with_output().expect("it ends");
@@ -72,7 +72,8 @@ fn example_protocol_runs_in_processes_of_its_own() {
         pid.and_then(Result::ok).unwrap_or_else(|| panic!("{text}"))
     };
     assert_ne!(server(lines[2], "0: "), server(lines[3], "3: "));
-    assert_eq!(lines[4..], ["1: 0 GOOD BYE"], "{text}");
+    let rest = ["1: 0 GOOD BYE", "0-3: 30", "0-1: 10", "largest of all: 30"];
+    assert_eq!(lines[4..], rest, "{text}");
 }
 
 #[test]

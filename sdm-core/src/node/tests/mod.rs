@@ -3,12 +3,15 @@
 mod exchange;
 mod net;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use sdm_idset::{IdSet, TaskId};
 
 use super::Delivery;
+use crate::config::Config;
 use crate::ids::{CommandId, ServerId};
-use crate::message::{EndPolicy, Health, Status, SyncPolicy};
+use crate::message::{Block, EndPolicy, Health, Status, SyncPolicy};
 use crate::topology::Topology;
 pub(super) use net::Net;
 use net::answer_all;
@@ -52,6 +55,29 @@ fn tree_of_every_size_starts_answers_and_ends() {
             }
         }
     }
+}
+
+#[test]
+fn options_of_the_front_end_apply_at_every_member() {
+    let config = Config {
+        grace: Duration::from_millis(17),
+        classes_max: 3,
+        on_lost: EndPolicy::Detach,
+        backend: Bytes::from_static(b"options of the backend"),
+        ..Config::default()
+    };
+    let mut net = Net::with(20, Topology::Kary(3), 7, config.clone());
+    net.init();
+    assert_eq!(net.nodes.len(), 22);
+    for node in net.nodes.values() {
+        assert_eq!(node.config.as_ref(), Some(&config), "{}", node.id());
+    }
+    // At most three distinct answers of a command are kept apart.
+    net.answer = |_, task| Some(task.to_string());
+    let tally = net.run_command("0-19", QUERY, "x");
+    let is_other = |block: &&Block| block.status == Status::Others;
+    let others = tally.blocks.iter().filter(is_other).count();
+    assert_eq!((tally.blocks.len(), others), (4, 1));
 }
 
 #[test]

@@ -53,6 +53,10 @@ pub(super) fn answer_all(payload: &[u8], _task: u32) -> Option<String> {
 
 impl Net {
     pub(in crate::node) fn new(count: u32, topology: Topology, seed: u64) -> Self {
+        Self::with(count, topology, seed, Config::default())
+    }
+
+    pub(super) fn with(count: u32, topology: Topology, seed: u64, config: Config) -> Self {
         let mut net = Self {
             now: Instant::now(),
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
@@ -91,8 +95,7 @@ impl Net {
         );
         let mut root = Node::root(net.now, rules);
         let plan = topology.plan(entry(ServerId::MASTER, IdSet::new()), servers);
-        root.start(net.now, Config::default(), Slice::new(plan))
-            .unwrap();
+        root.start(net.now, config, Slice::new(plan)).unwrap();
         net.nodes.insert(ServerId::FRONT_END, root);
         let (up, down) = net.link(ServerId::FRONT_END, ServerId::MASTER);
         net.node(ServerId::MASTER)

@@ -1,4 +1,5 @@
-//! A transport that is implemented outside of `sdm-core`: it counts the bytes that a network in memory carries.
+//! A transport that is implemented outside of `sdm-core`, with addresses of its own: it counts the bytes that a network in
+//! memory carries.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use sdm_core::transport::mem::{MemNetwork, MemTransport};
 use sdm_core::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
 
-use super::hosts::{Hosts, local};
+use super::hosts::Hosts;
 use super::suite;
 
 struct Counting {
@@ -19,6 +20,8 @@ struct Counting {
 
 impl Transport for Counting {
     fn listen(&mut self, at: &ConnectionString, port_tries: u16) -> io::Result<ConnectionString> {
+        let (scheme, place) = at.as_other().expect("an address of this transport");
+        assert_eq!((scheme, place), ("counted", "a place, of any form"));
         self.inner.listen(at, port_tries)
     }
 
@@ -61,6 +64,11 @@ impl Transport for Counting {
     }
 }
 
+fn counted() -> ConnectionString {
+    let address = ConnectionString::other("counted", "a place, of any form");
+    address.expect("an address of another transport")
+}
+
 #[test]
 fn transport_of_another_crate_carries_links_and_wakes() {
     let (bytes, wakes) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
@@ -71,7 +79,7 @@ fn transport_of_another_crate_carries_links_and_wakes() {
             bytes: Arc::clone(&bytes),
             wakes: Arc::clone(&wakes),
         };
-        Hosts::new(host(), host(), local)
+        Hosts::new(host(), host(), counted)
     };
     suite::link_delivers_hello_and_message(hosts());
     assert!(bytes.load(Ordering::Relaxed) > 0);

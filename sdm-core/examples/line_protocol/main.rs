@@ -1,18 +1,20 @@
-//! A debug manager of one's own over the tree: a front-end, a master and servers as processes, with a protocol and a
-//! backend that SDM does not know.
+//! A debug manager of one's own over the tree: a front-end, a master and servers as processes, with a protocol, a
+//! backend, a merge rule, a topology and a transport that SDM does not know.
 //!
 //! Usage: `line_protocol COUNT PROGRAM [ARGS]`. Each of COUNT servers has one task and starts PROGRAM for it, with the
 //! variable `TASK`. A line `SET TEXT` on standard input goes to the tasks of the set. The backend writes TEXT to each
-//! program and takes one line as its answer; equal answers arrive as one.
+//! program and takes one line as its answer. Equal answers arrive as one; of answers to `SET #TEXT` the largest number.
+
+mod extensions;
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use sdm_core::aggregate::{Merge, Rules};
 use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
@@ -24,17 +26,16 @@ use sdm_core::transport::{Transport, tcp::TcpTransport};
 use sdm_core::{CommandId, Config, ServerId};
 use sdm_idset::{IdSet, TaskId};
 
+use extensions::{Chain, Ports, rules};
+
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Variable with the session's key and name, which all members share.
 const SESSION: &str = "OWN_SESSION";
 /// Time limit of the start, and of the whole session.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// This protocol merges by equality alone.
-const RULES: Rules = |_number, _params| None::<Box<dyn Merge>>;
 
-/// The backend: a program that answers each line of its input with a line. One that takes long would be watched
-/// ([`TcpTransport::watch`]), so that its server continues meanwhile.
+/// The backend: a program that answers each line of its input with a line.
 struct Backend {
     program: Child,
     input: ChildStdin,
@@ -71,10 +72,9 @@ impl Backend {
 }
 
 /// A member's driver, which listens, and its address.
-fn driver(node: Node, config: LinkConfig) -> Outcome<(MemberDriver<TcpTransport>, String)> {
-    let mut transport = TcpTransport::new()?;
-    transport.set_session(&config);
-    let address = transport.listen(&"tcp://127.0.0.1:0".parse()?, 1)?;
+fn driver(node: Node, config: LinkConfig) -> Outcome<(MemberDriver<Ports>, String)> {
+    let mut transport = Ports(TcpTransport::new()?);
+    let address = transport.listen(&"port://0".parse()?, 1)?;
     let member = Member::new(node, Arc::new(config));
     Ok((MemberDriver::new(member, transport), address.to_string()))
 }
@@ -84,7 +84,8 @@ fn serve(me: ServerId, front_end: Option<&str>, mut backend: Option<Backend>) ->
     let session = std::env::var(SESSION)?;
     let (key, name) = session.split_once(' ').ok_or("no session")?;
     let config = LinkConfig::new(key.parse()?, name.parse()?);
-    let (mut driver, address) = driver(Node::new(me, RULES, Instant::now() + PATIENCE), config)?;
+    let node = Node::new(me, rules(&Arc::default()), Instant::now() + PATIENCE);
+    let (mut driver, address) = driver(node, config)?;
     println!("{address}");
     if let Some(front_end) = front_end {
         driver.connect_front_end(&front_end.parse()?);
@@ -124,7 +125,8 @@ fn start(session: &str, words: &[String]) -> Outcome<(Child, Vec<String>)> {
 fn front_end(count: u32, program: &[String]) -> Outcome<()> {
     let (key, name) = (SessionKey::draw()?, draw_session_id()?);
     let session = format!("{} {name}", *key.to_hex());
-    let root = Node::root(Instant::now(), RULES);
+    let seen = Arc::new(AtomicI64::new(i64::MIN));
+    let root = Node::root(Instant::now(), rules(&seen));
     let (mut driver, address) = driver(root, LinkConfig::new(key, name))?;
     let entry = |server, tasks, addresses| PlanEntry {
         server,
@@ -143,7 +145,7 @@ fn front_end(count: u32, program: &[String]) -> Outcome<()> {
         let tasks = IdSet::single(TaskId(number));
         servers.push(entry(ServerId(number), tasks, addresses));
     }
-    let plan = Slice::new(Topology::Binomial.plan(master, servers));
+    let plan = Slice::new(Topology::Own(&Chain).plan(master, servers));
     driver.with_member(|m, now| m.start(now, Config::default(), plan))?;
     let mut lines = std::io::stdin().lines();
     let deadline = Instant::now() + PATIENCE;
@@ -161,7 +163,7 @@ fn front_end(count: u32, program: &[String]) -> Outcome<()> {
                         destination: set.parse()?,
                         lane: Lane::Control,
                         sync: SyncPolicy::WaitForAll,
-                        rule: 0,
+                        rule: u16::from(text.starts_with('#')),
                         rule_params: Bytes::new(),
                         payload: Bytes::from(text.to_owned()),
                     };
@@ -179,10 +181,8 @@ fn front_end(count: u32, program: &[String]) -> Outcome<()> {
             _ => {}
         }
     }
-    children
-        .iter_mut()
-        .try_for_each(|child| child.wait().map(drop))?;
-    Ok(())
+    println!("largest of all: {}", seen.load(Ordering::Relaxed));
+    Ok(children.iter_mut().try_for_each(|it| it.wait().map(drop))?)
 }
 
 fn main() -> Outcome<()> {
