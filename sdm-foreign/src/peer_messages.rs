@@ -176,8 +176,13 @@ pub enum Reply {
         /// The values found.
         entries: Vec<Entry>,
     },
-    /// The table of the node's processes.
-    Processes(HostTable),
+    /// A part of the table of the node's processes; in order.
+    Processes {
+        /// The part.
+        table: HostTable,
+        /// True for the last part.
+        is_last: bool,
+    },
     /// The answer to [`Question::Reserve`].
     Reserved {
         /// The first of the consecutive task numbers; `None` if too few are free.
@@ -192,6 +197,38 @@ pub enum Note {
     Question(Question),
     /// Answers.
     Reply(Reply),
+}
+
+impl Reply {
+    /// The answers to [`Question::Processes`], each short enough for a message.
+    #[must_use]
+    pub fn of_table(table: HostTable) -> Vec<Self> {
+        let fits = |table: &HostTable| {
+            let table = table.clone();
+            let whole = Self::Processes {
+                table,
+                is_last: true,
+            };
+            Note::Reply(whole).bytes().is_some()
+        };
+        let (mut parts, mut todo) = (Vec::new(), vec![table]);
+        while let Some(table) = todo.pop() {
+            let count = table.processes.len();
+            if count < 2 || fits(&table) {
+                parts.push(table);
+            } else {
+                let halves = [&table.processes[..count / 2], &table.processes[count / 2..]];
+                todo.extend(halves.map(|half| table.part(half)).into_iter().rev());
+            }
+        }
+        let last = parts.len() - 1;
+        let parts = parts.into_iter().enumerate();
+        let part = |(at, table)| Self::Processes {
+            table,
+            is_last: at == last,
+        };
+        parts.map(part).collect()
+    }
 }
 
 impl Note {
@@ -239,6 +276,44 @@ pub fn fuzz_notes(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::{HostCommand, HostProcess, HostState};
+
+    #[test]
+    fn large_table_is_answered_in_parts() {
+        let mut table = HostTable::default();
+        for rank in 0..20_000 {
+            let process = HostProcess {
+                rank,
+                pid: 4_000_000,
+                state: HostState::Running,
+                program: None,
+                resident_bytes: 1 << 30,
+            };
+            let command = HostCommand {
+                program: format!("/home/ann/run/{}/app", rank / 100),
+                line: "app".to_owned(),
+            };
+            table.add(process, Some(command));
+        }
+        let notes = Reply::of_table(table.clone()).into_iter().map(Note::Reply);
+        let notes: Vec<Vec<u8>> = notes.map(|it| it.bytes().expect("it is short")).collect();
+        assert!(notes.len() > 3, "{} parts", notes.len());
+        let (mut joined, mut last) = (HostTable::default(), Vec::new());
+        for bytes in &notes {
+            let Some(Note::Reply(Reply::Processes { table, is_last })) = Note::read(bytes) else {
+                panic!("no table");
+            };
+            joined.join(&table);
+            last.push(is_last);
+        }
+        assert_eq!(joined, table);
+        assert_eq!(last.iter().position(|it| *it), Some(notes.len() - 1));
+        let empty = Reply::of_table(HostTable::default());
+        assert!(matches!(
+            &empty[..],
+            [Reply::Processes { is_last: true, .. }]
+        ));
+    }
 
     #[test]
     fn peer_message_survives_encoding_and_refuses_pointers() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum total length of the command lines of a table, in bytes: a table has to fit into a peer message.
+/// Maximum total length of the command lines of a table, in bytes.
 const LINES_BYTES_MAX: usize = 16 << 10;
 
 /// Processes of a job and their programs.
@@ -72,6 +72,15 @@ impl HostTable {
             Some(number)
         });
         self.processes.push(process);
+    }
+
+    /// A table of some of these processes.
+    pub(crate) fn part(&self, processes: &[HostProcess]) -> Self {
+        let mut part = Self::default();
+        for process in processes {
+            part.add(process.clone(), self.program_of(process).cloned());
+        }
+        part
     }
 
     /// Adds the entries of another table.

@@ -116,7 +116,7 @@ impl Host {
     /// Adds the value that a tool asks for; the status says where there is none.
     fn answer_query(&self, item: &QueryItem, table: &HostTable, known: &mut Known) -> i32 {
         let name = item.key.as_c_str();
-        let Some(key) = key_of(item) else {
+        let Some(key) = key_of(item).filter(|_| !item.about.needs_unknown) else {
             return NOT_SUPPORTED;
         };
         let Some(serving) = &self.serving else {

@@ -138,14 +138,16 @@ impl Post {
         Some((spawn, node))
     }
 
-    /// Removes the request of this number if it belongs to a table of processes. Returns the table's number; `None`
-    /// otherwise.
-    pub(crate) fn take_table(&mut self, number: u64) -> Option<u64> {
+    /// The number of the table of processes that the request of this number belongs to; `None` for another request. The
+    /// last part of the answer removes the request.
+    pub(crate) fn take_table(&mut self, number: u64, is_last: bool) -> Option<u64> {
         let waiting = self.waiting.get(&number)?;
         let Requester::Table(id) = waiting.asker else {
             return None;
         };
-        self.waiting.remove(&number);
+        if is_last {
+            self.waiting.remove(&number);
+        }
         Some(id)
     }
 

@@ -15,6 +15,8 @@ pub(super) const PROCESS: &CStr = c"pmix.procid";
 const NODE_NUMBER: &CStr = c"pmix.nodeid";
 pub(super) const HOST_NAME: &CStr = c"pmix.hname";
 const LOCAL_ONLY: &CStr = c"pmix.qry.local";
+/// Directive of an attribute that must not be ignored (`PMIX_INFO_REQD`).
+const REQUIRED: u32 = 1;
 
 /// # Safety
 /// `qualifiers` must come from the library.
@@ -41,7 +43,7 @@ unsafe fn narrowed_by(qualifiers: &[Info]) -> Qualifiers {
                     }
                 }
                 _ if info.is(LOCAL_ONLY) => about.is_local = is_set(&info.value),
-                _ => {}
+                _ => about.needs_unknown |= info.flags & REQUIRED != 0,
             }
         }
     }
@@ -79,4 +81,25 @@ pub(super) unsafe extern "C" fn on_query(
     }
     let done = Done { callback, data };
     hand_over(Request::Query { wanted, done })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn required_qualifier_has_to_be_known() {
+        let flagged = |key: &CStr, flags| {
+            let info = Info {
+                flags,
+                ..Info::flag(key, true)
+            };
+            // SAFETY: the attribute has no pointers.
+            unsafe { narrowed_by(&[info]) }
+        };
+        assert!(flagged(c"no.such.qualifier", REQUIRED).needs_unknown);
+        assert!(!flagged(c"no.such.qualifier", 0).needs_unknown);
+        let known = flagged(LOCAL_ONLY, REQUIRED);
+        assert!(!known.needs_unknown && known.is_local);
+    }
 }

@@ -123,9 +123,9 @@ impl Host {
         }
         match Note::read(&letter.bytes) {
             Some(Note::Question(question)) => self.answer_question(from, number, question),
-            Some(Note::Reply(Reply::Processes(table))) => {
-                if let Some(id) = self.post.take_table(number) {
-                    self.add_node(id, &table);
+            Some(Note::Reply(Reply::Processes { table, is_last })) => {
+                if let Some(id) = self.post.take_table(number, is_last) {
+                    self.add_node(id, &table, is_last);
                 }
             }
             Some(Note::Reply(reply)) => {

@@ -142,6 +142,8 @@ pub(crate) struct Qualifiers {
     pub(crate) nodes: Vec<NodeChoice>,
     /// True if the query is about the server's own node only.
     pub(crate) is_local: bool,
+    /// True if the tool requires a qualifier that is not known here.
+    pub(crate) needs_unknown: bool,
 }
 
 /// A node, as a query names it.

@@ -100,10 +100,10 @@ impl Host {
         self.end_gatherings(Instant::now());
     }
 
-    /// Adds the processes of another node; the table is empty if the node does not answer.
-    pub(super) fn add_node(&mut self, id: u64, table: &HostTable) {
+    /// Adds processes of another node; `is_last` is true for the last ones.
+    pub(super) fn add_node(&mut self, id: u64, table: &HostTable, is_last: bool) {
         if let Some(gathering) = self.gatherings.iter_mut().find(|it| it.id == id) {
-            gathering.nodes = gathering.nodes.saturating_sub(1);
+            gathering.nodes = gathering.nodes.saturating_sub(usize::from(is_last));
             gathering.table.join(table);
         }
         self.end_gatherings(Instant::now());
@@ -133,8 +133,10 @@ impl Host {
         table.processes.sort_by_key(|it| it.rank);
         match reader {
             Reader::Node(to, number) => {
-                let reply: Unsigned = (to, number, Note::Reply(Reply::Processes(table)));
-                self.send_letter(reply);
+                for reply in Reply::of_table(table) {
+                    let reply: Unsigned = (to, number, Note::Reply(reply));
+                    self.send_letter(reply);
+                }
             }
             Reader::Tool(wanted, done) => {
                 let (known, status) = self.answer_all(&wanted, &table);

@@ -4,6 +4,7 @@
 //! group (`UID:GID`), a date.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -132,6 +133,11 @@ impl fmt::Display for Rendezvous {
 
 /// Folders in which servers of this user have their files.
 pub(super) fn folders() -> Vec<PathBuf> {
+    folders_of(|variable| std::env::var_os(variable))
+}
+
+/// The folders that these variables name, those for the files of PMIx servers first.
+fn folders_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = [
         "PMIX_SYSTEM_TMPDIR",
         "PMIX_SERVER_TMPDIR",
@@ -139,7 +145,8 @@ pub(super) fn folders() -> Vec<PathBuf> {
         "TEMP",
         "TMP",
     ];
-    let named = named.iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let named = named.iter().filter_map(|name| variable(name));
+    let named = named.map(PathBuf::from);
     let mut folders = Vec::new();
     for folder in named.chain([PathBuf::from("/tmp"), PathBuf::from("/run/pmix")]) {
         if folder.is_absolute() && !folders.contains(&folder) {
@@ -342,6 +349,22 @@ mod tests {
 
     fn text(pid: i32) -> String {
         format!("prterun-h-{pid}@0.0;tcp4://127.0.0.1:4\n5.0.11rc1\n{pid}\n0:0\nMon\n\n")
+    }
+
+    #[test]
+    fn folders_of_servers_are_those_of_the_variables() {
+        let set = [
+            ("PMIX_SERVER_TMPDIR", "/scratch/job"),
+            ("PMIX_SYSTEM_TMPDIR", "/var/run/rm"),
+            ("TMPDIR", "/scratch/job"),
+            ("TMP", "relative"),
+        ];
+        let folders = folders_of(|name| {
+            let value = set.iter().find(|(known, _)| *known == name);
+            value.map(|(_, value)| value.into())
+        });
+        let expected = ["/var/run/rm", "/scratch/job", "/tmp", "/run/pmix"];
+        assert_eq!(folders, expected.map(PathBuf::from));
     }
 
     #[test]
