@@ -22,6 +22,9 @@ const ARGUMENT: &str = "argument";
 /// Option for clients whose executables have no arguments, which the reference servers accept: `true`.
 const ARGUMENT_OPTIONAL: &str = "argument_optional";
 
+/// Option with the number of jobs that the client gives to one server.
+const MAX_JOBS: &str = "max_jobs";
+
 /// Attributes without an effect here: certificates, GASS, and those that only the client uses.
 const WITHOUT_EFFECT: [&str; 5] = [
     "subject",
@@ -62,6 +65,8 @@ pub struct JobRequest {
     pub errors: Option<String>,
     /// Interval between queries of its state, in seconds; 0 leaves the choice to this server.
     pub status_polling: u64,
+    /// Number of jobs after whose end the server exits; 0 for any number.
+    pub jobs_max: u64,
     /// Limits and wishes: name and value.
     pub limits: Vec<(Limit, String)>,
     /// Options of `ssh`, one word each.
@@ -163,6 +168,7 @@ impl JobRequest {
             output: file("stdout_file"),
             errors: file("stderr_file"),
             status_polling: given.number("status_polling")?,
+            jobs_max: given.number(MAX_JOBS)?,
             job: Submission {
                 processes,
                 program,
@@ -220,7 +226,7 @@ impl JobRequest {
             "sdm_debug" => self.job.debug = value.trim() == "true",
             _ if MANDATORY.contains(&name) || WITHOUT_EFFECT.contains(&name) => {}
             ARGUMENT_OPTIONAL | "jobmanager" | "work_directory" | "stdout_file" | "stderr_file"
-            | "tmp_dir" | "queue_name" => {}
+            | "tmp_dir" | "queue_name" | MAX_JOBS => {}
             _ => self.unknown.push(cut(name)),
         }
     }

@@ -54,6 +54,15 @@ pub struct ManagerThreads {
     guard: Guard,
 }
 
+/// The maximum pause between two queries: the shortest polling interval in seconds that any of the jobs requests; 0
+/// requests none.
+fn pause_max(asked: impl Iterator<Item = u64>) -> Duration {
+    let shortest = asked.filter(|seconds| *seconds > 0).min();
+    shortest
+        .map_or(PAUSE_MAX, Duration::from_secs)
+        .min(Duration::from_secs(3600))
+}
+
 /// Sends updates from a manager's thread to the event loop, and writes a byte to the pipe that wakes the loop.
 struct NewsSender {
     news: Sender<JobUpdate>,
@@ -209,13 +218,8 @@ impl Thread {
         }
     }
 
-    /// The maximum pause between two queries: the shortest polling interval that any of the jobs requests.
     fn longest(&self) -> Duration {
-        let asked = self.jobs.values().map(|job| job.request.status_polling);
-        let shortest = asked.filter(|seconds| *seconds > 0).min();
-        shortest
-            .map_or(PAUSE_MAX, Duration::from_secs)
-            .min(Duration::from_secs(3600))
+        pause_max(self.jobs.values().map(|job| job.request.status_polling))
     }
 
     fn carry_out(&mut self, ask: ManagerRequest) {
@@ -401,5 +405,24 @@ fn state_of(job: &Job) -> (JobState, String) {
         }
         Some(states::Job::Error) => (JobState::Failed, words),
         _ => (JobState::Pending, words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortest_status_polling_bounds_the_pause() {
+        for (asked, seconds) in [
+            (&[][..], 2),
+            (&[0, 0], 2),
+            (&[0, 7], 7),
+            (&[30, 7, 0], 7),
+            (&[1_000_000], 3600),
+        ] {
+            let pause = pause_max(asked.iter().copied());
+            assert_eq!(pause, Duration::from_secs(seconds), "{asked:?}");
+        }
     }
 }

@@ -17,6 +17,8 @@ pub const JOBS_MAX: usize = 65_536;
 const EARLY: Duration = Duration::from_millis(100);
 /// Pause between the answer to EXIT and the end of the jobs.
 const SILENCE: Duration = Duration::from_secs(1);
+/// Time for which a server that has had its maximum of jobs waits for EXIT.
+const FULL_WAIT: Duration = Duration::from_secs(2);
 /// Time limit of the wait for a job's end in JOB_DESTROY.
 const END_WAIT: Duration = Duration::from_secs(30);
 
@@ -103,6 +105,10 @@ pub struct Server {
     decoder: Decoder,
     jobs: BTreeMap<JobNumber, ClientJob>,
     last: JobNumber,
+    /// The number of jobs that the client gives to one server, if it has named that.
+    jobs_max: Option<u64>,
+    /// Time at which a server ends by itself: it has had its maximum of jobs, and all were destroyed.
+    full_until: Option<Instant>,
     output: VecDeque<(Pipe, Vec<u8>)>,
     actions: VecDeque<Action>,
     /// The job whose end must precede the answer to JOB_DESTROY, and the time limit of that wait.
@@ -119,6 +125,8 @@ impl Server {
             decoder: Decoder::default(),
             jobs: BTreeMap::new(),
             last: 0,
+            jobs_max: None,
+            full_until: None,
             output: VecDeque::new(),
             actions: VecDeque::new(),
             destroying: None,
@@ -184,6 +192,7 @@ impl Server {
             _ => None,
         };
         let destroying = self.destroying.map(|(_, until)| until);
+        let destroying = destroying.into_iter().chain(self.full_until);
         let kept_back = kept_back.map(|job| job.since + EARLY);
         kept_back.chain(ending).chain(destroying).min()
     }
@@ -195,6 +204,11 @@ impl Server {
             // The job's end is reported when it happens.
             self.destroying = None;
             self.reply("S");
+        }
+        if self.full_until.is_some_and(|until| until <= now) {
+            self.log("ends after the maximum of its jobs".to_owned());
+            self.full_until = None;
+            self.ending.get_or_insert(ServerEnd::At(now));
         }
         if let Some(ServerEnd::At(at)) = self.ending
             && at <= now
@@ -278,6 +292,9 @@ impl Server {
             _ if self.jobs.len() >= JOBS_MAX => {
                 return self.reply(&format!("F more than {JOBS_MAX} jobs"));
             }
+            Ok(_) if self.jobs_max.is_some_and(|max| self.last >= max) => {
+                return self.reply("F this server has had its maximum of jobs");
+            }
             // Both clients take this one; a CREATE_NOTIFY with F hangs that of Java.
             Err(why) => {
                 self.log(format!("request {id} refused: {why}"));
@@ -285,6 +302,9 @@ impl Server {
             }
             Ok(request) => request,
         };
+        self.jobs_max = Some(request.jobs_max)
+            .filter(|max| *max > 0)
+            .or(self.jobs_max);
         self.last += 1;
         let number = self.last;
         let name = self.name(number);
@@ -313,9 +333,7 @@ impl Server {
             return self.reply("F no such job");
         };
         if job.told.is_end() {
-            self.jobs.remove(&number);
-            self.actions.push_back(Action::Forget(number));
-            return self.reply("S");
+            return self.forget(now, number);
         }
         self.cancel(number);
         self.destroying = Some((number, now + END_WAIT));
@@ -340,10 +358,18 @@ impl Server {
             self.log(format!("job {name} is {}: {words}", state.word()));
             if state.is_end() && self.destroying.is_some_and(|(of, _)| of == number) {
                 self.destroying = None;
-                self.jobs.remove(&number);
-                self.actions.push_back(Action::Forget(number));
-                self.reply("S");
+                self.forget(now, number);
             }
+        }
+    }
+
+    /// Answers JOB_DESTROY of a job that has ended. After the last of its jobs a server waits for EXIT.
+    fn forget(&mut self, now: Instant, number: JobNumber) {
+        self.jobs.remove(&number);
+        self.actions.push_back(Action::Forget(number));
+        self.reply("S");
+        if self.jobs.is_empty() && self.jobs_max.is_some_and(|max| self.last >= max) {
+            self.full_until = Some(now + FULL_WAIT);
         }
     }
 

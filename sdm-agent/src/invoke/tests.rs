@@ -258,3 +258,32 @@ fn sessions_match_golden_transcripts() {
         assert_eq!(text, std::fs::read_to_string(&file).unwrap(), "{name}");
     }
 }
+
+#[test]
+fn server_ends_after_its_maximum_of_jobs() {
+    let mut story = Story::new();
+    let job = |id: u32| {
+        let job = JOB.replace("CREATE 7", &format!("CREATE {id}"));
+        job.replace("hostname", "max_jobs 2\r\nhostname")
+    };
+    for number in [1, 2] {
+        let expected = format!("CREATE_NOTIFY {number} S j-{number}|");
+        assert_eq!(story.ask(&job(number)), said("S|", &expected));
+        story.pass(LONG);
+        let (now, number) = (story.now, u64::from(number));
+        story.server.job_is(now, number, JobState::Done, "");
+        story.said();
+        assert!(!story.server.is_over());
+        assert_eq!(
+            story.ask(&format!("JOB_DESTROY j-{number}\r\n")),
+            said("S|", "")
+        );
+    }
+    let full = "F this server has had its maximum of jobs|";
+    assert_eq!(story.ask(&job(3)), said(full, ""));
+    // The client may still ask for the end.
+    assert_eq!(story.pass(LONG), said("", ""));
+    assert!(!story.server.is_over());
+    assert_eq!(story.pass(LONG), said("", ""));
+    assert!(story.server.is_over());
+}
