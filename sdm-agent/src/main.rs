@@ -22,6 +22,7 @@ use sdm_agent::slurm::Slurm;
 use sdm_agent::ssh::{Ssh, host_request};
 use sdm_agent::worker::Worker;
 use sdm_hosts::HostShare;
+use sdm_runtime::wire::IdForm;
 use sdm_system::files;
 use sdm_system::listener::{self, Refusals};
 use sdm_text::{printable, printable_lines, printable_name};
@@ -57,6 +58,17 @@ struct Arguments {
     /// The Unix socket to wait at, in a folder of yours alone
     #[arg(long, required_if_eq("proxy", "unix"))]
     path: Option<PathBuf>,
+    /// The ids of elements: numbers above the client's base id, or texts that begin with it
+    #[arg(long, value_enum, default_value_t = Ids::Number)]
+    ids: Ids,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Ids {
+    /// Numbers, which many elements share a text of
+    Number,
+    /// Texts, for a client whose base id is a text
+    Text,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -166,7 +178,11 @@ fn run() -> Result<()> {
         }
     };
     let worker = Worker::start(manager).context("the manager's thread")?;
-    serve(client, worker).context("the client")
+    let ids = match arguments.ids {
+        Ids::Number => IdForm::Numbers,
+        Ids::Text => IdForm::Texts,
+    };
+    serve(client, worker, ids).context("the client")
 }
 
 /// Serves a GridRPC client as an invoke server. Of its options only `-l FILE`, the log, has an effect; unknown ones are

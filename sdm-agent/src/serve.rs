@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use sdm_runtime::wire::IdForm;
 
 use crate::service::Service;
 use crate::worker::Worker;
@@ -32,12 +33,12 @@ impl<T: Read + AsFd> ReadFd for T {}
 pub trait WriteFd: Write + AsFd {}
 impl<T: Write + AsFd> WriteFd for T {}
 
-/// Serves a client until it has ended the session or is gone.
+/// Serves a client until it has ended the session or is gone, with element ids of this form.
 ///
 /// # Errors
 /// The client's bytes are no messages, or the manager's thread is gone.
-pub fn serve(mut client: Client, mut worker: Worker) -> io::Result<()> {
-    let mut service = Service::new();
+pub fn serve(mut client: Client, mut worker: Worker, ids: IdForm) -> io::Result<()> {
+    let mut service = Service::new(ids);
     let mut unsent: VecDeque<u8> = VecDeque::new();
     let mut buffer = vec![0; 64 << 10];
     let mut over = None;

@@ -8,9 +8,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use roaring::RoaringBitmap;
 use sdm_runtime::attribute as id;
 use sdm_runtime::ids::Ids;
 use sdm_runtime::states::Machine;
+use sdm_runtime::wire::IdForm;
 use sdm_runtime::wire::agent::{Agent, Phase, SendError};
 use sdm_runtime::wire::command::{self, Command};
 use sdm_runtime::wire::definition::Definition;
@@ -22,6 +24,7 @@ use sdm_text::printable;
 use crate::error::ManagerError;
 use crate::ledger::{EqualElements, Ledger, Notice};
 use crate::manager::{JobChange, Submission};
+use crate::snapshot::wire_attributes;
 use crate::worker::{Reply, Request};
 
 /// The shortest pause between two queries of the manager, unless a client's command requests an earlier query.
@@ -71,14 +74,14 @@ pub struct Service {
 
 impl Default for Service {
     fn default() -> Self {
-        Self::new()
+        Self::new(IdForm::default())
     }
 }
 
 impl Service {
-    /// A service before the client's first command.
+    /// A service before the client's first command, with ids of this form.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(ids: IdForm) -> Self {
         let definition = |it: &id::Announced| Definition {
             id: it.0.to_owned(),
             kind: it.1.to_owned(),
@@ -94,7 +97,8 @@ impl Service {
                 Event::AttrDef(definitions.clone()),
                 // Filters can hide each of these attributes, or elements with a value of it.
                 Event::FilterDef(definitions),
-            ]),
+            ])
+            .with_ids(ids),
             ledger: None,
             untold: VecDeque::new(),
             requests: VecDeque::new(),
@@ -220,7 +224,7 @@ impl Service {
                     true => Some(now + self.pause),
                     false => Some(now),
                 };
-                self.untold.extend(notices.into_iter().flat_map(events));
+                self.note(notices);
             }
             Reply::Submitted(number, result) => {
                 let asked = self.asked.remove(&number);
@@ -280,8 +284,7 @@ impl Service {
             }
         }
         if self.wire.phase() == Phase::Normal && self.ledger.is_none() {
-            let base = self.wire.base_id().parse().unwrap_or_default();
-            self.ledger = Some(Ledger::new(base));
+            self.ledger = Some(Ledger::new(self.wire.base()));
             self.next_look = Some(now);
         }
         self.tell();
@@ -290,12 +293,18 @@ impl Service {
             && self.untold.is_empty()
             && let Some(ledger) = &mut self.ledger
         {
-            self.untold
-                .extend(ledger.more().into_iter().flat_map(events));
+            let more = ledger.more();
+            self.note(more);
             self.tell();
         }
         self.answer_looks();
         Ok(())
+    }
+
+    fn note(&mut self, notices: Vec<Notice>) {
+        let form = self.wire.id_form();
+        let events = notices.into_iter().flat_map(|notice| events(notice, form));
+        self.untold.extend(events);
     }
 
     /// Answers LOOK once the events of its query have been passed on, or cannot be any more.
@@ -431,27 +440,47 @@ fn say_lost(event: &Event) {
     eprintln!("sdm-agent: an event is too long to be sent: {what}");
 }
 
-/// The events of the protocol for a notice: as many as its groups need.
-fn events(notice: Notice) -> Vec<Event> {
-    let groups = |all: &[EqualElements]| -> Vec<Group> {
-        let group = |alike: &EqualElements| Group {
-            ids: Ids::Numbers(alike.ids.clone()),
-            attributes: alike.attributes.clone(),
-        };
-        all.iter().map(group).collect()
+/// The events of the protocol for a notice: as many as its groups need. Text ids have no range sets, so that an event has
+/// at most [`GROUPS_MAX`] elements there.
+fn events(notice: Notice, form: IdForm) -> Vec<Event> {
+    let (groups_max, ids_max) = match form {
+        IdForm::Numbers => (GROUPS_MAX, usize::MAX),
+        IdForm::Texts => (1, GROUPS_MAX),
+    };
+    let groups = |all: Vec<EqualElements>| -> Vec<Vec<Group>> {
+        let groups = all.into_iter().flat_map(|alike| {
+            let attributes = wire_attributes(&alike.attributes);
+            parts(alike.ids, ids_max).into_iter().map(move |ids| Group {
+                ids: Ids::Numbers(ids),
+                attributes: attributes.clone(),
+            })
+        });
+        let groups: Vec<Group> = groups.collect();
+        groups.chunks(groups_max).map(<[Group]>::to_vec).collect()
     };
     let of = |job: Option<u32>| job.map_or_else(String::new, |job| job.to_string());
     match notice {
         Notice::New(it, parent, all) => {
-            let event = |part| Event::New(it, parent.to_string(), groups(part));
-            all.chunks(GROUPS_MAX).map(event).collect()
+            let event = |part| Event::New(it, parent.to_string(), part);
+            groups(all).into_iter().map(event).collect()
         }
         Notice::Changed(it, job, all) => {
-            let event = |part| Event::Change(it, of(job), groups(part));
-            all.chunks(GROUPS_MAX).map(event).collect()
+            let event = |part| Event::Change(it, of(job), part);
+            groups(all).into_iter().map(event).collect()
         }
         Notice::Removed(it, job, ids) => {
-            vec![Event::Remove(it, of(job), Ids::Numbers(ids))]
+            let event = |ids| Event::Remove(it, of(job), Ids::Numbers(ids));
+            parts(ids, ids_max).into_iter().map(event).collect()
         }
     }
+}
+
+/// Splits a set into sets of at most `ids_max` elements.
+fn parts(ids: RoaringBitmap, ids_max: usize) -> Vec<RoaringBitmap> {
+    if usize::try_from(ids.len()).is_ok_and(|count| count <= ids_max) {
+        return vec![ids];
+    }
+    let all: Vec<u32> = ids.iter().collect();
+    let parts = all.chunks(ids_max);
+    parts.map(|part| part.iter().copied().collect()).collect()
 }

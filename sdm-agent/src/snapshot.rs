@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nix::sys::signal::Signal;
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, NodeUse, State};
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,13 @@ impl Job {
     pub(crate) fn state(&self) -> Option<states::Job> {
         state(&self.attributes)
     }
+
+    /// Marks the job as one of which nothing is known at present, and why.
+    pub(crate) fn set_unknown(&mut self, why: &str) {
+        set_state(&mut self.attributes, states::Job::Unknown);
+        set(&mut self.attributes, id::JOB_STATUS_MESSAGE, why);
+        self.processes.iter_mut().for_each(Process::set_unknown);
+    }
 }
 
 /// A process of a job.
@@ -88,11 +96,64 @@ pub struct Process {
     pub attributes: Attributes,
 }
 
+impl Process {
+    /// Marks the process as one of which nothing is known at present, unless it has ended.
+    pub(crate) fn set_unknown(&mut self) {
+        if !has_ended(&self.attributes) {
+            set_state(&mut self.attributes, states::Process::Unknown);
+        }
+    }
+}
+
+/// True for a process that has ended.
+fn has_ended(process: &Attributes) -> bool {
+    use states::Process::{Error, Exited, Signalled};
+    matches!(state(process), Some(Error | Exited | Signalled))
+}
+
 /// Sets an attribute, unless the value is empty.
 pub(crate) fn set(attributes: &mut Attributes, id: &str, value: impl Into<String>) {
     let value = value.into();
     if !value.is_empty() {
         attributes.insert(id.to_owned(), value);
+    }
+}
+
+/// Sets an attribute of the type ARRAY; each item ends with a zero byte in its value.
+pub(crate) fn set_items<'a>(
+    attributes: &mut Attributes,
+    id: &str,
+    items: impl IntoIterator<Item = &'a String>,
+) {
+    let items = items.into_iter().map(|item| format!("{item}\0"));
+    set(attributes, id, items.collect::<String>());
+}
+
+/// The attributes as the wire has them: one of the type ARRAY has its key again for each item.
+pub(crate) fn wire_attributes(attributes: &[(String, String)]) -> Vec<(String, String)> {
+    let pairs = attributes.iter().flat_map(|(id, value)| {
+        let items: Vec<&str> = match [id::PROG_ARGS, id::ENV].contains(&&**id) {
+            true => value.split_terminator('\0').collect(),
+            false => vec![value],
+        };
+        items.into_iter().map(|item| (id.clone(), item.to_owned()))
+    });
+    pairs.collect()
+}
+
+/// Sets the end of a process of a job that has ended: by the job's signal, where one has ended the job. A process that
+/// had ended before stays as it is.
+pub(crate) fn set_end(process: &mut Attributes, job: &Attributes) {
+    if has_ended(process) {
+        return;
+    }
+    let signal = job.get(id::EXIT_SIGNAL).and_then(|it| it.parse().ok());
+    match signal.and_then(|it: i32| Signal::try_from(it).ok()) {
+        Some(signal) => {
+            set_state(process, states::Process::Signalled);
+            set(process, id::PROCESS_SIGNAL_NAME, signal.as_str());
+        }
+        None => set_state(process, states::Process::Exited),
     }
 }
 
@@ -129,6 +190,43 @@ mod tests {
         }
         snapshot.mark_nodes("ann", |_| vec!["n1".to_owned()], |_| is_full);
         state(&snapshot.nodes["n1"]).unwrap()
+    }
+
+    #[test]
+    fn array_has_its_key_for_each_item() {
+        let mut attributes = Attributes::new();
+        set_items(
+            &mut attributes,
+            id::PROG_ARGS,
+            &["-a", "", "b c"].map(str::to_owned),
+        );
+        set_items(&mut attributes, id::ENV, &[]);
+        set(&mut attributes, id::NAME, "n");
+        let all: Vec<_> = attributes.into_iter().collect();
+        let pairs = wire_attributes(&all).into_iter();
+        let pairs: Vec<String> = pairs.map(|(id, value)| format!("{id}={value}")).collect();
+        assert_eq!(
+            pairs,
+            ["name=n", "progArgs=-a", "progArgs=", "progArgs=b c"]
+        );
+    }
+
+    #[test]
+    fn processes_of_a_killed_job_have_its_signal() {
+        let ended = |state: states::Process, signal: &str| {
+            let (mut process, mut job) = (Attributes::new(), Attributes::new());
+            set_state(&mut process, state);
+            set(&mut job, id::EXIT_SIGNAL, signal);
+            set_end(&mut process, &job);
+            let name = process.get(id::PROCESS_SIGNAL_NAME).cloned();
+            (process[id::PROCESS_STATE].clone(), name)
+        };
+        let signalled = ("EXITED_SIGNALLED".to_owned(), Some("SIGTERM".to_owned()));
+        assert_eq!(ended(states::Process::Running, "15"), signalled);
+        assert_eq!(ended(states::Process::Suspended, "15"), signalled);
+        let exited = ("EXITED".to_owned(), None);
+        assert_eq!(ended(states::Process::Running, ""), exited);
+        assert_eq!(ended(states::Process::Exited, "15"), exited);
     }
 
     #[test]

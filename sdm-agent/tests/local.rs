@@ -109,6 +109,11 @@ fn job_survives_its_agent_and_is_found_again() {
     assert_eq!(number, "2");
     let ended = place.job(&number, "TERMINATED");
     let value = |index: usize, id: &str| ended.processes[index].attributes.get(id).cloned();
+    assert_eq!(ended.attributes["env"], "WORD=a b\0");
+    let words: Vec<&str> = ended.attributes["progArgs"]
+        .split_terminator('\0')
+        .collect();
+    assert_eq!((words.len(), words[0]), (2, "-c"));
     assert_eq!(value(0, "processExitCode").as_deref(), Some("0"));
     assert_eq!(value(1, "processExitCode").as_deref(), Some("1"));
     assert_eq!(value(1, "processState").as_deref(), Some("EXITED"));
@@ -146,6 +151,27 @@ fn cancelled_job_ends_with_all_its_processes() {
 }
 
 #[test]
+fn process_that_a_debugger_stops_is_suspended() {
+    let place = Place::new("traced");
+    let number = place.submit("exec sleep 1000", 2);
+    place.job(&number, "RUNNING");
+    let states = || {
+        let job = place.job(&number, "RUNNING");
+        let states = job.processes.iter();
+        let states = states.map(|it| it.attributes["processState"].clone());
+        states.collect::<Vec<_>>()
+    };
+    let second = nix::unistd::Pid::from_raw(place.pids(&number)[1]);
+    nix::sys::ptrace::attach(second).unwrap();
+    nix::sys::wait::waitpid(second, None).unwrap();
+    assert_eq!(states(), ["RUNNING", "SUSPENDED"]);
+    nix::sys::ptrace::detach(second, None).unwrap();
+    assert_eq!(states(), ["RUNNING", "RUNNING"]);
+    place.local().terminate(&number).unwrap();
+    place.job(&number, "TERMINATED");
+}
+
+#[test]
 fn killed_runner_ends_its_processes_and_is_reported() {
     let place = Place::new("gone");
     let number = place.submit("exec sleep 1000", 3);
@@ -162,6 +188,9 @@ fn killed_runner_ends_its_processes_and_is_reported() {
         ended.attributes["jobStatusMessage"],
         "the process that runs it has ended"
     );
+    let states = ended.processes.iter();
+    let mut states = states.map(|it| &*it.attributes["processState"]);
+    assert!(states.all(|it| it == "UNKNOWN"));
     wait_gone(&pids);
 }
 

@@ -25,7 +25,7 @@ impl Story {
     /// A story whose agent has reported its manager's first answer.
     fn new() -> Self {
         let mut story = Self {
-            service: Service::new(),
+            service: Service::default(),
             client: Client::new(Dialect::Document, "1").unwrap(),
             now: Instant::now(),
         };

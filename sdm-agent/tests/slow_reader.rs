@@ -15,10 +15,10 @@ use sdm_agent::service::Service;
 use sdm_agent::snapshot::{Attributes, Job, Process, Snapshot};
 use sdm_agent::worker::{Reply, Request, Worker};
 use sdm_runtime::ids::Ids;
-use sdm_runtime::wire::Dialect;
 use sdm_runtime::wire::client::{Client, Report};
 use sdm_runtime::wire::command::{self, Command};
 use sdm_runtime::wire::event::Event;
+use sdm_runtime::wire::{Dialect, IdForm};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Ids are machine, node, queue, job, processes.
@@ -108,7 +108,7 @@ fn look(service: &mut Service, looks: &mut usize, now: Instant) {
 #[test]
 fn output_for_unread_client_stays_below_2_mebibytes() {
     let mut now = Instant::now();
-    let mut service = Service::new();
+    let mut service = Service::default();
     let mut client = Client::new(Dialect::Document, "1000").unwrap();
     let mut known = BTreeMap::new();
     talk(&mut service, &mut client, &mut known, now);
@@ -188,7 +188,7 @@ fn commands_of_a_slow_reader_are_executed() {
             output: Box::new(theirs),
         };
         let manager = Box::new(Scripted { looks: 0, ended });
-        serve(bytes, Worker::start(manager).unwrap())
+        serve(bytes, Worker::start(manager).unwrap(), IdForm::Numbers)
     });
     let mut client = Client::new(Dialect::Document, "1000").unwrap();
     let mut known = BTreeMap::new();

@@ -19,8 +19,6 @@ use crate::open_command::{AcceptedSubmission, Purpose, is_needed};
 use crate::queries::Queries;
 use crate::store::Store;
 
-/// The id of the manager itself; its agent's ids follow.
-const BASE_ID: u32 = 1;
 /// Time for which an agent may be silent before it is probed.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The attributes that name a job to a person, the manager's own number first.
@@ -31,6 +29,8 @@ pub type Outcome = Result<Option<String>, CommandError>;
 
 /// The controller of one manager: its state, its agent's session and its elements.
 pub struct Controller {
+    /// The id of the manager itself; its agent's ids follow.
+    base: u32,
     state: Manager,
     trouble: Option<Trouble>,
     /// The manager's last error, while its machine is not up.
@@ -52,10 +52,11 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller in the state STOPPED. `patience` is the time limit for an answer of the agent.
+    /// A STOPPED controller of a manager with this base id. `patience` is the time limit for an answer of the agent.
     #[must_use]
-    pub fn new(patience: Duration) -> Self {
+    pub fn new(base: u32, patience: Duration) -> Self {
         Self {
+            base,
             state: Manager::Stopped,
             trouble: None,
             complaint: None,
@@ -126,11 +127,11 @@ impl Controller {
 
     /// The manager's agent has been started.
     pub fn agent_started(&mut self, now: Instant) {
-        match Store::new(BASE_ID, "") {
+        match Store::new(self.base, "") {
             Ok(store) => self.store = Some(store),
             Err(error) => return self.fail(Trouble::Model(error)),
         }
-        match Client::new(Dialect::Document, &BASE_ID.to_string()) {
+        match Client::new(Dialect::Document, &self.base.to_string()) {
             Ok(client) => {
                 self.owes = client
                     .open()
@@ -195,10 +196,8 @@ impl Controller {
 
     /// Removes and returns the bytes to be sent to the agent.
     pub fn take_output(&mut self) -> Vec<u8> {
-        self.client
-            .as_mut()
-            .map(Client::take_output)
-            .unwrap_or_default()
+        let client = self.client.as_mut();
+        client.map(Client::take_output).unwrap_or_default()
     }
 
     /// Starts a command. [`Controller::poll_outcome`] later returns its outcome with the returned ticket.

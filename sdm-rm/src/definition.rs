@@ -12,6 +12,12 @@ use crate::name::is_word;
 
 /// Default of [`Definition::patience`], in seconds.
 const PATIENCE_S: u64 = 120;
+/// The first base id.
+const BASE_FIRST: u32 = 1;
+/// Distance of the base ids of two clusters. An agent gives no id twice, so that a day of large jobs takes millions.
+const BASE_STEP: usize = 1 << 24;
+/// The highest base id.
+const BASE_MAX: u32 = 3_900_000_000;
 
 /// A cluster: a resource manager somewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +49,9 @@ pub struct Definition {
     /// Description for the user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
+    /// Base id of its elements, which no other cluster has ("PTP rm proxy, Element IDs"); 0 before it is added.
+    #[serde(default)]
+    pub base: u32,
 }
 
 fn patience() -> u64 {
@@ -64,6 +73,7 @@ impl Definition {
             agent_args: Vec::new(),
             patience: PATIENCE_S,
             description: String::new(),
+            base: 0,
         }
     }
 
@@ -98,6 +108,19 @@ struct Contents {
     cluster: Vec<Definition>,
 }
 
+impl Contents {
+    /// Gives each cluster without a base id the first free one; all have the same from some two hundred clusters on.
+    fn give_bases(&mut self) {
+        for at in 0..self.cluster.len() {
+            let is_free = |base: &u32| self.cluster.iter().all(|it| it.base != *base);
+            if self.cluster[at].base == 0 {
+                let free = (BASE_FIRST..BASE_MAX).step_by(BASE_STEP).find(is_free);
+                self.cluster[at].base = free.unwrap_or(BASE_FIRST);
+            }
+        }
+    }
+}
+
 /// All clusters that this user has defined, as the file has them.
 #[derive(Debug)]
 pub struct Clusters {
@@ -115,7 +138,7 @@ impl Clusters {
     }
 
     fn of(path: PathBuf) -> Result<Self, RmError> {
-        let contents = match files::open_own(&path) {
+        let mut contents = match files::open_own(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Contents::default(),
             Err(error) => return Err(broken(&path, error)),
             Ok(file) => {
@@ -126,6 +149,7 @@ impl Clusters {
         for definition in &contents.cluster {
             definition.check().map_err(|error| broken(&path, error))?;
         }
+        contents.give_bases();
         Ok(Self { path, contents })
     }
 
@@ -160,6 +184,7 @@ impl Clusters {
                 return Err(RmError::Defined(definition.name.clone()));
             }
             contents.cluster.push(definition);
+            contents.give_bases();
             Ok(())
         })
     }
@@ -265,6 +290,7 @@ mod tests {
             let refused = clusters.add(Definition::new("here", "local"));
             assert!(matches!(refused, Err(RmError::Defined(name)) if name == "here"));
             let mut again = Clusters::of(path.clone()).unwrap();
+            far.base = BASE_FIRST;
             assert_eq!(again.get("far").unwrap(), &far);
             // Another writer's change stays.
             clusters.edit("far", |it| it.host = None).unwrap();
@@ -275,6 +301,27 @@ mod tests {
             assert_eq!(last.get("far").unwrap().rm_id, far.rm_id);
             let unknown = last.get("here").unwrap_err().to_string();
             assert!(unknown.contains("there are: far"), "{unknown}");
+        });
+    }
+
+    #[test]
+    fn each_cluster_has_a_base_id_of_its_own() {
+        in_a_folder(|path| {
+            let mut clusters = Clusters::of(path.clone()).unwrap();
+            for name in ["a", "b", "c"] {
+                clusters.add(Definition::new(name, "local")).unwrap();
+            }
+            let base = |clusters: &Clusters, name| clusters.get(name).unwrap().base;
+            let bases = ["a", "b", "c"].map(|name| base(&clusters, name));
+            assert_eq!(bases, [1, 16_777_217, 33_554_433]);
+            clusters.remove("b").unwrap();
+            clusters.add(Definition::new("d", "local")).unwrap();
+            let again = Clusters::of(path.clone()).unwrap();
+            assert_eq!((base(&again, "d"), base(&again, "c")), (bases[1], bases[2]));
+            // A file of an earlier version has none.
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replace("base = 1\n", "")).unwrap();
+            assert_eq!(base(&Clusters::of(path).unwrap(), "a"), 1);
         });
     }
 

@@ -120,7 +120,7 @@ impl Process {
     ) -> Self {
         let now = Instant::now();
         let patience = Duration::from_secs(definition.patience.clamp(1, 86_400));
-        let mut controller = Controller::new(patience);
+        let mut controller = Controller::new(definition.base, patience);
         let agent = match agent {
             Ok(agent) => {
                 controller.agent_started(now);

@@ -10,7 +10,7 @@ use super::accounting;
 use super::programs::ask;
 use super::xml::{self, Details};
 use crate::manager::Submission;
-use crate::snapshot::{Attributes, Job, set, set_session, set_state};
+use crate::snapshot::{Attributes, Job, set, set_end, set_session, set_state};
 
 /// Time for which a job that has ended is reported.
 const ENDED: Duration = Duration::from_secs(86_400);
@@ -259,7 +259,7 @@ impl OwnJobs {
             end.or_insert_with(|| now().to_string());
             job.attributes.remove(id::JOB_STATUS);
             for process in &mut job.processes {
-                set_state(&mut process.attributes, states::Process::Exited);
+                set_end(&mut process.attributes, &job.attributes);
             }
             ended.insert(key, job);
         }

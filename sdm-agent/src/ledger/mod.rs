@@ -10,7 +10,7 @@ use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, Machine};
 use sdm_runtime::wire::event::Kind;
 
-use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set_state};
+use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set_end, set_state};
 use changes::{Changes, ReportedElement, push_removed};
 pub use changes::{EqualElements, Notice};
 
@@ -226,7 +226,7 @@ impl Ledger {
     }
 
     /// Compares the processes of a reported job, as many as fit into `left` bytes. Where the snapshot lists none for an
-    /// ended job, the processes already reported stay, in the state EXITED.
+    /// ended job, the processes already reported stay, and have ended as the job has.
     fn processes(&mut self, mut now: JobProcesses, left: &mut usize) -> Vec<Notice> {
         let Some(told) = self.jobs.get_mut(&now.number) else {
             return Vec::new();
@@ -236,7 +236,7 @@ impl Ledger {
         if now.count == 0 && state.is_some_and(states::Job::has_ended) {
             for process in &mut told.processes {
                 let mut attributes = process.attributes.clone();
-                set_state(&mut attributes, states::Process::Exited);
+                set_end(&mut attributes, &told.job.attributes);
                 changes.update(process, attributes);
             }
         } else {
@@ -405,8 +405,13 @@ mod tests {
             "changed Process 107,108 processState=EXITED",
         ];
         assert_eq!(told(&ended), expected);
+        let killed = snapshot(&nodes[..2], &[("8", "exitSignal=9 jobState=TERMINATED", 0)]);
+        let _new = ledger.update(snapshot(&nodes[..2], &[("8", "jobState=RUNNING", 1)]));
+        let signalled =
+            "changed Process 110 processSignalName=SIGKILL processState=EXITED_SIGNALLED";
+        assert_eq!(told(&ledger.update(killed))[1..], [signalled]);
         let gone = ledger.update(snapshot(&nodes[..2], &[]));
-        assert_eq!(told(&gone), ["removed Process 107,108", "removed Job 106"]);
+        assert_eq!(told(&gone), ["removed Process 110", "removed Job 109"]);
     }
 
     #[test]

@@ -19,10 +19,11 @@ use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, NodeUse};
 use sdm_system::files;
 use sdm_system::own_program;
+use sdm_system::proc;
 
 use crate::error::{ManagerError, SubmissionError};
 use crate::manager::{JobChange, Manager, Submission, machine};
-use crate::snapshot::{Attributes, Job, Process, Snapshot, set, set_state};
+use crate::snapshot::{Attributes, Job, Process, Snapshot, set, set_items, set_state};
 pub use launcher::{HYDRA, Launcher, OPEN_MPI};
 use ranks::Ranks;
 use record::{Order, Records, Started, State};
@@ -187,6 +188,7 @@ impl Manager for Local {
                 job.name.clone()
             },
             program: job.program.clone(),
+            arguments: job.arguments.clone(),
             words: self.words(job)?,
             copies: if self.launcher.is_some() || job.debug && job.debugger.is_empty() {
                 1
@@ -286,6 +288,8 @@ fn set_program(attributes: &mut Attributes, order: &Order) {
         set(attributes, id::EXEC_PATH, path);
         set(attributes, id::EXEC_NAME, name);
     }
+    set_items(attributes, id::PROG_ARGS, &order.arguments);
+    set_items(attributes, id::ENV, &order.environment);
 }
 
 fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut Ranks) -> Job {
@@ -346,10 +350,15 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
         let signal = signal.map(|signal: Signal| (signal as i32).to_string());
         set(&mut attributes, id::EXIT_SIGNAL, signal.unwrap_or_default());
     }
+    let mut processes = with_output(processes(order, &state, ranks), folder, &state);
+    // A runner that has ended, or is on another host, reports no ends.
+    if matches!(now, states::Job::Unknown | states::Job::Error) {
+        processes.iter_mut().for_each(Process::set_unknown);
+    }
     Job {
         queue: QUEUE.to_owned(),
         attributes,
-        processes: with_output(processes(order, &state, ranks), folder, &state),
+        processes,
     }
 }
 
@@ -410,8 +419,18 @@ fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
         .flatten();
     for (process, pid) in all.iter_mut().zip(pids.unwrap_or_default()) {
         set(&mut process.attributes, id::PROCESS_PID, pid.to_string());
+        set_state(&mut process.attributes, living(*pid));
     }
     all
+}
+
+/// State of a process that has not ended: SUSPENDED while a debugger or a signal has stopped it.
+fn living(pid: i32) -> states::Process {
+    let state = proc::of(pid).state();
+    match state.is_some_and(|it| it.is_stopped() || it.is_held()) {
+        true => states::Process::Suspended,
+        false => states::Process::Running,
+    }
 }
 
 fn process(started: &Started, host: &str) -> Process {
@@ -419,7 +438,7 @@ fn process(started: &Started, host: &str) -> Process {
     let state = match (&started.code, &started.signal) {
         (_, Some(_)) => states::Process::Signalled,
         (Some(_), None) => states::Process::Exited,
-        (None, None) => states::Process::Running,
+        (None, None) => living(started.pid),
     };
     set_state(&mut attributes, state);
     set(&mut attributes, id::PROCESS_PID, started.pid.to_string());

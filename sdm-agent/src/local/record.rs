@@ -23,6 +23,9 @@ pub struct Order {
     /// The program of the job, a path or a name.
     #[serde(default)]
     pub program: String,
+    /// The arguments of the program.
+    #[serde(default)]
+    pub arguments: Vec<String>,
     /// Command to start, a path or a name, and its arguments: the program, or the launcher that starts it.
     pub words: Vec<String>,
     /// Number of times that the command is started: 1 for a launcher, which starts the processes.

@@ -9,7 +9,7 @@ use super::text::{PART, known, minutes, seconds};
 use crate::snapshot::{Attributes, Job, set, set_state};
 
 /// Fields of the query: Slurm's own numbers and words first, and the user's texts last.
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "JobIDRaw",
     "JobID",
     "State",
@@ -24,6 +24,7 @@ const FIELDS: [&str; 15] = [
     "Start",
     "End",
     "Timelimit",
+    "Comment",
     "JobName",
 ];
 
@@ -57,7 +58,7 @@ pub(super) fn arguments(numbers: &[String]) -> Vec<String> {
 pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
     let jobs = lines.iter().filter_map(|line| {
         let fields: Vec<&str> = line.splitn(FIELDS.len(), PART).collect();
-        let fields: [&str; 15] = fields.try_into().ok()?;
+        let fields: [&str; 16] = fields.try_into().ok()?;
         let number = fields[0];
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let job = job(fields);
@@ -67,7 +68,7 @@ pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
     jobs.collect()
 }
 
-fn job(fields: [&str; 15]) -> Job {
+fn job(fields: [&str; 16]) -> Job {
     let [
         _,
         shown,
@@ -83,6 +84,7 @@ fn job(fields: [&str; 15]) -> Job {
         start,
         end,
         limit,
+        comment,
         name,
     ] = fields;
     let mut attributes = Attributes::new();
@@ -118,11 +120,14 @@ fn job(fields: [&str; 15]) -> Job {
     }
     let (status, signal) = code.split_once(':').unwrap_or((code, "0"));
     set(&mut attributes, id::EXIT_CODE, status);
-    if signal != "0" {
-        set(&mut attributes, id::EXIT_SIGNAL, signal);
+    let [number, told] = [status, signal].map(|it| it.parse().unwrap_or(0));
+    let signal = states::signal(&[word.to_owned()], number, told);
+    if signal > 0 {
+        set(&mut attributes, id::EXIT_SIGNAL, signal.to_string());
     }
+    super::failed_start::mark(&mut attributes, comment);
     Job {
-        queue: partition.split(',').next().unwrap_or_default().to_owned(),
+        queue: super::output::first_of(partition),
         attributes,
         processes: Vec::new(),
     }
@@ -134,9 +139,9 @@ mod tests {
 
     #[test]
     fn sacct_line_becomes_an_ended_job() {
-        let line = "13|12_3|CANCELLED by 1000|0:15|ann|phys|normal|debug||n[1-2]|1795410400|1795410403|1795410500|1-00:00:00|my | job";
-        let of = |line: &str| line.replacen('|', &PART.to_string(), 14);
-        let runs = "14|14|RUNNING|0:0|ann|phys|normal|debug|4|n1|1795410400|1795410403|Unknown|UNLIMITED|other";
+        let line = "13|12_3|CANCELLED by 1000|0:15|ann|phys|normal|debug||n[1-2]|1795410400|1795410403|1795410500|1-00:00:00||my | job";
+        let of = |line: &str| line.replacen('|', &PART.to_string(), 15);
+        let runs = "14|14|RUNNING|0:0|ann|phys|normal|debug|4|n1|1795410400|1795410403|Unknown|UNLIMITED||other";
         let jobs = jobs(&[of(line), of(runs), "cut".to_owned()]);
         assert_eq!(jobs.keys().collect::<Vec<_>>(), ["13"]);
         let value = |id: &str| jobs["13"].attributes.get(id).map(String::as_str);

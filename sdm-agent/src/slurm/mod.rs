@@ -1,12 +1,17 @@
 //! Slurm, queried by its own programs.
 //!
 //! A snapshot costs its controller three requests: one of `squeue`, two of `sinfo`, which has no JSON for
-//! partitions in every version.
+//! partitions in every version. A new job of the user's costs one more for its script, and one while running jobs have
+//! no known step.
 
 mod accounting;
+mod failed_start;
 mod held_jobs;
+mod job_script;
 mod json;
 mod output;
+mod placement;
+mod programs;
 mod states;
 mod steps;
 mod text;
@@ -14,59 +19,28 @@ mod text;
 pub use output::Unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::time::Duration;
 
 use nix::unistd::{Uid, User};
 use sdm_runtime::attribute as id;
 use sdm_runtime::states as model;
-use sdm_system::run_bounded::{Bounds, run};
-use sdm_system::{files, programs};
 use sdm_text::printable;
 
 use crate::error::ManagerError;
 use crate::held_jobs::HeldSessions;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::script;
-use crate::snapshot::{Attributes, Job, Process, Snapshot, set, set_state};
-use steps::Rank;
+use crate::snapshot::{Attributes, Job, Snapshot};
+use job_script::Program;
+use placement::Placements;
+use programs::{ask, find};
 
-/// Time limit of one of Slurm's programs, whose own time-outs are about a minute.
-const WAIT: Duration = Duration::from_secs(90);
-/// Maximum number of output lines of one program: a job takes some hundred lines of JSON.
-const LINES_MAX: usize = 64 << 20;
 /// Output format for partitions: name, availability, time limit, and the name with a mark at the default.
 const PARTITIONS: &str = "%R|%a|%l|%P";
 
-/// Maximum number of queries for the pids of a job whose step is known. A step that has just begun lacks them, and so
-/// does each one where `sstat` is refused: nothing tells the two apart.
-const PID_QUERIES_MAX: u32 = 5;
-/// Maximum number of jobs whose ranks are queried together.
-const PLACED_MAX: usize = 50;
+/// Maximum number of batch scripts that one look reads: each is a request.
+const SCRIPTS_MAX: usize = 20;
 /// Maximum number of ended jobs from the accounting that are reported.
 const ENDED_MAX: usize = 1000;
-
-/// The known locations of a job's ranks.
-#[derive(Default)]
-struct Placed {
-    /// The ranks; empty while Slurm does not report all of them: a job may have no step of `srun` for hours.
-    ranks: Vec<Rank>,
-    /// Number of queries that gave ranks.
-    queries: u32,
-}
-
-impl Placed {
-    fn add(&mut self, ranks: Vec<Rank>) {
-        self.queries += u32::from(!ranks.is_empty());
-        self.ranks = ranks;
-    }
-
-    /// True if the ranks are known and no further query is to be made for a pid.
-    fn is_final(&self) -> bool {
-        let has_pids = self.ranks.iter().all(|rank| rank.pid.is_some());
-        !self.ranks.is_empty() && (has_pids || self.queries >= PID_QUERIES_MAX)
-    }
-}
 
 /// The Slurm whose programs are on `PATH`.
 pub struct Slurm {
@@ -75,8 +49,9 @@ pub struct Slurm {
     cluster: Option<String>,
     /// True if its programs have no JSON output.
     is_text_only: bool,
-    /// The ranks of this user's running jobs by job id, where they are known.
-    ranks: BTreeMap<String, Placed>,
+    /// The programs of this user's jobs by job id; `None` for a job whose script names none.
+    programs: BTreeMap<String, Option<Program>>,
+    placements: Placements,
     accounting: Accounting,
 }
 
@@ -107,7 +82,8 @@ impl Slurm {
             user,
             cluster: None,
             is_text_only: false,
-            ranks: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            placements: Placements::default(),
             accounting: Accounting::default(),
         })
     }
@@ -127,40 +103,26 @@ impl Slurm {
 }
 
 impl Slurm {
-    /// Adds the locations of the ranks to this user's running jobs.
-    fn place(&mut self, jobs: &mut BTreeMap<String, Job>) {
-        let is_own = |job: &Job| {
-            job.attributes.get(id::USER_ID) == Some(&self.user)
-                && job.state() == Some(model::Job::Running)
-        };
-        self.ranks.retain(|id, _| jobs.get(id).is_some_and(is_own));
-        let own = jobs.iter().filter(|(_, job)| is_own(job));
-        let mut unknown: Vec<&String> = own.map(|(id, _)| id).collect();
-        unknown.retain(|id| !self.ranks.get(*id).is_some_and(Placed::is_final));
-        unknown.truncate(PLACED_MAX);
-        if !unknown.is_empty() {
-            let said = ask("scontrol", &["--oneliner", "show", "step"], &[]);
-            let mut steps = steps::steps(&said.unwrap_or_default());
-            steps.retain(|id, _| unknown.contains(&id));
-            let list: Vec<&str> = steps.values().map(|step| &*step.id).collect();
-            let list = list.join(",");
-            // Without sstat, or where it is refused, at least the nodes are known.
-            let said = match list.is_empty() {
-                true => Vec::new(),
-                false => ask("sstat", &["-n", "-P", "-i", "-j", &list], &[]).unwrap_or_default(),
-            };
-            let pids = steps::pids(&said);
-            for id in unknown {
-                let step = steps.get(id);
-                let ranks = step.and_then(|step| steps::ranks(step, pids.get(&step.id)));
-                let placed = self.ranks.entry(id.clone()).or_default();
-                placed.add(ranks.unwrap_or_default());
-            }
+    /// Adds the programs to this user's jobs, from the batch scripts that SDM has written. Slurm gives a script to the
+    /// job's user and root only.
+    fn tell_programs(&mut self, jobs: &mut BTreeMap<String, Job>) {
+        self.programs.retain(|id, _| jobs.contains_key(id));
+        let is_own = |job: &Job| job.attributes.get(id::USER_ID) == Some(&self.user);
+        let own: Vec<String> = jobs
+            .iter()
+            .filter(|(_, job)| is_own(job))
+            .map(|(id, _)| id.clone())
+            .collect();
+        let unknown = own.iter().filter(|id| !self.programs.contains_key(*id));
+        for id in unknown.take(SCRIPTS_MAX).cloned().collect::<Vec<_>>() {
+            // A job without a batch script is refused.
+            let said = ask("scontrol", &["write", "batch_script", &id, "-"], &[]);
+            let program = Program::read(&said.unwrap_or_default().join("\n"));
+            self.programs.insert(id, program);
         }
-        let known = self.ranks.iter();
-        for (id, placed) in known.filter(|(_, placed)| !placed.ranks.is_empty()) {
-            if let Some(job) = jobs.get_mut(id) {
-                job.processes = placed.ranks.iter().map(process).collect();
+        for (id, program) in &self.programs {
+            if let (Some(program), Some(job)) = (program, jobs.get_mut(id)) {
+                program.tell(&mut job.attributes);
             }
         }
     }
@@ -199,17 +161,6 @@ impl Slurm {
     }
 }
 
-fn process(rank: &Rank) -> Process {
-    let mut attributes = Attributes::new();
-    set_state(&mut attributes, model::Process::Running);
-    let pid = rank.pid.map(|pid| pid.to_string());
-    set(&mut attributes, id::PROCESS_PID, pid.unwrap_or_default());
-    Process {
-        node: Some(rank.node.clone()),
-        attributes,
-    }
-}
-
 impl Manager for Slurm {
     fn look(&mut self) -> Result<Snapshot, ManagerError> {
         let (jobs, nodes) = match self.is_text_only {
@@ -237,7 +188,11 @@ impl Manager for Slurm {
             ..Snapshot::default()
         };
         output::mark_nodes(&mut snapshot, &self.user);
-        self.place(&mut snapshot.jobs);
+        self.tell_programs(&mut snapshot.jobs);
+        let programs = &self.programs;
+        let is_started = |id: &str| programs.get(id).is_some_and(Option::is_some);
+        self.placements
+            .place(&mut snapshot.jobs, &self.user, is_started);
         self.add_ended(&mut snapshot.jobs);
         Ok(snapshot)
     }
@@ -335,12 +290,8 @@ fn script(job: &Submission) -> Result<String, ManagerError> {
     match HeldSessions::wants(job) {
         true => held.script(job, "$SLURM_JOB_ID", "--launcher srun"),
         false if job.batch => Ok(script::of(job, "exec")),
-        false => Ok(script::of(job, "exec srun")),
+        false => Ok(job_script::of(job)),
     }
-}
-
-fn find(program: &str) -> Result<PathBuf, ManagerError> {
-    files::search(program).ok_or_else(|| ManagerError::NoProgram(program.to_owned()))
 }
 
 /// Parses arbitrary text as output of Slurm's programs. Checks that nothing panics.
@@ -362,81 +313,4 @@ pub(crate) fn fuzz_answers(text: &str) {
     }
     let _ = sdm_hosts::hostlist::names(text);
     let _ = text::minutes(text);
-}
-
-/// Runs one of Slurm's programs and returns its output lines.
-fn ask(program: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<String>, ManagerError> {
-    let bounds = Bounds {
-        wait: WAIT,
-        lines_max: LINES_MAX,
-    };
-    let mut command = programs::at(find(program)?);
-    // Times and names as they are everywhere.
-    command
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .env("SLURM_TIME_FORMAT", "%s");
-    for variable in [
-        "SQUEUE_FORMAT",
-        "SINFO_FORMAT",
-        "SQUEUE_USERS",
-        "SQUEUE_STATES",
-        "SQUEUE_PARTITION",
-    ] {
-        command.env_remove(variable);
-    }
-    let said = run(&mut command, input, bounds).map_err(ManagerError::system(program))?;
-    if said.status.success() {
-        return Ok(said.lines);
-    }
-    let complaint = said.complaints.last().or(said.lines.last());
-    let complaint = complaint.map_or_else(
-        || said.status.to_string(),
-        |line| printable(line.as_bytes()).to_string(),
-    );
-    // Most begin with their own name.
-    let words = complaint.strip_prefix(program).unwrap_or(&complaint);
-    Err(ManagerError::program(
-        program,
-        words.trim_start_matches([':', ' ']),
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn script_quotes_program_and_arguments() {
-        let job = Submission {
-            program: "/opt/my app".to_owned(),
-            arguments: vec!["it's".to_owned(), "$HOME".to_owned(), String::new()],
-            environment: vec!["A=b c".to_owned()],
-            ..Submission::default()
-        };
-        let expected = "#!/bin/sh\nexport A='b c'\nexec srun '/opt/my app' 'it'\\''s' '$HOME' ''\n";
-        assert_eq!(script(&job).unwrap(), expected);
-    }
-
-    #[test]
-    fn slurm_rank_pids_are_queried_until_found_or_a_bound() {
-        let rank = |pid| Rank {
-            node: "n1".to_owned(),
-            pid,
-        };
-        let mut placed = Placed::default();
-        for _ in 0..100 {
-            placed.add(Vec::new());
-        }
-        assert!(!placed.is_final());
-        placed.add(vec![rank(None)]);
-        assert!(!placed.is_final());
-        let mut known = Placed::default();
-        known.add(vec![rank(Some(7))]);
-        assert!(known.is_final());
-        for _ in 1..PID_QUERIES_MAX {
-            placed.add(vec![rank(None)]);
-        }
-        assert!(placed.is_final());
-    }
 }

@@ -4,15 +4,11 @@ use std::collections::BTreeMap;
 
 use sdm_hosts::hostlist::names;
 use sdm_runtime::attribute as id;
-use sdm_runtime::states as model;
 use serde_json::Value;
 
 use super::json::{is_infinite, moment, number, text, words};
 use super::states;
-use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_state};
-
-/// Maximum number of processes of a job that are reported.
-const PROCESSES_MAX: i64 = 1 << 20;
+use crate::snapshot::{Attributes, Job, Snapshot, set, set_state};
 
 /// Fault of an answer of Slurm's that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
@@ -107,8 +103,8 @@ fn read_job(id: i64, job: &Value) -> Job {
     }
     set(&mut attributes, id::SYSTEM_JOB_ID, display_id(id, job));
     // Later versions have separate comments, of which the job's own counts.
-    let comment = job["comment"].get("job").unwrap_or(&job["comment"]);
-    super::held_jobs::tell(&mut attributes, text(comment), &id.to_string());
+    let comment = text(job["comment"].get("job").unwrap_or(&job["comment"]));
+    super::held_jobs::tell(&mut attributes, comment, &id.to_string());
     match array_index(job) {
         Some(Members::One(index)) => set(&mut attributes, id::ARRAY_INDEX, index.to_string()),
         Some(Members::Waiting(list)) => set(&mut attributes, id::ARRAY_INDEX, list),
@@ -145,13 +141,7 @@ fn read_job(id: i64, job: &Value) -> Job {
         let found = moment(&job[field]).map(|seconds| seconds.to_string());
         set(&mut attributes, attribute, found.unwrap_or_default());
     }
-    let limit = &job["time_limit"];
-    let minutes = number(limit).map(|minutes| minutes.to_string());
-    let limit = if is_infinite(limit) {
-        "unlimited".to_owned()
-    } else {
-        minutes.unwrap_or_default()
-    };
+    let limit = time_limit(&job["time_limit"]);
     set(&mut attributes, id::TIME_LIMIT_MINUTES, limit);
     output_paths(id, job, &mut attributes);
     if model_state.has_ended() {
@@ -161,29 +151,27 @@ fn read_job(id: i64, job: &Value) -> Job {
         .or_else(|| number(&job["cpus"]))
         .unwrap_or(1);
     set(&mut attributes, id::JOB_NUM_PROCS, count.to_string());
-    let queue = text(&job["partition"]);
-    with_processes(queue, attributes, count, places(job))
+    super::failed_start::mark(&mut attributes, comment);
+    Job {
+        queue: first_of(text(&job["partition"])),
+        attributes,
+        processes: Vec::new(),
+    }
 }
 
-/// A job of these attributes, with its processes where it runs.
-pub(super) fn with_processes(
-    partitions: &str,
-    attributes: Attributes,
-    count: i64,
-    places: Vec<(String, usize)>,
-) -> Job {
-    let processes = match snapshot::state(&attributes) {
-        Some(model::Job::Running) => processes(&places, count, model::Process::Running),
-        Some(model::Job::Suspended) => processes(&places, count, model::Process::Suspended),
-        _ => Vec::new(),
-    };
-    // A job that waits may name several.
-    let queue = partitions.split(',').next().unwrap_or_default();
-    Job {
-        queue: queue.to_owned(),
-        attributes,
-        processes,
+/// A time limit in minutes.
+fn time_limit(limit: &Value) -> String {
+    if is_infinite(limit) {
+        return "unlimited".to_owned();
     }
+    let minutes = number(limit).map(|minutes| minutes.to_string());
+    minutes.unwrap_or_default()
+}
+
+/// The first of several partitions, as a job that waits may name.
+pub(super) fn first_of(partitions: &str) -> String {
+    let first = partitions.split(',').next();
+    first.unwrap_or_default().to_owned()
 }
 
 /// The number of a job as people write it: of an array and its members, of a heterogeneous job and its part.
@@ -285,53 +273,10 @@ fn end(job: &Value, attributes: &mut Attributes) {
     let whole = number(code).unwrap_or(0);
     let (status, signal) = parts.unwrap_or((whole >> 8 & 0xFF, whole & 0x7F));
     set(attributes, id::EXIT_CODE, status.to_string());
+    let signal = states::signal(&words(&job["job_state"]), status, signal);
     if signal > 0 {
         set(attributes, id::EXIT_SIGNAL, signal.to_string());
     }
-}
-
-/// The processes of a running job: as many on each node as it has processors there. If their number differs from
-/// that of its processors, their nodes are unknown until the job's steps are read.
-fn processes(places: &[(String, usize)], count: i64, state: model::Process) -> Vec<Process> {
-    let count = usize::try_from(count.clamp(1, PROCESSES_MAX)).unwrap_or(1);
-    let shares = places.iter().map(|(_, share)| *share).sum::<usize>();
-    let mut nodes: Vec<&String> = match places {
-        [(only, _)] => vec![only; count],
-        _ if shares == count => places
-            .iter()
-            .flat_map(|(node, share)| std::iter::repeat_n(node, *share))
-            .collect(),
-        _ => Vec::new(),
-    };
-    nodes.truncate(count);
-    let process = |index: usize| {
-        let mut attributes = Attributes::new();
-        set_state(&mut attributes, state);
-        Process {
-            node: nodes.get(index).map(|&node| node.clone()),
-            attributes,
-        }
-    };
-    (0..count).map(process).collect()
-}
-
-/// The nodes of a job and how many processors it has on each.
-fn places(job: &Value) -> Vec<(String, usize)> {
-    let allocated = job
-        .pointer("/job_resources/allocated_nodes")
-        .and_then(Value::as_array);
-    if let Some(list) = allocated {
-        let place = |node: &Value| {
-            let cores =
-                |socket: &Value| socket["cores"].as_object().map_or(0, serde_json::Map::len);
-            let sockets = node["sockets"].as_object();
-            let share = sockets.map_or(0, |sockets| sockets.values().map(cores).sum());
-            (text(&node["nodename"]).to_owned(), share)
-        };
-        return list.iter().map(place).collect();
-    }
-    let nodes = names(text(&job["nodes"])).unwrap_or_default();
-    nodes.into_iter().map(|node| (node, 0)).collect()
 }
 
 /// Sets the use of each node: by jobs of this user, by jobs of others, or exclusively by one job.

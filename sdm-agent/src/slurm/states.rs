@@ -20,6 +20,23 @@ pub(super) fn job(words: &[String]) -> Job {
     known.unwrap_or(Job::Unknown)
 }
 
+/// The signal that has ended a job, from its state and exit status; 0 for none. A job that Slurm has ended while `srun`
+/// ran has the status by which a shell tells a signal.
+pub(super) fn signal(words: &[String], status: i64, signal: i64) -> i64 {
+    let ends = [
+        "CANCELLED",
+        "TIMEOUT",
+        "PREEMPTED",
+        "DEADLINE",
+        "OUT_OF_MEMORY",
+    ];
+    let is_killed = words.iter().any(|word| ends.contains(&word.as_str()));
+    match signal {
+        0 if is_killed && status > 128 => status - 128,
+        signal => signal,
+    }
+}
+
 /// The state of a node, from Slurm's base state and flags ("PTP runtime platform, Node"). A drained node is down; a
 /// draining one still runs jobs and is up.
 pub(super) fn node(words: &[String]) -> Node {
@@ -76,6 +93,14 @@ mod tests {
             ("NEW_IN_99", "UNKNOWN"),
         ] {
             assert_eq!(job(&words(said)).word(), state, "{said}");
+        }
+        for (said, status, told, expected) in [
+            ("CANCELLED", 143, 0, 15),
+            ("CANCELLED", 0, 9, 9),
+            ("CANCELLED", 0, 0, 0),
+            ("FAILED", 143, 0, 0),
+        ] {
+            assert_eq!(signal(&words(said), status, told), expected, "{said}");
         }
         for (said, state) in [
             ("IDLE", "UP"),

@@ -1,11 +1,14 @@
 //! Locations of a job's ranks, from `scontrol show step` for its steps and `sstat` for their processes.
 //!
-//! Slurm reports a step's processes to its user and root only, and queries each of its nodes for that. So only the
-//! user's own jobs are queried, each once it has a step.
+//! Slurm reports a step's processes to its user and root only, and queries each of its nodes for that. So `sstat` is run
+//! for the user's own jobs only, each once it has a step.
 
 use std::collections::BTreeMap;
 
 use sdm_hosts::hostlist::names;
+
+/// End of the id of a step that is a batch script.
+const SCRIPT: &str = ".batch";
 /// Maximum number of processes that one step has here.
 const PROCESSES_MAX: usize = 1 << 20;
 
@@ -29,7 +32,15 @@ pub(super) struct Rank {
     pub(super) pid: Option<u32>,
 }
 
-/// The first step of each job that `srun` has started, from the output of `scontrol --oneliner show step`.
+impl Step {
+    /// True for the batch script, which is a step of one process.
+    pub(super) fn is_script(&self) -> bool {
+        self.id.ends_with(SCRIPT)
+    }
+}
+
+/// The first step of each job that `srun` has started, or else its batch script, from the output of
+/// `scontrol --oneliner show step`.
 pub(super) fn steps(lines: &[String]) -> BTreeMap<String, Step> {
     let mut all: BTreeMap<String, (u32, Step)> = BTreeMap::new();
     for line in lines {
@@ -40,9 +51,11 @@ pub(super) fn steps(lines: &[String]) -> BTreeMap<String, Step> {
         let Some((job, number)) = value("StepId").and_then(|id| id.split_once('.')) else {
             continue;
         };
-        // Not `batch`, `extern` and the like, nor a part of a heterogeneous step, which has a `+`.
-        let Ok(number) = number.parse::<u32>() else {
-            continue;
+        // Not `extern` and the like, nor a part of a heterogeneous step, which has a `+`.
+        let place = match (number, number.parse::<u32>()) {
+            ("batch", _) => u32::MAX,
+            (_, Ok(number)) => number,
+            _ => continue,
         };
         let nodes = value("NodeList").and_then(names).unwrap_or_default();
         let tasks = value("Tasks").and_then(|it| it.parse().ok()).unwrap_or(0);
@@ -59,8 +72,8 @@ pub(super) fn steps(lines: &[String]) -> BTreeMap<String, Step> {
             is_block,
         };
         match all.get(job) {
-            Some((first, _)) if *first <= number => {}
-            _ => drop(all.insert(job.to_owned(), (number, step))),
+            Some((first, _)) if *first <= place => {}
+            _ => drop(all.insert(job.to_owned(), (place, step))),
         }
     }
     all.into_iter()
@@ -127,9 +140,12 @@ mod tests {
             StepId=1.0 UserId=0 State=RUNNING NodeList=n[1-2] Nodes=2 CPUs=5 Tasks=5 Name=my app Dist=Block,Pack\n\
             StepId=2.0 NodeList=n[1-2] Tasks=4 Dist=Cyclic\n\
             StepId=3.0 NodeList=n[1-2] Tasks=2 Dist=Cyclic\n\
-            StepId=4.0 NodeList=n[1-";
+            StepId=4.0 NodeList=n[1-\n\
+            StepId=5.batch NodeList=n2 Nodes=1 CPUs=0 Tasks=1 Name=batch\n\
+            StepId=5.extern NodeList=n2 Nodes=1 CPUs=0 Tasks=1 Name=extern";
         let steps = steps(&lines(said));
-        assert_eq!(steps.keys().collect::<Vec<_>>(), ["1", "2", "3"]);
+        assert_eq!(steps.keys().collect::<Vec<_>>(), ["1", "2", "3", "5"]);
+        assert!(steps["5"].is_script() && !steps["1"].is_script());
         assert_eq!(steps["1"].id, "1.0");
         let pids = pids(&lines(
             "1.batch|n1|3\n1.0|n2|7\n1.0|n1|23,22,25,24\n2.0|n1|5,6\n2.0|n2|7,8",
@@ -143,5 +159,6 @@ mod tests {
         assert_eq!(shown("1"), Some(expected.to_vec()));
         assert_eq!(shown("2"), None);
         assert_eq!(shown("3"), Some(vec!["n1 0".to_owned(), "n2 0".to_owned()]));
+        assert_eq!(shown("5"), Some(vec!["n2 0".to_owned()]));
     }
 }

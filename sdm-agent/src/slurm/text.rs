@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use sdm_hosts::hostlist::names;
 use sdm_runtime::attribute as id;
 
-use super::output::with_processes;
+use super::output::first_of;
 use super::states;
 use crate::snapshot::{Attributes, Job, set, set_state};
 
@@ -85,9 +84,12 @@ fn job(fields: [&str; 17]) -> Job {
     ] {
         set(&mut attributes, id, seconds(text));
     }
-    let places = names(nodes).unwrap_or_default();
-    let places = places.into_iter().map(|node| (node, 0)).collect();
-    with_processes(partition, attributes, count.parse().unwrap_or(1), places)
+    super::failed_start::mark(&mut attributes, comment);
+    Job {
+        queue: first_of(partition),
+        attributes,
+        processes: Vec::new(),
+    }
 }
 
 /// A field's text; empty if Slurm writes a word for an absent value, such as `(null)` or `N/A`.
@@ -188,7 +190,6 @@ mod tests {
         assert_eq!(value("startTime"), Some("1795410403"));
         assert_eq!(value("endTime"), None);
         assert_eq!(value("timeLimitMinutes"), Some("1563"));
-        assert_eq!(job.processes.len(), 4);
         assert_eq!(jobs.len(), 1);
     }
 

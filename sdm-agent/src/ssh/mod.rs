@@ -137,8 +137,7 @@ impl Host {
         set(&mut self.node, id::NODE_REASON, &*why);
         for job in self.jobs.values_mut() {
             if !job.attributes.contains_key(id::END_TIME) {
-                set_state(&mut job.attributes, states::Job::Unknown);
-                set(&mut job.attributes, id::JOB_STATUS_MESSAGE, &*why);
+                job.set_unknown(&why);
             }
         }
     }

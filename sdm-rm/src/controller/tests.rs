@@ -25,7 +25,7 @@ impl Story {
 
     /// A story whose agent announces these definitions.
     fn with(definitions: Vec<Definition>) -> Self {
-        let mut controller = Controller::new(PATIENCE);
+        let mut controller = Controller::new(1, PATIENCE);
         let now = Instant::now();
         assert_eq!(controller.state(), Manager::Stopped);
         controller.agent_started(now);
@@ -190,7 +190,7 @@ fn invalid_agent_message_is_an_error_or_a_warning() {
         complaint.contains("their parent `77` does not exist"),
         "{complaint}"
     );
-    let mut controller = Controller::new(PATIENCE);
+    let mut controller = Controller::new(1, PATIENCE);
     controller.no_agent("sdm-agent: no such program".to_owned());
     assert_eq!(
         controller.reason().as_deref(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::command::{self, Command};
+use super::element_ids::{ElementIds, IdForm};
 use super::event::{Event, Failure};
 use super::filter::Filters;
 use super::frame::{Decoder, FrameError, Message};
@@ -83,7 +84,7 @@ pub struct Agent {
     definitions: Vec<Event>,
     dialect: Dialect,
     phase: Phase,
-    base_id: String,
+    ids: ElementIds,
     events_tid: u32,
     stop_tid: Option<u32>,
     is_paused: bool,
@@ -101,7 +102,7 @@ impl Agent {
             definitions,
             dialect: Dialect::Document,
             phase: Phase::Initialize,
-            base_id: String::new(),
+            ids: ElementIds::default(),
             events_tid: 0,
             stop_tid: None,
             is_paused: false,
@@ -110,16 +111,29 @@ impl Agent {
         }
     }
 
+    /// The same agent with ids of this form.
+    #[must_use]
+    pub fn with_ids(mut self, form: IdForm) -> Self {
+        self.ids = ElementIds::new(form);
+        self
+    }
+
+    /// The form of the elements' ids.
+    #[must_use]
+    pub fn id_form(&self) -> IdForm {
+        self.ids.form()
+    }
+
     /// The session's phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The base id of INIT.
+    /// The number of the manager's own element; those of its elements follow it.
     #[must_use]
-    pub fn base_id(&self) -> &str {
-        &self.base_id
+    pub fn base(&self) -> u32 {
+        self.ids.base()
     }
 
     /// Handles bytes of the client.
@@ -163,7 +177,7 @@ impl Agent {
         }
     }
 
-    /// Sends an event, without the parts that filters remove.
+    /// Sends an event about elements with the agent's numbers, without the parts that filters remove.
     ///
     /// # Errors
     /// The event was not accepted.
@@ -174,17 +188,21 @@ impl Agent {
         let Some(event) = self.filters.apply(self.dialect, event) else {
             return Ok(());
         };
-        let message = event.encode(self.dialect, self.events_tid);
-        let message = message.map_err(|_| SendError::NoMessage)?;
-        if self.output.len() + message.wire_len() > OUTPUT_BYTES_MAX {
+        let events = self.ids.write(event).into_iter();
+        let messages = events.map(|it| it.encode(self.dialect, self.events_tid));
+        let messages: Result<Vec<Message>, _> = messages.collect();
+        let messages = messages.map_err(|_| SendError::NoMessage)?;
+        let bytes: usize = messages.iter().map(Message::wire_len).sum();
+        if self.output.len() + bytes > OUTPUT_BYTES_MAX {
             return Err(if self.output.is_empty() {
                 SendError::NoMessage
             } else {
                 SendError::Full
             });
         }
-        message
-            .encode(&mut self.output)
+        let mut messages = messages.iter();
+        messages
+            .try_for_each(|it| it.encode(&mut self.output))
             .map_err(|_| SendError::NoMessage)
     }
 
@@ -202,9 +220,11 @@ impl Agent {
     fn handle(&mut self, message: Message) -> Option<(u32, Command)> {
         let tid = message.tid;
         if message.id == 1 && self.phase == Phase::Initialize {
-            match command::begin(message.args) {
-                Ok((dialect, base_id)) => {
-                    (self.dialect, self.base_id) = (dialect, base_id);
+            let begun = command::begin(message.args);
+            let begun = begun.and_then(|(dialect, base)| self.ids.begin(base).map(|()| dialect));
+            match begun {
+                Ok(dialect) => {
+                    self.dialect = dialect;
                     self.phase = Phase::Discovery;
                     self.tell(tid, &Event::Ok);
                 }
@@ -229,7 +249,7 @@ impl Agent {
             self.refuse(tid, subject, text);
             return None;
         }
-        self.obey(tid, subject, command)
+        self.obey(tid, subject, self.ids.read(command))
     }
 
     fn obey(&mut self, tid: u32, subject: Subject, command: Command) -> Option<(u32, Command)> {

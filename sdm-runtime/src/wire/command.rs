@@ -3,12 +3,9 @@
 use super::frame::Message;
 use super::{Attribute, Dialect, MessageError, bad, pair, text};
 use crate::attribute;
-use crate::ids::parse_number;
 
 /// The wire version that both dialects write.
 pub const VERSION: &str = "2.0";
-/// The highest base id: the numbers of all elements of a session follow it.
-const BASE_MAX: u32 = 4_000_000_000;
 
 /// A command of a client to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,7 +232,7 @@ impl Command {
     }
 }
 
-/// The dialect and the base id of an INIT that an agent can follow.
+/// The dialect and the base id of an INIT of the version that an agent speaks.
 pub(super) fn begin(args: Vec<String>) -> Result<(Dialect, String), MessageError> {
     let (dialect, Command::Init { version, base_id }) = init(args)? else {
         return Err(MessageError::Missing("INIT", "an argument"));
@@ -243,12 +240,7 @@ pub(super) fn begin(args: Vec<String>) -> Result<(Dialect, String), MessageError
     if version != VERSION {
         return Err(bad("version of this protocol (expected 2.0)", &version));
     }
-    // Numbers follow it for all elements of a session.
-    let is_base = parse_number(&base_id).is_some_and(|base| base <= BASE_MAX);
-    match is_base {
-        true => Ok((dialect, base_id)),
-        false => Err(bad("base id (a number up to 4000000000)", &base_id)),
-    }
+    Ok((dialect, base_id))
 }
 
 /// The dialect that INIT's arguments are in, and INIT.

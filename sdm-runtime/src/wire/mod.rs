@@ -10,12 +10,15 @@ pub mod agent;
 pub mod client;
 pub mod command;
 pub mod definition;
+mod element_ids;
 pub mod event;
 mod filter;
 pub mod frame;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod groups;
+
+pub use element_ids::IdForm;
 
 /// One attribute: the id of its definition and its value as text ("Attribute Value": `key=value`).
 pub type Attribute = (String, String);

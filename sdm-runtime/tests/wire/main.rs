@@ -1,6 +1,7 @@
 //! The wire protocol: both ends against each other and against recorded traces.
 
 mod agent;
+mod element_ids;
 
 use proptest::prelude::*;
 use sdm_runtime::wire::agent::{Agent, Phase};

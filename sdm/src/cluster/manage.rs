@@ -47,11 +47,11 @@ fn add(args: &AddArgs) -> Result<u8, ClusterError> {
     let mut clusters = Clusters::load()?;
     let mut definition = Definition::new(&args.name, &args.kind);
     change(&mut definition, &args.there);
-    clusters.add(definition.clone())?;
+    clusters.add(definition)?;
     if args.no_start {
         return Ok(0);
     }
-    let started = start(&definition);
+    let started = start(clusters.get(&args.name)?);
     if started.is_err() {
         // A second try would find the name taken.
         stop(&args.name)?;

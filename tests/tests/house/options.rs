@@ -25,6 +25,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("--hosts-file", "sdm-agent"),
     ("--hosts", "PALS's mpiexec"),
     ("--id", "sdm-server"),
+    ("--ids", "sdm-agent"),
     ("--install", "scripts/release"),
     ("--install-extension", "code"),
     ("--jobid", "srun"),

@@ -75,6 +75,12 @@ fn slurm_state_is_listed_and_jobs_are_controlled() {
         .expect("a number");
     assert!(talk.elements[&node]["name"].starts_with('n'));
     assert_eq!(talk.elements[&job]["queueId"], queue_id);
+    let value = |id: &str| talk.elements[&job].get(id).map(String::as_str);
+    assert_eq!(
+        (value("execPath"), value("execName")),
+        (Some("/bin"), Some("sh"))
+    );
+    assert_eq!(value("progArgs"), Some("exec sleep 1000"));
     the_ranks_are_where_they_are_said_to_be(&mut talk);
     let number = talk.elements[&job]["systemJobId"].clone();
     scontrol(&["suspend", &number]);
@@ -95,9 +101,93 @@ fn slurm_state_is_listed_and_jobs_are_controlled() {
     wait_state(&mut talk, job, "TERMINATED");
     let status = &talk.elements[&job]["jobStatus"];
     assert_eq!(status, "CANCELLED", "{}", outputs(place.path()));
+    let process = talk.wait("processState", "EXITED_SIGNALLED");
+    assert_eq!(talk.elements[&process]["processSignalName"], "SIGTERM");
     let bad = [place_of[0], ("submitOptions", "--no-such-option")];
     let refused = talk.submit("JOB_3", "true", &bad).unwrap_err();
     assert!(refused.starts_with("sbatch: "), "{refused}");
+    talk.quit();
+}
+
+/// A program that cannot be started has no processes, and its job is in ERROR.
+#[test]
+fn slurm_job_without_its_program_is_in_error() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let place = Place::new();
+    ordinary::give(place.path());
+    let mut talk = Talk::start("slurm", Dialect::Document, |command| {
+        ordinary::lower(command.env("SLURM_CONF", CONFIG));
+        command.current_dir(place.path());
+    });
+    talk.wait("machineState", "UP");
+    let folder = place.path().display().to_string();
+    let file = place.path().join("data");
+    std::fs::write(&file, "no program").expect("a file");
+    let data = file.display().to_string();
+    for (submission, path, name, why) in [
+        (
+            "JOB_1",
+            "/no/such",
+            "program",
+            "/no/such/program: no such program",
+        ),
+        (
+            "JOB_2",
+            "",
+            "no-such-program",
+            "no-such-program: no such program",
+        ),
+        (
+            "JOB_3",
+            &*folder,
+            "data",
+            &*format!("{data}: Permission denied"),
+        ),
+    ] {
+        let pairs = [
+            ("jobSubId", submission),
+            ("execPath", path),
+            ("execName", name),
+            ("jobNumProcs", "2"),
+            ("workingDir", &*folder),
+        ];
+        let pairs = pairs.map(|(id, value)| (id.to_owned(), value.to_owned()));
+        talk.ask(Command::SubmitJob(pairs.to_vec()))
+            .expect("it is taken");
+        let job = talk.wait("jobSubId", submission);
+        wait_state(&mut talk, job, "ERROR");
+        assert_eq!(talk.elements[&job]["jobStatusMessage"], why);
+        assert_eq!(talk.elements[&job]["exitCode"], "127");
+    }
+    let mut all = talk.elements.values();
+    assert!(
+        all.all(|it| !it.contains_key("processState")),
+        "{:?}",
+        talk.elements
+    );
+    talk.quit();
+}
+
+/// The four states of a queue are those of a partition.
+#[test]
+fn slurm_partition_states_are_queue_states() {
+    let Some(_slurm) = Part::slurm() else { return };
+    scontrol(&["create", "PartitionName=gate", "Nodes=n2"]);
+    let mut talk = Talk::start("slurm", Dialect::Document, |command| {
+        ordinary::lower(command.env("SLURM_CONF", CONFIG));
+    });
+    let queue = talk.wait("name", "gate");
+    for (of_slurm, state) in [
+        ("INACTIVE", "STOPPED"),
+        ("DRAIN", "DRAINING"),
+        ("DOWN", "COLLECTING"),
+        ("UP", "NORMAL"),
+    ] {
+        scontrol(&["update", "PartitionName=gate", &format!("State={of_slurm}")]);
+        talk.ask(Command::Look).expect("it is asked");
+        assert_eq!(talk.elements[&queue]["queueState"], state);
+    }
+    scontrol(&["delete", "PartitionName=gate"]);
     talk.quit();
 }
 

@@ -422,3 +422,50 @@ fn job_has_every_setting_of_its_launch_configuration() {
     }
     shell.place.assert_gone();
 }
+
+/// Three clusters have the same jobs under ids of their own, one of them under texts.
+#[test]
+fn clusters_have_base_ids_of_their_own() {
+    let shell = Shell::new();
+    for words in [
+        "a local",
+        "b local",
+        "c local --agent-arg=--ids --agent-arg=text",
+    ] {
+        let _done = shell.sdm(&format!("cluster add {words}")).done();
+    }
+    let job = shell.submit(&["-M", "c", "--", "sleep", "1000"]);
+    let list = shell.watch("jobs", |list| {
+        let jobs = list["jobs"].as_array().expect("jobs");
+        let runs = jobs
+            .iter()
+            .filter(|it| it["attributes"]["jobState"] == "RUNNING");
+        runs.count() == 3
+    });
+    let id_of = |cluster: &str| {
+        let mut jobs = list["jobs"].as_array().expect("jobs").iter();
+        let job = jobs.find(|it| it["cluster"] == cluster).expect("its job");
+        let queue = job["attributes"]["queueId"].as_str().expect("an id");
+        let id = job["id"].as_str().expect("an id");
+        [id, queue].map(str::to_owned)
+    };
+    for (cluster, base) in [("a", 1), ("b", 16_777_217)] {
+        for id in id_of(cluster) {
+            let id: u32 = id.parse().expect("a number");
+            assert!((base + 1..base + 100).contains(&id), "{cluster}: {id}");
+        }
+    }
+    for id in id_of("c") {
+        assert!(id.starts_with("33554433:"), "{id}");
+    }
+    let _done = shell.sdm(&format!("cancel c:{job}")).done();
+    shell.watch("jobs", |list| {
+        let jobs = list["jobs"].as_array().expect("jobs");
+        jobs.iter()
+            .all(|it| it["attributes"]["jobState"] == "TERMINATED")
+    });
+    for name in ["a", "b", "c"] {
+        let _done = shell.sdm(&format!("cluster remove {name}")).done();
+    }
+    shell.place.assert_gone();
+}
