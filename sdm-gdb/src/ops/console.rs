@@ -69,16 +69,16 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     Ok(Reply::Mi { result, printed })
 }
 
-/// A line of gdb's that starts a shell, whose output comes between gdb's own lines; `None` for another line. A `pipe`
-/// runs sh, by which the last line of its output is given an end.
+/// A line of gdb's that starts a shell, whose output comes between gdb's own lines; `None` for another line. The shell
+/// is sh: it is told to give the last line of the output an end, as gdb's answer follows.
 fn shell_line(line: &str) -> Option<Cow<'_, str>> {
     let end = |c: char| !c.is_ascii_alphabetic();
-    match line.split(end).next() {
-        Some("shell" | "make") => Some(Cow::Borrowed(line)),
-        _ if line.starts_with('!') => Some(Cow::Borrowed(line)),
-        Some(word) if word == "pipe" || line.starts_with('|') => {
-            Some(format!("{line}\n(s=$?; echo; exit $s)").into())
-        }
+    let (word, rest) = line.split_at(line.find(end).unwrap_or(line.len()));
+    match word {
+        "make" => Some(Cow::Borrowed(line)),
+        "shell" if rest.trim().is_empty() => Some(Cow::Borrowed(line)),
+        "shell" | "pipe" => Some(format!("{line}\n(s=$?; echo; exit $s)").into()),
+        _ if line.starts_with(['|', '!']) => Some(format!("{line}\n(s=$?; echo; exit $s)").into()),
         _ => None,
     }
 }

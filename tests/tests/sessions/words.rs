@@ -93,6 +93,7 @@ fn info_and_list_answers_are_merged_over_ranks() {
         "info sharedlibrary",
         r"gdb pipe print 7 | tr -d '\n'",
         "gdb shell echo one; echo two",
+        "gdb shell printf three",
         "output 1 + 2",
         "print 8",
         "p",
@@ -112,6 +113,7 @@ fn info_and_list_answers_are_merged_over_ranks() {
     done.expect_part("info sharedlibrary", "libc.so.6\n");
     done.expect_part(r"gdb pipe print 7 | tr -d '\n'", " = 7\n");
     done.expect_part("gdb shell echo one; echo two", "one\n  two\n");
+    done.expect_part("gdb shell printf three", "three\n");
     done.expect("output 1 + 2", "ranks 0-1 (2): 3\n");
     done.expect("p", "ranks 0-1 (2): 8\n");
     done.expect_part("frame function main", "main (");

@@ -204,6 +204,9 @@ fn sdm_commands_are_parsed() {
         "frame apply all p x",
         "thread name one",
         "thread find ma",
+        "print -elements 3 -- values",
+        "print -pretty -- point",
+        "print -- -x",
     ] {
         check(line, gdb(line));
     }

@@ -209,7 +209,40 @@ fn export(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> 
     }))
 }
 
+/// gdb's options of `print`.
+const PRINT_OPTIONS: [&str; 17] = [
+    "address",
+    "array",
+    "array-indexes",
+    "characters",
+    "elements",
+    "max-depth",
+    "memory-tag-violations",
+    "nibbles",
+    "null-stop",
+    "object",
+    "pretty",
+    "raw-values",
+    "repeats",
+    "static-members",
+    "symbol",
+    "union",
+    "vtbl",
+];
+
+/// True for a text that begins with an option of gdb's `print`, or with the end of options. A single letter is taken
+/// for a variable.
+fn begins_with_option(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    word.strip_prefix('-').is_some_and(|word| {
+        word == "-" || word.len() > 1 && PRINT_OPTIONS.iter().any(|option| option.starts_with(word))
+    })
+}
+
 fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    if begins_with_option(rest.rest()) {
+        return pass(name, rest);
+    }
     let format = args::format(rest).to_owned();
     // As in gdb: the last value again.
     let expression = match rest.is_empty() && name == "print" {
