@@ -6,6 +6,7 @@
 //!
 //! The caller writes each file as a whole, so that the last state survives the session.
 
+mod exceptions;
 mod html;
 mod json;
 mod junit;

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 
+use super::exceptions::Exceptions;
+
 /// Maximum size of the beginning that is kept, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Maximum size of the end that is kept, in bytes.
@@ -56,6 +58,7 @@ pub(super) struct OutputLog {
     dropped_lines: u64,
     dropped_bytes: u64,
     cut_lines: u64,
+    pub(super) exceptions: Exceptions,
 }
 
 impl OutputLog {

@@ -142,7 +142,10 @@ impl Recorder {
                 stream,
                 line,
                 complete,
-            } => self.output.push(tasks, *stream, line, *complete),
+            } => {
+                self.output.exceptions.read(at, tasks, *stream, line);
+                self.output.push(tasks, *stream, line, *complete);
+            }
             Item::Lost { tasks, why } => {
                 self.timeline
                     .push(moment(at, tasks, &format!("lost: {why}"), true));
@@ -298,6 +301,7 @@ impl Recorder {
             cut.push(format!("errors in the use of MPI: {count} of the last"));
         }
         cut.extend(self.missing.iter().cloned());
+        let is_good = self.end.as_ref().is_none_or(|end| end.code == 0);
         Report {
             session: self.session.clone(),
             began: self.began,
@@ -308,7 +312,7 @@ impl Recorder {
             end: self.end.clone(),
             facts: self.facts.clone(),
             states,
-            first: self.first.clone(),
+            first: self.output.exceptions.explain(self.first.clone(), is_good),
             crashed: self.crashed.clone(),
             diagnosis: self.diagnosis.clone(),
             stacks: self.stacks.clone(),

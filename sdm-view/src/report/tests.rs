@@ -127,6 +127,57 @@ fn report_frames_are_numbered_as_in_backtrace() {
     assert!(html(&report).contains("<li value=\"2\">"));
 }
 
+#[test]
+fn text_report_says_how_many_variables_it_leaves_out() {
+    let mut report = hostile();
+    let variables = (0..25).map(|at| (format!("v{at}"), at.to_string()));
+    report.crashed[0].frames[0].locals = Some(variables.collect());
+    let text = text(&report);
+    let told = "v3 = 3\n        (21 more variables are in the page and in the JSON)\n";
+    assert!(text.contains(told), "{text}");
+}
+
+#[test]
+fn report_names_the_python_error_of_a_failed_run() {
+    let mut recorder = Recorder::new(Vec::new(), Names::ranks());
+    let at = Duration::from_secs(1);
+    let lines = [
+        ("0-1", "Traceback (most recent call last):"),
+        ("1", "  File \"solve.py\", line 3, in <module>"),
+        ("0", "    solve()"),
+        ("1", "ValueError: no pivot"),
+        ("0", "KeyError: 'x'"),
+        ("1", "after it"),
+    ];
+    for (tasks, line) in lines {
+        let tasks = set(tasks);
+        let line = line.as_bytes().to_vec();
+        recorder.record(
+            at,
+            &Item::Output {
+                tasks,
+                stream: Stream::Stderr,
+                line,
+                complete: true,
+            },
+        );
+    }
+    let first = |recorder: &Recorder| {
+        let report = recorder.report(&IdSet::all_below(2), Vec::new(), at);
+        report.first.map(|first| (first.tasks, first.what))
+    };
+    let error = "Python error: ValueError: no pivot".to_owned();
+    recorder.end(0, None);
+    assert_eq!(first(&recorder), None, "a program can print one and go on");
+    recorder.end(121, None);
+    assert_eq!(first(&recorder), Some((set("1"), error.clone())));
+    let what = crash("leave");
+    let tasks = set("1");
+    recorder.record(at, &Item::Happened { tasks, what });
+    let (_, told) = first(&recorder).unwrap();
+    assert!(told.ends_with(&format!(" ({error})")), "{told}");
+}
+
 /// `count` tasks in `places` places.
 fn spread(count: u32, places: u32) -> Report {
     let mut recorder = Recorder::new(Vec::new(), Names::ranks());

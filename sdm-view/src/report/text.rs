@@ -25,7 +25,7 @@ const SCREEN: Style = Style {
     rows: STACKS_MAX,
 };
 
-/// The report as text of at most 51 lines of at most 100 characters.
+/// The report as text of at most 52 lines of at most 100 characters.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut lines = vec![format!("sdm report: {}", report.outcome())];
@@ -127,8 +127,14 @@ fn frames(report: &Report, look: &Look, lines: &mut Vec<String>) {
         if index > 0 {
             continue;
         }
-        for (name, value) in frame.locals.iter().flatten().take(LOCALS_MAX) {
+        let locals = frame.locals.as_deref().unwrap_or_default();
+        for (name, value) in locals.iter().take(LOCALS_MAX) {
             lines.push(format!("        {name} = {value}"));
+        }
+        let left_out = locals.len().saturating_sub(LOCALS_MAX);
+        if left_out > 0 {
+            let more = "more variables are in the page and in the JSON";
+            lines.push(format!("        ({left_out} {more})"));
         }
     }
     if look.more || look.frames.len() > FRAMES_MAX {

@@ -1,0 +1,68 @@
+//! Exceptions that end a program in Python, as its interpreter prints them.
+
+use std::time::Duration;
+
+use sdm_debug::event::Stream;
+use sdm_idset::IdSet;
+
+use super::Moment;
+use crate::render::printable;
+
+/// The line before the frames of an exception.
+const HEAD: &[u8] = b"Traceback (most recent call last):";
+/// Maximum length of an exception's text, in bytes.
+const TEXT_BYTES_MAX: usize = 400;
+
+/// The first exception that the tasks' interpreters have printed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exceptions {
+    /// Tasks that print the frames of an exception at present.
+    printing: IdSet,
+    /// The first exception, with all tasks that have printed it.
+    first: Option<Moment>,
+}
+
+impl Exceptions {
+    /// Reads a line of output.
+    pub(super) fn read(&mut self, at: Duration, tasks: &IdSet, stream: Stream, line: &[u8]) {
+        if stream != Stream::Stderr {
+            return;
+        }
+        if line == HEAD {
+            self.printing.union_with(tasks);
+            return;
+        }
+        let tasks = self.printing.intersection(tasks);
+        if tasks.is_empty() || line.starts_with(b" ") {
+            return;
+        }
+        self.printing.subtract(&tasks);
+        let text = printable(&line[..line.len().min(TEXT_BYTES_MAX)]);
+        let what = format!("Python error: {text}");
+        match &mut self.first {
+            Some(first) if first.what == what => first.tasks.union_with(&tasks),
+            Some(_) => {}
+            None => {
+                self.first = Some(Moment {
+                    at,
+                    tasks,
+                    what,
+                    below: Vec::new(),
+                    bad: true,
+                });
+            }
+        }
+    }
+
+    /// The first failure of a run that was not good: a task's exception is the reason of its abort.
+    pub(super) fn explain(&self, crash: Option<Moment>, is_good: bool) -> Option<Moment> {
+        match (crash, &self.first) {
+            (Some(mut crash), Some(first)) if !crash.tasks.is_disjoint(&first.tasks) => {
+                crash.what = format!("{} ({})", crash.what, first.what);
+                Some(crash)
+            }
+            (None, Some(first)) if !is_good => Some(first.clone()),
+            (crash, _) => crash,
+        }
+    }
+}
