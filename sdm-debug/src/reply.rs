@@ -16,7 +16,7 @@ pub use data::{
     SignalView, SourceText, Usage, VarObject,
 };
 pub use samples::{Cost, TaskSamples};
-pub use stop::{Access, CatchHit, Finding, Stop, StopReason, WatchHit};
+pub use stop::{Access, CatchHit, Finding, Stop, StopReason, WatchHit, call_of};
 
 /// The answer to a command.
 ///

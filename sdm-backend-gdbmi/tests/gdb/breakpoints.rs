@@ -168,7 +168,7 @@ fn exit_before_mpi_finalize_stops_the_program() {
     let program = harness.compile("fake_mpi", &[]);
     harness.start(&program, &["leave"]);
     let stop = stopped(harness.run_on());
-    let what = "_exit before MPI_Finalize".to_owned();
+    let what = "_exit before MPI_Finalize with code 4".to_owned();
     assert_eq!(stop.reason, StopReason::Internal { what });
     assert_eq!(place(&stop).0, "main");
     assert_eq!(
@@ -182,7 +182,7 @@ fn exit_before_mpi_finalize_stops_the_program() {
     let mut start = spec(&program, &["abort"]);
     start.stop = StopAt::Nowhere;
     let stop = stopped(harness.ask(Command::Start(start)));
-    let what = "MPI_Abort".to_owned();
+    let what = "MPI_Abort with code 5".to_owned();
     assert_eq!(stop.reason, StopReason::Internal { what });
     harness.ask(Command::Kill).unwrap();
     // A correct program is not stopped, nor is a step over `MPI_Init`.

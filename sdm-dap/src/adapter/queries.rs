@@ -1,6 +1,6 @@
 //! Requests that need a single answer: changed values, memory, instructions, modules, completions, exceptions.
 
-use sdm_debug::reply::{CatchHit, MEMORY_BYTES_MAX, StopReason};
+use sdm_debug::reply::{CatchHit, MEMORY_BYTES_MAX, StopReason, call_of};
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_shell::commands::{Wanted, completions};
@@ -263,7 +263,7 @@ pub(super) fn exception_info(connection: &mut Connection, request: &Request) -> 
     let standing = standing.ok_or_else(|| RequestError::Runs(format!("thread {id}")))?;
     let name = match &standing.stop.reason {
         StopReason::Signal { name, .. } => name,
-        StopReason::Internal { what } => what,
+        StopReason::Internal { what } => call_of(what),
         StopReason::Finding(finding) => &finding.kind,
         StopReason::Core { signal, .. } => signal,
         StopReason::Catch { hit, .. } => match hit {

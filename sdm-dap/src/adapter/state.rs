@@ -1,7 +1,7 @@
 //! The adapter's data about tasks, and its consequences.
 
 use sdm_debug::Command;
-use sdm_debug::reply::{Stop, StopReason};
+use sdm_debug::reply::{Stop, StopReason, call_of};
 use sdm_idset::IdSet;
 
 use super::{breakpoints, output_events};
@@ -54,8 +54,7 @@ pub(super) fn stopped(connection: &mut Connection, stops: Vec<(IdSet, Stop)>) {
     let is_passed = |stop: &Stop| match &stop.reason {
         StopReason::Internal { what } => {
             let mut passed = connection.points.passed.iter();
-            // One that MPI makes for an error says which.
-            passed.any(|known| what.split(" for ").next() == Some(&**known))
+            passed.any(|known| call_of(what) == &**known)
         }
         _ => false,
     };

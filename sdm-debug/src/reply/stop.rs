@@ -19,6 +19,15 @@ pub struct Stop {
     pub source: Option<String>,
 }
 
+/// The call in the text of [`StopReason::Internal`], without its code or the error for which MPI makes it.
+#[must_use]
+pub fn call_of(what: &str) -> &str {
+    let end = [" for ", " with code "]
+        .iter()
+        .filter_map(|word| what.find(word));
+    &what[..end.min().unwrap_or(what.len())]
+}
+
 /// The reason of a task's stop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StopReason {
@@ -49,7 +58,8 @@ pub enum StopReason {
     },
     /// An internal breakpoint of SDM: the program is about to abort or to exit before `MPI_Finalize`.
     Internal {
-        /// The imminent call: `MPI_Abort`, `abort`, `_exit before MPI_Finalize`.
+        /// The imminent call: `MPI_Abort with code 9`, `MPI_Abort for MPI_ERR_RANK (invalid rank)`, `abort`,
+        /// `_exit before MPI_Finalize with code 7`. [`call_of`] is the call alone.
         what: String,
     },
     /// A stop by an attach.

@@ -1,6 +1,8 @@
-//! An error of Open MPI's that is fatal, at the beginning of the error handler that ends the job for it.
+//! The calls that end a program, at their beginning: `MPI_Abort` and `_exit` with their code, and the error handler of
+//! Open MPI's that ends the job for a fatal error.
 //!
-//! `ompi_mpi_errors_are_fatal_comm_handler(communicator, error, ...)` and its kin have a pointer to the class of the error.
+//! `ompi_mpi_errors_are_fatal_comm_handler(communicator, error, ...)` and its kin have a pointer to the class of the
+//! error.
 
 use sdm_mpi::open_mpi_error;
 
@@ -9,6 +11,31 @@ use crate::gdb::Gdb;
 
 /// The register with a function's second argument, on x86-64 and on AArch64.
 const SECOND: [&str; 2] = ["$rsi", "$x1"];
+
+/// The register with a function's first argument, on x86-64 and on AArch64.
+const FIRST: [&str; 2] = ["$rdi", "$x0"];
+
+/// A call that ends the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastCall {
+    Abort,
+    ExitBeforeFinalize,
+}
+
+/// Text for the stop at such a call, with the code that it is given.
+pub(crate) async fn ending(gdb: &Gdb, call: LastCall) -> String {
+    let (what, registers) = match call {
+        LastCall::Abort => (sdm_mpi::symbols::ABORT, SECOND),
+        LastCall::ExitBeforeFinalize => ("_exit before MPI_Finalize", FIRST),
+    };
+    for register in registers {
+        let code = evaluated(gdb, "", &format!("(int) {register}")).await;
+        if let Some(code) = code.ok().and_then(|it| it.text.parse::<i32>().ok()) {
+            return format!("{what} with code {code}");
+        }
+    }
+    what.to_owned()
+}
 
 /// Text for the stop: `MPI_Abort`, which Open MPI's error handler is about to call, and the class of the error.
 pub(crate) async fn aborting(gdb: &Gdb) -> String {

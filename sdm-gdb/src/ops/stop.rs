@@ -18,6 +18,7 @@ use super::broken_steps::{go_on_or_end, stepped, stepped_out};
 use super::current_signal::current_signal;
 use super::frames::GdbFrame;
 use super::internal::insert_internal;
+use super::mpi_error::LastCall;
 use super::python;
 use super::run::resume_silently;
 use super::stack::{list_frames, thread_select};
@@ -40,6 +41,8 @@ enum Verdict {
     Returned,
     /// Open MPI is about to abort, for an error whose class is still to be read.
     FatalError,
+    /// The program is about to end by this call, whose code is still to be read.
+    Ends(LastCall),
     /// A step has ended; more may follow.
     Stepped,
     /// A step has left a runtime, or a call, and now continues as a step of the user's line.
@@ -121,6 +124,9 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
         }
         Verdict::FatalError => StopReason::Internal {
             what: super::mpi_error::aborting(gdb).await,
+        },
+        Verdict::Ends(call) => StopReason::Internal {
+            what: super::mpi_error::ending(gdb, call).await,
         },
         Verdict::World => {
             super::world_rank::reached(gdb, thread_of(record)).await;
@@ -272,12 +278,15 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
         }
         (Some(Owner::Internal(Internal::Hold(what))), _) => {
             mpi.aborting = what == sdm_mpi::symbols::ABORT;
-            let what = what.to_owned();
-            Verdict::Report(StopReason::Internal { what })
+            match mpi.aborting {
+                true => Verdict::Ends(LastCall::Abort),
+                false => Verdict::Report(StopReason::Internal {
+                    what: what.to_owned(),
+                }),
+            }
         }
         (Some(Owner::Internal(Internal::Exit)), _) if mpi.is_open() => {
-            let what = "_exit before MPI_Finalize".to_owned();
-            Verdict::Report(StopReason::Internal { what })
+            Verdict::Ends(LastCall::ExitBeforeFinalize)
         }
         (Some(_), _) => Verdict::GoOn,
         (None, Some(RunKind::StartToMain)) => Verdict::Report(StopReason::AtMain),

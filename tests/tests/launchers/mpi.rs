@@ -135,7 +135,7 @@ fn mpi_abort_stops_its_rank_and_then_ends_the_job() {
         let mut sdm = start(&place, "abort", launcher);
         sdm.ask(
             "continue &",
-            "rank 2: about to call MPI_Abort, in MPI_Abort, called from leave ()",
+            "rank 2: about to call MPI_Abort with code 9, in MPI_Abort, called from leave ()",
         );
         sdm.ask("[2] continue &", "the launcher ended: ");
         sdm.out.wait(0, "session ended: ");
