@@ -153,7 +153,7 @@ fn prepare(
     crate::check_library::preload(&mut environment, spec)?;
     let search_path = environment.get(std::ffi::OsStr::new("PATH"));
     let search_path = search_path.map(|path| path.as_os_str());
-    let program = find_program(&spec.program, &directory, search_path)?;
+    let program = find_program(&spec.program, &directory, search_path, spec.gdb_when_needed)?;
     let starter = config.starter()?;
     let (streams, way) = match &config.streams {
         Some(inherited) => (Streams::elsewhere(), StreamPaths::to(inherited, reads)),

@@ -17,6 +17,7 @@ pub fn find_program(
     name: &[u8],
     directory: &Path,
     search_path: Option<&OsStr>,
+    takes_scripts: bool,
 ) -> Result<PathBuf, Failure> {
     if name.is_empty() {
         return Err(no_program("expected a program"));
@@ -35,7 +36,7 @@ pub fn find_program(
             )
         })?
     };
-    check_program(&path, &shown)?;
+    check_program(&path, &shown, takes_scripts)?;
     Ok(path)
 }
 
@@ -97,7 +98,7 @@ fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
+fn check_program(path: &Path, shown: &str, takes_scripts: bool) -> Result<(), Failure> {
     let found = fs::metadata(path).map_err(|error| {
         let text = format!("{shown}: {}", plain(&error));
         match error.kind() {
@@ -120,6 +121,9 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
         .unwrap_or(0);
     let head = &head[..read];
     if let Some(line) = head.strip_prefix(b"#!") {
+        if takes_scripts {
+            return Ok(());
+        }
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let interpreter = printable(line.trim_ascii());
         return Err(no_program(format!(
@@ -149,6 +153,7 @@ mod tests {
             name.as_bytes(),
             Path::new("/"),
             Some(OsStr::new("/usr/bin:/bin")),
+            false,
         );
         let text = match found {
             Ok(path) => path.display().to_string(),

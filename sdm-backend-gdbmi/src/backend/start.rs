@@ -226,7 +226,7 @@ impl GdbBackend {
         };
         let directory = find_directory(None)?;
         let search_path = std::env::var_os("PATH");
-        let program = find_program(&spec.program, &directory, search_path.as_deref())?;
+        let program = find_program(&spec.program, &directory, search_path.as_deref(), false)?;
         let core = directory.join(std::ffi::OsStr::from_bytes(core));
         if !core.is_file() {
             let text = format!("{}: no such core file", printable_name(&core));
@@ -347,7 +347,12 @@ fn check(spec: &StartSpec) -> Option<Suppressions> {
 pub(super) fn room(config: &StartConfig, spec: &StartSpec) -> Result<Room, Failure> {
     let directory = find_directory(spec.directory.as_deref())?;
     let search_path = std::env::var_os("PATH");
-    let program = find_program(&spec.program, &directory, search_path.as_deref())?;
+    let program = find_program(
+        &spec.program,
+        &directory,
+        search_path.as_deref(),
+        spec.gdb_when_needed,
+    )?;
     Ok(crate::memory_estimate::estimate(
         &program,
         config.options.system_debug,

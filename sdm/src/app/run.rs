@@ -46,16 +46,8 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
     let count = parts.iter().map(|part| part.count).sum();
     let stdin_tasks = args.stdin.among(count);
     let stdin_tasks = stdin_tasks.map_err(|error| (2, error.to_string()))?;
-    for part in &parts {
-        if let Some(interpreter) = interpreter_of(args, &part.words[0]) {
-            let program = printable_name(&part.words[0]);
-            return Err((
-                NOT_STARTED,
-                format!(
-                    "{program} is a script; debug its interpreter instead: `-- {interpreter} {program}`"
-                ),
-            ));
-        }
+    if !gdb_when_needed(args, has_commands) {
+        refuse_scripts(args, &parts)?;
     }
     let streams = streams(args, has_commands);
     let passes_input = match streams {
@@ -106,6 +98,26 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         passes_input: passes_input && !reads_commands(args, has_commands),
         check_room,
     })
+}
+
+/// Refuses scripts, which gdb cannot run. Without a gdb the kernel runs them by their interpreters.
+fn refuse_scripts(args: &RunArgs, parts: &[ProgramPart]) -> Result<(), Refused> {
+    for part in parts {
+        if let Some(interpreter) = interpreter_of(args, &part.words[0]) {
+            let program = printable_name(&part.words[0]);
+            let words = part.words.iter().map(|word| word.to_string_lossy());
+            let words: Vec<String> = words.map(|word| sdm_text::shell_word(&word)).collect();
+            let words = words.join(" ");
+            return Err((
+                NOT_STARTED,
+                format!(
+                    "{program} is a script; debug its interpreter instead: `-- {interpreter} {words}`; \
+                     --batch watches the program that it starts"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The carrier of the programs' output and input. The launcher reads standard input if no commands are read
