@@ -168,7 +168,17 @@ impl SeizedLooks {
                     "the process has just ended",
                 ))
             }
-            ProgramNews::Free(_) | ProgramNews::AsksRank(_) => return,
+            ProgramNews::Is { pid, .. } => {
+                for look in self.open.iter_mut().filter(|look| !look.is_asked) {
+                    if let Some((known, _)) = look.tasks.get_mut(&task) {
+                        *known = *pid;
+                    }
+                }
+                return;
+            }
+            ProgramNews::Free(_) | ProgramNews::AsksRank(_) | ProgramNews::ChildDied { .. } => {
+                return;
+            }
         };
         let mut without = Vec::new();
         for look in self.open.iter_mut().filter(|look| !look.is_asked) {

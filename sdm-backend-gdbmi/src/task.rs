@@ -451,6 +451,9 @@ impl Slot for Task {
             TaskState::Stopped => standing,
             _ => false,
         };
+        if signal == Signal::SIGKILL && is_meant {
+            self.kill_seized();
+        }
         if let Some(pid) = self.driver.pid().filter(|_| is_meant && !self.attached) {
             // gdb traces the process, so the pid has not been reused.
             let _ = kill(Pid::from_raw(pid), signal);

@@ -3,9 +3,12 @@
 //! The child's code is async-signal-safe: it makes system calls on values made before the fork.
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use nix::libc;
@@ -229,6 +232,8 @@ pub(crate) fn next_change(of: i32, wait: bool) -> io::Result<Option<(i32, i32)>>
 pub(crate) enum Resumption {
     /// Run.
     Run,
+    /// Run, and be reported at the begin and the end of the next system call.
+    ToCall,
     /// Stay stopped with its process, and be reported when that resumes.
     StayStopped,
     /// Run without being traced any longer.
@@ -242,6 +247,7 @@ pub(crate) enum Resumption {
 pub(crate) fn send_on(id: i32, how: Resumption, signal: i32) -> io::Result<()> {
     let request = match how {
         Resumption::Run => libc::PTRACE_CONT,
+        Resumption::ToCall => libc::PTRACE_SYSCALL,
         Resumption::StayStopped => libc::PTRACE_LISTEN,
         Resumption::Free => libc::PTRACE_DETACH,
     };
@@ -260,4 +266,16 @@ pub fn signal_thread(pid: i32, thread: i32, signal: i32) {
     unsafe {
         libc::syscall(libc::SYS_tgkill, pid, thread, signal);
     }
+}
+
+/// True for a file with capabilities, which a program gets by executing it.
+pub(crate) fn has_capabilities(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    let nothing = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: both texts end with a zero byte, and no bytes are written to a value of length 0.
+    let bytes =
+        unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), nothing, 0) };
+    bytes > 0
 }

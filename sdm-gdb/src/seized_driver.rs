@@ -71,6 +71,44 @@ impl Driver {
         self.run();
     }
 
+    /// Takes another process of the rank for the program: a wrapper has started it. `others` may be the program, too.
+    pub fn handle_choice(&mut self, now: Instant, pid: i32, program: &Path, others: &[String]) {
+        let mut state = self.gdb.edit();
+        state.now = now;
+        if state.origin.is_taken_over() {
+            return;
+        }
+        state.processes.started("", Some(pid));
+        let name = program.to_string_lossy();
+        base_name(&name).clone_into(&mut state.program_name);
+        drop(state);
+        if !others.is_empty() {
+            let text = format!(
+                "several processes of this rank have MPI: {name} (pid {pid}) is watched, not {}",
+                others.join(", ")
+            );
+            self.tell_once(text);
+        }
+    }
+
+    /// Tells that a process below the program was ended by a signal, which is not the program's own end.
+    pub fn handle_child_end(&mut self, now: Instant, name: &str, signal: i32) {
+        self.gdb.edit().now = now;
+        self.tell_once(format!(
+            "{name}, a process that the program has started, was ended by {}",
+            signal_name(signal)
+        ));
+    }
+
+    fn tell_once(&mut self, text: String) {
+        let mut state = self.gdb.edit();
+        if state.processes.is_new(&text) {
+            state
+                .actions
+                .push_back(Action::Event(Event::Notice { text }));
+        }
+    }
+
     /// Compares the rank that a seized program's MPI library reports with the launcher's, when the program asks for
     /// its rank.
     pub fn check_world(&mut self, now: Instant, symbols: MpiSymbols) {

@@ -24,6 +24,7 @@ pub mod peer;
 pub mod poured;
 pub mod proc;
 pub mod programs;
+pub mod rank_program;
 pub mod resource_limits;
 pub mod run_bounded;
 pub mod search_path;

@@ -10,6 +10,8 @@ use sdm_child::{GdbChild, ProgramNews, ShimLink, Streams, ToShim};
 use sdm_debug::{Command, Failure};
 use sdm_gdb::Driver;
 use sdm_idset::TaskId;
+use sdm_system::proc;
+use sdm_text::printable_name;
 
 use super::{GdbIo, Task};
 use crate::gdb_instance::Seized;
@@ -95,11 +97,28 @@ impl Task {
         }
     }
 
-    /// Kills the program if there is no gdb to do so.
+    /// Kills the program, and the wrappers around it, if there is no gdb to do so.
     pub(super) fn kill_seized(&mut self) {
-        if let Some(program) = self.started.as_ref().filter(|_| self.gdb.is_to_come()) {
-            program.kill();
+        if let Some(seized) = self.seized.as_ref().filter(|_| self.gdb.is_to_come()) {
+            // A parent that has ended has taken the program with it.
+            let _ = seized.link.send(&ToShim::Kill);
         }
+    }
+
+    /// Takes another process of the rank for the program.
+    fn choose_program(&mut self, now: Instant, pid: i32, others: &[i32]) {
+        let process = proc::of(pid);
+        if let (Some(seized), Ok(program)) = (&mut self.seized, process.program()) {
+            seized.program = program;
+        }
+        let named = |pid: &i32| {
+            let name = proc::of(*pid).name().unwrap_or_default();
+            format!("{} (pid {pid})", printable_name(name.trim_end()))
+        };
+        let others: Vec<String> = others.iter().map(named).collect();
+        let program = self.seized.as_ref().map(|it| it.program.clone());
+        let program = program.unwrap_or_default();
+        self.driver.handle_choice(now, pid, &program, &others);
     }
 
     fn need_gdb(&mut self, now: Instant) {
@@ -138,6 +157,10 @@ impl Seized for Task {
                 if let Some(seized) = &self.seized {
                     let _ = seized.link.send(&ToShim::GoOn);
                 }
+            }
+            ProgramNews::Is { pid, others } => self.choose_program(now, pid, &others),
+            ProgramNews::ChildDied { name, signal } => {
+                self.driver.handle_child_end(now, &name, signal);
             }
             ProgramNews::Free(freed) => self.driver.handle_freed(now, freed),
             ProgramNews::Ended {

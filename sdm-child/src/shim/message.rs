@@ -36,6 +36,8 @@ pub enum ToShim {
     Release,
     /// Resume the thread that asks for its rank, which is known now.
     GoOn,
+    /// Kill the program, and the processes around it.
+    Kill,
     /// The program has opened its streams.
     Opened,
     /// The program runs: its gdb may use all permitted processors from now on.
@@ -183,6 +185,7 @@ pub fn shim_examples() -> Vec<Vec<u8>> {
         ToShim::Release,
         ToShim::Seize,
         ToShim::GoOn,
+        ToShim::Kill,
         ToShim::End(130),
     ];
     let launch = Launch {
@@ -207,6 +210,10 @@ pub fn shim_examples() -> Vec<Vec<u8>> {
         },
         ToServer::NeedsGdb,
         ToServer::Program(ProgramNews::Stands),
+        ToServer::Program(ProgramNews::Is {
+            pid: 4711,
+            others: vec![4712],
+        }),
     ];
     let to_shim = to_shim.iter().map(wire::encode);
     to_shim.chain(to_server.iter().map(wire::encode)).collect()

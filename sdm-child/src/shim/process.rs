@@ -54,8 +54,8 @@ pub struct Shim {
     gdb: Option<i32>,
     /// The tracer of the program, while it runs without a gdb.
     tracer: Option<Tracer>,
-    /// The pid of the program to which a gdb of the server has attached, or is about to.
-    handed_over: Option<i32>,
+    /// The pids of the program to which a gdb of the server has attached, or is about to, and of its wrapper.
+    handed_over: Vec<i32>,
     watched: Vec<WatchedProcess>,
 }
 
@@ -86,7 +86,7 @@ impl Shim {
             ends: None,
             gdb: None,
             tracer: None,
-            handed_over: None,
+            handed_over: Vec::new(),
             watched: Vec::new(),
         })
     }
@@ -140,6 +140,7 @@ impl Shim {
                 Ok(ToShim::Release) => self.ask_tracer(Tracer::release),
                 Ok(ToShim::GoOn) => self.ask_tracer(Tracer::go_on_with_rank),
                 Ok(ToShim::Seize) => self.ask_tracer(Tracer::seize_again),
+                Ok(ToShim::Kill) => self.kill_program(),
                 Ok(ToShim::Opened) => self.ends = None,
                 Ok(ToShim::Unbind) => {
                     if let (Some(binding), Some(gdb)) = (&self.config.binding, self.gdb) {
@@ -180,10 +181,13 @@ impl Shim {
             self.send(&ToServer::Program(one), Vec::new());
         }
         let over = self.tracer.take_if(|it| it.is_over());
-        if let Some(pid) = over.filter(|it| !it.has_ended()).map(|it| it.pid()) {
+        if let Some(tracer) = over.filter(|it| !it.has_ended()) {
             // From now on only its end is reported.
-            self.handed_over = Some(pid);
-            self.watch(pid);
+            self.handed_over = vec![tracer.pid(), tracer.program()];
+            self.handed_over.dedup();
+            for pid in self.handed_over.clone() {
+                self.watch(pid);
+            }
         }
     }
 
@@ -219,10 +223,10 @@ impl Shim {
         if let Some(tracer) = &self.tracer {
             tracer.kill();
         }
-        let watched = |pid: &i32| self.watched.iter().any(|it| it.pid == *pid);
-        if let Some(pid) = self.handed_over.filter(watched) {
-            // Only this process reaps it, so the pid has not been reused.
-            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        let watched = |pid: &&i32| self.watched.iter().any(|it| it.pid == **pid);
+        for pid in self.handed_over.iter().filter(watched) {
+            // It has not been seen to end, so the pid has not been reused.
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
     }
 

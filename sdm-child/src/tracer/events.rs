@@ -38,8 +38,22 @@ pub struct MpiSymbols {
 }
 
 /// News of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramNews {
+    /// Another process is taken for the program from now on.
+    Is {
+        /// Its pid.
+        pid: i32,
+        /// Pids of other processes with MPI that may be the program instead.
+        others: Vec<i32>,
+    },
+    /// A process below the program was ended by a signal. It is the program's to handle that.
+    ChildDied {
+        /// The name of the process's program.
+        name: String,
+        /// The number of the signal.
+        signal: i32,
+    },
     /// The program is stopped, and needs a debugger: it is to be released.
     Stands,
     /// The program was released.

@@ -3,33 +3,38 @@
 //! The program only stops briefly at each thread creation and each signal. If a debugger is needed all threads are
 //! released, and gdb attaches: see [`Tracer::let_go`]. The kernel kills the program when its parent ends
 //! (`PTRACE_O_EXITKILL`), just as a program started by gdb ends with gdb.
+//!
+//! The program can be a wrapper's: as long as a process has no MPI, the processes that it starts are traced, too.
 
+mod causes;
+mod choice;
 mod events;
+mod exec_calls;
+mod process;
+mod processes;
+mod release;
 mod signals;
 mod start;
 mod traps;
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::libc;
-use nix::sys::ptrace::{self, Options};
+use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 use sdm_debug::fold::FoldRules;
-use sdm_system::proc::{self, Status};
 
-use crate::may_have_own_handlers;
 use crate::sys::{self, Resumption};
 pub use events::{Cause, Freed, MpiSymbols, ProgramNews};
-use signals::{is_of_instruction, is_stop, needs_debugger};
+use process::rank_of;
+use processes::{Processes, Scope};
+use signals::{is_crash, is_stop};
 use traps::{Trap, Traps};
 
-/// Maximum number of times in a row that a process's threads are listed.
-const LISTINGS_MAX: usize = 16;
-/// The `si_code` of a SIGTRAP from a debug register.
-const TRAP_HWBKPT: i32 = 4;
+/// The signal of a stop at a system call (`PTRACE_O_TRACESYSGOOD`).
+const SYSTEM_CALL: i32 = libc::SIGTRAP | 0x80;
 
 /// The reason why a program does not run without a gdb.
 #[derive(Debug)]
@@ -52,43 +57,42 @@ pub(crate) struct Watch {
 /// A program that this process has seized.
 #[derive(Debug)]
 pub(crate) struct Tracer {
-    pid: i32,
-    threads: BTreeMap<i32, Thread>,
+    /// The traced processes, and one that is released for an inspection.
+    processes: Processes,
+    /// The process that is taken for the rank's program: the one that was started, or one below it.
+    program: i32,
     /// Readable if a thread or the program has changed state.
     changes: SignalFd,
-    traps: Traps,
     watch: Watch,
     /// The thread that asks for its rank, and is stopped until that is known.
     asks_rank: Option<i32>,
-    /// True once the program was found to possibly have signal handlers of its own.
-    own_handlers: bool,
     /// The stopped thread, and the cause.
     stands: Option<(i32, Cause)>,
     /// True if all threads are to stay stopped until [`Tracer::release`], except for inspections.
     is_held: bool,
-    /// True while all threads are being released.
-    is_letting_go: bool,
-    /// True if the threads are, or were, released for an inspection: afterwards the program is seized again.
+    /// The processes whose threads are being released.
+    releases: Scope,
+    /// True if the program's threads are, or were, released for an inspection: afterwards it is seized again.
     is_loose: bool,
-    /// Signals to send again to other threads, once the program is released.
-    again: Vec<(i32, i32)>,
+    /// Signals to send again to threads of processes, once these are released.
+    again: Vec<(i32, i32, i32)>,
+    /// The exit status of `top`, while other processes are being released.
+    status: Option<i32>,
+    /// True if the process that used MPI last has ended before `MPI_Finalize`.
+    before_finalize: bool,
     has_ended: bool,
     news: Vec<ProgramNews>,
 }
 
-/// A thread of the program.
-#[derive(Debug, Default)]
-struct Thread {
-    /// The signal to deliver on resume; `None` while it runs.
-    stood_at: Option<i32>,
-    /// The version of the traps in the thread's debug registers, as counted by `Traps::version`.
-    armed: u32,
-}
-
 impl Tracer {
-    /// The program's pid.
+    /// The pid of the process that was started.
     pub(crate) fn pid(&self) -> i32 {
-        self.pid
+        self.processes.top
+    }
+
+    /// The pid of the process that is taken for the program.
+    pub(crate) fn program(&self) -> i32 {
+        self.program
     }
 
     /// The descriptor to poll for reading.
@@ -103,7 +107,7 @@ impl Tracer {
 
     /// True once the program has ended or is no longer traced, unless it is to be seized again.
     pub(crate) fn is_over(&self) -> bool {
-        self.has_ended || self.threads.is_empty() && !self.is_loose
+        self.has_ended || !self.is_loose && self.processes.threads().next().is_none()
     }
 
     /// Handles state changes; returns the news to report.
@@ -121,7 +125,7 @@ impl Tracer {
     /// Stops all threads.
     pub(crate) fn hold_all(&mut self) -> Vec<ProgramNews> {
         self.is_held = true;
-        self.interrupt_running();
+        self.processes.interrupt_running(|_, _| true);
         self.handle_changes()
     }
 
@@ -129,249 +133,171 @@ impl Tracer {
     pub(crate) fn release(&mut self) -> Vec<ProgramNews> {
         self.is_held = false;
         let asks_rank = self.asks_rank;
-        let all: Vec<i32> = self.threads.keys().copied().collect();
-        for id in all.into_iter().filter(|id| Some(*id) != asks_rank) {
+        let all = self.processes.thread_ids().into_iter();
+        for id in all.filter(|id| Some(*id) != asks_rank) {
             self.go_on_or_stay(id);
         }
         self.handle_changes()
     }
 
-    fn interrupt_running(&self) {
-        let running = self.threads.iter().filter(|(_, it)| it.stood_at.is_none());
-        for (id, _) in running {
-            let _ = ptrace::interrupt(Pid::from_raw(*id));
-        }
-    }
-
-    /// Releases all threads for a debugger that then attaches: SIGSTOP stops the process in place of the present
-    /// cause.
-    pub(crate) fn let_go(&mut self) -> Vec<ProgramNews> {
-        self.is_loose = false;
-        self.is_held = false;
-        self.begin_letting_go()
-    }
-
-    /// Releases the program for an inspection by another process: until [`Tracer::seize_again`] only its end is
-    /// noticed. A program that waits for a debugger is not released.
-    pub(crate) fn let_look(&mut self) -> Vec<ProgramNews> {
-        if self.stands.is_some() || self.is_letting_go {
-            return Vec::new();
-        }
-        self.is_loose = true;
-        self.begin_letting_go()
-    }
-
-    /// Seizes the program again after an inspection. If another process traces the program by then it is left alone.
-    pub(crate) fn seize_again(&mut self) -> Vec<ProgramNews> {
-        if !self.is_loose || self.has_ended {
-            return Vec::new();
-        }
-        self.is_letting_go = false;
-        for _ in 0..LISTINGS_MAX {
-            if !self.seize_new() {
-                break;
-            }
-        }
-        self.is_loose = self.threads.is_empty();
-        // The threads are stopped to set the addresses of the traps, or because all are held again.
-        self.interrupt_running();
-        self.handle_changes()
-    }
-
-    /// Seizes the threads that are not traced yet; false if there were none.
-    fn seize_new(&mut self) -> bool {
-        let threads = proc::of(self.pid).thread_ids();
-        let mut found = false;
-        for id in threads.into_iter().flatten() {
-            let is_new = !self.threads.contains_key(&id);
-            if is_new && ptrace::seize(Pid::from_raw(id), options()).is_ok() {
-                self.threads.insert(id, Thread::default());
-                found = true;
-            }
-        }
-        found
-    }
-
-    fn begin_letting_go(&mut self) -> Vec<ProgramNews> {
-        self.is_letting_go = true;
-        if let Some((id, _)) = self.stands {
-            self.free(id);
-        }
-        let rest: Vec<i32> = self.threads.keys().copied().collect();
-        for id in rest {
-            self.free_or_interrupt(id);
-        }
-        self.look_whether_free();
-        self.handle_changes()
-    }
-
-    /// Kills the program.
+    /// Kills the program, and the traced processes around it.
     pub(crate) fn kill(&self) {
-        if !self.has_ended {
-            // This process has not reaped it, so the pid has not been reused.
-            let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+        for pid in self.processes.all.keys().filter(|_| !self.has_ended) {
+            // The pids of traced processes are not reused, as this process has not waited for them.
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
     }
 
     fn note(&mut self, id: i32, status: i32) {
         if !libc::WIFSTOPPED(status) {
-            self.threads.remove(&id);
-            if id == self.pid {
-                self.has_ended = true;
-                self.threads.clear();
-                let (initialized, finalized) = self.traps.mpi();
-                let before_finalize = initialized && !finalized && !self.watch.no_holds;
-                self.news.push(ProgramNews::Ended {
-                    status,
-                    before_finalize,
+            return self.ended(id, status);
+        }
+        let Some(pid) = self
+            .processes
+            .process_of(id)
+            .or_else(|| self.processes.adopt(id))
+        else {
+            // A process that the program has started, or that shares memory with it, as a thread does.
+            traps::disarm(id);
+            let _ = sys::send_on(id, Resumption::Free, 0);
+            return self.look_whether_free();
+        };
+        match status >> 16 {
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+                let begun = ptrace::getevent(Pid::from_raw(id)).ok();
+                let begun = begun.and_then(|begun| i32::try_from(begun).ok());
+                if let Some(begun) =
+                    begun.filter(|begun| self.processes.process_of(*begun).is_none())
+                {
+                    self.processes.adopt(begun);
+                }
+                self.processes.stand(id, 0);
+                self.go_on_or_stay(id);
+            }
+            libc::PTRACE_EVENT_EXEC => self.executed(pid),
+            libc::PTRACE_EVENT_STOP if is_stop(signal_of(status)) => self.stopped_by_user(id),
+            0 if signal_of(status) == SYSTEM_CALL => self.called(pid, id),
+            0 => self.signalled(pid, id, signal_of(status)),
+            _ => {
+                self.processes.stand(id, 0);
+                self.go_on_or_stay(id);
+            }
+        }
+    }
+
+    /// Handles the end of a thread, or of a process.
+    fn ended(&mut self, id: i32, status: i32) {
+        if let Some(pid) = self.processes.process_of(id).filter(|pid| *pid != id)
+            && let Some(process) = self.processes.all.get_mut(&pid)
+        {
+            process.threads.remove(&id);
+        }
+        if let Some(process) = self.processes.all.remove(&id) {
+            let (initialized, finalized) = process.traps.mpi();
+            if initialized {
+                self.before_finalize = !finalized && !self.watch.no_holds;
+            }
+            if id == self.processes.top {
+                return self.top_ended(status);
+            }
+            let is_crash = libc::WIFSIGNALED(status) && is_crash(libc::WTERMSIG(status));
+            if is_crash && id != self.program && !process.is_fork() {
+                self.news.push(ProgramNews::ChildDied {
+                    name: process.name,
+                    signal: libc::WTERMSIG(status),
                 });
             }
-            return self.look_whether_free();
-        }
-        let is_ours = id == self.pid || self.has_thread(id);
-        match status >> 16 {
-            _ if !is_ours => {
-                // A process that shares memory with the program, as a thread does, but is not one of its threads.
-                self.threads.remove(&id);
-                traps::disarm(id);
-                let _ = sys::send_on(id, Resumption::Free, 0);
-                self.look_whether_free();
-            }
-            libc::PTRACE_EVENT_CLONE => {
-                self.begun_by(id);
-                self.stand(id, 0);
-                self.go_on_or_stay(id);
-            }
-            libc::PTRACE_EVENT_EXEC => self.executed(id),
-            libc::PTRACE_EVENT_STOP if is_stop(signal_of(status)) => self.stopped_by_user(id),
-            0 => self.signalled(id, signal_of(status)),
-            _ => {
-                self.stand(id, 0);
-                self.go_on_or_stay(id);
+            if id == self.program {
+                self.choose();
             }
         }
-    }
-
-    fn has_thread(&self, id: i32) -> bool {
-        proc::of(self.pid).thread(id).stat().is_ok()
-    }
-
-    /// Handles a new thread, which is traced from its first instruction. Its creator or the thread itself reports it,
-    /// in either order.
-    fn begun_by(&mut self, id: i32) {
-        let begun = ptrace::getevent(Pid::from_raw(id)).ok();
-        let begun = begun.and_then(|begun| i32::try_from(begun).ok());
-        if let Some(begun) = begun.filter(|begun| self.has_thread(*begun)) {
-            self.threads.entry(begun).or_default();
-        }
-    }
-
-    /// Records that a thread is stopped, with the signal to deliver when it resumes.
-    fn stand(&mut self, id: i32, signal: i32) {
-        self.threads.entry(id).or_default().stood_at = Some(signal);
+        self.look_whether_free();
     }
 
     /// Handles an `exec`: the watched addresses are determined anew. A program that cannot be watched runs all the
-    /// same.
-    fn executed(&mut self, id: i32) {
-        self.threads.retain(|known, _| *known == id);
-        let traps = Traps::of_new(self.pid).unwrap_or_default();
-        self.traps = traps.after(&self.traps);
-        self.stand(id, 0);
-        self.go_on_or_stay(id);
+    /// same; below the process that was started it is not traced, nor is one that traces others or has another rank.
+    fn executed(&mut self, pid: i32) {
+        let found = Traps::of_new(pid);
+        let is_watched = found.is_ok();
+        let Some(process) = self.processes.all.get_mut(&pid) else {
+            return;
+        };
+        process.executed(pid, found.unwrap_or_default());
+        let is_rank =
+            is_watched && !process.is_tracer && rank_of(pid) == rank_of(self.processes.top);
+        self.processes.stand(pid, 0);
+        match pid == self.processes.top || is_rank {
+            true => self.go_on_or_stay(pid),
+            false => self.let_run(pid),
+        }
+    }
+
+    /// Handles a system call among the first of a process.
+    fn called(&mut self, pid: i32, id: i32) {
+        if let Some(process) = self.processes.all.get_mut(&pid) {
+            process.calls = process.calls.saturating_sub(1);
+        }
+        self.processes.stand(id, 0);
+        match exec_calls::executes_privileged(id) {
+            true => self.let_run(pid),
+            false => self.go_on_or_stay(id),
+        }
     }
 
     /// Handles a stop by a SIGSTOP from outside: the process stays stopped until it gets SIGCONT.
     fn stopped_by_user(&mut self, id: i32) {
-        self.stand(id, 0);
-        if self.is_letting_go {
+        self.processes.stand(id, 0);
+        if self.is_released(id) {
             return self.free(id);
         }
-        if sys::send_on(id, Resumption::StayStopped, 0).is_ok() {
-            self.threads.entry(id).or_default().stood_at = None;
+        if sys::send_on(id, Resumption::StayStopped, 0).is_ok()
+            && let Some(thread) = self.processes.thread(id)
+        {
+            thread.stood_at = None;
         }
     }
 
-    fn signalled(&mut self, id: i32, signal: i32) {
-        if let Some(trap) = self.trap_of(id, signal) {
-            self.stand(id, 0);
-            return self.reached(id, trap);
+    fn signalled(&mut self, pid: i32, id: i32, signal: i32) {
+        if let Some(trap) = self.trap_of(pid, id, signal) {
+            self.processes.stand(id, 0);
+            return self.reached(pid, id, trap);
         }
-        self.stand(id, signal);
-        match self.cause_of(id, signal) {
-            Some(cause) => self.hold(id, cause),
+        self.processes.stand(id, signal);
+        match self.cause_of(pid, id, signal) {
+            Some(cause) => self.hold(pid, id, cause),
             None => self.go_on_or_stay(id),
         }
     }
 
-    /// The trap at which a thread with a SIGTRAP has stopped; `None` if a debug register did not raise the signal.
-    fn trap_of(&self, id: i32, signal: i32) -> Option<Trap> {
-        if signal != libc::SIGTRAP || self.code(id)? != TRAP_HWBKPT {
-            return None;
-        }
-        // A trap that was wanted until recently does not matter any more.
-        let registers = ptrace::getregs(Pid::from_raw(id)).ok()?;
-        Some(self.traps.at(registers.rip).unwrap_or(Trap::Past))
-    }
-
-    fn code(&self, id: i32) -> Option<i32> {
-        Some(ptrace::getsiginfo(Pid::from_raw(id)).ok()?.si_code)
-    }
-
-    /// The cause, if a signal needs a debugger; `None` if the program handles it.
-    fn cause_of(&mut self, id: i32, signal: i32) -> Option<Cause> {
-        if !needs_debugger(signal) {
-            return None;
-        }
-        let status = proc::of(self.pid).status().ok()?;
-        if status.signals("SigIgn").contains(&signal) || self.is_left_to_program(&status, signal) {
-            return None;
-        }
-        let is_raised = self.code(id).is_some_and(|code| code > 0);
-        let again = !(is_raised && is_of_instruction(signal));
-        Some(Cause::Signal {
-            number: signal,
-            again,
-        })
-    }
-
-    /// True if a handler of the program's own takes the signal.
-    fn is_left_to_program(&mut self, status: &Status, signal: i32) -> bool {
-        if !status.signals("SigCgt").contains(&signal) {
-            return false;
-        }
-        // A program that depends on its handler receives the signal thousands of times.
-        if !self.own_handlers {
-            let process = proc::of(self.pid);
-            self.own_handlers = may_have_own_handlers(&process, &self.watch.fold);
-        }
-        self.own_handlers
-    }
-
-    /// True if the program handles the SIGABRT of `abort`. It may continue; if its handler returns, the program ends.
-    fn survives_abort(&mut self) -> bool {
-        let status = proc::of(self.pid).status();
-        status.is_ok_and(|status| self.is_left_to_program(&status, libc::SIGABRT))
-    }
-
-    fn reached(&mut self, id: i32, trap: Trap) {
+    fn reached(&mut self, pid: i32, id: i32, trap: Trap) {
+        let is_program = pid == self.program;
+        let Some(process) = self.processes.all.get_mut(&pid) else {
+            return;
+        };
         match trap {
-            Trap::Loaded => self.traps.look_again(self.pid),
-            Trap::Init => self.traps.init(),
-            Trap::Finalize => self.traps.finalize(),
-            Trap::Rank => {
-                self.traps.forget_rank();
-                self.asks_rank = Some(id);
-                self.news
-                    .push(ProgramNews::AsksRank(self.traps.mpi_symbols()));
-                return self.arm_all();
+            Trap::Loaded => {
+                process.traps.look_again(pid);
+                if process.traps.has_mpi() {
+                    self.choose();
+                }
             }
-            Trap::Abort if self.survives_abort() => {}
-            Trap::Abort | Trap::End => return self.hold(id, Cause::Function),
+            Trap::Init => process.traps.init(),
+            Trap::Finalize => process.traps.finalize(),
+            Trap::Rank => {
+                process.traps.forget_rank();
+                if is_program {
+                    self.asks_rank = Some(id);
+                    let symbols = process.traps.mpi_symbols();
+                    self.news.push(ProgramNews::AsksRank(symbols));
+                    return self.processes.arm_all();
+                }
+            }
+            Trap::Abort if !self.is_meant(pid) || self.survives_abort(pid) => {}
+            Trap::Abort | Trap::End => return self.hold(pid, id, Cause::Function),
             Trap::Past => {}
         }
         self.go_on_or_stay(id);
-        self.arm_all();
+        self.processes.arm_all();
     }
 
     /// Resumes the thread that asks for its rank.
@@ -384,7 +310,7 @@ impl Tracer {
 
     /// Handles a thread that needs a debugger: the others are stopped too, so that their states are of the same
     /// moment.
-    fn hold(&mut self, id: i32, cause: Cause) {
+    fn hold(&mut self, pid: i32, id: i32, cause: Cause) {
         if self.stands.is_some() {
             // The signal is sent again, and the debugger of the first thread then sees it.
             if let Cause::Signal {
@@ -392,27 +318,33 @@ impl Tracer {
                 again: true,
             } = cause
             {
-                self.again.push((id, number));
+                self.again.push((pid, id, number));
             }
-            self.stand(id, 0);
+            self.processes.stand(id, 0);
             return self.go_on_or_stay(id);
         }
         self.stands = Some((id, cause));
+        self.take_for_program(pid, Vec::new());
         if std::mem::take(&mut self.is_loose) {
             // The inspection is no longer waiting for the release.
-            self.is_letting_go = false;
+            self.releases = Scope::Nothing;
         }
-        if self.is_letting_go {
+        if self.is_released(id) {
             return self.free(id);
         }
-        for other in self.threads.keys().filter(|other| **other != id) {
-            let _ = ptrace::interrupt(Pid::from_raw(*other));
+        for other in self
+            .processes
+            .thread_ids()
+            .into_iter()
+            .filter(|other| *other != id)
+        {
+            let _ = ptrace::interrupt(Pid::from_raw(other));
         }
         self.news.push(ProgramNews::Stands);
     }
 
     fn go_on_or_stay(&mut self, id: i32) {
-        if self.is_letting_go {
+        if self.is_released(id) {
             self.free(id);
         } else if self.stands.is_none() && !self.is_held {
             self.resume_thread(id);
@@ -420,79 +352,26 @@ impl Tracer {
     }
 
     fn resume_thread(&mut self, id: i32) {
-        let Some(thread) = self.threads.get_mut(&id) else {
+        let Some(pid) = self.processes.process_of(id) else {
             return;
         };
-        let Some(signal) = thread.stood_at.take() else {
+        let Some(process) = self.processes.all.get_mut(&pid) else {
             return;
         };
-        if thread.armed != self.traps.version && self.traps.arm(id).is_ok() {
-            thread.armed = self.traps.version;
-        }
-        // The end of a thread that was killed meanwhile is reported separately.
-        let _ = sys::send_on(id, Resumption::Run, signal);
-    }
-
-    /// Interrupts the running threads whose debug registers hold old addresses. They get the present ones when they are
-    /// resumed.
-    fn arm_all(&self) {
-        let old = self
+        let stood = process
             .threads
-            .iter()
-            .filter(|(_, it)| it.armed != self.traps.version);
-        for (id, _) in old.filter(|(_, it)| it.stood_at.is_none()) {
-            let _ = ptrace::interrupt(Pid::from_raw(*id));
-        }
-    }
-
-    fn free_or_interrupt(&mut self, id: i32) {
-        match self.threads.get(&id) {
-            Some(thread) if thread.stood_at.is_some() => self.free(id),
-            Some(_) => {
-                let _ = ptrace::interrupt(Pid::from_raw(id));
-            }
-            None => {}
-        }
-    }
-
-    /// Detaches from a stopped thread, which then runs on. The thread that needs a debugger gets SIGSTOP instead of its
-    /// signal.
-    fn free(&mut self, id: i32) {
-        let Some(thread) = self.threads.remove(&id) else {
-            return;
+            .get_mut(&id)
+            .and_then(|it| it.stood_at.take());
+        let Some(signal) = stood else { return };
+        // Without debug registers the program runs unwatched.
+        let _ = process.prepare(id);
+        let how = match process.calls {
+            0 => Resumption::Run,
+            _ => Resumption::ToCall,
         };
-        let signal = match self.stands {
-            Some((stood, _)) if stood == id => libc::SIGSTOP,
-            _ => thread.stood_at.unwrap_or(0),
-        };
-        traps::disarm(id);
-        let _ = sys::send_on(id, Resumption::Free, signal);
-        self.look_whether_free();
+        // The end of a thread that was killed meanwhile is reported separately.
+        let _ = sys::send_on(id, how, signal);
     }
-
-    fn look_whether_free(&mut self) {
-        if !self.is_letting_go || !self.threads.is_empty() || self.has_ended {
-            return;
-        }
-        self.is_letting_go = false;
-        if self.is_loose {
-            return self.news.push(ProgramNews::Loose);
-        }
-        for (id, signal) in self.again.drain(..) {
-            sys::signal_thread(self.pid, id, signal);
-        }
-        let (initialized, finalized) = self.traps.mpi();
-        self.news.push(ProgramNews::Free(Freed {
-            stood: self.stands,
-            initialized,
-            finalized,
-        }));
-    }
-}
-
-/// The `ptrace` options for a program.
-fn options() -> Options {
-    Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_TRACECLONE | Options::PTRACE_O_EXITKILL
 }
 
 fn signal_of(status: i32) -> i32 {

@@ -44,6 +44,11 @@ pub(super) fn is_of_instruction(signal: i32) -> bool {
     OF_INSTRUCTIONS.contains(&signal)
 }
 
+/// True for a signal of a crash.
+pub(super) fn is_crash(signal: i32) -> bool {
+    is_of_instruction(signal) || signal == libc::SIGABRT
+}
+
 /// True for a signal that stops a process.
 pub(super) fn is_stop(signal: i32) -> bool {
     STOPS.contains(&signal)

@@ -10,8 +10,10 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
+use super::process::{Process, options};
+use super::processes::{Processes, Scope};
 use super::traps::Traps;
-use super::{SeizeRefusal, Thread, Tracer, Watch, options, signal_of};
+use super::{SeizeRefusal, Tracer, Watch, signal_of};
 use crate::sys::{self, Resumption};
 
 impl Tracer {
@@ -35,30 +37,32 @@ impl Tracer {
         let mut child = command.spawn().map_err(failed)?;
         let complaints = child.stderr.take();
         let pid = child.id().cast_signed();
-        if ptrace::seize(Pid::from_raw(pid), options()).is_err() {
+        if ptrace::seize(Pid::from_raw(pid), options(true)).is_err() {
             end(pid);
             return Err(SeizeRefusal::NeedsGdb);
         }
         release.write_all(&[0]).map_err(failed)?;
         drop(release);
+        let traps = Traps::none(watch.no_holds);
         let mut tracer = Self {
-            pid,
-            threads: BTreeMap::new(),
+            processes: Processes {
+                top: pid,
+                all: BTreeMap::from([(pid, Process::new(pid, traps))]),
+            },
+            program: pid,
             changes,
-            traps: Traps::default(),
             watch,
             asks_rank: None,
-            own_handlers: false,
             stands: None,
             is_held: false,
-            is_letting_go: false,
+            releases: Scope::Nothing,
             is_loose: false,
             again: Vec::new(),
+            status: None,
+            before_finalize: false,
             has_ended: false,
             news: Vec::new(),
         };
-        tracer.traps.without_ends = tracer.watch.no_holds;
-        tracer.threads.insert(pid, Thread::default());
         if let Err(why) = tracer.come_to_program() {
             end(pid);
             let SeizeRefusal::CannotRun(text) = why else {
@@ -77,7 +81,7 @@ impl Tracer {
     /// Continues to the moment at which the process has executed the program.
     fn come_to_program(&mut self) -> Result<(), SeizeRefusal> {
         loop {
-            let changed = sys::next_change(self.pid, true);
+            let changed = sys::next_change(self.processes.top, true);
             let Ok(Some((id, status))) = changed else {
                 return Err(SeizeRefusal::CannotRun("the process has ended".to_owned()));
             };
@@ -85,11 +89,12 @@ impl Tracer {
                 return Err(SeizeRefusal::CannotRun(ended(status)));
             }
             if status >> 16 == libc::PTRACE_EVENT_EXEC {
-                let traps = Traps::of_new(self.pid).map_err(|_| SeizeRefusal::NeedsGdb)?;
-                self.traps = traps.after(&self.traps);
-                self.traps.arm(id).map_err(|_| SeizeRefusal::NeedsGdb)?;
-                self.threads.entry(id).or_default().armed = self.traps.version;
-                self.stand(id, 0);
+                let traps = Traps::of_new(id).map_err(|_| SeizeRefusal::NeedsGdb)?;
+                let process = self.processes.all.entry(id);
+                let process = process.or_insert_with(|| Process::new(id, Traps::default()));
+                process.executed(id, traps);
+                process.prepare(id).map_err(|_| SeizeRefusal::NeedsGdb)?;
+                self.processes.stand(id, 0);
                 self.resume_thread(id);
                 return Ok(());
             }

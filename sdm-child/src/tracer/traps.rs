@@ -83,7 +83,7 @@ enum Stage {
 }
 
 /// Addresses of the functions of interest, as far as the process has them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Functions {
     loaded: Option<u64>,
     init: [Option<u64>; 2],
@@ -105,7 +105,7 @@ pub(super) enum Unwatched {
 }
 
 /// The addresses at which the threads of a process stop.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Traps {
     functions: Functions,
     stage: Stage,
@@ -118,6 +118,14 @@ pub(super) struct Traps {
 }
 
 impl Traps {
+    /// No addresses, for a process that has not executed its program.
+    pub(super) fn none(without_ends: bool) -> Self {
+        Self {
+            without_ends,
+            ..Self::default()
+        }
+    }
+
     /// The addresses for a process that has just executed its program, of which nothing has run.
     pub(super) fn of_new(pid: i32) -> Result<Self, Unwatched> {
         let process = proc::of(pid);
@@ -229,6 +237,11 @@ impl Traps {
     fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         self.version += 1;
+    }
+
+    /// True once the process has loaded MPI.
+    pub(super) fn has_mpi(&self) -> bool {
+        self.stage != Stage::WithoutMpi
     }
 
     /// Whether the program has called `MPI_Init`, and whether it has called `MPI_Finalize`.
@@ -343,6 +356,17 @@ fn is_sanitized(program: &Path, maps: &[Mapping]) -> Option<bool> {
         is_linked = names.any(|name| SANITIZERS.iter().any(|start| name.starts_with(start)));
     }
     Some(is_linked || found[0].is_some())
+}
+
+/// True if a file has an undefined symbol of this name: it calls a library's function.
+pub(super) fn imports(file: &Path, name: &str) -> bool {
+    let cache = files::open(file).map(ReadCache::new);
+    let Ok(cache) = cache else { return false };
+    let elf = Elf::parse(&cache);
+    elf.is_ok_and(|elf| {
+        let mut all = elf.dynamic_symbols();
+        all.any(|symbol| symbol.is_undefined() && symbol.name() == Ok(name))
+    })
 }
 
 /// The addresses of a file's symbols in a process that has loaded it. `None` if the file cannot be read.

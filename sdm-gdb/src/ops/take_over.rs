@@ -4,7 +4,7 @@
 //! its instruction raises it again, and a reached function is entered again by a jump to its address.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sdm_child::{Cause, Freed};
@@ -42,14 +42,7 @@ async fn carry_out(gdb: &Gdb, program: PathBuf) -> Result<(), Failure> {
     super::registers::look(gdb).await?;
     let wait = gdb.get().config.symbols_wait;
     // Reads the symbols before the program is stopped. If this fails, the attach reads them.
-    let pid = gdb.get().pid();
-    if pid.is_some_and(|pid| gdb.host().has_lost_program(pid)) {
-        tell_lost_program(gdb);
-    } else {
-        let path = program.as_os_str().as_bytes();
-        let file = with_path("-file-exec-and-symbols", "file", path);
-        let _ = gdb.send_within(file, wait).await;
-    }
+    read_symbols(gdb, &program).await;
     for answer in answers {
         answer.await?;
     }
@@ -65,6 +58,10 @@ async fn carry_out(gdb: &Gdb, program: PathBuf) -> Result<(), Failure> {
     let Some(pid) = gdb.get().pid() else {
         return Ok(());
     };
+    // Meanwhile another process may have become the rank's program.
+    if let Some(now) = gdb.host().program(pid).filter(|now| *now != program) {
+        read_symbols(gdb, &now).await;
+    }
     attach(gdb, pid, wait).await?;
     if freed.stood.is_some() {
         wake(gdb, pid);
@@ -78,6 +75,17 @@ async fn carry_out(gdb: &Gdb, program: PathBuf) -> Result<(), Failure> {
     let id = gdb.get().activity.run_id();
     let line = way_on(gdb, pid, freed).await?;
     begin(gdb, id, RunKind::StartFreely, &line).await
+}
+
+async fn read_symbols(gdb: &Gdb, program: &Path) {
+    let pid = gdb.get().pid();
+    if pid.is_some_and(|pid| gdb.host().has_lost_program(pid)) {
+        return tell_lost_program(gdb);
+    }
+    let wait = gdb.get().config.symbols_wait;
+    let path = program.as_os_str().as_bytes();
+    let file = with_path("-file-exec-and-symbols", "file", path);
+    let _ = gdb.send_within(file, wait).await;
 }
 
 async fn attach(gdb: &Gdb, pid: i32, wait: Duration) -> Result<(), Failure> {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::wrappers::{Candidate, choose};
+use sdm_system::rank_program::{Candidate, choose};
+
 use super::{JobProcess, PROCESSES_MAX};
 
 /// A process of a rank on another host.
@@ -49,7 +50,7 @@ pub(super) fn programs(all: Vec<RemoteProcess>) -> Vec<JobProcess> {
         ranks.entry(one.rank).or_default().insert(one.pid, one);
     }
     let chosen = |(rank, mut found): (u32, BTreeMap<i32, RemoteProcess>)| {
-        let pid = choose(&candidates(&found))?.pid;
+        let pid = choose(&candidates(&found))?.0;
         let one = found.remove(&pid)?;
         Some(JobProcess {
             rank,

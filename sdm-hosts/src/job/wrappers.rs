@@ -4,6 +4,7 @@
 //! has started, as far as they have the launcher's rank in their environment. The program is the deepest of them
 //! that has an MPI library mapped; without one, the process with the most processor time.
 
+use sdm_system::rank_program::{Candidate, choose};
 use sdm_text::printable_name;
 
 use super::processes::{Environment, Process, Processes};
@@ -36,57 +37,19 @@ impl Program {
     }
 }
 
-/// A process of a rank, as the choice among them needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) pid: i32,
-    /// Its parent's pid.
-    pub(super) parent: i32,
-    /// Number of levels below the outermost process.
-    pub(super) depth: u64,
-    /// True if an MPI library is mapped in the process.
-    pub(super) has_mpi: bool,
-    /// Processor time used, in clock ticks.
-    pub(super) used_ticks: u64,
-    /// True for a fork without an exec, which runs its parent's program.
-    pub(super) is_fork: bool,
-}
-
-/// Selects the program among the processes of one rank; `None` if the list is empty.
-pub(super) fn choose(all: &[Candidate]) -> Option<Program> {
-    let programs = || all.iter().filter(|it| !it.is_fork);
-    let is_by_mpi = programs().any(|it| it.has_mpi);
-    let candidates = || programs().filter(|it| it.has_mpi || !is_by_mpi);
-    let weight = |it: &&Candidate| match is_by_mpi {
-        true => (it.depth, it.used_ticks, -it.pid),
-        false => (it.used_ticks, it.depth, -it.pid),
-    };
-    let pid = candidates().max_by_key(weight)?.pid;
-    // Where the program is known by its MPI library, its ancestors are not candidates.
-    let mut above = vec![pid];
-    while let Some(one) = all.iter().find(|it| Some(&it.pid) == above.last()) {
-        match is_by_mpi && !above.contains(&one.parent) {
-            true => above.push(one.parent),
-            false => break,
-        }
-    }
-    let others = candidates().map(|it| it.pid);
-    let others = others.filter(|it| !above.contains(it)).collect();
-    Some(Program::of(pid, others))
-}
-
 /// The program of the rank whose outermost process is `top`.
 pub(super) fn program_of(processes: &Processes, top: i32) -> Program {
     let none = Environment::default();
     let wanted = given(processes, top, &none);
     let Below { all, unranked } = below(processes, top, wanted.as_ref());
-    let mut program = choose(&all).unwrap_or_else(|| Program::of(top, Vec::new()));
+    let (pid, others) = choose(&all).unwrap_or_else(|| (top, Vec::new()));
+    let mut program = Program::of(pid, others);
     let is_of_mpi = wanted.is_some_and(|wanted| wanted.is_of_mpi);
     program.lacks_mpi = is_of_mpi && lacks_mpi(processes, program.pid);
     if program.lacks_mpi {
         let chosen = |pid: i32| {
             let found = below(processes, pid, None);
-            choose(&found.all).map_or(pid, |program| program.pid)
+            choose(&found.all).map_or(pid, |(pid, _)| pid)
         };
         program.unranked = unranked.into_iter().map(chosen).collect();
     }

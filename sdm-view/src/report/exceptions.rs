@@ -5,7 +5,6 @@ use std::time::Duration;
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 
-use super::Moment;
 use crate::render::printable;
 
 /// The line before the frames of an exception.
@@ -13,13 +12,24 @@ const HEAD: &[u8] = b"Traceback (most recent call last):";
 /// Maximum length of an exception's text, in bytes.
 const TEXT_BYTES_MAX: usize = 400;
 
+/// An exception that has ended a program.
+#[derive(Clone, Debug)]
+pub(super) struct Exception {
+    /// Time since the session began.
+    pub(super) at: Duration,
+    /// All tasks that have printed it.
+    pub(super) tasks: IdSet,
+    /// Its text, for the user.
+    pub(super) what: String,
+}
+
 /// The first exception that the tasks' interpreters have printed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exceptions {
     /// Tasks that print the frames of an exception at present.
     printing: IdSet,
-    /// The first exception, with all tasks that have printed it.
-    first: Option<Moment>,
+    /// The first exception.
+    pub(super) first: Option<Exception>,
 }
 
 impl Exceptions {
@@ -42,27 +52,7 @@ impl Exceptions {
         match &mut self.first {
             Some(first) if first.what == what => first.tasks.union_with(&tasks),
             Some(_) => {}
-            None => {
-                self.first = Some(Moment {
-                    at,
-                    tasks,
-                    what,
-                    below: Vec::new(),
-                    bad: true,
-                });
-            }
-        }
-    }
-
-    /// The first failure of a run that was not good: a task's exception is the reason of its abort.
-    pub(super) fn explain(&self, crash: Option<Moment>, is_good: bool) -> Option<Moment> {
-        match (crash, &self.first) {
-            (Some(mut crash), Some(first)) if !crash.tasks.is_disjoint(&first.tasks) => {
-                crash.what = format!("{} ({})", crash.what, first.what);
-                Some(crash)
-            }
-            (None, Some(first)) if !is_good => Some(first.clone()),
-            (crash, _) => crash,
+            None => self.first = Some(Exception { at, tasks, what }),
         }
     }
 }

@@ -282,6 +282,23 @@ impl Recorder {
         }
     }
 
+    /// The first failure. A task's exception is the reason of its abort; in a good run it was none.
+    fn first_failure(&self) -> Option<Moment> {
+        let is_good = self.end.as_ref().is_none_or(|end| end.code == 0);
+        let mut first = self.first.clone();
+        let Some(error) = &self.output.exceptions.first else {
+            return first;
+        };
+        match &mut first {
+            Some(crash) if !crash.tasks.is_disjoint(&error.tasks) => {
+                crash.what = format!("{} ({})", crash.what, error.what);
+            }
+            None if !is_good => return Some(moment(error.at, &error.tasks, &error.what, true)),
+            _ => {}
+        }
+        first
+    }
+
     /// The report at this time, with the session's tasks and their states.
     #[must_use]
     pub fn report(&self, tasks: &IdSet, states: Vec<RankRow>, took: Duration) -> Report {
@@ -301,7 +318,6 @@ impl Recorder {
             cut.push(format!("errors in the use of MPI: {count} of the last"));
         }
         cut.extend(self.missing.iter().cloned());
-        let is_good = self.end.as_ref().is_none_or(|end| end.code == 0);
         Report {
             session: self.session.clone(),
             began: self.began,
@@ -312,7 +328,7 @@ impl Recorder {
             end: self.end.clone(),
             facts: self.facts.clone(),
             states,
-            first: self.output.exceptions.explain(self.first.clone(), is_good),
+            first: self.first_failure(),
             crashed: self.crashed.clone(),
             diagnosis: self.diagnosis.clone(),
             stacks: self.stacks.clone(),

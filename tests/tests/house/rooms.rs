@@ -70,8 +70,7 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
         2,
         "a text for the user",
     ),
-    ("sdm-gdb/src/ops/mpi_error.rs", 2, "texts for the user"),
-    ("sdm-gdb/src/ops/stop.rs", 1, "a text for the user"),
+    ("sdm-gdb/src/ops/mpi_error.rs", 3, "texts for the user"),
     ("sdm-hosts/src/job/launcher.rs", 1, "a text for the user"),
     (
         "sdm-inspect/src/mpi/mod.rs",

@@ -25,3 +25,4 @@ mod seized;
 mod sharing;
 mod stories;
 mod timeout;
+mod wrapped;

@@ -77,12 +77,12 @@ fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
             (
                 "abort",
                 121,
-                "rank 2: about to call MPI_Abort, in MPI_Abort, called from leave ()",
+                "rank 2: about to call MPI_Abort with code 9, in MPI_Abort, called from leave ()",
             ),
             (
                 "exit",
                 121,
-                "rank 2: about to call _exit before MPI_Finalize",
+                "rank 2: about to call _exit before MPI_Finalize with code 7",
             ),
         ] {
             let before = gdb.starts();
