@@ -75,7 +75,7 @@ fn hangs_are_diagnosed_from_samples() {
             "cannot_go_on",
             "3",
             [
-                "_exit before MPI_Finalize, in exit, called from dead ()",
+                "_exit before MPI_Finalize with code 1, in exit, called from dead ()",
                 "waiting in MPI_Allreduce",
             ],
         ),
