@@ -1,5 +1,6 @@
 // What an expression is on the ranks: compared, alone, as numbers, and arrays as a line, a table and a heat map.
 
+import { difference, since, stitch } from './arrays.js';
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
 import { count, label, nth } from './sets.js';
@@ -11,6 +12,9 @@ const LINES_MAX = 8;
 const CHOICES_MAX = 1000;
 const TEXT_MAX = 200;
 const ROWS_MAX = 200;
+const PLOTS_MAX = 16;
+// The choice of what the same ranks had at the stop before.
+const BEFORE = 'before';
 const ASKED = [
   ['Outliers', 'outliers', 'which values there are, and who has each'],
   ['Compare', 'compare', 'where it differs from what most have'],
@@ -90,26 +94,31 @@ function heat({ expression }, rows, columns) {
     const [row, column] = [Math.floor((to.y - top * down - gap) / cell), Math.floor((to.x - left * across) / cell)];
     const found = rows[top * beside + left];
     const value = row >= 0 && column < wide ? found?.numbers[row * wide + column] : undefined;
-    if (value !== undefined) here.textContent = `${label(found.tasks)}, ${columns > 0 ? `row ${row}, column ${column}` : `number ${column}`}: ${value ?? 'no number'}`;
+    if (value !== undefined) here.textContent = `${label(found.owners ? `${found.owners[row * wide + column]}` : found.tasks)}, ${columns > 0 ? `row ${row}, column ${column}` : `number ${column}`}: ${value ?? 'no number'}`;
   } }, d.map((path, step) => (path ? el('path', { class: `heat ${step === 8 ? 'none' : `h${step}`}`, d: path }) : null)),
   gap ? rows.map(({ tasks }, block) => el('text', { x: (block % beside) * across, y: Math.floor(block / beside) * down + 13 }, label(tasks))) : []);
   return [svg, here];
 }
 
-// The numbers of the classes that are asked for, less those of the one that they are compared with.
-function chosen(plot) {
-  const rows = byId('of').value === '' ? plot.lines : plot.lines.filter(({ tasks }) => tasks === byId('of').value);
+// The numbers of the classes that are asked for, less those of the one, or of the stop, that they are compared with, and how many
+// are in a row. The blocks of all ranks are one array where that is chosen.
+function chosen(plot, before) {
+  let rows = byId('of').value === '' ? plot.lines : plot.lines.filter(({ tasks }) => tasks === byId('of').value);
   const less = plot.lines.find(({ tasks }) => tasks === byId('less').value);
-  const minus = (value, other) => (value === null || other === null || other === undefined ? null : value - other);
-  return less ? rows.map((row) => ({ ...row, numbers: row.numbers.map((value, at) => minus(value, less.numbers[at])) })) : rows;
+  if (byId('less').value === BEFORE) rows = since(plot, rows, before);
+  else if (less) rows = rows.map((row) => ({ ...row, numbers: difference(row.numbers, less.numbers) }));
+  const columns = Number(byId('columns').value) || 0;
+  if (byId('stitch').value === '' || plot.over === 'ranks' || rows.length === 0) return { rows, columns };
+  const number = (id, least) => Math.max(Math.floor(Number(byId(id).value)) || 0, least);
+  const whole = stitch(rows, { columns, isDown: byId('stitch').value === 'columns', line: number('line-length', 1), ghosts: number('ghosts', 0), most: CELLS_MAX });
+  return whole ? { rows: [whole.row], columns: whole.columns } : { rows, columns, note: 'There is no room for the arrays of all ranks as one.' };
 }
 
 const cell = (value) => (value === null || value === undefined ? '-' : number(value));
 const upTo = (most) => Array.from({ length: most }, (_, at) => at);
 
-function drawPlot(plot) {
-  const columns = Number(byId('columns').value) || 0;
-  const rows = chosen(plot);
+function drawPlot(plot, before) {
+  const { rows, columns, note } = chosen(plot, before);
   const most = Math.max(...rows.map(({ numbers }) => numbers.length), 0);
   const save = () => {
     const lists = [['', ...rows.map(({ tasks }) => `"${tasks}"`)], ...upTo(most).map((at) => [at, ...rows.map(({ numbers }) => numbers[at] ?? '')])];
@@ -124,17 +133,24 @@ function drawPlot(plot) {
     ? table(['row', ...upTo(Math.min(columns, most))], upTo(Math.ceil(most / columns)).map((at) => [at, ...rows[0].numbers.slice(at * columns, (at + 1) * columns).map(cell)]))
     : table([plot.over === 'ranks' ? 'rank' : 'element', ...first.map(({ tasks }) => focus(tasks))], upTo(most).map((at) => [plot.over === 'ranks' ? nth(plot.lines[0].tasks, at) : at, ...first.map((row) => cell(row.numbers[at]))]));
   const less = byId('less').value;
-  show(less === '' ? plot.expression : `${plot.expression}, less that of ${label(less)}`, columns > 0 ? null : lines(plot, rows), heat(plot, rows, columns),
+  const than = less === BEFORE ? 'that of the stop before' : less && `that of ${label(less)}`;
+  show(than ? `${plot.expression}, less ${than}` : plot.expression, note ? el('p', { class: 'note' }, note) : null, columns > 0 ? null : lines(plot, rows), heat(plot, rows, columns),
     columns > 0 ? lines(plot, rows) : null, el('button', { type: 'button', onclick: save }, 'Save as CSV'), numbers);
 }
 
 export function start() {
   let last = null;
-  const again = () => last && drawPlot(last);
+  // The last plot of an expression, the stop that it is of, and the plot of the stop before.
+  const plots = new Map();
+  let stop = 0;
+  let isStale = false;
+  const again = () => last && drawPlot(last, plots.get(last.expression).before);
   const input = el('input', { id: 'expression', size: 14, autocomplete: 'off', spellcheck: 'false' });
   const choice = (id, name) => [el('label', { for: id }, name), el('select', { id, onchange: again })];
   const parts = el('p', { id: 'parts' }, choice('of', 'Of'), choice('less', 'less'),
-    el('label', { for: 'columns' }, 'Columns'), el('input', { id: 'columns', type: 'number', min: 0, value: 0, onchange: again }));
+    el('label', { for: 'columns' }, 'Columns'), el('input', { id: 'columns', type: 'number', min: 0, value: 0, onchange: again }),
+    choice('stitch', 'Ranks'), el('label', { for: 'line-length' }, 'of'), el('input', { id: 'line-length', type: 'number', min: 1, value: 1, onchange: again }),
+    el('label', { for: 'ghosts' }, 'Ghosts'), el('input', { id: 'ghosts', type: 'number', min: 0, value: 0, onchange: again }));
   const form = el('form', { id: 'valuesform' }, el('label', { for: 'expression' }, 'Expression'), input,
     ASKED.map(([name, word, title]) => el('button', { type: word === 'outliers' ? 'submit' : 'button', title, 'data-word': word, onclick: (event) => {
       event.preventDefault();
@@ -142,6 +158,7 @@ export function start() {
     } }, name)));
   fill(byId('values'), form, parts, el('div', { id: 'shown', role: 'region', 'aria-label': 'Values' }), el('div', { id: 'locals' }));
   parts.hidden = true;
+  fill(byId('stitch'), [['', 'apart'], ['rows', 'in rows'], ['columns', 'in columns']].map(([value, name]) => el('option', { value }, name)));
   show = (title, ...found) => {
     parts.hidden = last === null;
     fill(byId('shown'), el('h3', {}, title), found.flat(2).filter(Boolean));
@@ -170,18 +187,27 @@ export function start() {
     answer(expression, histogram ? bars(histogram.counts, (at) => `from ${number(histogram.low + at * part)} to ${number(histogram.low + (at + 1) * part)}`) : null,
       el('p', { class: 'note' }, `${many} numbers${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
+  on('board', ({ stale }) => {
+    if (stale && !isStale) stop += 1;
+    isStale = stale;
+  });
   on('plot', (plot) => {
     const isNew = last?.expression !== plot.expression;
     last = plot;
+    const earlier = plots.get(plot.expression);
+    const before = earlier?.stop === stop ? earlier.before : earlier?.plot;
+    plots.delete(plot.expression);
+    plots.set(plot.expression, { plot, stop, before });
+    if (plots.size > PLOTS_MAX) plots.delete(plots.keys().next().value);
     const had = [byId('of').value, byId('less').value];
     const names = plot.over === 'ranks' ? [] : plot.lines.slice(0, CHOICES_MAX).map(({ tasks }) => tasks);
     ['of', 'less'].forEach((id, at) => {
-      fill(byId(id), el('option', { value: '' }, ['all', 'nothing'][at]), names.map((tasks) => el('option', { value: tasks }, label(tasks))));
+      fill(byId(id), el('option', { value: '' }, ['all', 'nothing'][at]), id === 'less' && before ? [el('option', { value: BEFORE }, 'the stop before')] : [], names.map((tasks) => el('option', { value: tasks }, label(tasks))));
       // What was chosen for the same expression stays, as at the next stop.
-      if (!isNew && names.includes(had[at])) byId(id).value = had[at];
+      if (!isNew && (names.includes(had[at]) || (had[at] === BEFORE && before))) byId(id).value = had[at];
     });
     if (isNew) byId('columns').value = plot.row ?? 0;
-    drawPlot(plot);
+    drawPlot(plot, before);
   });
   on('sight', ({ locals, watched, missing }) => {
     const named = (title, all) => (all.length ? [el('h3', {}, title), ...table(['name', 'value', 'ranks'], all.flatMap(({ name, values }) =>

@@ -26,6 +26,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/waits.js", SCRIPT, include_str!("../page/waits.js")),
     ("/flame.js", SCRIPT, include_str!("../page/flame.js")),
     ("/values.js", SCRIPT, include_str!("../page/values.js")),
+    ("/arrays.js", SCRIPT, include_str!("../page/arrays.js")),
     ("/source.js", SCRIPT, include_str!("../page/source.js")),
     ("/tabs.js", SCRIPT, include_str!("../page/tabs.js")),
 ];

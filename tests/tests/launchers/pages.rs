@@ -384,3 +384,82 @@ fn profile_is_a_flame_graph_with_a_slider_over_time() {
     let _done = running.finish().code(0);
     drop(job);
 }
+
+/// Sets the number of a field, as a person does.
+fn enter(page: &mut BrowserPage, id: &str, number: u32) {
+    page.value(&format!("(() => {{ const it = document.querySelector('#{id}'); it.value = '{number}'; it.dispatchEvent(new Event('change')); return it.value; }})()"));
+}
+
+#[test]
+fn blocks_of_all_ranks_are_drawn_as_one_array() {
+    let Some(browser) = Browser::find() else {
+        return;
+    };
+    let place = Place::new();
+    let program = place.compile("blocks", Compiler::OpenMpi);
+    let sdm = Sdm::run(&place, 8).args(["--web"]);
+    let (running, mut page) = open(&browser, &place, sdm.program(&program, &[]));
+    page.wait_text("#states", "8 stopped");
+    page.line("break relax");
+    page.wait_text("#log", "breakpoint 1 at blocks.c:");
+    page.click("[data-line='continue &']");
+    page.wait_text("#tree", "relax");
+    ask(&mut page, "field", "plot");
+    page.wait_text("#heat text", "rank 7");
+    select(&mut page, "stitch", "rows");
+    enter(&mut page, "line-length", 4);
+    enter(&mut page, "ghosts", 1);
+    let row = |first: u32| {
+        (first..first + 12)
+            .map(|it| format!(" | {it}"))
+            .collect::<String>()
+    };
+    let rows: Vec<String> = (0..4).map(|at| format!("{at}{}", row(at * 12))).collect();
+    let table = format!("row{}\n{}", row(0), rows.join("\n"));
+    assert_eq!(page.value(TABLE), table);
+    let point = "(() => { const svg = document.querySelector('#heat'); const box = svg.getBoundingClientRect(); const of = (x, y) => [box.x + (x + 0.5) * box.width / 12, box.y + 18 + (y + 0.5) * (box.height - 18) / 4]; const [clientX, clientY] = of(6, 3); svg.dispatchEvent(new PointerEvent('pointermove', { clientX, clientY })); return document.querySelector('#heathere').textContent; })()";
+    assert_eq!(page.value(point), "rank 6, row 3, column 6: 42");
+    picture(&mut page, "blocks");
+    // By columns each column has two ranks: its rows are those of rank 0 and 1.
+    select(&mut page, "stitch", "columns");
+    enter(&mut page, "line-length", 2);
+    let first = "document.querySelectorAll('#shown tr')[3].innerText.replaceAll('\\t', ' | ')";
+    assert_eq!(
+        page.value(first),
+        "2 | 3 | 4 | 5 | 9 | 10 | 11 | 27 | 28 | 29 | 33 | 34 | 35"
+    );
+    check_stop_before(&mut page);
+    // An array of one dimension is a line over all ranks.
+    ask(&mut page, "slice", "plot");
+    page.wait_text("#shown h3", "slice");
+    select(&mut page, "stitch", "rows");
+    enter(&mut page, "line-length", 8);
+    enter(&mut page, "ghosts", 0);
+    page.wait("document.querySelector('#plot').ariaLabel === 'slice over elements, from 0 to 23'");
+    quit(running, page);
+}
+
+/// Compares what a step has changed with what it changes on the other ranks.
+fn check_stop_before(page: &mut BrowserPage) {
+    page.line("continue");
+    ask(page, "field", "plot");
+    page.wait("[...document.querySelectorAll('#less option')].some((it) => it.value === 'before')");
+    select(page, "stitch", "rows");
+    enter(page, "line-length", 4);
+    select(page, "less", "before");
+    page.wait_text("#shown h3", "field, less that of the stop before");
+    let change = |at: u32| {
+        if at < 2 {
+            [1; 12]
+        } else {
+            [1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1]
+        }
+    };
+    let row = |at: u32| change(at).map(|it| format!(" | {it}")).concat();
+    let heads: String = (0..12).map(|it| format!(" | {it}")).collect();
+    let rows: Vec<String> = (0..4).map(|at| format!("{at}{}", row(at))).collect();
+    assert_eq!(
+        page.value(TABLE),
+        format!("row{heads}\n{}", rows.join("\n"))
+    );
+}

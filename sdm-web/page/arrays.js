@@ -1,0 +1,63 @@
+// Arrays of several ranks and of two stops: what has changed since the stop before, and the blocks of all ranks as one array.
+
+import { format, runs } from './sets.js';
+
+const minus = (value, other) => (value === null || other === null || other === undefined ? null : value - other);
+
+export const difference = (numbers, less) => numbers.map((value, at) => minus(value, less?.[at]));
+
+function members(tasks) {
+  const found = [];
+  runs(tasks, (first, last) => { for (let rank = first; rank <= last; rank += 1) found.push(rank); });
+  return found;
+}
+
+// The numbers of each rank. Of a plot over ranks each has one.
+function byRank({ over, lines }) {
+  return new Map(lines.flatMap(({ tasks, numbers }) => members(tasks).map((rank, at) => [rank, over === 'ranks' ? [numbers[at]] : numbers])));
+}
+
+// These rows of a plot less the numbers that the same ranks had in an earlier one. Ranks that were and are equal stay one row.
+export function since({ over }, rows, before) {
+  const had = byRank(before);
+  if (over === 'ranks') return rows.map((row) => ({ ...row, numbers: difference(row.numbers, members(row.tasks).map((rank) => had.get(rank)?.[0])) }));
+  return rows.flatMap(({ tasks, numbers }) => [...Map.groupBy(members(tasks), (rank) => had.get(rank))].map(([less, ranks]) =>
+    ({ tasks: format(ranks.map((rank) => [rank, rank])), numbers: difference(numbers, less) })));
+}
+
+// Where each of these lengths begins, one behind the other, and where the last one ends.
+const edges = (lengths) => lengths.reduce((all, length) => [...all, all.at(-1) + length], [0]);
+
+// The arrays of all ranks as one: as many ranks as `line` says stand in a row, or in a column, in the order of their numbers. A
+// block has `columns` numbers in a row (0: all of them), and loses `ghosts` rows and columns at each edge. Null if it is too large.
+export function stitch(rows, { columns, isDown, line, ghosts, most }) {
+  const ranks = [...byRank({ lines: rows })].toSorted(([a], [b]) => a - b);
+  const base = ranks[0][0] - (ranks[0][0] % line);
+  const blocks = ranks.map(([rank, numbers]) => {
+    const wide = Math.max(columns || numbers.length, 1);
+    const [major, minor] = [Math.floor((rank - base) / line), (rank - base) % line];
+    const edge = columns > 0 ? ghosts : 0;
+    return { rank, numbers, wide, edge, row: isDown ? minor : major, column: isDown ? major : minor,
+      width: Math.max(wide - 2 * ghosts, 0), height: Math.max(Math.ceil(numbers.length / wide) - 2 * edge, 0) };
+  });
+  const largest = (place, size) => blocks.reduce((all, block) => {
+    while (all.length <= block[place]) all.push(0);
+    all[block[place]] = Math.max(all[block[place]], block[size]);
+    return all;
+  }, []);
+  if (Math.max(...blocks.map(({ row, column }) => Math.max(row, column))) > most) return null;
+  const [left, top] = [edges(largest('column', 'width')), edges(largest('row', 'height'))];
+  const [wide, tall] = [left.at(-1), top.at(-1)];
+  if (wide * tall > most) return null;
+  const numbers = Array(wide * tall).fill(null);
+  const owners = Array(wide * tall).fill(null);
+  for (const block of blocks) {
+    for (let at = 0; at < block.width * block.height; at += 1) {
+      const [y, x] = [Math.floor(at / block.width), at % block.width];
+      const to = (top[block.row] + y) * wide + left[block.column] + x;
+      numbers[to] = block.numbers[(y + block.edge) * block.wide + x + ghosts] ?? null;
+      owners[to] = block.rank;
+    }
+  }
+  return { columns: tall > 1 ? wide : 0, row: { tasks: format(ranks.map(([rank]) => [rank, rank])), numbers, owners } };
+}
