@@ -55,8 +55,9 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
     for part in PARTS {
         line(format_args!("{part}"));
     }
+    // A library of MPI's for C++ calls MPI while it is loaded, which is before this library's own beginning.
     line(format_args!(
-        "__attribute__((constructor)) static void look_up_all(void) {{"
+        "static int is_looked_up;\n__attribute__((constructor)) static void look_up_all(void) {{ is_looked_up = 1;"
     ));
     for Prototype { name, .. } in functions {
         line(format_args!(
@@ -126,6 +127,7 @@ fn wrapper(number: usize, function: &Prototype) -> String {
     let order = windows::order(function);
     format!(
         "static __attribute__((noinline)) int own_{name}(int is_profiling, void *from{parameters}) {{\n\
+         if (!is_looked_up) look_up_all();\n\
          __typeof__(real_MPI_{name}) real = is_profiling ? real_PMPI_{name} : real_MPI_{name};\n\
          struct call call;\n\
          if (!enter(&call, \"MPI_{name}\", is_profiling, from)) return real({given});\n\

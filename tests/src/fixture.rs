@@ -16,6 +16,10 @@ pub enum Compiler {
     Musl,
     /// C++, no MPI.
     Cxx,
+    /// C++ with Open MPI.
+    CxxOpenMpi,
+    /// C++ with MPICH.
+    CxxMpich,
     /// Fortran, no MPI.
     Fortran,
     /// Fortran with Open MPI.
@@ -36,6 +40,8 @@ impl Compiler {
             Self::C => "cc".into(),
             Self::Musl => "musl-gcc".into(),
             Self::Cxx => "c++".into(),
+            Self::CxxOpenMpi => "mpicxx.openmpi".into(),
+            Self::CxxMpich => "mpicxx.mpich".into(),
             Self::Fortran => "gfortran".into(),
             Self::FortranOpenMpi => "mpif90.openmpi".into(),
             Self::FortranMpich => "mpif90.mpich".into(),
@@ -50,7 +56,7 @@ impl Compiler {
 
     fn extension(self) -> &'static str {
         match self {
-            Self::Cxx => "cc",
+            Self::Cxx | Self::CxxOpenMpi | Self::CxxMpich => "cc",
             Self::Fortran | Self::FortranOpenMpi | Self::FortranMpich => "f90",
             Self::C | Self::Musl | Self::OpenMpi | Self::OpenMpi5 | Self::Mpich => "c",
         }

@@ -43,7 +43,8 @@ enum {
 
 static __thread int depth __attribute__((tls_model("initial-exec")));
 static __thread struct call *current __attribute__((tls_model("initial-exec")));
-static int initialized, finalized, level = MPI_THREAD_MULTIPLE, is_strict, tag_max = 32767;
+/* A session of MPI 4 may be used without MPI_Init: nothing is checked in a program that only has such. */
+static int initialized, finalized, has_sessions, level = MPI_THREAD_MULTIPLE, is_strict, tag_max = 32767;
 static pthread_t main_thread, inside_thread;
 static int inside;
 /* The messages of this rank are not known all, or not in their order. */
@@ -171,7 +172,7 @@ static inline int begin(struct call *call, int is_anytime)
     if (depth++ > 0)
         return 0;
     current = call;
-    if (!is_anytime) {
+    if (!is_anytime && !has_sessions) {
         if (finalized)
             report(call, AFTER_FINALIZE, NULL, "called after MPI_Finalize");
         else if (!initialized)

@@ -43,6 +43,8 @@ static void has_begun(void)
 #define pre_Init_thread(call, argc, argv, required, provided) (initialized ? check_again(call) : forget_ourselves())
 #define post_Init_thread(call, rc, argc, argv, required, provided) ((rc) == MPI_SUCCESS ? has_begun() : (void)0)
 
+#define post_Session_init(call, rc, info, errhandler, session) ((rc) == MPI_SUCCESS ? (void)(has_sessions = 1) : (void)0)
+
 static void pre_Finalize(struct call *call)
 {
     compare_sequences(call);

@@ -277,6 +277,36 @@ fn correct_programs_cause_no_report() {
 }
 
 #[test]
+fn cxx_program_is_checked_though_its_library_calls_mpi_first() {
+    let compilers = [Compiler::CxxOpenMpi, Compiler::CxxMpich];
+    for ((launcher, _), compiler) in LAUNCHERS.into_iter().zip(compilers) {
+        let place = Place::new();
+        let program = place.compile("mpi_cxx", compiler);
+        let done = checked(&place, launcher, 2, &["--check", "--batch"]);
+        let done = done.program(&program, &[]).finish().code(119);
+        let told = errors(&place, &done);
+        let at = format!("mpi_cxx.cc:{}", Place::line("mpi_cxx.cc", "MPI_Send("));
+        let is_right = |(what, tasks): &(String, String)| {
+            what.starts_with("MPI check: M103 ") && what.contains(&at) && tasks == "0-1"
+        };
+        assert!(
+            matches!(&told[..], [one] if is_right(one)),
+            "{told:?} {done}"
+        );
+    }
+}
+
+#[test]
+fn program_with_a_session_and_no_init_causes_no_report() {
+    let place = Place::new();
+    let program = place.compile("mpi_sessions", Compiler::Mpich);
+    let done = checked(&place, "mpiexec", 2, &["--check", "--batch"]);
+    let done = done.program(&program, &[]).finish().code(0);
+    assert_eq!(errors(&place, &done), [], "{done}");
+    assert!(done.out.contains("2 ranks"), "{done}");
+}
+
+#[test]
 fn mpi_error_stops_its_ranks_and_they_continue() {
     let place = Place::new();
     let program = place.compile("mpi_errors", Compiler::OpenMpi);
