@@ -24,7 +24,7 @@ struct Rule {
 pub enum BadSuppression {
     /// A word is not a valid condition.
     #[error(
-        "line {line}: {word:?} is not a number (M301), function=NAME, file=NAME or line=FILE:LINE"
+        "line {line}: {word:?} is not a number (M301), function=NAME, file=NAME or line=FILE:LINE, or a second one of a rule"
     )]
     Word {
         /// The line, from 1.
@@ -75,19 +75,22 @@ impl Suppressions {
 
 impl Rule {
     fn add(&mut self, word: &str) -> Option<()> {
+        // All words of a rule must hold, so two of a kind would hide nothing.
+        fn set<T>(field: &mut Option<T>, value: T) -> Option<()> {
+            field.replace(value).is_none().then_some(())
+        }
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         if let Some(number) = word.strip_prefix('M') {
-            self.number = Some(number.parse().ok()?);
+            set(&mut self.number, number.parse().ok()?)
         } else if let Some(name) = word.strip_prefix("function=") {
-            self.function = Some(some(name)?);
+            set(&mut self.function, some(name)?)
         } else if let Some(name) = word.strip_prefix("file=") {
-            self.file = Some(some(name)?);
+            set(&mut self.file, some(name)?)
         } else {
             let (file, line) = word.strip_prefix("line=")?.rsplit_once(':')?;
-            self.file = Some(some(file)?);
-            self.line = Some(line.parse().ok()?);
+            set(&mut self.file, some(file)?)?;
+            set(&mut self.line, line.parse().ok()?)
         }
-        Some(())
     }
 
     fn hides(&self, number: u32, function: Option<&str>, place: Option<(&str, u32)>) -> bool {
@@ -143,10 +146,12 @@ mod tests {
             "line=a.c",
             "line=a.c:x",
             "line=:3",
+            "M302 M303",
+            "line=a.c:3 file=b.c",
         ] {
             let text = format!("M301\n{bad}");
             let error = Suppressions::read(&text).expect_err(bad);
-            let word = bad.to_owned();
+            let word = bad.rsplit(' ').next().expect("a word").to_owned();
             assert_eq!(error, BadSuppression::Word { line: 2, word });
         }
     }

@@ -198,6 +198,17 @@ fn checks(number: usize, function: &Prototype) -> String {
             base.join(" & ")
         }
     ));
+    // The null info is right everywhere.
+    for info in own
+        .iter()
+        .filter(value)
+        .filter(|it| kind_of(it) == Some("INFO"))
+    {
+        let own = &info.name;
+        add(format!(
+            "if ({own} != MPI_INFO_NULL) check_handle(&call, INFO, HANDLE({own}), \"{own}\");\n"
+        ));
+    }
     for count in own
         .iter()
         .filter(value)
@@ -215,6 +226,7 @@ fn checks(number: usize, function: &Prototype) -> String {
     }
     buffers(function, &mut add);
     add(operator(function));
+    add(file(function));
     add(windows::access(number, function));
     add(collective(number, function));
     add(matching::collective_of_object(number, function));
@@ -251,6 +263,7 @@ fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
             ));
         }
     }
+    parts(function, add);
     let overlaps = !name.ends_with("_init") && own.iter().all(|it| it.base != LARGE_COUNT);
     for (buffer, extent) in extents.iter().filter(|_| overlaps) {
         let guard = significant(function, buffer);
@@ -272,6 +285,43 @@ fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
         let guard = significant(function, significant_side(name));
         add(format!(
             "{guard}if (sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE) check_aliases(&call, {send}, {receive});\n"
+        ));
+    }
+}
+
+/// The statements that check the buffers of a collective operation that have a count for each rank, and hold what a
+/// rank sends to itself against what it receives from itself.
+fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
+    let (name, own) = (plain(&function.name), &function.parameters);
+    let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
+    for side in ["send", "recv"] {
+        let [buffer, counts, datatype] =
+            ["buf", "counts", "type"].map(|part| format!("{side}{part}"));
+        let is_typed = by_name(&datatype).is_some_and(|it| it.pointers == 0 && !it.is_array);
+        let Some(counts) = by_name(&counts).filter(|it| it.base == "int") else {
+            continue;
+        };
+        if is_typed && !name.contains("neighbor") {
+            let (guard, place) = (
+                significant(function, &buffer),
+                may_be_in_place(&function.name, &buffer),
+            );
+            add(format!(
+                "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
+                 check_buffer(&call, {buffer}, all_of({0}, group_size(comm)), {datatype}, {place}, \"{buffer}\");\n",
+                counts.name
+            ));
+        }
+    }
+    let is_rooted = match name.as_str() {
+        "allgather" | "alltoall" => "1",
+        "gather" | "scatter" => "is_root(comm, root)",
+        _ => return,
+    };
+    if own.iter().all(|it| it.base != LARGE_COUNT) {
+        add(format!(
+            "if (!is_inter(comm) && {is_rooted} && sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE) \
+             check_own_part(&call, sendcount, sendtype, recvcount, recvtype);\n"
         ));
     }
 }
@@ -312,6 +362,7 @@ fn collective(number: usize, function: &Prototype) -> String {
     let amount = match plain(name).as_str() {
         "bcast" | "reduce" | "allreduce" | "scan" | "exscan" => "count, datatype",
         "reduce_scatter_block" => "recvcount, datatype",
+        "reduce_scatter" => "all_of(recvcounts, group_size(comm)), datatype",
         "allgather" | "alltoall" => "recvcount, recvtype",
         "gather" => {
             "is_root(comm, root) ? recvcount : sendcount, is_root(comm, root) ? recvtype : sendtype"
@@ -322,8 +373,12 @@ fn collective(number: usize, function: &Prototype) -> String {
         _ => "0, MPI_DATATYPE_NULL",
     };
     let comm = &comm.name;
+    let parts = match plain(name).as_str() {
+        "reduce_scatter" => "parts_of(recvcounts, group_size(comm))",
+        _ => "(struct parts){0}",
+    };
     format!(
-        "collective(&call, {number}, sequence_of(COMMUNICATOR, HANDLE({comm})), {root}, {op}, {amount});\n"
+        "collective(&call, {number}, sequence_of(COMMUNICATOR, HANDLE({comm})), {root}, {op}, {amount}, {parts});\n"
     )
 }
 
@@ -338,6 +393,20 @@ fn operator(function: &Prototype) -> String {
         false => "",
     };
     format!("{guard}check_operator(&call, op, datatype);\n")
+}
+
+/// The statements that check an access to a file. Empty for other functions.
+fn file(function: &Prototype) -> String {
+    let name = function.name.as_str();
+    let (reads, writes) = (name.contains("read"), name.contains("write"));
+    if !name.starts_with("File_") || !(reads || writes) {
+        return String::new();
+    }
+    let offset = match function.names().any(|it| it == "offset") {
+        true => "check_count(&call, offset, \"offset\");\n",
+        false => "",
+    };
+    format!("check_access(&call, fh, {});\n{offset}", i32::from(writes))
 }
 
 fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {

@@ -120,6 +120,23 @@ static void check_buffer(struct call *call, const void *buffer, long long count,
         report(call, NULL_BUFFER, NULL, "%s is null, for %lld elements", name, count);
 }
 
+/* The elements of all ranks. */
+static long long all_of(const int *counts, int count)
+{
+    long long sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += counts[i] > 0 ? counts[i] : 0;
+    return sum;
+}
+
+/* A file that was opened for the other kind of access. Its error handler only returns an error, of which nobody may know. */
+static void check_access(struct call *call, MPI_File file, int is_write)
+{
+    int mode = 0;
+    if (PMPI_File_get_amode(file, &mode) == MPI_SUCCESS && mode & (is_write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY))
+        report(call, WRONG_KIND, NULL, "the file was opened with %s", is_write ? "MPI_MODE_RDONLY" : "MPI_MODE_WRONLY");
+}
+
 /* What is sent and what is received by one call. */
 static void check_aliases(struct call *call, struct extent send, struct extent receive)
 {

@@ -3,7 +3,9 @@
  * parent's name, of how many calls that had, and of its first rank. */
 enum { SEQUENCES_MAX = 4096, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60 };
 
-struct step { struct signature signature; uint64_t site, bytes, hash; uint16_t function; uint8_t reduction; int32_t root; };
+/* How much each rank gets, of a call to which all ranks give that: the first numbers of all. */
+struct parts { uint64_t hash; int32_t count, first[3]; };
+struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash; uint16_t function; uint8_t reduction; int32_t root; };
 struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; const char *is_of; int is_told; };
 
 static struct sequence *sequences[SEQUENCES_MAX];
@@ -102,7 +104,11 @@ static void describe_step(const struct step *step, int number, char *text, size_
         snprintf(text, room, "%s with %s", name, step->reduction < sizeof REDUCTIONS / sizeof *REDUCTIONS ? REDUCTIONS[step->reduction] : "an operator of its own");
     else if (number == COLLECTIVES + 3) {
         name_signature(step->signature, step->bytes, elements, sizeof elements);
-        snprintf(text, room, "%s of %s", name, elements);
+        int length = snprintf(text, room, "%s of %s", name, elements);
+        for (int i = 0; i < step->parts.count && i < 3 && length < (int)room; i++)
+            length += snprintf(text + length, room - length, "%s%d", i ? ", " : ", recvcounts ", step->parts.first[i]);
+        if (step->parts.count > 3 && length < (int)room)
+            snprintf(text + length, room - length, ", ...");
     } else
         snprintf(text, room, "%s", name);
 }
@@ -180,13 +186,41 @@ static int differ(const struct step *a, const struct step *b)
         return COLLECTIVES + 1;
     if (a->reduction != b->reduction)
         return COLLECTIVES + 2;
-    if (a->bytes != b->bytes || (is_known && a->signature.hash != b->signature.hash))
+    if (a->bytes != b->bytes || a->parts.hash != b->parts.hash || (is_known && a->signature.hash != b->signature.hash))
         return COLLECTIVES + 3;
     return 0;
 }
 
+static struct parts parts_of(const int *counts, int count)
+{
+    struct parts it = {.count = count};
+    for (int i = 0; i < count; i++) {
+        it.hash = mix(it.hash, counts[i]);
+        if (i < 3)
+            it.first[i] = counts[i];
+    }
+    return it;
+}
+
+/* What a rank sends to itself must be what it receives from itself. */
+static void check_own_part(struct call *call, long long sent, MPI_Datatype send, long long received, MPI_Datatype receive)
+{
+    struct signature out = signature_of(sent, send), in = signature_of(received, receive);
+    int send_size = 0, receive_size = 0;
+    PMPI_Type_size(send, &send_size);
+    PMPI_Type_size(receive, &receive_size);
+    uint64_t out_bytes = sent > 0 ? (uint64_t)sent * send_size : 0, in_bytes = received > 0 ? (uint64_t)received * receive_size : 0;
+    if (out_bytes == in_bytes && !(out.is_known && in.is_known && out.hash != in.hash))
+        return;
+    char one[80], other[80];
+    name_signature(out, out_bytes, one, sizeof one);
+    name_signature(in, in_bytes, other, sizeof other);
+    report(call, COLLECTIVES + 3, NULL, "the rank sends %s to itself and receives %s from itself", one, other);
+}
+
 /* The program makes a collective call. */
-static void collective(struct call *call, int function, struct sequence *it, int root, MPI_Op op, long long count, MPI_Datatype type)
+static void collective(struct call *call, int function, struct sequence *it, int root, MPI_Op op, long long count, MPI_Datatype type,
+                       struct parts parts)
 {
     if (!it)
         return;
@@ -194,10 +228,10 @@ static void collective(struct call *call, int function, struct sequence *it, int
     if (type != MPI_DATATYPE_NULL && count > 0)
         PMPI_Type_size(type, &size);
     struct step step = {.site = (uint64_t)(uintptr_t)site(call), .bytes = (uint64_t)size * (count > 0 ? count : 0), .function = function,
-                        .reduction = reduction_of(op), .root = root, .signature = signature_of(count, type)};
+                        .reduction = reduction_of(op), .root = root, .signature = signature_of(count, type), .parts = parts};
     pthread_mutex_lock(&sequences_lock);
     it->hash = mix(mix(mix(it->hash, step.bytes), (uint64_t)function << 32 | (uint32_t)root), step.reduction);
-    it->hash = mix(it->hash, step.signature.is_known ? step.signature.hash : 0);
+    it->hash = mix(mix(it->hash, step.signature.is_known ? step.signature.hash : 0), parts.hash);
     step.hash = it->hash;
     it->count++;
     if (it->kept == it->room && it->room < STEPS_MAX) {

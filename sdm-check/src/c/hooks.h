@@ -88,6 +88,43 @@ static void post_Type_dup(struct call *call, int rc, MPI_Datatype old, MPI_Datat
         commit(*type);
 }
 
+/* MPI may give a datatype that is in another one the handle of one that was freed: it is the program's own again. */
+static void post_Type_get_contents(struct call *call, int rc, MPI_Datatype type, int integers, int addresses, int types, int *numbers,
+                                   MPI_Aint *places, MPI_Datatype *found)
+{
+    int counts[3] = {0}, combiner;
+    (void)integers, (void)addresses, (void)numbers, (void)places;
+    if (rc != MPI_SUCCESS || PMPI_Type_get_envelope(type, &counts[0], &counts[1], &counts[2], &combiner) != MPI_SUCCESS)
+        return;
+    for (int i = 0; i < counts[2] && i < types; i++)
+        if (!is_named(found[i])) {
+            new_object(call, DATATYPE, HANDLE(found[i]));
+            commit(found[i]);
+        }
+}
+
+static void pre_Type_create_subarray(struct call *call, int dimensions, const int *sizes, const int *parts, const int *starts, int order,
+                                     MPI_Datatype old, MPI_Datatype *type)
+{
+    (void)order, (void)old, (void)type;
+    for (int i = 0; i < dimensions; i++)
+        if (parts[i] < 1 || starts[i] < 0 || starts[i] > sizes[i] - parts[i])
+            report(call, BAD_PART, NULL, "dimension %d: %d elements from %d on, of an array of %d", i, parts[i], starts[i], sizes[i]);
+}
+
+/* A buffer of the program's for buffered sends. */
+static int has_buffer;
+#define post_Buffer_attach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(has_buffer = 1) : (void)0)
+#define post_Buffer_detach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(has_buffer = 0) : (void)0)
+#define post_Comm_attach_buffer(call, rc, comm, buffer, size) ((rc) == MPI_SUCCESS ? (void)(has_buffer = 1) : (void)0)
+#define post_Session_attach_buffer(call, rc, session, buffer, size) ((rc) == MPI_SUCCESS ? (void)(has_buffer = 1) : (void)0)
+
+static void check_attached(struct call *call, int dest)
+{
+    if (dest != MPI_PROC_NULL && !has_buffer)
+        report(call, UNBUFFERED, NULL, "no buffer is attached");
+}
+
 /* Requests that are complete: those of an array whose handles were so `before`. */
 static void pre_Wait(struct call *call, MPI_Request *request, MPI_Status *status)
 {
@@ -171,10 +208,11 @@ static void post_Irecv(struct call *call, int rc, void *buf, int count, MPI_Data
 }
 
 #define pre_Ssend pre_Send
-#define pre_Bsend pre_Send
+#define pre_Bsend(call, buf, count, type, dest, tag, comm) (pre_Send(call, buf, count, type, dest, tag, comm), check_attached(call, dest))
 #define pre_Rsend pre_Send
 #define pre_Issend pre_Isend
-#define pre_Ibsend pre_Isend
+#define pre_Ibsend(call, buf, count, type, dest, tag, comm, request) \
+    (pre_Isend(call, buf, count, type, dest, tag, comm, request), check_attached(call, dest))
 #define pre_Irsend pre_Isend
 #define post_Issend post_Isend
 #define post_Ibsend post_Isend

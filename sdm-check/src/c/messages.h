@@ -385,8 +385,10 @@ static int wrong_message(const struct message *send, const struct message *recei
         return TRUNCATED;
     if (!a.is_known || !b.is_known || !a.elements || !b.elements)
         return 0;
-    if (a.basic >= BASICS_MAX || b.basic >= BASICS_MAX)
+    if (a.basic >= BASICS_MAX || b.basic >= BASICS_MAX || a.first >= BASICS_MAX || b.first >= BASICS_MAX)
         return 0;
+    if (BASICS[a.first].same != BASICS[b.first].same)
+        return MESSAGE_TYPES;
     if (a.basic && b.basic)
         return BASICS[a.basic].same != BASICS[b.basic].same ? MESSAGE_TYPES : 0;
     /* The beginning of equal elements has equal ones. */

@@ -9,7 +9,7 @@ struct object {
     uint32_t sequence;
     uint8_t kind, life, is_committed, is_persistent, is_active, was_started, is_known;
     /* Of a datatype: its signature. */
-    uint16_t basic;
+    uint16_t basic, first;
     uint64_t hash, elements;
     void *site;
     const char *maker;

@@ -4,8 +4,8 @@ enum class { CHARACTER = 1, INTEGER, FLOATING, LOGICAL, COMPLEX, OF_BYTES, OF_AD
 
 struct signature {
     uint64_t hash, elements;
-    /* Of all elements, a number in BASICS from 1; 0 where they differ. */
-    uint16_t basic;
+    /* Of all elements, a number in BASICS from 1; 0 where they differ. And of the first one. */
+    uint16_t basic, first;
     uint8_t is_known;
 };
 
@@ -137,11 +137,12 @@ enum { BASE_LOW = 0x4f1bbcdd };
 static struct signature joined(struct signature a, struct signature b)
 {
     if (!a.elements)
-        return (struct signature){b.hash, b.elements, b.basic, a.is_known && b.is_known};
+        return (struct signature){b.hash, b.elements, b.basic, b.first, a.is_known && b.is_known};
     if (!b.elements)
-        return (struct signature){a.hash, a.elements, a.basic, a.is_known && b.is_known};
+        return (struct signature){a.hash, a.elements, a.basic, a.first, a.is_known && b.is_known};
     int is_same = a.basic && b.basic && BASICS[a.basic].same == BASICS[b.basic].same;
-    return (struct signature){a.hash * power(BASE, b.elements) + b.hash, a.elements + b.elements, is_same ? a.basic : 0, a.is_known && b.is_known};
+    return (struct signature){a.hash * power(BASE, b.elements) + b.hash, a.elements + b.elements, is_same ? a.basic : 0, a.first,
+                              a.is_known && b.is_known};
 }
 
 static struct signature repeated(struct signature it, uint64_t count)
@@ -164,7 +165,7 @@ static struct signature of_basic(int basic)
         return none;
     if (it->class == PAIR)
         return it->parts[0] && it->parts[1] ? joined(of_basic(it->parts[0]), of_basic(it->parts[1])) : none;
-    return (struct signature){.hash = (uint64_t)it->same * 0xd6e8feb86659fd93u, .elements = 1, .basic = basic, .is_known = 1};
+    return (struct signature){.hash = (uint64_t)it->same * 0xd6e8feb86659fd93u, .elements = 1, .basic = basic, .first = basic, .is_known = 1};
 }
 
 static struct signature derived(MPI_Datatype type, int nested);
@@ -253,6 +254,7 @@ static void commit(MPI_Datatype type)
         it->hash = signature.hash;
         it->elements = signature.elements;
         it->basic = signature.basic;
+        it->first = signature.first;
         it->is_known = signature.is_known;
     }
     pthread_mutex_unlock(&objects_lock);
@@ -268,7 +270,7 @@ static struct signature signature_of(long long count, MPI_Datatype type)
     if (basic)
         return count == 1 ? of_basic(basic) : repeated(of_basic(basic), count);
     struct object it = look_up(DATATYPE, HANDLE(type));
-    return repeated((struct signature){it.hash, it.elements, it.basic, it.life == LIVE && it.is_known}, count);
+    return repeated((struct signature){it.hash, it.elements, it.basic, it.first, it.life == LIVE && it.is_known}, count);
 }
 
 /* As `4 MPI_INT`. */
@@ -285,12 +287,12 @@ static void name_signature(struct signature it, uint64_t bytes, char *text, size
 static int can_reduce(MPI_Op op, enum class class)
 {
     if (op == MPI_MAX || op == MPI_MIN)
-        return class == CHARACTER || class == INTEGER || class == FLOATING || class == OF_ADDRESSES;
+        return class == INTEGER || class == FLOATING || class == OF_ADDRESSES;
     if (op == MPI_SUM || op == MPI_PROD)
-        return class == CHARACTER || class == INTEGER || class == FLOATING || class == OF_ADDRESSES || class == COMPLEX;
+        return class == INTEGER || class == FLOATING || class == OF_ADDRESSES || class == COMPLEX;
     if (op == MPI_LAND || op == MPI_LOR || op == MPI_LXOR)
-        return class == CHARACTER || class == INTEGER || class == LOGICAL || class == OF_ADDRESSES;
+        return class == INTEGER || class == LOGICAL || class == OF_ADDRESSES;
     if (op == MPI_BAND || op == MPI_BOR || op == MPI_BXOR)
-        return class == CHARACTER || class == INTEGER || class == OF_BYTES || class == OF_ADDRESSES;
+        return class == INTEGER || class == OF_BYTES || class == OF_ADDRESSES;
     return class == PAIR;
 }

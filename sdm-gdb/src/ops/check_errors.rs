@@ -1,7 +1,7 @@
 //! Errors in the use of MPI, as reported by a program that runs under `sdm-check`.
 
-use sdm_check::Error;
-use sdm_debug::reply::{Frame, Stop, StopReason};
+use sdm_check::{Error, Suppressions};
+use sdm_debug::reply::{Stop, StopReason};
 
 use super::memory::from_hex;
 use super::registers::FIRST_ARGUMENT;
@@ -14,16 +14,12 @@ const TEXT_BYTES: u32 = 512;
 /// The MPI usage error that the checking library has passed to its error function, at which the program is stopped.
 /// `None` if it cannot be read.
 pub(super) async fn read(gdb: &Gdb) -> Option<String> {
-    let line = format!("-data-read-memory-bytes {FIRST_ARGUMENT} {TEXT_BYTES}");
-    let results = gdb.mi(line).await.ok()?;
-    let block = results.tuples("memory").next()?;
-    let bytes = from_hex(block.text("contents")?)?;
-    let said = bytes.split(|byte| *byte == 0).next()?;
-    let said = String::from_utf8_lossy(said);
-    let error = Error::read(&said)?;
+    let error = passed(gdb).await?;
     let mut places = Vec::new();
     for address in error.addresses() {
-        places.push((address, line_before(gdb, address).await));
+        let place = place_before(gdb, address).await;
+        let place = place.map(|it| format!("{}:{}", base_name(&it.file), it.line));
+        places.push((address, place));
     }
     let place = |address| {
         let mut known = places.iter();
@@ -32,32 +28,75 @@ pub(super) async fn read(gdb: &Gdb) -> Option<String> {
     Some(error.with_places(place))
 }
 
-/// The source line of the call that returns to this address.
-async fn line_before(gdb: &Gdb, after: u64) -> Option<String> {
+/// The error as the library has passed it, with addresses in place of source lines.
+async fn passed(gdb: &Gdb) -> Option<Error> {
+    let line = format!("-data-read-memory-bytes {FIRST_ARGUMENT} {TEXT_BYTES}");
+    let results = gdb.mi(line).await.ok()?;
+    let block = results.tuples("memory").next()?;
+    let bytes = from_hex(block.text("contents")?)?;
+    let said = bytes.split(|byte| *byte == 0).next()?;
+    Error::read(&String::from_utf8_lossy(said))
+}
+
+/// A source line and its function.
+struct Place {
+    function: String,
+    file: String,
+    line: u32,
+}
+
+/// The source line and the function of the call that returns to this address.
+async fn place_before(gdb: &Gdb, after: u64) -> Option<Place> {
     let from = after.checked_sub(1)?;
     let line = format!("-data-disassemble -s {from} -e {after} -- 5");
     let results = gdb.mi(line).await.ok()?;
     let place = results.tuples("asm_insns").next()?;
-    let (file, line) = (place.text("file")?, place.text("line")?);
-    Some(format!("{}:{line}", base_name(file)))
+    let instruction = place.tuples("line_asm_insn").next();
+    let function = instruction.and_then(|it| it.text("func-name").map(str::to_owned));
+    let function = function.unwrap_or_default();
+    Some(Place {
+        // Of C++ it has its parameters, which the name in a frame has not.
+        function: function.split('(').next().unwrap_or_default().to_owned(),
+        file: place.text("fullname").or(place.text("file"))?.to_owned(),
+        line: place.text("line")?.parse().ok()?,
+    })
 }
 
-/// True for an error that the user has suppressed.
-pub(super) fn is_suppressed(gdb: &Gdb, stop: &Stop) -> bool {
+/// True for an error that the user has suppressed: by the place of the call that reports it, or by one that the error
+/// names, as that of the call that has made what is left.
+pub(super) async fn is_suppressed(gdb: &Gdb, stop: &Stop) -> bool {
     let StopReason::Finding(finding) = &stop.reason else {
         return false;
     };
-    let state = gdb.get();
-    let (Some(error), Some(rules)) = (Error::read(&finding.kind), &state.breakpoints.check) else {
+    let Some(rules) = gdb.get().breakpoints.check.clone() else {
         return false;
     };
-    let frame = stop.frame.as_ref();
-    let function = frame.map(|frame| frame.function.as_str());
-    let file = |frame: &Frame| match frame.path.as_str() {
-        "" => frame.file.clone(),
-        path => path.to_owned(),
+    if !finding.is_of_check() || rules == Suppressions::default() {
+        return false;
+    }
+    let Some(error) = passed(gdb).await else {
+        return false;
     };
-    let place = frame.map(|frame| (file(frame), frame.line));
-    let place = place.as_ref().map(|(file, line)| (file.as_str(), *line));
-    finding.is_of_check() && rules.hides(error.number, function, place)
+    let hides = |it: &Place| {
+        let function = (!it.function.is_empty()).then_some(it.function.as_str());
+        let place = (!it.file.is_empty()).then_some((it.file.as_str(), it.line));
+        rules.hides(error.number, function, place)
+    };
+    let own = stop.frame.as_ref().map(|frame| Place {
+        function: frame.function.clone(),
+        file: match frame.path.as_str() {
+            "" => frame.file.clone(),
+            path => path.to_owned(),
+        },
+        line: frame.line,
+    });
+    if own.as_ref().is_some_and(hides) || rules.hides(error.number, None, None) {
+        return true;
+    }
+    for address in error.addresses() {
+        if place_before(gdb, address).await.as_ref().is_some_and(hides) {
+            return true;
+        }
+    }
+    false
 }

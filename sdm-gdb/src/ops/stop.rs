@@ -94,7 +94,7 @@ pub(crate) async fn handle_stop(gdb: Gdb, mut stop: StopRecord) {
     look_for_libraries(&gdb).await;
     super::world_rank::check(&gdb, thread_of(record)).await;
     let mut stop = place_stop(&gdb, reason, record).await;
-    if super::check_errors::is_suppressed(&gdb, &stop) {
+    if super::check_errors::is_suppressed(&gdb, &stop).await {
         match gone_on(&gdb, record).await {
             Some(reason) => stop = place_stop(&gdb, reason, record).await,
             None => return,

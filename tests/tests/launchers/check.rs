@@ -14,7 +14,7 @@ pub(super) const LAUNCHERS: [(&str, Compiler); 2] =
 const SOURCE: &str = "mpi_errors.c";
 
 /// All errors in `mpi_errors.c`, by the function that makes each: the error's number, and a part of its line.
-const WRONG: [(&str, u32, &str); 23] = [
+const WRONG: [(&str, u32, &str); 29] = [
     ("count", 103, "MPI_Send(numbers, -1"),
     ("destination", 105, "MPI_INT, size, 0"),
     ("tag", 106, "pair(), -5"),
@@ -62,6 +62,12 @@ const WRONG: [(&str, u32, &str); 23] = [
         "MPI_Recv_init(numbers, 4, MPI_INT, pair()",
     ),
     ("other_thread", 323, "MPI_Barrier(MPI_COMM_WORLD)"),
+    ("writes_what_is_read", 110, "MPI_File_write_at(file, 0"),
+    ("before_the_file", 103, "MPI_File_read_at(file, -8"),
+    ("beyond_the_array", 114, "MPI_Type_create_subarray("),
+    ("unlike_its_own", 404, "MPI_Allgather(&rank, 1"),
+    ("characters", 111, "MPI_CHAR, MPI_SUM"),
+    ("unbuffered", 115, "MPI_Bsend(numbers, 1"),
 ];
 
 fn source() -> String {
@@ -263,6 +269,7 @@ fn correct_programs_cause_no_report() {
         "right_objects",
         "right_pairs",
         "right_calls",
+        "right_parts",
     ];
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
@@ -356,15 +363,23 @@ fn suppressed_errors_are_not_reported() {
     let place = Place::new();
     let program = place.compile("mpi_errors", Compiler::Mpich);
     let rules = format!(
-        "M103 function=count # known\nline={SOURCE}:{}\nM301\n",
-        line("pair(), -5")
+        "M103 function=count # known\nline={SOURCE}:{}\nM301\nM303 function=leaks_group\nline={SOURCE}:{}\n",
+        line("pair(), -5"),
+        line("MPI_Info_create(&info);\n}")
     );
     std::fs::write(place.path().join("rules"), rules).expect("there is room");
     let how = ["--check", "--check-suppress", "rules", "--batch"];
     let done = checked(&place, "mpiexec", 2, &how)
         .program(
             &program,
-            &["count", "tag", "leaks_communicator", "leaks_type"],
+            &[
+                "count",
+                "tag",
+                "leaks_communicator",
+                "leaks_type",
+                "leaks_group",
+                "leaks_info",
+            ],
         )
         .finish()
         .code(119);

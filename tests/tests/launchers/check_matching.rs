@@ -10,7 +10,7 @@ use super::check::{LAUNCHERS, checked, errors};
 const SOURCE: &str = "mpi_matching.c";
 
 /// The errors in `mpi_matching.c` after which it goes on: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 21] = [
+const WRONG: [(&str, u32, &str, &str); 23] = [
     ("other_type", 502, "MPI_Send(numbers, 2, MPI_INT, 1, 1", "0"),
     (
         "other_type",
@@ -37,6 +37,13 @@ const WRONG: [(&str, u32, &str, &str); 21] = [
         "MPI_Recv(others + 1, 1, MPI_INT, MPI_ANY_SOURCE, 18",
         "0",
     ),
+    (
+        "bytes_for_a_structure",
+        502,
+        "MPI_Send(numbers, 12, MPI_BYTE",
+        "0",
+    ),
+    ("bytes_for_a_structure", 502, "MPI_Recv(reals, 2, both", "1"),
     ("no_operand", 111, "MPI_BYTE, MPI_SUM", "0-1"),
     ("negative_color", 113, "MPI_Comm_split(world, -5", "0-1"),
     (
@@ -133,6 +140,22 @@ fn run(place: &Place, launcher: &str, how: &[&str], names: &[&str]) -> Done {
     checked(place, launcher, 2, &all)
         .program(&program, names)
         .finish()
+}
+
+#[test]
+fn other_counts_of_a_reduction_are_reported_before_it_fails() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let _program = place.compile("mpi_matching", compiler);
+        // MPI may refuse what comes next, or wait for more.
+        let done = run(&place, launcher, &[], &["other_parts"]);
+        let told = errors(&place, &done);
+        let at = line("MPI_Reduce_scatter(numbers");
+        assert!(!ranks(&told, 404, at).is_empty(), "{told:#?} {done}");
+        let counts = ["recvcounts 1, 3 at 0", "recvcounts 2, 2 at 1"];
+        let has_both = |(what, _): &(String, String)| counts.iter().all(|it| what.contains(it));
+        assert!(told.iter().any(has_both), "{told:#?} {done}");
+    }
 }
 
 #[test]
