@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod buffers;
 mod compiler;
 mod error;
 mod library;

@@ -17,7 +17,7 @@ use crate::wrappers::source;
 
 /// The sources of the library, besides the header of the MPI. The name of the library's file depends on them, so that
 /// changed sources give a new file.
-const MADE_OF: [&str; 17] = [
+const MADE_OF: [&str; 18] = [
     include_str!("c/core.h"),
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
@@ -31,6 +31,7 @@ const MADE_OF: [&str; 17] = [
     include_str!("c/hooks.h"),
     include_str!("life.rs"),
     include_str!("wrappers.rs"),
+    include_str!("buffers.rs"),
     include_str!("prototypes.rs"),
     include_str!("matching.rs"),
     include_str!("windows.rs"),

@@ -157,7 +157,7 @@ pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> Strin
     let kind = kind_of(first).unwrap_or_default();
     let pointer = "*".repeat(first.pointers);
     format!(
-        "collective(&call, {number}, sequence_of({kind}, HANDLE({pointer}{})), -1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL);\n",
+        "collective(&call, {number}, sequence_of({kind}, HANDLE({pointer}{})), -1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, (struct parts){{0}});\n",
         first.name
     )
 }

@@ -7,10 +7,11 @@
 use std::fmt::Write;
 
 use sdm_mpi::usage::{
-    ANYTIME, BUFFERS, COLLECTIVES, COMM, COUNTS, FREES, LARGE_COUNT, MAKES_COMMUNICATOR,
-    MAKES_ON_COMMUNICATOR, NULL_IS_FINE, ROOTED, SHAPES, STRICT,
+    ANYTIME, COLLECTIVES, COMM, COUNTS, FREES, MAKES_COMMUNICATOR, MAKES_ON_COMMUNICATOR,
+    NULL_IS_FINE, ROOTED, SHAPES, STRICT,
 };
 
+use crate::buffers;
 use crate::life::{kind_of, life};
 use crate::matching::{self, plain};
 use crate::prototypes::{Parameter, Prototype};
@@ -214,7 +215,7 @@ fn checks(number: usize, function: &Prototype) -> String {
         .filter(value)
         .filter(|it| COUNTS.contains(&it.name.as_str()))
     {
-        let (own, guard) = (&count.name, significant(function, &count.name));
+        let (own, guard) = (&count.name, buffers::significant(function, &count.name));
         add(format!("{guard}check_count(&call, {own}, \"{own}\");\n"));
     }
     ranks_and_tags(function, &mut add);
@@ -224,126 +225,15 @@ fn checks(number: usize, function: &Prototype) -> String {
         let comm = comm.map_or("comm", |it| it.name.as_str());
         add(format!("check_shape(&call, {comm}, {shape});\n"));
     }
-    buffers(function, &mut add);
+    buffers::buffers(function, &mut add);
     add(operator(function));
-    add(file(function));
+    add(buffers::file(function));
+    add(buffers::types(function));
     add(windows::access(number, function));
     add(collective(number, function));
     add(matching::collective_of_object(number, function));
     add("}\n".to_owned());
     text
-}
-
-/// The statements that check a call's buffers.
-fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
-    let (name, own) = (function.name.as_str(), &function.parameters);
-    let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
-    let value = |it: &&Parameter| it.pointers == 0 && !it.is_array;
-    let mut extents = Vec::new();
-    for [buffer, count, datatype] in BUFFERS {
-        let all = [buffer, count, datatype].map(by_name);
-        let [Some(address), Some(amount), Some(typed)] = all else {
-            continue;
-        };
-        if address.base != "void" || !value(&amount) || !value(&typed) {
-            continue;
-        }
-        let guard = significant(function, buffer);
-        let place = may_be_in_place(name, buffer);
-        // A type that is not significant is none of the call's.
-        add(format!(
-            "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
-             check_buffer(&call, {buffer}, {count}, {datatype}, {place}, \"{buffer}\");\n"
-        ));
-        if buffer == "sendbuf" || buffer == "recvbuf" {
-            let blocks = blocks(name, buffer);
-            extents.push((
-                buffer,
-                format!("memory_of({buffer}, {count}{blocks}, {datatype})"),
-            ));
-        }
-    }
-    parts(function, add);
-    let overlaps = !name.ends_with("_init") && own.iter().all(|it| it.base != LARGE_COUNT);
-    for (buffer, extent) in extents.iter().filter(|_| overlaps) {
-        let guard = significant(function, buffer);
-        let receives = i32::from(*buffer == "recvbuf");
-        let what = if receives == 1 { "receive" } else { "send" };
-        add(format!(
-            "{guard}if (open_count && {buffer} != MPI_IN_PLACE) check_open(&call, \"the {what} buffer\", {extent}, {receives});\n"
-        ));
-    }
-    if plain(name) == "bcast" && overlaps {
-        add(
-            "if (open_count && !is_inter(comm)) check_open(&call, \"the buffer\", memory_of(buffer, count, datatype), !is_root(comm, root));\n"
-                .to_owned(),
-        );
-    }
-    if let [("sendbuf", send), ("recvbuf", receive)] = &extents[..]
-        && own.iter().all(|it| it.base != LARGE_COUNT)
-    {
-        let guard = significant(function, significant_side(name));
-        add(format!(
-            "{guard}if (sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE) check_aliases(&call, {send}, {receive});\n"
-        ));
-    }
-}
-
-/// The statements that check the buffers of a collective operation that have a count for each rank, and hold what a
-/// rank sends to itself against what it receives from itself.
-fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
-    let (name, own) = (plain(&function.name), &function.parameters);
-    let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
-    for side in ["send", "recv"] {
-        let [buffer, counts, datatype] =
-            ["buf", "counts", "type"].map(|part| format!("{side}{part}"));
-        let is_typed = by_name(&datatype).is_some_and(|it| it.pointers == 0 && !it.is_array);
-        let Some(counts) = by_name(&counts).filter(|it| it.base == "int") else {
-            continue;
-        };
-        if is_typed && !name.contains("neighbor") {
-            let (guard, place) = (
-                significant(function, &buffer),
-                may_be_in_place(&function.name, &buffer),
-            );
-            add(format!(
-                "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
-                 check_buffer(&call, {buffer}, all_of({0}, group_size(comm)), {datatype}, {place}, \"{buffer}\");\n",
-                counts.name
-            ));
-        }
-    }
-    let is_rooted = match name.as_str() {
-        "allgather" | "alltoall" => "1",
-        "gather" | "scatter" => "is_root(comm, root)",
-        _ => return,
-    };
-    if own.iter().all(|it| it.base != LARGE_COUNT) {
-        add(format!(
-            "if (!is_inter(comm) && {is_rooted} && sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE) \
-             check_own_part(&call, sendcount, sendtype, recvcount, recvtype);\n"
-        ));
-    }
-}
-
-/// The C factor for the size of a buffer of a collective operation that holds the parts of several ranks. Empty for
-/// other buffers.
-fn blocks(name: &str, buffer: &str) -> &'static str {
-    let name = plain(name);
-    match (name.as_str(), buffer) {
-        ("gather" | "allgather" | "alltoall", "recvbuf") | ("scatter" | "alltoall", "sendbuf") => {
-            " * group_size(comm)"
-        }
-        _ => "",
-    }
-}
-
-/// The buffer of a collective operation that is significant at fewer ranks than the other one.
-fn significant_side(name: &str) -> &'static str {
-    match plain(name).as_str() {
-        "scatter" => "sendbuf",
-        _ => "recvbuf",
-    }
 }
 
 /// The statement that records a collective call, with the arguments that must be equal on all ranks. Empty for other
@@ -395,20 +285,6 @@ fn operator(function: &Prototype) -> String {
     format!("{guard}check_operator(&call, op, datatype);\n")
 }
 
-/// The statements that check an access to a file. Empty for other functions.
-fn file(function: &Prototype) -> String {
-    let name = function.name.as_str();
-    let (reads, writes) = (name.contains("read"), name.contains("write"));
-    if !name.starts_with("File_") || !(reads || writes) {
-        return String::new();
-    }
-    let offset = match function.names().any(|it| it == "offset") {
-        true => "check_count(&call, offset, \"offset\");\n",
-        false => "",
-    };
-    format!("check_access(&call, fh, {});\n{offset}", i32::from(writes))
-}
-
 fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {
     let own = &function.parameters;
     let is_int = |it: &&Parameter| it.base == "int" && it.pointers == 0 && !it.is_array;
@@ -437,40 +313,5 @@ fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {
             let any = i32::from(receives);
             add(format!("check_tag(&call, {name}, {any}, \"{name}\");\n"));
         }
-    }
-}
-
-/// The C condition under which a buffer is significant, with its type and count. Empty if it always is.
-fn significant(function: &Prototype, buffer: &str) -> &'static str {
-    let own = &function.parameters;
-    let has = |wanted: &str| own.iter().any(|it| it.name == wanted);
-    let name = plain(&function.name);
-    let is_receive = buffer.starts_with("recv");
-    match name.as_str() {
-        "gather" | "gatherv" | "reduce" if is_receive => {
-            "if (!is_inter(comm) && is_root(comm, root)) "
-        }
-        "scatter" | "scatterv" if !is_receive => "if (!is_inter(comm) && is_root(comm, root)) ",
-        "gather" | "gatherv" | "scatter" | "scatterv" | "reduce" | "bcast" => {
-            "if (!is_inter(comm)) "
-        }
-        "get_accumulate" | "rget_accumulate" => "if (op != MPI_NO_OP) ",
-        "sendrecv" if is_receive => "if (source != MPI_PROC_NULL) ",
-        "sendrecv" => "if (dest != MPI_PROC_NULL) ",
-        _ if has("dest") && !has("source") => "if (dest != MPI_PROC_NULL) ",
-        _ if has("source") && !has("dest") => "if (source != MPI_PROC_NULL) ",
-        _ if has("target_rank") => "if (target_rank != MPI_PROC_NULL) ",
-        _ => "",
-    }
-}
-
-/// An expression that is true if a buffer can be `MPI_IN_PLACE`.
-fn may_be_in_place(name: &str, buffer: &str) -> &'static str {
-    match (plain(name).as_str(), buffer) {
-        ("scatter" | "scatterv", "recvbuf") => "is_root(comm, root)",
-        ("gather" | "gatherv" | "reduce", "sendbuf") => "is_root(comm, root)",
-        ("sendrecv" | "scatter" | "scatterv", "sendbuf") => "0",
-        (other, "sendbuf") if !other.contains("neighbor") => "1",
-        _ => "0",
     }
 }

@@ -130,7 +130,7 @@ static long long all_of(const int *counts, int count)
 }
 
 /* A file that was opened for the other kind of access. Its error handler only returns an error, of which nobody may know. */
-static void check_access(struct call *call, MPI_File file, int is_write)
+static void check_file(struct call *call, MPI_File file, int is_write)
 {
     int mode = 0;
     if (PMPI_File_get_amode(file, &mode) == MPI_SUCCESS && mode & (is_write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY))

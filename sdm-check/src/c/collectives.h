@@ -202,8 +202,8 @@ static struct parts parts_of(const int *counts, int count)
     return it;
 }
 
-/* What a rank sends to itself must be what it receives from itself. */
-static void check_own_part(struct call *call, long long sent, MPI_Datatype send, long long received, MPI_Datatype receive)
+/* Two sides of one call must be of the same basic types, and as many. */
+static void check_sides(struct call *call, int number, const char *format, long long sent, MPI_Datatype send, long long received, MPI_Datatype receive)
 {
     struct signature out = signature_of(sent, send), in = signature_of(received, receive);
     int send_size = 0, receive_size = 0;
@@ -215,7 +215,7 @@ static void check_own_part(struct call *call, long long sent, MPI_Datatype send,
     char one[80], other[80];
     name_signature(out, out_bytes, one, sizeof one);
     name_signature(in, in_bytes, other, sizeof other);
-    report(call, COLLECTIVES + 3, NULL, "the rank sends %s to itself and receives %s from itself", one, other);
+    report(call, number, NULL, format, one, other);
 }
 
 /* The program makes a collective call. */

@@ -14,7 +14,7 @@ pub(super) const LAUNCHERS: [(&str, Compiler); 2] =
 const SOURCE: &str = "mpi_errors.c";
 
 /// All errors in `mpi_errors.c`, by the function that makes each: the error's number, and a part of its line.
-const WRONG: [(&str, u32, &str); 29] = [
+const WRONG: [(&str, u32, &str); 30] = [
     ("count", 103, "MPI_Send(numbers, -1"),
     ("destination", 105, "MPI_INT, size, 0"),
     ("tag", 106, "pair(), -5"),
@@ -25,6 +25,7 @@ const WRONG: [(&str, u32, &str); 29] = [
     ("aliased", 108, "MPI_Allreduce(numbers, numbers"),
     ("predefined", 110, "MPI_Cart_coords(MPI_COMM_WORLD"),
     ("uncommitted", 104, "MPI_Bcast(numbers, 1, two"),
+    ("freed_type", 102, "MPI_Type_size(copy"),
     ("freed_type", 102, "MPI_Bcast(numbers, 0, copy"),
     ("receives_overlap", 201, "MPI_Irecv(numbers + 3"),
     (

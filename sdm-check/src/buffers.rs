@@ -1,0 +1,217 @@
+//! The checks of a call's buffers, of their datatypes, and of files.
+
+use sdm_mpi::usage::{BUFFERS, LARGE_COUNT};
+
+use crate::life::kind_of;
+use crate::matching::plain;
+use crate::prototypes::{Parameter, Prototype};
+
+/// The text of an error about what a rank sends to itself.
+const ITSELF: &str = "the rank sends %s to itself and receives %s from itself";
+
+/// The statements that check a call's buffers.
+pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
+    let (name, own) = (function.name.as_str(), &function.parameters);
+    let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
+    let value = |it: &&Parameter| it.pointers == 0 && !it.is_array;
+    let mut extents = Vec::new();
+    for [buffer, count, datatype] in BUFFERS {
+        let all = [buffer, count, datatype].map(by_name);
+        let [Some(address), Some(amount), Some(typed)] = all else {
+            continue;
+        };
+        if address.base != "void" || !value(&amount) || !value(&typed) {
+            continue;
+        }
+        let guard = significant(function, buffer);
+        let place = may_be_in_place(name, buffer);
+        // A type that is not significant is none of the call's.
+        add(format!(
+            "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
+             check_buffer(&call, {buffer}, {count}, {datatype}, {place}, \"{buffer}\");\n"
+        ));
+        if buffer == "sendbuf" || buffer == "recvbuf" {
+            let blocks = blocks(name, buffer);
+            extents.push((
+                buffer,
+                format!("memory_of({buffer}, {count}{blocks}, {datatype})"),
+            ));
+        }
+    }
+    parts(function, add);
+    let overlaps = !name.ends_with("_init") && own.iter().all(|it| it.base != LARGE_COUNT);
+    for (buffer, extent) in extents.iter().filter(|_| overlaps) {
+        let guard = significant(function, buffer);
+        let receives = i32::from(*buffer == "recvbuf");
+        let what = if receives == 1 { "receive" } else { "send" };
+        add(format!(
+            "{guard}if (open_count && {buffer} != MPI_IN_PLACE) check_open(&call, \"the {what} buffer\", {extent}, {receives});\n"
+        ));
+    }
+    if plain(name) == "bcast" && overlaps {
+        add(
+            "if (open_count && !is_inter(comm)) check_open(&call, \"the buffer\", memory_of(buffer, count, datatype), !is_root(comm, root));\n"
+                .to_owned(),
+        );
+    }
+    if let [("sendbuf", send), ("recvbuf", receive)] = &extents[..]
+        && own.iter().all(|it| it.base != LARGE_COUNT)
+    {
+        let guard = significant(function, significant_side(name));
+        add(format!(
+            "{guard}if (sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE) check_aliases(&call, {send}, {receive});\n"
+        ));
+    }
+}
+
+/// The statements that check the buffers of a collective operation that have a count for each rank, and hold what a
+/// rank sends to itself against what it receives from itself.
+fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
+    let (name, own) = (plain(&function.name), &function.parameters);
+    let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
+    for side in ["send", "recv"] {
+        let [buffer, counts, datatype] =
+            ["buf", "counts", "type"].map(|part| format!("{side}{part}"));
+        let is_typed = by_name(&datatype).is_some_and(|it| it.pointers == 0 && !it.is_array);
+        let Some(counts) = by_name(&counts).filter(|it| it.base == "int") else {
+            continue;
+        };
+        if is_typed && !name.contains("neighbor") {
+            let (guard, place) = (
+                significant(function, &buffer),
+                may_be_in_place(&function.name, &buffer),
+            );
+            add(format!(
+                "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
+                 check_buffer(&call, {buffer}, all_of({0}, group_size(comm)), {datatype}, {place}, \"{buffer}\");\n",
+                counts.name
+            ));
+        }
+    }
+    if own.iter().any(|it| it.base == LARGE_COUNT) {
+        return;
+    }
+    let (guard, number, sides, text) = match name.as_str() {
+        "allgather" | "alltoall" => ("1", "COLLECTIVES + 3", ["send", "recv"], ITSELF),
+        "gather" | "scatter" => (
+            "is_root(comm, root)",
+            "COLLECTIVES + 3",
+            ["send", "recv"],
+            ITSELF,
+        ),
+        "put" | "get" | "rput" | "rget" => (
+            "target_rank != MPI_PROC_NULL",
+            "MESSAGE_TYPES",
+            ["origin_", "target_"],
+            "%s at the origin, %s at the target",
+        ),
+        _ => return,
+    };
+    let (is_own, kind) = match sides[0] {
+        "send" => (
+            "!is_inter(comm) && sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE && ",
+            "type",
+        ),
+        _ => ("", "datatype"),
+    };
+    let [one, other] = sides;
+    // Headers have their own names for some.
+    let names = sides
+        .iter()
+        .flat_map(|it| [format!("{it}count"), format!("{it}{kind}")]);
+    if names.into_iter().any(|it| by_name(&it).is_none()) {
+        return;
+    }
+    add(format!(
+        "if ({is_own}{guard}) check_sides(&call, {number}, \"{text}\", {one}count, {one}{kind}, {other}count, {other}{kind});\n"
+    ));
+}
+
+/// The types of a function that makes a datatype of others, or that gives a file its view. They need no buffer.
+pub(crate) fn types(function: &Prototype) -> String {
+    let (name, own) = (function.name.as_str(), &function.parameters);
+    let is_view = name == "File_set_view";
+    if !is_view && !name.starts_with("Type_") {
+        return String::new();
+    }
+    let all = own.iter().filter(|it| kind_of(it) == Some("DATATYPE"));
+    let one = |it: &Parameter| match is_view {
+        true => format!("check_type(&call, {0}, \"{0}\");\n", it.name),
+        false => format!(
+            "check_handle(&call, DATATYPE, HANDLE({0}), \"{0}\");\n",
+            it.name
+        ),
+    };
+    all.filter(|it| it.pointers == 0 && !it.is_array)
+        .map(one)
+        .collect()
+}
+
+/// The C factor for the size of a buffer of a collective operation that holds the parts of several ranks. Empty for
+/// other buffers.
+fn blocks(name: &str, buffer: &str) -> &'static str {
+    let name = plain(name);
+    match (name.as_str(), buffer) {
+        ("gather" | "allgather" | "alltoall", "recvbuf") | ("scatter" | "alltoall", "sendbuf") => {
+            " * group_size(comm)"
+        }
+        _ => "",
+    }
+}
+
+/// The buffer of a collective operation that is significant at fewer ranks than the other one.
+fn significant_side(name: &str) -> &'static str {
+    match plain(name).as_str() {
+        "scatter" => "sendbuf",
+        _ => "recvbuf",
+    }
+}
+
+/// The C condition under which a buffer is significant, with its type and count. Empty if it always is.
+pub(crate) fn significant(function: &Prototype, buffer: &str) -> &'static str {
+    let own = &function.parameters;
+    let has = |wanted: &str| own.iter().any(|it| it.name == wanted);
+    let name = plain(&function.name);
+    let is_receive = buffer.starts_with("recv");
+    match name.as_str() {
+        "gather" | "gatherv" | "reduce" if is_receive => {
+            "if (!is_inter(comm) && is_root(comm, root)) "
+        }
+        "scatter" | "scatterv" if !is_receive => "if (!is_inter(comm) && is_root(comm, root)) ",
+        "gather" | "gatherv" | "scatter" | "scatterv" | "reduce" | "bcast" => {
+            "if (!is_inter(comm)) "
+        }
+        "get_accumulate" | "rget_accumulate" => "if (op != MPI_NO_OP) ",
+        "sendrecv" if is_receive => "if (source != MPI_PROC_NULL) ",
+        "sendrecv" => "if (dest != MPI_PROC_NULL) ",
+        _ if has("dest") && !has("source") => "if (dest != MPI_PROC_NULL) ",
+        _ if has("source") && !has("dest") => "if (source != MPI_PROC_NULL) ",
+        _ if has("target_rank") => "if (target_rank != MPI_PROC_NULL) ",
+        _ => "",
+    }
+}
+
+/// An expression that is true if a buffer can be `MPI_IN_PLACE`.
+fn may_be_in_place(name: &str, buffer: &str) -> &'static str {
+    match (plain(name).as_str(), buffer) {
+        ("scatter" | "scatterv", "recvbuf") => "is_root(comm, root)",
+        ("gather" | "gatherv" | "reduce", "sendbuf") => "is_root(comm, root)",
+        ("sendrecv" | "scatter" | "scatterv", "sendbuf") => "0",
+        (other, "sendbuf") if !other.contains("neighbor") => "1",
+        _ => "0",
+    }
+}
+
+/// The statements that check an access to a file. Empty for other functions.
+pub(crate) fn file(function: &Prototype) -> String {
+    let name = function.name.as_str();
+    let (reads, writes) = (name.contains("read"), name.contains("write"));
+    if !name.starts_with("File_") || !(reads || writes) {
+        return String::new();
+    }
+    let offset = match function.names().any(|it| it == "offset") {
+        true => "check_count(&call, offset, \"offset\");\n",
+        false => "",
+    };
+    format!("check_file(&call, fh, {});\n{offset}", i32::from(writes))
+}
