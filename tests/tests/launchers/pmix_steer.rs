@@ -327,6 +327,8 @@ fn processes_of_a_node_are_listed(job: &Job<'_>, spawned: &str) {
         (of("pmix.lpeers", spawned), "0"),
         ("pmix.lprocs?pmix.nodeid=1".to_owned(), "-46"),
         ("pmix.lprocs?pmix.hname=nowhere".to_owned(), "-46"),
+        ("pmix.qry.psetnum?no.such.qualifier=1".to_owned(), "0"),
+        ("pmix.qry.psetnum?no.such.qualifier!=1".to_owned(), "-47"),
     ];
     tool.arg(&job.server).args(peers.iter().map(|it| &it.0));
     let told = said(&tool.output().expect("python3"));
@@ -335,6 +337,14 @@ fn processes_of_a_node_are_listed(job: &Job<'_>, spawned: &str) {
         .map(|(asked, found)| format!("{asked}: {found}\n"));
     assert_eq!(told, expected.collect::<String>());
     several_queries_of_several_keys_are_answered(job, spawned);
+    let mut launcher = command(job.place, "/usr/bin/python3");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
+    ordinary::lower(&mut launcher)
+        .args(["-W", "ignore"])
+        .arg(script);
+    launcher.args([&job.server, "launcher", "pmix.job.size"]);
+    let told = said(&launcher.output().expect("python3"));
+    assert_eq!(told, "pmix.job.size: 2\n");
 }
 
 /// A debugger that uses only PMIx holds the ranks that it starts in `PMIx_Init`, starts daemons next to them, and
