@@ -123,6 +123,10 @@ pub struct Submission {
     pub options: Vec<String>,
     /// True if the program is a batch script, which starts its processes itself.
     pub batch: bool,
+    /// True if the launcher of the MPI that the program is linked with is to start its processes. Only hosts that are
+    /// reached by ssh heed it: other managers have a launcher, or have none.
+    #[serde(default)]
+    pub is_mpi: bool,
     /// True if the job is to start held by a debugger.
     pub debug: bool,
     /// The debugger that starts the program, with its own arguments; SDM where the list is empty.

@@ -174,6 +174,7 @@ impl JobRequest {
                 program,
                 queue: Some(given.text("queue_name")).filter(|it| !it.is_empty()),
                 directory: given.text("work_directory"),
+                is_mpi: backend == Backend::Mpi,
                 ..Submission::default()
             },
             ..Self::default()

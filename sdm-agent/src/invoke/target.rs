@@ -51,9 +51,6 @@ pub enum TargetError {
     /// The program is linked with no MPI for which a launcher is known.
     #[error("{0} is linked with neither Open MPI nor MPICH")]
     NoMpi(String),
-    /// A job of an MPI on a host that has no manager.
-    #[error("backend MPI is not available on {0}: ssh starts programs without an MPI launcher")]
-    MpiBySsh(String),
 }
 
 impl Target {
@@ -76,9 +73,9 @@ impl Target {
             "openmpi" => Ok(Self::OpenMpi),
             "hydra" => Ok(Self::Hydra),
             "local" => Self::here(request),
-            "ssh" => Self::there(request),
+            "ssh" => Ok(Self::there(request)),
             "" | "fork" if is_this_host(&request.hostname) => Self::here(request),
-            "" | "fork" => Self::there(request),
+            "" | "fork" => Ok(Self::there(request)),
             _ => Err(TargetError::Unknown(word.chars().take(80).collect())),
         }
     }
@@ -95,20 +92,17 @@ impl Target {
         }
     }
 
-    fn there(request: &JobRequest) -> Result<Self, TargetError> {
-        if request.backend == Backend::Mpi {
-            return Err(TargetError::MpiBySsh(request.hostname.clone()));
-        }
+    fn there(request: &JobRequest) -> Self {
         let mut options = request.ssh_options.clone();
         // The first one counts, so that a client's own option does.
         if request.port != 0 {
             options.extend(["-p".to_owned(), request.port.to_string()]);
         }
-        Ok(Self::Ssh {
+        Self::Ssh {
             host: request.hostname.clone(),
             options,
             agent: request.agent.clone(),
-        })
+        }
     }
 
     /// Opens the manager.

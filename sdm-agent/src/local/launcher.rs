@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sdm_hosts::mpi::{Linked, Mpi};
 use sdm_system::run_bounded::{Bounds, run};
 use sdm_system::{files, programs};
 
@@ -35,6 +36,21 @@ pub const HYDRA: Launcher = Launcher {
 };
 
 impl Launcher {
+    /// The launcher of the MPI that a program is linked with.
+    ///
+    /// # Errors
+    /// The program is linked with no MPI for which a launcher is known.
+    pub fn of_program(program: &str) -> Result<&'static Self, ManagerError> {
+        match Linked::of(Path::new(program), &|name| std::env::var_os(name)).mpi {
+            Some(Mpi::Mpich) => Ok(&HYDRA),
+            Some(Mpi::OpenMpi) => Ok(&OPEN_MPI),
+            None => {
+                let what = "it is linked with neither Open MPI nor MPICH";
+                Err(ManagerError::program(program, what))
+            }
+        }
+    }
+
     /// The first program on `PATH` that is a launcher of this kind.
     pub(super) fn find(&self) -> Result<PathBuf, ManagerError> {
         let mut found = self.names.iter().filter_map(files::search);

@@ -8,7 +8,7 @@ use sdm_runtime::attribute as id;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ManagerError;
-use crate::local::Local;
+use crate::local::{Launcher, Local};
 use crate::manager::{Manager, Submission};
 use crate::snapshot::{Attributes, Job};
 
@@ -73,7 +73,12 @@ fn carry_out(request: HostRequest) -> Result<HostReply, ManagerError> {
             found.jobs.retain(|_, job| is_own(job));
             HostReply::Looked(node, found.jobs)
         }
-        HostRequest::Submit(job) => HostReply::Submitted(local.submit(&job)?),
+        HostRequest::Submit(job) => {
+            if job.is_mpi {
+                local = Local::new(KIND, Some(Launcher::of_program(&job.program)?))?;
+            }
+            HostReply::Submitted(local.submit(&job)?)
+        }
         HostRequest::Terminate(job) => {
             local.terminate(&job)?;
             HostReply::Done

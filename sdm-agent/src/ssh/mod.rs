@@ -175,7 +175,12 @@ impl Manager for Ssh {
 
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
         let host = self.choose(job)?;
-        match self.ask(host, &HostRequest::Submit(job.clone()))? {
+        // The option is the host: its launcher has none.
+        let job = Submission {
+            options: Vec::new(),
+            ..job.clone()
+        };
+        match self.ask(host, &HostRequest::Submit(job))? {
             HostReply::Submitted(number) => Ok(format!("{}/{number}", host.name)),
             other => Err(ManagerError::program(&host.name, format!("{other:?}"))),
         }

@@ -176,6 +176,22 @@ fn grid_rpc_client_runs_its_jobs_on_a_remote_host() {
     assert_eq!((host, &*read("e")), ("h2", "cried\n"));
     assert!(staged.contains("/sdm-staged-"), "{staged}");
     assert!(!Path::new(staged).exists(), "{staged} is left");
+    // So is an MPI program, which its launcher starts there.
+    for compiler in [Compiler::Mpich, Compiler::OpenMpi] {
+        let program = shell.place.compile("mpi_sum", compiler);
+        let words = ["backend MPI".to_owned(), "count 2".to_owned()];
+        let words = [&words[..], &attributes].concat();
+        let job = client.create(program.to_str().expect("text"), &[], &words);
+        client.wait(&job, "DONE");
+        let said = read("o");
+        let mut lines: Vec<&str> = said.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(
+            lines,
+            ["rank 0 of 2: sum 3", "rank 1 of 2: sum 3"],
+            "{said}"
+        );
+    }
     // A configuration by which only the job's own port is the right one.
     let config = shell.place.path().join("ssh_config");
     let text = fs::read_to_string(CONFIG).expect("a configuration");
