@@ -52,7 +52,7 @@ struct HangSearch {
 impl HangSearch {
     /// The time of the next diagnosis, if there is no output and no stop until then. None if there is to be none.
     fn next(&self, session: &SessionHandle, batch: &Batch) -> Option<Instant> {
-        let activity = session.read(|model| model.news.activity);
+        let activity = session.read(|model| model.news.quiet_since());
         batch
             .ends_at_hang
             .then(|| activity.max(self.since) + self.quiet)
@@ -214,7 +214,7 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         let limit = batch.time_limit.map(|limit| began + limit);
         let quiet = batch
             .hang_timeout
-            .map(|quiet| session.read(|model| model.news.activity) + quiet);
+            .map(|quiet| session.read(|model| model.news.quiet_since()) + quiet);
         let search = search.next(session, batch);
         let next = [Some(now + TURN), limit, quiet, search]
             .into_iter()
@@ -235,7 +235,7 @@ fn too_long(
         return Some(format!("the time limit was reached: {} s", limit.as_secs()));
     }
     let quiet = past(
-        session.read(|model| model.news.activity),
+        session.read(|model| model.news.quiet_since()),
         batch.hang_timeout,
     )?;
     Some(format!("no output and no stop for {} s", quiet.as_secs()))

@@ -29,7 +29,7 @@ impl Model {
             self.glance.changes += 1;
         }
         if matches!(event, SessionEvent::Answer { .. } | SessionEvent::Events(_)) {
-            self.news.activity = now.max(self.news.activity);
+            self.news.activity = now;
         }
         match event {
             SessionEvent::Answer {
@@ -50,7 +50,7 @@ impl Model {
             }
             SessionEvent::Launcher { line } => self.news.notices.launcher_line(now, line),
             SessionEvent::Passed { stderr, bytes } => {
-                self.news.activity = now.max(self.news.activity);
+                self.news.activity = now;
                 self.effects.push_back(Effect::Pass { stderr, bytes });
             }
             SessionEvent::LauncherEnded { status, last_words } => {
@@ -302,7 +302,7 @@ impl Model {
                     Phase::Gdb => {
                         if !self.job.seized.is_disjoint(tasks) {
                             // What needs gdb, a crash say, is told when gdb has attached.
-                            self.news.activity = now + ATTACH_MAX;
+                            self.news.attach_until = Some(now + ATTACH_MAX);
                         }
                         self.job.seized.subtract(tasks);
                     }
@@ -327,6 +327,7 @@ impl Model {
                 tasks.subtract(&self.tasks.ended());
             }
             self.news.activity = now;
+            self.news.attach_until = None;
             self.job.seized.subtract(&tasks);
             self.tasks.set(&tasks, state, Some(what.clone()));
         }

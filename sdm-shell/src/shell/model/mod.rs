@@ -101,9 +101,17 @@ pub(crate) struct News {
     pub(crate) notices: Notices,
     /// Time of the last news from the tasks.
     pub(crate) activity: Instant,
+    /// The time until which gdb may still be attaching to ranks, whose stops are told then. None if it is not.
+    pub(crate) attach_until: Option<Instant>,
 }
 
 impl News {
+    /// The time since which the tasks are quiet: after the last news, and after the time that gdb has to attach.
+    pub(crate) fn quiet_since(&self) -> Instant {
+        let until = self.attach_until.unwrap_or(self.activity);
+        until.max(self.activity)
+    }
+
     /// The time at which delayed notices or output are due. None if there are none.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let deadlines = [self.output.deadline(), self.notices.deadline()];
@@ -229,6 +237,7 @@ impl Model {
                 output: Output::new(),
                 notices: Notices::default(),
                 activity: now,
+                attach_until: None,
             },
             dialogue: Dialogue::default(),
             requests: Requests::default(),
@@ -262,6 +271,7 @@ impl Model {
             output: Output::again(&self.news.output),
             notices: Notices::default(),
             activity: now,
+            attach_until: None,
         };
         self.open = OpenCommands::default();
         self.job.forget();

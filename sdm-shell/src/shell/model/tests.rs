@@ -2,6 +2,7 @@
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
+use sdm_debug::event::Phase;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use sdm_idset::IdSet;
@@ -254,4 +255,17 @@ fn ctrl_c_before_a_line_is_ignored() {
     assert!(requests.take_line().is_some());
     assert_eq!(requests.take_break(), Some(Break::Suspend));
     assert_eq!(requests.take_break(), None);
+}
+
+#[test]
+fn time_for_an_attach_is_kept_apart_from_the_last_news() {
+    let (begun, mut model) = model();
+    model.job.seized = set("0-3");
+    let now = begun + Duration::from_secs(1);
+    let attaching = Event::Progress(Phase::Gdb);
+    model.handle_event(now, SessionEvent::Events(vec![(set("1"), attaching)]));
+    assert_eq!(model.news.activity, now, "no news is from the future");
+    assert!(model.news.quiet_since() > now, "a crash is told later");
+    standing(&mut model, now);
+    assert_eq!(model.news.quiet_since(), now);
 }
