@@ -19,7 +19,7 @@ use crate::limits::FRAME_BYTES_MAX;
 use crate::message::{Block, Message};
 
 /// The version of everything on the wire; two versions do not talk to each other.
-pub const WIRE_VERSION: u8 = 20;
+pub const WIRE_VERSION: u8 = 21;
 /// The length field in front of a frame, in bytes.
 pub const HEADER_BYTES: usize = 4;
 /// Maximum number of bytes allocated for a frame before its bytes have arrived.

@@ -1,9 +1,10 @@
 //! Conclusions about blocked ranks: the text, and the ranks to blame.
 
+use super::collective_groups::CollectiveGroup;
 use super::collective_order::may_be_right;
 use super::graph::WaitGraph;
 use super::verdict::Verdict;
-use super::wait_for::{CollectiveGroup, Needs};
+use super::wait_for::Needs;
 use super::{Cause, Step};
 use sdm_idset::{IdSet, TaskId};
 
@@ -110,7 +111,12 @@ impl Blocked<'_> {
              left out a call of its epoch",
             most.call
         );
-        let verdict = Verdict::new(Step::Deadlock, text).between(odd.union(&most.tasks));
+        // Which of several ranks of the other side is wanted is unknown.
+        let between = match most.tasks.len() {
+            1 => odd.union(&most.tasks),
+            _ => IdSet::new(),
+        };
+        let verdict = Verdict::new(Step::Deadlock, text).between(between);
         (!odd.is_disjoint(self.in_epochs)).then_some(verdict)
     }
 
@@ -209,9 +215,11 @@ impl Blocked<'_> {
 
     fn without_collective(&self) -> Verdict {
         let of_locks = IdSet::union_all(self.needs.locks.iter().map(|(who, _)| who));
-        let what = match self.of_circle().is_some_and(|it| it.is_subset(&of_locks)) {
-            true => "locks",
-            false => "messages",
+        let circle = self.of_circle().unwrap_or_default();
+        let what = match () {
+            () if circle.is_subset(&of_locks) => "locks",
+            () if circle.is_subset(self.in_epochs) => "epochs",
+            () => "messages",
         };
         let text = match circle_text(self.circle) {
             Some(circle) => format!(

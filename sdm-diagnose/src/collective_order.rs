@@ -4,9 +4,10 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::needs_all;
 
 use super::Step;
+use super::collective_groups::CollectiveGroup;
 use super::operations::NONBLOCKING;
 use super::verdict::Verdict;
-use super::wait_for::{CollectiveGroup, Needs};
+use super::wait_for::Needs;
 
 /// Maximum number of ranks that are listed in a text.
 pub(super) const NAMED_MAX: u64 = 4;

@@ -4,10 +4,10 @@ use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
 use super::Step;
+use super::collective_groups::CollectiveGroup;
 use super::motion::{SamePlace, groups};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, place};
-use super::wait_for::CollectiveGroup;
 
 /// Ranks that an error is attributed to, with the call that they are in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use sdm_debug::probe::{
 };
 use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
+use sdm_mpi::{is_of_neighbors, is_of_two_groups};
 
 use super::operations::{is_of_collective, is_rank_of_the_job, started_by};
 use super::threads::{among_threads, computing};
@@ -159,39 +160,22 @@ impl<'a> Evidence<'a> {
                 R::Destination => "to",
                 R::Source => "from",
                 R::Tag if expression == sdm_mpi::UNEXPECTED => {
-                    let tag = argument.value.as_ref().map(|value| &value.text);
-                    facts.extend(tag.map(|tag| format!("a message with tag {tag} has arrived")));
+                    facts.extend(fact_of_object(argument));
                     continue;
                 }
                 R::Tag | R::ReceiveTag => "tag",
+                R::Root if is_of_two_groups(&call.function) => "local leader",
                 R::Root => "root",
+                R::Target if is_of_two_groups(&call.function) => "remote leader",
+                R::Target if is_of_neighbors(&call.function) => "for the parts of",
                 R::Target if kind(&call.function) == WaitKind::Message => "with",
                 R::Target => "target",
                 R::Requests => "requests:",
                 R::Count if kind(&call.function) == WaitKind::Collective => "count",
-                R::Communicator if argument.is_world() => continue,
-                R::Communicator if expression == "?" => {
-                    facts.push("in another communicator".to_owned());
+                _ => {
+                    facts.extend(fact_of_object(argument));
                     continue;
                 }
-                R::Communicator => {
-                    let members = argument.value.as_ref().map(|value| &value.text);
-                    let members = members.map_or_else(String::new, |all| format!(" (ranks {all})"));
-                    facts.push(format!("in {expression}{members}"));
-                    continue;
-                }
-                R::OtherJobs => {
-                    let is_sure = argument.number != Some(0);
-                    let perhaps = if is_sure { "" } else { "perhaps " };
-                    facts.push(format!("{perhaps}with processes of another job"));
-                    continue;
-                }
-                R::Window if expression == "?" => continue,
-                R::Window => {
-                    facts.push(format!("of the window {expression}"));
-                    continue;
-                }
-                R::Count | R::File | R::Context | R::Handle | R::Operation => continue,
             };
             // A name without a value: `MPI_ANY_SOURCE`.
             let value = self
@@ -267,6 +251,35 @@ impl<'a> Evidence<'a> {
             (true, more) => format!("{more} different ranks of its {group}"),
         })
     }
+}
+
+/// The text for an argument that is no number of the call: a communicator, a window, or what the MPI library's memory
+/// tells beside the call. None if there is nothing to say.
+fn fact_of_object(argument: &CallArgument) -> Option<String> {
+    use ArgumentRole as R;
+    let expression = &argument.expression;
+    let value = argument.value.as_ref().map(|value| &value.text);
+    Some(match argument.role {
+        R::Tag => format!("a message with tag {} has arrived", value?),
+        R::Communicator if argument.is_world() => return None,
+        R::Communicator if expression == "?" => "in another communicator".to_owned(),
+        R::Communicator => {
+            let members = value.map_or_else(String::new, |all| format!(" (ranks {all})"));
+            format!("in {expression}{members}")
+        }
+        R::OtherJobs => {
+            let perhaps = if argument.number == Some(0) {
+                "perhaps "
+            } else {
+                ""
+            };
+            format!("{perhaps}with processes of another job")
+        }
+        R::Window if expression != "?" => format!("of the window {expression}"),
+        R::Access => format!("has an access epoch open to ranks {}", value?),
+        R::Exposure => format!("has an exposure epoch open for ranks {}", value?),
+        _ => return None,
+    })
 }
 
 /// True for an argument that is a rank. Other arguments can depend on the rank, too.

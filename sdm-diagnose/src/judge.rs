@@ -6,20 +6,23 @@ use sdm_debug::probe::{ArgumentRole, WaitFor};
 use sdm_idset::IdSet;
 
 use super::blame::Blocked;
+use super::collective_groups::{CollectiveGroup, unmet_group};
 use super::collective_order::{absent, left_behind, proving};
 use super::culprits::guilty;
 use super::endings::{aborts, over};
+use super::epochs::unfinished_epochs;
 use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
+use super::members::Members;
 use super::messages::{misdirected, tags_of_circle};
 use super::mismatch::mismatch;
 use super::motion::{SamePlace, Seen, all_of, groups};
-use super::operations::Members;
+use super::neighbors::skipped_by_neighbors;
 use super::threads::{MpiWaits, by_other_threads};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
-use super::wait_for::{CollectiveGroup, Needs, resources};
+use super::wait_for::{Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
 
 /// Judges the observations. Nothing is proved about ranks that exchange data while they stay in their
@@ -302,6 +305,9 @@ impl<'a> Case<'a> {
         };
         let verdict = misdirected(&self.needs, blocked);
         let verdict = verdict.or_else(|| left_behind(&self.needs, blocked));
+        let verdict = verdict.or_else(|| unfinished_epochs(&self.needs, blocked));
+        let verdict = verdict.or_else(|| skipped_by_neighbors(&self.needs, blocked));
+        let verdict = verdict.or_else(|| unmet_group(&self.needs, blocked));
         let verdict = verdict.or_else(|| case.apart());
         let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
         let verdict = verdict.or_else(mismatched);

@@ -6,19 +6,23 @@
 
 mod blame;
 mod cause;
+mod collective_groups;
 mod collective_order;
 mod culprits;
 mod dot;
 mod drawn;
 mod endings;
+mod epochs;
 mod evidence;
 mod findings;
 mod graph;
 mod json;
 mod judge;
+mod members;
 mod messages;
 mod mismatch;
 mod motion;
+mod neighbors;
 mod observations;
 mod operations;
 #[cfg(test)]

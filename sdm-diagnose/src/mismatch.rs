@@ -1,12 +1,12 @@
 //! Collective operations of the same ranks that do not match.
 
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::needs_all;
+use sdm_mpi::{needs_all, started_collective};
 
+use super::collective_groups::CollectiveGroup;
 use super::collective_order::NAMED_MAX;
 use super::operations::NONBLOCKING;
 use super::verdict::Verdict;
-use super::wait_for::CollectiveGroup;
 use super::{Cause, Step};
 
 /// The verdict on operations of the same ranks that do not match: different ones, or with different
@@ -30,6 +30,7 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
             let key = |one: &CollectiveGroup| (one.context, one.communicator.is_none());
             let roots = differ(most.root, one.root).map(|two| (Cause::Root, two));
             let found = roots.or_else(|| Some((Cause::Count, differ(most.count, one.count)?)));
+            let found = found.or_else(|| Some((Cause::Tag, differ(most.tag, one.tag)?)));
             found.filter(|_| one.name == most.name && key(one) == key(most))
         };
         let same = these[index + 1..].iter();
@@ -81,13 +82,19 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
         }
         let verdict = Verdict::new(Step::CannotGoOn, text).between(odd.union(&most.tasks));
         // A rank of a neighbourhood operation has left it if none of its neighbours is missing.
-        let is_of_neighbours = these.iter().any(|one| one.name.starts_with("neighbor_"));
-        return Some(match is_of_neighbours {
+        return Some(match these.iter().any(|one| is_of_neighbors(one)) {
             true => verdict.between(IdSet::new()),
             false => verdict,
         });
     }
     Some(verdict(text, most, &odd, other.tasks.len()))
+}
+
+/// True for an operation among neighbors, also for a nonblocking one.
+fn is_of_neighbors(one: &CollectiveGroup) -> bool {
+    let started = one.started_by.as_deref().and_then(started_collective);
+    let name = started.as_ref().unwrap_or(&one.name);
+    name.starts_with("neighbor_")
 }
 
 /// True if the named root has left the operation. It would have sent or received the parts of these

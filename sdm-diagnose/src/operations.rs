@@ -2,29 +2,9 @@
 //! whether a rank can leave that operation early.
 
 use sdm_debug::calls::roles;
-use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
+use sdm_debug::probe::{ArgumentRole, Call};
 use sdm_idset::IdSet;
 use sdm_mpi::{needs_all, started_collective, waits_for_any_request, waits_for_requests};
-
-/// The ranks of the job by their state.
-pub(super) struct Members<'a> {
-    /// All ranks of the job, sampled or not.
-    pub(super) all: &'a IdSet,
-    /// Ranks that can go on, as far as is known.
-    pub(super) live: &'a IdSet,
-    /// Ranks that cannot go on.
-    pub(super) never: &'a IdSet,
-    /// True where the tasks' numbers are not ranks, so that a rank in a call's arguments is none of them.
-    pub(super) unranked: bool,
-}
-
-impl Members<'_> {
-    /// The ranks of `all` that can end an equal wait of `who`: the others, and those of `who` of which another thread can
-    /// go on.
-    pub(super) fn others(&self, all: &IdSet, who: &IdSet) -> IdSet {
-        all.difference(&who.difference(self.live))
-    }
-}
 
 /// True where the argument of a role is no rank at all: `MPI_PROC_NULL`.
 pub(super) fn is_nobody(role: ArgumentRole, number: Option<i64>) -> bool {
@@ -65,14 +45,16 @@ pub(super) fn is_rank_of_the_job(call: &Call, role: ArgumentRole) -> bool {
         })
 }
 
+/// The ranks that a call waits for, where the MPI library's memory names several. None for other calls.
+pub(super) fn awaited_ranks(call: &Call) -> Option<IdSet> {
+    let mut arguments = call.arguments.iter();
+    let argument = arguments.find(|one| one.role == ArgumentRole::Target);
+    argument?.members()
+}
+
 /// The senders of the messages of which a call waits for the first. None for other calls.
 pub(super) fn alternatives(call: &Call) -> Option<IdSet> {
-    let mut arguments = call.arguments.iter();
-    let is_it = |one: &&CallArgument| one.role == ArgumentRole::Target;
-    let argument = arguments
-        .find(is_it)
-        .filter(|_| waits_for_any_request(&call.function));
-    argument?.members()
+    awaited_ranks(call).filter(|_| waits_for_any_request(&call.function))
 }
 
 /// The name for all nonblocking collective operations. Their requests do not say which one it is.

@@ -16,6 +16,7 @@ mod beside;
 mod causes;
 mod doubts;
 mod exchange;
+mod groups;
 mod odd;
 mod past;
 mod requests;

@@ -3,39 +3,20 @@
 use std::collections::BTreeMap;
 
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, TaskWaits, WaitFor};
-use sdm_debug::rules::{Numbers, Probes};
+use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{is_of_all, is_of_world, is_outside, mpi_name, needs_all, takes_requests};
+use sdm_mpi::{is_of_all, is_outside, takes_requests};
 
+use super::collective_groups::CollectiveGroup;
+use super::epochs::EpochWait;
 use super::graph::{SetNeed, WaitGraph};
+use super::members::Members;
 use super::motion::SamePlace;
+use super::neighbors::NeighborWait;
 use super::operations::{
-    Members, NONBLOCKING, alternatives, is_nobody, is_of_collective, is_owed, is_with_other_jobs,
-    names_ranks_of_the_job, started_by,
+    alternatives, is_nobody, is_of_collective, is_with_other_jobs, names_ranks_of_the_job,
 };
-use super::wait::{WaitKind, kind, locks_window};
-
-/// Tasks that are in one collective operation together, as far as its arguments say.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct CollectiveGroup {
-    pub(super) tasks: IdSet,
-    /// The name of the operation in lower case, without `MPI_`: `allreduce`.
-    pub(super) name: String,
-    /// The name of the called function; for a nonblocking operation that of the waiting one.
-    pub(super) call: String,
-    /// The function that has started a nonblocking operation, if only one can have.
-    pub(super) started_by: Option<String>,
-    /// True if no rank leaves the operation before all its ranks have entered.
-    pub(super) is_owed: bool,
-    /// The expression for the communicator; empty if unknown. None for `MPI_COMM_WORLD`.
-    pub(super) communicator: Option<String>,
-    /// The context id of the communicator, which is the same at all its ranks. None if unknown.
-    pub(super) context: Option<i64>,
-    /// The ranks of the communicator. None if they are unknown, and for `MPI_COMM_WORLD`.
-    pub(super) members: Option<IdSet>,
-    pub(super) root: Option<i64>,
-    pub(super) count: Option<i64>,
-}
+use super::wait::{WaitKind, is_between_groups, kind, locks_window};
 
 /// The waits of all ranks that stayed in a call.
 #[derive(Debug, Default)]
@@ -63,6 +44,10 @@ pub(super) struct Needs {
     pub(super) resources: IdSet,
     /// Ranks that wait for a lock, of an RMA window or outside of MPI, with the ranks that hold it.
     pub(super) locks: Vec<(IdSet, IdSet)>,
+    /// Waits for the other side of an epoch of an RMA window, where its group is known.
+    pub(super) epochs: Vec<EpochWait>,
+    /// Waits in collective operations among neighbors, where it is known which neighbors are awaited.
+    pub(super) neighbors: Vec<NeighborWait>,
 }
 
 /// The properties of a class of equal calls that matter for a wait.
@@ -77,59 +62,6 @@ impl Class<'_> {
     /// The same class, restricted to some of its tasks.
     fn only(&self, tasks: IdSet) -> Self {
         Self { tasks, ..*self }
-    }
-}
-
-impl CollectiveGroup {
-    /// True if both are the same operation with the same arguments. The name of a communicator can
-    /// differ between ranks, so its members identify it if they are known.
-    fn is_same_operation(&self, other: &Self) -> bool {
-        let key = |one: &Self| (one.root, one.count, one.context);
-        let is_told = self.members.is_some() || self.communicator == other.communicator;
-        let is_same = self.name == other.name && self.members == other.members;
-        is_same && is_told && key(self) == key(other)
-    }
-
-    /// Adds the ranks of the same operation. The function that started it is known if it is the same at all ranks.
-    fn absorb(&mut self, other: &Self) {
-        self.tasks.union_with(&other.tasks);
-        self.is_owed &= other.is_owed;
-        if self.started_by != other.started_by {
-            self.started_by = None;
-        }
-    }
-
-    /// The ranks of the communicator; for `MPI_COMM_WORLD` those of the job. None if unknown.
-    pub(super) fn ranks<'a>(&'a self, all: &'a IdSet) -> Option<&'a IdSet> {
-        match &self.communicator {
-            None => Some(all),
-            Some(_) => self.members.as_ref(),
-        }
-    }
-
-    /// The ranks of the communicator that are not in the operation. None if the communicator's ranks are
-    /// unknown.
-    pub(super) fn missing(&self, all: &IdSet) -> Option<IdSet> {
-        Some(self.ranks(all)?.difference(&self.tasks))
-    }
-
-    /// True if both are the same operation, and certainly in different communicators.
-    pub(super) fn is_of_other_communicator(&self, other: &Self, all: &IdSet) -> bool {
-        let ranks = self.ranks(all).zip(other.ranks(all));
-        let contexts = self.context.zip(other.context);
-        let is_other = ranks.is_some_and(|(own, others)| own != others)
-            || self.communicator.is_none() != other.communicator.is_none()
-            || contexts.is_some_and(|(own, others)| own != others);
-        self.name == other.name && ranks.is_some() && is_other
-    }
-
-    /// True if this can be the same operation as `known`, of whose communicator more is known.
-    fn can_be(&self, known: &Self) -> bool {
-        let is_unknown = match (&self.members, &known.members) {
-            (None, Some(_)) => self.communicator.is_some(),
-            (own, others) => own == others && self.context.is_none() != known.context.is_none(),
-        };
-        self.name == known.name && is_unknown
     }
 }
 
@@ -164,7 +96,13 @@ impl Needs {
                         needs.gather(probes, &class.only(there));
                     }
                 }
-                WaitKind::Collective => needs.gather(probes, class),
+                WaitKind::Collective => {
+                    needs.neighbors(class);
+                    needs.gather(probes, class);
+                }
+                WaitKind::Mpi if is_between_groups(class.call) => {
+                    needs.epoch(probes, class, members);
+                }
                 WaitKind::Mpi if locks_window(class.call) => {
                     needs.window_lock(probes, class, members);
                 }
@@ -279,116 +217,6 @@ impl Needs {
             });
         }
         self.any_other(&unknown, members);
-    }
-
-    fn gather(&mut self, probes: &Probes, class: &Class<'_>) {
-        use ArgumentRole as R;
-        let call = class.known;
-        let name = match is_of_collective(call) {
-            true => NONBLOCKING.to_owned(),
-            false => mpi_name(class.call).unwrap_or_default(),
-        };
-        let argument = |role| call?.arguments.iter().find(|one| one.role == role);
-        let communicator = match argument(R::Communicator) {
-            Some(argument) if argument.is_world() => None,
-            Some(argument) => Some(argument.expression.clone()),
-            None if is_of_world(&name) => None,
-            None => Some(String::new()),
-        };
-        let members = argument(R::Communicator).or(argument(R::Window));
-        let members = members.and_then(CallArgument::members);
-        let numbers = |role| {
-            argument(role)?.number?;
-            probes.numbers.get(&role)
-        };
-        let (roots, counts) = (numbers(R::Root), numbers(R::Count));
-        let contexts = numbers(R::Context);
-        let mut parts: BTreeMap<[Option<i64>; 3], IdSet> = BTreeMap::new();
-        let number = |numbers: Option<&Numbers>, task| numbers.and_then(|all| all.of(task));
-        for task in class.tasks.iter() {
-            let key = [roots, counts, contexts].map(|numbers| number(numbers, task));
-            parts.entry(key).or_default().insert(task);
-        }
-        let started = started_by(call);
-        let started = <[&str; 1]>::try_from(started).ok();
-        for ([root, count, context], tasks) in parts {
-            let gathering = CollectiveGroup {
-                tasks,
-                name: name.clone(),
-                call: class.call.to_owned(),
-                started_by: started.map(|[function]| function.to_owned()),
-                is_owed: is_owed(&name, call),
-                communicator: communicator.clone(),
-                context,
-                members: members.clone(),
-                root,
-                count,
-            };
-            let is_same = |known: &&mut CollectiveGroup| known.is_same_operation(&gathering);
-            let same = self.gatherings.iter_mut().find(is_same);
-            match same {
-                Some(known) => known.absorb(&gathering),
-                None => self.gatherings.push(gathering),
-            }
-        }
-    }
-
-    /// Adds the waits of ranks in a collective operation for the ranks that are not in it.
-    fn collectives(&mut self, members: &Members<'_>) {
-        let at_end = self.at_end();
-        for one in &self.gatherings {
-            let all = one.members.as_ref().unwrap_or(members.all);
-            let unsure = self.gatherings.iter().filter(|other| other.can_be(one));
-            let there = IdSet::union_all(unsure.map(|other| &other.tasks)).union(&one.tasks);
-            let peers = all.difference(&there);
-            // A rank at its end has left an operation that ranks leave one by one, unless no other rank is missing.
-            let later = peers.difference(&at_end);
-            let late = match later.is_empty() {
-                true => &peers,
-                false => &later,
-            };
-            let root = one.root.and_then(|root| u32::try_from(root).ok());
-            let root = root.map(TaskId);
-            let world = one.communicator.is_none() || one.members.is_some();
-            let need = |who: IdSet, peers: &IdSet, all| SetNeed {
-                who,
-                peers: peers.clone(),
-                all,
-                guessed: !world,
-            };
-            // Any absent rank may be the one that is waited for. If some can never arrive (`lost`), the
-            // wait is for these.
-            let any_or_lost = |who, lost: &IdSet| match lost.is_empty() {
-                true => need(who, late, false),
-                false => need(who, lost, true),
-            };
-            if peers.is_empty() {
-                self.complete.union_with(&one.tasks);
-                continue;
-            }
-            let sets = &mut self.graph.sets;
-            match (one.name.as_str(), root) {
-                _ if !world => sets.push(need(one.tasks.clone(), &peers, false)),
-                ("bcast" | "scatter" | "scatterv", Some(root)) if !one.tasks.contains(root) => {
-                    // The root may be past it already, and a rank between it and these late.
-                    let lost = IdSet::single(root).intersection(members.never);
-                    sets.push(any_or_lost(one.tasks.clone(), &lost));
-                }
-                ("reduce" | "gather" | "gatherv", Some(root)) => {
-                    let root = one.tasks.intersection(&IdSet::single(root));
-                    let others = one.tasks.difference(&root);
-                    if !root.is_empty() {
-                        // Ranks that have contributed may have left: any absent rank may be the missing
-                        // one.
-                        sets.push(any_or_lost(root, &peers.intersection(members.never)));
-                    }
-                    if !others.is_empty() {
-                        sets.push(need(others, late, false));
-                    }
-                }
-                (name, _) => sets.push(need(one.tasks.clone(), &peers, needs_all(name))),
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
 use super::graph::SetNeed;
-use super::operations::Members;
+use super::members::Members;
 use super::wait_for::{Class, Needs, argument, known};
 
 impl Needs {

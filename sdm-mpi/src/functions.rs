@@ -38,6 +38,10 @@ pub enum ArgumentRole {
     Window,
     /// The function that has started a nonblocking collective operation, as the source has it: `MPI_Ibarrier`.
     Operation,
+    /// The group of an access epoch that the process has open, of the window with the context id in the expression.
+    Access,
+    /// The group of an exposure epoch, likewise.
+    Exposure,
 }
 
 impl ArgumentRole {
@@ -86,7 +90,7 @@ use WaitsFor as W;
 
 /// The known functions, by name.
 #[rustfmt::skip]
-const FUNCTIONS: [Function; 91] = [
+const FUNCTIONS: [Function; 97] = [
     ("address", W::Nobody, &[]),
     ("allgather", W::All, &[(6, R::Communicator)]),
     ("allgatherv", W::All, &[(7, R::Communicator)]),
@@ -100,6 +104,7 @@ const FUNCTIONS: [Function; 91] = [
     ("cart_create", W::All, &[(0, R::Communicator)]),
     ("cart_sub", W::All, &[(0, R::Communicator)]),
     ("comm_create", W::All, &[(0, R::Communicator)]),
+    ("comm_create_group", W::All, &[(1, R::Communicator), (2, R::Tag)]),
     ("comm_dup", W::All, &[(0, R::Communicator)]),
     ("comm_dup_with_info", W::All, &[(0, R::Communicator)]),
     ("comm_free", W::Members, &[]),
@@ -129,6 +134,7 @@ const FUNCTIONS: [Function; 91] = [
     ("init", W::Members, &[]),
     ("init_thread", W::Members, &[]),
     ("initialized", W::Nobody, &[]),
+    ("intercomm_create", W::All, &[(0, R::Communicator), (1, R::Root), (3, R::Target), (4, R::Tag)]),
     ("intercomm_merge", W::All, &[(0, R::Communicator)]),
     ("iprobe", W::Poll, &[(0, R::Source), (1, R::Tag), (2, R::Communicator)]),
     ("mprobe", W::Message, &[(0, R::Source), (1, R::Tag), (2, R::Communicator)]),
@@ -163,6 +169,7 @@ const FUNCTIONS: [Function; 91] = [
     ("waitsome", W::Message, &[(0, R::Requests)]),
     ("win_allocate", W::All, &[(3, R::Communicator)]),
     ("win_allocate_shared", W::All, &[(3, R::Communicator)]),
+    ("win_complete", W::Other, &[(0, R::Window)]),
     ("win_create", W::All, &[(4, R::Communicator)]),
     ("win_create_dynamic", W::All, &[(1, R::Communicator)]),
     ("win_fence", W::Members, &[(1, R::Window)]),
@@ -173,9 +180,12 @@ const FUNCTIONS: [Function; 91] = [
     ("win_free", W::Members, &[]),
     ("win_lock", W::Other, &[(1, R::Target), (3, R::Window)]),
     ("win_lock_all", W::Other, &[(1, R::Window)]),
+    ("win_post", W::Other, &[(2, R::Window)]),
+    ("win_start", W::Other, &[(0, R::Communicator), (2, R::Window)]),
     ("win_test", W::Poll, &[]),
     ("win_unlock", W::Other, &[(0, R::Target), (1, R::Window)]),
     ("win_unlock_all", W::Other, &[(0, R::Window)]),
+    ("win_wait", W::Other, &[(0, R::Window)]),
     ("wtick", W::Nobody, &[]),
     ("wtime", W::Nobody, &[]),
 ];
@@ -254,6 +264,25 @@ pub fn takes_requests(function: &str) -> bool {
 #[must_use]
 pub fn waits_for_several(function: &str) -> bool {
     mpi_name(function).as_deref() == Some("waitall")
+}
+
+/// True for functions that name the ranks that take part by a group, which has the role of a communicator.
+#[must_use]
+pub fn is_of_group(function: &str) -> bool {
+    let name = mpi_name(function);
+    matches!(name.as_deref(), Some("comm_create_group" | "win_start"))
+}
+
+/// True for `MPI_Intercomm_create`, in which two groups of ranks take part, each with a leader.
+#[must_use]
+pub fn is_of_two_groups(function: &str) -> bool {
+    mpi_name(function).as_deref() == Some("intercomm_create")
+}
+
+/// True for collective operations among neighbors, in which a rank waits for its neighbors only.
+#[must_use]
+pub fn is_of_neighbors(function: &str) -> bool {
+    mpi_name(function).is_some_and(|name| name.starts_with("neighbor_"))
 }
 
 /// True for collective file operations.

@@ -3,7 +3,7 @@
 use sdm_debug::probe::{ArgumentRole, Known};
 
 /// The roles of arguments, with their names.
-pub(super) const ROLES: [(ArgumentRole, &str); 15] = [
+pub(super) const ROLES: [(ArgumentRole, &str); 17] = [
     (ArgumentRole::Count, "count"),
     (ArgumentRole::Destination, "destination"),
     (ArgumentRole::Tag, "tag"),
@@ -19,6 +19,8 @@ pub(super) const ROLES: [(ArgumentRole, &str); 15] = [
     (ArgumentRole::Handle, "handle"),
     (ArgumentRole::Window, "window"),
     (ArgumentRole::Operation, "operation"),
+    (ArgumentRole::Access, "access"),
+    (ArgumentRole::Exposure, "exposure"),
 ];
 
 /// The sources of an argument's value, with their names.

@@ -411,9 +411,9 @@ fn every_argument_role_has_a_name() {
         match role {
             R::Count | R::Destination | R::Tag | R::Source | R::ReceiveTag | R::Communicator => {}
             R::File | R::Root | R::Requests | R::Target | R::Context | R::OtherJobs => {}
-            R::Handle | R::Window | R::Operation => {}
+            R::Handle | R::Window | R::Operation | R::Access | R::Exposure => {}
         }
     }
     let words: std::collections::BTreeSet<_> = ROLES.iter().map(|(role, _)| *role).collect();
-    assert_eq!(words.len(), 15);
+    assert_eq!(words.len(), 17);
 }

@@ -11,7 +11,7 @@ const AT_END: &str = "main:9 MPI_Finalize:9";
 const WAIT: &str = "main:3 MPI_Wait:3";
 
 /// Puts tasks in a call on a communicator `row` that has these ranks.
-fn within(seen: &mut Observed, tasks: &str, function: &str, ranks: &str) {
+pub(super) fn within(seen: &mut Observed, tasks: &str, function: &str, ranks: &str) {
     call(seen, tasks, function, &[(R::Communicator, "row")]);
     let waits = &mut seen.samples.last_mut().unwrap().waits;
     for (of, waits) in waits {
@@ -28,7 +28,7 @@ pub(super) fn standing(look: Look<'_>) -> Observed {
 }
 
 /// Checks the class of the error, and the ranks with their calls (`tasks call`) that it is attributed to.
-fn check_cause(seen: &Observed, cause: Cause, guilty: &[&str]) {
+pub(super) fn check_cause(seen: &Observed, cause: Cause, guilty: &[&str]) {
     let found = judge(seen);
     let told = found.guilty.iter();
     let told: Vec<String> = told

@@ -1,23 +1,24 @@
 //! The call that a thread is in, with those arguments that identify the ranks it waits for.
 
 use sdm_debug::Failure;
-use sdm_debug::calls::{call_arguments, fortran_argument, fortran_arguments, plain, roles};
+use sdm_debug::calls::{call_arguments, fortran_arguments, plain, roles};
 use sdm_debug::fold::RawFrame;
-use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
-use sdm_debug::reply::{Value, Variable};
-use sdm_inspect::mpi::{Communicator, Mpich};
+use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
+use sdm_debug::reply::Variable;
+use sdm_inspect::mpi::Communicator;
 use sdm_mpi::{
-    COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, fortran_name, mpi_name, takes_requests,
-    waits_for_any_request, waits_for_requests,
+    fortran_name, is_of_two_groups, mpi_name, takes_requests, waits_for_any_request,
+    waits_for_requests,
 };
 
-use super::call_registers::{CallRegisters, kept};
-use super::evaluate::{evaluate, is_known, number};
+use super::argument_sources::{ArgumentSources, NamedObjects};
+use super::call_registers::kept;
 use super::frames::GdbFrame;
 use super::operation::operations;
 use super::other_jobs::{add_possible, beginning};
-use super::ranks::requests::{alternatives, find_receive, requests};
-use super::ranks::{Named, Place, number_sources, pointer, translate, unexpected};
+use super::ranks::messages::{awaited_neighbors, find_receive, unexpected};
+use super::ranks::requests::{alternatives, requests};
+use super::ranks::{Named, Place, number_sources, remote_leader, translate};
 use super::threads::ReadThread;
 use super::variables;
 use crate::gdb::Gdb;
@@ -33,13 +34,12 @@ pub(super) async fn call(
     function: &str,
     index: usize,
 ) -> Result<Option<Call>, Failure> {
-    let roles = roles(function);
     let for_requests = takes_requests(function);
     let user = thread.frames.get(index);
     let Some(user) = user else {
         return Ok(None);
     };
-    let is_known = for_requests || !roles.is_empty();
+    let is_known = for_requests || !roles(function).is_empty();
     let Some(mut found) = beginning(gdb, thread, (function, is_known)).await? else {
         return Ok(None);
     };
@@ -56,7 +56,6 @@ pub(super) async fn call(
         Some(own) => arguments(gdb, thread, own).await?,
         None => Vec::new(),
     };
-    let (mut communicator, mut window) = (None, None);
     let mut copied = None;
     let told = ArgumentSources {
         user,
@@ -64,22 +63,13 @@ pub(super) async fn call(
         own: &own,
         innermost: frames.innermost,
     };
-    for (place, role) in roles {
-        let read = told.read(gdb, thread, (*place, *role), &mut copied).await?;
-        let Some((expression, value, known)) = read else {
-            continue;
-        };
-        if *role == ArgumentRole::Communicator {
-            // `MPI_COMM_SELF` is not a variable in MPICH.
-            let alone = (expression == COMM_SELF).then_some(Communicator::Handle(MPICH_SELF));
-            communicator = value.as_ref().and_then(communicator_of).or(alone);
-            found.extend(communicator.and_then(handle_of));
-        }
-        if *role == ArgumentRole::Window {
-            window = value.as_ref().and_then(window_of);
-        }
-        found.push(argument(*role, expression, value, known));
-    }
+    let NamedObjects {
+        communicator,
+        others,
+        peers,
+    } = told
+        .read_all(gdb, thread, function, (&mut found, &mut copied))
+        .await?;
     if for_requests && copied.is_none() {
         copied = Some(kept(gdb, thread, frames.innermost).await?);
     }
@@ -90,8 +80,11 @@ pub(super) async fn call(
         level: frames.level,
         kept: copied.as_ref().and_then(Option::as_ref),
     };
-    if let Some(window) = window {
-        translate(&place, Named::Window(window), &mut found).await?;
+    for named in others {
+        translate(&place, named, &mut found).await?;
+    }
+    if is_of_two_groups(function) {
+        remote_leader(&place, peers, &mut found).await?;
     }
     by_ranks_of_the_job(&place, (function, &in_source), communicator, &mut found).await?;
     let shown = shown_source(gdb, user, &text);
@@ -101,76 +94,6 @@ pub(super) async fn call(
         source: shown.lines().next().unwrap_or_default().trim().to_owned(),
         arguments: found,
     }))
-}
-
-/// The sources from which the arguments of a call can be read.
-struct ArgumentSources<'a> {
-    user: &'a GdbFrame,
-    /// The argument expressions from the program's source line.
-    in_source: Option<&'a [String]>,
-    /// The arguments from the function's own debug information.
-    own: &'a [Variable],
-    /// Index of the function's frame, as in [`CallFrames`].
-    innermost: Option<usize>,
-}
-
-impl ArgumentSources<'_> {
-    /// Reads the argument of a role: its expression, its value, and the source of the value. `copied` caches the
-    /// search for the call's copies of its arguments.
-    async fn read(
-        &self,
-        gdb: &Gdb,
-        thread: &ReadThread,
-        (place, role): (usize, ArgumentRole),
-        copied: &mut Option<Option<CallRegisters>>,
-    ) -> Result<Option<(String, Option<Value>, Known)>, Failure> {
-        let user = self.user;
-        let is_fortran = user.is_fortran();
-        let expression = self.in_source.and_then(|all| match is_fortran {
-            true => fortran_argument(all, place, role),
-            false => all.get(place).cloned(),
-        });
-        // Open MPI's handles for Fortran differ from its own.
-        let is_handle = is_fortran && is_object(role);
-        let in_source = (expression.as_ref(), role);
-        let known = match is_handle {
-            true => None,
-            false => in_callers_frame(gdb, thread, user, in_source).await?,
-        };
-        let callee = self.own.get(place).filter(|one| is_known(&one.value));
-        let callee = callee.map(|one| {
-            let name = expression.as_ref().unwrap_or(&one.name);
-            (name.clone(), one.value.clone(), Known::Callee)
-        });
-        let (mut name, mut value, mut known) = match (known.or(callee), &expression) {
-            (Some((name, value, known)), _) => (name, Some(value), known),
-            (None, Some(expression)) => (expression.clone(), None, Known::Source),
-            (None, None) => (String::new(), None, Known::Kept),
-        };
-        let named = role == ArgumentRole::Communicator && name == COMM_WORLD;
-        if value.is_none() && !named && role != ArgumentRole::File {
-            if copied.is_none() {
-                *copied = Some(kept(gdb, thread, self.innermost).await?);
-            }
-            if let Some(Some(kept)) = &*copied {
-                value = from_call(gdb, thread, kept, (place, role)).await?;
-            }
-            if value.is_some() {
-                known = Known::Kept;
-            } else if is_handle {
-                // MPICH's handles are the same in Fortran and C.
-                let source = in_callers_frame(gdb, thread, user, in_source).await?;
-                value = source.map(|(_, value, _)| value);
-            }
-            if value.is_none() && name.is_empty() {
-                return Ok(None);
-            }
-        }
-        if name.is_empty() {
-            name = "?".to_owned();
-        }
-        Ok(Some((name, value, known)))
-    }
 }
 
 /// The frames of a thread that belong to a call.
@@ -223,58 +146,6 @@ fn shown_source(gdb: &Gdb, user: &GdbFrame, text: &str) -> String {
     }
 }
 
-/// The communicator in a value: MPICH's handle (not of a predefined one), recognised by its kind bits, or Open MPI's
-/// address.
-fn communicator_of(value: &Value) -> Option<Communicator> {
-    let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
-    let address = pointer(value);
-    let handle = number.or_else(|| u32::try_from(address?).ok());
-    let handle = handle.filter(|handle| Mpich::is_of_some(*handle));
-    handle
-        .map(Communicator::Handle)
-        .or(address.map(Communicator::At))
-}
-
-/// The window that a value names: MPICH's handle, or Open MPI's address.
-fn window_of(value: &Value) -> Option<Communicator> {
-    let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
-    let address = pointer(value);
-    let handle = number.or_else(|| u32::try_from(address?).ok());
-    let handle = handle.filter(|handle| Mpich::is_window(*handle));
-    handle
-        .map(Communicator::Handle)
-        .or(address.map(Communicator::At))
-}
-
-/// True for arguments that name an object of the MPI library: numbers in MPICH, addresses in Open MPI.
-fn is_object(role: ArgumentRole) -> bool {
-    matches!(role, ArgumentRole::Communicator | ArgumentRole::Window)
-}
-
-/// MPICH's handle as an argument that is compared between tasks and not shown; used if nothing else is known.
-fn handle_of(communicator: Communicator) -> Option<CallArgument> {
-    match communicator {
-        Communicator::Handle(handle) => {
-            Some(CallArgument::hidden(ArgumentRole::Handle, handle.into()))
-        }
-        Communicator::At(_) => None,
-    }
-}
-
-/// Evaluates an argument by the source's expression, in the caller's frame.
-async fn in_callers_frame(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    user: &GdbFrame,
-    (expression, role): (Option<&String>, ArgumentRole),
-) -> Result<Option<(String, Value, Known)>, Failure> {
-    let Some(text) = expression else {
-        return Ok(None);
-    };
-    let value = number(gdb, thread, user, (text, role)).await?;
-    Ok(value.map(|value| (text.clone(), value, Known::Source)))
-}
-
 /// Finds a call's peers in the MPI library's memory, if its arguments name no ranks of the job.
 async fn by_ranks_of_the_job(
     place: &Place<'_>,
@@ -301,6 +172,7 @@ async fn by_ranks_of_the_job(
         }
         communicator = communicator.or(of_collective);
     }
+    found.extend(awaited_neighbors(place, (function, communicator), found).await?);
     number_sources(place, found).await?;
     find_receive(place, (function, communicator), found).await?;
     let receives = found.iter().any(|it| it.role == ArgumentRole::Source);
@@ -313,60 +185,6 @@ async fn by_ranks_of_the_job(
         translate(place, Named::Communicator(communicator), found).await?;
     }
     add_possible(place, found).await
-}
-
-/// Reads an argument from the place to which the call has put it.
-async fn from_call(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    kept: &CallRegisters,
-    (place, role): (usize, ArgumentRole),
-) -> Result<Option<Value>, Failure> {
-    let is_handle = is_object(role);
-    let bytes = if is_handle { 8 } else { 4 };
-    let Some(number) = kept.argument(gdb, thread, (place, bytes)).await? else {
-        return Ok(None);
-    };
-    let text = |text: String| Value { text, cut: None };
-    if !is_handle {
-        return Ok(Some(text(number.to_string())));
-    }
-    // MPICH's handles are 32-bit numbers. Open MPI's are addresses, whose names gdb knows.
-    let low = number & i64::from(u32::MAX);
-    if low == i64::from(MPICH_WORLD) {
-        return Ok(Some(text(low.to_string())));
-    }
-    let Some(innermost) = thread.frames.first() else {
-        return Ok(None);
-    };
-    let named = format!("(void *) {number:#x}");
-    evaluate(gdb, thread, innermost, &named).await
-}
-
-/// An argument in the form of a reply. The value of an MPI object is left out: it is an address or a handle, which
-/// differs between ranks.
-fn argument(
-    role: ArgumentRole,
-    expression: String,
-    value: Option<Value>,
-    known: Known,
-) -> CallArgument {
-    let number = value.as_ref().and_then(|value| value.text.parse().ok());
-    let mut argument = CallArgument {
-        role,
-        expression,
-        value: value.filter(|_| number.is_none()),
-        number,
-        known,
-    };
-    if is_object(role) {
-        let world = role == ArgumentRole::Communicator && argument.is_world();
-        (argument.value, argument.number) = (None, None);
-        if world {
-            argument.expression = COMM_WORLD.to_owned();
-        }
-    }
-    argument
 }
 
 /// The frame of the runtime function itself; `None` if it has no debug information.

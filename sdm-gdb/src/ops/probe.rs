@@ -322,7 +322,10 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
         }));
     }
     if let Some(thread) = threads.first() {
-        waits.window_locks = window_locks(gdb, thread.id).await?;
+        let (locks, epochs) = window_locks(gdb, thread.id).await?;
+        waits.window_locks = locks;
+        let call = waits.call.iter_mut();
+        call.for_each(|call| call.arguments.extend(epochs.clone()));
     }
     if waits.main().is_some_and(WaitFor::is_for_a_thread) {
         let other = call_of_another(gdb, threads).await?;

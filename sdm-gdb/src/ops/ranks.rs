@@ -1,5 +1,6 @@
 //! The ranks of the job that a call waits for: in a communicator that is a part of the job, and through requests.
 
+pub(super) mod messages;
 pub(super) mod requests;
 
 use std::ops::Range;
@@ -10,7 +11,7 @@ use sdm_debug::reply::Value;
 use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::memory::Memory;
-use sdm_inspect::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
+use sdm_inspect::mpi::{Communicator, Members, Mpich, OpenMpi, OwnObjects};
 use sdm_mpi::symbols;
 
 use super::call_registers::CallRegisters;
@@ -38,7 +39,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The address in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`.
-pub(super) fn pointer(value: &Value) -> Option<u64> {
+fn pointer(value: &Value) -> Option<u64> {
     let mut words = value.text.split(' ');
     let digits = words.find_map(|word| word.strip_prefix("0x"))?;
     u64::from_str_radix(digits, 16).ok()
@@ -47,14 +48,54 @@ pub(super) fn pointer(value: &Value) -> Option<u64> {
 /// The Open MPI variable with all windows.
 const WINDOWS_OF_OPEN_MPI: &str = "ompi_mpi_windows";
 
-/// The communicator or the window that a call names.
+/// The communicator, the window or the group that a call names.
 #[derive(Clone, Copy)]
 pub(super) enum Named {
     Communicator(Communicator),
     Window(Communicator),
+    Group(Communicator),
 }
 
-/// A communicator or window, with the facts that were read from an MPI library.
+impl Named {
+    /// The object in a value: MPICH's handle of this kind, recognised by its kind bits, or Open MPI's address.
+    fn of(
+        value: &Value,
+        is_handle: fn(u32) -> bool,
+        named: fn(Communicator) -> Self,
+    ) -> Option<Self> {
+        let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
+        let address = pointer(value);
+        let handle = number.or_else(|| u32::try_from(address?).ok());
+        let handle = handle.filter(|handle| is_handle(*handle));
+        let by = handle.map(Communicator::Handle);
+        by.or(address.map(Communicator::At)).map(named)
+    }
+
+    /// The communicator in a value, other than MPICH's `MPI_COMM_WORLD`.
+    pub(super) fn communicator(value: &Value) -> Option<Communicator> {
+        match Self::of(value, Mpich::is_of_some, Self::Communicator)? {
+            Self::Communicator(by) | Self::Window(by) | Self::Group(by) => Some(by),
+        }
+    }
+
+    /// The window in a value.
+    pub(super) fn window(value: &Value) -> Option<Self> {
+        Self::of(value, Mpich::is_window, Self::Window)
+    }
+
+    /// The group in a value.
+    pub(super) fn group(value: &Value) -> Option<Self> {
+        Self::of(value, Mpich::is_group, Self::Group)
+    }
+
+    fn by(self) -> Communicator {
+        match self {
+            Self::Communicator(by) | Self::Window(by) | Self::Group(by) => by,
+        }
+    }
+}
+
+/// A communicator, window or group, with the facts that were read from an MPI library.
 #[derive(Default)]
 struct Told {
     /// The context id: equal at all ranks of the communicator.
@@ -65,46 +106,48 @@ struct Told {
 }
 
 impl Told {
-    /// Reads a communicator or window from the memory of Open MPI.
+    /// Reads an object from the memory of Open MPI.
     async fn by_open_mpi(
         place: &Place<'_>,
-        (address, is_window): (u64, bool),
-    ) -> Result<Self, Failure> {
+        named: Named,
+        address: u64,
+    ) -> Result<Option<Self>, Failure> {
         let process = of_process(place).await?;
-        let known = process.as_ref().and_then(|(memory, objects)| {
+        Ok(process.as_ref().and_then(|(memory, objects)| {
             let known = OpenMpi::learn(&**memory, *objects)?;
-            let (context, members) = match is_window {
-                true => known.window(address).unzip(),
-                false => (known.context(address), known.members(address)),
+            let (context, members) = match named {
+                Named::Window(_) => known.window(address).unzip(),
+                Named::Communicator(_) => (known.context(address), known.members(address)),
+                Named::Group(_) => (None, known.ranks_of_group(address).map(Members::Of)),
             };
             Some(Self {
                 context,
                 members,
                 size: known.size(),
             })
-        });
-        Ok(known.unwrap_or_default())
+        }))
     }
 
-    /// Reads a communicator or window from the memory of MPICH.
+    /// Reads an object from the memory of MPICH.
     async fn by_mpich(
         place: &Place<'_>,
-        (handle, is_window): (u32, bool),
-    ) -> Result<Self, Failure> {
+        named: Named,
+        handle: u32,
+    ) -> Result<Option<Self>, Failure> {
         let process = with_mpich(place.gdb, place.thread).await?;
-        let known = process.as_ref().and_then(|(memory, variables)| {
+        Ok(process.as_ref().and_then(|(memory, variables)| {
             let known = Mpich::learn(&**memory, variables)?;
-            let (context, members) = match is_window {
-                true => known.window(handle).unzip(),
-                false => (known.context(handle), known.members(handle)),
+            let (context, members) = match named {
+                Named::Window(_) => known.window(handle).unzip(),
+                Named::Communicator(_) => (known.context(handle), known.members(handle)),
+                Named::Group(_) => (None, known.group(handle)),
             };
             Some(Self {
                 context,
                 members,
                 size: known.size(),
             })
-        });
-        Ok(known.unwrap_or_default())
+        }))
     }
 }
 
@@ -115,14 +158,12 @@ pub(super) async fn translate(
     arguments: &mut Vec<CallArgument>,
 ) -> Result<(), Failure> {
     use ArgumentRole as R;
-    let (by, is_window) = match named {
-        Named::Communicator(by) => (by, false),
-        Named::Window(by) => (by, true),
+    let is_window = matches!(named, Named::Window(_));
+    let known = match named.by() {
+        Communicator::At(address) => Told::by_open_mpi(place, named, address).await?,
+        Communicator::Handle(handle) => Told::by_mpich(place, named, handle).await?,
     };
-    let known = match by {
-        Communicator::At(address) => Told::by_open_mpi(place, (address, is_window)).await?,
-        Communicator::Handle(handle) => Told::by_mpich(place, (handle, is_window)).await?,
-    };
+    let known = known.unwrap_or_default();
     if let Some(context) = known.context {
         // The handle can differ between ranks.
         arguments.retain(|one| one.role != R::Handle);
@@ -138,22 +179,18 @@ pub(super) async fn translate(
         }
         None => return Ok(()),
     };
-    if all.len() * COMMUNICATORS_MAX < known.size {
+    let Some(text) = text_of(&all, known.size) else {
         return Ok(());
-    }
-    let all: IdSet = all.into_iter().map(TaskId).collect();
-    let text = all.to_string();
-    if text.len() > TEXT_BYTES_MAX {
-        return Ok(());
-    }
+    };
     for argument in arguments {
         match argument.role {
+            R::Target if !is_window => {}
             R::Source | R::Destination | R::Root | R::Target => {
                 let rank = argument.number.and_then(|it| usize::try_from(it).ok());
                 let rank = rank.and_then(|rank| named.get(rank));
                 argument.number = rank.map(|rank| i64::from(*rank)).or(argument.number);
             }
-            R::Communicator | R::Window => {
+            R::Communicator | R::Window if (argument.role == R::Window) == is_window => {
                 let text = text.clone();
                 argument.value = Some(Value { text, cut: None });
             }
@@ -163,73 +200,57 @@ pub(super) async fn translate(
     Ok(())
 }
 
-/// The tag of a message that has arrived from the rank that a receive waits for, with another tag than the receive's.
-/// `found` has the call's arguments, with ranks of its communicator.
-pub(super) async fn unexpected(
+/// Gives the remote leader of `MPI_Intercomm_create`, which is a rank of the communicator `peers`, its rank in the job. An
+/// unknown one is dropped.
+pub(super) async fn remote_leader(
     place: &Place<'_>,
-    communicator: Option<Communicator>,
-    found: &[CallArgument],
-) -> Result<Option<CallArgument>, Failure> {
+    peers: Option<(String, Option<Value>, Known)>,
+    found: &mut Vec<CallArgument>,
+) -> Result<(), Failure> {
     use ArgumentRole as R;
-    let of = |role| found.iter().find(|one| one.role == role);
-    let number = |argument: Option<&CallArgument>| argument?.number;
-    let source = number(of(R::Source)).and_then(|rank| usize::try_from(rank).ok());
-    let wanted = number(of(R::ReceiveTag).or(of(R::Tag)));
-    let Some((source, wanted)) = source.zip(wanted.filter(|tag| *tag >= 0)) else {
-        return Ok(None);
+    let Some(at) = found.iter().position(|one| one.role == R::Target) else {
+        return Ok(());
     };
-    let is_world = of(R::Communicator).is_some_and(CallArgument::is_world);
-    // A call that also sends may have received its message, and wait until the other one is sent.
-    let sends = of(R::Destination).is_some();
-    let is_it = |message: &Message| message.within.1 == source && i64::from(message.tag) == wanted;
-    let tags = if let Some((memory, objects)) = of_process(place).await? {
-        let known = OpenMpi::learn(&*memory, objects);
-        let known = known.zip(objects.address(communicator, is_world));
-        let known = known.filter(|(known, address)| {
-            !sends || known.posted(*address).iter().any(|(_, it)| is_it(it))
-        });
-        known.map(|(known, address)| known.unexpected(address, source))
-    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
-        let known = Mpich::learn(&*memory, &variables);
-        known.as_ref().and_then(|known| {
-            let context = context_of(known, communicator, is_world)?;
-            let receives = known.receives()?;
-            let waits = !sends || receives.posted(context).iter().any(is_it);
-            waits.then(|| receives.unexpected(context, source))
-        })
-    } else {
-        None
+    let (name, value) = peers.map_or_else(Default::default, |(name, value, _)| (name, value));
+    let named = value.as_ref().and_then(Named::communicator);
+    let peers = CallArgument {
+        value,
+        ..argument(R::Communicator, &name, None)
     };
-    let tag = other_tag(&tags.unwrap_or_default(), wanted);
-    Ok(tag.map(has_come))
-}
-
-/// The context id of a communicator of MPICH.
-fn context_of(
-    known: &Mpich<'_>,
-    communicator: Option<Communicator>,
-    is_world: bool,
-) -> Option<i64> {
-    match communicator {
-        Some(Communicator::Handle(handle)) => known.context(handle),
-        _ => is_world.then_some(0),
+    if peers.is_world() {
+        return Ok(());
     }
+    let leader = CallArgument {
+        role: R::Destination,
+        ..found.remove(at)
+    };
+    let mut both = vec![leader, argument(R::Communicator, &name, None)];
+    if let Some(named) = named {
+        translate(place, Named::Communicator(named), &mut both).await?;
+    }
+    let is_told = both.iter().any(CallArgument::is_known_communicator);
+    let leader = both.into_iter().find(|one| one.role == R::Destination);
+    found.extend(leader.filter(|_| is_told).map(|leader| CallArgument {
+        role: R::Target,
+        ..leader
+    }));
+    Ok(())
 }
 
-/// The tag of the first of the messages that have come. None where one of them has the wanted tag, as that is about to be
-/// received.
-fn other_tag(tags: &[i32], wanted: i64) -> Option<i32> {
-    let is_due = tags.iter().any(|tag| i64::from(*tag) == wanted);
-    tags.first().filter(|_| !is_due).copied()
+/// The text for ranks that an object of the MPI library names. None if a job of this size can have too many such texts.
+fn text_of(ranks: &[u32], size: usize) -> Option<String> {
+    if ranks.is_empty() || ranks.len() * COMMUNICATORS_MAX < size {
+        return None;
+    }
+    let ranks: IdSet = ranks.iter().copied().map(TaskId).collect();
+    Some(ranks.to_string()).filter(|text| text.len() <= TEXT_BYTES_MAX)
 }
 
-fn has_come(tag: i32) -> CallArgument {
+/// An argument whose value is a text.
+fn with_text(role: ArgumentRole, expression: &str, text: String) -> CallArgument {
     CallArgument {
-        value: Some(Value {
-            text: tag.to_string(),
-            cut: None,
-        }),
-        ..argument(ArgumentRole::Tag, sdm_mpi::UNEXPECTED, None)
+        value: Some(Value { text, cut: None }),
+        ..argument(role, expression, None)
     }
 }
 
@@ -297,19 +318,38 @@ pub(super) async fn world(gdb: &Gdb, thread: u32) -> Result<Option<(u32, u32)>, 
     Ok(known)
 }
 
-/// The locks of windows that a process has.
-pub(super) async fn window_locks(gdb: &Gdb, thread: u32) -> Result<Vec<WindowLock>, Failure> {
+/// The locks of windows that a process has, and its open epochs between groups of ranks, as arguments of its call.
+pub(super) async fn window_locks(
+    gdb: &Gdb,
+    thread: u32,
+) -> Result<(Vec<WindowLock>, Vec<CallArgument>), Failure> {
+    let nothing = (Vec::new(), Vec::new());
     let Some((_, memory)) = memory(gdb) else {
-        return Ok(Vec::new());
+        return Ok(nothing);
     };
-    if let Some(windows) = symbol(gdb, thread, WINDOWS_OF_OPEN_MPI).await? {
-        let objects = objects(gdb, thread).await?;
-        let known = objects.and_then(|objects| OpenMpi::learn(&*memory, objects));
-        return Ok(known.map_or_else(Vec::new, |known| known.window_locks(windows)));
-    }
-    let variables = variables_of_mpich(gdb, thread).await?;
-    let known = variables.and_then(|variables| Mpich::learn(&*memory, &variables));
-    Ok(known.map_or_else(Vec::new, |known| known.window_locks()))
+    let (locks, epochs, size) =
+        if let Some(windows) = symbol(gdb, thread, WINDOWS_OF_OPEN_MPI).await? {
+            let objects = objects(gdb, thread).await?;
+            let known = objects.and_then(|objects| OpenMpi::learn(&*memory, objects));
+            let Some(known) = known else {
+                return Ok(nothing);
+            };
+            let epochs = known.group_epochs(windows);
+            (known.window_locks(windows), epochs, known.size())
+        } else {
+            let variables = variables_of_mpich(gdb, thread).await?;
+            let known = variables.and_then(|variables| Mpich::learn(&*memory, &variables));
+            let Some(known) = known else {
+                return Ok(nothing);
+            };
+            (known.window_locks(), known.group_epochs(), known.size())
+        };
+    let epochs = epochs.into_iter().filter_map(|epoch| {
+        let text = text_of(&epoch.partners, size)?;
+        let window = epoch.window.to_string();
+        Some(with_text(epoch.role, &window, text))
+    });
+    Ok((locks, epochs.collect()))
 }
 
 /// The memory of a process with MPICH, and the ranges of its variables.

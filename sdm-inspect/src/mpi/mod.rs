@@ -5,6 +5,8 @@ mod openmpi;
 
 use crate::memory::Memory;
 
+use sdm_mpi::ArgumentRole;
+
 pub use mpich::{Mpich, Receives};
 pub use openmpi::{OpenMpi, OwnObjects};
 
@@ -34,6 +36,17 @@ pub struct Message {
     pub direction: Option<Direction>,
     /// The communicator, by its address (Open MPI) or its context id (MPICH), and the peer's rank in it.
     pub within: (u64, usize),
+}
+
+/// An epoch of a window between groups of ranks that a process has open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupEpoch {
+    /// `Access` for that of an origin (`MPI_Win_start`), `Exposure` for that of a target (`MPI_Win_post`).
+    pub role: ArgumentRole,
+    /// The context id of the window, equal at all its ranks.
+    pub window: i64,
+    /// The ranks in the job of the group.
+    pub partners: Vec<u32>,
 }
 
 /// The direction of a message.

@@ -215,23 +215,25 @@ impl<'a> OpenMpi<'a> {
         let groups = self.layout.groups.iter().map(|at| head.word(*at));
         let mut groups: Vec<u64> = groups.collect();
         groups.dedup();
-        let ranks = |group: &u64| -> Option<Vec<u32>> {
-            let processes = self.group(*group, RANKS_MAX)?.into_iter();
-            processes.map(|process| self.rank(process)).collect()
-        };
         match groups[..] {
-            [one] => ranks(&one).map(Members::Of),
+            [one] => self.ranks_of_group(one).map(Members::Of),
             [ours, theirs] => {
-                let ours = ranks(&ours)?;
+                let ours = self.ranks_of_group(ours)?;
                 let all = self.group(theirs, RANKS_MAX)?;
                 let is_told = all.iter().all(|process| is_address(*process));
-                match ranks(&theirs) {
+                match self.ranks_of_group(theirs) {
                     Some(theirs) => Some(Members::Between(ours, theirs)),
                     None => is_told.then_some(Members::WithOtherJobs),
                 }
             }
             _ => None,
         }
+    }
+
+    /// The ranks in the job of the group at an address; `None` if there is none.
+    pub fn ranks_of_group(&self, group: u64) -> Option<Vec<u32>> {
+        let processes = self.group(group, RANKS_MAX)?.into_iter();
+        processes.map(|process| self.rank(process)).collect()
     }
 
     /// A number that identifies a communicator at all its ranks: the hash of the name that Open MPI gives it, which

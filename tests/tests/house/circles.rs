@@ -120,6 +120,11 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-diagnose",
+        "collective_groups epochs neighbors wait_for",
+        "one type of all waits, whose methods are in the files of the kinds of waits that it holds",
+    ),
+    (
+        "sdm-diagnose",
         "observations observations::decode observations::encode observations::fields",
         "one format: its reader and its writer name the version and the errors that its callers see",
     ),

@@ -65,6 +65,7 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
         4,
         "texts for the user",
     ),
+    ("sdm-diagnose/src/epochs.rs", 3, "texts for the user"),
     (
         "sdm-foreign/src/host/ended_processes.rs",
         2,

@@ -2,14 +2,12 @@
 
 use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
-use sdm_debug::reply::Value;
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::mpi::{Communicator, Direction, Message, Mpich, OpenMpi, Receives};
-use sdm_mpi::mpi_name;
 
+use super::messages::{has_come, other_tag};
 use super::{
-    Place, TEXT_BYTES_MAX, argument, context_of, has_come, list_of, of_process, other_tag, stack,
-    symbol, with_mpich,
+    Place, TEXT_BYTES_MAX, argument, list_of, of_process, stack, symbol, with_mpich, with_text,
 };
 
 /// The null request: a variable in Open MPI, a handle in MPICH.
@@ -170,69 +168,13 @@ pub(in crate::ops) async fn alternatives(
         [message] => return Ok(of_message(message)),
         _ => {}
     }
-    let peers: IdSet = messages
-        .iter()
-        .map(|(message, _)| TaskId(message.peer))
-        .collect();
-    let text = peers.to_string();
+    let peers = messages.iter().map(|(message, _)| TaskId(message.peer));
+    let text = peers.collect::<IdSet>().to_string();
     if text.len() > TEXT_BYTES_MAX {
         return Ok(Vec::new());
     }
-    let each = CallArgument {
-        value: Some(Value { text, cut: None }),
-        ..argument(ArgumentRole::Target, "one of its requests", None)
-    };
+    let each = with_text(ArgumentRole::Target, "one of its requests", text);
     Ok(vec![each, all_ranks()])
-}
-
-/// Finds source and tag of `MPI_Recv` where its arguments name no source: of the only receive that waits in its
-/// communicator, and has its tag.
-pub(in crate::ops) async fn find_receive(
-    place: &Place<'_>,
-    (function, communicator): (&str, Option<Communicator>),
-    found: &mut Vec<CallArgument>,
-) -> Result<(), Failure> {
-    use ArgumentRole as R;
-    let of = |role| found.iter().find(|one| one.role == role);
-    let is_read = |one: &CallArgument| one.number.is_some() || one.expression.starts_with("MPI_");
-    let is_receive = mpi_name(function).as_deref() == Some("recv");
-    if !is_receive || of(R::Source).is_some_and(is_read) {
-        return Ok(());
-    }
-    let is_world = of(R::Communicator).is_some_and(CallArgument::is_world);
-    let wanted = of(R::Tag)
-        .and_then(|tag| tag.number)
-        .filter(|tag| *tag >= 0);
-    let mut messages: Vec<Message> = if let Some((memory, objects)) = of_process(place).await? {
-        let known = OpenMpi::learn(&*memory, objects);
-        let known = known.zip(objects.address(communicator, is_world));
-        let posted = known.map(|(known, address)| known.posted(address));
-        let posted = posted.unwrap_or_default().into_iter();
-        posted.map(|(_, message)| message).collect()
-    } else if let Some((memory, variables)) = with_mpich(place.gdb, place.thread).await? {
-        let known = Mpich::learn(&*memory, &variables);
-        let posted = known.as_ref().and_then(|known| {
-            let context = context_of(known, communicator, is_world)?;
-            Some(known.receives()?.posted(context))
-        });
-        posted.unwrap_or_default()
-    } else {
-        Vec::new()
-    };
-    messages.retain(|message| wanted.is_none_or(|wanted| wanted == i64::from(message.tag)));
-    let (Some(message), true) = (messages.pop(), messages.is_empty()) else {
-        return Ok(());
-    };
-    let source = i64::try_from(message.within.1).ok();
-    let numbers = [(R::Source, source), (R::Tag, Some(message.tag.into()))];
-    for (role, number) in numbers {
-        match found.iter_mut().find(|one| one.role == role) {
-            Some(one) if is_read(one) => {}
-            Some(one) => one.number = number,
-            None => found.push(argument(role, "its request", number)),
-        }
-    }
-    Ok(())
 }
 
 /// The peer and the tag of a message, as arguments. The peer is a rank of the job.

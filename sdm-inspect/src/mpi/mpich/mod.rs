@@ -14,7 +14,7 @@ mod windows;
 
 use std::ops::Range;
 
-use objects::{COMMUNICATORS, Objects, is_later};
+use objects::{COMMUNICATORS, GROUPS, Objects, is_later};
 pub use receives::Receives;
 
 use super::{Members, Piece, WORD, WORLD_NAME, only};
@@ -45,6 +45,12 @@ const TABLE_DISTANCE: usize = 16;
 const TABLE_BLOCK: usize = 20;
 const TABLE_LIST: usize = 32;
 const NO_TABLE: i32 = 11;
+/// Offsets in a group of its size, of the process's rank in it, and of the address of its list of ranks. An entry of the
+/// list begins with a rank of the job. In bytes.
+const GROUP_COUNT: usize = 8;
+const GROUP_RANK: usize = 12;
+const GROUP_LIST: usize = 24;
+const GROUP_ENTRY: usize = 16;
 
 /// Layout of the MPICH in a process, and its communicators.
 pub struct Mpich<'a> {
@@ -149,6 +155,43 @@ impl<'a> Mpich<'a> {
         Some(Members::Between(ours, theirs))
     }
 
+    /// The members of a group; `None` if it is not found.
+    pub fn group(&self, handle: u32) -> Option<Members> {
+        let (_, group) = self.groups()?.object(self.memory, handle)?;
+        self.ranks_of_group(&group).map(Members::Of)
+    }
+
+    /// The ranks of the group at an address; `None` if there is none.
+    fn group_at(&self, address: u64) -> Option<Vec<u32>> {
+        let handle = Piece::read(self.memory, address, 4)?.number(0);
+        let found = self.groups()?.object(self.memory, handle.cast_unsigned());
+        let (_, group) = found.filter(|(at, _)| *at == address)?;
+        self.ranks_of_group(&group)
+    }
+
+    fn groups(&self) -> Option<Objects> {
+        Objects::find(self.memory, &self.variables, (GROUPS, None))
+    }
+
+    fn ranks_of_group(&self, group: &Piece) -> Option<Vec<u32>> {
+        let count = group.number(GROUP_COUNT);
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|it| (1..=self.size()).contains(it))?;
+        let list = Piece::read(self.memory, group.word(GROUP_LIST), count * GROUP_ENTRY)?;
+        let entries = (0..count).map(|at| list.word(at * GROUP_ENTRY));
+        let ranks: Option<Vec<u32>> = entries
+            .map(|rank| u32::try_from(rank).ok().filter(|rank| *rank < self.size))
+            .collect();
+        let ranks = ranks.filter(|ranks| are_distinct(ranks))?;
+        let own = usize::try_from(group.number(GROUP_RANK));
+        let is_own = match own {
+            Ok(own) => ranks.get(own) == Some(&self.rank),
+            Err(_) => !ranks.contains(&self.rank),
+        };
+        is_own.then_some(ranks)
+    }
+
     /// True if a communicator has processes of other jobs.
     pub fn has_other_jobs(&self) -> bool {
         let mut all = self
@@ -212,12 +255,14 @@ impl<'a> Mpich<'a> {
             .into_iter()
             .map(|rank| u32::try_from(rank).ok().filter(is_rank))
             .collect();
-        ranks.filter(|ranks| {
-            let mut sorted = ranks.clone();
-            sorted.sort_unstable();
-            sorted.windows(2).all(|pair| pair[0] != pair[1])
-        })
+        ranks.filter(|ranks| are_distinct(ranks))
     }
+}
+
+fn are_distinct(ranks: &[u32]) -> bool {
+    let mut sorted = ranks.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 /// The library's variables, within the limit.

@@ -5,6 +5,7 @@ use crate::memory::Memory;
 
 /// The kinds of handles.
 pub(super) const COMMUNICATORS: u32 = 0x1;
+pub(super) const GROUPS: u32 = 0x2;
 pub(super) const WINDOWS: u32 = 0x8;
 pub(super) const REQUESTS: u32 = 0xb;
 
@@ -16,7 +17,7 @@ const INDEX: u32 = (1 << KIND) - 1;
 const IN_BLOCK: u32 = 12;
 const DIRECT: u32 = 0b10;
 const INDIRECT: u32 = 0b11;
-const BYTES_MIN: usize = 64;
+const BYTES_MIN: usize = 32;
 const BYTES_MAX: usize = 8 << 10;
 /// Distance from the object size in MPICH's description of a kind back to the address of its blocks, in words.
 const BLOCKS_WORDS: usize = 6;

@@ -22,6 +22,8 @@ const UCX_BYTES: usize = 0x140;
 /// Position of context id and rank in the number, in bits. The tag is in the lowest bits.
 const CONTEXT: u32 = 48;
 const RANK: u32 = 32;
+/// The bit of a context id that stands for the messages of collective operations.
+const OF_COLLECTIVES: u16 = 1;
 /// Mask of the rank in the number. Higher bits of a rank are cut off.
 const RANKS: u64 = 0xffff;
 /// Mask bits of a receive from one rank, further bits for one tag, and bits that are never set.
@@ -55,6 +57,9 @@ pub struct Receives<'a> {
 }
 
 impl Mpich<'_> {
+    /// Distance from the context id of a communicator to that of its collective operations.
+    pub const OF_COLLECTIVES: i64 = OF_COLLECTIVES as i64;
+
     /// The receives; `None` if UCX gets other numbers than the communicators' context ids.
     pub fn receives(&self) -> Option<Receives<'_>> {
         if !self.tells_contexts {
@@ -187,12 +192,12 @@ impl Receives<'_> {
         let (wanted, mask) = wanted.next()?;
         let context = u16::try_from(wanted >> CONTEXT).ok()?;
         let rank = usize::try_from(wanted >> RANK & RANKS).ok()?;
-        let peer = match context {
+        let peer = match context & !OF_COLLECTIVES {
             0 if u64::from(self.mpich.size) <= RANKS + 1 => u32::try_from(rank)
                 .ok()
                 .filter(|rank| *rank < self.mpich.size)?,
             0 => return None,
-            _ => *self.ranks_of(context)?.get(rank)?,
+            context => *self.ranks_of(context)?.get(rank)?,
         };
         let tag = match mask & OF_ONE_TAG {
             0 => sdm_mpi::ANY_TAG_NUMBER,

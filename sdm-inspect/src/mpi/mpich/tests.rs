@@ -1,10 +1,11 @@
 //! Memory laid out as in MPICH 4.0, and memory that does not fit.
 
+use sdm_mpi::ArgumentRole;
+
 use super::objects::{REQUESTS, WINDOWS};
 use super::*;
-use crate::mpi::Direction;
-use crate::mpi::Message;
 use crate::mpi::pieces::MemoryPieces;
+use crate::mpi::{Direction, GroupEpoch, Message};
 
 const SIZE: usize = 0x368;
 const COUNT: usize = 0x44;
@@ -466,4 +467,34 @@ fn communicator_of_a_nonblocking_collective_is_read() {
     // A completed request, and a request of another kind.
     assert_eq!(of(COLLECTIVE, 0, half), None);
     assert_eq!(of(2, 1, half), None);
+}
+
+#[test]
+fn open_epochs_of_groups_are_found_in_mpich_windows() {
+    const GROUPS_AT: u64 = 0xa0_0000;
+    let mut memory = with_window([[1, 1, 0], [3, 1, 0]]);
+    memory.numbers(LISTS, 0x300 + 36, &[GROUPS.cast_signed(), 0x40]);
+    memory.set(LISTS, 0x300 + 48, &GROUPS_AT.to_ne_bytes());
+    let first = 0x8800_0000_u32.cast_signed();
+    memory.numbers(GROUPS_AT, 0, &[first, 1, 2, -32766]);
+    memory.set(GROUPS_AT, GROUP_LIST, &(GROUPS_AT + 0x80).to_ne_bytes());
+    memory.numbers(GROUPS_AT, 0x80, &[2, 0, -1, 0, 7, 0, -1, 0]);
+    // The kinds of the window's epochs, and the group of either.
+    let kinds = WINDOW_BYTES + 0x140;
+    for (group, own, role) in [
+        (16, [2, 0], ArgumentRole::Access),
+        (16, [0, 0], ArgumentRole::Access),
+        (40, [0, 3], ArgumentRole::Exposure),
+    ] {
+        let mut memory = MemoryPieces(memory.0.clone());
+        memory.numbers(WINDOWS_AT, kinds, &own);
+        memory.set(WINDOWS_AT, kinds + group, &GROUPS_AT.to_ne_bytes());
+        let partners = vec![2, 7];
+        let expect = GroupEpoch {
+            role,
+            window: 0x1e0,
+            partners,
+        };
+        assert_eq!(learn(&memory).unwrap().group_epochs(), [expect]);
+    }
 }

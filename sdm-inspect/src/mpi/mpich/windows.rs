@@ -1,14 +1,14 @@
-//! Windows of MPICH, and the window locks that a process holds.
+//! Windows of MPICH, and the window locks and epochs between groups of ranks that a process has open.
 //!
 //! A window has a communicator of its own, which is freed with it. It has a table (`uthash`) with an object for each
 //! rank whose part of the window was used. The object's hash handle points to its key, the rank, and the lock state
 //! is in front of the key.
 
-use sdm_debug::probe::WindowLock;
+use sdm_debug::probe::{ArgumentRole, WindowLock};
 
-use super::objects::{Objects, WINDOWS, is_later};
+use super::objects::{GROUPS, Objects, WINDOWS, is_later};
 use super::{Members, Mpich};
-use crate::mpi::{Piece, WINDOWS_MAX, WORD};
+use crate::mpi::{GroupEpoch, Piece, WINDOWS_MAX, WORD};
 
 /// Bytes of a rank's object that are examined.
 const TARGET_BYTES: usize = 160;
@@ -24,11 +24,22 @@ const IS_LOCK_OF_ALL: i32 = 6;
 /// Offset of the count of granted locks after the kind of a window's own epoch, in bytes.
 const GIVEN: usize = 32;
 const TARGETS_MAX: usize = 4096;
+/// Offsets after the kinds of a window's own epochs, of access and of exposure, of the group of either, in bytes.
+const ACCESS_GROUP: usize = 16;
+const EXPOSURE_GROUP: usize = 40;
+/// The kinds of an access epoch that `MPI_Win_start` is about to begin, and has begun, and that of an exposure epoch.
+const IS_ACCESS: [i32; 2] = [0, 2];
+const IS_EXPOSURE: i32 = 3;
 
 impl Mpich<'_> {
     /// True for the handle of a window.
     pub fn is_window(handle: u32) -> bool {
         is_later(handle, WINDOWS)
+    }
+
+    /// True for the handle of a group that is not predefined.
+    pub fn is_group(handle: u32) -> bool {
+        is_later(handle, GROUPS)
     }
 
     /// The context id of a window's communicator, and its ranks.
@@ -59,6 +70,36 @@ impl Mpich<'_> {
         locks.sort_unstable();
         locks.dedup();
         locks
+    }
+
+    /// The epochs between groups of ranks that this process has open.
+    pub fn group_epochs(&self) -> Vec<GroupEpoch> {
+        let Some(windows) = self.windows() else {
+            return Vec::new();
+        };
+        let windows = windows.every(self.memory, WINDOWS_MAX);
+        let epochs = windows.filter_map(|(_, window)| self.epochs_of(&window));
+        epochs.flatten().collect()
+    }
+
+    fn epochs_of(&self, window: &Piece) -> Option<Vec<GroupEpoch>> {
+        let (context, _) = self.of_window(window)?;
+        let places = (EXPOSURE_GROUP..window.0.len()).step_by(WORD);
+        let epochs = places.filter_map(|at| {
+            let partners = self.group_at(window.word(at))?;
+            let is_exposure = window.number(at - EXPOSURE_GROUP + 4) == IS_EXPOSURE;
+            let is_access = IS_ACCESS.contains(&window.number(at - ACCESS_GROUP));
+            let role = match is_exposure {
+                true => ArgumentRole::Exposure,
+                false => ArgumentRole::Access,
+            };
+            (is_exposure || is_access).then_some(GroupEpoch {
+                role,
+                window: context,
+                partners,
+            })
+        });
+        Some(epochs.collect())
     }
 
     fn windows(&self) -> Option<Objects> {

@@ -1,5 +1,7 @@
 //! Synthetic memory layouts of jobs with many and with few ranks.
 
+use sdm_mpi::ArgumentRole;
+
 use super::*;
 use crate::mpi::pieces::MemoryPieces;
 
@@ -432,4 +434,43 @@ fn window_locks_are_found_in_shared_memory_windows() {
     memory.set(LIST + 0x1000, 4, &0_i32.to_ne_bytes());
     memory.set(MODULE, 800 - 16, &LOCK.to_ne_bytes());
     assert_eq!(held(&memory), []);
+}
+
+#[test]
+fn open_epochs_of_groups_are_found_in_windows() {
+    const OTHERS: u64 = 0xc90_0000;
+    let found = |memory: &MemoryPieces| {
+        let known = OpenMpi::learn(memory, OBJECTS).unwrap();
+        let epochs = known.group_epochs(WINDOWS).into_iter();
+        let told = epochs.map(|it| (it.role == ArgumentRole::Access, it.partners));
+        told.collect::<Vec<_>>()
+    };
+    // The groups of two communicators stand for those of epochs.
+    let groups = || {
+        let mut memory = with_window();
+        memory.communicator(OTHERS, &[2, 4]);
+        let class = (0xca0_0000, &b"ompi_group_t\0"[..]);
+        memory.object(OTHERS + 0x10000, 0, class);
+        memory.object(HALF + 0x10000, 0, class);
+        memory
+    };
+    let [others, half] = [OTHERS, HALF].map(|it| (it + 0x10000).to_ne_bytes());
+    // In the module of `pt2pt`, in front of an object with the group of the access epoch.
+    let mut memory = groups();
+    memory.set(MODULE, 600, &half);
+    memory.set(MODULE, 1200 + 64, &MODULE.to_ne_bytes());
+    memory.set(MODULE, 1200 + 72, &3_i32.to_ne_bytes());
+    memory.set(MODULE, 1200 + 80, &others);
+    let both = [(false, vec![7, 5, 6]), (true, vec![2, 4])];
+    assert_eq!(found(&memory), both);
+    // In front of the locks of `sm`.
+    let mut memory = groups();
+    memory.object(MODULE, 800, (0xc70_0000, b"opal_mutex_t\0"));
+    for (before, address) in [(32, LOCK), (24, LOCK + 168), (16, LOCK + 128)] {
+        memory.set(MODULE, 800 - before, &address.to_ne_bytes());
+    }
+    memory.set(MODULE, 800 - 48, &half);
+    assert_eq!(found(&memory), both[..1]);
+    memory.set(MODULE, 800 - 56, &others);
+    assert_eq!(found(&memory), [both[1].clone(), both[0].clone()]);
 }

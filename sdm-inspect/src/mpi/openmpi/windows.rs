@@ -1,16 +1,18 @@
-//! Windows of Open MPI, and the window locks that a process holds.
+//! Windows of Open MPI, and the window locks and epochs between groups of ranks that a process has open.
 //!
 //! A window has a module that moves its data, with a communicator of its own. The modules `pt2pt` and `rdma` keep an
 //! object for each lock, which begins with its class, and the class has a name. If all ranks share memory the module
-//! `sm` has a list of this process's lock state for each rank.
+//! `sm` has a list of this process's lock state for each rank. The group of an access epoch is in such an object too, and
+//! that of an exposure epoch in the module. `sm` has both in front of its list of locks.
 
-use sdm_debug::probe::WindowLock;
+use sdm_debug::probe::{ArgumentRole, WindowLock};
 
 use super::{OpenMpi, RANKS_MAX, is_address, words};
-use crate::mpi::{Members, Piece, WINDOWS_MAX, WORD};
+use crate::mpi::{GroupEpoch, Members, Piece, WINDOWS_MAX, WORD};
 
 const WINDOW: &str = "ompi_win_t";
 const TABLE: &str = "opal_hash_table_t";
+const GROUP: &str = "ompi_group_t";
 const MUTEX: &str = "opal_mutex_t";
 const OF_PT2PT: &str = "ompi_osc_pt2pt_sync_t";
 const OF_RDMA: &str = "ompi_osc_rdma_sync_t";
@@ -39,14 +41,18 @@ const LOCK_TYPE: usize = 8;
 const LOCK_TARGET: usize = 16;
 const LOCK_EXPECTED: usize = 44;
 const LOCK_ACTIVE: usize = 48;
-/// Type number of an epoch by `MPI_Win_lock`.
+/// Type numbers of an epoch by `MPI_Win_lock`, and of one by `MPI_Win_start`.
 const IS_LOCK: i32 = 1;
+const IS_START: i32 = 3;
 /// Offsets in front of `sm`'s mutex, in bytes: the list of lock states by rank, the shared part, this rank's part of
 /// it, and the first rank's part.
 const SM_LOCKS: usize = 40;
 const SM_SHARED: usize = 32;
 const SM_OWN: usize = 24;
 const SM_FIRST: usize = 16;
+/// Offsets in front of `sm`'s mutex of the groups of an access epoch and of an exposure epoch, in bytes.
+const SM_ACCESS: usize = 56;
+const SM_EXPOSURE: usize = 48;
 /// Largest distance from the common part to the first rank's part, in bytes.
 const SM_SHARED_BYTES: u64 = 4096;
 /// `sm`'s states of an exclusive and of a shared lock; the latter is the greatest state.
@@ -89,6 +95,37 @@ impl OpenMpi<'_> {
         locks.sort_unstable();
         locks.dedup();
         locks
+    }
+
+    /// The epochs between groups of ranks that this process has open. `list` is the library's list of all windows.
+    pub fn group_epochs(&self, list: u64) -> Vec<GroupEpoch> {
+        let windows = self.windows(list).unwrap_or_default().into_iter();
+        let modules = windows.filter_map(|window| self.module(window));
+        modules.flat_map(|module| self.epochs_of(&module)).collect()
+    }
+
+    fn epochs_of(&self, module: &WindowModule) -> Vec<GroupEpoch> {
+        let mutex = self.mutexes_of_sm(module).next();
+        let places = (0..module.piece.0.len() / WORD).map(|at| at * WORD);
+        let groups = places.filter(|at| self.is_of(module.piece.word(*at), GROUP));
+        let epochs = groups.filter_map(|at| {
+            let is_access = at >= LOCK_TARGET
+                && module.piece.word(at - LOCK_TARGET) == module.address
+                && module.piece.number(at - LOCK_TARGET + LOCK_TYPE) == IS_START;
+            let role = match mutex.map(|mutex| mutex - at.min(mutex)) {
+                Some(SM_ACCESS) => ArgumentRole::Access,
+                Some(SM_EXPOSURE) => ArgumentRole::Exposure,
+                Some(_) => return None,
+                None if is_access => ArgumentRole::Access,
+                None => ArgumentRole::Exposure,
+            };
+            Some(GroupEpoch {
+                role,
+                window: module.context,
+                partners: self.ranks_of_group(module.piece.word(at))?,
+            })
+        });
+        epochs.collect()
     }
 
     /// The addresses of all windows.
@@ -172,17 +209,8 @@ impl OpenMpi<'_> {
     /// Ranks with a lock that the module `sm` holds.
     fn shared<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = i32> + 'b {
         let count = module.ranks.len().min(RANKS_MAX);
-        let places = (SM_LOCKS..module.piece.0.len()).step_by(WORD);
-        let mutexes = places.filter(|at| {
-            let class = self.class_of_class(module.piece.word(*at));
-            class.as_deref() == Some(MUTEX)
-        });
-        let lists = mutexes.filter_map(move |at| {
-            let word = |before: usize| module.piece.word(at - before);
-            let [first, own, common] = [SM_FIRST, SM_OWN, SM_SHARED].map(word);
-            let is_near = (1..SM_SHARED_BYTES).contains(&first.checked_sub(common)?);
-            let is_sm = is_near && common != 0 && own >= first;
-            let list = Piece::read(self.memory, word(SM_LOCKS), 4 * count).filter(|_| is_sm)?;
+        let lists = self.mutexes_of_sm(module).filter_map(move |at| {
+            let list = Piece::read(self.memory, module.piece.word(at - SM_LOCKS), 4 * count)?;
             let list: Vec<i32> = (0..count).map(|rank| list.number(4 * rank)).collect();
             let is_list = list.iter().all(|it| (0..=SM_HELD[1]).contains(it));
             is_list.then_some(list)
@@ -190,6 +218,19 @@ impl OpenMpi<'_> {
         let held = lists.flat_map(|list| (0..).zip(list));
         held.filter(|(_, state)| SM_HELD.contains(state))
             .map(|(rank, _)| rank)
+    }
+
+    /// The offsets of mutexes behind the fields of the module `sm`.
+    fn mutexes_of_sm<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = usize> + 'b {
+        let places = (SM_ACCESS..module.piece.0.len()).step_by(WORD);
+        places.filter(move |at| {
+            let word = |before: usize| module.piece.word(at - before);
+            let [first, own, common] = [SM_FIRST, SM_OWN, SM_SHARED].map(word);
+            let near = first.checked_sub(common);
+            let is_near = near.is_some_and(|near| (1..SM_SHARED_BYTES).contains(&near));
+            let is_sm = is_near && common != 0 && own >= first;
+            is_sm && self.class_of_class(word(0)).as_deref() == Some(MUTEX)
+        })
     }
 
     fn is_of(&self, address: u64, class: &str) -> bool {

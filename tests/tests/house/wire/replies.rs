@@ -229,6 +229,8 @@ fn roles() -> Vec<(String, ArgumentRole)> {
         ArgumentRole::Handle => ArgumentRole::Handle,
         ArgumentRole::Window => ArgumentRole::Window,
         ArgumentRole::Operation => ArgumentRole::Operation,
+        ArgumentRole::Access => ArgumentRole::Access,
+        ArgumentRole::Exposure => ArgumentRole::Exposure,
     )
 }
 

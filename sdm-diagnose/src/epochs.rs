@@ -1,0 +1,145 @@
+//! Waits for the other side of an epoch between groups of ranks of an RMA window.
+//!
+//! An origin waits until its targets have posted an exposure epoch, and a target until its origins have completed their
+//! access epochs. Each process tells which epochs it has open.
+
+use sdm_debug::probe::{ArgumentRole as R, CallArgument, TaskWaits};
+use sdm_debug::rules::Probes;
+use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::mpi_name;
+
+use super::graph::SetNeed;
+use super::members::Members;
+use super::verdict::Verdict;
+use super::wait_for::{Class, Needs, argument, known};
+use super::{Cause, Step};
+
+/// Ranks that wait for the other side of an epoch.
+#[derive(Debug)]
+pub(super) struct EpochWait {
+    who: IdSet,
+    /// The function.
+    call: String,
+    /// True for targets, which wait for the completion of access epochs.
+    is_target: bool,
+    /// The ranks of the other side that may be awaited.
+    awaited: IdSet,
+    /// Those of them with an open access epoch to these targets.
+    open: IdSet,
+}
+
+impl Needs {
+    /// Adds the waits of ranks for the other side of an epoch, where its group is known.
+    pub(super) fn epoch(&mut self, probes: &Probes, class: &Class<'_>, members: &Members<'_>) {
+        let is_target = mpi_name(class.call).as_deref() == Some("win_wait");
+        let (own, others) = match is_target {
+            true => (R::Exposure, R::Access),
+            false => (R::Access, R::Exposure),
+        };
+        let mut unknown = IdSet::new();
+        for task in class.tasks.iter() {
+            let window = known(probes, class, R::Context, task).map(|it| it.to_string());
+            let mine = class.known.into_iter().flat_map(|call| &call.arguments);
+            let mine = mine.filter(|it| it.role == own);
+            let mut mine =
+                mine.filter(|it| window.as_ref().is_none_or(|own| it.expression == *own));
+            let group = mine.next().filter(|_| mine.next().is_none());
+            let group = group.and_then(of_window);
+            // An origin has its group in the call before the library has it.
+            let begun = argument(class, R::Communicator).and_then(CallArgument::members);
+            let begun = window.as_deref().zip(begun).filter(|_| !is_target);
+            let Some((window, partners)) = group.or(begun) else {
+                unknown.insert(task);
+                continue;
+            };
+            let matching = with_epoch(probes, others, window, task);
+            let matching = matching.intersection(&partners);
+            let awaited = match is_target {
+                true => partners,
+                // The others have posted theirs.
+                false => partners.difference(&matching),
+            };
+            if awaited.is_empty() {
+                self.matched.insert(task);
+                continue;
+            }
+            let who = IdSet::single(task);
+            self.graph.sets.push(SetNeed {
+                who: who.clone(),
+                peers: awaited.clone(),
+                all: false,
+                guessed: false,
+            });
+            self.epochs.push(EpochWait {
+                who,
+                call: class.call.to_owned(),
+                is_target,
+                awaited,
+                open: if is_target { matching } else { IdSet::new() },
+            });
+        }
+        self.any_other(&unknown, members);
+    }
+}
+
+/// The window of an epoch, by its context id, and the ranks of its group.
+fn of_window(argument: &CallArgument) -> Option<(&str, IdSet)> {
+    Some((&argument.expression, argument.members()?))
+}
+
+/// The ranks with an open epoch of this kind in which the rank `with` takes part.
+fn with_epoch(probes: &Probes, role: R, window: &str, with: TaskId) -> IdSet {
+    let is_it = |it: &CallArgument| {
+        let group = of_window(it).filter(|(of, _)| it.role == role && *of == window);
+        group.is_some_and(|(_, group)| group.contains(with))
+    };
+    let has_it = |waits: &TaskWaits| {
+        let mut arguments = waits.call.iter().flat_map(|call| &call.arguments);
+        arguments.any(is_it)
+    };
+    let found = probes.waits.iter().filter(|(_, waits)| has_it(waits));
+    IdSet::union_all(found.map(|(tasks, _)| tasks))
+}
+
+/// The verdict on ranks that wait for an epoch of ranks which are past it.
+pub(super) fn unfinished_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
+    let elsewhere = IdSet::union_all(needs.gatherings.iter().map(|one| &one.tasks));
+    let waits = needs.epochs.iter();
+    let mut waits = waits.filter(|wait| wait.who.is_subset(blocked));
+    waits.find_map(|wait| {
+        let open = wait.open.intersection(&elsewhere);
+        let late = match open.is_empty() {
+            true => wait.awaited.intersection(&elsewhere),
+            false => open.clone(),
+        };
+        let mut groups = needs.gatherings.iter();
+        let other = groups.find(|one| !late.is_empty() && late.is_subset(&one.tasks))?;
+        let EpochWait {
+            who,
+            call,
+            is_target,
+            ..
+        } = wait;
+        let ranks = match late.len() {
+            1 => format!("rank {late}, which waits"),
+            _ if *is_target && open.is_empty() => format!("one of the ranks {late}, which wait"),
+            _ => format!("ranks {late}, which wait"),
+        };
+        let (event, fault) = match (is_target, open.is_empty()) {
+            (false, _) => ("post an epoch", "MPI_Win_post is left out"),
+            (true, true) => ("access its epoch", "MPI_Win_start and MPI_Win_complete are left out"),
+            (true, false) => ("complete the epoch that is open", "MPI_Win_complete is left out"),
+        };
+        let text = format!(
+            "rank {who} waits in {call} for {ranks} in {}, to {event}: {fault} there, or the group of rank {who} is wrong",
+            other.call
+        );
+        let is_told = late.len() == 1 || !*is_target || !open.is_empty();
+        let between = match is_told {
+            true => late.union(who),
+            false => IdSet::new(),
+        };
+        let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Rma);
+        Some(verdict.between(between))
+    })
+}

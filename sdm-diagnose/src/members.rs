@@ -1,0 +1,23 @@
+//! The ranks of a job, by whether they can go on.
+
+use sdm_idset::IdSet;
+
+/// The ranks of the job by their state.
+pub(super) struct Members<'a> {
+    /// All ranks of the job, sampled or not.
+    pub(super) all: &'a IdSet,
+    /// Ranks that can go on, as far as is known.
+    pub(super) live: &'a IdSet,
+    /// Ranks that cannot go on.
+    pub(super) never: &'a IdSet,
+    /// True where the tasks' numbers are not ranks, so that a rank in a call's arguments is none of them.
+    pub(super) unranked: bool,
+}
+
+impl Members<'_> {
+    /// The ranks of `all` that can end an equal wait of `who`: the others, and those of `who` of which another thread can
+    /// go on.
+    pub(super) fn others(&self, all: &IdSet, who: &IdSet) -> IdSet {
+        all.difference(&who.difference(self.live))
+    }
+}

@@ -1,0 +1,76 @@
+//! Collective operations among neighbors, and the ranks whose part is missing there.
+
+use sdm_idset::IdSet;
+use sdm_mpi::is_of_neighbors;
+
+use super::Step;
+use super::graph::SetNeed;
+use super::operations::awaited_ranks;
+use super::verdict::Verdict;
+use super::wait_for::{Class, Needs};
+
+/// Ranks that wait for the parts of some of their neighbors.
+#[derive(Debug)]
+pub(super) struct NeighborWait {
+    pub(super) who: IdSet,
+    /// The function.
+    call: String,
+    /// The neighbors whose parts have not come.
+    awaited: IdSet,
+}
+
+impl Needs {
+    /// Adds the waits of ranks for the neighbors whose parts have not come, where these are known.
+    pub(super) fn neighbors(&mut self, class: &Class<'_>) {
+        let known = class.known.filter(|_| is_of_neighbors(class.call));
+        let Some(awaited) = known.and_then(awaited_ranks) else {
+            return;
+        };
+        self.graph.sets.push(SetNeed {
+            who: class.tasks.clone(),
+            peers: awaited.clone(),
+            all: true,
+            guessed: false,
+        });
+        self.neighbors.push(NeighborWait {
+            who: class.tasks.clone(),
+            call: class.call.to_owned(),
+            awaited,
+        });
+    }
+}
+
+/// The verdict on ranks that are past an operation in which their neighbors still wait for their part.
+pub(super) fn skipped_by_neighbors(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
+    let waits = needs.neighbors.iter();
+    let waits = waits.filter(|wait| wait.who.is_subset(blocked));
+    let waits: Vec<&NeighborWait> = waits.collect();
+    let first = waits.first()?;
+    let there = IdSet::union_all(waits.iter().map(|wait| &wait.who));
+    let absent = IdSet::union_all(waits.iter().map(|wait| &wait.awaited));
+    let absent = absent.difference(&there);
+    let mut elsewhere = needs.gatherings.iter();
+    let other = elsewhere.find(|one| !absent.is_empty() && absent.is_subset(&one.tasks))?;
+    let (call, past) = (&first.call, &other.call);
+    let ranks = |ranks: &IdSet| match ranks.len() {
+        1 => format!("rank {ranks}"),
+        _ => format!("ranks {ranks}"),
+    };
+    let (who, missing) = (ranks(&there), ranks(&absent));
+    let verdict = |text| Verdict::new(Step::CannotGoOn, text);
+    Some(match absent.len() < there.len() {
+        true => {
+            let text = format!(
+                "{who} wait in {call} for the part of {missing}, which skipped that call and waits in {past}"
+            );
+            verdict(text).blaming(absent)
+        }
+        false => {
+            let text = format!(
+                "{who} waits in {call} for the part of {missing}, which waits in {past}: {missing} skipped that call, or \
+                 {who} made it once too often"
+            );
+            verdict(text).between(absent.union(&there))
+        }
+    })
+}

@@ -1,0 +1,229 @@
+//! Waits for the ranks of groups: epochs of windows, neighbors, and groups that make a communicator.
+
+use sdm_debug::probe::ArgumentRole as R;
+
+use super::causes::{check_cause, standing};
+use super::*;
+
+const BARRIER: &str = "main:9 MPI_Barrier:9";
+
+/// Adds an argument with a set of ranks to the last call of these tasks.
+fn add(seen: &mut Observed, tasks: &str, (role, expression, ranks): (R, &str, &str)) {
+    let waits = &mut seen.samples.last_mut().unwrap().waits;
+    let its = waits.iter_mut().find(|(of, _)| *of == set(tasks));
+    let call = its.unwrap().1.call.as_mut().unwrap();
+    call.arguments.push(CallArgument {
+        role,
+        expression: expression.to_owned(),
+        value: Some(Value {
+            text: ranks.to_owned(),
+            cut: None,
+        }),
+        number: None,
+        known: Known::Source,
+    });
+}
+
+/// Rank 0 waits for targets 1 and 2, of which rank 1 has posted.
+fn origin(rest: Look<'_>) -> Observed {
+    let waiting: Look<'_> = &[
+        ("0", "main:4 MPI_Win_complete:4", "", ""),
+        ("1", "main:6 MPI_Win_wait:6", "", ""),
+    ];
+    let mut seen = standing(&[waiting, rest].concat());
+    call(&mut seen, "0", "MPI_Win_complete", &[]);
+    add(&mut seen, "0", (R::Access, "77", "1-2"));
+    call(&mut seen, "1", "MPI_Win_wait", &[]);
+    add(&mut seen, "1", (R::Exposure, "77", "0"));
+    seen
+}
+
+#[test]
+fn target_that_has_not_posted_is_named_with_its_origin() {
+    let mut seen = origin(&[("2-3", BARRIER, "", "")]);
+    call(&mut seen, "2-3", "MPI_Barrier", &[WORLD]);
+    let named = ["0 MPI_Win_complete", "2-3 MPI_Barrier"];
+    let found = judge(&seen);
+    assert_eq!(found.cause, Cause::Rma);
+    let both: Vec<IdSet> = found.guilty.iter().map(|one| one.tasks.clone()).collect();
+    assert_eq!(both, [set("2"), set("0")], "{named:?} {found:#?}");
+    assert!(found.conclusion.contains("MPI_Win_post is left out there"));
+    // A target that computes can still post.
+    let mut seen = origin(&[("3", BARRIER, "", "")]);
+    call(&mut seen, "3", "MPI_Barrier", &[WORLD]);
+    for (sample, line) in seen.samples.iter_mut().zip(["main:7", "main:8"]) {
+        sample.stacks.push((set("2"), stacks(line)));
+    }
+    assert_eq!(judge(&seen).step, Step::HeldUp);
+}
+
+#[test]
+fn origin_with_an_open_epoch_is_named_with_its_target() {
+    let look: Look<'_> = &[
+        ("0,3", BARRIER, "", ""),
+        ("1", BARRIER, "", ""),
+        ("2", "main:6 MPI_Win_wait:6", "", ""),
+    ];
+    let mut seen = standing(look);
+    call(&mut seen, "0,3", "MPI_Barrier", &[WORLD]);
+    call(&mut seen, "1", "MPI_Barrier", &[WORLD, (R::Handle, "5")]);
+    add(&mut seen, "1", (R::Access, "77", "2"));
+    call(&mut seen, "2", "MPI_Win_wait", &[]);
+    add(&mut seen, "2", (R::Exposure, "77", "0-1"));
+    let named = |seen: &Observed| {
+        let found = judge(seen).guilty;
+        IdSet::union_all(found.iter().map(|one| &one.tasks))
+    };
+    assert_eq!(named(&seen), set("1-2"));
+    // Of origins without an open epoch none is known to have left it out.
+    let waits = &mut seen.samples.last_mut().unwrap().waits;
+    let of_1 = waits.iter_mut().find(|(of, _)| *of == set("1")).unwrap();
+    of_1.1.call.as_mut().unwrap().arguments.pop();
+    assert_eq!(named(&seen), set(""));
+}
+
+#[test]
+fn epochs_that_wait_for_each_other_are_a_cycle() {
+    let mut seen = standing(&[("0-1", "main:6 MPI_Win_wait:6", "", "")]);
+    for (task, other) in [("0", "1"), ("1", "0")] {
+        call(&mut seen, task, "MPI_Win_wait", &[]);
+        add(&mut seen, task, (R::Exposure, "77", other));
+    }
+    check(
+        &seen,
+        Step::Deadlock,
+        "",
+        "each other's epochs in a cycle (0 -> 1 -> 0)",
+    );
+}
+
+#[test]
+fn neighbor_whose_part_has_not_come_is_blamed() {
+    let place = "main:5 MPI_Neighbor_alltoall:5";
+    let look: Look<'_> = &[
+        ("0", place, "", ""),
+        ("2", place, "", ""),
+        ("1,3-5", BARRIER, "", ""),
+    ];
+    let mut seen = standing(look);
+    for task in ["0", "2"] {
+        call(
+            &mut seen,
+            task,
+            "MPI_Neighbor_alltoall",
+            &[(R::Communicator, "ring")],
+        );
+        add(&mut seen, task, (R::Target, "its neighbors", "1"));
+    }
+    call(&mut seen, "1,3-5", "MPI_Barrier", &[WORLD]);
+    let text = "ranks 0,2 wait in MPI_Neighbor_alltoall for the part of rank 1, which skipped that call and waits in \
+                MPI_Barrier";
+    check(&seen, Step::CannotGoOn, "1", text);
+}
+
+/// Ranks 0 and 1 make an intercommunicator with the group of rank 2.
+fn leaders(tag: &str) -> [(R, &str); 4] {
+    [
+        (R::Communicator, "low"),
+        (R::Root, "0"),
+        (R::Target, "2"),
+        (R::Tag, tag),
+    ]
+}
+
+#[test]
+fn group_that_skips_an_intercommunicator_is_named() {
+    let place = "main:5 MPI_Intercomm_create:5";
+    let mut seen = standing(&[("0-1", place, "", ""), ("2-3", BARRIER, "", "")]);
+    call(&mut seen, "0-1", "MPI_Intercomm_create", &leaders("5"));
+    within(&mut seen, "0-1", "0-1");
+    call(&mut seen, "2-3", "MPI_Barrier", &[WORLD]);
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "",
+        "wait in MPI_Intercomm_create for the group of rank 2",
+    );
+    check_cause(
+        &seen,
+        Cause::CallOrdering,
+        &["0-1 MPI_Intercomm_create", "2 MPI_Barrier"],
+    );
+    let mut seen = standing(&[("0-1", place, "", ""), ("2-3", place, "", "")]);
+    call(&mut seen, "0-1", "MPI_Intercomm_create", &leaders("5"));
+    within(&mut seen, "0-1", "0-1");
+    let high = [
+        (R::Communicator, "high"),
+        (R::Root, "2"),
+        (R::Target, "0"),
+        (R::Tag, "6"),
+    ];
+    call(&mut seen, "2-3", "MPI_Intercomm_create", &high);
+    within(&mut seen, "2-3", "2-3");
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "",
+        "but with different tags: 5 and 6",
+    );
+    assert_eq!(judge(&seen).cause, Cause::Tag);
+    // Rank 3 is not the leader of its group.
+    let mut seen = standing(&[("0-1", place, "", ""), ("2-3", place, "", "")]);
+    let low = leaders("6").map(|(role, text)| (role, if role == R::Target { "3" } else { text }));
+    call(&mut seen, "0-1", "MPI_Intercomm_create", &low);
+    within(&mut seen, "0-1", "0-1");
+    call(&mut seen, "2-3", "MPI_Intercomm_create", &high);
+    within(&mut seen, "2-3", "2-3");
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "",
+        "do not name each other's leader",
+    );
+    // Rank 1 is missing in its own group.
+    let mut seen = standing(&[
+        ("0", place, "", ""),
+        ("1", BARRIER, "", ""),
+        ("2-3", place, "", ""),
+    ]);
+    call(&mut seen, "0", "MPI_Intercomm_create", &leaders("6"));
+    within(&mut seen, "0", "0-1");
+    call(&mut seen, "1", "MPI_Barrier", &[WORLD]);
+    call(&mut seen, "2-3", "MPI_Intercomm_create", &high);
+    within(&mut seen, "2-3", "2-3");
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "1",
+        "of their group, which skipped that call",
+    );
+}
+
+/// Gives the communicator of the call of these tasks its ranks.
+fn within(seen: &mut Observed, tasks: &str, ranks: &str) {
+    let waits = &mut seen.samples.last_mut().unwrap().waits;
+    let its = waits.iter_mut().find(|(of, _)| *of == set(tasks)).unwrap();
+    let arguments = &mut its.1.call.as_mut().unwrap().arguments;
+    let text = ranks.to_owned();
+    arguments[0].value = Some(Value { text, cut: None });
+}
+
+#[test]
+fn member_that_skips_a_communicator_of_a_group_is_blamed() {
+    let place = "main:5 MPI_Comm_create_group:5";
+    let mut seen = standing(&[("0,4", place, "", ""), ("1-3", BARRIER, "", "")]);
+    call(
+        &mut seen,
+        "0,4",
+        "MPI_Comm_create_group",
+        &[(R::Communicator, "some"), (R::Tag, "3")],
+    );
+    within(&mut seen, "0,4", "0,2,4");
+    call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
+    check(
+        &seen,
+        Step::Deadlock,
+        "2",
+        "they skipped that call and wait in MPI_Barrier",
+    );
+}

@@ -1,0 +1,202 @@
+//! The messages of a communicator in the memory of the process's MPI library: those that have arrived unexpectedly, and
+//! the receives that wait.
+
+use std::ops::Range;
+
+use sdm_debug::Failure;
+use sdm_debug::probe::{ArgumentRole, CallArgument};
+use sdm_inspect::memory::Memory;
+use sdm_inspect::mpi::{Communicator, Message, Mpich, OpenMpi, OwnObjects};
+use sdm_mpi::{is_of_neighbors, mpi_name};
+
+use super::{Place, argument, of_process, text_of, with_mpich, with_text};
+
+/// The MPI library of a process, with what its reader needs.
+enum Library {
+    OpenMpi(OwnObjects),
+    Mpich(Vec<Range<u64>>),
+}
+
+/// The messages of the communicator that a call names.
+struct Messages {
+    memory: Box<dyn Memory>,
+    library: Library,
+    communicator: Option<Communicator>,
+    is_world: bool,
+}
+
+impl Messages {
+    /// The messages of the communicator of a call with these arguments; `None` without a known MPI library.
+    async fn of(
+        place: &Place<'_>,
+        communicator: Option<Communicator>,
+        found: &[CallArgument],
+    ) -> Result<Option<Self>, Failure> {
+        let library = match of_process(place).await? {
+            Some((memory, objects)) => Some((memory, Library::OpenMpi(objects))),
+            None => with_mpich(place.gdb, place.thread)
+                .await?
+                .map(|(memory, variables)| (memory, Library::Mpich(variables))),
+        };
+        Ok(library.map(|(memory, library)| Self {
+            memory,
+            library,
+            communicator,
+            is_world: of(found, ArgumentRole::Communicator).is_some_and(CallArgument::is_world),
+        }))
+    }
+
+    /// The receives that wait for their message. `None` if they cannot be read.
+    fn posted(&self) -> Option<Vec<Message>> {
+        match &self.library {
+            Library::OpenMpi(objects) => {
+                let known = OpenMpi::learn(&*self.memory, *objects)?;
+                let address = objects.address(self.communicator, self.is_world)?;
+                let posted = known.posted(address).into_iter();
+                Some(posted.map(|(_, message)| message).collect())
+            }
+            Library::Mpich(variables) => {
+                let known = Mpich::learn(&*self.memory, variables)?;
+                Some(known.receives()?.posted(self.context(&known)?))
+            }
+        }
+    }
+
+    /// The receives of a collective operation that wait for their part. `None` if they cannot be read.
+    fn posted_of_collective(&self) -> Option<(Vec<Message>, usize)> {
+        match &self.library {
+            Library::OpenMpi(objects) => {
+                let known = OpenMpi::learn(&*self.memory, *objects)?;
+                let address = objects.address(self.communicator, self.is_world)?;
+                let posted = known.posted(address).into_iter();
+                let posted = posted.map(|(_, message)| message);
+                // The tags of collective operations are negative.
+                let posted = posted.filter(|message| message.tag < sdm_mpi::ANY_TAG_NUMBER);
+                Some((posted.collect(), known.size()))
+            }
+            Library::Mpich(variables) => {
+                let known = Mpich::learn(&*self.memory, variables)?;
+                let context = self.context(&known)? + Mpich::OF_COLLECTIVES;
+                Some((known.receives()?.posted(context), known.size()))
+            }
+        }
+    }
+
+    /// The tags of the messages from this rank that have arrived and are not received.
+    fn unexpected(&self, source: usize) -> Option<Vec<i32>> {
+        match &self.library {
+            Library::OpenMpi(objects) => {
+                let known = OpenMpi::learn(&*self.memory, *objects)?;
+                let address = objects.address(self.communicator, self.is_world)?;
+                Some(known.unexpected(address, source))
+            }
+            Library::Mpich(variables) => {
+                let known = Mpich::learn(&*self.memory, variables)?;
+                let context = self.context(&known)?;
+                Some(known.receives()?.unexpected(context, source))
+            }
+        }
+    }
+
+    /// The context id of a communicator of MPICH.
+    fn context(&self, known: &Mpich<'_>) -> Option<i64> {
+        match self.communicator {
+            Some(Communicator::Handle(handle)) => known.context(handle),
+            _ => self.is_world.then_some(0),
+        }
+    }
+}
+
+/// The tag of a message that has arrived from the rank that a receive waits for, with another tag than the receive's.
+/// `found` has the call's arguments, with ranks of its communicator.
+pub(in crate::ops) async fn unexpected(
+    place: &Place<'_>,
+    communicator: Option<Communicator>,
+    found: &[CallArgument],
+) -> Result<Option<CallArgument>, Failure> {
+    use ArgumentRole as R;
+    let number = |argument: Option<&CallArgument>| argument?.number;
+    let source = number(of(found, R::Source)).and_then(|rank| usize::try_from(rank).ok());
+    let wanted = number(of(found, R::ReceiveTag).or(of(found, R::Tag)));
+    let Some((source, wanted)) = source.zip(wanted.filter(|tag| *tag >= 0)) else {
+        return Ok(None);
+    };
+    let Some(messages) = Messages::of(place, communicator, found).await? else {
+        return Ok(None);
+    };
+    // A call that also sends may have received its message, and wait until the other one is sent.
+    let sends = of(found, R::Destination).is_some();
+    let is_it = |message: &Message| message.within.1 == source && i64::from(message.tag) == wanted;
+    let waits = !sends || messages.posted().is_some_and(|all| all.iter().any(is_it));
+    let tags = waits.then(|| messages.unexpected(source)).flatten();
+    let tag = other_tag(&tags.unwrap_or_default(), wanted);
+    Ok(tag.map(has_come))
+}
+
+/// Finds source and tag of `MPI_Recv` where its arguments name no source: of the only receive that waits in its
+/// communicator, and has its tag.
+pub(in crate::ops) async fn find_receive(
+    place: &Place<'_>,
+    (function, communicator): (&str, Option<Communicator>),
+    found: &mut Vec<CallArgument>,
+) -> Result<(), Failure> {
+    use ArgumentRole as R;
+    let is_read = |one: &CallArgument| one.number.is_some() || one.expression.starts_with("MPI_");
+    let is_receive = mpi_name(function).as_deref() == Some("recv");
+    if !is_receive || of(found, R::Source).is_some_and(is_read) {
+        return Ok(());
+    }
+    let wanted = of(found, R::Tag).and_then(|tag| tag.number);
+    let wanted = wanted.filter(|tag| *tag >= 0);
+    let messages = Messages::of(place, communicator, found).await?;
+    let mut messages = messages.and_then(|it| it.posted()).unwrap_or_default();
+    messages.retain(|message| wanted.is_none_or(|wanted| wanted == i64::from(message.tag)));
+    let (Some(message), true) = (messages.pop(), messages.is_empty()) else {
+        return Ok(());
+    };
+    let source = i64::try_from(message.within.1).ok();
+    let numbers = [(R::Source, source), (R::Tag, Some(message.tag.into()))];
+    for (role, number) in numbers {
+        match found.iter_mut().find(|one| one.role == role) {
+            Some(one) if is_read(one) => {}
+            Some(one) => one.number = number,
+            None => found.push(argument(role, "its request", number)),
+        }
+    }
+    Ok(())
+}
+
+/// The neighbors whose part a collective operation among neighbors lacks, as an argument; `None` if they are unknown.
+pub(in crate::ops) async fn awaited_neighbors(
+    place: &Place<'_>,
+    (function, communicator): (&str, Option<Communicator>),
+    found: &[CallArgument],
+) -> Result<Option<CallArgument>, Failure> {
+    if !is_of_neighbors(function) {
+        return Ok(None);
+    }
+    let messages = Messages::of(place, communicator, found).await?;
+    let posted = messages.and_then(|it| it.posted_of_collective());
+    Ok(posted.and_then(|(posted, size)| {
+        let peers: Vec<u32> = posted.iter().map(|message| message.peer).collect();
+        let text = text_of(&peers, size)?;
+        Some(with_text(ArgumentRole::Target, "its neighbors", text))
+    }))
+}
+
+/// The argument with this role.
+fn of(found: &[CallArgument], role: ArgumentRole) -> Option<&CallArgument> {
+    found.iter().find(|one| one.role == role)
+}
+
+/// The tag of the first of the messages that have come. None where one of them has the wanted tag, as that is about to be
+/// received.
+pub(super) fn other_tag(tags: &[i32], wanted: i64) -> Option<i32> {
+    let is_due = tags.iter().any(|tag| i64::from(*tag) == wanted);
+    tags.first().filter(|_| !is_due).copied()
+}
+
+/// The argument that stands for a message that has come with this tag.
+pub(super) fn has_come(tag: i32) -> CallArgument {
+    with_text(ArgumentRole::Tag, sdm_mpi::UNEXPECTED, tag.to_string())
+}
