@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use sdm_core::CommandId;
-use sdm_debug::command::PointSpec;
+use sdm_debug::command::{PointSpec, StartSpec};
 use sdm_debug::reply::Stop;
 use sdm_debug::{Command, TaskState};
 use sdm_idset::IdSet;
@@ -21,12 +21,17 @@ use sdm_view::item::{Gathered, Happening, Item};
 
 use super::model::open_commands::{OpenCommand, RunEnd};
 use super::model::{Break, Model};
-use super::{Application, Options, SessionHandle, Verdict, event_loop, line, notices};
+use super::{
+    Application, Options, ScriptLine, SessionHandle, Verdict, event_loop, notices, overview,
+    script, start,
+};
 
 /// A shell in a session that another front-end serves.
 pub struct EmbeddedShell {
     handle: SessionHandle,
     under_way: Option<Pin<Box<dyn Future<Output = Verdict>>>>,
+    /// The query of the state for a view that shows all of it.
+    looking: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
 impl fmt::Debug for EmbeddedShell {
@@ -50,14 +55,22 @@ impl EmbeddedShell {
         Self {
             handle: SessionHandle::new(session, application, model, now),
             under_way: None,
+            looking: None,
         }
+    }
+
+    /// Shows that the session has begun with these programs; there are none after an attach.
+    pub fn show_start(&self, programs: &[(IdSet, StartSpec)]) {
+        start::show_start(&self.handle, programs);
     }
 
     /// Sets the state of tasks, as the front-end that serves the session knows it.
     pub fn note_state(&self, tasks: &IdSet, state: TaskState, stop: Option<Stop>) {
         let last = stop.map(Happening::Stopped);
-        self.handle
-            .edit(|model| model.tasks.set(tasks, state, last));
+        self.handle.edit(|model| {
+            model.tasks.set(tasks, state, last);
+            model.glance.changes += 1;
+        });
     }
 
     /// Notes that the front-end lets tasks run by this command.
@@ -69,6 +82,7 @@ impl EmbeddedShell {
             open.run_end = RunEnd::Hidden;
             open.before = model.note_run(to, &Command::Continue);
             model.open.insert(id, open);
+            model.glance.changes += 1;
         });
     }
 
@@ -80,12 +94,14 @@ impl EmbeddedShell {
             for number in known.iter().filter(is_gone) {
                 let all = model.all.clone();
                 model.breaks.remove(*number, &all);
+                model.glance.changes += 1;
             }
             for (spec, tasks) in points {
                 if known.contains(&spec.number()) {
                     continue;
                 }
                 model.breaks.add(spec.number(), spec.clone(), tasks.clone());
+                model.glance.changes += 1;
             }
         });
     }
@@ -111,12 +127,37 @@ impl EmbeddedShell {
     /// Begins a line. A line in progress is given up, and the tasks that it runs continue.
     pub fn begin_line(&mut self, text: &str) {
         let handle = self.handle.clone();
-        let text = text.to_owned();
+        let line = ScriptLine {
+            text: text.to_owned(),
+            ..ScriptLine::default()
+        };
         // A Ctrl-C that was meant for the previous line does not apply to this one.
         handle.edit(|model| while model.requests.take_break().is_some() {});
-        self.under_way = Some(Box::pin(
-            async move { line::execute(&handle, &text, 0).await },
-        ));
+        self.under_way = Some(Box::pin(async move {
+            script::carry_out_line(&handle, &line, 0).await
+        }));
+    }
+
+    /// Reads the state of stopped tasks for a view that shows it, if tasks have moved or a line was carried out since
+    /// the last time. Returns true while the answers are awaited; a line then has to wait, as at the prompt.
+    pub fn look(&mut self) -> bool {
+        let handle = self.handle.clone();
+        let looking = self
+            .looking
+            .get_or_insert_with(|| Box::pin(async move { overview::look(&handle).await }));
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = looking.as_mut().poll(&mut context);
+        if polled.is_ready() {
+            self.looking = None;
+        }
+        event_loop::perform_effects(&self.handle);
+        self.is_looking()
+    }
+
+    /// True while answers of [`EmbeddedShell::look`] are awaited.
+    #[must_use]
+    pub fn is_looking(&self) -> bool {
+        self.looking.is_some()
     }
 
     /// Interrupts the wait of the current line. With `stop`, the running tasks are stopped; otherwise they
@@ -154,13 +195,23 @@ impl EmbeddedShell {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let held = self.handle.read(|model| model.news.deadline());
-        let wanted = self.handle.wake_at().filter(|_| self.is_busy());
-        [wanted, held].into_iter().flatten().min()
+        let waits = self.is_busy() || self.is_looking();
+        let wanted = self.handle.wake_at().filter(|_| waits);
+        let board = overview::due(&self.handle);
+        [wanted, held, board].into_iter().flatten().min()
     }
 
-    /// Shows the notices whose delay is over.
+    /// Shows the notices whose delay is over, and the state to a view that wants it.
     pub fn show_due(&self) {
         notices::show_due(&self.handle);
+        overview::show_due(&self.handle);
+    }
+
+    /// The prompt, and true if the next line answers a question.
+    #[must_use]
+    pub fn prompt(&self) -> (String, bool) {
+        self.handle
+            .read(|model| (model.prompt(), model.dialogue.question.is_some()))
     }
 
     /// True while a line is being carried out.
