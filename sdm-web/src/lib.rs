@@ -21,7 +21,7 @@ pub use error::RequestError;
 pub use gate::Gate;
 pub use news::News;
 pub use serve::serve;
-pub use site::{Deed, Site};
+pub use site::{Deed, FILES, Site, is_line};
 pub use view::WebView;
 
 /// Feeds arbitrary bytes to the request parser and to a site. A client without a secret gets only errors and causes no

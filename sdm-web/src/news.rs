@@ -13,24 +13,30 @@ pub(crate) const RECORD_BYTES_MAX: usize = 1 << 20;
 /// Size of one write to a page, in bytes, from which on no further record is added to it.
 const GIVEN_BYTES_MAX: usize = 256 << 10;
 
+/// A record with its number.
+type Numbered = (u64, Arc<str>);
+
 /// The records for pages, shared by several threads.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct News {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     /// The number of the last record, from 1.
     last: u64,
-    kept: VecDeque<(u64, Arc<str>)>,
+    kept: VecDeque<Numbered>,
     kept_bytes: usize,
     /// The number of the last record that is not kept any more; 0 if all are kept.
     forgotten: u64,
     /// The newest record, with its number, of each kind of which only the newest is kept.
-    newest: BTreeMap<&'static str, (u64, Arc<str>)>,
+    newest: BTreeMap<&'static str, Numbered>,
+    /// Number of registered pages.
     pages: usize,
+    /// True while a page that is not registered waits for records.
+    is_awaited: bool,
     is_over: bool,
 }
 
@@ -79,7 +85,21 @@ impl News {
     /// True while a page listens.
     #[must_use]
     pub fn has_page(&self) -> bool {
-        self.lock().pages > 0
+        let state = self.lock();
+        state.pages > 0 || state.is_awaited
+    }
+
+    /// Notes whether a page waits for records that [`News::since`] does not have yet.
+    pub fn set_awaited(&self, on: bool) {
+        self.lock().is_awaited = on;
+    }
+
+    /// The records after number `after` as they are now, of limited size, with the number of the last one.
+    #[must_use]
+    pub fn since(&self, after: u64) -> (u64, Vec<Arc<str>>) {
+        let found = self.lock().behind(after);
+        let last = found.last().map_or(after, |(id, _)| *id);
+        (last, found.into_iter().map(|(_, record)| record).collect())
     }
 
     /// Registers a page that listens, until the returned value is dropped.
@@ -94,9 +114,9 @@ impl News {
         let deadline = Instant::now() + wait;
         let mut state = self.lock();
         loop {
-            let (last, text) = state.behind(after);
-            if !text.is_empty() {
-                return Some((last, text));
+            let found = state.behind(after);
+            if let Some((last, _)) = found.last() {
+                return Some((*last, events(&found)));
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if state.is_over {
@@ -132,31 +152,30 @@ impl News {
 }
 
 impl State {
-    /// The records after number `after`, in order, as text of server-sent events of limited size. The first value is
-    /// the number of the last one.
-    fn behind(&self, after: u64) -> (u64, String) {
+    /// The records after number `after`, in order and of limited size.
+    fn behind(&self, after: u64) -> Vec<Numbered> {
         let from = self.kept.partition_point(|(id, _)| *id <= after);
         let mut kept = self.kept.range(from..).peekable();
-        let mut newest: Vec<&(u64, Arc<str>)> = self.newest.values().collect();
+        let mut newest: Vec<&Numbered> = self.newest.values().collect();
         newest.retain(|(id, _)| *id > after);
         newest.sort_by_key(|(id, _)| *id);
         let mut newest = newest.into_iter().peekable();
-        let mut text = String::new();
-        let mut last = after;
+        let mut found = Vec::new();
+        let mut bytes = 0;
         if after < self.forgotten {
-            event(&mut text, self.forgotten, &left_out());
+            found.push((self.forgotten, left_out().into()));
         }
-        while text.len() < GIVEN_BYTES_MAX {
+        while bytes < GIVEN_BYTES_MAX {
             let is_kept = match (kept.peek(), newest.peek()) {
                 (Some((a, _)), Some((b, _))) => a < b,
                 (kept, _) => kept.is_some(),
             };
             let next = if is_kept { kept.next() } else { newest.next() };
             let Some((id, record)) = next else { break };
-            event(&mut text, *id, record);
-            last = *id;
+            bytes += record.len();
+            found.push((*id, Arc::clone(record)));
         }
-        (last, text)
+        found
     }
 }
 
@@ -170,8 +189,10 @@ impl Drop for Listener {
     }
 }
 
-fn event(text: &mut String, id: u64, record: &str) {
-    text.push_str(&format!("id: {id}\ndata: {record}\n\n"));
+/// Records as text of server-sent events.
+fn events(records: &[Numbered]) -> String {
+    let event = |(id, record): &Numbered| format!("id: {id}\ndata: {record}\n\n");
+    records.iter().map(event).collect()
 }
 
 fn left_out() -> String {
@@ -207,6 +228,13 @@ mod tests {
         let page = news.listen();
         assert!(news.has_page());
         drop(page);
+        let (last, records) = news.since(2);
+        assert_eq!((last, records), (4, vec!["b2".into(), "c".into()]));
+        assert_eq!(news.since(last), (last, Vec::new()));
+        news.set_awaited(true);
+        assert!(news.has_page());
+        news.set_awaited(false);
+        assert!(!news.has_page());
         news.end(SOON);
         assert_eq!(news.next(last, SOON), None);
     }

@@ -8,7 +8,7 @@ use crate::request::Request;
 use crate::{RequestError, response};
 
 /// The page's own files: path, media type and content.
-const FILES: &[(&str, &str, &str)] = &[
+pub const FILES: &[(&str, &str, &str)] = &[
     ("/", "text/html", include_str!("../page/index.html")),
     ("/page.css", "text/css", include_str!("../page/page.css")),
     (
@@ -146,11 +146,16 @@ fn check_method(request: &Request, method: &str) -> Result<(), RequestError> {
 
 /// The line in the body of a request. Text with control characters other than tabs is refused.
 fn line(body: &[u8]) -> Result<String, RequestError> {
-    let text = std::str::from_utf8(body).map_err(|_| RequestError::Line)?;
-    match text.chars().any(|c| c.is_control() && c != '\t') {
-        true => Err(RequestError::Line),
-        false => Ok(text.to_owned()),
+    match std::str::from_utf8(body) {
+        Ok(text) if is_line(text) => Ok(text.to_owned()),
+        _ => Err(RequestError::Line),
     }
+}
+
+/// True for a text without control characters other than tabs.
+#[must_use]
+pub fn is_line(text: &str) -> bool {
+    !text.chars().any(|c| c.is_control() && c != '\t')
 }
 
 #[cfg(test)]
