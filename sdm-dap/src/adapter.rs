@@ -13,6 +13,7 @@ mod frames;
 mod goto;
 mod multi_client;
 mod output_events;
+mod pages;
 mod prompt;
 mod queries;
 mod requests;
@@ -231,6 +232,7 @@ impl Adapter {
     fn settle(&mut self) {
         let connection = &mut self.connection;
         deferred_requests::settle(connection);
+        pages::prepare(connection);
         loop {
             while let Some(job) = connection.jobs.next_finished() {
                 command_results::finish_job(connection, job);
@@ -241,8 +243,9 @@ impl Adapter {
             stopped_events::settle_stops(connection);
             disconnect::settle_end(connection);
             if !connection.jobs.has_finished() {
-                return;
+                break;
             }
         }
+        pages::tell(connection);
     }
 }

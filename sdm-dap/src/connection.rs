@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use sdm_debug::Command;
+use sdm_debug::command::StartSpec;
 use sdm_debug::reply::Backtrace;
 use sdm_idset::{IdSet, TaskId};
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ use crate::launch::{Scope, Threads};
 use crate::message::{Request, event};
 use crate::os_threads::OsThreads;
 use crate::output::Output;
+use crate::pages::Pages;
 use crate::references::References;
 use crate::stop_coalescing::PendingStops;
 use crate::tasks::Tasks;
@@ -95,10 +97,14 @@ pub(crate) struct Anew {
 /// The debug console and its facilities.
 #[derive(Debug, Default)]
 pub(crate) struct Prompt {
-    /// Executes lines; `None` until one is typed.
+    /// Executes lines; `None` until one is typed, or a page is shown.
     pub(crate) console: Option<Console>,
     /// The source of machine facilities for lines.
     pub(crate) machines: Option<Machines>,
+    /// The programs that were started, each with its tasks.
+    pub(crate) programs: Vec<(IdSet, StartSpec)>,
+    /// The live pages of the session.
+    pub(crate) pages: Pages,
 }
 
 /// Settings of the session from launch.json.

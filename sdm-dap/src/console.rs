@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
@@ -17,6 +18,7 @@ use sdm_session::{DebugSession, SendOptions, SessionEvent};
 use sdm_shell::{Application, EmbeddedShell, LocalMachine, LocalProcess, Options};
 use sdm_view::item::{Item, View};
 use sdm_view::render::{Names, Screen, Style, TextView};
+use sdm_web::{News, WebView};
 
 use crate::message::Request;
 
@@ -47,6 +49,23 @@ pub(crate) struct ConsoleCommand {
     pub(crate) before: Vec<(Stop, IdSet)>,
 }
 
+/// A line for the console.
+#[derive(Clone, Debug)]
+pub(crate) struct ConsoleLine {
+    /// The request that is answered by the output of the line, once it is done.
+    pub(crate) request: Option<Request>,
+    pub(crate) text: String,
+    /// True if the line resumes tasks; later lines do not wait for it.
+    pub(crate) runs: bool,
+}
+
+impl ConsoleLine {
+    /// True if the line has this request.
+    pub(crate) fn is_of(&self, seq: i64) -> bool {
+        self.request.as_ref().is_some_and(|it| it.seq == seq)
+    }
+}
+
 /// A factory of the machine facilities of each console: those of the machine on which `sdm` runs.
 pub(crate) struct Machines(pub(crate) Box<dyn Fn() -> Box<dyn LocalMachine>>);
 
@@ -68,12 +87,10 @@ pub(crate) struct Console {
     said: Rc<RefCell<VecDeque<ConsoleAction>>>,
     now: Rc<Cell<Instant>>,
     text: TextBuffer,
-    /// Waiting lines, each with the request that is answered by the output of the line.
-    pub(crate) lines: VecDeque<(Option<Request>, String)>,
-    /// The request that is answered once the current line is done.
-    pub(crate) current: Option<Request>,
+    /// Waiting lines.
+    pub(crate) lines: VecDeque<ConsoleLine>,
     /// The line under way.
-    pub(crate) line: String,
+    pub(crate) current: Option<ConsoleLine>,
     /// The shell's id of each command, by the session's id.
     ids: BTreeMap<CommandId, CommandId>,
 }
@@ -87,12 +104,12 @@ impl fmt::Debug for Console {
 }
 
 impl Console {
-    /// A new console for these tasks.
+    /// A new console for these tasks, which is also shown on pages.
     pub(crate) fn new(
         now: Instant,
-        tasks: IdSet,
-        attached: bool,
+        (tasks, attached): (IdSet, bool),
         machine: Box<dyn LocalMachine>,
+        news: Arc<News>,
     ) -> Self {
         let said = Rc::new(RefCell::new(VecDeque::new()));
         let clock = Rc::new(Cell::new(now));
@@ -104,8 +121,9 @@ impl Console {
         };
         let shown = Rc::clone(&clock);
         let (_, controls) = std::sync::mpsc::channel();
+        let own = Box::new(ConsoleView(TextView::new(text.clone(), Names::ranks())));
         let application = Application {
-            view: Box::new(ConsoleView(TextView::new(text.clone(), Names::ranks()))),
+            view: Box::new(WebView::new(own, Names::ranks(), news)),
             machine,
             controls,
             clock: Box::new(move || shown.get()),
@@ -124,15 +142,14 @@ impl Console {
             text,
             lines: VecDeque::new(),
             current: None,
-            line: String::new(),
             ids: BTreeMap::new(),
         }
     }
 
     /// Closes the console; returns the requests that will not be answered.
-    pub(crate) fn close(mut self) -> Vec<Request> {
-        let waiting = self.lines.drain(..).filter_map(|(request, _)| request);
-        self.current.take().into_iter().chain(waiting).collect()
+    pub(crate) fn close(self) -> Vec<Request> {
+        let lines = self.current.into_iter().chain(self.lines);
+        lines.filter_map(|line| line.request).collect()
     }
 
     pub(crate) fn set_now(&self, now: Instant) {
@@ -147,6 +164,11 @@ impl Console {
     /// Output since the last call.
     pub(crate) fn take_text(&self) -> String {
         self.text.0.take()
+    }
+
+    /// True while no line is under way, and none waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.current.is_none() && self.lines.is_empty()
     }
 
     /// Records the id that the session has assigned to a command of a line.

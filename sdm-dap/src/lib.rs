@@ -31,6 +31,7 @@ mod memory;
 mod message;
 mod os_threads;
 mod output;
+mod pages;
 mod references;
 mod repl;
 mod source;

@@ -11,8 +11,7 @@ use crate::action::Action;
 use crate::answers::Answers;
 use crate::arguments::DisconnectArguments;
 use crate::connection::{Connection, Phase, Role};
-use crate::error::Handled;
-use crate::error::RequestError;
+use crate::error::{Handled, RequestError, early};
 use crate::jobs::Purpose;
 use crate::message::Request;
 use crate::tasks::Condition;
@@ -180,6 +179,7 @@ pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), Requ
 /// Refuses requests that can no longer be answered.
 fn refuse_open(connection: &mut Connection) {
     connection.close_console();
+    refuse_pages(connection);
     for request in connection.jobs.clear() {
         connection.write(request.refusal(&RequestError::Cancelled));
     }
@@ -192,10 +192,19 @@ fn leave_beside(connection: &mut Connection) {
     let deletes = numbers.map(|number| (live.clone(), Command::BreakDelete { number }));
     let deletes = deletes.collect();
     connection.begin_job(Purpose::Nothing, deletes);
+    refuse_pages(connection);
     if let Some(request) = connection.pending.take() {
         connection.write(request.response(Value::Null));
     }
     leave(connection);
+}
+
+/// Refuses the requests of pages for further records.
+fn refuse_pages(connection: &mut Connection) {
+    for request in connection.prompt.pages.take_waiting() {
+        let why = early(&request.command, "the session is over");
+        connection.write(request.refusal(&why));
+    }
 }
 
 pub(super) fn leave(connection: &mut Connection) {

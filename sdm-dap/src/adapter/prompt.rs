@@ -1,5 +1,7 @@
 //! Lines of the debug console in the language of `sdm`'s prompt: the commands that they send, and their output.
 
+use std::sync::Arc;
+
 use sdm_core::CommandId;
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Command, TaskState};
@@ -7,14 +9,14 @@ use sdm_idset::IdSet;
 use sdm_session::SessionEvent;
 use sdm_shell::Verdict;
 use sdm_shell::commands::{self, UserCommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{breakpoints, disconnect, multi_client, state};
 use crate::action::Action;
 use crate::answers::Answers;
 use crate::client_breakpoints;
 use crate::connection::{Connection, Phase, Role};
-use crate::console::{Console, ConsoleAction, ConsoleCommand, LINES_MAX, NoMachine};
+use crate::console::{Console, ConsoleAction, ConsoleCommand, ConsoleLine, LINES_MAX, NoMachine};
 use crate::error::{Handled, RequestError};
 use crate::jobs::Purpose;
 use crate::message::Request;
@@ -27,24 +29,31 @@ pub(super) fn submit(
     line: &str,
     runs: bool,
 ) -> Handled {
+    let line = ConsoleLine {
+        request: (!runs).then(|| request.clone()),
+        text: line.to_owned(),
+        runs,
+    };
+    add_line(connection, line)?;
+    let said = json!({"result": "", "variablesReference": 0});
+    Ok(runs.then_some(said))
+}
+
+/// Adds a line to those that wait.
+pub(super) fn add_line(connection: &mut Connection, line: ConsoleLine) -> Result<(), RequestError> {
     open(connection);
     let Some(console) = &mut connection.prompt.console else {
-        return Ok(Some(Value::Null));
+        return Ok(());
     };
     if console.lines.len() >= LINES_MAX {
         return Err(RequestError::Busy(LINES_MAX));
     }
-    let mut answered = Some(request.clone());
-    if runs {
-        answered = None;
-    }
     // Later lines do not wait for a line whose tasks run.
-    if console.shell.is_busy() && console.current.is_none() {
+    if console.current.as_ref().is_some_and(|line| line.runs) {
         console.shell.give_up(false);
     }
-    console.lines.push_back((answered, line.to_owned()));
-    let said = json!({"result": "", "variablesReference": 0});
-    Ok(runs.then_some(said))
+    console.lines.push_back(line);
+    Ok(())
 }
 
 /// True if the console takes a line whatever it contains: as an answer, an item of a list, or a user-defined command.
@@ -65,7 +74,9 @@ pub(super) fn open(connection: &mut Connection) {
     };
     let tasks = connection.tasks.all().clone();
     let attached = connection.manner.attached;
-    let console = Console::new(connection.now, tasks, attached, machine);
+    let news = Arc::clone(&connection.prompt.pages.news);
+    let console = Console::new(connection.now, (tasks, attached), machine, news);
+    console.shell.show_start(&connection.prompt.programs);
     for (condition, tasks) in connection.tasks.conditions() {
         let (known, stop) = match condition {
             Condition::Starting => (TaskState::Starting, None),
@@ -129,14 +140,21 @@ pub(super) fn settle_console(connection: &mut Connection) {
         console.set_now(connection.now);
         console.shell.show_due();
         if !console.shell.is_busy() {
-            let Some((request, line)) = console.lines.pop_front() else {
+            let looks = console.shell.is_looking() || console.lines.is_empty();
+            if looks && console.shell.look() {
+                match send_all(connection) {
+                    true => continue,
+                    false => break,
+                }
+            }
+            let Some(line) = console.lines.pop_front() else {
                 break;
             };
-            console.current = request;
-            console.line.clone_from(&line);
+            let text = line.text.clone();
+            console.current = Some(line);
             prepare(connection);
             if let Some(console) = &mut connection.prompt.console {
-                console.shell.begin_line(&line);
+                console.shell.begin_line(&text);
             }
             continue;
         }
@@ -149,10 +167,10 @@ pub(super) fn settle_console(connection: &mut Connection) {
         }
     }
     let shown = connection.prompt.console.as_ref().map(|console| {
-        // Output without a current line: the values displayed after each stop.
-        match console.current {
-            Some(_) => String::new(),
-            None => console.take_text(),
+        // Output that answers no request: of lines without one, and the values displayed after each stop.
+        match &console.current {
+            Some(line) if line.request.is_some() => String::new(),
+            _ => console.take_text(),
         }
     });
     if let Some(text) = shown.filter(|text| !text.is_empty()) {
@@ -161,7 +179,7 @@ pub(super) fn settle_console(connection: &mut Connection) {
 }
 
 /// Tells the shell the existing breakpoints, and reserves their numbers.
-fn prepare(connection: &mut Connection) {
+pub(super) fn prepare(connection: &mut Connection) {
     let points = connection.points.all();
     let last = connection.points.last_number();
     if let Some(console) = &connection.prompt.console {
@@ -175,21 +193,16 @@ fn finish_line(connection: &mut Connection, verdict: Verdict) {
     let Some(console) = &mut connection.prompt.console else {
         return;
     };
-    let Some(request) = console.current.take() else {
-        return;
-    };
-    let text = console.take_text();
     let is_over = console.shell.is_over();
-    let text = text.trim_end_matches('\n').to_owned();
-    match verdict {
-        Verdict::Failed if !text.is_empty() => {
-            connection.write(request.refusal(&RequestError::Tasks(text)));
-        }
-        Verdict::GivenUp => connection.write(request.refusal(&RequestError::Cancelled)),
-        _ => {
-            let body = json!({"result": text, "variablesReference": 0});
-            connection.write(request.response(body));
-        }
+    if let Some(request) = console.current.take().and_then(|line| line.request) {
+        let text = console.take_text();
+        let text = text.trim_end_matches('\n').to_owned();
+        let answer = match verdict {
+            Verdict::Failed if !text.is_empty() => request.refusal(&RequestError::Tasks(text)),
+            Verdict::GivenUp => request.refusal(&RequestError::Cancelled),
+            _ => request.response(json!({"result": text, "variablesReference": 0})),
+        };
+        connection.write(answer);
     }
     // `quit` ends what a disconnect would end.
     if is_over && connection.company.role == Role::Owner && connection.phase < Phase::Ended {
@@ -299,18 +312,17 @@ pub(super) fn finish_command(
 /// Abandons a console line on the client's request; returns its request if it ends at once.
 pub(super) fn give_up(connection: &mut Connection, seq: i64) -> Option<Request> {
     let console = connection.prompt.console.as_mut()?;
-    if console.current.as_ref().is_some_and(|it| it.seq == seq) {
+    if let Some(line) = console.current.as_mut().filter(|line| line.is_of(seq)) {
         // A command on this machine cannot be interrupted, as it has no terminal.
-        if is_of_this_machine(&console.line) {
+        if is_of_this_machine(&line.text) {
             console.shell.abandon();
-            return console.current.take();
+            return console.current.take()?.request;
         }
         console.shell.give_up(true);
         return None;
     }
-    let is_it = |line: &(Option<Request>, String)| line.0.as_ref().is_some_and(|it| it.seq == seq);
-    let at = console.lines.iter().position(is_it)?;
-    console.lines.remove(at)?.0
+    let at = console.lines.iter().position(|line| line.is_of(seq))?;
+    console.lines.remove(at)?.request
 }
 
 fn is_of_this_machine(line: &str) -> bool {

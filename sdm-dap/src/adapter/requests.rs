@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    breakpoints, disconnect, frames, goto, multi_client, prompt, queries, restart, run_control,
-    startup, stopped_events, variables,
+    breakpoints, disconnect, frames, goto, multi_client, pages, prompt, queries, restart,
+    run_control, startup, stopped_events, variables,
 };
 use crate::action::Action;
 use crate::arguments::InitializeArguments;
@@ -45,6 +45,9 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
         "terminate" => return Ok(Some(Value::Null)),
         // Editors request the threads at any time.
         "threads" => return stopped_events::threads(connection, request),
+        // A page may be shown before there is anything on it.
+        "sdm/page" => return pages::files(),
+        "sdm/events" => return pages::events(connection, request),
         _ => {}
     }
     let known = HANDLERS.iter().find(|(known, _)| *known == name);
@@ -65,7 +68,7 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
 type Handler = fn(&mut Connection, &Request) -> Handled;
 
 /// The handlers of requests about tasks.
-const HANDLERS: [(&str, Handler); 33] = [
+const HANDLERS: [(&str, Handler); 36] = [
     ("completions", queries::completions_of),
     ("configurationDone", startup::configuration_done),
     ("continue", run_control::go_on),
@@ -83,8 +86,11 @@ const HANDLERS: [(&str, Handler); 33] = [
     ("restart", restart::restart),
     ("scopes", variables::scopes),
     ("sdm/focus", multi_client::focus),
+    ("sdm/interrupt", pages::give_up),
+    ("sdm/line", pages::line),
     ("sdm/ranks", queries::ranks),
     ("sdm/scope", run_control::set_scope),
+    ("sdm/suspend", pages::give_up),
     ("setBreakpoints", breakpoints::set_breakpoints),
     ("setDataBreakpoints", breakpoints::set_data_breakpoints),
     (

@@ -193,6 +193,14 @@ fn begin(connection: &mut Connection, opened: Opened) {
         false => Rows::new(connection.is_by_rank()),
     };
     connection.output = Output::new(connection.tasks.all().len() > 1);
+    let programs = opened
+        .begin
+        .iter()
+        .filter_map(|(tasks, command)| match command {
+            Command::Start(spec) => Some((tasks.clone(), spec.clone())),
+            _ => None,
+        });
+    connection.prompt.programs = programs.collect();
     connection.begin_job(Purpose::Begin, opened.begin);
 }
 

@@ -335,7 +335,7 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
 }
 
 /// Carries out a line that is neither a question nor for the shell; `whom` has the tasks that it names, if any.
-fn carry_out(
+pub(super) fn carry_out(
     connection: &mut Connection,
     request: &Request,
     wish: &LineRequest,

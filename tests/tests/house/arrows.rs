@@ -153,6 +153,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-session",
             "sdm-view",
             "sdm-shell",
+            "sdm-web",
         ],
     ),
     (

@@ -11,6 +11,7 @@ mod hostile;
 mod launching;
 mod life;
 mod looking;
+mod paged;
 mod picked;
 mod transcript;
 mod unread;
