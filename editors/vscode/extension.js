@@ -1,4 +1,4 @@
-// The SDM extension: where `sdm` is, a view of the classes of ranks, and the switch of whom steps move.
+// The SDM extension: where `sdm` is, a view of the classes of ranks, the page as a panel, and the switch of whom steps move.
 // What a session is and what is shown of it is decided in `sdm dap`; nothing of that is done here.
 "use strict";
 
@@ -7,9 +7,8 @@ const fs = require("fs");
 const path = require("path");
 const vscode = require("vscode");
 
-/** How many ranks a class shows below it, and how many a map has. */
+/** How many ranks a class shows below it. */
 const RANKS_MAX = 256;
-const MAP_MAX = 65536;
 
 /** Where `sdm` is. */
 function program() {
@@ -127,53 +126,89 @@ class RanksView {
   }
 }
 
-/** All ranks as a map: a square each, in the colour of its class. */
-class RankMap {
-  resolveWebviewView(view) {
-    this.view = view;
-    view.webview.options = { enableScripts: false };
-    view.onDidDispose(() => (this.view = undefined));
-    return this.refresh();
+/** What the page may ask of the debug adapter. */
+const REQUESTS = ["sdm/events", "sdm/line", "sdm/interrupt", "sdm/suspend"];
+
+/** The page of `sdm web` as a panel. The adapter has its files and what is on it; here messages are passed on. */
+class Page {
+  constructor(storage) {
+    this.folder = vscode.Uri.joinPath(storage, "page");
   }
 
-  async refresh() {
-    if (!this.view) {
+  /** Opens the panel beside the editor, or comes back to it. */
+  async show() {
+    const session = current();
+    if (!session) {
+      vscode.window.showErrorMessage("SDM: there is no session to show. F5 begins one.");
       return;
     }
-    const session = current();
-    let rows = [];
-    if (session) {
-      try {
-        rows = (await session.customRequest("sdm/ranks", {})).threads;
-      } catch {
-        // The programs are not at `main` yet, or have ended.
-      }
+    if (this.panel) {
+      this.panel.reveal();
+    } else {
+      const options = { enableScripts: true, localResourceRoots: [this.folder] };
+      this.panel = vscode.window.createWebviewPanel("sdm.page", "SDM", vscode.ViewColumn.Beside, options);
+      this.panel.onDidDispose(() => (this.panel = this.session = undefined));
+      this.panel.webview.onDidReceiveMessage((message) => this.hear(message));
     }
-    if (this.view) {
-      this.view.webview.html = mapOf(rows);
+    await this.load(session);
+  }
+
+  /** Shows a session in the panel. */
+  async load(session) {
+    const { files } = await session.customRequest("sdm/page");
+    const [{ text: page }, ...others] = files;
+    for (const { path: name, text } of others) {
+      await vscode.workspace.fs.writeFile(vscode.Uri.joinPath(this.folder, name), Buffer.from(text));
+    }
+    if (!this.panel || session === this.session) {
+      return;
+    }
+    this.session = session;
+    const { webview } = this.panel;
+    const own = webview.cspSource;
+    const policy = `default-src 'none'; script-src ${own}; style-src ${own}; img-src ${own}; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'`;
+    // The session's id makes the text another one, as the same text is not loaded again.
+    const head = `<head><meta http-equiv="Content-Security-Policy" content="${policy}"><meta name="session" content="${session.id}">`;
+    const address = (_, attribute, name) => `${attribute}="${webview.asWebviewUri(vscode.Uri.joinPath(this.folder, name))}"`;
+    webview.html = page.replace(/(href|src)="\/([^"]+)"/g, address).replace("<head>", head);
+  }
+
+  /** A new session takes the place of the one before. */
+  follow(session) {
+    if (this.panel && session.type === "sdm" && !session.parentSession) {
+      this.load(session);
+    }
+  }
+
+  /** A message of the page: a place to show, or a request for the adapter. */
+  async hear({ id, request, values, path: file, line }) {
+    if (file) {
+      return showLine(file, line);
+    }
+    const answer = { id };
+    try {
+      if (!REQUESTS.includes(request)) {
+        throw new Error(`${request} is not for a page`);
+      }
+      answer.body = await this.session.customRequest(request, values);
+    } catch (error) {
+      answer.error = error.message;
+    }
+    if (this.panel) {
+      this.panel.webview.postMessage(answer);
     }
   }
 }
 
-/** The page of a map. */
-function mapOf(rows) {
-  const squares = [];
-  rows.forEach((row, at) => {
-    // Colours that are far apart for classes that are neighbours; who runs is grey.
-    const colour = row.running ? "#888" : `hsl(${(at * 137) % 360}, 60%, 50%)`;
-    for (const rank of ranksOf(row.ranks, MAP_MAX)) {
-      squares.push({ rank, colour, name: row.name });
-    }
-  });
-  squares.sort((one, other) => one.rank - other.rank);
-  const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-  const cells = squares.slice(0, MAP_MAX).map(
-    ({ rank, colour, name }) => `<i style="background:${colour}" title="${escape(`rank ${rank}: ${name}`)}"></i>`,
-  );
-  return `<!DOCTYPE html><html><head>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>i { display: inline-block; width: 9px; height: 9px; margin: 1px; } body { line-height: 11px; padding: 4px; }</style>
-</head><body>${cells.join("")}</body></html>`;
+/** Shows a line of a file in the editor. */
+async function showLine(file, line) {
+  const at = new vscode.Position(line - 1, 0);
+  const options = { viewColumn: vscode.ViewColumn.One, selection: new vscode.Range(at, at) };
+  try {
+    await vscode.window.showTextDocument(vscode.Uri.file(file), options);
+  } catch (error) {
+    vscode.window.showErrorMessage(error.message);
+  }
 }
 
 /** A job that runs, for `${command:PickJob}` in launch.json. */
@@ -254,11 +289,8 @@ async function evaluateOn() {
 
 function activate(context) {
   const view = new RanksView();
-  const map = new RankMap();
-  const refresh = () => {
-    view.refresh();
-    map.refresh();
-  };
+  const page = new Page(context.globalStorageUri);
+  const refresh = () => view.refresh();
   const item = vscode.window.createStatusBarItem(vscode.StatusBarAlignment.Left);
   item.command = "sdm.scopeAll";
   // What follows a stop or a start is shown anew.
@@ -282,10 +314,11 @@ function activate(context) {
     vscode.debug.registerDebugConfigurationProvider("sdm", new Configurations()),
     vscode.debug.registerDebugAdapterTrackerFactory("sdm", tracker),
     vscode.window.registerTreeDataProvider("sdm.ranks", view),
-    vscode.window.registerWebviewViewProvider("sdm.map", map),
     vscode.debug.onDidChangeActiveDebugSession(refresh),
+    vscode.debug.onDidStartDebugSession((session) => page.follow(session)),
     vscode.debug.onDidTerminateDebugSession(() => item.hide()),
     vscode.commands.registerCommand("sdm.refresh", refresh),
+    vscode.commands.registerCommand("sdm.page", () => page.show()),
     vscode.commands.registerCommand("sdm.focusRank", focusRank),
     vscode.commands.registerCommand("sdm.pickJob", pickJob),
     vscode.commands.registerCommand("sdm.scopeClass", () => setScope("class", item)),
@@ -294,4 +327,4 @@ function activate(context) {
   );
 }
 
-module.exports = { activate, deactivate() {}, mapOf, ranksOf };
+module.exports = { activate, deactivate() {} };

@@ -2,6 +2,7 @@
 
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
+import { find } from './source.js';
 import { count, label, union } from './sets.js';
 
 // So many rows are unfolded at first, and so many with the same caller are shown: more than a screen has.
@@ -56,7 +57,7 @@ const file = ({ frame }) => frame.module === '' && frame.file && frame.line;
 
 // Shows the source at the place of a row.
 function list(node) {
-  if (file(node)) line(`list ${node.frame.file}:${node.frame.line}`);
+  if (file(node)) find(node.frame.file, node.frame.line);
 }
 
 export function start() {
