@@ -17,12 +17,21 @@ use crate::run::BOUND;
 /// Shell command that starts the browser with the pipes of its protocol as descriptors 3 and 4, and no other stream.
 const START: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
-/// JavaScript of a promise for the value of EXPRESSION once that is truthy. Each change of the document is a new
-/// attempt.
+/// JavaScript of the document of a page and those of its frames.
+const DOCUMENTS: &str = "((all) => all(document, all))((of, all) => [of, ...[...of.querySelectorAll('iframe')].flatMap((it) => it.contentDocument ? all(it.contentDocument, all) : [])])";
+/// JavaScript of a promise for the value of EXPRESSION once that is truthy. Each change of a document is a new attempt.
 const WAIT: &str = "new Promise((done) => {
-  const look = () => { const found = (() => { try { return EXPRESSION; } catch { return null; } })(); if (found) { observer.disconnect(); done(found); } };
+  const known = new Set();
+  const look = () => {
+    for (const it of DOCUMENTS) {
+      if (!known.has(it)) observer.observe(it, { subtree: true, childList: true, attributes: true, characterData: true });
+      for (const frame of it.querySelectorAll('iframe')) if (!known.has(frame)) { known.add(frame); frame.addEventListener('load', look); }
+      known.add(it);
+    }
+    const found = (() => { try { return EXPRESSION; } catch { return null; } })();
+    if (found) { observer.disconnect(); done(found); }
+  };
   const observer = new MutationObserver(look);
-  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
   look();
 })";
 
@@ -34,6 +43,9 @@ pub struct BrowserPage {
     number: u64,
     session: String,
     questions: Questions,
+    /// Selector of an element: what is looked at and clicked is in the document that has it, the page's own or a
+    /// frame's. Empty for the page's own.
+    pub within: &'static str,
     /// Warnings and errors in the browser's log, such as requests that a security policy has blocked.
     pub complaints: Vec<String>,
     /// Number of requests of the page since `Network.enable`.
@@ -91,6 +103,7 @@ impl BrowserPage {
             number: 0,
             session: String::new(),
             questions: Questions::default(),
+            within: "",
             complaints: Vec::new(),
             requests: 0,
         };
@@ -124,6 +137,7 @@ impl BrowserPage {
     /// # Panics
     /// If it has none.
     pub fn value(&mut self, expression: &str) -> Value {
+        let expression = &self.inside(expression);
         let ask = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         loop {
             let answer = self.try_call("Runtime.evaluate", ask.clone());
@@ -139,12 +153,28 @@ impl BrowserPage {
         }
     }
 
+    /// The expression, evaluated in the document that is meant.
+    fn inside(&self, expression: &str) -> String {
+        match self.within {
+            "" => expression.to_owned(),
+            within => format!(
+                "((document) => {expression})({DOCUMENTS}.find((it) => it.querySelector({})))",
+                json!(within)
+            ),
+        }
+    }
+
     /// Waits until an expression is truthy; returns its value.
     ///
     /// # Panics
     /// If it does not come to that within [`BOUND`].
     pub fn wait(&mut self, expression: &str) -> Value {
-        self.value(&WAIT.replace("EXPRESSION", expression))
+        let wait = WAIT.replace("DOCUMENTS", DOCUMENTS);
+        let wait = wait.replace("EXPRESSION", &self.inside(expression));
+        let within = std::mem::take(&mut self.within);
+        let found = self.value(&wait);
+        self.within = within;
+        found
     }
 
     /// Waits until an element of the selector contains `text`; returns the element's whole text.
@@ -167,7 +197,9 @@ impl BrowserPage {
         let selector = json!(selector);
         let at = self.wait(&format!(
             "(() => {{ const it = document.querySelector({selector}); it.scrollIntoView({{ block: 'nearest' }}); \
-             const box = it.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+             const box = it.getBoundingClientRect(); let [x, y] = [box.x + box.width / 2, box.y + box.height / 2]; \
+             for (let frame = it.ownerDocument.defaultView.frameElement; frame; frame = frame.ownerDocument.defaultView.frameElement) {{ \
+             const outer = frame.getBoundingClientRect(); x += outer.x; y += outer.y; }} return [x, y]; }})()"
         ));
         for kind in ["mousePressed", "mouseReleased"] {
             let event =
@@ -188,14 +220,26 @@ impl BrowserPage {
         }
     }
 
-    /// Presses a key: `Enter`, `ArrowDown`, `c`.
+    /// Presses a key: `Enter`, `ArrowDown`, `F5`, `c`.
     pub fn key(&mut self, key: &str) {
         let text = match key {
             "Enter" => "\r",
             one if one.chars().count() == 1 => one,
             _ => "",
         };
-        let down = json!({ "type": "keyDown", "key": key, "text": text });
+        // VS Code knows keys by their places and numbers.
+        let number = match key {
+            "Enter" => 13,
+            _ => key
+                .strip_prefix('F')
+                .and_then(|it| it.parse().ok())
+                .map_or(0, |it: u32| 111 + it),
+        };
+        let mut down =
+            json!({ "type": "keyDown", "key": key, "text": text, "windowsVirtualKeyCode": number });
+        if number > 0 {
+            down["code"] = key.into();
+        }
         self.call("Input.dispatchKeyEvent", down);
         self.call(
             "Input.dispatchKeyEvent",
