@@ -21,7 +21,7 @@ use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_foreign::queues::QueuesAsk;
 use sdm_inspect::kernel;
 use sdm_inspect::memory::Memory;
-use sdm_inspect::python::{self, PythonThread};
+use sdm_inspect::python::{self, PythonThread, Runtime};
 use sdm_inspect::queues::{Helper, PendingAnswer};
 use sdm_inspect::resources;
 use sdm_inspect::return_counter::{Arrival, Noted};
@@ -73,8 +73,20 @@ pub(crate) struct LocalHost {
 /// The pid of the process started as gdb; 0 before there is one.
 pub(crate) type GdbNumber = Rc<Cell<i32>>;
 
-/// The system call of each thread of a snapshot, and the bytes of the lock that it waits for there.
-pub(crate) type Standing = Rc<RefCell<BTreeMap<i32, ((i64, [u64; 6]), Option<[u8; LOCK_BYTES]>)>>>;
+/// The number of a system call, and its arguments.
+type SystemCall = (i64, [u64; 6]);
+
+/// A snapshot that is replaced by the next one.
+pub(crate) type Standing = Rc<RefCell<StoppedThreads>>;
+
+/// The threads of a snapshot, by kernel thread id.
+#[derive(Default)]
+pub(crate) struct StoppedThreads {
+    /// The system call of each thread, and the bytes of the lock that it waits for there.
+    pub(crate) waits: BTreeMap<i32, (SystemCall, Option<[u8; LOCK_BYTES]>)>,
+    /// The threads of the Python interpreter.
+    pub(crate) python: BTreeMap<i32, PythonThread>,
+}
 
 impl LocalHost {
     /// The host of a gdb whose process was started with this pid.
@@ -218,14 +230,14 @@ impl Host for LocalHost {
 
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])> {
         match &self.standing {
-            Some(standing) => Some(standing.borrow().get(&thread)?.0),
+            Some(standing) => Some(standing.borrow().waits.get(&thread)?.0),
             None => proc::of(pid).thread(thread).system_call(),
         }
     }
 
     fn lock(&self, pid: i32, thread: i32, address: u64) -> Option<[u8; LOCK_BYTES]> {
         if let Some(standing) = &self.standing {
-            return standing.borrow().get(&thread)?.1;
+            return standing.borrow().waits.get(&thread)?.1;
         }
         let mut bytes = [0; LOCK_BYTES];
         self.process_memory(pid)?.read(address, &mut bytes)?;
@@ -261,14 +273,12 @@ impl Host for LocalHost {
         self.sources.line(path, line)
     }
 
-    fn python_threads(
-        &self,
-        pid: i32,
-        runtime: u64,
-        py_version: Option<u64>,
-    ) -> BTreeMap<i32, PythonThread> {
+    fn python_threads(&self, pid: i32, runtime: Runtime) -> BTreeMap<i32, PythonThread> {
+        if let Some(standing) = &self.standing {
+            return standing.borrow().python.clone();
+        }
         match self.process_memory(pid) {
-            Some(memory) => python::threads(&*memory, runtime, py_version),
+            Some(memory) => python::threads(&*memory, runtime),
             None => BTreeMap::new(),
         }
     }

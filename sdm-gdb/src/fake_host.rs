@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use sdm_debug::fold::FoldRules;
 use sdm_inspect::memory::Memory;
-use sdm_inspect::python::PythonThread;
+use sdm_inspect::python::{PythonThread, Runtime};
 use sdm_inspect::return_counter::Arrival;
 use sdm_inspect::snapshot::LOCK_BYTES;
 
@@ -137,7 +137,7 @@ impl Host for FakeHost {
     fn other_gdbs(&self) -> String {
         "take another".to_owned()
     }
-    fn python_threads(&self, _: i32, _: u64, _: Option<u64>) -> BTreeMap<i32, PythonThread> {
+    fn python_threads(&self, _: i32, _: Runtime) -> BTreeMap<i32, PythonThread> {
         BTreeMap::new()
     }
     fn variables(&self, _: i32, _: u64) -> Vec<std::ops::Range<u64>> {

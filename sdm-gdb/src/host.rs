@@ -12,7 +12,7 @@ use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::ResourceWait;
 use sdm_foreign::queues::QueuesAsk;
 use sdm_inspect::memory::Memory;
-use sdm_inspect::python::PythonThread;
+use sdm_inspect::python::{PythonThread, Runtime};
 use sdm_inspect::queues::PendingAnswer;
 use sdm_inspect::return_counter::Arrival;
 use sdm_inspect::snapshot::LOCK_BYTES;
@@ -120,14 +120,8 @@ pub trait Host {
         pid: i32,
         ask: &QueuesAsk,
     ) -> Result<Box<dyn PendingAnswer>, Failure>;
-    /// The Python functions of the process's threads, by kernel thread id. The arguments are the addresses of
-    /// `_PyRuntime` and `Py_Version`.
-    fn python_threads(
-        &self,
-        pid: i32,
-        runtime: u64,
-        py_version: Option<u64>,
-    ) -> BTreeMap<i32, PythonThread>;
+    /// The Python functions of the process's threads, by kernel thread id.
+    fn python_threads(&self, pid: i32, runtime: Runtime) -> BTreeMap<i32, PythonThread>;
 }
 
 /// A core file while gdb writes it.

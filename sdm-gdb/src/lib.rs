@@ -61,7 +61,6 @@ pub use interrupt_gate::{AbandonedCommand, InterruptGate, split, withdrawn};
 pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;
 pub use ops::native_stacks::{fold_looked, has_python, raw_frame, shown_count};
-pub use ops::python::is_evaluation;
 pub use ops::stack_end::UNKNOWN_CALLER;
 pub use ops::start::StartInput;
 pub use state::breakpoints::SavedBreakpoint;

@@ -42,7 +42,11 @@ pub fn fuzz_walkers(bytes: &[u8]) {
         bytes,
         left: Cell::new(READS_MAX),
     };
-    let _ = python::threads(&memory(), BEGIN, Some(BEGIN + 8));
+    let runtime = python::Runtime {
+        address: BEGIN,
+        version: Some(BEGIN + 8),
+    };
+    let _ = python::threads(&memory(), runtime);
     let objects = OwnObjects {
         world: BEGIN,
         alone: BEGIN + 64,

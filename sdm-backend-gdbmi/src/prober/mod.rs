@@ -10,15 +10,17 @@ use std::time::{Duration, Instant};
 use sdm_core::CommandId;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, innermost_user_frame};
+use sdm_debug::probe::TaskWaits;
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::{Command, Event, Failure, FailureCode, Reply};
 use sdm_inspect::looker::{self, LookedProbe, ProbeResult};
+use sdm_inspect::python::is_evaluation;
 use sdm_inspect::stack::{Inspection, ThreadStack};
 use sdm_system::proc;
 
-use crate::host::{LocalHost, Standing};
+use crate::host::{LocalHost, Standing, StoppedThreads};
 use crate::sources::Sources;
-use sdm_gdb::{Action, Driver, DriverConfig, SavedProbe, is_evaluation, raw_frame};
+use sdm_gdb::{Action, Driver, DriverConfig, SavedProbe, raw_frame};
 use stand_in::StandIn;
 
 /// Time limit for the answer to a question; the answer is immediate.
@@ -43,7 +45,7 @@ impl looker::Prober for Prober {
         inspection: &Inspection,
         spec: ProbeSpec,
         rules: &FoldRules,
-    ) -> Result<ProbeResult<LookedProbe>, Failure> {
+    ) -> Result<ProbeResult, Failure> {
         let pid = inspection.pid();
         let driver = self.driver(inspection, rules);
         if spec.waits {
@@ -53,11 +55,16 @@ impl looker::Prober for Prober {
         let Reply::Probe(probe) = self.ask(inspection, rules, Command::Probe(spec))? else {
             return Err(unanswered());
         };
+        // What a process waits for, and calls, is read after it was resumed. One that computes has nothing of that kind,
+        // and moves between any two moments.
+        let reads_later = probe
+            .waits
+            .as_ref()
+            .is_some_and(|waits| *waits != TaskWaits::default());
         let stray_world = self.stray_worlds.get(&pid).copied();
         let seen = LookedProbe { probe, stray_world };
-        // Contents that were read after the process was resumed belong to these stacks only if the process has not
-        // moved since.
-        let first = inspection.stacks().next().filter(|_| spec.waits);
+        // They belong to these stacks only if the process has not moved since.
+        let first = inspection.stacks().next().filter(|_| reads_later);
         let level = first.and_then(|it| innermost_own(it, inspection.program(), rules));
         Ok(ProbeResult {
             seen,
@@ -76,21 +83,11 @@ impl looker::Prober for Prober {
         &mut self,
         inspection: &Inspection,
         rules: &FoldRules,
-    ) -> Option<Result<ProbeResult<TaskStacks>, Failure>> {
-        let interpreters: Vec<(usize, usize)> = inspection
-            .stacks()
-            .enumerate()
-            .filter_map(|(at, thread)| Some((at, evaluation(thread)?)))
-            .collect();
-        if interpreters.is_empty() {
-            return None;
-        }
+    ) -> Option<Result<TaskStacks, Failure>> {
+        inspection.stacks().find_map(evaluation)?;
         let told = self.ask(inspection, rules, Command::Stacks { full: false });
         Some(told.and_then(|reply| match reply {
-            Reply::Stacks(seen) => Ok(ProbeResult {
-                seen,
-                certain_from: interpreters,
-            }),
+            Reply::Stacks(seen) => Ok(seen),
             _ => Err(unanswered()),
         }))
     }
@@ -121,9 +118,12 @@ impl Prober {
         command: Command,
     ) -> Result<Reply, Failure> {
         let threads = inspection.threads().iter();
-        *self.standing.borrow_mut() = threads
-            .map(|it| (it.id, (it.system_call, it.lock)))
-            .collect();
+        *self.standing.borrow_mut() = StoppedThreads {
+            waits: threads
+                .map(|it| (it.id, (it.system_call, it.lock)))
+                .collect(),
+            python: inspection.python().clone(),
+        };
         let (told, stray) = asked(self.driver(inspection, rules), inspection, command);
         self.stray_worlds
             .extend(stray.map(|world| (inspection.pid(), world)));

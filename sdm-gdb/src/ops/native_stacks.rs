@@ -2,10 +2,10 @@
 
 use sdm_debug::fold::{FoldRules, RawFrame, RawThread, STOPPED, fold_task};
 use sdm_debug::reply::TaskStacks;
+use sdm_inspect::python::is_evaluation;
 use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
 use super::frames::{FRAMES_MAX, is_fortran};
-use super::python::is_evaluation;
 use super::stack_end::{ENDS, UNKNOWN_CALLER, too_deep};
 
 /// The function at which gdb ends a stack: its callers are not the program's.

@@ -18,6 +18,7 @@ use super::locks::lock;
 use super::ranks::window_locks;
 use super::return_tracking::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
+use super::stack_end::too_deep;
 use super::{variables, world_rank};
 use crate::gdb::Gdb;
 use crate::state::last_probe::{FrameState, Probed};
@@ -147,11 +148,13 @@ async fn look(
         // So is each other stack of a thread that had a named end.
         let is_named = outermost.is_some_and(|frame| frame.function().is_some());
         let is_cut = last.has_named_end || is_named && thread.raw.stopped.is_some();
+        // Of a deeper stack the innermost frames are known in every sample.
+        let is_deep = thread.raw.stopped.as_ref() == Some(&too_deep());
         let address = outermost.map(GdbFrame::address);
         let same_end = !is_cut && address.is_some() && last.outermost == address;
         now.outermost = address;
         now.has_named_end |= has_named_end;
-        same_end || has_named_end
+        same_end || has_named_end || is_deep
     });
     let Some(thread) = whole else {
         probe.partial = true;

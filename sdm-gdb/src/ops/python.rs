@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use sdm_debug::probe::LockWait;
-use sdm_inspect::python::{PythonFrame, PythonThread};
+use sdm_inspect::python::{PythonFrame, PythonThread, Runtime, is_evaluation};
 
 use super::frames::GdbFrame;
+use super::stack_end::too_deep;
 use super::threads::{ReadThread, kernel_id};
 use crate::gdb::Gdb;
 use crate::text::base_name;
 use sdm_mi::Results;
 
-/// The interpreter's function that evaluates Python code; from 3.11 on one call of it can run several functions.
-const EVALUATES: &str = "_PyEval_EvalFrameDefault";
 /// Prefixes of the interpreter's other functions.
 const OWN: [&str; 4] = ["Py", "_Py", "_init", "cfunction_"];
 /// File of PyTorch's wrappers that log collective operations.
@@ -33,6 +32,9 @@ pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
         thread.has_interpreter = own.has_lock;
         let frames = std::mem::take(&mut thread.frames);
         thread.frames = weave(frames, own, &gdb.get().program_name);
+        if own.is_cut {
+            thread.raw.stopped = Some(too_deep());
+        }
         thread.raw.frames = thread.frames.iter().map(GdbFrame::raw).collect();
     }
 }
@@ -86,14 +88,6 @@ fn evaluates(frame: &GdbFrame) -> bool {
     frame.function().is_some_and(is_evaluation)
 }
 
-/// True for the name of the interpreter's evaluation function.
-#[must_use]
-pub fn is_evaluation(name: &str) -> bool {
-    // The compiler also splits off `_PyEval_EvalFrameDefault.cold`.
-    name.strip_prefix(EVALUATES)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
 /// True for the name of a Python interpreter: `python3`, `python3.11` and the like.
 fn is_interpreter(program: &str) -> bool {
     program.starts_with("python")
@@ -122,7 +116,14 @@ async fn read(gdb: &Gdb) -> BTreeMap<i32, PythonThread> {
     let (runtime, version) = (runtime.await, version.await);
     let address = |answer: Result<Results, _>| answer.ok().and_then(|it: Results| address(&it));
     match (pid, address(runtime)) {
-        (Some(pid), Some(runtime)) => gdb.host().python_threads(pid, runtime, address(version)),
+        (Some(pid), Some(runtime)) => {
+            let version = address(version);
+            let runtime = Runtime {
+                address: runtime,
+                version,
+            };
+            gdb.host().python_threads(pid, runtime)
+        }
         _ => BTreeMap::new(),
     }
 }
@@ -150,19 +151,30 @@ fn weave(frames: Vec<GdbFrame>, python: &PythonThread, program: &str) -> Vec<Gdb
             frame.module() == module || module.is_empty() && is_interpreter(frame.module());
         is_there && (!is_embedded || OWN.iter().any(|own| name.starts_with(own)) && name != "main")
     };
-    // Goes from the outermost frame inward. A call that has just begun has no Python frame yet.
-    let mut groups = python.groups.iter().rev();
+    // Of the groups that are known the outermost one belongs to the outermost call: a call that has just begun has no
+    // Python frame yet. Of a stack that is cut the calls around these are unknown.
+    let calls = frames.iter().filter(|frame| evaluates(frame)).count();
+    let begun = calls.saturating_sub(python.groups.len());
+    let begun = if python.is_cut { 0 } else { begun };
+    let mut groups = python.groups.iter();
+    let mut seen = 0;
     let mut woven = Vec::new();
-    for frame in frames.into_iter().rev() {
+    for frame in frames {
         if evaluates(&frame) {
-            let group = groups.next().into_iter().flatten().rev();
+            seen += 1;
+            if seen <= begun {
+                continue;
+            }
+            let group = groups.next().into_iter().flatten();
             let group = group.filter(|one| !one.path.ends_with(TORCH_WRAPPERS));
             woven.extend(group.map(|one| GdbFrame::python(frame.level, one, module_of(one))));
+            if python.is_cut && groups.len() == 0 {
+                break;
+            }
         } else if !is_own(&frame) {
             woven.push(frame);
         }
     }
-    woven.reverse();
     woven
 }
 
@@ -195,6 +207,7 @@ fn module_of(frame: &PythonFrame) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sdm_inspect::python::EVALUATES;
 
     fn python(function: &str, path: &str) -> PythonFrame {
         PythonFrame {
@@ -210,12 +223,22 @@ mod tests {
 
     /// The levels and functions of the woven frames, as text.
     fn woven(frames: &[(&str, &str)], groups: &[&[&str]], program: &str) -> String {
+        woven_of(frames, groups, program, false)
+    }
+
+    fn woven_of(
+        frames: &[(&str, &str)],
+        groups: &[&[&str]],
+        program: &str,
+        is_cut: bool,
+    ) -> String {
         let frames = (0..)
             .zip(frames)
             .map(|(level, (name, module))| native(level, name, module));
         let group = |names: &&[&str]| names.iter().map(|name| python(name, "/x.py")).collect();
         let own = PythonThread {
             groups: groups.iter().map(group).collect(),
+            is_cut,
             has_lock: false,
         };
         let woven = weave(frames.collect(), &own, program);
@@ -243,6 +266,21 @@ mod tests {
         // The innermost call has just begun.
         let begun = woven(&frames, &groups[1..], "app");
         assert_eq!(begun, "0 poll, 3 apply, 4 step, 4 <module>, 6 main");
+    }
+
+    #[test]
+    fn python_stack_that_is_cut_ends_at_its_last_frame() {
+        let frames = [
+            ("poll", "libc.so.6"),
+            (EVALUATES, ""),
+            ("apply", "solver.so"),
+            (EVALUATES, ""),
+            ("main", ""),
+        ];
+        let cut = |groups| woven_of(&frames, groups, "solver", true);
+        assert_eq!(cut(&[&["deep", "deep"]]), "0 poll, 1 deep, 1 deep");
+        let outer = cut(&[&["inner"], &["deep"]]);
+        assert_eq!(outer, "0 poll, 1 inner, 2 apply, 3 deep");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub trait Prober {
         inspection: &Inspection,
         spec: ProbeSpec,
         rules: &FoldRules,
-    ) -> Result<ProbeResult<LookedProbe>, Failure>;
+    ) -> Result<ProbeResult, Failure>;
 
     /// Discards the last probe of a process. The next probe is compared with the one before the discarded probe.
     fn take_back(&mut self, pid: i32);
@@ -64,13 +64,13 @@ pub trait Prober {
         &mut self,
         inspection: &Inspection,
         rules: &FoldRules,
-    ) -> Option<Result<ProbeResult<TaskStacks>, Failure>>;
+    ) -> Option<Result<TaskStacks, Failure>>;
 }
 
 /// The result of one inspection of a process.
-pub struct ProbeResult<T> {
+pub struct ProbeResult {
     /// The result itself.
-    pub seen: T,
+    pub seen: LookedProbe,
     /// Indices of threads, each with the level of a frame. The result is of one moment only if these threads have not
     /// left these frames since.
     pub certain_from: Vec<(usize, usize)>,
@@ -120,34 +120,15 @@ fn answer(
     prober: &mut dyn Prober,
     ask: &LookRequest,
 ) -> Vec<Result<View, Refusal>> {
-    let moved = Refusal::System {
-        text: "its functions changed while they were read".to_owned(),
-    };
     match &ask.question {
-        Question::Probe(spec, rules) => {
-            let probe = |prober: &mut dyn Prober, inspection: &Inspection| {
-                let probed = prober.probe(inspection, *spec, rules);
-                probed.map(|it| it.of(View::Probe))
-            };
-            let take_back = |prober: &mut dyn Prober, pid| {
-                prober.take_back(pid);
-                None
-            };
-            still(inspector, prober, &ask.pids, (&probe, &take_back))
-        }
+        Question::Probe(spec, rules) => still(inspector, prober, &ask.pids, (*spec, rules)),
         Question::Woven(rules) => {
-            let weave = |prober: &mut dyn Prober, inspection: &Inspection| {
-                let woven = prober.woven(inspection, rules).transpose()?;
-                Ok(match woven {
-                    Some(woven) => woven.of(View::Woven),
-                    None => ProbeResult {
-                        seen: View::Stacks(inspection.to_stacks()),
-                        certain_from: Vec::new(),
-                    },
-                })
+            let mut weave = |inspection: &Inspection| match prober.woven(inspection, rules) {
+                Some(woven) => woven.map(View::Woven).map_err(refusal),
+                None => Ok(View::Stacks(inspection.to_stacks())),
             };
-            let give_up = |_: &mut dyn Prober, _| Some(moved.clone());
-            still(inspector, prober, &ask.pids, (&weave, &give_up))
+            let found = inspector.inspect(&ask.pids, true, PATIENCE).into_iter();
+            found.map(|it| it.and_then(|it| weave(&it))).collect()
         }
         Question::Stacks | Question::Samples { .. } => {
             let stacks = inspector.stacks(&ask.pids, PATIENCE).into_iter();
@@ -222,44 +203,33 @@ fn processor() -> io::Result<Duration> {
     Ok(sum)
 }
 
-impl<T> ProbeResult<T> {
-    fn of<V>(self, view: impl FnOnce(T) -> V) -> ProbeResult<V> {
-        ProbeResult {
-            seen: view(self.seen),
-            certain_from: self.certain_from,
-        }
-    }
+fn refusal(failure: Failure) -> Refusal {
+    Refusal::System { text: failure.text }
 }
 
-/// Makes the view that is asked for from an inspection of a process.
-type See<'a> = &'a dyn Fn(&mut dyn Prober, &Inspection) -> Result<ProbeResult<View>, Failure>;
-/// Discards the result for a process that has moved; returns the refusal to report if this was the last attempt.
-type TakeBack<'a> = &'a dyn Fn(&mut dyn Prober, i32) -> Option<Refusal>;
-
-/// Inspects processes. For one that has moved while its memory was read the inspection is repeated, up to a limit.
+/// Probes processes. For one that has moved while its memory was read the probe is repeated, up to a limit.
 fn still(
     inspector: &mut Inspector,
     prober: &mut dyn Prober,
     pids: &[i32],
-    (see, take_back): (See<'_>, TakeBack<'_>),
+    (spec, rules): (ProbeSpec, &FoldRules),
 ) -> Vec<Result<View, Refusal>> {
     let mut seen: BTreeMap<i32, Result<View, Refusal>> = BTreeMap::new();
     let mut open = pids.to_vec();
     for _ in 0..PROBES_MAX {
         let mut uncertain = Vec::new();
-        for (pid, found) in open.iter().zip(inspector.inspect(&open, PATIENCE)) {
+        for (pid, found) in open.iter().zip(inspector.inspect(&open, true, PATIENCE)) {
             let result = found.and_then(|inspection| {
-                let result = see(prober, &inspection);
-                let result = result.map_err(|it| Refusal::System { text: it.text })?;
+                let result = prober.probe(&inspection, spec, rules).map_err(refusal)?;
                 if !result.certain_from.is_empty() {
                     uncertain.push((*pid, inspection, result.certain_from));
                 }
-                Ok(result.seen)
+                Ok(View::Probe(result.seen))
             });
             seen.insert(*pid, result);
         }
         open = uncertain.iter().map(|(pid, ..)| *pid).collect();
-        let later = inspector.inspect(&open, PATIENCE).into_iter();
+        let later = inspector.inspect(&open, false, PATIENCE).into_iter();
         let moved = uncertain.into_iter().zip(later);
         let moved = moved.filter(|((_, was, frames), now)| {
             let stays = |now: &Inspection, (thread, level)| now.is_still_in(was, thread, level);
@@ -271,9 +241,7 @@ fn still(
             break;
         }
         for pid in &open {
-            if let Some(refusal) = take_back(prober, *pid) {
-                seen.insert(*pid, Err(refusal));
-            }
+            prober.take_back(*pid);
         }
     }
     let seen_of = |pid: &i32| seen.remove(pid).unwrap_or(Err(Refusal::Ended));

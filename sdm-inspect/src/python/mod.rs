@@ -1,7 +1,7 @@
 //! Reads the Python functions of a CPython process's threads from its memory.
 //!
-//! Nothing is called in the process, and nothing in it is changed: it is read while gdb holds it stopped. The data
-//! can be anything, so every length, count and chain is bounded.
+//! Nothing is called in the process, and nothing in it is changed: it is read while it is stopped. The data can be
+//! anything, so every length, count and chain is bounded.
 
 mod layout;
 mod lines;
@@ -9,6 +9,7 @@ mod lines;
 use std::collections::BTreeMap;
 
 use layout::{Boundary, Layout, LockPlace};
+use serde::{Deserialize, Serialize};
 
 use crate::memory::{Memory, read_u64};
 
@@ -24,8 +25,28 @@ const TABLE_BYTES_MAX: u64 = 1 << 20;
 /// Upper limit of addresses in any process.
 const ADDRESS_MAX: u64 = 1 << 62;
 
+/// The interpreter's function that evaluates Python code; from 3.11 on one call of it can run several functions.
+pub const EVALUATES: &str = "_PyEval_EvalFrameDefault";
+
+/// True for the name of the interpreter's evaluation function.
+#[must_use]
+pub fn is_evaluation(name: &str) -> bool {
+    // The compiler also splits off `_PyEval_EvalFrameDefault.cold`.
+    name.strip_prefix(EVALUATES)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Where an interpreter's structures are found in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runtime {
+    /// Address of `_PyRuntime`.
+    pub address: u64,
+    /// Address of `Py_Version`, if it exists.
+    pub version: Option<u64>,
+}
+
 /// One Python frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PythonFrame {
     /// `Solver.step`.
     pub function: String,
@@ -50,24 +71,22 @@ impl PythonFrame {
 }
 
 /// The frames of one thread.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PythonThread {
     /// One group of frames for each call of the interpreter's evaluation function, innermost first. The frames in a
     /// group are innermost first too.
     pub groups: Vec<Vec<PythonFrame>>,
+    /// True if there are more frames: the outermost group, and those around it, are not read to their end.
+    pub is_cut: bool,
     /// True for the thread with the interpreter's lock: no other thread runs Python meanwhile.
     pub has_lock: bool,
 }
 
-/// The threads of a Python process, by kernel thread id; empty if its Python version is not supported. `runtime` is
-/// the address of `_PyRuntime`, and `py_version` that of `Py_Version` if it exists.
-pub fn threads(
-    memory: &dyn Memory,
-    runtime: u64,
-    py_version: Option<u64>,
-) -> BTreeMap<i32, PythonThread> {
-    let layout = Layout::of(memory, runtime, py_version);
-    let Some(layout) = layout.filter(|_| runtime < ADDRESS_MAX) else {
+/// The threads of a Python process, by kernel thread id; empty if its Python version is not supported.
+pub fn threads(memory: &dyn Memory, runtime: Runtime) -> BTreeMap<i32, PythonThread> {
+    let Runtime { address, version } = runtime;
+    let layout = Layout::of(memory, address, version);
+    let Some(layout) = layout.filter(|_| address < ADDRESS_MAX) else {
         return BTreeMap::new();
     };
     let mut reader = Reader {
@@ -75,7 +94,7 @@ pub fn threads(
         layout,
         codes: BTreeMap::new(),
     };
-    reader.threads(runtime)
+    reader.threads(address)
 }
 
 /// The fields of a code object.
@@ -108,12 +127,13 @@ impl Reader<'_> {
             for thread in self.chain(interpreter + layout.first, layout.next, THREADS_MAX) {
                 let id = read_u64(self.memory, thread + layout.native_id);
                 let id = id.and_then(|id| i32::try_from(id).ok());
-                if let (Some(id), Some(groups)) = (id, self.groups(thread)) {
+                if let (Some(id), Some((groups, is_cut))) = (id, self.groups(thread)) {
                     let known: &mut PythonThread = found.entry(id).or_default();
                     known.has_lock |= holder == Some(thread);
                     // A thread has one state per interpreter that it has used.
                     if known.groups.is_empty() {
                         known.groups = groups;
+                        known.is_cut = is_cut;
                     }
                 }
             }
@@ -143,8 +163,8 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// The frames of a thread; `None` if its structures are inconsistent.
-    fn groups(&mut self, thread: u64) -> Option<Vec<Vec<PythonFrame>>> {
+    /// The frames of a thread, and whether it has more than the maximum; `None` if its structures are inconsistent.
+    fn groups(&mut self, thread: u64) -> Option<(Vec<Vec<PythonFrame>>, bool)> {
         let layout = self.layout;
         let mut frame = self.address(thread + layout.threads.current)?;
         if let Some(offset) = layout.threads.in_c_frame {
@@ -179,7 +199,7 @@ impl Reader<'_> {
         if !group.is_empty() {
             groups.push(group);
         }
-        Some(groups)
+        Some((groups, frame != 0))
     }
 
     fn frame(&mut self, frame: u64) -> Option<PythonFrame> {
@@ -322,7 +342,7 @@ mod tests {
         #[test]
         fn python_frame_reader_never_panics_on_any_memory(seed: u64, runtime in 0_u64..1 << 50, version: u64) {
             let memory = Noise(Cell::new(seed));
-            let _ = threads(&memory, runtime, Some(version));
+            let _ = threads(&memory, Runtime { address: runtime, version: Some(version) });
             let mut reader = Reader {
                 memory: &memory,
                 layout: Layout::of(&Ring, 1 << 20, Some(8)).unwrap(),
@@ -342,6 +362,16 @@ mod tests {
             codes: BTreeMap::new(),
         };
         assert_eq!(reader.chain(0x1000, 0, 64).len(), 64);
-        assert!(threads(&Ring, 1 << 20, Some(8)).len() <= 1);
+        assert!(
+            threads(
+                &Ring,
+                Runtime {
+                    address: 1 << 20,
+                    version: Some(8)
+                }
+            )
+            .len()
+                <= 1
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Takes a snapshot of a process.
 
+use std::collections::BTreeMap;
 use std::io::IoSliceMut;
 use std::time::{Duration, Instant};
 
@@ -7,10 +8,12 @@ use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+use super::page_cache::PageCache;
 use super::registers::system_call;
 use super::stop::TracedThreads;
 use super::{LOCK_BYTES, Refusal, Registers, Snapshot, Thread, Window};
 use crate::kernel;
+use crate::python::{self, PythonThread, Runtime};
 use crate::sys;
 
 /// Bytes of each stack that are read at first: nearly all stacks of waiting programs are shorter.
@@ -39,6 +42,8 @@ pub struct Wanted {
     /// Addresses in further stacks, by thread: a signal handler can be on another stack than the interrupted
     /// function.
     pub further: Vec<(i32, u64)>,
+    /// The Python interpreter whose threads are read too. While it runs they change faster than they could be read.
+    pub python: Option<Runtime>,
 }
 
 impl Wanted {
@@ -49,6 +54,7 @@ impl Wanted {
             pid,
             window_bytes: WINDOW_BYTES,
             further: Vec::new(),
+            python: None,
         }
     }
 }
@@ -108,7 +114,7 @@ impl Room {
         Ok(())
     }
 
-    fn snapshot(self, pid: i32, stood: Duration) -> Snapshot {
+    fn snapshot(self, pid: i32, python: BTreeMap<i32, PythonThread>, stood: Duration) -> Snapshot {
         let mut threads = self.threads;
         for (at, start, range) in self.pieces {
             let bytes = self.bytes[range].to_vec();
@@ -119,6 +125,7 @@ impl Room {
         Snapshot {
             pid,
             threads,
+            python,
             stood,
         }
     }
@@ -134,11 +141,17 @@ pub(super) fn take(wanted: &Wanted) -> Result<Snapshot, Refusal> {
         let mut ids = held.ids();
         ids.try_for_each(|id| room.read(wanted, id))
     });
+    let id = held.ids().next();
+    let python = id
+        .zip(wanted.python)
+        .map_or_else(BTreeMap::new, |(id, runtime)| {
+            python::threads(&PageCache::of(id), runtime)
+        });
     let released = held.release();
     let stood = began.elapsed();
     read?;
     released.map_err(|_| Refusal::Stuck)?;
-    Ok(room.snapshot(wanted.pid, stood))
+    Ok(room.snapshot(wanted.pid, python, stood))
 }
 
 /// Reads memory from an address on, up to the length of `to` or to the first unmapped page. Returns the number of

@@ -3,14 +3,17 @@
 mod batch;
 mod capture;
 mod kernel_wait;
+mod page_cache;
 mod refusal;
 mod registers;
 mod stop;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::python::PythonThread;
 pub use batch::take_all;
 pub(crate) use capture::read_memory;
 pub use capture::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
@@ -24,6 +27,8 @@ pub struct Snapshot {
     pub pid: i32,
     /// The threads; the one that runs `main` is first.
     pub threads: Vec<Thread>,
+    /// The threads of its Python interpreter, by kernel thread id; empty if they were not asked for or not found.
+    pub python: BTreeMap<i32, PythonThread>,
     /// Longest time that they were stopped: from the first stop request until all were resumed.
     pub stood: Duration,
 }

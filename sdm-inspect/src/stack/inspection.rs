@@ -1,5 +1,6 @@
 //! A process at one moment, with its files. A debugger's questions are answered from it while the process runs on.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use super::thread::{Detail, ThreadInspection, read_thread};
 use crate::address_space::{CODE_BYTES_MAX, Space};
 use crate::assembly::assembly;
 use crate::memory::Memory;
+use crate::python::{PythonThread, Runtime, is_evaluation};
 use crate::snapshot::{Registers, Snapshot, Thread, read_memory};
 use crate::unwind::End;
 use crate::values::{Scope, Value, evaluate};
@@ -54,6 +56,38 @@ impl Inspection {
             End::Whole | End::Cut => None,
         };
         self.threads.iter().filter_map(missing).collect()
+    }
+
+    /// The interpreter that a thread is in; `None` if there is none.
+    pub(super) fn interpreter(&self) -> Option<Runtime> {
+        self.evaluating().next()?;
+        Some(Runtime {
+            address: self.space.variable("_PyRuntime")?,
+            version: self.space.variable("Py_Version"),
+        })
+    }
+
+    /// True if the functions of a thread in the interpreter were not found, while those of another one were. A thread
+    /// that calls or leaves a function has inconsistent structures for a moment.
+    pub(super) fn lacks_functions(&self) -> bool {
+        let python = self.python();
+        let mut evaluating = self.evaluating();
+        !python.is_empty() && evaluating.any(|thread| !python.contains_key(&thread.thread))
+    }
+
+    /// The threads that are in the interpreter's evaluation function.
+    fn evaluating(&self) -> impl Iterator<Item = &ThreadStack> {
+        let evaluates = |thread: &&ThreadStack| {
+            let mut names = thread.frames.iter().flat_map(|it| &it.function);
+            names.any(|name| is_evaluation(name))
+        };
+        self.stacks().filter(evaluates)
+    }
+
+    /// The threads of the Python interpreter by kernel thread id, as the snapshot found them.
+    #[must_use]
+    pub fn python(&self) -> &BTreeMap<i32, PythonThread> {
+        &self.snapshot.python
     }
 
     /// Copies of the threads' stacks; the thread that runs `main` is first.

@@ -32,6 +32,8 @@ pub struct Spaces {
     processes: Vec<(i32, Result<Rc<Space>, Refusal>)>,
     /// True until the first snapshot is taken.
     is_new: bool,
+    /// True if the functions of an interpreter are read too.
+    reads_python: bool,
 }
 
 impl Inspector {
@@ -52,13 +54,16 @@ impl Inspector {
         self.look(&mut spaces, patience)
     }
 
-    /// Inspects each of these processes, each with this time limit to stop.
+    /// Inspects each of these processes, each with this time limit to stop. With `reads_python` the functions of a
+    /// Python interpreter are read too, while the process is stopped a second time.
     pub fn inspect(
         &mut self,
         pids: &[i32],
+        reads_python: bool,
         patience: Duration,
     ) -> Vec<Result<Inspection, Refusal>> {
         let mut spaces = self.open(pids);
+        spaces.reads_python = reads_python;
         self.inspect_open(&mut spaces, patience)
     }
 
@@ -69,6 +74,7 @@ impl Inspector {
         Spaces {
             processes: processes.collect(),
             is_new: true,
+            reads_python: false,
         }
     }
 
@@ -90,6 +96,7 @@ impl Inspector {
         patience: Duration,
     ) -> Vec<Result<Inspection, Refusal>> {
         let is_new = std::mem::take(&mut spaces.is_new);
+        let reads_python = spaces.reads_python;
         let processes = &mut spaces.processes;
         for (pid, space) in processes.iter_mut().filter(|_| !is_new) {
             if !space.as_ref().is_ok_and(|space| space.is_of(*pid)) {
@@ -120,7 +127,7 @@ impl Inspector {
                 if looked.as_ref().is_err_and(|it| *it == Refusal::Executed) {
                     processes[at].1 = self.space(wanted.pid);
                 }
-                again.extend(next(&wanted, &looked).map(|next| (at, next)));
+                again.extend(next(&wanted, reads_python, &looked).map(|next| (at, next)));
                 results[at] = Some(looked);
             }
             wanted = again;
@@ -167,11 +174,22 @@ impl Inspector {
 }
 
 /// The next request for a process that must be looked at again; `None` if it need not.
-fn next(wanted: &Wanted, looked: &Result<Inspection, Refusal>) -> Option<Wanted> {
+fn next(
+    wanted: &Wanted,
+    reads_python: bool,
+    looked: &Result<Inspection, Refusal>,
+) -> Option<Wanted> {
     match looked {
         Ok(inspection) => {
             let missing = inspection.missing();
-            (!missing.is_empty()).then(|| further(wanted, &missing))
+            let known = wanted.python;
+            let interpreter = || inspection.interpreter().filter(|_| reads_python);
+            let mut next = match missing.is_empty() {
+                true => wanted.clone(),
+                false => further(wanted, &missing),
+            };
+            next.python = known.or_else(interpreter);
+            (next != *wanted || inspection.lacks_functions()).then_some(next)
         }
         Err(Refusal::Executed) => Some(Wanted::of(wanted.pid)),
         Err(_) => None,

@@ -6,7 +6,7 @@ use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::{Failure, FailureCode};
-use sdm_inspect::looker::{LookedProbe, ProbeResult, Prober};
+use sdm_inspect::looker::{ProbeResult, Prober};
 use sdm_inspect::stack::Inspection;
 
 /// A prober that is never used, as only stacks are inspected here.
@@ -18,17 +18,13 @@ impl Prober for NoProber {
         _: &Inspection,
         _: ProbeSpec,
         _: &FoldRules,
-    ) -> Result<ProbeResult<LookedProbe>, Failure> {
+    ) -> Result<ProbeResult, Failure> {
         Err(Failure::new(FailureCode::Unsupported, "stacks alone"))
     }
 
     fn take_back(&mut self, _: i32) {}
 
-    fn woven(
-        &mut self,
-        _: &Inspection,
-        _: &FoldRules,
-    ) -> Option<Result<ProbeResult<TaskStacks>, Failure>> {
+    fn woven(&mut self, _: &Inspection, _: &FoldRules) -> Option<Result<TaskStacks, Failure>> {
         None
     }
 }

@@ -51,6 +51,7 @@ mod phenomena;
 mod program;
 mod programs;
 mod prompt;
+mod python_looks;
 mod random_faults;
 mod registers;
 mod report;

@@ -1,0 +1,74 @@
+//! Python's functions in looks without gdb.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use sdm_tests::ordinary::lower;
+use sdm_tests::place::Place;
+use sdm_tests::sdm::Sdm;
+
+use crate::looking::{Waiting, stacks};
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// A Python program that prints a line and computes from then on.
+fn computing(text: &str) -> Waiting {
+    let mut command = Command::new(PYTHON);
+    let command = command.args(["-c", text]).stdin(Stdio::null());
+    let mut process = lower(command.stdout(Stdio::piped()))
+        .spawn()
+        .expect("it is there");
+    let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+    let begun = lines.next().and_then(Result::ok);
+    assert_eq!(begun.as_deref(), Some("begun"));
+    Waiting(process)
+}
+
+#[test]
+fn python_functions_are_shown_without_gdb() {
+    let text = "import sys\ndef waits(depth):\n    if depth:\n        return waits(depth - 1)\n    sys.stdin.read()\nwaits(2)\n";
+    let python = Waiting::start(Command::new(PYTHON).args(["-c", text]));
+    let without = stacks(&["--pids", &python.pid(), "--gdb", "/no/gdb"]).code(0);
+    let lines: Vec<&str> = without.out.lines().map(str::trim).collect();
+    let own = ["waits () at <string>:4 (rec x2)", "waits () at <string>:5"];
+    assert!(lines.windows(2).any(|it| it == own), "{without}");
+    let by_gdb = stacks(&["--pids", &python.pid(), "--by", "gdb"]).code(0);
+    assert_eq!(without.out, by_gdb.out);
+}
+
+/// Between any two moments its frames differ: they are read at the moment of the stack.
+#[test]
+fn computing_python_program_is_shown_without_gdb() {
+    let text = "def inner(n):\n    return n + 1\ndef spins():\n    n = 0\n    print('begun', flush=True)\n    while True:\n        n = inner(n)\nspins()\n";
+    let running = [(); 4].map(|()| computing(text));
+    let pids = running.each_ref().map(Waiting::pid).join(",");
+    let done = stacks(&["--pids", &pids, "--gdb", "/no/gdb"]).code(0);
+    let lines = done.out.lines().map(str::trim);
+    let functions = |name: &str| lines.clone().filter(|line| line.contains(name)).count();
+    assert_eq!(functions("<module> () at <string>:8"), 1, "{done}");
+    assert!(functions("spins () at <string>:") > 0, "{done}");
+    assert!(!done.united().contains("_PyEval"), "{done}");
+}
+
+#[test]
+fn deep_python_stack_is_marked_as_cut() {
+    let start = |depth: &str| {
+        let text = "import sys\nsys.setrecursionlimit(30000)\ndef deep(n):\n    if n:\n        deep(n - 1)\n    sys.stdin.read()\ndeep(int(sys.argv[1]))\n";
+        Waiting::start(Command::new(PYTHON).args(["-c", text, depth]))
+    };
+    let (deep, shallow) = (start("1100"), start("900"));
+    let pids = format!("{},{}", deep.pid(), shallow.pid());
+    let without = stacks(&["--pids", &pids, "--gdb", "/no/gdb"]);
+    let marked = format!(
+        "pid {}: Backtrace stopped: more than 1024 frames",
+        deep.pid()
+    );
+    assert!(without.out.contains(&marked), "no {marked:?} in {without}");
+    let marks = without.out.matches("Backtrace stopped").count();
+    assert_eq!(marks, 1, "{without}");
+    let by_gdb = stacks(&["--pids", &pids, "--by", "gdb"]);
+    assert_eq!((&without.out, without.code), (&by_gdb.out, by_gdb.code));
+    let words = ["--pids", &deep.pid(), "--gdb", "/no/gdb"];
+    let done = Sdm::new(&Place::new(), "diagnose").args(words).finish();
+    assert!(!done.out.contains("Cannot tell"), "{done}");
+}
