@@ -228,7 +228,7 @@ mod tests {
     use sdm_debug::fold::RawThread;
 
     use super::*;
-    use sdm_inspect::python::PythonFrame;
+    use sdm_inspect::python::{PythonFrame, PythonState};
 
     /// A thread with these frames, innermost first: levels rise by one, except at Python functions.
     fn thread(frames: &[(u32, &str, &str)]) -> ReadThread {
@@ -238,6 +238,7 @@ mod tests {
                     function: (*name).to_owned(),
                     path: "/a.py".to_owned(),
                     line: 7,
+                    state: PythonState::default(),
                 };
                 GdbFrame::python(*level, &own, "")
             }

@@ -44,10 +44,14 @@ pub(super) async fn frame_states(
     let at_an_end = |at: &usize| *at < END_FRAMES || *at + END_FRAMES >= count;
     let mut states = Vec::new();
     let mut kept = Vec::new();
+    let mut stacks = Vec::new();
     for (depth, index) in outermost_first.filter(|(depth, _)| at_an_end(depth)) {
         let frame = &thread.frames[index];
         let (stack_pointer, registers) = registers(gdb, thread, frame.level).await?;
-        let known = variables(gdb, thread, frame).await?;
+        let variables = match frame.python {
+            Some(state) => xxh3_128(&wire::encode(&state.variables)),
+            None => xxh3_128(&wire::encode(&variables(gdb, thread, frame).await?)),
+        };
         let place = StackFrame {
             line: 0,
             ..frame.stack_frame()
@@ -55,19 +59,31 @@ pub(super) async fn frame_states(
         states.push(FrameState {
             depth: u32::try_from(depth).unwrap_or(u32::MAX),
             place,
-            stack_pointer,
+            // A frame of Python's is not on the stack.
+            stack_pointer: frame.python.map(|it| it.address).or(stack_pointer),
             address: frame.address(),
-            variables: xxh3_128(&wire::encode(&known)),
+            variables,
             raw: 0,
         });
-        kept.push(registers);
+        kept.push((registers, frame.python));
+        stacks.push(stack_pointer);
     }
-    let memory = stack_memory(gdb, thread, &states).await?;
+    let memory = stack_memory(gdb, thread, &stacks).await?;
     for at in 0..states.len() {
+        let (registers, python) = &kept[at];
+        let begin = stacks[at];
+        // Of the functions that one frame of the interpreter runs, the innermost one has its registers and its stack.
+        let is_around = python.is_some() && begin.is_some() && stacks.get(at + 1) == Some(&begin);
+        let outside = stacks[..at].iter().rev();
         // The part of the stack of a frame ends where its caller's part begins.
-        let end = at.checked_sub(1).and_then(|at| states[at].stack_pointer);
-        let own = memory.between(states[at].stack_pointer, end);
-        states[at].raw = xxh3_128(&wire::encode(&(&kept[at], own)));
+        let end = match python {
+            Some(_) => outside.copied().find(|it| *it != begin).flatten(),
+            None => outside.copied().next().flatten(),
+        };
+        let own = (registers, memory.between(begin, end));
+        let own = Some(own).filter(|_| !is_around);
+        let instruction = python.map(|it| it.instruction);
+        states[at].raw = xxh3_128(&wire::encode(&(own, instruction)));
     }
     Ok(states)
 }
@@ -153,10 +169,10 @@ impl StackBytes {
 async fn stack_memory(
     gdb: &Gdb,
     thread: &ReadThread,
-    states: &[FrameState],
+    stacks: &[Option<u64>],
 ) -> Result<StackBytes, Failure> {
-    let begin = states.last().and_then(|state| state.stack_pointer);
-    let end = states.first().and_then(|state| state.stack_pointer);
+    let begin = stacks.last().copied().flatten();
+    let end = stacks.first().copied().flatten();
     let Some((begin, end)) = begin.zip(end).filter(|(begin, end)| begin < end) else {
         return Ok(StackBytes::default());
     };

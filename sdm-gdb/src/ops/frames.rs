@@ -5,7 +5,7 @@ use std::path::Path;
 use sdm_debug::calls::{Form, statement};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::{Frame, StackFrame, Variable};
-use sdm_inspect::python::PythonFrame;
+use sdm_inspect::python::{PythonFrame, PythonState};
 
 use super::variables;
 use crate::gdb::Gdb;
@@ -41,8 +41,8 @@ pub(crate) struct GdbFrame {
     /// The module and the offset in it, for a frame without a function name.
     place: Option<(String, String)>,
     arguments: Vec<Variable>,
-    /// True for a Python frame: its level is that of the interpreter's frame that runs it.
-    pub(crate) is_python: bool,
+    /// The state of a Python frame, whose level is that of the interpreter's frame that runs it; `None` for others.
+    pub(crate) python: Option<PythonState>,
 }
 
 impl GdbFrame {
@@ -65,7 +65,7 @@ impl GdbFrame {
             called: None,
             place: None,
             arguments: Vec::new(),
-            is_python: false,
+            python: None,
         };
         if !frame.file.is_empty() {
             frame.function = frame.function.map(without_parameters);
@@ -90,7 +90,7 @@ impl GdbFrame {
             path: frame.path.clone(),
             line: frame.line,
             module: module.to_owned(),
-            is_python: true,
+            python: Some(frame.state),
             ..Self::default()
         }
     }
@@ -108,7 +108,7 @@ impl GdbFrame {
 
     /// True if the frame exists in gdb, unlike a frame of Python.
     pub(crate) fn is_native(&self) -> bool {
-        !self.is_python
+        self.python.is_none()
     }
 
     /// The function's name, if known.

@@ -51,7 +51,7 @@ pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> 
     let wait = waits.take_while(|frame| is_wait(frame)).last()?;
     let caller = thread.frames.iter().find(|it| it.level > wait.level)?;
     // The interpreter's own functions between the wait and the caller do not count.
-    let is_own = caller.is_python || caller.level > wait.level + 1;
+    let is_own = !caller.is_native() || caller.level > wait.level + 1;
     (is_own && holder.id != thread.id).then(|| LockWait {
         mutex: LOCK.to_owned(),
         place: thread.frames[user].stack_frame(),
@@ -207,13 +207,14 @@ fn module_of(frame: &PythonFrame) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sdm_inspect::python::EVALUATES;
+    use sdm_inspect::python::{EVALUATES, PythonState};
 
     fn python(function: &str, path: &str) -> PythonFrame {
         PythonFrame {
             function: function.to_owned(),
             path: path.to_owned(),
             line: 7,
+            state: PythonState::default(),
         }
     }
 

@@ -56,6 +56,10 @@ pub(super) struct FrameLayout {
     pub(super) code: u64,
     pub(super) previous: u64,
     pub(super) instruction: u64,
+    /// The pointers to the values of its variables.
+    pub(super) variables: u64,
+    /// The dictionary of a frame whose variables are in one, as a module's are. Its version is known up to 3.12.
+    pub(super) dictionary: Option<u64>,
     pub(super) boundary: Boundary,
 }
 
@@ -144,6 +148,8 @@ impl Layout {
                 previous: offset(29)?,
                 code: offset(30)?,
                 instruction: offset(31)?,
+                variables: offset(32)?,
+                dictionary: None,
                 boundary: Boundary::Owner(offset(33)?),
             },
             code: CodeLayout {
@@ -185,6 +191,8 @@ const V3_11: Layout = Layout {
         code: 32,
         previous: 48,
         instruction: 56,
+        variables: 72,
+        dictionary: Some(24),
         boundary: Boundary::IsEntry(68),
     },
     code: CodeLayout {
@@ -219,6 +227,8 @@ const V3_12: Layout = Layout {
         code: 0,
         previous: 8,
         instruction: 56,
+        variables: 72,
+        dictionary: Some(40),
         boundary: Boundary::Owner(70),
     },
     code: CodeLayout {

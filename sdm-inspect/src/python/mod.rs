@@ -5,6 +5,7 @@
 
 mod layout;
 mod lines;
+mod variables;
 
 use std::collections::BTreeMap;
 
@@ -54,6 +55,19 @@ pub struct PythonFrame {
     pub path: String,
     /// The line, from 1; 0 if unknown.
     pub line: u32,
+    /// Its state, for comparison with a later one.
+    pub state: PythonState,
+}
+
+/// The state of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PythonState {
+    /// Address of the frame.
+    pub address: u64,
+    /// Address of its instruction.
+    pub instruction: u64,
+    /// Fingerprint of its variables.
+    pub variables: u64,
 }
 
 /// File of PyTorch's collective operations.
@@ -93,6 +107,7 @@ pub fn threads(memory: &dyn Memory, runtime: Runtime) -> BTreeMap<i32, PythonThr
         memory,
         layout,
         codes: BTreeMap::new(),
+        numbers: BTreeMap::new(),
     };
     reader.threads(address)
 }
@@ -104,6 +119,8 @@ struct CodeObject {
     path: String,
     first_line: i64,
     table: Vec<u8>,
+    /// Number of its variables.
+    variables: u64,
 }
 
 struct Reader<'a> {
@@ -111,6 +128,8 @@ struct Reader<'a> {
     layout: Layout,
     /// Code objects by address: threads often run the same functions.
     codes: BTreeMap<u64, Option<CodeObject>>,
+    /// By the address of a type, whether its objects are plain numbers.
+    numbers: BTreeMap<u64, Option<bool>>,
 }
 
 impl Reader<'_> {
@@ -172,7 +191,7 @@ impl Reader<'_> {
         }
         let mut groups = Vec::new();
         let mut group = Vec::new();
-        for _ in 0..FRAMES_MAX {
+        for depth in 0..FRAMES_MAX {
             if frame == 0 {
                 break;
             }
@@ -189,7 +208,7 @@ impl Reader<'_> {
                 }
             };
             if is_shown {
-                group.push(self.frame(frame)?);
+                group.push(self.frame(frame, depth)?);
             }
             if ends {
                 groups.push(std::mem::take(&mut group));
@@ -202,7 +221,8 @@ impl Reader<'_> {
         Some((groups, frame != 0))
     }
 
-    fn frame(&mut self, frame: u64) -> Option<PythonFrame> {
+    /// A frame, with the number of those inside it.
+    fn frame(&mut self, frame: u64, depth: usize) -> Option<PythonFrame> {
         let layout = self.layout;
         let address = self.address(frame + layout.frame.code)?;
         let instruction = self.address(frame + layout.frame.instruction)?;
@@ -210,6 +230,8 @@ impl Reader<'_> {
             let code = self.code(address);
             self.codes.insert(address, code);
         }
+        let count = self.codes.get(&address)?.as_ref()?.variables;
+        let variables = self.variables(frame, count, depth);
         let code = self.codes.get(&address)?.as_ref()?;
         // Before a frame's first instruction the pointer is in front of the code.
         let begin = address + layout.code.instructions;
@@ -219,18 +241,25 @@ impl Reader<'_> {
             function: code.function.clone(),
             path: code.path.clone(),
             line: line.unwrap_or_else(|| u32::try_from(code.first_line).unwrap_or(0)),
+            state: PythonState {
+                address: frame,
+                instruction,
+                variables,
+            },
         })
     }
 
     fn code(&self, code: u64) -> Option<CodeObject> {
         let layout = self.layout.code;
-        let mut first_line = [0; 4];
-        self.memory
-            .read(code.checked_add(layout.first_line)?, &mut first_line)?;
+        // The number of variables follows the first line in each version.
+        let numbers = read_u64(self.memory, code.checked_add(layout.first_line)?)?.to_ne_bytes();
+        let [a, b, c, d, number @ ..] = numbers;
+        let variables = i32::from_ne_bytes(number);
         Some(CodeObject {
             function: self.text(self.address(code + layout.name)?)?,
             path: self.text(self.address(code + layout.file)?)?,
-            first_line: i64::from(i32::from_ne_bytes(first_line)),
+            first_line: i64::from(i32::from_ne_bytes([a, b, c, d])),
+            variables: u64::try_from(variables).unwrap_or(0),
             table: self.bytes(self.address(code + layout.lines)?)?,
         })
     }
@@ -303,6 +332,7 @@ mod tests {
                 function: "all_reduce".to_owned(),
                 path: format!("{own}{file}"),
                 line: 1,
+                state: PythonState::default(),
             };
             frame.called()
         };
@@ -339,20 +369,21 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn python_frame_reader_never_panics_on_any_memory(seed: u64, runtime in 0_u64..1 << 50, version: u64) {
-            let memory = Noise(Cell::new(seed));
-            let _ = threads(&memory, Runtime { address: runtime, version: Some(version) });
-            let mut reader = Reader {
-                memory: &memory,
-                layout: Layout::of(&Ring, 1 << 20, Some(8)).unwrap(),
-                codes: BTreeMap::new(),
-            };
-            let _ = reader.groups(runtime);
-            let _ = reader.text(runtime);
-            let _ = reader.bytes(runtime);
+            #[test]
+            fn python_frame_reader_never_panics_on_any_memory(seed: u64, runtime in 0_u64..1 << 50, version: u64) {
+                let memory = Noise(Cell::new(seed));
+                let _ = threads(&memory, Runtime { address: runtime, version: Some(version) });
+                let mut reader = Reader {
+                    memory: &memory,
+                    layout: Layout::of(&Ring, 1 << 20, Some(8)).unwrap(),
+                    codes: BTreeMap::new(),
+    numbers: BTreeMap::new(),
+                };
+                let _ = reader.groups(runtime);
+                let _ = reader.text(runtime);
+                let _ = reader.bytes(runtime);
+            }
         }
-    }
 
     #[test]
     fn cyclic_frame_chain_is_bounded() {
@@ -360,6 +391,7 @@ mod tests {
             memory: &Ring,
             layout: Layout::of(&Ring, 1 << 20, Some(8)).unwrap(),
             codes: BTreeMap::new(),
+            numbers: BTreeMap::new(),
         };
         assert_eq!(reader.chain(0x1000, 0, 64).len(), 64);
         assert!(

@@ -50,6 +50,20 @@ fn computing_python_program_is_shown_without_gdb() {
     assert!(!done.united().contains("_PyEval"), "{done}");
 }
 
+/// Its function runs, and the module that called it stands.
+#[test]
+fn function_of_a_computing_python_program_is_diagnosed() {
+    let text = "def spins():\n    n = 0\n    print('begun', flush=True)\n    while True:\n        n += 1\nspins()\n";
+    let python = computing(text);
+    let words = ["--pids", &python.pid(), "--gdb", "/no/gdb"];
+    let done = Sdm::new(&Place::new(), "diagnose")
+        .args(words)
+        .finish()
+        .code(0);
+    let told = "running within spins () at <string> in each sample; its variables changed";
+    assert!(done.out.contains(told), "no {told:?} in {done}");
+}
+
 #[test]
 fn deep_python_stack_is_marked_as_cut() {
     let start = |depth: &str| {
