@@ -10,6 +10,8 @@ use crate::module::{Module, Modules};
 
 /// Maximum number of bytes of a function whose instructions are read.
 pub(crate) const CODE_BYTES_MAX: u64 = 1 << 20;
+/// The kernel's mark of a mapped file whose name leads to it no more.
+const REMOVED: &str = " (deleted)";
 
 /// A process's mappings, by rising address, with the files of the executable ones.
 pub(crate) struct Space {
@@ -175,6 +177,14 @@ impl Space {
                 .then(|| module.symbols().variable_at(&module.image, at))
                 .flatten()
         })
+    }
+
+    /// Name of the file with the code at an address, if it was removed or replaced after it was mapped.
+    pub(crate) fn removed_file(&self, address: u64) -> Option<String> {
+        let mapping = self.mappings.iter().find(|it| it.holds(address))?;
+        let is_read = self.place(address).is_some();
+        let name = mapping.file().filter(|_| !is_read).map(base_name)?;
+        name.strip_suffix(REMOVED).map(str::to_owned)
     }
 
     /// Start of the function at an address.

@@ -6,7 +6,7 @@ use sdm_inspect::memory::Memory;
 use sdm_inspect::stack::{Inspection, StackFrame, ThreadStack};
 use sdm_system::proc;
 
-use sdm_gdb::{UNKNOWN_CALLER, shown_count};
+use sdm_gdb::{shown_count, unknown_caller};
 use sdm_mi::{Record, ResultClass, Results, StreamKind, Value, parse_line};
 
 /// DWARF's register numbers, indexed by gdb's.
@@ -130,10 +130,13 @@ impl<'a> StandIn<'a> {
             // Functions cannot be called here, so each expression counts as an array. One that is not an array has no
             // elements and no value.
             ("whatis", _) => "type = (:)\n".to_owned(),
-            ("backtrace", _) => match self.threads.get(question.thread)?.is_whole {
-                true => String::new(),
-                false => format!("{}{UNKNOWN_CALLER}\n", sdm_debug::fold::STOPPED),
-            },
+            ("backtrace", _) => {
+                let thread = self.threads.get(question.thread)?;
+                match thread.is_whole {
+                    true => String::new(),
+                    false => format!("{}\n", unknown_caller(thread.removed_file.as_deref())),
+                }
+            }
             _ => return None,
         };
         Some((Results::default(), printed))

@@ -22,7 +22,7 @@ pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Task
         RawThread {
             main: at == 0,
             name: String::new(),
-            stopped: stop_reason(thread.is_whole, &frames),
+            stopped: stop_reason(&thread.removed_file, thread.is_whole, &frames),
             frames: frames
                 .into_iter()
                 .map(|it| raw_frame(it, &program))
@@ -40,7 +40,11 @@ pub fn has_python(stacks: &ProcessStacks) -> bool {
 }
 
 /// The reason for a stack that was not read to its end.
-fn stop_reason(is_whole: bool, frames: &[StackFrame]) -> Option<String> {
+fn stop_reason(
+    removed_file: &Option<String>,
+    is_whole: bool,
+    frames: &[StackFrame],
+) -> Option<String> {
     let last = frames.last().and_then(|frame| frame.function.as_deref());
     if last.is_some_and(|name| ENDS.contains(&name)) {
         return None;
@@ -48,7 +52,16 @@ fn stop_reason(is_whole: bool, frames: &[StackFrame]) -> Option<String> {
     if frames.len() > FRAMES_MAX as usize {
         return Some(too_deep());
     }
-    (!is_whole).then(|| format!("{STOPPED}{UNKNOWN_CALLER}"))
+    (!is_whole).then(|| unknown_caller(removed_file.as_deref()))
+}
+
+/// The reason for a stack that ends at unknown code: that of a file that was removed or replaced, or any other.
+#[must_use]
+pub fn unknown_caller(removed_file: Option<&str>) -> String {
+    match removed_file {
+        Some(name) => format!("{STOPPED}{name} was removed or replaced after it was loaded"),
+        None => format!("{STOPPED}{UNKNOWN_CALLER}"),
+    }
 }
 
 /// Number of frames that gdb would show of a stack: all for Fortran, as in `list_frames`, else up to `main`.

@@ -11,7 +11,7 @@ use sdm_mi::quote;
 pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
 
 /// The reason for a stack that ends at unknown code.
-pub const UNKNOWN_CALLER: &str = "the caller's code is unknown";
+pub(super) const UNKNOWN_CALLER: &str = "the caller's code is unknown";
 
 /// The reason for a stack of which not all frames are read.
 pub(super) fn too_deep() -> String {

@@ -107,7 +107,15 @@ impl Room {
             let end = end.min(self.bytes.len());
             let to = &mut self.bytes[self.used..end];
             // The process's own id is that of its main thread, which may have ended.
-            let count = read_memory(id, start, to).map_err(Refusal::of_memory)?;
+            let read = |start, to: &mut _| read_memory(id, start, to).map_err(Refusal::of_memory);
+            let (start, count) = match read(start, to)? {
+                // A stack that has overflowed ends within these bytes.
+                0 => {
+                    let start = address - address % PAGE_BYTES;
+                    (start, read(start, to)?)
+                }
+                count => (start, count),
+            };
             self.pieces.push((at, start, self.used..self.used + count));
             self.used += count;
         }

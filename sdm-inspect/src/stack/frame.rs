@@ -24,6 +24,8 @@ pub struct ThreadStack {
     pub frames: Vec<StackFrame>,
     /// True if it was unwound to its end.
     pub is_whole: bool,
+    /// Name of the file with the outermost frame, if the stack ends there since the file was removed or replaced.
+    pub removed_file: Option<String>,
 }
 
 /// A stack frame: a function that has been called and has not returned.

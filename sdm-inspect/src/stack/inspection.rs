@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::frame::{ProcessStacks, ThreadStack};
+use super::frame::{ProcessStacks, StackFrame, ThreadStack};
 use super::tail_callee;
 use super::thread::{Detail, ThreadInspection, read_thread};
 use crate::address_space::{CODE_BYTES_MAX, Space};
@@ -44,9 +44,11 @@ impl Inspection {
         self.snapshot.stood
     }
 
-    /// True if all stacks were unwound to their ends.
+    /// True if all stacks were unwound to their ends, through code that is known.
     pub(super) fn is_whole(&self) -> bool {
-        self.threads.iter().all(|thread| thread.stack.is_whole)
+        let is_code = |frame: &StackFrame| self.space.is_code(frame.address);
+        let is_whole = |it: &ThreadStack| it.is_whole && it.frames.iter().all(is_code);
+        self.stacks().all(is_whole)
     }
 
     /// Stack addresses that are needed and were not read, by thread.

@@ -37,6 +37,8 @@ pub(super) fn read_thread(thread: &Thread, space: &Space) -> ThreadInspection {
         name_all(frame, space, &mut named);
     }
     let is_whole = end == End::Whole && named.len() <= FRAMES_MAX;
+    let outermost = frames.last().filter(|_| end == End::Cut);
+    let removed_file = outermost.and_then(|it| space.removed_file(it.lookup));
     named.truncate(FRAMES_MAX);
     let (mut frames, details): (Vec<StackFrame>, Vec<Detail>) = named.into_iter().unzip();
     tail_callee::name(space, &mut frames);
@@ -44,6 +46,7 @@ pub(super) fn read_thread(thread: &Thread, space: &Space) -> ThreadInspection {
         thread: thread.id,
         frames,
         is_whole,
+        removed_file,
     };
     ThreadInspection {
         stack,

@@ -15,6 +15,9 @@ const DEPTH_MAX: usize = 256;
 /// Longest name, in bytes; a longer one is cut for display.
 const NAME_BYTES_MAX: usize = 1 << 16;
 
+const OPERATOR: &str = "operator";
+const LITERAL: &str = "::operator \"\"";
+
 type Entry = DebuggingInformationEntry<Slice>;
 
 /// The unit of an entry, and the starts of all units: of its file, and of the supplementary one.
@@ -259,5 +262,41 @@ fn cplus(name: &str, options: &DemangleOptions) -> Option<String> {
         return None;
     }
     let symbol = Symbol::new(name.as_bytes()).ok()?;
-    symbol.demangle_with_options(options).ok()
+    symbol.demangle_with_options(options).ok().map(literal)
+}
+
+/// A name as gdb has it: the demangler writes `operator_km::operator ""` for the operator of a literal.
+fn literal(name: String) -> String {
+    let parts = name.split_once(LITERAL).and_then(|(before, after)| {
+        let (scope, own) = before.rsplit_once(OPERATOR)?;
+        Some((scope, own, literal(after.to_owned())))
+    });
+    match parts {
+        Some((scope, own, rest)) => format!("{scope}{OPERATOR}\"\" {own}{rest}"),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operator_of_a_literal_has_its_name_in_c_plus_plus() {
+        let check = |linker: &str, full: &str, bare: &str| {
+            assert_eq!(demangled(linker), full);
+            assert_eq!(without_parameters(linker).as_deref(), Some(bare));
+        };
+        check(
+            "_Zli3_kmy",
+            "operator\"\" _km(unsigned long long)",
+            "operator\"\" _km",
+        );
+        check(
+            "_ZN5unitsli3_kmEy",
+            "units::operator\"\" _km(unsigned long long)",
+            "units::operator\"\" _km",
+        );
+        check("_Z1fi", "f(int)", "f");
+    }
 }

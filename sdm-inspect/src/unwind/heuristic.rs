@@ -13,6 +13,8 @@ const RETURNS_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 5];
 const INTERRUPTED: u64 = 40;
 /// DWARF numbers of these registers, in that order.
 const INTERRUPTED_ORDER: [u16; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
+/// DWARF's number of the register with a call's result.
+const RESULT: u16 = 0;
 const RETURN: u8 = 0xc3;
 /// Maximum size of a call instruction, in bytes.
 const CALL_BYTES_MAX: usize = 7;
@@ -21,8 +23,14 @@ const WORD: u64 = 8;
 const CALL: u8 = 0xe8;
 /// Bytes after the program counter to which a function can jump.
 const CODE_BYTES_BEHIND: u64 = 4096;
-/// Size of the memory at address 0 that the kernel maps for no process.
-const NULL_BYTES: u64 = 4096;
+/// `mov $N, %eax; syscall`: the calls that create threads, `clone3` and `clone`. Behind them the code has no call frame
+/// information, as nothing has called the new thread.
+const BEGINS_THREAD: [[u8; 7]; 2] = [
+    [0xb8, 0xb3, 1, 0, 0, 0x0f, 5],
+    [0xb8, 0x38, 0, 0, 0, 0x0f, 5],
+];
+/// Bytes from the call to where the new thread leaves the code of both threads: `test`, `jl` of either size, `je`.
+const BYTES_OF_BOTH: [u64; 4] = [0, 3, 5, 9];
 /// Maximum distance of a frame pointer whose frame is searched for another return address, in bytes.
 const FRAME_BYTES_MAX: u64 = 64 << 10;
 
@@ -47,8 +55,11 @@ pub(super) fn step(
         pc,
         is_exact,
     };
-    // A call through a null pointer has only stored its return address; `ret` has nothing else left.
-    if is_exact && (is_null(pc) || space.code(pc, 1) == Some(&[RETURN])) {
+    if is_exact && at.has_just_begun() {
+        return Err(NoStep::Bottom);
+    }
+    // A call through a wild pointer has only stored its return address; `ret` has nothing else left.
+    if is_exact && (!space.is_code(pc) || space.code(pc, 1) == Some(&[RETURN])) {
         return at.caller_by(&StackLayout::at_start());
     }
     let lookup = if is_exact { pc } else { pc.wrapping_sub(1) };
@@ -70,11 +81,6 @@ pub(super) fn step(
     }
 }
 
-/// True for an address at which no code can be.
-pub(super) fn is_null(pc: u64) -> bool {
-    pc < NULL_BYTES
-}
-
 /// A frame without unwind rules.
 struct Unruled<'a> {
     space: &'a Space,
@@ -87,6 +93,16 @@ struct Unruled<'a> {
 impl Unruled<'_> {
     fn word(&self, at: u64) -> Result<u64, NoStep> {
         self.thread.word(at).ok_or(NoStep::Missing(at))
+    }
+
+    /// True for a thread that has just been created: the call that did so returns 0 in it.
+    fn has_just_begun(&self) -> bool {
+        let is_call = |behind: u64| {
+            let call = self.pc.checked_sub(behind + BEGINS_THREAD[0].len() as u64);
+            let code = call.and_then(|call| self.space.code(call, BEGINS_THREAD[0].len() as u64));
+            BEGINS_THREAD.iter().any(|it| code == Some(it.as_slice()))
+        };
+        self.registers.get(RESULT) == Some(0) && BYTES_OF_BOTH.into_iter().any(is_call)
     }
 
     /// The caller by the instructions of the function, which begins at `begin`; `None` if these leave a choice.

@@ -65,8 +65,7 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
         if frames.len() >= FRAMES_MAX {
             return (frames, End::Cut);
         }
-        let is_call_through_null = is_exact && heuristic::is_null(pc);
-        if !is_innermost && !is_call_through_null && !space.is_code(pc) {
+        if !is_exact && !space.is_code(pc) {
             return (frames, end(is_bottom));
         }
         // No call has returned to such an address: the program has put it there, as `makecontext` does.

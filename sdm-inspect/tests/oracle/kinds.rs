@@ -1,18 +1,21 @@
 //! Kinds of processes, with the expected result of an inspection of each.
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::libc;
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
 use sdm_inspect::looker::Looker;
 use sdm_inspect::snapshot::Refusal;
 
 use crate::programs::{
     AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, GENERATED, HEADLESS, KERNEL, Language, NARROW,
-    NULL_CALL, Program, THREADS,
+    NEWBORN, NULL_CALL, OVERFLOW, Program, THREADS, WILD_CALL,
 };
 use crate::safety::{Counting, assert_at_large, looker};
 use crate::{look, look_with};
@@ -95,6 +98,59 @@ fn call_through_null_pointer_shows_its_callers() {
         assert_eq!(names[at..], expect, "{variant}");
         assert!(is_whole, "{variant}");
     }
+}
+
+/// As gdb shows it.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn call_through_wild_pointer_shows_its_callers() {
+    for variant in ["O0", "O2"] {
+        let (names, is_whole) = functions(WILD_CALL, variant);
+        let at = names.iter().position(|name| name == "handle").unwrap();
+        let expect = ["handle", "<signal handler called>", "", "call_wild", "main"];
+        assert_eq!(names[at..], expect, "{variant}");
+        assert!(is_whole, "{variant}");
+    }
+}
+
+/// The place of the stack pointer, which is beyond the stack's end, differs from one run to the next.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn overflowed_stack_is_read_to_its_end() {
+    for _ in 0..8 {
+        let (names, is_whole) = functions(OVERFLOW, "O0");
+        let down = names.iter().filter(|name| *name == "down").count();
+        assert!(is_whole && down > 100, "{names:?}");
+        assert_eq!(names.last().map(String::as_str), Some("main"), "{names:?}");
+    }
+}
+
+/// The thread is stopped at its first instruction, where nothing has called it yet.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn stack_of_a_thread_that_was_just_created_is_whole() {
+    let program = Program::new(NEWBORN, "O0");
+    let mut command = Command::new(program.make().unwrap());
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let pid = child.id().cast_signed();
+    let main = Pid::from_raw(pid);
+    ptrace::seize(main, Options::PTRACE_O_TRACECLONE).unwrap();
+    child.stdin.take().unwrap().write_all(b"x").unwrap();
+    waitid(Id::Pid(main), WaitPidFlag::WSTOPPED).unwrap();
+    let thread = Pid::from_raw(i32::try_from(ptrace::getevent(main).unwrap()).unwrap());
+    waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap();
+    kill(main, Signal::SIGSTOP).unwrap();
+    ptrace::detach(thread, None).unwrap();
+    ptrace::detach(main, None).unwrap();
+    let stacks = look(&[pid]).remove(0).unwrap();
+    let born = stacks
+        .threads
+        .iter()
+        .find(|it| it.thread == thread.as_raw());
+    let born = born.unwrap();
+    assert!(born.is_whole && born.frames.len() == 1, "{born:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// Nobody knows where generated code keeps its return address: the frame pointer in the register is that of `main`.

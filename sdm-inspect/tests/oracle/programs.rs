@@ -71,6 +71,22 @@ pub(crate) const NULL_CALL: Language = Language {
     threads: 1,
     ..C
 };
+/// A call of an address without code.
+pub(crate) const WILD_CALL: Language = Language {
+    source: "wild_call.c",
+    threads: 1,
+    ..C
+};
+pub(crate) const OVERFLOW: Language = Language {
+    source: "overflow.c",
+    threads: 1,
+    ..C
+};
+/// Creates a thread at a byte of its input.
+pub(crate) const NEWBORN: Language = Language {
+    source: "newborn.c",
+    ..C
+};
 pub(crate) const GENERATED: Language = Language {
     source: "generated.c",
     threads: 1,

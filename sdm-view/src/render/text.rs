@@ -126,7 +126,7 @@ impl<S: Screen> View for TextView<S> {
                 ..style
             };
             if item_lines(item, &self.names, whole) != lines {
-                let hint = "(folded; `more` at the prompt shows all of it)";
+                let hint = "(folded; `more` at the prompt or the option --json shows all of it)";
                 lines.push(style.faint(hint));
             }
         }

@@ -343,6 +343,28 @@ fn lock_in_a_library_is_not_named_by_the_callers_source() {
     }
 }
 
+/// Its code is in no file that could be read.
+#[test]
+fn stack_in_a_removed_library_names_the_library() {
+    let elsewhere = Place::new();
+    let library = elsewhere.path().join("libenters.so");
+    let shared = ["-g0", "-shared", "-fPIC"];
+    fixture::compile(Compiler::C, "enters", &shared, &library);
+    let program = elsewhere.path().join("enters");
+    let folder = format!("-Wl,-rpath,{}", elsewhere.path().display());
+    let path = library.display().to_string();
+    let options = ["-DMAIN", "-Wl,--no-as-needed", &path, &folder, "-pthread"];
+    fixture::compile(Compiler::C, "enters", &options, &program);
+    let process = Waiting::start(&mut Command::new(&program));
+    let main = processes::of(process.0.id()).thread(process.0.id().cast_signed());
+    let waits = || processes::sleeps_in(&main).is_some_and(|(call, _)| call == libc::SYS_futex);
+    until("the main thread waits for the library's mutex", waits);
+    std::fs::remove_file(&library).expect("it is there");
+    let done = stacks(&["--pids", &process.pid(), "--gdb", "/no/gdb"]);
+    let told = "Backtrace stopped: libenters.so was removed or replaced after it was loaded";
+    assert!(done.out.contains(told), "no {told:?} in {done}");
+}
+
 /// The path of the program leads to no file any more, or to another one, as after `make` or a clean-up.
 #[test]
 fn removed_or_replaced_program_file_is_reported() {
