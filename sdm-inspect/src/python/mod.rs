@@ -37,7 +37,7 @@ pub fn is_evaluation(name: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Where an interpreter's structures are found in a process.
+/// The addresses that lead to an interpreter's structures in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runtime {
     /// Address of `_PyRuntime`.

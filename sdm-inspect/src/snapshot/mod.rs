@@ -4,6 +4,7 @@ mod batch;
 mod capture;
 mod kernel_wait;
 mod page_cache;
+mod process_memory;
 mod refusal;
 mod registers;
 mod stop;
@@ -15,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::python::PythonThread;
 pub use batch::take_all;
-pub(crate) use capture::read_memory;
 pub use capture::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
+pub(crate) use process_memory::read_memory;
 pub use refusal::Refusal;
 pub use registers::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER};
 

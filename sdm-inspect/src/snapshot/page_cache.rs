@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::capture::read_memory;
+use super::process_memory::read_memory;
 use crate::memory::Memory;
 
 const PAGE_BYTES: usize = 4096;
