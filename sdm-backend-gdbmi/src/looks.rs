@@ -360,7 +360,8 @@ fn unsupported(text: &str) -> Failure {
     Failure::new(FailureCode::Unsupported, text)
 }
 
-fn failure(refusal: &Refusal) -> Failure {
+/// The failure of an inspection that was refused.
+pub(crate) fn failure(refusal: &Refusal) -> Failure {
     let text = refusal.to_string();
     match refusal {
         Refusal::Ended => Failure::new(FailureCode::NotRunning, format!("no such process: {text}")),
@@ -373,6 +374,9 @@ fn failure(refusal: &Refusal) -> Failure {
         }
         // gdb could not stop it either.
         Refusal::Uninterruptible { .. } => Failure::new(FailureCode::AttachFailed, text),
+        // gdb takes half a minute for so many, and holds the process meanwhile.
+        Refusal::TooManyThreads { .. } => Failure::new(FailureCode::AttachFailed, text)
+            .with_hint("`sdm stacks --by gdb` reads them, and holds the process for much longer"),
         _ => unsupported(&text),
     }
 }

@@ -40,8 +40,11 @@ pub enum Refusal {
     #[error("the process has just called exec: try again")]
     Executed,
     /// The process has too many threads.
-    #[error("the process has too many threads")]
-    TooManyThreads,
+    #[error("the process has {count} threads, more than are read without gdb")]
+    TooManyThreads {
+        /// Number of its threads.
+        count: usize,
+    },
     /// The process has another architecture.
     #[error("the process is of another architecture")]
     Architecture,

@@ -22,6 +22,9 @@ const THREADS_MAX: usize = 4096;
 /// Maximum number of listings of a process's threads in search of new ones.
 const LISTINGS_MAX: usize = 16;
 
+/// Entries of `/proc/PID/task` that are no threads: `.` and `..`.
+const OTHER_ENTRIES: usize = 2;
+
 /// The threads of a process that this process traces. Drop detaches from the stopped ones.
 pub(super) struct TracedThreads {
     pid: i32,
@@ -98,6 +101,11 @@ impl TracedThreads {
 
     /// Stops all its threads. This does not return if one does not stop: the waiting parent then kills this process.
     pub(super) fn stop(&mut self) -> Result<(), Refusal> {
+        // Refused before any thread is touched.
+        let count = self.count().saturating_sub(OTHER_ENTRIES);
+        if count > THREADS_MAX {
+            return Err(Refusal::TooManyThreads { count });
+        }
         // Seizes all threads before it stops the first one, as threads that wait for a stopped one stand still too.
         for _ in 0..LISTINGS_MAX {
             if !self.seize_new()? {
@@ -112,7 +120,8 @@ impl TracedThreads {
                 }
             }
         }
-        Err(Refusal::TooManyThreads)
+        // They come and go faster than they are listed.
+        Err(Refusal::Stuck)
     }
 
     /// Seizes the threads that are not traced yet; false if there were none.
@@ -130,7 +139,8 @@ impl TracedThreads {
                 continue;
             }
             if threads.len() >= THREADS_MAX {
-                return Err(Refusal::TooManyThreads);
+                let count = threads.len() + 1;
+                return Err(Refusal::TooManyThreads { count });
             }
             // Without `PTRACE_O_TRACECLONE`, a list of threads that come and go would never be complete.
             let options = Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_TRACECLONE;
