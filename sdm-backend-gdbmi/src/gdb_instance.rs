@@ -12,6 +12,7 @@ use sdm_debug::{BackendOutput, Command, Failure};
 use sdm_idset::TaskId;
 
 use crate::seized_looks::Order;
+use crate::task::OwnExit;
 use sdm_gdb::Driver;
 
 /// A descriptor to watch, and whether for reading and for writing.
@@ -29,6 +30,12 @@ pub(crate) struct UnsharedTasks {
 pub(crate) trait Seized {
     /// Handles news of the program.
     fn take_news(&mut self, now: Instant, news: ProgramNews);
+
+    /// Handles the end of the process that had started the program, which ends with it.
+    fn lose_parent(&mut self, now: Instant);
+
+    /// The exit of a program that has ended by itself, once all its output was read; `None` before, and for others.
+    fn own_exit(&self) -> Option<(TaskId, OwnExit)>;
 
     /// The pid of the process that needs a gdb, and the gdb that a command has named. Returned once per need.
     fn take_need(&mut self) -> Option<(i32, Option<Vec<u8>>)>;

@@ -7,11 +7,16 @@ use sdm_core::CommandId;
 use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange};
 use sdm_idset::{IdSet, TaskId};
 
-use crate::looks::Looks;
+use crate::looks::{Looks, failure};
 use sdm_child::ProgramNews;
+use sdm_inspect::snapshot::why_not_stopped;
 
 /// Time from a program's crash until the others are stopped: ranks that crash by the same fault do so meanwhile.
 const HOLD_AFTER: Duration = Duration::from_millis(200);
+
+/// Time limit for a program's parent to release it for an inspection. A thread in state D, as of a process that waits
+/// for its `vfork` child or for a file server, does not stop to be released.
+const LOOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// An order to the parent of a program that runs without a gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +66,8 @@ struct SeizedLook {
     tasks: BTreeMap<TaskId, (i32, bool)>,
     /// True once the looker has been asked.
     is_asked: bool,
+    /// Time at which processes that were not released are left out.
+    due: Instant,
 }
 
 impl SeizedLooks {
@@ -115,6 +122,7 @@ impl SeizedLooks {
                     .map(|(task, pid)| (task, (pid, false)))
                     .collect(),
                 is_asked: false,
+                due: now + LOOSE_WAIT,
             });
         }
         self.take();
@@ -254,7 +262,9 @@ impl SeizedLooks {
             Hold::At(time) => Some(time),
             Hold::No | Hold::Yes => None,
         };
-        [self.looks.poll_timeout(), hold]
+        let waiting = self.open.iter().filter(|look| !look.is_asked);
+        let due = waiting.map(|look| look.due).min();
+        [self.looks.poll_timeout(), hold, due]
             .into_iter()
             .flatten()
             .min()
@@ -263,6 +273,25 @@ impl SeizedLooks {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.looks.handle_timeout(now);
         self.take();
+        self.leave_out_held(now);
+    }
+
+    /// Inspects without the processes that were not released in time, and names the reason.
+    fn leave_out_held(&mut self, now: Instant) {
+        let mut held = Vec::new();
+        let open = self.open.iter_mut();
+        for look in open.filter(|look| !look.is_asked && look.due <= now) {
+            let late = look.tasks.iter().filter(|(_, (_, is_loose))| !*is_loose);
+            held.extend(late.map(|(task, (pid, _))| (look.id, *task, *pid)));
+            look.tasks.retain(|_, (_, is_loose)| *is_loose);
+        }
+        if held.is_empty() {
+            return;
+        }
+        for (id, task, pid) in held {
+            self.give_up(id, task, failure(&why_not_stopped(pid)));
+        }
+        self.ask_looker(now);
     }
 
     /// The change of the watched descriptor; `None` if it is unchanged.

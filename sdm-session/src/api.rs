@@ -67,6 +67,8 @@ pub enum SessionEvent {
     LauncherEnded {
         /// The exit status: `exited with code 1`.
         status: String,
+        /// The exit code; `None` if a signal has ended it.
+        code: Option<i32>,
         /// The last lines of its output.
         last_words: Vec<String>,
     },

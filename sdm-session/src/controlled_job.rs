@@ -49,10 +49,15 @@ impl Session {
             match event {
                 LaunchEvent::Bytes { stderr, bytes } => self.pass(stderr, bytes),
                 LaunchEvent::Ended {
-                    status, last_words, ..
-                } if !self.ending => self
-                    .waiting
-                    .push_back(SessionEvent::LauncherEnded { status, last_words }),
+                    status,
+                    code,
+                    last_words,
+                    ..
+                } if !self.ending => self.waiting.push_back(SessionEvent::LauncherEnded {
+                    status,
+                    code,
+                    last_words,
+                }),
                 LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) if !self.ending => {
                     self.waiting.push_back(SessionEvent::Launcher { line });
                 }

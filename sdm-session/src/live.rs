@@ -328,11 +328,14 @@ impl Session {
                     LaunchEvent::Ended {
                         server: None,
                         status,
+                        code,
                         last_words,
                         ..
-                    } if self.launch.is_over() => {
-                        SessionEvent::LauncherEnded { status, last_words }
-                    }
+                    } if self.launch.is_over() => SessionEvent::LauncherEnded {
+                        status,
+                        code,
+                        last_words,
+                    },
                     LaunchEvent::Ended {
                         server: None,
                         who,

@@ -271,6 +271,7 @@ impl GdbBackend {
         let (outputs, closing) = known.slot.said();
         self.outputs.extend(outputs.drain(..));
         self.closing.append(closing);
+        let exit = known.slot.seized().and_then(|task| task.own_exit());
         self.timers.set(number, known.slot.poll_timeout(now));
         self.watch(number);
         self.attach_apart(now, number);
@@ -279,8 +280,13 @@ impl GdbBackend {
         if !self.looks.crashed().is_empty() {
             self.carry_out_orders(now);
         }
-        if self.ending.is_some() {
-            self.dismiss_ended();
+        match exit {
+            _ if self.ending.is_some() => self.dismiss_ended(),
+            // A crash elsewhere is looked at first, which the launcher would not wait for.
+            Some((task, exit)) if self.looks.crashed().is_empty() => {
+                self.shims.show_exit(task, exit);
+            }
+            _ => {}
         }
     }
 

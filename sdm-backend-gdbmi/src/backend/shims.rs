@@ -15,7 +15,7 @@ use sdm_system::signal_name;
 
 use super::GdbBackend;
 use super::start::before_the_start;
-use crate::task::Task;
+use crate::task::{OwnExit, Task};
 use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use sdm_child::{GdbChild, Streams};
 use sdm_gdb::StartInput;
@@ -104,16 +104,18 @@ impl Shims {
         !self.coming.is_empty()
     }
 
-    /// True if every rank's process has ended or was asked to end.
+    /// True if every rank's process that was not told to exit has ended or was asked to end.
     pub(super) fn are_deserted(&self) -> bool {
         let leaves = |(task, link): (&TaskId, &Rc<ShimLink>)| {
             link.is_gone() || self.leaving.contains_key(task)
         };
-        let launched = || {
-            let all = self.links.iter();
-            all.filter(|(task, _)| !self.own.contains_key(task))
-        };
-        launched().next().is_some() && launched().all(leaves)
+        self.serving().next().is_some() && self.serving().all(leaves)
+    }
+
+    /// The shims that a launcher has started and that were not told to exit.
+    fn serving(&self) -> impl Iterator<Item = (&TaskId, &Rc<ShimLink>)> {
+        let all = self.links.iter();
+        all.filter(|(task, _)| !self.own.contains_key(task) && !self.dismissed.contains(task))
     }
 
     pub(super) fn poll_interest(&mut self) -> Option<InterestChange> {
@@ -162,6 +164,17 @@ impl Shims {
             let code = u8::try_from(code).unwrap_or(u8::MAX);
             // A shim that has ended needs no message.
             let _ = link.send(&ToShim::End(code));
+        }
+    }
+
+    /// Lets the launcher see that a rank's program has ended by itself, as without a debugger: its shim exits as the
+    /// program did. A resource manager ends what is left on a node without ranks, the server too, so that the last shim
+    /// stays where its exit tells the launcher nothing.
+    pub(super) fn show_exit(&mut self, task: TaskId, exit: OwnExit) {
+        let is_plain = exit.code == 0 && !exit.before_finalize;
+        let stays = is_plain && self.serving().count() == 1;
+        if !stays && !self.own.contains_key(&task) {
+            self.dismiss(task, exit.code);
         }
     }
 
@@ -262,8 +275,20 @@ impl GdbBackend {
                         let failure = Failure::new(FailureCode::System, text);
                         will_not_come(&mut self.outputs, task, coming, failure);
                     }
+                    self.lose_shim(now, task);
                 }
             }
+        }
+    }
+
+    fn lose_shim(&mut self, now: Instant, task: TaskId) {
+        let number = self.current.get(&task).copied();
+        let known = number.and_then(|number| self.slots.get_mut(&number));
+        if let (Some(number), Some(known)) = (number, known) {
+            if let Some(task) = known.slot.seized() {
+                task.lose_parent(now);
+            }
+            self.settle(now, number);
         }
     }
 

@@ -30,6 +30,16 @@ pub(crate) struct Parent {
     need: Need,
     /// True while it is released for an inspection: no gdb can attach yet.
     is_loose: bool,
+    /// How the program has exited by itself, without a gdb; `None` otherwise.
+    exit: Option<OwnExit>,
+}
+
+/// How a program has exited by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnExit {
+    pub(crate) code: i32,
+    /// True if it called `MPI_Init` but not `MPI_Finalize`.
+    pub(crate) before_finalize: bool,
 }
 
 /// Whether the program needs a gdb.
@@ -56,6 +66,7 @@ impl Parent {
             number,
             need: Need::Nothing,
             is_loose: false,
+            exit: None,
         }
     }
 
@@ -168,9 +179,33 @@ impl Seized for Task {
                 before_finalize,
             } => {
                 let status = ExitStatus::from_raw(status);
+                if let Some(seized) = self.seized.as_mut().filter(|_| self.gdb.is_to_come()) {
+                    let exit = |code| OwnExit {
+                        code,
+                        before_finalize,
+                    };
+                    seized.exit = status.code().map(exit);
+                }
                 self.driver.handle_end(now, status, before_finalize);
             }
         }
+    }
+
+    fn lose_parent(&mut self, now: Instant) {
+        if self.gdb.is_to_come() && self.driver.why_not_live().is_none() {
+            let text = format!(
+                "the process that had started its program (sdm-shim-{}) was killed, and the program with it",
+                self.id.0
+            );
+            self.driver.handle_gdb_end(now, &text);
+            self.gdb.close(now, &mut self.closing);
+        }
+    }
+
+    fn own_exit(&self) -> Option<(TaskId, OwnExit)> {
+        let exit = self.seized.as_ref()?.exit?;
+        let is_read = self.streams.outputs.is_empty();
+        is_read.then_some((self.id, exit))
     }
 
     fn take_need(&mut self) -> Option<(i32, Option<Vec<u8>>)> {

@@ -78,7 +78,9 @@ pub(super) fn handle_event(connection: &mut Connection, event: SessionEvent) {
             let text = String::from_utf8_lossy(&bytes).into_owned();
             connection.event("output", json!({"category": category, "output": text}));
         }
-        SessionEvent::LauncherEnded { status, last_words } => {
+        SessionEvent::LauncherEnded {
+            status, last_words, ..
+        } => {
             let words = last_words.join("\n");
             connection.say("important", &format!("the launcher {status}\n{words}\n"));
         }

@@ -32,6 +32,12 @@ pub(super) fn of(pid: i32) -> Option<KernelWait> {
     })
 }
 
+/// The reason why a process has not stopped although it had time.
+#[must_use]
+pub fn why_not_stopped(pid: i32) -> Refusal {
+    of(pid).map_or(Refusal::Stuck, |wait| wait.refusal())
+}
+
 impl KernelWait {
     /// Waits until the thread waits for something else, or for nothing, or has ended. The reason not to inspect its
     /// process if none of it happens.
@@ -43,8 +49,12 @@ impl KernelWait {
             }
             std::thread::sleep(PAUSE);
         }
+        Some(self.refusal())
+    }
+
+    fn refusal(&self) -> Refusal {
         let known = !self.channel.is_empty() && self.channel != "0";
-        Some(Refusal::Uninterruptible {
+        Refusal::Uninterruptible {
             what: if self.is_main {
                 "the process"
             } else {
@@ -56,7 +66,7 @@ impl KernelWait {
             } else {
                 String::new()
             },
-        })
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use sdm_view::render::Names;
 use super::controls::ScriptLine;
 use super::exit::Ending;
 use super::model::open_commands::RunEnd;
+use super::model::goal::Goal;
+use super::model::job::Launcher;
 use super::model::{Break, Model, Over};
 use super::report::Values;
 use super::{SessionHandle, ask, diagnose, exit, notices, report, run, script};
@@ -43,6 +45,14 @@ pub struct Batch {
     pub ends_at_hang: bool,
 }
 
+/// Time limit for all that is asked of the ranks once a time limit is reached. Those that have not answered by then are
+/// named.
+const LOOK_MAX: Duration = Duration::from_secs(120);
+/// Time limit for the servers of ranks that were killed to leave, where their launcher has ended the job.
+const LEAVE_WAIT: Duration = Duration::from_millis(500);
+/// Time limit for a launcher to end once no server is left.
+const LAUNCHER_WAIT: Duration = Duration::from_secs(6);
+
 /// The times at which a program is diagnosed whose ranks print nothing and do not stop.
 struct HangSearch {
     since: Instant,
@@ -59,7 +69,12 @@ impl HangSearch {
     }
 
     /// Diagnoses the program if it is time to. Returns the proof that ranks cannot go on.
-    async fn proof(&mut self, session: &SessionHandle, batch: &Batch) -> Option<Diagnosis> {
+    async fn proof(
+        &mut self,
+        session: &SessionHandle,
+        batch: &Batch,
+        limit: Option<Instant>,
+    ) -> Option<Diagnosis> {
         if self
             .next(session, batch)
             .is_none_or(|at| session.now() < at)
@@ -68,7 +83,10 @@ impl HangSearch {
         }
         let now = |model: &Model| (model.news.output.pieces(), model.news.activity);
         let (printed, activity) = session.read(now);
+        // A rank that does not answer does not delay the time limit.
+        session.edit(|model| model.requests.wait_until = limit);
         let found = diagnose::proof_of_hang(session).await;
+        session.edit(|model| model.requests.wait_until = None);
         // The answers to the diagnosis are no activity of the program.
         session.edit(|model| {
             if model.news.output.pieces() == printed {
@@ -91,6 +109,8 @@ enum BatchEnd {
     TimedOut(String),
     /// It is proved that ranks cannot go on.
     Stuck(Box<Diagnosis>),
+    /// The launcher has ended the job, as it does where a rank exits: the exit code, and the reason.
+    ByLauncher(u8, String),
     /// The user pressed Ctrl-C.
     GivenUp,
     /// The session is over.
@@ -117,6 +137,7 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
             (0, None) => isolated(session).unwrap_or_else(|| misused(session)),
             code => code,
         },
+        BatchEnd::ByLauncher(code, why) => (code, Some(why)),
         BatchEnd::GivenUp => {
             report::look_back(session, Values::Now).await;
             (GIVEN_UP, Some("given up".to_owned()))
@@ -156,6 +177,8 @@ async fn inspect_hang(
     proof: Option<Diagnosis>,
 ) -> (u8, Option<String>) {
     session.say(&why);
+    let until = session.now() + LOOK_MAX;
+    session.edit(|model| model.requests.wait_until = Some(until));
     let mut lines = batch.on_timeout.clone();
     if let Some(proof) = proof {
         session.show(&Item::Diagnosis(proof));
@@ -164,6 +187,7 @@ async fn inspect_hang(
     report::look_back(session, Values::Later).await;
     carry_out_all(session, "--on-timeout", &lines).await;
     report::look_closer(session).await;
+    session.edit(|model| model.requests.wait_until = None);
     (TIMED_OUT, Some(why))
 }
 
@@ -175,6 +199,9 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         quiet: QUIET,
     };
     loop {
+        if let Some(end) = end_by_launcher(session).await {
+            return end;
+        }
         if session.is_over() {
             return BatchEnd::Over;
         }
@@ -204,14 +231,14 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         if let Some(text) = too_long(session, batch, began, now) {
             return BatchEnd::TimedOut(text);
         }
-        if let Some(proof) = search.proof(session, batch).await {
+        let limit = batch.time_limit.map(|limit| began + limit);
+        if let Some(proof) = search.proof(session, batch, limit).await {
             return BatchEnd::Stuck(Box::new(proof));
         }
         let running = set_text(&session.running(), 24);
         let seconds = (now - began).as_secs();
         let line = format!("batch: running: {running} ({seconds} s); ^C ends it");
         session.status((seconds > 0).then_some(line.as_str()));
-        let limit = batch.time_limit.map(|limit| began + limit);
         let quiet = batch
             .hang_timeout
             .map(|quiet| session.read(|model| model.news.quiet_since()) + quiet);
@@ -222,6 +249,49 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
             .min();
         session.turn(next).await;
     }
+}
+
+/// The end of a job that its launcher has ended, since a rank has exited by itself: the others were killed, and their
+/// servers have left. `None` if it is not so.
+async fn end_by_launcher(session: &SessionHandle) -> Option<BatchEnd> {
+    let (exited, rest, by) = session.read(|model| {
+        let tasks = &model.tasks;
+        let exited = tasks.in_state(|state| matches!(state, TaskState::Exited(_)));
+        let killed = |state: &TaskState| {
+            matches!(state, TaskState::Signalled(_) | TaskState::GdbDead)
+        };
+        let killed = tasks.in_state(killed);
+        let rest = model.all.difference(&exited);
+        let is_killed = rest.is_subset(&killed.union(tasks.cut_off()));
+        let by = tasks.rows_of(&exited).into_iter();
+        let by = by.max_by_key(|row| row.state != TaskState::Exited(0));
+        (exited, if is_killed { rest } else { IdSet::new() }, by)
+    });
+    let by = by.filter(|_| !exited.is_empty() && !rest.is_empty())?;
+    let until = session.now() + LEAVE_WAIT;
+    let have_left = |model: &Model| rest.is_subset(model.tasks.cut_off());
+    while !session.read(have_left) && session.now() < until && !session.is_over() {
+        session.turn(Some(until)).await;
+    }
+    if !session.read(have_left) {
+        return None;
+    }
+    let until = Some(session.now() + LAUNCHER_WAIT);
+    session.wait_for(&Goal::LauncherEnded, "batch", until).await;
+    let Launcher::Ended { code: Some(code) } = session.read(|model| model.job.launcher) else {
+        return None;
+    };
+    let code = u8::try_from(code).ok().filter(|code| *code != 0)?;
+    let who = Names::ranks().label(&by.tasks, 60);
+    let what = match by.last {
+        Some(Happening::Exited {
+            code,
+            before_finalize,
+        }) => sdm_view::render::exited(code, before_finalize),
+        _ => "ended".to_owned(),
+    };
+    let why = format!("{who}: {what}, and the launcher ended the job");
+    Some(BatchEnd::ByLauncher(code, why))
 }
 
 fn too_long(

@@ -31,15 +31,16 @@ impl SessionHandle {
         until: Option<Instant>,
     ) -> WaitOutcome {
         let began = self.now();
-        let timeout = self.edit(|model| {
+        let (timeout, last) = self.edit(|model| {
             model.news.notices.patience = goal.patience();
-            model.options.query_timeout
+            (model.options.query_timeout, model.requests.wait_until)
         });
         let until = match goal {
             Goal::Completed(_) => Some(began + COMPLETE_WAIT),
             Goal::Answered(_) | Goal::Left(_) => Some(began + timeout + TREE_GRACE),
             _ => until,
         };
+        let until = until.into_iter().chain(last).min();
         let waited = wait_until(self, goal, said, (began, until)).await;
         self.edit(|model| model.news.notices.patience = Patience::IDLE);
         self.status(None);

@@ -176,7 +176,9 @@ fn caught(hit: &CatchHit) -> String {
     printable(text.as_bytes())
 }
 
-fn exited(code: i32, before_finalize: bool) -> String {
+/// `exited with code 3`.
+#[must_use]
+pub fn exited(code: i32, before_finalize: bool) -> String {
     match (code, before_finalize) {
         (0, false) => "exited normally".to_owned(),
         (code, false) => format!("exited with code {code}"),

@@ -20,7 +20,7 @@ mod topics;
 mod values;
 
 pub(crate) use event::sentence;
-pub use event::stopped;
+pub use event::{exited, stopped};
 pub use label::Names;
 pub(crate) use place::stack_frame;
 pub use place::{frame as frame_text, value as value_text};

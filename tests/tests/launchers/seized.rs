@@ -2,7 +2,7 @@
 
 use sdm_tests::counted_gdb::CountedGdb;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::sdm::{Done, Sdm};
+use sdm_tests::sdm::{Done, Sdm, command};
 
 /// Launchers, each with an MPI that it starts.
 const LAUNCHERS: [(&str, Compiler); 3] = [
@@ -32,6 +32,38 @@ fn ranks_that_exit_normally_need_no_gdb() {
         let place = Place::new();
         let _program = place.compile("mpi_sum", compiler);
         let _done = batch(&place, launcher, "/nosuch/gdb", "mpi_sum", &[]).code(0);
+    }
+}
+
+#[test]
+fn launcher_ends_the_job_of_a_rank_that_exits() {
+    let [(_, open_mpi), (_, mpich), _] = LAUNCHERS;
+    for (launcher, bare, compiler, ways) in [
+        (
+            "mpirun",
+            &["mpirun.openmpi", "--oversubscribe"][..],
+            open_mpi,
+            &["unbegun", "exec"][..],
+        ),
+        ("mpiexec", &["mpiexec.mpich"], mpich, &["exec"]),
+    ] {
+        let place = Place::new();
+        let program = place.compile("mpi_ends", compiler);
+        for how in ways {
+            let mut alone = command(&place, bare[0]);
+            alone.args(&bare[1..]).args(["-n", "4"]);
+            let alone = alone.arg(&program).arg(how).output();
+            let alone = alone.expect("the launcher is installed").status.code();
+            let code = alone.expect("no signal ends it");
+            let done = batch(&place, launcher, "/nosuch/gdb", "mpi_ends", &[how]).code(code);
+            for shown in [
+                "rank 2: exited with code 3\n".to_owned(),
+                format!("the launcher ended: exited with code {code}"),
+                "rank 2: exited with code 3, and the launcher ended the job".to_owned(),
+            ] {
+                assert!(done.united().contains(&shown), "{shown}: {done}");
+            }
+        }
     }
 }
 

@@ -188,3 +188,37 @@ fn program_ends_with_its_killed_server() {
     assert!(done.out.contains("lost"), "{done}");
     place.assert_gone();
 }
+
+/// The kernel kills the program together with the process that traces it.
+#[test]
+fn rank_of_a_killed_shim_is_lost_by_name() {
+    let place = Place::new();
+    let program = place.compile("work", Compiler::C);
+    let running = Sdm::run(&place, 1)
+        .args(["--batch", "--no-report", "--gdb", "/nosuch/gdb"])
+        .program(&program, &["spin"])
+        .spawn();
+    running.out.wait(0, "spinning");
+    let shim = processes::tracer(work(&place)[0]).expect("it is seized");
+    processes::kill_if_there(shim);
+    let done = running.finish().code(122);
+    let shown = "(sdm-shim-0) was killed, and the program with it";
+    assert!(done.united().contains(shown), "{done}");
+    assert!(done.united().contains("lost: 0"), "{done}");
+    place.assert_gone();
+}
+
+#[test]
+fn rank_in_state_d_is_named_and_the_batch_ends() {
+    let place = Place::new();
+    let program = place.compile("vforks", Compiler::C);
+    let done = Sdm::run(&place, 1)
+        .args(["--batch", "--no-report", "--gdb", "/nosuch/gdb"])
+        .args(["--hang-timeout", "1"])
+        .program(&program, &[])
+        .finish()
+        .code(120);
+    let why = "is in state D";
+    done.expect_part("[@stopped] diagnose", why);
+    done.expect_part("[@stopped] stacks", why);
+}

@@ -53,8 +53,12 @@ impl Model {
                 self.news.activity = now;
                 self.effects.push_back(Effect::Pass { stderr, bytes });
             }
-            SessionEvent::LauncherEnded { status, last_words } => {
-                self.job.launcher = Launcher::Ended;
+            SessionEvent::LauncherEnded {
+                status,
+                code,
+                last_words,
+            } => {
+                self.job.launcher = Launcher::Ended { code };
                 self.news.notices.launcher_ended(now, status, last_words);
             }
             SessionEvent::Woken => {}
@@ -237,6 +241,10 @@ impl Model {
             },
             Event::Signalled { signal } => Happening::Signalled(signal),
             Event::SignalPassed { name } => Happening::SignalPassed(name),
+            // Without a gdb, it is the process that had started the program.
+            Event::GdbDied { text } if tasks.is_subset(&self.job.seized) => {
+                return self.handle_health(now, tasks.clone(), Health::Lost, text);
+            }
             Event::GdbDied { text } => Happening::GdbDied(text),
             Event::Progress(phase) => Happening::Progress(phase),
             Event::BreakpointPlaced(place) => Happening::BreakpointPlaced(place),

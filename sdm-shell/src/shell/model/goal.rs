@@ -101,7 +101,7 @@ impl Model {
             }
             Goal::Still(tasks, _) => tasks.is_disjoint(&self.tasks.running()),
             Goal::Gone(tasks) => tasks.is_disjoint(&self.left_running()),
-            Goal::LauncherEnded => self.job.launcher == Launcher::Ended,
+            Goal::LauncherEnded => matches!(self.job.launcher, Launcher::Ended { .. }),
         }
     }
 

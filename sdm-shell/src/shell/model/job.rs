@@ -66,7 +66,10 @@ pub(crate) enum Launcher {
     #[default]
     Running,
     /// The launcher has ended, with all processes that it started.
-    Ended,
+    Ended {
+        /// Its exit code; `None` if a signal has ended it.
+        code: Option<i32>,
+    },
 }
 
 impl Job {
@@ -284,7 +287,7 @@ impl Model {
     /// True if all programs and their launcher have ended, and none by a signal.
     fn has_come_to_its_end(&self) -> bool {
         let exited = |state: &TaskState| matches!(state, TaskState::Exited(_));
-        self.job.launcher == Launcher::Ended && self.all.is_subset(&self.tasks.in_state(exited))
+        matches!(self.job.launcher, Launcher::Ended { .. }) && self.all.is_subset(&self.tasks.in_state(exited))
     }
 }
 

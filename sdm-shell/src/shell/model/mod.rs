@@ -164,6 +164,8 @@ pub(crate) struct Requests {
     pub(crate) interrupts: u64,
     /// A signal has warned that the time limit is near.
     pub(crate) warned: bool,
+    /// Time after which nothing is waited for, as nobody presses Ctrl-C; `None` for no such time.
+    pub(crate) wait_until: Option<Instant>,
 }
 
 impl Requests {
@@ -314,7 +316,7 @@ impl Model {
 
     /// Started programs that were detached and have not ended.
     pub(crate) fn left_running(&self) -> IdSet {
-        if self.job.launcher == job::Launcher::Ended {
+        if matches!(self.job.launcher, job::Launcher::Ended { .. }) {
             return IdSet::new();
         }
         self.tasks.detached()

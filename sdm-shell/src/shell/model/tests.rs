@@ -164,6 +164,7 @@ fn ended_job_is_not_lost_with_its_servers() {
     let gone = || SessionEvent::Ended("server 1 on n2 is gone".to_owned());
     let launcher_ended = SessionEvent::LauncherEnded {
         status: "exited with code 0".to_owned(),
+        code: Some(0),
         last_words: Vec::new(),
     };
     model.handle_event(now, launcher_ended);

@@ -28,6 +28,7 @@ fn not_running(id: CommandId, tasks: &str) -> Said {
 fn launcher_ended() -> Said {
     Said::Event(SessionEvent::LauncherEnded {
         status: "exited with code 137".to_owned(),
+        code: Some(137),
         last_words: Vec::new(),
     })
 }

@@ -274,6 +274,7 @@ fn launcher_end_is_reported_once() {
             };
             let ended = SessionEvent::LauncherEnded {
                 status: "exited with code 1".to_owned(),
+                code: Some(1),
                 last_words: vec!["ORTE was told to abort".to_owned()],
             };
             vec![
@@ -329,6 +330,7 @@ fn servers_ending_with_their_job_are_not_reported() {
             };
             let ended = SessionEvent::LauncherEnded {
                 status: "exited with code 0".to_owned(),
+                code: Some(0),
                 last_words: Vec::new(),
             };
             vec![
