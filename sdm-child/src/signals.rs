@@ -18,12 +18,22 @@ pub struct SignalState {
 impl SignalState {
     /// The state of this thread: call it first in `main`.
     ///
-    /// SIGPIPE is not counted as ignored: the Rust runtime ignores it before `main`, and programs expect it to kill.
+    /// SIGPIPE is ignored if it was when this process began: the Rust runtime ignores it before `main`.
     /// SIGTRAP is left out of both, as a debugger sees nothing of a program that blocks it.
     #[must_use]
     pub fn capture() -> Self {
         let status = proc::own_thread().status();
-        status.map_or_else(|_| Self::default(), |status| Self::from_status(&status))
+        let state = status.map_or_else(|_| Self::default(), |status| Self::from_status(&status));
+        match sdm_system::began_without_sigpipe() {
+            true => state.without_sigpipe(),
+            false => state,
+        }
+    }
+
+    fn without_sigpipe(mut self) -> Self {
+        self.ignored.push(nix::libc::SIGPIPE);
+        self.ignored.sort_unstable();
+        self
     }
 
     fn from_status(status: &Status) -> Self {
@@ -53,6 +63,7 @@ mod tests {
         let state = of(status);
         assert_eq!(state.blocked, [17]);
         assert_eq!(state.ignored, [1]);
+        assert_eq!(state.without_sigpipe().ignored, [1, 13]);
         assert_eq!(of(""), SignalState::default());
     }
 }

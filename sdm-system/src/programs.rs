@@ -13,6 +13,7 @@ use sdm_text::{printable_name, shell_word};
 
 use crate::files;
 use crate::search_path::{passed_over, search_in};
+use crate::sys::hand_on_sigpipe;
 
 /// Directory in which cargo puts test programs; the tested programs are in its parent.
 const OF_TESTS: &str = "deps";
@@ -42,10 +43,12 @@ pub fn own_program(name: &str, first: Option<&Path>) -> Option<PathBuf> {
 #[must_use]
 pub fn at(path: impl AsRef<Path>) -> Command {
     let path = path.as_ref();
-    match path.components().count() {
+    let mut command = match path.components().count() {
         1 => Command::new(Path::new(".").join(path)),
         _ => Command::new(path),
-    }
+    };
+    hand_on_sigpipe(&mut command);
+    command
 }
 
 /// Finds the program that a word names. A path is taken as it is; a name is searched in the trusted directories among
@@ -101,7 +104,7 @@ pub fn shell(script: &str) -> Command {
 /// A shell for a line that the user has written. It has the user's own `PATH`.
 #[must_use]
 pub fn user_shell(line: &str) -> Command {
-    let mut command = Command::new(SHELL);
+    let mut command = at(SHELL);
     command.args(["-c", line]);
     command
 }

@@ -1,10 +1,14 @@
 //! The unsafe calls: a child between fork and exec, pidfds, and data about a connection.
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -39,6 +43,45 @@ pub fn goes_with_its_parent(command: &mut Command) {
     // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.
     unsafe {
         command.pre_exec(bind);
+    }
+}
+
+/// True if SIGPIPE was ignored when this process began.
+static WITHOUT_SIGPIPE: AtomicBool = AtomicBool::new(false);
+
+/// Notes the disposition of SIGPIPE before `main`, from the `.init_array` section that the loader runs. Rust's runtime
+/// ignores it from then on.
+// SAFETY: the loader calls what stands here as the C function that it is; it uses nothing that is not there yet.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_SIGPIPE: extern "C" fn() = look_at_sigpipe;
+
+extern "C" fn look_at_sigpipe() {
+    // SAFETY: the call only writes the present disposition, to `now`.
+    let handler = unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut now);
+        now.sa_sigaction
+    };
+    WITHOUT_SIGPIPE.store(handler == libc::SIG_IGN, Ordering::Relaxed);
+}
+
+/// True if SIGPIPE was ignored when this process began, so that a program that it starts expects that, too.
+#[must_use]
+pub fn began_without_sigpipe() -> bool {
+    WITHOUT_SIGPIPE.load(Ordering::Relaxed)
+}
+
+/// Has the command's process begin with SIGPIPE ignored if this one did. Rust's library gives it the default action.
+pub(crate) fn hand_on_sigpipe(command: &mut Command) {
+    if began_without_sigpipe() {
+        // SAFETY: the closure makes one system call and allocates nothing.
+        unsafe {
+            command.pre_exec(|| match libc::signal(libc::SIGPIPE, libc::SIG_IGN) {
+                libc::SIG_ERR => Err(io::Error::last_os_error()),
+                _ => Ok(()),
+            });
+        }
     }
 }
 
@@ -108,6 +151,17 @@ pub fn close_inherited() {
             }
         }
     }
+}
+
+/// True if a file gives capabilities to the program that it holds.
+#[must_use]
+pub fn has_capabilities(file: &Path) -> bool {
+    let Ok(file) = CString::new(file.as_os_str().as_bytes()) else {
+        return false;
+    };
+    let name = c"security.capability";
+    // SAFETY: both texts end with a zero byte and live across the call, which writes nothing as the size is 0.
+    unsafe { libc::getxattr(file.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
 /// A descriptor that becomes readable when a process ends.

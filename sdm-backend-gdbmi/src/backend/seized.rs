@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
-use sdm_debug::{Failure, FailureCode};
+use sdm_debug::{BackendOutput, Event, Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
-use sdm_system::proc;
+use sdm_system::{has_capabilities, proc};
 use sdm_text::printable_name;
 
 use super::GdbBackend;
@@ -20,6 +21,11 @@ use crate::host::{GdbNumber, LocalHost};
 use crate::task::{Parent, Task};
 use sdm_child::{LocalShim, ProgramNews, ShimLink, StartConfig, Streams};
 use sdm_gdb::Driver;
+
+/// The mode bit of a file that runs as its owner.
+const SET_USER: u32 = 0o4000;
+/// The mode bits of a file that runs as its group.
+const SET_GROUP: u32 = 0o2010;
 
 /// True if the program is started by a shim of this process's own, without a gdb.
 pub(super) fn seizes(config: &StartConfig, spec: &StartSpec) -> bool {
@@ -33,6 +39,29 @@ pub(super) fn free_process(
     task: TaskId,
 ) -> Option<i32> {
     slots.get(current.get(&task)?)?.slot.free_process()
+}
+
+/// A notice if the program's file gives it a user, a group or capabilities that it does not have: the kernel withholds
+/// them where an ordinary user traces the program.
+fn file_rights(program: &Path, pid: i32) -> Option<String> {
+    let file = std::fs::metadata(program).ok()?;
+    let status = proc::of(pid).status().ok()?;
+    let effective = |field| status.ids(field).and_then(|ids| ids.get(1).copied());
+    let user = effective("Uid").filter(|user| file.mode() & SET_USER != 0 && *user != file.uid());
+    let group = effective("Gid")
+        .filter(|group| file.mode() & SET_GROUP == SET_GROUP && *group != file.gid());
+    let what = match (user, group) {
+        (Some(user), _) => format!("set-user-ID {}, and runs as user {user}", file.uid()),
+        (None, Some(group)) => format!("set-group-ID {}, and runs as group {group}", file.gid()),
+        (None, None) if has_capabilities(program) && status.bits("CapEff") == Some(0) => {
+            "given capabilities by its file, and runs without".to_owned()
+        }
+        (None, None) => return None,
+    };
+    let name = printable_name(program);
+    Some(format!(
+        "{name} is {what}: a traced program gets no rights of its file"
+    ))
 }
 
 impl GdbBackend {
@@ -84,6 +113,10 @@ impl GdbBackend {
         let number = GdbNumber::default();
         let host = Box::new(LocalHost::of_number(&number, &self.sources));
         let config = self.driver_config.clone();
+        if let Some(text) = file_rights(&program, pid) {
+            let event = Event::Notice { text };
+            self.outputs.push_back(BackendOutput::Event { task, event });
+        }
         let driver = Driver::seized(now, config, host, coming.id, (pid, &program));
         let parent = Parent::new(link, program, coming.spec.gdb, number);
         let made = Task::seized(task, driver, parent, streams);

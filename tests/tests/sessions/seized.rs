@@ -222,3 +222,20 @@ fn rank_in_state_d_is_named_and_the_batch_ends() {
     done.expect_part("[@stopped] diagnose", why);
     done.expect_part("[@stopped] stacks", why);
 }
+
+#[test]
+fn ignored_sigpipe_stays_ignored_in_the_program() {
+    let place = Place::new();
+    for (action, ignored) in [("''", true), ("-", false)] {
+        let line = format!("trap {action} PIPE; exec \"$0\" \"$@\"");
+        let done = Sdm::behind(&["/bin/sh", "-c", &line], &place, 1)
+            .args(["--batch", "--no-report", "--gdb", "/nosuch/gdb"])
+            .program(Path::new("/bin/grep"), &["SigIgn", "/proc/self/status"])
+            .finish()
+            .code(0);
+        let text = done.united();
+        let mask = text.split_once("SigIgn:\t").expect("it is printed").1;
+        let mask = u64::from_str_radix(&mask[..16], 16).expect("16 digits");
+        assert_eq!(mask >> 12 & 1 == 1, ignored, "{done}");
+    }
+}
