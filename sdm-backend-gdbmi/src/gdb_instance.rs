@@ -12,7 +12,6 @@ use sdm_debug::{BackendOutput, Command, Failure};
 use sdm_idset::TaskId;
 
 use crate::seized_looks::Order;
-use crate::task::OwnExit;
 use sdm_gdb::Driver;
 
 /// A descriptor to watch, and whether for reading and for writing.
@@ -24,6 +23,14 @@ pub(crate) struct UnsharedTasks {
     pub(crate) spec: AttachSpec,
     /// The command that must attach to each of them.
     pub(crate) wanted: Vec<(CommandId, TaskId)>,
+}
+
+/// The exit of a program that has ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnExit {
+    pub(crate) code: i32,
+    /// True if it called `MPI_Init` but not `MPI_Finalize`.
+    pub(crate) before_finalize: bool,
 }
 
 /// A task whose program was started without a gdb.

@@ -25,7 +25,7 @@ use sdm_child::ToShim;
 use sdm_child::{Binding, GdbChild, Streams};
 use sdm_child::{InputStream, OutputStream};
 use sdm_gdb::{AbandonedCommand, Action, Driver, withdrawn};
-pub(crate) use seized::{OwnExit, Parent};
+pub(crate) use seized::Parent;
 
 /// True for commands that must work even if gdb itself was stopped by a SIGSTOP: interrupt, detach and kill. gdb is
 /// resumed for them.

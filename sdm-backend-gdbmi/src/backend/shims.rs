@@ -15,7 +15,8 @@ use sdm_system::signal_name;
 
 use super::GdbBackend;
 use super::start::before_the_start;
-use crate::task::{OwnExit, Task};
+use crate::gdb_instance::OwnExit;
+use crate::task::Task;
 use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use sdm_child::{GdbChild, Streams};
 use sdm_gdb::StartInput;
@@ -275,20 +276,9 @@ impl GdbBackend {
                         let failure = Failure::new(FailureCode::System, text);
                         will_not_come(&mut self.outputs, task, coming, failure);
                     }
-                    self.lose_shim(now, task);
+                    lose_parent(self, now, task);
                 }
             }
-        }
-    }
-
-    fn lose_shim(&mut self, now: Instant, task: TaskId) {
-        let number = self.current.get(&task).copied();
-        let known = number.and_then(|number| self.slots.get_mut(&number));
-        if let (Some(number), Some(known)) = (number, known) {
-            if let Some(task) = known.slot.seized() {
-                task.lose_parent(now);
-            }
-            self.settle(now, number);
         }
     }
 
@@ -418,6 +408,18 @@ impl GdbBackend {
             });
             self.shims.dismiss(task, 128 + signal);
         }
+    }
+}
+
+/// Reports a program that has ended with its shim.
+fn lose_parent(backend: &mut GdbBackend, now: Instant, task: TaskId) {
+    let number = backend.current.get(&task).copied();
+    let known = number.and_then(|number| backend.slots.get_mut(&number));
+    if let (Some(number), Some(known)) = (number, known) {
+        if let Some(task) = known.slot.seized() {
+            task.lose_parent(now);
+        }
+        backend.settle(now, number);
     }
 }
 

@@ -14,7 +14,7 @@ use sdm_system::proc;
 use sdm_text::printable_name;
 
 use super::{GdbIo, Task};
-use crate::gdb_instance::Seized;
+use crate::gdb_instance::{OwnExit, Seized};
 use crate::host::GdbNumber;
 use crate::seized_looks::Order;
 
@@ -30,16 +30,8 @@ pub(crate) struct Parent {
     need: Need,
     /// True while it is released for an inspection: no gdb can attach yet.
     is_loose: bool,
-    /// How the program has exited by itself, without a gdb; `None` otherwise.
+    /// The exit of a program that had no gdb; `None` otherwise.
     exit: Option<OwnExit>,
-}
-
-/// How a program has exited by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OwnExit {
-    pub(crate) code: i32,
-    /// True if it called `MPI_Init` but not `MPI_Finalize`.
-    pub(crate) before_finalize: bool,
 }
 
 /// Whether the program needs a gdb.

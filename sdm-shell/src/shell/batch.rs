@@ -11,9 +11,9 @@ use sdm_view::render::Names;
 
 use super::controls::ScriptLine;
 use super::exit::Ending;
-use super::model::open_commands::RunEnd;
 use super::model::goal::Goal;
 use super::model::job::Launcher;
+use super::model::open_commands::RunEnd;
 use super::model::{Break, Model, Over};
 use super::report::Values;
 use super::{SessionHandle, ask, diagnose, exit, notices, report, run, script};
@@ -257,9 +257,8 @@ async fn end_by_launcher(session: &SessionHandle) -> Option<BatchEnd> {
     let (exited, rest, by) = session.read(|model| {
         let tasks = &model.tasks;
         let exited = tasks.in_state(|state| matches!(state, TaskState::Exited(_)));
-        let killed = |state: &TaskState| {
-            matches!(state, TaskState::Signalled(_) | TaskState::GdbDead)
-        };
+        let killed =
+            |state: &TaskState| matches!(state, TaskState::Signalled(_) | TaskState::GdbDead);
         let killed = tasks.in_state(killed);
         let rest = model.all.difference(&exited);
         let is_killed = rest.is_subset(&killed.union(tasks.cut_off()));

@@ -63,8 +63,14 @@ fn process_of_too_many_threads_is_refused_by_their_number() {
     let elsewhere = Place::new();
     let program = elsewhere.compile_with("crowd", Compiler::C, &["-pthread"]);
     let process = Waiting::start(Command::new(&program).arg("4096"));
-    let threads = || processes::of(process.0.id()).thread_ids().map(Iterator::count);
-    until("all threads run", || threads().is_ok_and(|count| count == 4097));
+    let threads = || {
+        processes::of(process.0.id())
+            .thread_ids()
+            .map(Iterator::count)
+    };
+    until("all threads run", || {
+        threads().is_ok_and(|count| count == 4097)
+    });
     let done = stacks(&[&process.pid()]).code(2);
     let why = "the process has 4097 threads, more than are read without gdb";
     assert!(done.united().contains(why), "{done}");

@@ -287,7 +287,8 @@ impl Model {
     /// True if all programs and their launcher have ended, and none by a signal.
     fn has_come_to_its_end(&self) -> bool {
         let exited = |state: &TaskState| matches!(state, TaskState::Exited(_));
-        matches!(self.job.launcher, Launcher::Ended { .. }) && self.all.is_subset(&self.tasks.in_state(exited))
+        matches!(self.job.launcher, Launcher::Ended { .. })
+            && self.all.is_subset(&self.tasks.in_state(exited))
     }
 }
 
