@@ -19,7 +19,7 @@ impl Columns {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or is no CSV.
+    /// The file cannot be read, or is not CSV.
     pub fn read(path: &Path) -> Result<Self> {
         let file = path.display().to_string();
         let read = || -> Result<(StringRecord, Vec<StringRecord>)> {

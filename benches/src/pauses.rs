@@ -67,7 +67,7 @@ impl Pauses {
     /// Pids of the ranks' processes.
     ///
     /// # Errors
-    /// Their number is not that of the ranks.
+    /// The number of processes differs from the number of ranks.
     pub fn pids(&self) -> Result<Vec<i32>> {
         let pids = processes::named(&processes::descendants(), &self.name);
         ensure!(pids.len() == self.ranks as usize, "{pids:?} are not all");

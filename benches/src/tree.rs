@@ -212,7 +212,7 @@ impl Tree {
     /// Lets all tasks run to their end. Returns the number of bytes that they have printed.
     ///
     /// # Errors
-    /// They did not end.
+    /// The tasks did not end.
     pub fn read_output(&mut self) -> Result<u64> {
         let mut bytes = 0;
         let mut ended = 0;

@@ -27,7 +27,7 @@ pub enum ManagerError {
     /// The output of one of Grid Engine's programs cannot be parsed.
     #[error(transparent)]
     Xml(UnreadableXml),
-    /// The system refuses something.
+    /// A system call failed: its subject, and the error.
     #[error("{0}: {why}", why = without_numbers(&.1.to_string()))]
     System(String, #[source] io::Error),
     /// A job cannot be submitted.

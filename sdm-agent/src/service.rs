@@ -117,7 +117,7 @@ impl Service {
     /// Handles bytes of the client.
     ///
     /// # Errors
-    /// They are no messages: the session is over.
+    /// The bytes are no messages: the session is over.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<(), FrameError> {
         self.wire.receive(bytes);
         self.go_on(now)
@@ -134,7 +134,7 @@ impl Service {
         Ok(output)
     }
 
-    /// The next thing to ask the manager.
+    /// Removes and returns the next request to the manager.
     pub fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }

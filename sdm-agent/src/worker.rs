@@ -67,7 +67,7 @@ impl Worker {
         })
     }
 
-    /// Asks for something; the reply comes later.
+    /// Passes a request to the worker's thread; the reply comes later.
     pub fn ask(&self, request: Request) {
         // This fails only without the thread, which ends only with this value.
         let _ = self.requests.send(request);

@@ -308,7 +308,7 @@ impl Looks {
 }
 
 impl OpenLook {
-    /// The final answer of a task: the samples before a failed one are an answer too.
+    /// The final answer of a task: its samples, also if a later one failed. Without a sample, `result`.
     fn last(&mut self, task: TaskId, result: Result<Reply, Failure>) -> Result<Reply, Failure> {
         let samples = self.sampling.as_mut().and_then(|it| it.take(task));
         samples.map_or(result, |it| Ok(Reply::Samples(Box::new(it))))

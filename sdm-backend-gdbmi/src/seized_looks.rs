@@ -53,7 +53,7 @@ struct Crashed {
 enum Hold {
     #[default]
     No,
-    /// They are stopped at this time, if a program is still about to die then.
+    /// The other programs are stopped at this time, if a program is still about to die then.
     At(Instant),
     Yes,
 }
@@ -64,7 +64,7 @@ struct SeizedLook {
     command: Command,
     /// The inspected processes, and whether they were released for it.
     tasks: BTreeMap<TaskId, (i32, bool)>,
-    /// True once the looker has been asked.
+    /// True once the request was sent to the looker.
     is_asked: bool,
     /// Time at which processes that were not released are left out.
     due: Instant,

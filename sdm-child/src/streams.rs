@@ -51,7 +51,7 @@ pub struct Streams {
     pub input: Option<InputStream>,
     /// Ended runs whose output the front-end does not know to be complete.
     pub owed: Vec<CommandId>,
-    /// True if the program has streams that are not read here: their end is reported with the program's end.
+    /// True if this process does not read the program's streams. The end of the program then counts as their end.
     pub elsewhere: bool,
     /// The program's ends.
     pub theirs: Option<StreamHolder>,

@@ -1,5 +1,5 @@
 //! The tree: it carries commands from a front-end to any set of tasks and merged answers back,
-//! and does not interpret either.
+//! and interprets neither commands nor answers.
 //!
 //! A [`member::Member`] is one process of the tree: a [`node::Node`] (routing, accounting and merging) with its
 //! [`link::Link`]s (frames, encryption, credit). Both do no I/O by themselves; a [`driver::MemberDriver`] runs a

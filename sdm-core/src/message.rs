@@ -30,7 +30,7 @@ pub enum Message {
     /// Down: a further part of a plan that did not fit into one message. The plan is complete when it has as many
     /// entries as its first one says, and is not applied before.
     Plan(Slice),
-    /// Down: something to do, for a set of tasks.
+    /// Down: a command for a set of tasks.
     Command(CommandMessage),
     /// Down: give up a command.
     Cancel(CommandId),

@@ -1,4 +1,4 @@
-//! The state of one client and its session, and the outputs to both.
+//! The state of one client and its session: messages for the client, and actions for the session's owner.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -166,7 +166,7 @@ pub(crate) struct Connection {
     pub(crate) progress: Option<u64>,
     /// The threads in the sense of the system, if the session has a single process.
     pub(crate) os_threads: OsThreads,
-    /// The start, and restart, of the session.
+    /// The state of the session's start or restart.
     pub(crate) anew: Anew,
     /// The debug console and its facilities.
     pub(crate) prompt: Prompt,

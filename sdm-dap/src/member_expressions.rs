@@ -23,7 +23,7 @@ const INDEXED: [&str; 3] = ["std::vector<", "std::array<", "std::deque<"];
 const INDEXED_TEXTS: [&str; 2] = ["std::vector of", "std::deque with"];
 
 impl WholeKind {
-    /// The kind for a value that gdb has printed so.
+    /// The kind of a value, from the text that gdb has printed for it.
     pub(crate) fn of_text(text: &str) -> Self {
         if memory::pointer(text).is_some() {
             return Self::Pointer;

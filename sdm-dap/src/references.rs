@@ -82,7 +82,7 @@ pub(crate) enum Node {
         /// The part as an expression, which yields the expressions of its own parts.
         whole: ParentValue,
     },
-    /// The distinct values of something, each with its tasks, and with a node if it has parts.
+    /// The distinct values of one variable or part, each with its tasks, and with a node if the value has parts.
     Values(Vec<(IdSet, String, Option<Box<Node>>)>),
 }
 

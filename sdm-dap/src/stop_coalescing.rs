@@ -1,4 +1,4 @@
-//! Stops that the client is to be told of, and the time to do so.
+//! Stops to report to the client, and the time of the report.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use sdm_idset::IdSet;
 
 use crate::tasks::Tasks;
 
-/// Time without further stops after which the client is told of the present ones, while other tasks run.
+/// Time without further stops after which the present ones are reported to the client, while other tasks run.
 const QUIET: Duration = Duration::from_millis(150);
 /// Longest delay of that message, and time after which a step reports the tasks that have not arrived.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ impl PendingStops {
         [self.stops_due(), step].into_iter().flatten().min()
     }
 
-    /// The time at which the client is told of stops, while other tasks run.
+    /// The time at which the stops are reported to the client, while other tasks run.
     pub(crate) fn stops_due(&self) -> Option<Instant> {
         let (Some(first), Some(last)) = (self.first, self.last) else {
             return None;

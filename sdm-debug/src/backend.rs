@@ -136,7 +136,7 @@ pub enum BackendOutput {
         /// The task's reply, or the reason why the command failed on it.
         result: Result<Reply, Failure>,
     },
-    /// An event that no command asked for.
+    /// An unsolicited event of a task.
     Event {
         /// The task that the event concerns.
         task: TaskId,
@@ -152,7 +152,7 @@ pub enum InterestChange {
     Watch {
         /// The descriptor, open and non-blocking.
         fd: RawFd,
-        /// True to call back when there is something to read, or the end.
+        /// True to call back when the descriptor has bytes to read, or has ended.
         readable: bool,
         /// True to call back when there is room to write.
         writable: bool,

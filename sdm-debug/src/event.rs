@@ -1,10 +1,10 @@
-//! Events of tasks that no command asked for: output, stops, ends, notices, new tasks, and the death of a gdb.
+//! Unsolicited events of tasks: output, stops, ends, notices, new tasks, and the death of a gdb.
 
 use serde::{Deserialize, Serialize};
 
 use crate::reply::Stop;
 
-/// An event that no command asked for.
+/// An unsolicited event: it answers no command.
 ///
 /// The list is only appended to: its order is the wire form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -127,7 +127,7 @@ fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
     findings
 }
 
-/// Findings about tasks that go on: the place, and whether anything changed there.
+/// Findings about tasks that go on: their place, and whether the state of its frame changed.
 fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Tasks that moved and then stopped or ended are reported already.

@@ -118,7 +118,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The name of this strength in the records of `--json`.
+    /// The name of this verdict in the records of `--json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -89,7 +89,7 @@ pub enum Question {
     },
     /// Asks for the output of processes, for the node of this rank. This request and those below have no answer.
     WantOutput(u32),
-    /// A task has printed something.
+    /// A task has printed output.
     Printed {
         /// The task.
         task: u32,

@@ -67,7 +67,7 @@ pub(crate) fn detach(name: &CStr) {
     }
 }
 
-/// Waits until something happens to one of these, or the time is over; true if something did.
+/// Waits until a descriptor is ready or the time is over; true if a descriptor is ready.
 pub(crate) fn wait_readable(fds: &mut [libc::pollfd], wait: Option<Duration>) -> bool {
     let millis = wait.map_or(-1, |it| {
         it.as_millis().try_into().unwrap_or(libc::c_int::MAX)

@@ -177,7 +177,7 @@ pub enum FromTool {
         /// The event's attributes.
         lines: Vec<Line>,
     },
-    /// A process has written something.
+    /// A process has written output.
     Output {
         /// The process.
         of: JobPart,

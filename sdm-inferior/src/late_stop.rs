@@ -1,7 +1,7 @@
 //! Undoes a stop by a gdb that takes effect after gdb's end.
 //!
 //! A killed gdb leaves its SIGSTOP to a thread: pending, or taken under gdb already. A thread that has taken it stops
-//! as soon as it gets a processor, and until then nothing shows that. SIGCONT takes back both.
+//! as soon as it gets a processor, and until then the stop is invisible. SIGCONT discards it in both states.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -53,7 +53,7 @@ pub enum RescueError {
         /// The tracer's pid.
         pid: i32,
     },
-    /// Its code could not be compared with its files, or only a part of it.
+    /// The process's code could not be compared with its files, or only in part.
     #[error("its code cannot be compared with its files: {0}")]
     Code(#[from] io::Error),
 }

@@ -26,7 +26,7 @@ const DETACH_WAIT: Duration = Duration::from_secs(10);
 pub enum Left {
     /// The program continues without the terminal.
     Detached,
-    /// Another terminal has taken its place.
+    /// Another terminal has replaced this one.
     Taken,
     /// The program has ended with this exit code.
     Ended(i32),

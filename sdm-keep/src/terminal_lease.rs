@@ -37,9 +37,9 @@ struct Terminal {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Has,
-    /// Released, and not told so yet; true if another terminal takes its place.
+    /// Released, and not notified of that yet; true if another terminal replaces it.
     LetGo(bool),
-    /// Nothing more will be sent to it.
+    /// Notified; nothing more will be sent to the terminal.
     Told,
 }
 
@@ -191,7 +191,7 @@ impl TerminalLease {
         next.is_some_and(|next| self.ring.end() - next > LAG_BYTES_MAX)
     }
 
-    /// True once a terminal has been told that the program has ended, and all terminals have left.
+    /// True once a terminal was notified of the program's end, and all terminals have left.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.told && self.terminals.is_empty()

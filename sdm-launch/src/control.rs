@@ -59,7 +59,7 @@ impl Control {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldError {
-    /// Its launcher ended before its processes existed.
+    /// The job's launcher ended before its processes existed.
     #[error("{who} {status} before it had started its processes")]
     Ended {
         /// Display name of the launcher: `mpirun`.
@@ -75,7 +75,7 @@ pub enum HoldError {
         /// The step that gdb did not complete.
         source: HoldFailure,
     },
-    /// Its processes were not held in time.
+    /// The job's processes were not stopped in time.
     #[error("the processes of {who} were not stopped by {control} within {} s{}", wait.as_secs(), behind(why))]
     TooSlow {
         /// Display name of the launcher: `mpirun`.

@@ -20,7 +20,7 @@ pub enum LaunchError {
         /// The requested name.
         name: String,
     },
-    /// The launcher's program is not there, or is something else.
+    /// The launcher's program was not found, or is of another kind.
     #[error("launcher {}: not found: {tried}", printable_name(name))]
     NotFound {
         /// The requested name.

@@ -30,7 +30,7 @@ pub enum ArgumentRole {
     /// The context of a communicator: the MPI library's name or number for it, which is the same at all its
     /// ranks, as a number.
     Context,
-    /// The communicator includes processes of other jobs.
+    /// No argument but a mark: the call waits for processes of another job, or only may do so (number 0).
     OtherJobs,
     /// MPICH's handle of a communicator at this rank. Other ranks can have another handle for it.
     Handle,

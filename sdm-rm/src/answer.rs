@@ -26,7 +26,7 @@ pub enum Question {
         #[serde(default)]
         is_fresh: bool,
     },
-    /// Answered once something differs from the version `since`, or the time is over.
+    /// A query that is answered once an element differs from the version `since`, or the time is over.
     Changed {
         /// The version of an earlier answer.
         since: u64,

@@ -99,7 +99,7 @@ fn spawn(definition: &Definition) -> Result<(), RmError> {
 /// Asks the process of a cluster.
 ///
 /// # Errors
-/// It is not started, or does not answer in time.
+/// The cluster's process is not started, or does not answer in time.
 pub fn ask(name: &str, question: &Question, wait: Duration) -> Result<Answer, RmError> {
     let until = Instant::now() + wait;
     let io = || RmError::io(format!("cluster '{name}'"));

@@ -129,10 +129,10 @@ pub struct Clusters {
 }
 
 impl Clusters {
-    /// Reads the file; a missing one has none.
+    /// Reads the definitions' file; a missing file defines no cluster.
     ///
     /// # Errors
-    /// It cannot be read, is another user's, or is broken: the error names line and column.
+    /// The file cannot be read, belongs to another user, or is malformed: the error names line and column.
     pub fn load() -> Result<Self, RmError> {
         Self::of(path()?)
     }

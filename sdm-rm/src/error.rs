@@ -66,7 +66,7 @@ pub enum RmError {
         /// Time waited, in seconds.
         seconds: u64,
     },
-    /// The background process has sent something other than an answer.
+    /// The background process has sent a line that is no answer.
     #[error("cluster '{name}': {what}")]
     BadAnswer {
         /// The cluster.

@@ -25,7 +25,7 @@ pub enum LineError {
 /// A message as a line.
 ///
 /// # Errors
-/// It cannot be written as JSON, or is too long.
+/// The message cannot be written as JSON, or is too long.
 pub fn encode(message: &impl Serialize, bytes_max: usize) -> Result<Vec<u8>, LineError> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');

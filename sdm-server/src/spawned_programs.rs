@@ -31,14 +31,14 @@ pub(crate) struct Spawning {
     pub(crate) silenced: BTreeSet<TaskId>,
 }
 
-/// The ends of programs. Tools that read output are told of an end after that output.
+/// The ends of programs. A tool that reads output is notified of an end after that output.
 #[derive(Default)]
 pub(crate) struct ProgramEnds {
     /// Tasks whose standard output has ended.
     stdout: IdSet,
     /// Tasks whose standard error has ended.
     stderr: IdSet,
-    /// Ends that are not told yet.
+    /// Ends that were not reported yet.
     untold: BTreeMap<ProgramEnd, IdSet>,
 }
 

@@ -190,7 +190,7 @@ impl Heard {
     }
 }
 
-/// Prints output of tasks, equal output once. Write errors are ignored.
+/// Prints each line of output with its tasks in front; equal output is merged already. Write errors are ignored.
 fn print(tasks: &IdSet, stream: Stream, bytes: &[u8]) {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let text = [format!("[{tasks}] ").as_bytes(), line].concat();

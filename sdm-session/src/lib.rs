@@ -1,4 +1,4 @@
-//! A session as a library, for every front-end: the launcher, the root of the tree, and the events of both.
+//! A session as a library, for every front-end: the launcher, the root of the tree, and their events.
 //!
 //! [`Session::start`] starts servers as a [`SessionConfig`] says and connects their tree. Commands go to
 //! sets of tasks through [`DebugSession`]. The results are [`SessionEvent`]s: answers merged by class,

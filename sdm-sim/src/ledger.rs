@@ -50,7 +50,7 @@ pub(crate) struct Account {
 struct Truth {
     executed: IdSet,
     answered: IdSet,
-    /// Number of control events of each task before its answer.
+    /// For each task, the number of its last event on the control lane before its answer.
     events_before: BTreeMap<TaskId, u32>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Ledger {
     /// Number of the last event of each task that the task emitted (`said`) and that the root saw (`seen`), by lane.
     said: BTreeMap<(TaskId, bool), u32>,
     seen: BTreeMap<(TaskId, bool), u32>,
-    /// Number of the last control event of each task that must not arrive any more, because an answer after it has
+    /// For each task, the number of its last control-lane event that must not arrive any more, as a later answer has
     /// arrived.
     passed: BTreeMap<TaskId, u32>,
     /// The last command that each task was given, by lane.

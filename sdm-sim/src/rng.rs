@@ -46,7 +46,7 @@ impl Rng {
         things.get(at).copied()
     }
 
-    /// Shuffles things randomly.
+    /// Shuffles a slice randomly.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for at in (1..things.len()).rev() {
             let other = usize::try_from(self.below(at as u64 + 1)).unwrap_or(0);

@@ -41,7 +41,7 @@ struct Terminal {
     to_it: VecDeque<Frame>,
     /// Frames from the terminal; `None` for the end.
     from_it: VecDeque<Option<Frame>>,
-    /// Position in the output that it shows next; `None` before it was told.
+    /// Position in the output that the terminal shows next; `None` before the keeper has reported it.
     at: Option<u64>,
     /// True if it reads nothing.
     hangs: bool,

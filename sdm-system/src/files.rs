@@ -84,7 +84,7 @@ pub fn text_of(file: File, bytes_max: u64) -> io::Result<String> {
 /// Makes a private directory of this user's, unless it exists: no other user can read or replace it.
 ///
 /// # Errors
-/// It cannot be made, or is not private; the error names its owner, or the fault.
+/// The directory cannot be made or is not private; the error names its owner or the fault.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = fs::metadata(above.unwrap_or(Path::new(".")))?;
@@ -181,7 +181,7 @@ pub fn runtime_folders() -> io::Result<Vec<PathBuf>> {
 }
 
 /// The folder that an XDG variable names, or the one with this name in the user's home; `None` without an absolute
-/// path for either.
+/// path of the variable or the home.
 #[must_use]
 pub fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     let whole = |name: &str| {
@@ -298,7 +298,7 @@ fn is_handed_over(path: &Path) -> bool {
 /// Checks that this is a plain file, not a FIFO, socket or device.
 ///
 /// # Errors
-/// It is something else; the error says what it is, and whose.
+/// The file is not a plain file; the error names its kind and its owner.
 pub fn check_plain(found: &Metadata) -> io::Result<()> {
     let kind = found.file_type();
     let what = match () {

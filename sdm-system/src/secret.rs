@@ -74,7 +74,7 @@ impl SecretFile {
     /// Makes the file, empty and open for writing; as [`SecretFile::write`] otherwise.
     ///
     /// # Errors
-    /// It is there, it cannot be made, or there is no room for one more process or descriptor.
+    /// The file exists or cannot be made, or a limit allows no further process or descriptor.
     pub fn create(&mut self) -> io::Result<File> {
         let started = self.start_removal();
         let removal = started.map_err(|error| {

@@ -77,18 +77,18 @@ impl<T: PartialEq> Merged<T> {
     }
 }
 
-/// The positions of things in a list, by hash: each stop of a big job brings thousands of classes.
+/// The positions of a list's entries by their hash: each stop of a big job brings thousands of classes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distinct(HashMap<u64, Vec<usize>>);
 
 impl Distinct {
-    /// The position of the thing with this hash for which `is_it` is true; `None` if there is none.
+    /// The position of the entry with this hash for which `is_it` is true; `None` without such an entry.
     pub fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
         let places = self.0.get(&hash)?;
         places.iter().copied().find(|place| is_it(*place))
     }
 
-    /// Adds the position of a thing with this hash.
+    /// Adds the position of an entry with this hash.
     pub fn add(&mut self, hash: u64, place: usize) {
         self.0.entry(hash).or_default().push(place);
     }

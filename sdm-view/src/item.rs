@@ -144,7 +144,7 @@ pub enum Item {
         status: String,
         /// The last lines of its output.
         last_words: Vec<String>,
-        /// The tasks that were lost with it.
+        /// The tasks that were lost with the server.
         lost: IdSet,
     },
     /// A notice of one line.

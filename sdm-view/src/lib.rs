@@ -1,7 +1,7 @@
 //! Output of a session as data, and its conversion to text for a person, JSON for a program, and a page for
 //! later reading.
 //!
-//! An [`Item`] is one thing to show: an answer with its tasks, an event, a table, a diagnosis. A [`View`]
+//! An [`Item`] is one unit of output: an answer with its tasks, an event, a table, a diagnosis. A [`View`]
 //! receives items. [`render::TextView`] writes them as text and [`json::JsonView`] as records. A
 //! [`report::Recorder`] keeps a bounded part of them, from which a [`report::Report`] is made.
 //!

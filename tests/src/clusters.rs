@@ -196,7 +196,7 @@ impl Shell {
     /// Submits a job; gives its number.
     ///
     /// # Panics
-    /// If that is refused.
+    /// If the manager refuses the job.
     #[must_use]
     pub fn submit(&self, words: &[&str]) -> String {
         let said = self.words(&[&["submit"], words].concat()).done();

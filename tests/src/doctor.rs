@@ -48,7 +48,7 @@ pub fn unknown<'a>(check: Check, found: &'a str, remedy: &'a str) -> Expected<'a
 /// be 1.
 ///
 /// # Panics
-/// If that is not so.
+/// If the finding is missing or differs, or the exit code is wrong.
 pub fn assert_found(done: &Done, expected: &Expected<'_>) {
     let report: Value =
         serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done}"));

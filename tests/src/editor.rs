@@ -114,7 +114,7 @@ impl<'a> Editor<'a> {
     /// Another connection to the adapter that this editor has started.
     ///
     /// # Panics
-    /// If it does not listen.
+    /// If the adapter does not listen.
     #[must_use]
     pub fn beside(&self) -> Self {
         let address = self.address.clone().expect("it listens");
@@ -203,7 +203,7 @@ impl<'a> Editor<'a> {
     /// Returns the response to a request, successful or not; events that arrive before it are kept.
     ///
     /// # Panics
-    /// If none arrives.
+    /// If no response arrives.
     pub fn response(&mut self, seq: i64) -> Value {
         let is_it =
             |message: &Value| message["type"] == "response" && message["request_seq"] == seq;
@@ -222,7 +222,7 @@ impl<'a> Editor<'a> {
     /// Sends a request and gives the body of its response.
     ///
     /// # Panics
-    /// If it is refused.
+    /// If the request is refused.
     pub fn ask(&mut self, command: &str, arguments: &Value) -> Value {
         let seq = self.send(command, arguments);
         let response = self.response(seq);
@@ -233,7 +233,7 @@ impl<'a> Editor<'a> {
     /// Sends a request that is refused; gives the message.
     ///
     /// # Panics
-    /// If it is not.
+    /// If the request is not refused.
     pub fn refused(&mut self, command: &str, arguments: &Value) -> String {
         let seq = self.send(command, arguments);
         let response = self.response(seq);
@@ -265,7 +265,7 @@ impl<'a> Editor<'a> {
     /// dropped.
     ///
     /// # Panics
-    /// If it does not come.
+    /// If the event does not come.
     pub fn stopped_with(&mut self, more: usize) -> Value {
         let mut there = BTreeSet::new();
         let mut at = 0;
@@ -393,7 +393,7 @@ impl<'a> Editor<'a> {
     /// `initialize`, `launch`, and the wait for `initialized`.
     ///
     /// # Panics
-    /// If that fails.
+    /// If a request fails.
     pub fn launch(&mut self, configuration: &Value) {
         self.ask(
             "initialize",
@@ -465,7 +465,7 @@ fn adapter_command(place: &Place, args: &[&str]) -> Command {
 /// All messages of an adapter whose output was stored, each validated against the schema.
 ///
 /// # Panics
-/// If one violates the schema.
+/// If a message violates the schema.
 #[must_use]
 pub fn kept_messages(bytes: &[u8]) -> Vec<Value> {
     let mut schema = Schema::read();

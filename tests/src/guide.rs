@@ -224,7 +224,7 @@ fn matches(expect: &[String], text: &[String]) -> bool {
 /// command.
 ///
 /// # Panics
-/// If something else comes of them than the page says.
+/// If an output differs from the page.
 pub fn check(name: &str, place: &Place, prepare: impl FnOnce(&mut Command)) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let page = Page::read(docs.join(name));

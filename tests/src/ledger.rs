@@ -46,7 +46,7 @@ impl Ledger {
     /// Records an answer, and checks the accounting law.
     ///
     /// # Panics
-    /// If it breaks the law.
+    /// If the answer violates the accounting law.
     pub fn answer(
         &mut self,
         classes: Vec<Class>,

@@ -150,7 +150,7 @@ impl Neighbour {
     /// Makes a user the owner of a file or folder.
     ///
     /// # Panics
-    /// If that is impossible.
+    /// If the owner cannot be changed.
     pub fn give(&self, who: Who, path: &Path, mode: u32) {
         let rights = fs::set_permissions(path, Permissions::from_mode(mode));
         rights
@@ -214,7 +214,7 @@ impl Neighbour {
     /// Waits for a process of this test whose command line contains `part`; returns its pid.
     ///
     /// # Panics
-    /// If none has within the bound.
+    /// If no such process appears within the bound.
     #[must_use]
     pub fn wait_for(&self, part: &str) -> u32 {
         let deadline = Instant::now() + BOUND;
@@ -315,7 +315,7 @@ impl Marker {
     /// Checks that the planted file was not executed; `what` describes it.
     ///
     /// # Panics
-    /// If it was; the message names the user.
+    /// If the file was executed; the message names the user.
     #[track_caller]
     pub fn assert_absent(&self, what: &str) {
         if let Ok(who) = fs::read_to_string(&self.0) {
@@ -326,7 +326,7 @@ impl Marker {
     /// Checks that the planted file was executed; `what` describes it.
     ///
     /// # Panics
-    /// If it was not.
+    /// If the file was not executed.
     #[track_caller]
     pub fn assert_left(&self, what: &str) {
         assert!(self.0.exists(), "{what} was not executed");

@@ -135,7 +135,7 @@ impl BrowserPage {
     /// The value of an expression in the page.
     ///
     /// # Panics
-    /// If it has none.
+    /// If the expression has no value.
     pub fn value(&mut self, expression: &str) -> Value {
         let expression = &self.inside(expression);
         let ask = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -192,7 +192,7 @@ impl BrowserPage {
     /// Waits for an element of the selector, and clicks into the middle of the first one.
     ///
     /// # Panics
-    /// If it does not come.
+    /// If no such element appears.
     pub fn click(&mut self, selector: &str) {
         let selector = json!(selector);
         let at = self.wait(&format!(
@@ -261,7 +261,7 @@ impl BrowserPage {
     /// Saves a screenshot of the page as a PNG file.
     ///
     /// # Panics
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn picture(&mut self, path: &Path) {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         let text = answer["data"].as_str().expect("a picture").to_owned();

@@ -16,7 +16,7 @@ pub const MARK_VARIABLE: &str = "SDM_TEST_PLACE";
 /// Writes a shell script into a folder; returns its path.
 ///
 /// # Panics
-/// If it cannot be written.
+/// If the script cannot be written.
 pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("there is room");
@@ -33,7 +33,7 @@ impl Place {
     /// A new place.
     ///
     /// # Panics
-    /// If it cannot be created.
+    /// If the folder cannot be created.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Self {
@@ -91,7 +91,7 @@ impl Place {
     /// The number of the first line of `tests/fixtures/NAME` that contains `text`.
     ///
     /// # Panics
-    /// If none does.
+    /// If no line contains the text.
     #[must_use]
     pub fn line(name: &str, text: &str) -> usize {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");

@@ -15,7 +15,7 @@ use sdm_session::{DebugSession, SendOptions, Session, SessionConfig, SessionErro
 use crate::ledger::Ledger;
 use crate::{binaries, processes};
 
-/// Longer than anything takes, also on a machine that has much else to do: only a hang reaches it.
+/// Time limit of every wait of the tests. No wait is as long on a loaded machine: only a hang reaches it.
 pub const BOUND: Duration = Duration::from_secs(180);
 
 /// True in the long run of `scripts/test --full`.
@@ -24,10 +24,10 @@ pub fn is_full() -> bool {
     std::env::var_os("SDM_TEST_FULL").is_some_and(|full| full == "1")
 }
 
-/// Waits until something holds, as long as [`BOUND`].
+/// Waits until `holds` returns true, at most [`BOUND`].
 ///
 /// # Panics
-/// If that does not come about.
+/// If the condition does not hold in time.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
@@ -110,7 +110,7 @@ impl Run {
     /// Starts a session.
     ///
     /// # Panics
-    /// If it does not start.
+    /// If the session does not start.
     #[must_use]
     pub fn start(config: &SessionConfig) -> Self {
         Self::try_start(config).unwrap_or_else(|error| panic!("{error}"))
@@ -160,7 +160,7 @@ impl Run {
     /// Pid of a server.
     ///
     /// # Panics
-    /// If it does not exist.
+    /// If there is no such server.
     #[must_use]
     pub fn server(&self, number: u32) -> u32 {
         let servers = processes::servers(&self.mark);
@@ -172,7 +172,7 @@ impl Run {
     /// The TCP port at which a server listens.
     ///
     /// # Panics
-    /// If it listens at none.
+    /// If the server listens at no TCP port.
     #[must_use]
     pub fn port(&self, number: u32) -> u16 {
         let members = self.session.members();
@@ -191,7 +191,7 @@ impl Run {
     /// Takes one event and enters it into the ledgers.
     ///
     /// # Panics
-    /// If none arrives within the bound, or it violates the accounting law.
+    /// If no event arrives within the bound, or an event violates the accounting law.
     pub fn turn(&mut self, what_for: &str) {
         let event = self
             .session
@@ -247,7 +247,7 @@ impl Run {
         self.ask(&all, &Command::Start(StartSpec::default()));
     }
 
-    /// Waits for something to come true; gives how long that took.
+    /// Waits until `holds` returns true; returns the duration of the wait.
     ///
     /// # Panics
     /// If that takes longer than the bound.
@@ -272,7 +272,7 @@ impl Run {
     /// of both is left.
     ///
     /// # Panics
-    /// If it does not end well.
+    /// If the session does not end without errors.
     pub fn close_beside_another(self) {
         let closed = self.session.close(EndPolicy::KillStarted);
         closed.unwrap_or_else(|error| panic!("{error}"));

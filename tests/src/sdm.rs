@@ -281,7 +281,7 @@ impl Done {
     /// Checks the exit code.
     ///
     /// # Panics
-    /// If it is another one; the screen is shown.
+    /// If the exit code differs; the screen is shown.
     #[must_use]
     pub fn code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self}");
@@ -331,7 +331,7 @@ impl Done {
     /// Checks that the answer to a command line, put together as by [`Done::united`], contains `part`.
     ///
     /// # Panics
-    /// If it does not; the screen is shown.
+    /// If the part is missing; the screen is shown.
     pub fn expect_part(&self, line: &str, part: &str) {
         let united = self.united();
         assert!(

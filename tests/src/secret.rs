@@ -86,7 +86,7 @@ impl Told {
     /// Checks that no command line or environment has the key, and that a process of one of these names has its place.
     ///
     /// # Panics
-    /// If that is not so.
+    /// If the key is visible, or no such process has its place.
     pub fn assert_carried_by(&self, names: &[&str]) {
         for file in ["cmdline", "environ"] {
             assert_eq!(who_shows(&self.key, file), [""; 0], "{file}");
@@ -99,7 +99,7 @@ impl Told {
     /// Checks that the folder of the key was removed.
     ///
     /// # Panics
-    /// If something is.
+    /// If the folder exists.
     pub fn assert_gone(&self) {
         let path = Path::new(self.place.trim_start_matches("unix://"));
         let folder = path.parent().expect("a folder");

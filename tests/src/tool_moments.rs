@@ -53,7 +53,7 @@ fn is_connected(pid: u32) -> bool {
 /// Kills a tool at a moment: some are started until one could be stopped there.
 ///
 /// # Panics
-/// If none could.
+/// If no tool could be stopped at this moment.
 pub fn kill_at(moment: ToolMoment, start: impl Fn() -> Child) {
     let begin = Instant::now();
     loop {

@@ -87,7 +87,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// Measurements of a stop under the real program, at the editor's end.
+/// Measurements of a stop under `sdm dap`, at the editor's end of the connection.
 struct Seen {
     /// From the request `configurationDone` to the first `stopped` event.
     stopped: Duration,

@@ -15,7 +15,7 @@ use sdm_benches::tree::{Echo, Kind, Tree, binaries};
 use sdm_core::topology::Topology;
 use sdm_core::transport::HostTransport;
 
-/// Rounds before anything counts.
+/// Number of warm-up rounds, which are not measured.
 const WARM_UP: usize = 20;
 
 /// Round trips of the real tree and of the floor, in turns.

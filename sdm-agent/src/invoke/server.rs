@@ -155,7 +155,7 @@ impl Server {
         self.output.pop_front()
     }
 
-    /// The next thing to do.
+    /// Removes and returns the next action.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

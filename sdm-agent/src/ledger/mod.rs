@@ -119,7 +119,7 @@ impl Ledger {
         notices
     }
 
-    /// True if [`Ledger::more`] may have something.
+    /// True if [`Ledger::more`] may return further events.
     #[must_use]
     pub fn has_more(&self) -> bool {
         let it = &self.untold;

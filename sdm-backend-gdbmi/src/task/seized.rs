@@ -38,9 +38,9 @@ pub(crate) struct Parent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Nothing,
-    /// It needs a gdb, and none was requested yet.
+    /// The program needs a gdb, and none was requested yet.
     New,
-    /// A gdb was requested, or is there.
+    /// A gdb was requested, or is attached.
     Met,
 }
 

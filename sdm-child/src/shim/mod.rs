@@ -29,7 +29,7 @@ impl Channel {
     /// The rank of the shim at the other end, from its first message; `None` if that has not come yet.
     ///
     /// # Errors
-    /// [`io::Error`] if it sends something else, or closes the connection.
+    /// [`io::Error`] if the shim sends another message, or closes the connection.
     pub fn hello(&mut self) -> io::Result<Option<u32>> {
         match self.receive()? {
             Received::Nothing => Ok(None),

@@ -100,7 +100,7 @@ struct Functions {
 pub(super) enum Unwatched {
     /// The program has a sanitizer, whose reports gdb handles.
     Sanitized,
-    /// Its loader or its symbols cannot be read.
+    /// The program's loader or symbols cannot be read.
     Unreadable,
 }
 

@@ -36,7 +36,7 @@ pub enum Disagreement {
     /// Tasks are behind a child and in another place.
     #[error("tasks {tasks} below {child} are also local or below another child")]
     Twice {
-        /// The tasks that are in both.
+        /// The tasks below the child that are also local or below another child.
         tasks: IdSet,
         /// The child.
         child: ServerId,

@@ -219,7 +219,7 @@ impl Node {
         self.send_part_to(at, child, attempt, &uncounted);
     }
 
-    /// Sends a child an open command for those of some tasks that are behind it.
+    /// Sends a child an open command, for those of `tasks` that are in the child's subtree.
     fn send_part_to(&mut self, at: usize, child: usize, attempt: Attempt, tasks: &IdSet) {
         let (open, child) = (&mut self.open[at], &self.children[child]);
         open.set_attempt(child.server(), attempt);

@@ -204,7 +204,7 @@ impl Node {
         }
     }
 
-    /// Sends waiting control events of some tasks before a newer message of these tasks.
+    /// Sends the waiting events of the control lane of some tasks, before a newer message of these tasks.
     pub(super) fn flush_events_of(&mut self, now: Instant, tasks: &IdSet) {
         if self.control.holds(tasks) {
             self.flush_events(Lane::Control, now);

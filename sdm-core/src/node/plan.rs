@@ -101,7 +101,7 @@ impl Node {
         self.handle_plan_part(now, &init.slice)
     }
 
-    /// More of the plan has come.
+    /// Handles a further part of the plan from the parent.
     pub(super) fn handle_plan_part(
         &mut self,
         now: Instant,

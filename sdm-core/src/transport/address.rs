@@ -101,7 +101,7 @@ impl ConnectionString {
     /// A TCP port of a host, given by name or by address.
     ///
     /// # Errors
-    /// A text that is neither.
+    /// The text is neither a host name nor an address.
     pub fn tcp(host: &str, port: u16) -> Result<Self, AddressError> {
         Self::with_host(Scheme::Tcp, host, port)
     }

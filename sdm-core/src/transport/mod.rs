@@ -141,7 +141,7 @@ pub trait Transport {
     fn close(&mut self, conn: ConnId);
 
     /// Waits for events, at most `timeout` (`None`: forever), and appends them.
-    /// It may return without any event.
+    /// The call may return without an event.
     ///
     /// # Errors
     /// The system cannot wait; the transport is unusable from then on.

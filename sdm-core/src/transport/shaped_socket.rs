@@ -97,7 +97,7 @@ impl Shaped {
         self.shaped.values().filter_map(Lines::next_at).min()
     }
 
-    /// Sets the timer; false if something is to be done at once.
+    /// Sets the timer; false if an event is due already.
     fn arm(&mut self, now: Instant) -> io::Result<bool> {
         let (Some((_, timer)), Some(at)) = (&self.shape, self.next_at()) else {
             return Ok(true);

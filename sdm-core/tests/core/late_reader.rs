@@ -1,4 +1,4 @@
-//! A member that does not run for a while: what has arrived meanwhile is read before anybody is found to be late.
+//! A member that does not run for a while: it reads the arrived messages before it finds a peer to be late.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ fn master() -> Hello {
     }
 }
 
-/// Runs the front-end until it has sent something, or has hung up; returns what it has sent.
+/// Runs the front-end until it has sent bytes or has hung up; returns the bytes.
 fn answer(front_end: &mut MemberDriver<TcpTransport>, stream: &mut TcpStream) -> Vec<u8> {
     let mut buffer = [0; 4096];
     stream.set_nonblocking(true).expect("a socket");

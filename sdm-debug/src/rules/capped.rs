@@ -1,4 +1,4 @@
-//! A map from distinct things to the tasks that have them, bounded in bytes and independent of the order of merging.
+//! A map from distinct keys to the tasks that have them, bounded in bytes and independent of the order of merging.
 //!
 //! Keys are ordered by hash, and their costs are summed in that order. Keys beyond the maximum cost are dropped, and
 //! only their tasks are kept. The smallest dropped hash is part of the payload. Where one part dropped this hash, the
@@ -12,7 +12,7 @@ use sdm_idset::IdSet;
 
 use super::coding::{Reader, Writer};
 
-/// Maximum size of one merged payload's things before encoding, in bytes.
+/// Maximum size of one merged payload's keys before encoding, in bytes.
 pub(super) const BUDGET_BYTES: usize = 2 << 20;
 /// Fixed cost of a key in addition to its own bytes. It limits the number of keys to 4096.
 const ENTRY_BYTES: usize = 512;
@@ -60,7 +60,7 @@ impl<K: CappedKey> Default for Capped<K> {
 }
 
 impl<K: CappedKey> Capped<K> {
-    /// Adds a thing of some tasks.
+    /// Adds a key of some tasks.
     pub(super) fn insert(&mut self, thing: K, held: &Held) {
         self.insert_hashed(thing.hash(), thing, held);
     }
@@ -99,12 +99,12 @@ impl<K: CappedKey> Capped<K> {
         }
     }
 
-    /// The kept things, in no meaningful order.
+    /// The kept keys with their tasks, in no meaningful order.
     pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = (&K, &Held)> {
         self.entries.iter().map(|((_, thing), held)| (thing, held))
     }
 
-    /// Drops every thing with this hash or a higher one. Their tasks and counts are only added up.
+    /// Drops every key with this hash or a higher one. The tasks and counts of dropped keys are only added up.
     fn cut_from(&mut self, hash: u64) {
         self.cut = Some(self.cut.map_or(hash, |cut| cut.min(hash)));
         while let Some(last) = self.entries.last_entry() {
@@ -122,7 +122,7 @@ impl<K: CappedKey> Capped<K> {
         self.others_count = self.others_count.saturating_add(held.count);
     }
 
-    /// Drops things until about `keep` are left.
+    /// Drops keys until about `keep` of them are left.
     fn keep(&mut self, keep: usize) {
         if let Some(((hash, _), _)) = self.entries.iter().nth(keep) {
             let hash = *hash;
@@ -169,7 +169,7 @@ impl<K: CappedKey> Capped<K> {
         }
     }
 
-    /// Reads the encoding of [`Capped::write_rest`], and then the things, each by `read`.
+    /// Reads the encoding of [`Capped::write_rest`], and then the keys, each by `read`.
     pub(super) fn read(
         reader: &mut Reader<'_>,
         mut read: impl FnMut(&mut Reader<'_>) -> Result<(K, Held), Rejected>,

@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         self.inner.u64(WHAT).map_err(broken)
     }
 
-    /// Reads a count of things that take at least one byte each. The count cannot exceed the remaining bytes.
+    /// Reads a count of items that take at least one byte each. The count cannot exceed the remaining bytes.
     pub(super) fn count(&mut self) -> Result<usize, Rejected> {
         self.inner.count(WHAT, usize::MAX).map_err(broken)
     }

@@ -265,7 +265,7 @@ pub(crate) enum Request {
     Notify(PeerEvent),
     /// Processes make a group.
     Group(GroupCall),
-    /// A process has something to print.
+    /// A process asks for its text to be printed.
     Log {
         process: Proc,
         out: Vec<u8>,

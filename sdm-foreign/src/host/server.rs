@@ -204,8 +204,8 @@ impl Server {
         )
     }
 
-    /// Asks the library for the data that a process of this node has put, for another node. The answer comes as a
-    /// request, once there is some.
+    /// Asks the library for the data that a process of this node has put, for another node. The library answers by a
+    /// request, once the process has put data.
     pub(crate) fn ask_put(&self, process: &Proc, to: u32, number: u64) -> Result<()> {
         let data = asked_for(to, number);
         // SAFETY: the signature as in all versions; the callback comes once where it is taken.

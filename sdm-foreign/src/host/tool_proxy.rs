@@ -117,7 +117,7 @@ struct Relay {
     to_tool: ByteQueue,
     /// Time of the library's last reply; `None` before the first.
     replied: Option<Instant>,
-    /// True once the tool has sent something after a reply of the library: it has read the replies.
+    /// True once the tool has sent data after a reply of the library, so that it must have read the replies.
     is_through: bool,
     /// Time at which the tool hung up; `None` while it is connected.
     gone: Option<Instant>,

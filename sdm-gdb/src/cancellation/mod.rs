@@ -330,7 +330,7 @@ fn changes() -> Vec<Command> {
     ]
 }
 
-/// Commands that only read, or that resume the program.
+/// Commands that leave no object and no setting in gdb: they only read, or resume the program.
 fn others() -> Vec<Command> {
     let line = |line: &str| Command::Console {
         line: line.to_owned(),

@@ -75,12 +75,12 @@ pub(super) async fn stepped_out(gdb: &Gdb, step: StepKind, count: u32) -> Option
     resumed.err().map(|_| StopReason::StepEnd)
 }
 
-/// The way on of a run that was broken off.
+/// The action that completes a step that a breakpoint has interrupted.
 enum Way {
     Again,
-    /// It has come to where it ends.
+    /// The step has reached its end.
     Ended,
-    /// First out of this number of frames.
+    /// First leave this number of frames.
     Out(u32),
 }
 
@@ -125,7 +125,7 @@ fn is_end(began: &StackFrame, here: &StackFrame) -> bool {
     here.address == began.address && here.line != began.line
 }
 
-/// Goes out of the frames above that of the step, and then goes on with it.
+/// Leaves the frames that the step's frame has called, and then continues the step.
 async fn out(gdb: &Gdb, level: u32, kind: RunKind) -> Result<(), Failure> {
     let (level, kind) = match kind {
         RunKind::Step(step, count) | RunKind::StepOut(step, count) => {

@@ -46,8 +46,8 @@ async fn is_alone(gdb: &Gdb) -> bool {
     listed.is_ok_and(|listed| listed.number("number-of-threads") == Some(1))
 }
 
-/// Clears the stack below its pointer of remains of returned functions: the code that is about to check will call
-/// others, and has no data there.
+/// Clears the stack below the stack pointer. It has pointers of returned functions, but no data that the program still
+/// uses: the checking function has not made its calls yet.
 async fn clear_stack(gdb: &Gdb) -> Option<()> {
     let pointer: u64 = evaluated(gdb, "(unsigned long)$sp").await?.parse().ok()?;
     let pid = gdb.get().pid()?;

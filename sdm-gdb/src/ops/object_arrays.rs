@@ -124,7 +124,7 @@ fn repacked(line: &str) -> String {
     ))
 }
 
-/// True if the type of a value may be one of Fortran's with parts. C and C++ write only functions so.
+/// True if the type of a value may be a Fortran type with parts. In C and C++ only function types have this form.
 fn may_be_fortran(object: &VarObject) -> bool {
     let name = &object.type_name;
     name.ends_with(')') || name.starts_with("Type ")

@@ -232,7 +232,7 @@ pub(crate) async fn said(
     in_value(gdb, place, (expression, &again), printed).await
 }
 
-/// A value with the objects of its references, if its expression can be evaluated once more, by `again`.
+/// Puts referenced objects into a printed value, by evaluating `again`, unless the expression may have effects.
 pub(super) async fn in_value(
     gdb: &Gdb,
     place: &str,

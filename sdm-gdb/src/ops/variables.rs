@@ -66,7 +66,7 @@ pub(super) async fn printed(gdb: &Gdb, bound: Bound, command: &str) -> Result<St
     result.map(|_| unquoted(&printed.into_text()))
 }
 
-/// The arguments of the selected frame, or its other variables. gdb formats the other half for neither.
+/// The arguments of the selected frame, or its other variables. gdb formats only the requested ones.
 pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Vec<Results>, Failure> {
     let command = match arguments {
         true => {
@@ -120,7 +120,7 @@ fn each(results: &Results) -> Vec<Results> {
     arguments.chain(results.tuples("locals")).cloned().collect()
 }
 
-/// Output lines, of which some are MI stream records: gdb 18 prints the output of a command under `frame apply` so.
+/// The plain text of output lines, some of which are MI stream records (gdb 18, for a command under `frame apply`).
 fn unquoted(printed: &str) -> String {
     let line = |line: &str| match parse_line(line.as_bytes()) {
         Record::Stream { text, .. } if line.starts_with('~') => text,

@@ -86,7 +86,7 @@ fn task_stopped_by_a_cancelled_interrupt_is_resumed() {
     assert!(!scene.answers.contains_key(&1), "{:?}", scene.answers);
 }
 
-/// A gdb that is told to resume a process after its detach resumes the others.
+/// If a gdb gets a command to resume a process that it has detached, it resumes the other processes.
 #[test]
 fn detaching_task_receives_no_further_command() {
     let mut scene = running();

@@ -18,7 +18,7 @@ const CAP_SYS_PTRACE: u32 = 19;
 pub enum Obstacle {
     /// The process has ended.
     Gone,
-    /// Its main thread has ended; others run on. It can be read, and gdb cannot attach to it.
+    /// The main thread has ended, and other threads run on. The process can be read, but gdb cannot attach to it.
     Headless,
     /// The process belongs to another user.
     Foreign {
@@ -73,9 +73,9 @@ impl fmt::Display for Obstacle {
 /// The use that is made of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// They are read, and stop for an instant only.
+    /// The processes are read, and are stopped only briefly.
     Read,
-    /// gdb attaches to them.
+    /// gdb attaches to the processes.
     Attach,
 }
 

@@ -110,7 +110,7 @@ pub(super) fn is_server(process: &Process) -> bool {
 /// The jobs of the server in a process, without those of tools.
 ///
 /// # Errors
-/// [`PmixError`]: why it cannot be asked, or has not answered.
+/// [`PmixError`]: the reason why the server cannot be queried, or has not answered.
 pub(super) fn ask(server: i32) -> Result<Vec<Namespace>, PmixError> {
     answer(&mut helper(server, &[])?, ANSWER_WAIT)
 }

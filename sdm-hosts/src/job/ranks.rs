@@ -150,7 +150,7 @@ pub(super) fn given(
     })
 }
 
-/// A name for the job of a rank to which the runtime gives none: that of the nearest process above that is not of the
+/// A name for a job to which the runtime gives none: the name of the nearest ancestor process that is not of the
 /// same rank.
 fn above(processes: &Processes, pid: i32, own: &Identity) -> String {
     let mut at = pid;

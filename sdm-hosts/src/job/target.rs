@@ -13,7 +13,7 @@ const PIDS_MAX: usize = 1 << 20;
 pub enum Target {
     /// A launcher's pid (`mpirun`, `mpiexec`, `srun`, ...), or processes by their pids; not empty.
     Pids(Vec<i32>),
-    /// A single number: a pid on this machine, or a job of Slurm's; an error where it is both.
+    /// A single number: a pid on this machine or a Slurm job; an error if a process and a job have this number.
     Number(i32),
     /// A job or step of Slurm's.
     Slurm {

@@ -57,7 +57,7 @@ pub enum RejectedFile {
     /// The server has ended.
     #[error("its server, process {0}, has ended")]
     Ended(i32),
-    /// Its server is another user's.
+    /// The server of the rendezvous file belongs to another user.
     #[error("process {pid} belongs to {owner}")]
     ForeignProcess {
         /// The server's pid.
@@ -94,7 +94,7 @@ pub enum Level {
 /// A server that runs, is this user's, and takes tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendezvous {
-    /// Its file.
+    /// The rendezvous file.
     pub file: PathBuf,
     /// Scope of the server.
     pub level: Level,

@@ -55,7 +55,7 @@ struct RankLayout {
 enum RankSource {
     /// Offset of the rank in the process object; the job's number precedes it.
     Number(usize),
-    /// Its position among these addresses.
+    /// Position of the process object among these addresses.
     Place(Vec<u64>),
 }
 

@@ -147,7 +147,7 @@ fn fill(from: &mut File, to: &mut [u8], until: Instant) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until there is something to read, or its end. False if there is nothing by then.
+/// Waits until the file has bytes to read or has ended. False if neither happens before `until`.
 fn wait(from: &File, until: Instant) -> io::Result<bool> {
     loop {
         let left = until.saturating_duration_since(Instant::now());

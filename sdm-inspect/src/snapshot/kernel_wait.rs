@@ -39,8 +39,8 @@ pub fn why_not_stopped(pid: i32) -> Refusal {
 }
 
 impl KernelWait {
-    /// Waits until the thread waits for something else, or for nothing, or has ended. The reason not to inspect its
-    /// process if none of it happens.
+    /// Waits until the thread leaves this wait in the kernel, or ends. Otherwise returns the reason not to inspect its
+    /// process.
     pub(super) fn outlasts(&self) -> Option<Refusal> {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {

@@ -60,7 +60,7 @@ impl Registers {
         kept
     }
 
-    /// The registers with the same value in both.
+    /// The registers with the same value in `self` and `other`.
     #[must_use]
     pub(crate) fn common(&self, other: &Self) -> Self {
         let same = |at: usize| self.0[at].filter(|_| self.0[at] == other.0[at]);

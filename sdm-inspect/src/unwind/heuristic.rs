@@ -1,6 +1,6 @@
 //! Unwinds functions without call frame information: by their instructions, and by frame pointers.
 //!
-//! Of a caller that is not certain nothing is said, as frames would be lost silently.
+//! A caller that is not certain is not reported: a wrong one would hide frames.
 
 use super::code_flow::{Held, StackLayout, layouts};
 use crate::address_space::{CODE_BYTES_MAX, Space};

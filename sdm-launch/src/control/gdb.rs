@@ -25,7 +25,7 @@ const COMPLAINTS_MAX: usize = 20;
 const VALUE: &str = "sdm-value ";
 const STEP_END: &str = "sdm-step";
 
-/// The steps in order: gdb's commands, and an expression that is not 0 where they succeeded.
+/// The steps to `MPIR_Breakpoint`: gdb commands that run the launcher, and an expression that is not 0 after success.
 const STEPS: [(&str, &str); 3] = [
     // gdb attaches by an option of its start.
     ("handle all nostop noprint pass", "$pc != 0"),
@@ -64,7 +64,7 @@ pub(super) struct Gdb {
     input: Option<ChildStdin>,
     out: Stream,
     err: Stream,
-    /// The pipe on which the launcher waits until gdb is attached; `None` once the launcher has been told to begin.
+    /// The pipe on which the launcher waits until gdb is attached; `None` once the line that lets it begin was written.
     gate: Option<AttachPipe>,
     /// Index of the present step.
     step: usize,

@@ -38,7 +38,7 @@ pub enum ModelError {
         kind: &'static str,
         /// The elements, as text.
         ids: String,
-        /// Their state, which stays.
+        /// The state of the elements, which stays.
         from: &'static str,
         /// The state that was to follow.
         to: &'static str,

@@ -79,7 +79,7 @@ impl Model {
     /// Adds a resource manager, which is STOPPED. The base id is its element's id; its agent's numbers lie above it.
     ///
     /// # Errors
-    /// There are too many, or the base id stands for something else.
+    /// There are too many managers, or the base id belongs to another element.
     pub fn add_manager(&mut self, base: u32, name: &str) -> Result<ManagerId, ManagerError> {
         if self.managers.len() >= MANAGERS_MAX || self.last == u32::MAX {
             return Err(ManagerError::TooMany);

@@ -177,7 +177,7 @@ impl Message {
     /// Appends the message; numbers are in lower case.
     ///
     /// # Errors
-    /// It is longer than a decoder takes; nothing is appended.
+    /// The message is longer than a decoder accepts; nothing is appended.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), FrameFault> {
         use std::io::Write as _;
         let length = self.wire_len() - 8;

@@ -107,7 +107,7 @@ enum BatchEnd {
     Crashed(IdSet),
     /// A time limit is reached: a sentence for a person.
     TimedOut(String),
-    /// It is proved that ranks cannot go on.
+    /// The diagnosis has proved that ranks cannot go on.
     Stuck(Box<Diagnosis>),
     /// The launcher has ended the job, as it does where a rank exits: the exit code, and the reason.
     ByLauncher(u8, String),
@@ -396,7 +396,7 @@ fn tell_mpi_errors(session: &SessionHandle) {
     }
 }
 
-/// The exit code of a successful program whose ranks did not find each other, so that each was an MPI job of its own.
+/// The exit code of `sdm`, and its reason, for a successful program each of whose ranks was an MPI job of its own.
 /// None for other programs.
 fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     let isolated = session.read(|model| model.job.isolated.clone());
@@ -405,7 +405,7 @@ fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     (!isolated.is_empty()).then_some((ISOLATED, Some(why)))
 }
 
-/// The exit code of a successful program by its use of MPI.
+/// The exit code of `sdm` for a successful program by its errors in the use of MPI, and the reason.
 fn misused(session: &SessionHandle) -> (u8, Option<String>) {
     let count = session.reporting(|reporting| reporting.recorder.mpi_errors().len());
     match count {

@@ -15,7 +15,7 @@ pub enum LookBy {
     /// Without gdb: the process stops for an instant. gdb attaches where that is not supported.
     #[default]
     Snapshot,
-    /// Only by gdb.
+    /// gdb takes all samples.
     Gdb,
 }
 

@@ -1,4 +1,4 @@
-//! `sdm profile`, and `profile` of a session that has attached to none yet: samples processes many times a second, and
+//! `sdm profile`, and the command `profile` for tasks without a gdb: samples processes many times a second, and
 //! merges the samples.
 
 use std::time::Duration;

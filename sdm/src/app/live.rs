@@ -1,4 +1,4 @@
-//! Opening of real sessions.
+//! The opener of sessions on processes: starts a session, adopts a launcher, and ends the session.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::opener::Opener;
 use super::wake::Wake;
 use crate::sink::Sink;
 
-/// The opener of sessions with real processes.
+/// The opener of sessions whose members are processes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live;
 

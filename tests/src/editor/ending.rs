@@ -11,7 +11,7 @@ impl Editor<'_> {
     /// Waits until the adapter has answered a request. What it sends before that has come then.
     ///
     /// # Panics
-    /// If it does not answer.
+    /// If the adapter does not answer.
     pub fn settle(&mut self) {
         let seq = self.send_uncounted("threads", &Value::Null);
         self.response(seq);
@@ -20,7 +20,7 @@ impl Editor<'_> {
     /// Continues all ranks by a request on this thread, and waits until the job has exited with code 0.
     ///
     /// # Panics
-    /// If they end otherwise.
+    /// If the job ends with another exit code.
     pub fn run_to_end(&mut self, thread: &Value) {
         self.ask("continue", &json!({"threadId": thread}));
         assert_eq!(self.event("exited")["exitCode"], 0);
@@ -58,7 +58,7 @@ impl Editor<'_> {
     /// Closes the adapter's input, as the death of an editor does, and waits for the adapter's end.
     ///
     /// # Panics
-    /// If it does not.
+    /// If the adapter does not end.
     pub fn hang_up(&mut self) {
         self.input = None;
         self.wait();
@@ -67,7 +67,7 @@ impl Editor<'_> {
     /// Kills the adapter by SIGKILL, so that it cannot clean up.
     ///
     /// # Panics
-    /// If it has ended before.
+    /// If the adapter has ended before.
     pub fn kill(mut self) {
         let mut child = self.child.take().expect("this editor has started it");
         child.kill().expect("it runs");

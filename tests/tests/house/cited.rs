@@ -164,7 +164,7 @@ fn documents_cite_existing_files_and_tests() {
     assert!(wrongs.is_empty(), "{wrongs:#?}");
 }
 
-/// Every invariant names something that proves it.
+/// Every invariant cites the test that proves it.
 #[test]
 fn every_invariant_cites_a_test() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");

@@ -1,4 +1,4 @@
-//! docs/errors.md and the texts of errors: each is in both.
+//! Each error text of the sources is in docs/errors.md, and each text of that page is in the sources.
 
 use std::collections::BTreeSet;
 

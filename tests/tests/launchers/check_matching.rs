@@ -220,8 +220,8 @@ fn fatal_errors_are_reported_before_the_job_ends() {
     }
 }
 
-/// The run ends by itself where it is proved to hang. A hang in the collective calls of a file is not: the time limit is
-/// told to be near once the error is.
+/// The run ends by itself if a hang is proved. A hang in the collective calls of a file is not: there the test sends
+/// the signal of a near time limit, once the error was reported.
 #[test]
 fn collectives_in_another_order_are_reported_before_they_hang() {
     for (launcher, compiler) in LAUNCHERS {

@@ -10,7 +10,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, signal};
 use sdm_tests::sdm::Sdm;
 
-/// The processes of this place that are called so.
+/// The pids of this place's processes with the name `name`.
 fn named(place: &Place, name: &str) -> Vec<u32> {
     let pids = leftovers::holding(place.mark())
         .into_iter()

@@ -166,7 +166,7 @@ struct Told {
     struck: Vec<String>,
 }
 
-/// Waits until something holds, at most so long.
+/// Waits until `holds` returns true, at most `bound`; returns false at the limit.
 fn wait_for(bound: Duration, holds: impl Fn() -> bool) -> bool {
     let until = Instant::now() + bound;
     while !holds() {

@@ -28,7 +28,7 @@ fn figure(page: &mut BrowserPage, name: &str) -> f64 {
     found["value"].as_f64().expect("a number")
 }
 
-/// Milliseconds that the page's thread is busy while something is done.
+/// Milliseconds that the page's thread is busy while `what` runs.
 fn busy_ms(page: &mut BrowserPage, what: impl FnOnce(&mut BrowserPage)) -> f64 {
     let before = figure(page, "TaskDuration");
     what(page);

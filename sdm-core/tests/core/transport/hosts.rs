@@ -69,7 +69,7 @@ impl Hosts {
         }
     }
 
-    /// A connects to B: the ids at both.
+    /// A connects to B; returns the connection's id at each of the two.
     pub(crate) fn connect(&mut self) -> (ConnId, ConnId) {
         let at = self.b.listen(&(self.place)(), 1).expect("listen");
         self.connect_to(&at)

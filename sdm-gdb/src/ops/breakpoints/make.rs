@@ -54,7 +54,7 @@ pub(crate) async fn made_by(gdb: &Gdb, line: &str) -> Result<NewBreakpoints, Fai
 }
 
 /// Sets condition and ignore count of new breakpoints: they stop the program from the `ignore + 1`th hit with a true
-/// condition on. If this fails, drop the breakpoints, as they would not be as requested.
+/// condition on. On failure the caller drops `made`, which deletes the breakpoints, as they are not as requested.
 pub(super) async fn restrict(
     gdb: &Gdb,
     made: &NewBreakpoints,

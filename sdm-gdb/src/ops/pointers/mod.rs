@@ -98,7 +98,7 @@ pub(super) fn refusal(name: &str) -> Failure {
 /// The expression for a watchpoint, given its type: gdb watches a pointer and its target.
 ///
 /// # Errors
-/// gdb knows no types of elements that it names.
+/// gdb does not know the type of an element that the expression names.
 pub(super) async fn watched<'a>(
     gdb: &Gdb,
     expression: &'a str,
@@ -131,8 +131,8 @@ pub(super) async fn place(gdb: &Gdb, expression: &str, number: u32) -> Option<St
     Some(format!("*$sdm_watched_{number}"))
 }
 
-/// A condition with the values of its pointers, for gdb to evaluate; `None` if gdb cannot. It is Fortran: gdb refuses it
-/// at a place in another language.
+/// Rewrites a condition so that its pointers evaluate to their targets; `None` if gdb cannot. It is Fortran: gdb
+/// refuses it at a place in another language.
 pub(super) async fn condition(gdb: &Gdb, condition: &str) -> Option<String> {
     let found = names(condition).filter(|found| !found.all.is_empty())?;
     let valued = has_functions(gdb).await.then(|| held(condition, &found))?;
@@ -152,7 +152,7 @@ pub(super) fn has_names(expression: &str) -> bool {
 /// Words of gdb's command line before an expression.
 const WORDS: [&str; 6] = ["call", "inspect", "output", "p", "print", "printf"];
 
-/// A line for gdb's command line with the values of its pointers.
+/// Rewrites the Fortran expression in a line for gdb's command line, so that its pointers evaluate to their targets.
 pub(super) async fn in_line<'a>(gdb: &Gdb, line: &'a str) -> Result<Cow<'a, str>, Failure> {
     let Some(from) = expression_in(line) else {
         return Ok(Cow::Borrowed(line));
@@ -164,7 +164,7 @@ pub(super) async fn in_line<'a>(gdb: &Gdb, line: &'a str) -> Result<Cow<'a, str>
     })
 }
 
-/// True for a line whose expression gdb gets with the values of its names.
+/// True for a line whose expression names variables, so that [`in_line`] may rewrite it.
 pub(super) fn is_valued_in(line: &str) -> bool {
     expression_in(line).is_some_and(|from| has_names(&line[from..]))
 }

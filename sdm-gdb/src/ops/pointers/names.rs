@@ -32,13 +32,13 @@ pub(super) enum Part {
 /// The use that an expression makes of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The value that it holds.
+    /// The value of the variable.
     Value,
-    /// Its address or, for a pointer, its target.
+    /// The address of the variable; for a pointer, of its target.
     Address,
-    /// An answer about it, as its size.
+    /// A property of the variable, such as its size.
     Inquiry,
-    /// Its type: it is not evaluated.
+    /// The type of the variable, which is not evaluated.
     Type,
 }
 

@@ -11,7 +11,7 @@ use crate::text::last_text;
 
 /// The meaning of a stop.
 pub(super) enum Hit {
-    /// It is to be judged as one at the breakpoint of this owner.
+    /// The stop counts as one at the breakpoint of this owner.
     Stops(Option<Owner>),
     /// No breakpoint wants the task to stop.
     Passed,

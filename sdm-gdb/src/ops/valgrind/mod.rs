@@ -84,7 +84,7 @@ pub(super) fn is_its_own(frame: &GdbFrame) -> bool {
 
 /// The finding at a trap: a new error, or lost memory at the program's end.
 ///
-/// Lost memory is looked for only if the trap was not `sent` by SDM. `None` if there is neither, or if only a library
+/// Lost memory is looked for only if the trap was not `sent` by SDM. `None` without a finding, or if only a library
 /// is at fault, which is reported without a stop.
 pub(crate) async fn read(gdb: &Gdb, sent: bool) -> Option<Finding> {
     let told = gdb.get().origin.valgrind()?.errors;

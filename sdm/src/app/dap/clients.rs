@@ -66,7 +66,7 @@ pub(super) enum ToAdapter {
 pub(super) struct Stream {
     pub(super) input: Box<dyn Read + Send>,
     pub(super) output: Box<dyn Write + Send>,
-    /// Closes both. Pending reads and writes end.
+    /// Closes input and output. Pending reads and writes end.
     pub(super) hang_up: HangUp,
 }
 
