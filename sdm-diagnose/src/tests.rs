@@ -234,7 +234,7 @@ fn mismatched_collective_operations_are_named() {
 }
 
 #[test]
-fn mismatched_tags_are_named_and_matching_ones_are_not() {
+fn only_mismatched_tags_are_named() {
     use ArgumentRole as R;
     let look: Look<'_> = &[
         ("0", "main:80 MPI_Ssend:5", "", ""),

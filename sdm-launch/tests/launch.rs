@@ -270,7 +270,7 @@ fn bad_option_is_reported_by_open_mpi() {
 }
 
 #[test]
-fn bad_option_is_reported_by_hydra() {
+fn hydra_reports_a_bad_option() {
     a_bad_option_is_said_by_the_launcher("mpiexec");
 }
 

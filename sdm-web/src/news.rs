@@ -211,7 +211,7 @@ mod tests {
     const SOON: Duration = Duration::ZERO;
 
     #[test]
-    fn page_gets_records_in_order_and_the_newest_of_a_kind() {
+    fn page_gets_records_in_order_and_the_latest_state_once() {
         let news = Arc::new(News::new());
         news.replace("board", "b1");
         news.add("a");

@@ -42,7 +42,7 @@ fn compiled(harness: &Harness) -> Option<PathBuf> {
 }
 
 #[test]
-fn boxes_and_containers_of_rust_are_shown_by_what_they_hold() {
+fn rust_boxes_and_containers_show_their_contents() {
     let mut harness = Harness::new();
     let Some(program) = compiled(&harness) else {
         return;

@@ -249,7 +249,7 @@ fn step_outlasts_breakpoints_at_which_the_task_does_not_stop() {
 
 /// gdb has one language for all of its tasks.
 #[test]
-fn language_that_one_task_sets_is_known_for_the_others() {
+fn language_set_by_one_task_applies_to_other_tasks() {
     let mut all = Several::new(true);
     all.begin(&[]);
     let up = Command::SelectFrame(FrameSelect::Move(1));

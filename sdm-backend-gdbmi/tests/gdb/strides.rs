@@ -121,7 +121,7 @@ fn elements_with_negative_strides_are_read_correctly() {
 }
 
 #[test]
-fn sections_with_negative_strides_are_the_right_ones() {
+fn array_sections_with_negative_strides_have_right_values() {
     let Some(mut harness) = Harness::strided(LOOP) else {
         return;
     };

@@ -243,7 +243,7 @@ fn steps_over_a_traced_function_stay_in_their_own() {
 }
 
 #[test]
-fn breakpoints_beside_a_traced_one_stop_the_task() {
+fn breakpoint_and_trace_at_one_place_stop_the_task() {
     let at = lines();
     for is_shared in [false, true] {
         let mut all = Several::new(is_shared);
@@ -279,7 +279,7 @@ fn breakpoints_beside_a_traced_one_stop_the_task() {
 }
 
 #[test]
-fn calls_within_a_step_do_not_end_it() {
+fn step_is_completed_despite_traces_in_called_functions() {
     let mut harness = Harness::new();
     let program = harness.compile("traced", &[]);
     harness.start(&program, &[]);

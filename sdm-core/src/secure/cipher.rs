@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_records_equal_those_of_the_noise_protocol() {
+    fn encrypted_records_equal_noise_protocol_records() {
         for ours in [0, 1] {
             let mut ends: Vec<_> = handshake().into_iter().collect();
             let own = ends.remove(ours);

@@ -81,7 +81,7 @@ fn message_matching_a_request_is_in_transit() {
 
 /// The sender has gone on to an operation of all ranks, after a message with another tag than the request's.
 #[test]
-fn tag_of_an_unexpected_message_is_told_for_a_request() {
+fn unexpected_message_tag_is_reported_for_a_request() {
     for (place, function) in [(WAIT, "MPI_Wait"), (WAIT_FOR_ALL, "MPI_Waitall")] {
         let look: Look<'_> = &[
             ("0", place, "", ""),

@@ -60,7 +60,7 @@ fn threads_waiting_for_one_another_are_all_shown() {
 
 /// A thread of rank 0 computes, and sends what rank 1 waits for. Both main threads are in the same call.
 #[test]
-fn equal_waits_are_no_deadlock_where_another_thread_runs() {
+fn equal_waits_with_a_running_thread_are_no_deadlock() {
     for source in ["5", sdm_mpi::ANY_SOURCE] {
         let mut seen = standing(&[
             ("0", "main:4 MPI_Recv:4", "", ""),

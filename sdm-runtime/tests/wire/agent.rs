@@ -171,7 +171,7 @@ fn illegal_command_is_an_error_event() {
 }
 
 #[test]
-fn stopped_events_are_not_sent() {
+fn agent_sends_no_event_after_stop_events() {
     let (mut agent, mut client) = agent(Dialect::Document);
     client.send(Command::StopEvents).unwrap();
     talk(&mut agent, &mut client);

@@ -216,7 +216,7 @@ fn results_are_compared_with_an_earlier_run() {
 }
 
 #[test]
-fn new_tests_are_those_that_the_base_lacks() {
+fn test_absent_from_the_base_counts_as_new() {
     let folder = Folder::new("new");
     let lines = "
         git init --quiet . && echo target >.gitignore

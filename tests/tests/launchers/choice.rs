@@ -81,7 +81,7 @@ fn launcher_of_another_mpi_causes_a_warning() {
 
 /// No file shows that a Python script calls MPI. So SDM starts it without MPI's launcher, and each rank is alone.
 #[test]
-fn ranks_that_are_each_alone_in_comm_world_are_an_error() {
+fn ranks_alone_in_their_comm_world_are_an_error() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_alone.py");
     let script = script.to_str().expect("a path of text");
     let python = Path::new("/usr/bin/python3");

@@ -157,7 +157,7 @@ fn failing_pmix_library_is_reported_and_session_continues() {
 /// The folder of a session that is killed as a whole stays, and the next PMIx server removes it; nothing else of such a
 /// name.
 #[test]
-fn folder_of_killed_pmix_server_is_removed_by_the_next() {
+fn pmix_server_removes_the_folder_of_a_killed_server() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let own = place.path().join("tmp");

@@ -270,7 +270,7 @@ fn usr1_reaches_one_rank_and_kill_ends_prterun() {
 
 /// Jobs of a PRRTE, started by any process, are jobs of a cluster: listed, attached to, submitted and cancelled.
 #[test]
-fn prte_jobs_are_jobs_of_a_cluster() {
+fn prte_jobs_are_listed_as_cluster_jobs() {
     let Some(mut prte) = Prte::start() else {
         return;
     };

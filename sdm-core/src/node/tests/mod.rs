@@ -115,7 +115,7 @@ fn tasks_outside_the_tree_are_lost_at_once() {
 }
 
 #[test]
-fn a_dead_server_costs_its_own_task_only() {
+fn dead_server_loses_only_its_own_task() {
     for seed in 0..300 {
         let mut net = Net::new(24, Topology::Binomial, seed);
         let steps = net.random(400);

@@ -51,7 +51,7 @@ fn memory() -> MemoryPieces {
 }
 
 #[test]
-fn communicator_ranks_are_job_ranks() {
+fn communicator_ranks_are_translated_to_job_ranks() {
     let mut memory = memory();
     // An intercommunicator.
     memory.communicator(0x500_0000, &[1, 2]);
@@ -66,7 +66,7 @@ fn communicator_ranks_are_job_ranks() {
 }
 
 #[test]
-fn communicators_of_equal_groups_are_told_apart_by_name() {
+fn communicators_of_equal_groups_are_distinguished_by_name() {
     const NAME: usize = 80;
     const NAMES: u64 = 0x700_0000;
     for is_pointer in [false, true] {
@@ -303,7 +303,7 @@ fn posted_receive_is_found_with_its_source() {
 
 /// The heap often has the object of another rank right behind.
 #[test]
-fn messages_of_adjacent_rank_objects_are_told_apart() {
+fn messages_of_adjacent_rank_objects_are_distinguished() {
     const SIZE: usize = 168;
     let mut memory = memory();
     let ranks: [RankObject<'_>; 2] = [(2, 0, &[(0xa40_0000, 81)]), (1, SIZE + 8, &[])];

@@ -208,7 +208,7 @@ fn diagnosis_without_samples_says_that_it_cannot_tell() {
 }
 
 #[test]
-fn diagnosis_of_processes_that_end_says_that_the_job_has_ended() {
+fn diagnosis_of_ending_processes_reports_the_end_of_the_job() {
     let respond: Responder = Box::new(|id, to, _| {
         let ended = failed(&to.to_string(), FailureCode::NotRunning, "no such process");
         all(id, vec![ended])
