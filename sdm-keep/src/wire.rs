@@ -177,7 +177,9 @@ pub(crate) fn receive(mut from: impl Read) -> io::Result<Option<Frame>> {
     let mut body = vec![0; length];
     from.read_exact(&mut body)?;
     let frame = Frame::read(kind, body);
-    frame.ok_or_else(|| wrong("no frame of ours")).map(Some)
+    frame
+        .ok_or_else(|| wrong("not a frame of the keeper's protocol"))
+        .map(Some)
 }
 
 /// Reads arbitrary bytes as frames. Checks that nothing panics, and that each frame read encodes to the same bytes.

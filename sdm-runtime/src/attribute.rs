@@ -39,20 +39,20 @@ table! {
     /// and description.
     pub(crate) PREDEFINED: Predefined;
     ID = "id", Form::Text, "ID", "The element's id";
-    NAME = "name", Form::Text, "Name", "The element's name, which others may have too";
+    NAME = "name", Form::Text, "Name", "Name of the element, not unique";
     RM_STATE = "rmState", Form::State, "State", "State of the resource manager";
     RM_DESCRIPTION = "rmDescription", Form::Text, "Description", "What the resource manager is";
     RM_TYPE = "rmType", Form::Text, "Type", "The kind of resource manager";
-    RM_ID = "rmID", Form::Text, "Resource manager", "What the resource manager is called for good";
+    RM_ID = "rmID", Form::Text, "Resource manager", "Permanent id of the resource manager";
     MACHINE_STATE = "machineState", Form::State, "State", "State of the machine";
     NUM_NODES = "numNodes", Form::Integer(0), "Nodes", "How many nodes the machine has";
     QUEUE_STATE = "queueState", Form::State, "State", "State of the queue";
     NODE_STATE = "nodeState", Form::State, "State", "State of the node";
-    NODE_EXTRA_STATE = "nodeExtraState", Form::State, "Use", "Who has the node";
+    NODE_EXTRA_STATE = "nodeExtraState", Form::State, "Use", "Use of the node by jobs";
     NODE_PROCESS_STATE = "nodeProcessState", Form::State, "Processes", "State of the processes on the node";
     NODE_NUMBER = "nodeNumber", Form::Integer(0), "Number", "Zero-based index of the node";
     JOB_STATE = "jobState", Form::State, "State", "State of the job";
-    JOB_SUB_ID = "jobSubId", Form::Text, "Submission", "What the job was called when it was submitted";
+    JOB_SUB_ID = "jobSubId", Form::Text, "Submission", "Id of the job's submission";
     JOB_ID = "jobId", Form::Text, "Job", "ID of the job in commands";
     QUEUE_ID = "queueId", Form::Text, "Queue", "ID of the job's queue";
     JOB_NUM_PROCS = "jobNumProcs", Form::Integer(0), "Processes", "How many processes the job has";
@@ -80,18 +80,18 @@ table! {
     pub ANNOUNCED: Announced;
     SYSTEM_JOB_ID = "systemJobId", "STRING", "Job", "The job's number, as the manager's own commands take it", "";
     JOB_STATUS = "jobStatus", "STRING", "Status", "The manager's own word for the job's state", "";
-    JOB_STATUS_MESSAGE = "jobStatusMessage", "STRING", "Reason", "Why the job is in its state", "";
-    USER_ID = "userId", "STRING", "User", "Whose job it is; of a machine, who its agent's user is there", "";
+    JOB_STATUS_MESSAGE = "jobStatusMessage", "STRING", "Reason", "Reason of the job's state", "";
+    USER_ID = "userId", "STRING", "User", "Owner of the job; for a machine, the user that runs its agent", "";
     STARTER_PID = "starterPid", "INTEGER", "Launcher", "The process that has started the job's processes, on the machine's host", "0";
-    DEBUG_SESSION = "debugSession", "STRING", "Session", "The kept session of SDM's that holds the job's processes", "";
+    DEBUG_SESSION = "debugSession", "STRING", "Session", "Kept SDM session that holds the job's processes", "";
     ACCOUNT = "account", "STRING", "Account", "Who is charged for the job", "";
     QOS = "qos", "STRING", "QOS", "The job's quality of service", "";
-    ARRAY_INDEX = "arrayIndex", "STRING", "Index", "The job's index in its array; of members that wait together all of theirs", "";
+    ARRAY_INDEX = "arrayIndex", "STRING", "Index", "Index of the job in its array; for pending members shown together, all indices", "";
     DEPENDENCY = "dependency", "STRING", "Dependency", "What the job waits for", "";
     JOB_NODES = "jobNodes", "STRING", "Nodes", "The nodes of the job, as the manager writes them", "";
     GPUS = "gpus", "STRING", "GPUs", "Generic resources of the job on each node, or its GPUs in all", "";
     SUBMIT_TIME = "submitTime", "BIGINTEGER", "Submitted", "Seconds of Unix time", "0";
-    START_TIME = "startTime", "BIGINTEGER", "Start", "Seconds of Unix time; of a pending job when it is expected", "0";
+    START_TIME = "startTime", "BIGINTEGER", "Start", "Seconds of Unix time; for a pending job, the expected start", "0";
     END_TIME = "endTime", "BIGINTEGER", "End", "Seconds of Unix time; of a running job its limit", "0";
     TIME_LIMIT_MINUTES = "timeLimitMinutes", "STRING", "Limit", "Minutes, or `unlimited`", "";
     OUTPUT_PATH = "outputPath", "STRING", "Output", "The file with the job's output", "";
@@ -99,14 +99,14 @@ table! {
     EXIT_CODE = "exitCode", "INTEGER", "Exit code", "The job's exit code", "0";
     EXIT_SIGNAL = "exitSignal", "INTEGER", "Exit signal", "The signal that ended the job", "0";
     NODE_STATUS = "nodeStatus", "STRING", "Status", "The manager's own words for the node's state", "";
-    NODE_REASON = "nodeReason", "STRING", "Reason", "Why the node is in its state", "";
-    NODE_CPUS = "nodeCpus", "INTEGER", "Processors", "How many processors the node has", "0";
+    NODE_REASON = "nodeReason", "STRING", "Reason", "Reason of the node's state", "";
+    NODE_CPUS = "nodeCpus", "INTEGER", "Processors", "Number of processors of the node", "0";
     NODE_MEMORY = "nodeMemory", "BIGINTEGER", "Memory", "MiB of memory", "0";
     NODE_GRES = "nodeGres", "STRING", "Resources", "Generic resources of the node", "";
     QUEUE_STATUS = "queueStatus", "STRING", "Status", "The manager's own word for the queue's state", "";
     QUEUE_TIME_LIMIT = "queueTimeLimit", "STRING", "Limit", "The longest that a job of the queue may run", "";
     QUEUE_IS_DEFAULT = "queueIsDefault", "BOOLEAN", "Default", "True for the queue of jobs that name none", "false";
-    LOOK = "look", "BOOLEAN", "Look", "Its announcement says that the agent knows the command LOOK (14)", "false";
+    LOOK = "look", "BOOLEAN", "Look", "Announced by agents that support the command LOOK (14)", "false";
 }
 
 /// Requested name of the job; in submissions only.

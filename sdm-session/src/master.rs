@@ -100,7 +100,7 @@ pub(super) fn write_handover(
 ) -> Result<SecretFile, SessionError> {
     let failed = |what: String| move |source| SessionError::Io { what, source };
     let folder = files::runtime_folder();
-    let folder = folder.map_err(failed("a folder for the key".to_owned()))?;
+    let folder = folder.map_err(failed("open a folder for the key".to_owned()))?;
     // Kept sessions have their sockets there, too, and their names do not begin so.
     let mut file = SecretFile::at(folder.join(format!(".{session}.key")));
     let text = handover::to_text(session, key);

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
         "servers",
         "on itself, us",
         "on each child, us",
-        "all members on these cores, ms",
+        "work of all members on this machine's cores, ms",
         "measured round trip, ms",
     ];
     let mut table = Table::new("model-cost", title, &head);

@@ -189,7 +189,8 @@ impl Manager for Ssh {
     fn terminate(&mut self, job: &str) -> Result<(), ManagerError> {
         let (name, number) = job.rsplit_once('/').unwrap_or_default();
         let host = self.hosts.iter().find(|host| host.name == name);
-        let host = host.ok_or_else(|| ManagerError::job(job, "is on none of the hosts"))?;
+        let host =
+            host.ok_or_else(|| ManagerError::job(job, "does not run on any host of this cluster"))?;
         let request = HostRequest::Terminate(number.to_owned());
         self.ask(host, &request).map(drop)
     }
@@ -203,7 +204,8 @@ impl Manager for Ssh {
         let value = |id: &str| job.attributes.get(id).map_or("", String::as_str);
         let (name, path) = (value(id::JOB_NODES), value(id));
         let host = self.hosts.iter().find(|host| host.name == name);
-        let host = host.ok_or_else(|| ManagerError::job(name, "is on none of the hosts"))?;
+        let host = host
+            .ok_or_else(|| ManagerError::job(name, "does not run on any host of this cluster"))?;
         let mut command = match host.is_here {
             true => programs::helper("cat").map_err(ManagerError::system("cat"))?,
             false => ssh(host, &self.options)?,

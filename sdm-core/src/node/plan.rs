@@ -29,7 +29,7 @@ impl PartialPlan {
         self.text_bytes += part.iter().map(text_bytes).sum::<usize>();
         self.sets_bytes += part.iter().map(|it| it.tasks.memory_bytes()).sum::<u64>();
         if part.is_empty() || part.len() > self.wanted - self.len() {
-            return Err("the parts of the plan are not as many as it says");
+            return Err("a part of the plan is empty or exceeds the announced number of entries");
         }
         if self.text_bytes > PLAN_TEXT_BYTES_MAX || self.sets_bytes > SETS_BYTES_MAX {
             return Err("the parts of the plan are too large together");

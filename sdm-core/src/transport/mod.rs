@@ -199,7 +199,7 @@ fn listen_upwards<T>(
     let what = if is_any {
         format!("listen at {at}: no port is free; a closed connection keeps its port for a minute")
     } else {
-        format!("listen at {at}: everything up to {last} is in use")
+        format!("listen at {at}: every port or path up to {last} is in use")
     };
     Err(io::Error::new(io::ErrorKind::AddrInUse, what))
 }

@@ -85,8 +85,8 @@ fn broken(error: DecodeError) -> Rejected {
     Rejected(match error {
         DecodeError::MissingData { .. } => "a merged payload that ends early",
         DecodeError::TrailingData { .. } => "bytes behind a merged payload",
-        DecodeError::TooLarge { .. } => "a merged payload with too much in it",
-        DecodeError::Unexpected { .. } => "a merged payload that makes no sense",
+        DecodeError::TooLarge { .. } => "a merged payload beyond its size limit",
+        DecodeError::Unexpected { .. } => "a merged payload with an invalid value",
     })
 }
 

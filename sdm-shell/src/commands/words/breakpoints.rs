@@ -16,7 +16,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "awatch",
         usage: "awatch [-l] EXPR [if COND]",
-        what: "stops where it is read or changes",
+        what: "stops at each read or write of an expression",
         completes: Completes::Program,
         parse: |name, rest| watch(name, rest, WatchKind::Access),
         ..PLAIN
@@ -44,7 +44,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "commands",
         usage: "commands [N...]",
-        what: "what gdb does at a breakpoint",
+        what: "gives gdb commands to run at a breakpoint",
         more: "The lines that follow, up to `end`; without a number, at the last one made.\n\
                A line `continue` lets the task run on; `if`, `else`, `while` and their `end`\n\
                stand as in gdb.",
@@ -55,7 +55,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "condition",
         short: &["cond"],
         usage: "condition N [COND]",
-        what: "stops at it only where this holds",
+        what: "sets the condition of a breakpoint",
         more: "condition 1 step > 3\ncondition 1: always again",
         parse: |name, rest| {
             let number = args::number(rest, name)?;
@@ -107,7 +107,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "hbreak",
         usage: "hbreak LOCATION [if COND]",
-        what: "a breakpoint with the processor's help",
+        what: "a hardware breakpoint",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (false, true)),
         ..PLAIN
@@ -115,7 +115,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "ignore",
         usage: "ignore N COUNT",
-        what: "passes by it so many times",
+        what: "ignores the next N hits of a breakpoint",
         parse: |name, rest| {
             let number = args::number(rest, name)?;
             if rest.is_empty() {
@@ -129,7 +129,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "load",
         usage: "load FILE",
-        what: "the breakpoints and sets of `save`",
+        what: "reads the breakpoints and sets that `save` has written",
         completes: Completes::Files,
         parse: |name, rest| args::file(name, rest).map(C::Load),
         ..PLAIN
@@ -152,7 +152,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "rwatch",
         usage: "rwatch [-l] EXPR [if COND]",
-        what: "stops where it is read",
+        what: "stops at each read of an expression",
         completes: Completes::Program,
         parse: |name, rest| watch(name, rest, WatchKind::Read),
         ..PLAIN
@@ -190,7 +190,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "thbreak",
         short: &["thb"],
         usage: "thbreak LOCATION [if COND]",
-        what: "the same with the processor's help",
+        what: "a hardware breakpoint for one stop",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (true, true)),
         ..PLAIN
@@ -198,7 +198,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "trace",
         usage: "trace LOCATION EXPR,...",
-        what: "prints at every hit and goes on",
+        what: "prints expressions at every hit and continues",
         more: "trace halo.c:60 step, left_neighbour",
         completes: Completes::Program,
         parse: trace,
@@ -207,7 +207,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "watch",
         usage: "watch [-l] EXPR [if COND]",
-        what: "stops where it changes",
+        what: "stops when an expression changes",
         more: "watch rod.rank\nwatch -l *cell: the place that it means now, in whatever frame",
         completes: Completes::Program,
         parse: |name, rest| watch(name, rest, WatchKind::Write),

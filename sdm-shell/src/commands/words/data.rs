@@ -20,7 +20,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "compare",
         usage: "compare EXPR",
-        what: "where its value differs from what most have",
+        what: "compares the values of all tasks with the most frequent one",
         more: "compare rod.cells: arrays and structures element by element,\n\
                with the first element that differs",
         completes: Completes::Program,
@@ -35,7 +35,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "export",
         usage: "export EXPR FILE.npy|.csv",
-        what: "its values to a file: ranks are the first axis",
+        what: "writes values to a file: the first axis is the ranks",
         more: "export cell[0:63] cell.npy\nexport residual residual.csv\n\
                The last word is the file. Slices have both their ends; `numpy.load` reads the first kind.",
         completes: Completes::Program,
@@ -56,7 +56,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "handle",
         usage: "handle SIGNAL ACTION...",
-        what: "what is done at a signal, in gdb's words",
+        what: "sets the handling of a signal, as gdb's `handle`",
         more: "handle SIGUSR1 stop print nopass",
         parse: handle,
         ..PLAIN
@@ -64,7 +64,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "outliers",
         usage: "outliers EXPR",
-        what: "which values there are, and who is alone with one",
+        what: "groups tasks by value, and names the rare values",
         more: "outliers step\n[@stopped] outliers expected_tag",
         completes: Completes::Program,
         repeats: true,
@@ -102,7 +102,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "printf",
         usage: "printf \"FORMAT\", EXPR...",
-        what: "values in a text, as gdb's",
+        what: "prints a formatted text, as gdb's `printf`",
         completes: Completes::Program,
         parse: pass,
         ..PLAIN
@@ -152,7 +152,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "show",
         usage: "show SETTING",
-        what: "gdb's own, on every task; `show args`: of the program",
+        what: "gdb's `show` on every task; `show args`: the program's arguments",
         completes: Completes::Program,
         parse: show,
         ..PLAIN
@@ -182,7 +182,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "x",
         usage: "x/FORMAT ADDRESS",
-        what: "memory, in gdb's own words",
+        what: "examines memory, as gdb's `x`",
         completes: Completes::Program,
         parse: pass,
         ..PLAIN

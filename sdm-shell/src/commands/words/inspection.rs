@@ -23,7 +23,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "diagnose",
         usage: "diagnose [SAMPLES] [for SECONDS]",
-        what: "why it is stuck, as far as a few looks show",
+        what: "diagnoses a hang from a few samples of the stacks",
         more: "Those that run, and those that were interrupted, are looked at three times and run\n\
                in between; those at a breakpoint are not let run. `diagnose for 30` looks for so long.",
         parse: diagnose,
@@ -33,7 +33,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "disassemble",
         short: &["disas"],
         usage: "disassemble [ARGS]",
-        what: "gdb's own, on every task",
+        what: "gdb's `disassemble` on every task",
         completes: Completes::Program,
         parse: pass,
         ..PLAIN
@@ -77,7 +77,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "info",
         short: &["i", "inf"],
         usage: "info locals|args|threads|...",
-        what: "what gdb's info says",
+        what: "gdb's `info` on every task",
         more: "info locals, args, threads, breakpoints are merged;\n\
                info memory adds up what the ranks use, and names the largest;\n\
                info nodes, tree, links, sets tell of this session;\n\
@@ -90,7 +90,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "list",
         short: &["l"],
         usage: "list [ARGS]",
-        what: "lines of source, and how many tasks stand at each",
+        what: "source lines, with the number of tasks at each",
         more: "list: around the stop, or what follows the last ones\n\
                list 40 / list 40,60 / list solve / list halo.c:40",
         completes: Completes::Program,
@@ -100,7 +100,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "profile",
         usage: "profile [SECONDS]",
-        what: "what the ranks do over a while, before gdb is attached",
+        what: "samples the stacks of ranks that gdb is not attached to",
         more: "Ten samples a second for ten seconds, as by `sdm profile`; Ctrl-C ends it earlier.",
         parse: profile,
         ..PLAIN
@@ -117,7 +117,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "ranks",
         usage: "ranks [SET]",
-        what: "who is in which state, and where",
+        what: "shows the state and location of every rank",
         completes: Completes::Sets,
         repeats: true,
         parse: |_, rest| set_or_focus(rest).map(C::Ranks),
@@ -141,7 +141,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "thread",
         short: &["t"],
         usage: "thread [N | apply N...|all CMD]",
-        what: "selects a thread, or says which is; a command for threads",
+        what: "selects a thread, shows the selected one, or runs a command",
         more: "thread: which one is selected\nthread 2\nthread apply all bt\nthread apply 1 3 print x\n\
                [3.2] bt: thread 2 of rank 3, for one command. `stacks --full` merges all threads.",
         parse: |name, rest| {

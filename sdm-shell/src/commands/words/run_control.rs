@@ -76,7 +76,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "jump",
         short: &["j"],
         usage: "jump LOCATION [&]",
-        what: "goes on at another place",
+        what: "continues at another location",
         completes: Completes::Program,
         parse: |name, rest| to_place(name, rest, |location| Command::Jump { location }),
         ..PLAIN
@@ -111,7 +111,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "reverse-continue",
         short: &["rc"],
         usage: "reverse-continue [&]",
-        what: "back to the last breakpoint; needs gdb's `record`",
+        what: "runs backward to the last breakpoint; needs gdb's `record`",
         repeats: true,
         parse: |name, rest| plain_run(name, rest, Command::ReverseContinue),
         ..PLAIN
@@ -148,14 +148,14 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "signal",
         usage: "signal NAME|0 [&]",
-        what: "goes on with a signal, or with none",
+        what: "continues and delivers this signal, or none (0)",
         parse: |name, rest| to_place(name, rest, |signal| Command::ContinueSignal { signal }),
         ..PLAIN
     },
     Spec {
         name: "start",
         usage: "start [ARGS]",
-        what: "the same as `run`, and all are held at main",
+        what: "as `run`, and stops every task at main",
         parse: |_, rest| again(rest, true),
         ..PLAIN
     },
@@ -180,7 +180,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "until",
         usage: "until [LOCATION] [&]",
-        what: "past the current line forward, or to a place",
+        what: "runs past the current line, or to a location",
         completes: Completes::Program,
         repeats: true,
         parse: |_, rest| {
@@ -197,7 +197,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "wait",
         short: &["w"],
         usage: "wait [SET] [SECONDS]",
-        what: "until tasks have stopped or ended",
+        what: "waits until tasks have stopped or ended",
         more: "wait 10: at most ten seconds.\nwait 0-3 10: these only.",
         completes: Completes::Sets,
         repeats: true,

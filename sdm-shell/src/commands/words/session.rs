@@ -32,7 +32,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "cd",
         usage: "cd [DIR]",
-        what: "sdm's directory, and where the next `run` starts",
+        what: "changes the directory of sdm and of the next `run`",
         completes: Completes::Files,
         parse: |_, rest| Ok(C::Outside(Outside::GoTo(rest.take_rest().to_owned()))),
         ..PLAIN
@@ -47,7 +47,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "gdb",
         usage: "gdb COMMAND",
-        what: "a command for each gdb's own command line",
+        what: "runs a gdb command in each task's gdb",
         more: "SDM does not look at it: what changes the program's state behind its back is yours.",
         completes: Completes::Program,
         parse: |name, rest| match rest.take_rest() {
@@ -62,7 +62,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "help",
         short: &["h"],
         usage: "help [COMMAND|all|sets]",
-        what: "this",
+        what: "shows help",
         completes: Completes::Commands,
         parse: |_, rest| {
             Ok(C::Help(match rest.take_rest() {
@@ -84,14 +84,14 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "more",
         usage: "more",
-        what: "the last answer as a whole, where it was folded",
+        what: "shows the last answer without folding",
         parse: |_, _| Ok(C::More),
         ..PLAIN
     },
     Spec {
         name: "output",
         usage: "output on|off | output EXPR",
-        what: "shows what the program prints, or not; a value",
+        what: "shows or hides the program's output; prints a value",
         completes: Completes::Words(&["on", "off"]),
         parse: |name, rest| match rest.rest() {
             "" | "on" | "off" => args::on_off(rest, name).map(C::Output),
@@ -102,7 +102,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "pwd",
         usage: "pwd",
-        what: "sdm's directory",
+        what: "shows the directory of sdm",
         parse: |_, _| Ok(C::Outside(Outside::WhereAmI)),
         ..PLAIN
     },
@@ -118,7 +118,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "report",
         usage: "report FILE",
-        what: "a page of all that is known, and where all are",
+        what: "writes a report: stacks, values and the state of every rank",
         more: "report hang.html\nOne screen of text (.txt) and JSON (.json) are written beside it.",
         completes: Completes::Files,
         parse: |name, rest| args::file(name, rest).map(C::Report),
@@ -137,7 +137,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "shell",
         short: &["!"],
         usage: "shell COMMAND",
-        what: "a command of this machine's",
+        what: "runs a shell command on this machine",
         more: "!ls: the same\nWithout a command: a shell.",
         completes: Completes::Files,
         parse: |_, rest| Ok(C::System(rest.take_rest().to_owned())),
@@ -146,7 +146,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "source",
         usage: "source FILE",
-        what: "commands from a file; the first that fails ends it",
+        what: "runs commands from a file, up to the first that fails",
         completes: Completes::Files,
         parse: |name, rest| args::file(name, rest).map(C::Source),
         ..PLAIN
@@ -154,7 +154,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "tui",
         usage: "tui enable|disable",
-        what: "the whole screen, or the prompt alone",
+        what: "switches between full screen and prompt",
         more: "Ctrl-X A at the prompt and on the screen is the same.",
         completes: Completes::Words(&["enable", "disable"]),
         parse: |name, rest| {

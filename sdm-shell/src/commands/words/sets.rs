@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "focus",
         usage: "focus [SET]",
-        what: "to whom commands go from now on",
+        what: "sets the tasks that commands go to",
         more: "focus 0-3,7\nfocus all\nfocus @prev: back to those before\n\
                focus 3.2: thread 2 of rank 3\nWithout a set: shows it.",
         completes: Completes::Sets,
