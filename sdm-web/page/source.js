@@ -35,7 +35,7 @@ function draw() {
     for (const place of places) if (fileOf(place.file) === file) points.set(place.line, number);
   }
   const head = listing
-    ? el('p', {}, code(path, path, wanted || listing.lines[0].line))
+    ? el('p', {}, code(path, path, wanted || listing.lines[0]?.line || 1))
     : el('p', {}, code(path, path, source.line), ` ${source.function}: `, label(source.tasks), source.caller ? ' (further in)' : '');
   const lines = listing?.lines ?? source.lines.map((text, at) => ({ line: source.first + at, text, here: source.first + at === source.line ? source.tasks : '' }));
   fill(byId('source'), head,

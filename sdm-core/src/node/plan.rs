@@ -312,7 +312,7 @@ mod tests {
             node.handle_message(now, PARENT, message.clone()).unwrap();
         }
         let error = node.handle_message(now, PARENT, Message::Plan(plan.clone()));
-        assert!(error.unwrap_err().0.contains("not as many"));
+        assert!(error.unwrap_err().0.contains("announced number"));
     }
 
     #[test]

@@ -39,14 +39,14 @@ async fn passed(gdb: &Gdb) -> Option<Error> {
 }
 
 /// A source line and its function.
-struct Place {
+struct CallPlace {
     function: String,
     file: String,
     line: u32,
 }
 
 /// The source line and the function of the call that returns to this address.
-async fn place_before(gdb: &Gdb, after: u64) -> Option<Place> {
+async fn place_before(gdb: &Gdb, after: u64) -> Option<CallPlace> {
     let from = after.checked_sub(1)?;
     let line = format!("-data-disassemble -s {from} -e {after} -- 5");
     let results = gdb.mi(line).await.ok()?;
@@ -54,7 +54,7 @@ async fn place_before(gdb: &Gdb, after: u64) -> Option<Place> {
     let instruction = place.tuples("line_asm_insn").next();
     let function = instruction.and_then(|it| it.text("func-name").map(str::to_owned));
     let function = function.unwrap_or_default();
-    Some(Place {
+    Some(CallPlace {
         // Of C++ it has its parameters, which the name in a frame has not.
         function: function.split('(').next().unwrap_or_default().to_owned(),
         file: place.text("fullname").or(place.text("file"))?.to_owned(),
@@ -77,12 +77,12 @@ pub(super) async fn is_suppressed(gdb: &Gdb, stop: &Stop) -> bool {
     let Some(error) = passed(gdb).await else {
         return false;
     };
-    let hides = |it: &Place| {
+    let hides = |it: &CallPlace| {
         let function = (!it.function.is_empty()).then_some(it.function.as_str());
         let place = (!it.file.is_empty()).then_some((it.file.as_str(), it.line));
         rules.hides(error.number, function, place)
     };
-    let own = stop.frame.as_ref().map(|frame| Place {
+    let own = stop.frame.as_ref().map(|frame| CallPlace {
         function: frame.function.clone(),
         file: match frame.path.as_str() {
             "" => frame.file.clone(),

@@ -368,7 +368,7 @@ fn lock_in_a_library_is_not_named_by_the_callers_source() {
 fn stack_in_a_removed_library_names_the_library() {
     let elsewhere = Place::new();
     let library = elsewhere.path().join("libenters.so");
-    let shared = ["-g0", "-shared", "-fPIC"];
+    let shared = ["-g0", "-shared", "-fPIC", "-O1"];
     fixture::compile(Compiler::C, "enters", &shared, &library);
     let program = elsewhere.path().join("enters");
     let folder = format!("-Wl,-rpath,{}", elsewhere.path().display());
