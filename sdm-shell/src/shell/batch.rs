@@ -212,7 +212,10 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         if pressed == Some(Break::Interrupt) {
             return BatchEnd::GivenUp;
         }
-        let crashed = session.read(|model| model.tasks.crashed());
+        let crashed = session.read(|model| {
+            let tasks = &model.tasks;
+            tasks.crashed().difference(&tasks.killed_after_an_exit())
+        });
         // After an abort of the job, tasks that the abort ended are not crashes.
         let is_aborted = session.read(|model| model.job.aborted.is_some());
         if !crashed.is_empty() && !is_aborted {

@@ -126,6 +126,25 @@ impl TaskTable {
         killed.union(&self.about_to_crash())
     }
 
+    /// Tasks that were killed where another one had exited with an error: launchers kill the rest of a job then.
+    pub(crate) fn killed_after_an_exit(&self) -> IdSet {
+        let has_failed = |row: &Row| match row.last {
+            Some(Happening::Exited {
+                code,
+                before_finalize,
+            }) => code != 0 || before_finalize,
+            _ => false,
+        };
+        let is_killed = |state: &TaskState| match state {
+            TaskState::Signalled(signal) => signal == "SIGKILL" || signal == "SIGTERM",
+            _ => false,
+        };
+        match self.rows.iter().any(has_failed) {
+            true => self.in_state(is_killed),
+            false => IdSet::new(),
+        }
+    }
+
     /// Tasks that have ended.
     pub(crate) fn ended(&self) -> IdSet {
         self.in_state(|state| matches!(state, TaskState::Exited(_) | TaskState::Signalled(_)))
