@@ -30,7 +30,7 @@ const SYSTEM_DEBUG_BYTES: u64 = 26 << 20;
 /// Memory per byte of a program's debug information and symbols, in halves.
 const HALVES: u64 = 5;
 
-/// Compares the memory of a gdb for this program with the free memory.
+/// Estimates the memory that a gdb needs for this program, and reads the free memory and what limits it.
 pub(crate) fn estimate(program: &Path, system_debug: bool) -> Room {
     let system = if system_debug { SYSTEM_DEBUG_BYTES } else { 0 };
     let (free_bytes, limit) = free(Path::new("/"));

@@ -143,7 +143,6 @@ export function start() {
   // The last plot of an expression, the stop that it is of, and the plot of the stop before.
   const plots = new Map();
   let stop = 0;
-  let isStale = false;
   const again = () => last && drawPlot(last, plots.get(last.expression).before);
   const input = el('input', { id: 'expression', size: 14, autocomplete: 'off', spellcheck: 'false' });
   const choice = (id, name) => [el('label', { for: id }, name), el('select', { id, onchange: again })];
@@ -187,10 +186,7 @@ export function start() {
     answer(expression, histogram ? bars(histogram.counts, (at) => `from ${number(histogram.low + at * part)} to ${number(histogram.low + (at + 1) * part)}`) : null,
       el('p', { class: 'note' }, `${many} numbers${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
-  on('board', ({ stale }) => {
-    if (stale && !isStale) stop += 1;
-    isStale = stale;
-  });
+  on('stop', () => { stop += 1; });
   on('plot', (plot) => {
     const isNew = last?.expression !== plot.expression;
     last = plot;

@@ -28,7 +28,7 @@ pub enum Unreached {
         last: String,
     },
     /// The caller gave the attempt up.
-    #[error("the front-end's connection is no longer needed")]
+    #[error("the attempt to connect to the front-end was cancelled")]
     NotWanted,
 }
 

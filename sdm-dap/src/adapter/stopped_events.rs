@@ -82,7 +82,10 @@ fn say_who_runs(connection: &mut Connection, running: &IdSet) {
     text.push_str(&format!("{} still run", set_name(&runs)));
     // The tasks for which a step of one class waits may be among those that it does not move.
     if !others.is_empty() {
-        text.push_str(&format!(", {} were not moved", set_name(&others)));
+        text.push_str(&format!(
+            ", {} are stopped and not stepped",
+            set_name(&others)
+        ));
     }
     connection.say("console", &format!("{text}\n"));
 }

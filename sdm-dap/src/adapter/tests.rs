@@ -353,7 +353,10 @@ fn step_of_one_class_names_the_ranks_not_moved() {
     scene.ask("next", &json!({"threadId": 2, "singleThread": true}));
     let messages = scene.pass(1000);
     let text = &messages[0]["body"]["output"];
-    assert_eq!(text, "next: [2-3] still run, [0-1] were not moved\n");
+    assert_eq!(
+        text,
+        "next: [2-3] still run, [0-1] are stopped and not stepped\n"
+    );
 }
 
 #[test]

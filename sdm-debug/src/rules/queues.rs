@@ -119,7 +119,7 @@ struct Nth {
     nth: u32,
 }
 
-/// The meaning of a row of numbers.
+/// The field of a queued message to which a series of numbers, one for each task, belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RowMeaning {
     WorldPeer,

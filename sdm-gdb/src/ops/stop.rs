@@ -451,7 +451,7 @@ fn is_anywhere(reason: &StopReason) -> bool {
     matches!(reason, StopReason::Interrupted | StopReason::Attached)
 }
 
-/// Selects the first thread, if the stop was in a runtime's helper thread with the frame `helper`.
+/// Selects thread 1. Returns its user (or innermost) frame and the runtime function called; on failure, `helper`.
 async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
     // The first thread may have ended before the others.
     let Ok(results) = gdb.mi(thread_select(gdb, 1)).await else {

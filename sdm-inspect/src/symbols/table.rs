@@ -21,7 +21,7 @@ struct Named {
 pub(super) struct Table(Vec<Named>);
 
 impl Table {
-    /// Collects the symbols of these files, which are the same file in stripped and unstripped form.
+    /// Reads the symbols of this table's kind from the stripped and the unstripped form of one file.
     pub(super) fn of<'a>(images: impl Iterator<Item = &'a Image>) -> Self {
         let mut all = Vec::new();
         for image in images {
@@ -92,7 +92,7 @@ impl Table {
 pub(super) struct Variables(Vec<Named>);
 
 impl Variables {
-    /// Collects the symbols of these files, which are the same file in stripped and unstripped form.
+    /// Reads the symbols of this table's kind from the stripped and the unstripped form of one file.
     pub(super) fn of<'a>(images: impl Iterator<Item = &'a Image>) -> Self {
         let symbols = images.flat_map(|it| it.file.symbols().chain(it.file.dynamic_symbols()));
         let variables = symbols.filter(|it| it.kind() == SymbolKind::Data && it.is_definition());

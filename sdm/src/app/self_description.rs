@@ -1,4 +1,4 @@
-//! Output about `sdm` itself: completions, manual pages, settings.
+//! The command line with settings as defaults, its errors and help, the manual pages, and `sdm settings`.
 
 use std::ffi::OsString;
 use std::io;

@@ -112,7 +112,7 @@ pub struct PmixSpawnArgs {
     /// The number of processes.
     #[arg(short = 'n', default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub count: u32,
-    /// Also into the job of a `prterun` or `mpirun`, which ends with an error where this fails.
+    /// Spawn even if the server is a `prterun` or `mpirun`, whose own job ends if the spawned program fails.
     #[arg(long)]
     pub into_job: bool,
     /// Say the job's name once it runs, and leave it to the server: its output is the server's.

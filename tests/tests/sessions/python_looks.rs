@@ -42,7 +42,9 @@ fn computing_python_program_is_shown_without_gdb() {
     let text = "def inner(n):\n    return n + 1\ndef spins():\n    n = 0\n    print('begun', flush=True)\n    while True:\n        n = inner(n)\nspins()\n";
     let running = [(); 4].map(|()| computing(text));
     let pids = running.each_ref().map(Waiting::pid).join(",");
-    let done = stacks(&["--pids", &pids, "--gdb", "/no/gdb"]).code(0);
+    let done = stacks(&["--pids", &pids, "--gdb", "/no/gdb"]);
+    // They are in one place or in several, as they compute.
+    assert!(matches!(done.code, Some(0 | 1)), "{done}");
     let lines = done.out.lines().map(str::trim);
     let functions = |name: &str| lines.clone().filter(|line| line.contains(name)).count();
     assert_eq!(functions("<module> () at <string>:8"), 1, "{done}");
