@@ -1,7 +1,5 @@
 //! An editor debugs an MPI job.
 
-mod panel;
-
 use std::path::Path;
 use std::process::Command;
 
