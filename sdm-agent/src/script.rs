@@ -6,19 +6,25 @@ use crate::manager::Submission;
 
 /// A script that sets a job's environment, and executes `starter` with the job's program and arguments.
 pub(crate) fn of(job: &Submission, starter: &str) -> String {
+    format!("{}{starter} {}\n", head(job), words(job).join(" "))
+}
+
+/// The beginning of a script: it sets a job's environment.
+pub(crate) fn head(job: &Submission) -> String {
     let mut script = "#!/bin/sh\n".to_owned();
     for pair in &job.environment {
         if let Some((name, value)) = pair.split_once('=') {
             script.push_str(&format!("export {name}={}\n", shell_word(value)));
         }
     }
-    let words = job.debugger.iter().chain([&job.program]);
-    let words: Vec<String> = words
-        .chain(&job.arguments)
-        .map(|it| shell_word(it))
-        .collect();
-    script.push_str(&format!("{starter} {}\n", words.join(" ")));
     script
+}
+
+/// The words of a job's command line, quoted: a debugger, the program and its arguments.
+pub(crate) fn words(job: &Submission) -> Vec<String> {
+    let words = job.debugger.iter().chain([&job.program]);
+    let words = words.chain(&job.arguments);
+    words.map(|it| shell_word(it)).collect()
 }
 
 /// Turns a program's name into a job name that every batch system accepts. Grid Engine's must not begin with a digit,

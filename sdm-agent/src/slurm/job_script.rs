@@ -4,7 +4,6 @@
 //! end at once. If there is none, the job's comment says so.
 
 use sdm_runtime::attribute as id;
-use sdm_text::shell_word;
 
 use crate::manager::Submission;
 use crate::script;
@@ -42,23 +41,13 @@ pub(super) fn of(job: &Submission) -> String {
         // The node itself need not have the program.
         return script::of(job, "exec srun");
     }
-    let mut text = "#!/bin/sh\n".to_owned();
-    for pair in &job.environment {
-        if let Some((name, value)) = pair.split_once('=') {
-            text.push_str(&format!("export {name}={}\n", shell_word(value)));
-        }
-    }
-    let words = job.debugger.iter().chain([&job.program]);
-    let words: Vec<String> = words
-        .chain(&job.arguments)
-        .map(|it| shell_word(it))
-        .collect();
-    text.push_str(&format!(
-        ": sdm {}\nset -- {}\n{START}",
+    let words = script::words(job);
+    format!(
+        "{}: sdm {}\nset -- {}\n{START}",
+        script::head(job),
         words.len(),
         words.join(" ")
-    ));
-    text
+    )
 }
 
 /// The program of a job with its arguments, and the environment that its script sets.
