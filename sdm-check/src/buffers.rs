@@ -39,6 +39,7 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
         }
     }
     parts(function, add);
+    sides(function, add);
     let overlaps = !name.ends_with("_init") && own.iter().all(|it| it.base != LARGE_COUNT);
     for (buffer, extent) in extents.iter().filter(|_| overlaps) {
         let guard = significant(function, buffer);
@@ -64,8 +65,7 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
     }
 }
 
-/// The statements that check the buffers of a collective operation that have a count for each rank, and hold what a
-/// rank sends to itself against what it receives from itself.
+/// The statements that check the buffers of a collective operation that have a count for each rank.
 fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
     let (name, own) = (plain(&function.name), &function.parameters);
     let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
@@ -88,43 +88,46 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
             ));
         }
     }
-    if own.iter().any(|it| it.base == LARGE_COUNT) {
-        return;
-    }
-    let (guard, number, sides, text) = match name.as_str() {
-        "allgather" | "alltoall" => ("1", "COLLECTIVES + 3", ["send", "recv"], ITSELF),
-        "gather" | "scatter" => (
-            "is_root(comm, root)",
+}
+
+/// The statement that holds the two sides of a call against each other: what a rank sends to itself and what it receives
+/// from itself, or the elements at the origin and at the target.
+fn sides(function: &Prototype, add: &mut impl FnMut(String)) {
+    let own = &function.parameters;
+    let to_itself = |more| {
+        let condition =
+            format!("{more}!is_inter(comm) && sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE");
+        (
+            condition,
             "COLLECTIVES + 3",
-            ["send", "recv"],
             ITSELF,
-        ),
+            ["send", "recv"],
+            "type",
+        )
+    };
+    let (condition, number, text, sides, kind) = match plain(&function.name).as_str() {
+        "allgather" | "alltoall" => to_itself(""),
+        "gather" | "scatter" => to_itself("is_root(comm, root) && "),
         "put" | "get" | "rput" | "rget" => (
-            "target_rank != MPI_PROC_NULL",
+            "target_rank != MPI_PROC_NULL".to_owned(),
             "MESSAGE_TYPES",
-            ["origin_", "target_"],
             "%s at the origin, %s at the target",
+            ["origin_", "target_"],
+            "datatype",
         ),
         _ => return,
     };
-    let (is_own, kind) = match sides[0] {
-        "send" => (
-            "!is_inter(comm) && sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE && ",
-            "type",
-        ),
-        _ => ("", "datatype"),
-    };
-    let [one, other] = sides;
+    let all = sides
+        .map(|side| [format!("{side}count"), format!("{side}{kind}")])
+        .concat();
     // Headers have their own names for some.
-    let names = sides
-        .iter()
-        .flat_map(|it| [format!("{it}count"), format!("{it}{kind}")]);
-    if names.into_iter().any(|it| by_name(&it).is_none()) {
-        return;
+    let has_all = all.iter().all(|name| own.iter().any(|it| it.name == *name));
+    if has_all && own.iter().all(|it| it.base != LARGE_COUNT) {
+        let all = all.join(", ");
+        add(format!(
+            "if ({condition}) check_sides(&call, {number}, \"{text}\", {all});\n"
+        ));
     }
-    add(format!(
-        "if ({is_own}{guard}) check_sides(&call, {number}, \"{text}\", {one}count, {one}{kind}, {other}count, {other}{kind});\n"
-    ));
 }
 
 /// The types of a function that makes a datatype of others, or that gives a file its view. They need no buffer.

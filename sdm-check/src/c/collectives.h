@@ -179,14 +179,13 @@ static void check_operator(struct call *call, MPI_Op op, MPI_Datatype type)
 /* Which field of two calls differs: the number of the error, or 0. */
 static int differ(const struct step *a, const struct step *b)
 {
-    int is_known = a->signature.is_known && b->signature.is_known;
     if (a->function != b->function)
         return COLLECTIVES;
     if (a->root != b->root)
         return COLLECTIVES + 1;
     if (a->reduction != b->reduction)
         return COLLECTIVES + 2;
-    if (a->bytes != b->bytes || a->parts.hash != b->parts.hash || (is_known && a->signature.hash != b->signature.hash))
+    if (a->parts.hash != b->parts.hash || are_unlike(a->signature, a->bytes, b->signature, b->bytes))
         return COLLECTIVES + 3;
     return 0;
 }
@@ -206,11 +205,8 @@ static struct parts parts_of(const int *counts, int count)
 static void check_sides(struct call *call, int number, const char *format, long long sent, MPI_Datatype send, long long received, MPI_Datatype receive)
 {
     struct signature out = signature_of(sent, send), in = signature_of(received, receive);
-    int send_size = 0, receive_size = 0;
-    PMPI_Type_size(send, &send_size);
-    PMPI_Type_size(receive, &receive_size);
-    uint64_t out_bytes = sent > 0 ? (uint64_t)sent * send_size : 0, in_bytes = received > 0 ? (uint64_t)received * receive_size : 0;
-    if (out_bytes == in_bytes && !(out.is_known && in.is_known && out.hash != in.hash))
+    uint64_t out_bytes = bytes_of(sent, send), in_bytes = bytes_of(received, receive);
+    if (!are_unlike(out, out_bytes, in, in_bytes))
         return;
     char one[80], other[80];
     name_signature(out, out_bytes, one, sizeof one);
@@ -224,10 +220,7 @@ static void collective(struct call *call, int function, struct sequence *it, int
 {
     if (!it)
         return;
-    int size = 0;
-    if (type != MPI_DATATYPE_NULL && count > 0)
-        PMPI_Type_size(type, &size);
-    struct step step = {.site = (uint64_t)(uintptr_t)site(call), .bytes = (uint64_t)size * (count > 0 ? count : 0), .function = function,
+    struct step step = {.site = (uint64_t)(uintptr_t)site(call), .bytes = bytes_of(count, type), .function = function,
                         .reduction = reduction_of(op), .root = root, .signature = signature_of(count, type), .parts = parts};
     pthread_mutex_lock(&sequences_lock);
     it->hash = mix(mix(mix(it->hash, step.bytes), (uint64_t)function << 32 | (uint32_t)root), step.reduction);

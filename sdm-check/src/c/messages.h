@@ -161,11 +161,8 @@ static int is_matched(void)
 
 static struct message message_of(struct call *call, int function, long long count, MPI_Datatype type)
 {
-    int size = 0;
-    if (count > 0 && type != MPI_DATATYPE_NULL)
-        PMPI_Type_size(type, &size);
     void *place = site(call);
-    return (struct message){.signature = signature_of(count, type), .bytes = size > 0 && count > 0 ? (uint64_t)size * count : 0, .site = (uintptr_t)place, .count = 1, .function = function};
+    return (struct message){.signature = signature_of(count, type), .bytes = bytes_of(count, type), .site = (uintptr_t)place, .count = 1, .function = function};
 }
 
 static void sent(struct call *call, int function, MPI_Comm comm, int dest, int tag, long long count, MPI_Datatype type)
@@ -380,7 +377,7 @@ static int wrong_message(const struct message *send, const struct message *recei
 {
     struct signature a = send->signature, b = receive->signature;
     if (is_pair)
-        return send->bytes != receive->bytes || (a.is_known && b.is_known && a.hash != b.hash) ? COLLECTIVES + 3 : 0;
+        return are_unlike(a, send->bytes, b, receive->bytes) ? COLLECTIVES + 3 : 0;
     if (send->bytes > receive->bytes)
         return TRUNCATED;
     if (!a.is_known || !b.is_known || !a.elements || !b.elements)

@@ -273,6 +273,20 @@ static struct signature signature_of(long long count, MPI_Datatype type)
     return repeated((struct signature){it.hash, it.elements, it.basic, it.first, it.life == LIVE && it.is_known}, count);
 }
 
+static uint64_t bytes_of(long long count, MPI_Datatype type)
+{
+    int size = 0;
+    if (count > 0 && type != MPI_DATATYPE_NULL)
+        PMPI_Type_size(type, &size);
+    return size > 0 ? (uint64_t)size * count : 0;
+}
+
+/* True if these are not the same elements, as far as is known. */
+static int are_unlike(struct signature a, uint64_t a_bytes, struct signature b, uint64_t b_bytes)
+{
+    return a_bytes != b_bytes || (a.is_known && b.is_known && a.hash != b.hash);
+}
+
 /* As `4 MPI_INT`. */
 static void name_signature(struct signature it, uint64_t bytes, char *text, size_t room)
 {
