@@ -17,21 +17,12 @@ use crate::run::BOUND;
 /// Shell command that starts the browser with the pipes of its protocol as descriptors 3 and 4, and no other stream.
 const START: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
-/// JavaScript of the document of a page and those of its frames.
-const DOCUMENTS: &str = "((all) => all(document, all))((of, all) => [of, ...[...of.querySelectorAll('iframe')].flatMap((it) => it.contentDocument ? all(it.contentDocument, all) : [])])";
-/// JavaScript of a promise for the value of EXPRESSION once that is truthy. Each change of a document is a new attempt.
+/// JavaScript of a promise for the value of EXPRESSION once that is truthy. Each change of the document is a new
+/// attempt.
 const WAIT: &str = "new Promise((done) => {
-  const known = new Set();
-  const look = () => {
-    for (const it of DOCUMENTS) {
-      if (!known.has(it)) observer.observe(it, { subtree: true, childList: true, attributes: true, characterData: true });
-      for (const frame of it.querySelectorAll('iframe')) if (!known.has(frame)) { known.add(frame); frame.addEventListener('load', look); }
-      known.add(it);
-    }
-    const found = (() => { try { return EXPRESSION; } catch { return null; } })();
-    if (found) { observer.disconnect(); done(found); }
-  };
+  const look = () => { const found = (() => { try { return EXPRESSION; } catch { return null; } })(); if (found) { observer.disconnect(); done(found); } };
   const observer = new MutationObserver(look);
+  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
   look();
 })";
 
@@ -43,9 +34,6 @@ pub struct BrowserPage {
     number: u64,
     session: String,
     questions: Questions,
-    /// Selector of an element: what is looked at and clicked is in the document that has it, the page's own or a
-    /// frame's. Empty for the page's own.
-    pub within: &'static str,
     /// Warnings and errors in the browser's log, such as requests that a security policy has blocked.
     pub complaints: Vec<String>,
     /// Number of requests of the page since `Network.enable`.
@@ -103,7 +91,6 @@ impl BrowserPage {
             number: 0,
             session: String::new(),
             questions: Questions::default(),
-            within: "",
             complaints: Vec::new(),
             requests: 0,
         };
@@ -135,9 +122,8 @@ impl BrowserPage {
     /// The value of an expression in the page.
     ///
     /// # Panics
-    /// If the expression has no value.
+    /// If it has none.
     pub fn value(&mut self, expression: &str) -> Value {
-        let expression = &self.inside(expression);
         let ask = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         loop {
             let answer = self.try_call("Runtime.evaluate", ask.clone());
@@ -153,28 +139,12 @@ impl BrowserPage {
         }
     }
 
-    /// The expression, evaluated in the document that is meant.
-    fn inside(&self, expression: &str) -> String {
-        match self.within {
-            "" => expression.to_owned(),
-            within => format!(
-                "((document) => {expression})({DOCUMENTS}.find((it) => it.querySelector({})))",
-                json!(within)
-            ),
-        }
-    }
-
     /// Waits until an expression is truthy; returns its value.
     ///
     /// # Panics
     /// If it does not come to that within [`BOUND`].
     pub fn wait(&mut self, expression: &str) -> Value {
-        let wait = WAIT.replace("DOCUMENTS", DOCUMENTS);
-        let wait = wait.replace("EXPRESSION", &self.inside(expression));
-        let within = std::mem::take(&mut self.within);
-        let found = self.value(&wait);
-        self.within = within;
-        found
+        self.value(&WAIT.replace("EXPRESSION", expression))
     }
 
     /// Waits until an element of the selector contains `text`; returns the element's whole text.
@@ -192,14 +162,12 @@ impl BrowserPage {
     /// Waits for an element of the selector, and clicks into the middle of the first one.
     ///
     /// # Panics
-    /// If no such element appears.
+    /// If it does not come.
     pub fn click(&mut self, selector: &str) {
         let selector = json!(selector);
         let at = self.wait(&format!(
             "(() => {{ const it = document.querySelector({selector}); it.scrollIntoView({{ block: 'nearest' }}); \
-             const box = it.getBoundingClientRect(); let [x, y] = [box.x + box.width / 2, box.y + box.height / 2]; \
-             for (let frame = it.ownerDocument.defaultView.frameElement; frame; frame = frame.ownerDocument.defaultView.frameElement) {{ \
-             const outer = frame.getBoundingClientRect(); x += outer.x; y += outer.y; }} return [x, y]; }})()"
+             const box = it.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
         ));
         for kind in ["mousePressed", "mouseReleased"] {
             let event =
@@ -220,26 +188,14 @@ impl BrowserPage {
         }
     }
 
-    /// Presses a key: `Enter`, `ArrowDown`, `F5`, `c`.
+    /// Presses a key: `Enter`, `ArrowDown`, `c`.
     pub fn key(&mut self, key: &str) {
         let text = match key {
             "Enter" => "\r",
             one if one.chars().count() == 1 => one,
             _ => "",
         };
-        // VS Code knows keys by their places and numbers.
-        let number = match key {
-            "Enter" => 13,
-            _ => key
-                .strip_prefix('F')
-                .and_then(|it| it.parse().ok())
-                .map_or(0, |it: u32| 111 + it),
-        };
-        let mut down =
-            json!({ "type": "keyDown", "key": key, "text": text, "windowsVirtualKeyCode": number });
-        if number > 0 {
-            down["code"] = key.into();
-        }
+        let down = json!({ "type": "keyDown", "key": key, "text": text });
         self.call("Input.dispatchKeyEvent", down);
         self.call(
             "Input.dispatchKeyEvent",
@@ -261,7 +217,7 @@ impl BrowserPage {
     /// Saves a screenshot of the page as a PNG file.
     ///
     /// # Panics
-    /// If the file cannot be written.
+    /// If it cannot be written.
     pub fn picture(&mut self, path: &Path) {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         let text = answer["data"].as_str().expect("a picture").to_owned();

@@ -44,7 +44,7 @@ fn picture(page: &mut BrowserPage, name: &str) {
     }
 }
 
-/// Selects an entry of a list, as a person does.
+/// Selects an entry of a list, or enters a number, as a person does.
 fn select(page: &mut BrowserPage, id: &str, entry: &str) {
     page.value(&format!("(() => {{ const it = document.querySelector('#{id}'); it.value = '{entry}'; it.dispatchEvent(new Event('change')); return it.value === '{entry}' || null; }})()"));
 }
@@ -385,11 +385,6 @@ fn profile_is_a_flame_graph_with_a_slider_over_time() {
     drop(job);
 }
 
-/// Sets the number of a field, as a person does.
-fn enter(page: &mut BrowserPage, id: &str, number: u32) {
-    page.value(&format!("(() => {{ const it = document.querySelector('#{id}'); it.value = '{number}'; it.dispatchEvent(new Event('change')); return it.value; }})()"));
-}
-
 #[test]
 fn blocks_of_all_ranks_are_drawn_as_one_array() {
     let Some(browser) = Browser::find() else {
@@ -407,8 +402,8 @@ fn blocks_of_all_ranks_are_drawn_as_one_array() {
     ask(&mut page, "field", "plot");
     page.wait_text("#heat text", "rank 7");
     select(&mut page, "stitch", "rows");
-    enter(&mut page, "line-length", 4);
-    enter(&mut page, "ghosts", 1);
+    select(&mut page, "line-length", "4");
+    select(&mut page, "ghosts", "1");
     let row = |first: u32| {
         (first..first + 12)
             .map(|it| format!(" | {it}"))
@@ -422,7 +417,7 @@ fn blocks_of_all_ranks_are_drawn_as_one_array() {
     picture(&mut page, "blocks");
     // By columns each column has two ranks: its rows are those of rank 0 and 1.
     select(&mut page, "stitch", "columns");
-    enter(&mut page, "line-length", 2);
+    select(&mut page, "line-length", "2");
     let first = "document.querySelectorAll('#shown tr')[3].innerText.replaceAll('\\t', ' | ')";
     assert_eq!(
         page.value(first),
@@ -433,8 +428,8 @@ fn blocks_of_all_ranks_are_drawn_as_one_array() {
     ask(&mut page, "slice", "plot");
     page.wait_text("#shown h3", "slice");
     select(&mut page, "stitch", "rows");
-    enter(&mut page, "line-length", 8);
-    enter(&mut page, "ghosts", 0);
+    select(&mut page, "line-length", "8");
+    select(&mut page, "ghosts", "0");
     page.wait("document.querySelector('#plot').ariaLabel === 'slice over elements, from 0 to 23'");
     quit(running, page);
 }
@@ -445,7 +440,7 @@ fn check_stop_before(page: &mut BrowserPage) {
     ask(page, "field", "plot");
     page.wait("[...document.querySelectorAll('#less option')].some((it) => it.value === 'before')");
     select(page, "stitch", "rows");
-    enter(page, "line-length", 4);
+    select(page, "line-length", "4");
     select(page, "less", "before");
     page.wait_text("#shown h3", "field, less that of the stop before");
     let change = |at: u32| {

@@ -38,7 +38,7 @@ fn answered(kept: &Path) -> Vec<String> {
     names.map(|name| name.expect("a name")).collect()
 }
 
-pub(crate) fn run(command: &mut Command) -> String {
+fn run(command: &mut Command) -> String {
     let output = ordinary::lower(command).output().expect("it starts");
     let said = format!(
         "{}{}",
