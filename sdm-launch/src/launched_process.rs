@@ -11,11 +11,13 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::PIPE_BUF;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use sdm_bootstrap::handover::LAUNCH_VARIABLE;
 use sdm_system::guard_process::GuardProcess;
 use sdm_system::programs;
 use sdm_system::stream::{Line, Stream};
 use zeroize::Zeroize;
 
+use crate::launch_tag::LaunchTag;
 use crate::{LaunchError, LaunchSpec, Streams, sys};
 
 /// Maximum number of last output lines that are kept of a process.
@@ -101,8 +103,12 @@ pub(crate) struct LaunchedProcess {
     feeder: Option<Child>,
     child: Child,
     pid: Pid,
-    /// Helper that ends the process if this process ends first; only for a running launcher.
+    /// Helper that ends the process if this process ends first; only for a launcher.
     ender: Option<GuardProcess>,
+    /// The tag of all that a launcher starts on this host; only for a launcher.
+    tag: Option<LaunchTag>,
+    /// True if a running launcher was asked to end.
+    is_given_up: bool,
     /// Readable at the end; none before [`LaunchedProcess::watch_end`] and once the end was seen.
     end: Option<OwnedFd>,
     is_over: bool,
@@ -160,13 +166,15 @@ impl LaunchedProcess {
             .stdout(stdout.map_err(spawn)?)
             .stderr(stderr.map_err(spawn)?);
         sys::isolate(&mut command, what.death_signal);
+        let tag = what.is_launcher.then(|| LaunchTag::put(&mut command));
         let child = command.spawn().map_err(spawn)?;
         let pid = Pid::from_raw(child.id().cast_signed());
-        // A launcher that gets no request to end at this process's death gets no helper that ends it, either.
-        let is_ended = what.is_launcher && what.death_signal == Signal::SIGTERM;
-        let ender = is_ended.then(|| ender_of(pid)).flatten();
+        let ender = tag.as_ref();
+        let ender = ender.and_then(|tag| ender_of(pid, tag, what.death_signal));
         Ok(Self {
             ender,
+            tag,
+            is_given_up: false,
             what,
             input,
             feeder,
@@ -278,30 +286,42 @@ impl LaunchedProcess {
         &mut self.last_words
     }
 
-    /// Asks the process to end (SIGTERM), and continues it if it is stopped.
+    /// Asks the process to end (SIGTERM), and continues it if it is stopped. What a launcher that was asked to has
+    /// left behind is asked itself.
     pub(crate) fn terminate(&mut self) {
         self.input = None;
         if !self.is_over() {
+            self.is_given_up = true;
             // The process is not reaped yet, so no other one has its pid; ESRCH means that it has ended.
             let _ = kill(self.pid, Signal::SIGTERM);
+        } else if self.is_given_up {
+            self.signal_started(Signal::SIGTERM);
         }
         // A stopped process gets the signal when it continues.
         self.go_on();
     }
 
-    /// Continues the process, if it is stopped.
+    /// Continues the process, and what it has started as a launcher, if they are stopped.
     pub(crate) fn go_on(&self) {
         if !self.is_over() {
             // As above.
             let _ = kill(self.pid, Signal::SIGCONT);
         }
+        self.signal_started(Signal::SIGCONT);
     }
 
-    /// Kills the process and everything in its process group (SIGKILL).
+    /// Kills the process, everything in its process group, and what it has started as a launcher (SIGKILL).
     pub(crate) fn kill(&self) {
         if !self.is_over() {
             // As above: the group exists as long as its leader is not reaped.
             let _ = killpg(self.pid, Signal::SIGKILL);
+        }
+        self.signal_started(Signal::SIGKILL);
+    }
+
+    fn signal_started(&self, signal: Signal) {
+        if let Some(tag) = &self.tag {
+            tag.signal(signal);
         }
     }
 
@@ -326,7 +346,6 @@ impl LaunchedProcess {
     fn set_over(&mut self) {
         self.end = None;
         self.is_over = true;
-        self.ender = None;
     }
 }
 
@@ -339,21 +358,37 @@ impl Drop for LaunchedProcess {
 }
 
 /// Script that waits for the end of its input, which comes with the end of its parent, however that ends. Then it
-/// ends the launcher if that still runs: Open MPI's `mpirun` ignores signals while it maps many ranks. A later
-/// process with the same pid is recognised by its start time.
+/// ends the launcher by the signal `$3` if that still runs: Open MPI's `mpirun` ignores signals while it maps many
+/// ranks. A later process with the same pid is recognised by its start time. What the launcher has started continues,
+/// and is killed with it.
 const END: &str = r#"trap '' HUP INT TERM
 began() { read -r stat <"/proc/$1/stat" && set -- "$1" ${stat##*") "} && echo "${21}"; } 2>/dev/null
 of=$(began "$1")
 read -r line
 lives() { [ -n "$of" ] && [ "$(began "$1")" = "$of" ]; }
-lives "$1" && kill -TERM "$1" && kill -CONT "$1"
+started() {
+    for file in $(grep -lzxF "$tag" /proc/[0-9]*/environ 2>/dev/null); do
+        pid=${file#/proc/}; pid=${pid%/environ}
+        read -r name <"/proc/$pid/comm" || continue
+        case $name in sdm-*) ;; *) kill "-$1" "$pid";; esac
+    done
+} 2>/dev/null
+tag=$2
+lives "$1" && is_left=1 && kill "-$3" "$1" && kill -CONT "$1"
+started CONT
+[ "$is_left$3" = 1TERM ] || exit 0
 for second in 1 2 3 4 5; do lives "$1" || exit 0; sleep 1; done
-lives "$1" && kill -KILL "-$1""#;
+lives "$1" && kill -KILL "-$1"
+started KILL"#;
 
-/// The helper process that ends a launcher; `None` if no further process can be started.
-fn ender_of(launcher: Pid) -> Option<GuardProcess> {
+/// The helper process that ends a launcher; `None` if no further process can be started. A launcher that gets another
+/// signal than SIGTERM at this process's death is not ended.
+fn ender_of(launcher: Pid, tag: &LaunchTag, death_signal: Signal) -> Option<GuardProcess> {
     let mut command = programs::shell(END);
-    command.args(["sdm-launch-end", &launcher.to_string()]);
+    let tag = format!("{LAUNCH_VARIABLE}={}", tag.value());
+    let signal = death_signal.as_str();
+    let signal = signal.strip_prefix("SIG").unwrap_or(signal);
+    command.args(["sdm-launch-end", &launcher.to_string(), &tag, signal]);
     command.stdin(Stdio::piped());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     GuardProcess::start(&mut command).ok()

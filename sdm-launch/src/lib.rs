@@ -37,6 +37,7 @@ mod external;
 mod hosts;
 mod hydra;
 mod launch;
+mod launch_tag;
 mod launched_process;
 mod launcher;
 mod lingering_launcher;

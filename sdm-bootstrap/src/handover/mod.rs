@@ -31,8 +31,10 @@ pub const SERVER_COUNT_VARIABLE: &str = "SDM_SERVER_COUNT";
 pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
 /// The variable that selects when a server gives its gdbs the library that completes their writes of registers.
 pub const XSTATE_VARIABLE: &str = "SDM_XSTATE";
+/// The variable by which what a launcher has started on this host is found again.
+pub const LAUNCH_VARIABLE: &str = "SDM_LAUNCH";
 /// All variables of SDM's: no program may see them.
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     SESSION_VARIABLE,
     KEY_VARIABLE,
     LOG_VARIABLE,
@@ -40,6 +42,7 @@ const OURS: [&str; 7] = [
     SERVER_COUNT_VARIABLE,
     LOCAL_INDEX_VARIABLE,
     XSTATE_VARIABLE,
+    LAUNCH_VARIABLE,
 ];
 /// Takes the session's name and key, and every other variable of SDM's, out of the environment. With a `source` name
 /// and key come from there: a file of `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a socket that

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use sdm_system::proc::State;
 use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
-use sdm_tests::place::{Compiler, Place};
+use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::processes;
 use sdm_tests::relay::{Hold, Relay};
 use sdm_tests::run::until;
@@ -38,10 +38,22 @@ enum Ending {
     KillMaster,
 }
 
+/// A `mpirun` whose real one has another parent, a session of its own, and no signals passed on.
+const APART: &str = "setsid -w /usr/bin/mpirun \"$@\"";
+
 /// Starts four tasks under a launcher, each with a server of its own: the first two run, the others are stopped.
 fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     let work = place.compile("work", Compiler::C);
+    let path = std::env::var("PATH").expect("a path");
+    let (launcher, path) = match launcher {
+        "mpirun apart" => {
+            script(place.path(), "mpirun", APART);
+            ("mpirun", format!("{}:{path}", place.path().display()))
+        }
+        launcher => (launcher, path),
+    };
     let mut sdm = Sdm::run(place, 4)
+        .env("PATH", path)
         .args(["--launcher", launcher])
         .args(["--tasks-per-server", "1"])
         .talk()
@@ -86,7 +98,8 @@ fn victims(place: &Place, who: &str) -> Vec<u32> {
         "gdb" => named(place, "gdb"),
         "program" => named(place, "work"),
         "warden" => named(place, "sdm-warden"),
-        _ => MEMBERS.iter().flat_map(|it| named(place, it)).collect(),
+        "all of them" => MEMBERS.iter().flat_map(|it| named(place, it)).collect(),
+        launchers => named(place, launchers),
     };
     assert!(!found.is_empty(), "{who}");
     found
@@ -171,6 +184,16 @@ fn killed_master_leaves_no_stopped_process() {
 fn ended_session_under_mpirun_leaves_no_stopped_process() {
     for how in [Ending::Quit, Ending::KillSdm, Ending::KillMaster] {
         ends("mpirun", "all of them", how);
+    }
+}
+
+/// Helpers of launchers are in sessions of their own, and have another parent once their launcher has ended.
+#[test]
+fn ended_session_leaves_no_stopped_helper_of_a_launcher() {
+    for (launcher, who) in [("mpiexec", "hydra_pmi_proxy"), ("mpirun apart", "mpirun")] {
+        for how in [Ending::Quit, Ending::KillSdm] {
+            ends(launcher, who, how);
+        }
     }
 }
 
