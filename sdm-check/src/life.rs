@@ -1,7 +1,8 @@
 //! The handles that a function makes, frees and completes, by its name and its parameters.
 
 use sdm_mpi::usage::{
-    FREES, HANDLES, LENDS, MAKES_COMMUNICATOR, MAKES_ON_COMMUNICATOR, TAKES_REQUEST,
+    FREES, HANDLES, LENDS, MAKES_COMMUNICATOR, MAKES_OF_GROUPS, MAKES_ON_COMMUNICATOR,
+    TAKES_REQUEST,
 };
 
 use crate::prototypes::{Parameter, Prototype};
@@ -41,6 +42,11 @@ pub(crate) fn life(function: &Prototype) -> (String, String) {
             if MAKES_ON_COMMUNICATOR.contains(&name) {
                 behind.push_str(&format!(
                     "if (rc == MPI_SUCCESS && depth == 1) name_object(sequence_of(COMMUNICATOR, HANDLE(comm)), {kind}, HANDLE(*{own}), 0);\n"
+                ));
+            }
+            if kind == "COMMUNICATOR" && MAKES_OF_GROUPS.contains(&name) {
+                behind.push_str(&format!(
+                    "if (rc == MPI_SUCCESS && depth == 1) name_by_groups(*{own}, tag);\n"
                 ));
             }
             if kind == "COMMUNICATOR" && MAKES_COMMUNICATOR.contains(&name) {

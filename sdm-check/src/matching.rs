@@ -42,7 +42,10 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
     if let Some(what) = pairs(number, function) {
         return (
             String::new(),
-            format!("if (rc == MPI_SUCCESS && !is_inter(comm)) {{ {what} }}\n"),
+            // Also where MPI refuses it: the other side has its part.
+            format!(
+                "if ((rc == MPI_SUCCESS || !call.is_told) && comm != MPI_COMM_NULL && !is_inter(comm)) {{ {what} }}\n"
+            ),
         );
     }
     let sends = SENDS.iter().find(|(known, _)| *known == name);
@@ -72,10 +75,16 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
         (None, "Mprobe" | "Improbe") => "unmatched = 1".to_owned(),
         _ => return (String::new(), opened(function)),
     };
-    let first = match has("status") {
+    let mut first = match has("status") {
         true => own_status("status"),
         false => String::new(),
     };
+    if has("source") {
+        first.push_str("call.time = now();\n");
+    }
+    if name == "Rsend" || name == "Irsend" {
+        first.push_str("call.is_ready = 1;\n");
+    }
     (first, format!("if (rc == MPI_SUCCESS) {what};\n"))
 }
 
@@ -83,7 +92,7 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
 /// other functions.
 fn pairs(number: usize, function: &Prototype) -> Option<String> {
     let name = function.name.as_str();
-    if name.ends_with("_init") || name.ends_with("_c") || name.contains("eighbor") {
+    if name.ends_with("_init") || name.ends_with("_c") {
         return None;
     }
     let call = format!("(&call, {number}, comm, ");
@@ -93,6 +102,11 @@ fn pairs(number: usize, function: &Prototype) -> Option<String> {
              pairs{call}0, is_own ? recvcounts : sendcounts, is_own ? {} : {}, is_own ? {} : {}); \
              pairs{call}1, recvcounts, {}, {});",
             types[1], types[0], values[1], values[0], types[1], values[1]
+        )
+    };
+    let neighbours = |sent: &str, received: &str, [send, receive]: [&str; 2]| {
+        format!(
+            "pair_neighbours{call}0, {sent}, {send}); pair_neighbours{call}1, {received}, {receive});"
         )
     };
     Some(match plain(name).as_str() {
@@ -110,6 +124,29 @@ fn pairs(number: usize, function: &Prototype) -> Option<String> {
             "if (sendbuf != MPI_IN_PLACE) pair_all{call}sendcount, sendtype); \
              else {{ int own = 0; real_PMPI_Comm_rank(comm, &own); pair_all{call}recvcounts[own], recvtype); }} \
              pairs{call}1, recvcounts, NULL, recvtype);"
+        ),
+        "neighbor_allgather" | "neighbor_alltoall" => neighbours(
+            "NULL, sendcount",
+            "NULL, recvcount",
+            ["NULL, sendtype", "NULL, recvtype"],
+        ),
+        "neighbor_allgatherv" => neighbours(
+            "NULL, sendcount",
+            "recvcounts, 0",
+            ["NULL, sendtype", "NULL, recvtype"],
+        ),
+        "neighbor_alltoallv" => neighbours(
+            "sendcounts, 0",
+            "recvcounts, 0",
+            ["NULL, sendtype", "NULL, recvtype"],
+        ),
+        "neighbor_alltoallw" => neighbours(
+            "sendcounts, 0",
+            "recvcounts, 0",
+            [
+                "sendtypes, MPI_DATATYPE_NULL",
+                "recvtypes, MPI_DATATYPE_NULL",
+            ],
         ),
         "alltoallv" => both(["NULL", "NULL"], ["sendtype", "recvtype"]),
         "alltoallw" => both(
@@ -157,9 +194,44 @@ pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> Strin
     let kind = kind_of(first).unwrap_or_default();
     let pointer = "*".repeat(first.pointers);
     format!(
-        "collective(&call, {number}, sequence_of({kind}, HANDLE({pointer}{})), -1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, (struct parts){{0}});\n",
-        first.name
+        "collective(&call, {number}, sequence_of({kind}, HANDLE({pointer}{})), -1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, {});\n",
+        first.name,
+        alike(function)
     )
+}
+
+/// The C expression for what all ranks must give alike to a collective call, besides root, operator and elements.
+pub(crate) fn alike(function: &Prototype) -> String {
+    // Headers have their own names for some.
+    let named = |at| function.names().nth(at).unwrap_or_default();
+    let values = match function.name.as_str() {
+        "Cart_create" => {
+            "more_flags(more_values((struct parts){.what = DIMENSIONS}, dims, ndims), periods, ndims)"
+        }
+        "Graph_create" => {
+            return format!(
+                "more_edges((struct parts){{.what = EDGES}}, {}, {}, {})",
+                named(1),
+                named(2),
+                named(3)
+            );
+        }
+        "File_open" => "more_values((struct parts){.what = ACCESS}, &amode, 1)",
+        "File_set_size" | "File_preallocate" => "more_value((struct parts){.what = BYTES}, size)",
+        "File_seek_shared" => "more_value((struct parts){.what = OFFSET}, offset)",
+        "File_set_atomicity" => "more_flags((struct parts){.what = ATOMICITY}, &flag, 1)",
+        "Win_fence" => {
+            return format!(
+                "more_value((struct parts){{.what = ASSERTION}}, {} & (MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED))",
+                named(0)
+            );
+        }
+        name if plain(name) == "reduce_scatter" => {
+            "more_values((struct parts){.what = RECVCOUNTS}, recvcounts, group_size(comm))"
+        }
+        _ => "(struct parts){0}",
+    };
+    values.to_owned()
 }
 
 /// The operation of a function and of its nonblocking, persistent and large-count variants: `gather` for `Igather_c`.

@@ -87,8 +87,13 @@ pub(crate) fn access(number: usize, function: &Prototype) -> String {
         Some(count) => format!("{count}, target_datatype"),
         None => "1, datatype".to_owned(),
     };
+    let typed = match has("target_datatype") {
+        true => " && check_type(&call, target_datatype, \"target_datatype\")",
+        false => "",
+    };
     let mut text = format!(
         "check_access(&call, win, target_rank, {epoch});\n\
+         if (target_rank != MPI_PROC_NULL{typed}) check_bounds(&call, win, target_rank, target_disp, {elements});\n\
          access_window(&call, {number}, win, target_rank, target_disp, {elements}, {kind});\n"
     );
     for (buffer, own, is_written) in [
@@ -127,7 +132,7 @@ pub(crate) fn order(function: &Prototype) -> String {
     }
     let makes_window = name.starts_with("Win_") && MAKES_ON_COMMUNICATOR.contains(&name);
     if makes_window {
-        text.push_str("if (rc == MPI_SUCCESS) keep_unit(*win);\n");
+        text.push_str("if (rc == MPI_SUCCESS) { keep_unit(*win); if (depth == 1 && initialized) keep_shares(comm, *win); }\n");
     }
     if makes_window || WAITS_FOR_ALL.contains(&name) {
         text.push_str("synchronised(comm);\n");

@@ -19,13 +19,14 @@ use crate::windows;
 
 const CORE: &str = include_str!("c/core.h");
 /// The C sources that call MPI, in this order. They follow the definitions of MPI's own functions.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
     include_str!("c/requests.h"),
     include_str!("c/arguments.h"),
     include_str!("c/collectives.h"),
     include_str!("c/messages.h"),
+    include_str!("c/neighbours.h"),
     include_str!("c/epochs.h"),
     include_str!("c/accesses.h"),
     include_str!("c/fatal.h"),
@@ -240,8 +241,10 @@ fn checks(number: usize, function: &Prototype) -> String {
 /// functions.
 fn collective(number: usize, function: &Prototype) -> String {
     let name = function.name.as_str();
-    let is_one = COLLECTIVES.contains(&plain(name).as_str()) && !name.contains("_init");
-    let makes = MAKES_COMMUNICATOR.contains(&name) || MAKES_ON_COMMUNICATOR.contains(&name);
+    let is_one = COLLECTIVES.contains(&plain(name).as_str());
+    let makes = MAKES_COMMUNICATOR.contains(&name)
+        || MAKES_ON_COMMUNICATOR.contains(&name)
+        || name == "Intercomm_create";
     let comm = function.parameters.iter().find(|it| it.base == COMM);
     let (true, Some(comm)) = (is_one || makes, comm) else {
         return String::new();
@@ -263,12 +266,15 @@ fn collective(number: usize, function: &Prototype) -> String {
         _ => "0, MPI_DATATYPE_NULL",
     };
     let comm = &comm.name;
-    let parts = match plain(name).as_str() {
-        "reduce_scatter" => "parts_of(recvcounts, group_size(comm))",
-        _ => "(struct parts){0}",
-    };
+    let begin = format!("collective(&call, {number}, sequence_of(COMMUNICATOR, HANDLE({comm})), ");
+    let alike = matching::alike(function);
+    let whole = format!("{begin}{root}, {op}, {amount}, {alike});\n");
+    if !is_one {
+        return whole;
+    }
+    // Of two groups each gives what the other one gets.
     format!(
-        "collective(&call, {number}, sequence_of(COMMUNICATOR, HANDLE({comm})), {root}, {op}, {amount}, {parts});\n"
+        "if (is_inter({comm})) {begin}-1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, (struct parts){{0}});\nelse {whole}"
     )
 }
 

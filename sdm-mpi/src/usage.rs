@@ -43,7 +43,7 @@ pub const LENDS: [&str; 8] = [
     "Intercomm_create_from_groups",
 ];
 /// Functions by which all ranks of a communicator, which is their first argument, make another one.
-pub const MAKES_COMMUNICATOR: [&str; 8] = [
+pub const MAKES_COMMUNICATOR: [&str; 11] = [
     "Comm_dup",
     "Comm_dup_with_info",
     "Comm_split",
@@ -52,7 +52,12 @@ pub const MAKES_COMMUNICATOR: [&str; 8] = [
     "Cart_create",
     "Cart_sub",
     "Graph_create",
+    "Dist_graph_create",
+    "Dist_graph_create_adjacent",
+    "Intercomm_merge",
 ];
+/// Functions by which the ranks of one or two groups make a communicator, with a tag.
+pub const MAKES_OF_GROUPS: [&str; 2] = ["Intercomm_create", "Comm_create_group"];
 /// Functions by which all ranks of a communicator, one of their arguments, make a window or open a file.
 pub const MAKES_ON_COMMUNICATOR: [&str; 5] = [
     "Win_create",
@@ -163,7 +168,7 @@ pub const ROOTED: [&str; 8] = [
     "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce", "Scan", "Exscan",
 ];
 /// Operations that all ranks of a communicator call in the same order.
-pub const COLLECTIVES: [&str; 17] = [
+pub const COLLECTIVES: [&str; 22] = [
     "barrier",
     "bcast",
     "gather",
@@ -181,6 +186,11 @@ pub const COLLECTIVES: [&str; 17] = [
     "reduce_scatter_block",
     "scan",
     "exscan",
+    "neighbor_allgather",
+    "neighbor_allgatherv",
+    "neighbor_alltoall",
+    "neighbor_alltoallv",
+    "neighbor_alltoallw",
 ];
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 /* The collective calls of each communicator, in order. At the end all ranks hold them against each other: what differs and happened to
  * fit shows then. Nothing is sent before; ranks of one host see it at once. A communicator has the same name on all ranks without any message: it is made of its
  * parent's name, of how many calls that had, and of its first rank. */
-enum { SEQUENCES_MAX = 4096, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60 };
+enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60 };
 
-/* How much each rank gets, of a call to which all ranks give that: the first numbers of all. */
-struct parts { uint64_t hash; int32_t count, first[3]; };
+/* What all ranks give to a call alike: the first numbers of all. */
+enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, FIRST_MAX = 6 };
+struct parts { uint64_t hash; int64_t first[FIRST_MAX]; int32_t count; uint8_t what; };
 struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash; uint16_t function; uint8_t reduction; int32_t root; };
 struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; const char *is_of; int is_told; };
 
@@ -23,8 +24,11 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 static uint32_t new_sequence(enum kind kind, uint64_t name)
 {
     struct sequence *it = sequence_count < SEQUENCES_MAX ? calloc(1, sizeof *it) : NULL;
-    if (!it)
+    if (!it) {
+        /* Others may know the messages on it. */
+        unmatched = 1;
         return 0;
+    }
     it->name = it->hash = name;
     it->is_of = KINDS[kind];
     sequences[sequence_count++] = it;
@@ -94,6 +98,16 @@ static const char *function_name(unsigned number)
     return number < sizeof FUNCTIONS / sizeof *FUNCTIONS ? FUNCTIONS[number] : "another function";
 }
 
+static void describe_parts(const struct parts *it, const char *begin, char *text, size_t room)
+{
+    static const char *const names[] = {"", "recvcounts", "dimensions and periods", "index and edges", "mode", "size", "offset", "flag", "assertion"};
+    size_t length = snprintf(text, room, "%s%s ", begin, it->what < sizeof names / sizeof *names ? names[it->what] : "");
+    for (int i = 0; i < it->count && i < FIRST_MAX && length < room; i++)
+        length += snprintf(text + length, room - length, "%s%lld", i ? ", " : "", (long long)it->first[i]);
+    if (it->count > FIRST_MAX && length < room)
+        snprintf(text + length, room - length, ", ... (hash %04x)", (unsigned)(it->hash & 0xffff));
+}
+
 static void describe_step(const struct step *step, int number, char *text, size_t room)
 {
     const char *name = function_name(step->function);
@@ -105,10 +119,11 @@ static void describe_step(const struct step *step, int number, char *text, size_
     else if (number == COLLECTIVES + 3) {
         name_signature(step->signature, step->bytes, elements, sizeof elements);
         int length = snprintf(text, room, "%s of %s", name, elements);
-        for (int i = 0; i < step->parts.count && i < 3 && length < (int)room; i++)
-            length += snprintf(text + length, room - length, "%s%d", i ? ", " : ", recvcounts ", step->parts.first[i]);
-        if (step->parts.count > 3 && length < (int)room)
-            snprintf(text + length, room - length, ", ...");
+        if (step->parts.count)
+            describe_parts(&step->parts, ", ", text + length, length < (int)room ? room - length : 0);
+    } else if (number == COLLECTIVES + 5) {
+        int length = snprintf(text, room, "%s", name);
+        describe_parts(&step->parts, " with ", text + length, length < (int)room ? room - length : 0);
     } else
         snprintf(text, room, "%s", name);
 }
@@ -185,19 +200,38 @@ static int differ(const struct step *a, const struct step *b)
         return COLLECTIVES + 1;
     if (a->reduction != b->reduction)
         return COLLECTIVES + 2;
+    if (a->parts.hash != b->parts.hash && a->parts.what != RECVCOUNTS)
+        return COLLECTIVES + 5;
     if (a->parts.hash != b->parts.hash || are_unlike(a->signature, a->bytes, b->signature, b->bytes))
         return COLLECTIVES + 3;
     return 0;
 }
 
-static struct parts parts_of(const int *counts, int count)
+static struct parts more_value(struct parts it, int64_t value)
 {
-    struct parts it = {.count = count};
-    for (int i = 0; i < count; i++) {
-        it.hash = mix(it.hash, counts[i]);
-        if (i < 3)
-            it.first[i] = counts[i];
-    }
+    it.hash = mix(it.hash, value);
+    if (it.count < FIRST_MAX)
+        it.first[it.count] = value;
+    it.count++;
+    return it;
+}
+
+static struct parts more_values(struct parts it, const int *values, int count)
+{
+    for (int i = 0; values && i < count; i++)
+        it = more_value(it, values[i]);
+    return it;
+}
+
+static struct parts more_edges(struct parts it, int nodes, const int *index, const int *edges)
+{
+    return more_values(more_values(it, index, nodes), edges, nodes > 0 ? index[nodes - 1] : 0);
+}
+
+static struct parts more_flags(struct parts it, const int *values, int count)
+{
+    for (int i = 0; values && i < count; i++)
+        it = more_value(it, values[i] != 0);
     return it;
 }
 
@@ -258,19 +292,83 @@ static void name_object(struct sequence *parent, enum kind kind, uint64_t handle
     pthread_mutex_unlock(&objects_lock);
 }
 
-/* Which of its ranks is the first tells it from others that the same call has made. */
-static void name_communicator(MPI_Comm parent, MPI_Comm made)
+/* A rank of a communicator's own group, or of the other one, in MPI_COMM_WORLD. */
+static int world_rank(MPI_Comm comm, int is_remote, int rank)
 {
-    if (made == MPI_COMM_NULL || is_inter(made))
-        return;
+    int found = MPI_UNDEFINED;
     MPI_Group group, world;
-    int first = 0, rank = 0;
-    PMPI_Comm_group(made, &group);
+    if (comm == MPI_COMM_WORLD)
+        return rank;
+    (is_remote ? PMPI_Comm_remote_group : PMPI_Comm_group)(comm, &group);
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Group_translate_ranks(group, 1, &first, world, &rank);
+    PMPI_Group_translate_ranks(group, 1, &rank, world, &found);
     PMPI_Group_free(&group);
     PMPI_Group_free(&world);
-    name_object(sequence_of(COMMUNICATOR, HANDLE(parent)), COMMUNICATOR, HANDLE(made), rank);
+    return found;
+}
+
+/* The ranks of a communicator's own group or the other one, in MPI_COMM_WORLD; null without memory. */
+static int *members_of(MPI_Comm comm, int is_remote, int *count)
+{
+    MPI_Group group, world;
+    (is_remote ? PMPI_Comm_remote_group : PMPI_Comm_group)(comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_size(group, count);
+    int *own = malloc(2 * (*count + 1) * sizeof *own), *found = own + *count + 1;
+    for (int i = 0; own && i < *count; i++)
+        own[i] = i;
+    if (own)
+        PMPI_Group_translate_ranks(group, *count, own, world, found);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    if (own)
+        memmove(own, found, *count * sizeof *own);
+    return own;
+}
+
+/* Which of its ranks is the first tells it from others that the same call has made. Those of another job have no name. */
+static void name_communicator(MPI_Comm parent, MPI_Comm made)
+{
+    if (made == MPI_COMM_NULL || own_world == MPI_COMM_NULL)
+        return;
+    int first = world_rank(made, 0, 0), other = is_inter(made) ? world_rank(made, 1, 0) : first;
+    if (first >= 0 && other >= 0)
+        name_object(sequence_of(COMMUNICATOR, HANDLE(parent)), COMMUNICATOR, HANDLE(made), first < other ? first : other);
+}
+
+/* The same without a parent that all ranks have: its groups and the tag are its name, and how many such there were before. */
+static void name_by_groups(MPI_Comm made, int tag)
+{
+    static struct { uint64_t hash, count; } before[GROUPS_MAX];
+    static int groups;
+    uint64_t hashes[2] = {0, 0};
+    if (made == MPI_COMM_NULL || own_world == MPI_COMM_NULL)
+        return;
+    for (int side = 0; side <= is_inter(made); side++) {
+        int count = 0, *members = members_of(made, side, &count), is_known = members && count;
+        for (int i = 0; is_known && i < count; i++) {
+            is_known = members[i] >= 0;
+            hashes[side] = mix(hashes[side], members[i] + 1);
+        }
+        free(members);
+        if (!is_known)
+            return;
+    }
+    uint64_t hash = mix(mix(mix(1, hashes[0] ^ hashes[1]), hashes[0] + hashes[1]), tag);
+    struct sequence parent = {.name = hash};
+    pthread_mutex_lock(&sequences_lock);
+    int at = 0;
+    while (at < groups && before[at].hash != hash)
+        at++;
+    if (at == groups && groups < GROUPS_MAX)
+        before[groups++].hash = hash;
+    if (at < GROUPS_MAX)
+        parent.count = ++before[at].count;
+    pthread_mutex_unlock(&sequences_lock);
+    if (parent.count)
+        name_object(&parent, COMMUNICATOR, HANDLE(made), 0);
+    else
+        unmatched = 1;
 }
 
 static void begin_sequences(void)

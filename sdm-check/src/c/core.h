@@ -25,8 +25,10 @@ struct call {
     const char *name;
     void *from;
     enum caller caller;
-    /* An error of it was told. */
-    int is_told;
+    /* An error of it was told. And it is a ready send. */
+    int is_told, is_ready;
+    /* A receive: when it began. */
+    uint64_t time;
 };
 
 /* What the errors are. docs/check.md has a section for each. */
@@ -37,8 +39,8 @@ enum {
     LEAKED = 301, /* and one more for each kind */
     AFTER_FINALIZE = 321, BEFORE_INIT = 322, WRONG_THREAD = 323, SEVERAL_THREADS = 324, INIT_TWICE = 325,
     COLLECTIVES = 401, /* and one more for each field that differs */
-    TRUNCATED = 501, MESSAGE_TYPES = 502, LOST = 503, RACE = 504,
-    NO_EPOCH = 601, BAD_EPOCH = 602, CONFLICT = 603,
+    TRUNCATED = 501, MESSAGE_TYPES = 502, LOST = 503, RACE = 504, UNREADY = 505,
+    NO_EPOCH = 601, BAD_EPOCH = 602, CONFLICT = 603, BEYOND = 604,
 };
 
 static __thread int depth __attribute__((tls_model("initial-exec")));
@@ -141,7 +143,8 @@ static inline int enter(struct call *call, const char *name, int is_profiling, v
 {
     call->name = name;
     call->from = from;
-    call->is_told = 0;
+    call->is_told = call->is_ready = 0;
+    call->time = 0;
     call->caller = caller_of(from);
     if (call->caller == INTERNAL) {
         /* None of MPI's, that has such a name: what it sends and receives is not seen. */

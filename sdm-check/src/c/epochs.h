@@ -1,10 +1,16 @@
 /* Epochs: which accesses to a window the calls before allow. */
-enum { WINDOWS_MAX = 256, LOCKS_MAX = 64 };
+enum { WINDOWS_MAX = 256, LOCKS_MAX = 64, MEMBERS_MAX = 4096 };
+
+/* What a rank gives to a window. */
+struct share { int64_t bytes, unit; };
 
 struct epochs {
     uint64_t window;
     int is_fenced, is_started, is_exposed, is_all, lock_count, is_unknown;
     int locks[LOCKS_MAX], lock_types[LOCKS_MAX];
+    /* Of each rank, `members` in all; null where they are not known. */
+    struct share *shares;
+    int members;
 };
 
 static struct epochs epochs[WINDOWS_MAX];
@@ -37,6 +43,7 @@ static void end_epochs(uint64_t window)
     pthread_mutex_lock(&epochs_lock);
     for (int i = 0; i < window_count; i++)
         if (epochs[i].window == window) {
+            free(epochs[i].shares);
             epochs[i] = epochs[--window_count];
             break;
         }
@@ -51,6 +58,51 @@ static struct epochs known_epochs(MPI_Win window)
         copy = *it;
     pthread_mutex_unlock(&epochs_lock);
     return copy;
+}
+
+/* All ranks of a window make it: each tells the others what it gives to it. */
+static void keep_shares(MPI_Comm comm, MPI_Win window)
+{
+    int *unit, *flavor, has_unit = 0, has_flavor = 0, has_size = 0, count = group_size(comm);
+    MPI_Aint *size;
+    struct share all[count <= MEMBERS_MAX ? count : 1], own = {0}, *shares;
+    if (count > MEMBERS_MAX || is_inter(comm))
+        return;
+    PMPI_Win_get_attr(window, MPI_WIN_DISP_UNIT, &unit, &has_unit);
+    PMPI_Win_get_attr(window, MPI_WIN_SIZE, &size, &has_size);
+    PMPI_Win_get_attr(window, MPI_WIN_CREATE_FLAVOR, &flavor, &has_flavor);
+    if (has_flavor && *flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return;
+    own.bytes = has_size && has_unit ? *size : -1;
+    own.unit = has_unit ? *unit : 1;
+    if (PMPI_Allgather(&own, 2, MPI_INT64_T, all, 2, MPI_INT64_T, comm) != MPI_SUCCESS || !(shares = malloc(sizeof all)))
+        return;
+    memcpy(shares, all, sizeof all);
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *it = epochs_of(window);
+    if (it) {
+        it->shares = shares;
+        it->members = count;
+    } else
+        free(shares);
+    pthread_mutex_unlock(&epochs_lock);
+}
+
+/* An access must be within what its target has given to the window. */
+static void check_bounds(struct call *call, MPI_Win window, int rank, MPI_Aint disp, long long count, MPI_Datatype type)
+{
+    struct epochs it = known_epochs(window);
+    MPI_Aint low, extent, true_low, true_extent;
+    if (!it.shares || rank < 0 || rank >= it.members || count <= 0 || it.shares[rank].bytes < 0)
+        return;
+    if (PMPI_Type_get_extent(type, &low, &extent) || PMPI_Type_get_true_extent(type, &true_low, &true_extent) || true_extent <= 0)
+        return;
+    __int128 first = (__int128)disp * it.shares[rank].unit + true_low, last = first + true_extent, more = (__int128)(count - 1) * extent;
+    first += more < 0 ? more : 0;
+    last += more > 0 ? more : 0;
+    if (first < 0 || last > it.shares[rank].bytes)
+        report(call, BEYOND, NULL, "bytes %lld to %lld of the window of rank %d, which has %lld", (long long)first, (long long)last - 1, rank,
+               (long long)it.shares[rank].bytes);
 }
 
 static int is_locked(const struct epochs *it, int rank)

@@ -7,9 +7,10 @@ enum { STREAMS_MAX = 16384, RUNS_MAX = 256, PENDING_MAX = 1024, PAIRED_MAX = 128
 
 struct message {
     struct signature signature;
-    uint64_t bytes, site, count;
+    /* When its receive began; 0 where that is not known. */
+    uint64_t bytes, site, count, time;
     uint16_t function;
-    uint8_t is_any;
+    uint8_t is_any, is_ready;
 };
 
 /* A receive from MPI_ANY_SOURCE, and the number of a message that another receive, which names its source, has got later. */
@@ -21,7 +22,7 @@ struct stream {
     uint8_t is_receive, is_broken, race_count;
     uint16_t kept, room;
     struct message *runs;
-    /* Of the first messages that are sent: when. Of receives: what could have gone another way. */
+    /* Of the first messages: when the send was over, or the receive began. Of receives: what could have gone another way. */
     uint64_t *times;
     struct race *races;
     struct stream *next;
@@ -48,20 +49,6 @@ static struct pending pending[PENDING_MAX];
 static uint64_t order;
 static pthread_mutex_t messages_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int world_rank(MPI_Comm comm, int peer)
-{
-    int found = MPI_UNDEFINED;
-    MPI_Group group, world;
-    if (comm == MPI_COMM_WORLD)
-        return peer;
-    PMPI_Comm_group(comm, &group);
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Group_translate_ranks(group, 1, &peer, world, &found);
-    PMPI_Group_free(&group);
-    PMPI_Group_free(&world);
-    return found;
-}
-
 static struct stream *stream_of(MPI_Comm comm, uint64_t name, int is_receive, int peer, int tag)
 {
     size_t slot = mix(mix(name, (uint64_t)(uint32_t)peer << 32 | (uint32_t)tag), is_receive) % 4096;
@@ -69,7 +56,7 @@ static struct stream *stream_of(MPI_Comm comm, uint64_t name, int is_receive, in
         if (it->comm == name && it->peer == peer && it->tag == tag && it->is_receive == is_receive)
             return it;
     struct stream *it = stream_count < STREAMS_MAX ? calloc(1, sizeof *it) : NULL;
-    int world = it ? world_rank(comm, peer) : MPI_UNDEFINED;
+    int world = it ? world_rank(comm, is_inter(comm), peer) : MPI_UNDEFINED;
     if (!it || world < 0) {
         free(it);
         unmatched = 1;
@@ -88,12 +75,12 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + time.tv_nsec;
 }
 
-static void keep_time(struct stream *it)
+static void keep_time(struct stream *it, uint64_t time)
 {
     if (!it->times && it->total == 0)
         it->times = calloc(TIMES_MAX, sizeof *it->times);
     if (it->times && it->total < TIMES_MAX)
-        it->times[it->total] = now();
+        it->times[it->total] = time;
 }
 
 /* The next message of this list is received by its source: it could have been that of a receive from any before, after which no other of
@@ -113,7 +100,7 @@ static void keep_races(struct stream *it, const struct message *message)
 static int is_same(const struct message *a, const struct message *b)
 {
     return a->bytes == b->bytes && a->signature.hash == b->signature.hash && a->signature.elements == b->signature.elements &&
-           a->signature.basic == b->signature.basic && a->signature.is_known == b->signature.is_known;
+           a->signature.basic == b->signature.basic && a->signature.is_known == b->signature.is_known && a->is_ready == b->is_ready;
 }
 
 /* Adds a message; `at` is its place among the receives of this rank, 0 where it is not known. Under the lock. */
@@ -124,9 +111,9 @@ static void add_message(MPI_Comm comm, int is_receive, int peer, int tag, struct
     if (!it)
         return;
     struct message *last = it->kept ? &it->runs[it->kept - 1] : NULL;
-    if (!is_receive && tag != IS_PAIR)
-        keep_time(it);
-    else if (is_receive && tag != IS_PAIR && !message.is_any)
+    if (tag != IS_PAIR && it->total < TIMES_MAX)
+        keep_time(it, is_receive ? message.time : now());
+    if (is_receive && tag != IS_PAIR && !message.is_any)
         keep_races(it, &message);
     it->total++;
     if (last && is_same(last, &message) && (it->kept == 1 || at > it->last)) {
@@ -162,7 +149,7 @@ static int is_matched(void)
 static struct message message_of(struct call *call, int function, long long count, MPI_Datatype type)
 {
     void *place = site(call);
-    return (struct message){.signature = signature_of(count, type), .bytes = bytes_of(count, type), .site = (uintptr_t)place, .count = 1, .function = function};
+    return (struct message){.signature = signature_of(count, type), .bytes = bytes_of(count, type), .site = (uintptr_t)place, .count = 1, .time = call->time, .function = function, .is_ready = call->is_ready};
 }
 
 static void sent(struct call *call, int function, MPI_Comm comm, int dest, int tag, long long count, MPI_Datatype type)
@@ -209,14 +196,20 @@ static void add_pending(const struct pending *it, int peer, int tag)
 }
 
 /* What a collective operation sends to one rank or receives from it: each must be as long as the other side says. Under the tag IS_PAIR. */
-static void pair(struct call *call, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
+static void pair_with(struct call *call, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
 {
-    if (peer < 0 || is_inter(comm) || group_size(comm) > PAIRED_MAX || !is_matched())
+    if (peer < 0 || !is_matched())
         return;
     struct message message = message_of(call, function, count, type);
     pthread_mutex_lock(&messages_lock);
     add_message(comm, is_receive, peer, IS_PAIR, message, ++order);
     pthread_mutex_unlock(&messages_lock);
+}
+
+static void pair(struct call *call, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
+{
+    if (!is_inter(comm) && group_size(comm) <= PAIRED_MAX)
+        pair_with(call, function, comm, is_receive, peer, count, type);
 }
 
 /* The same for all ranks; each has a type of its own where there are `types`. */
@@ -288,6 +281,7 @@ static void start_pending(struct call *call, uint64_t request)
         it->order = ++order;
         it->is_started = 1;
         it->message.site = (uintptr_t)site(call);
+        it->message.time = now();
         if (!it->is_receive || (it->peer != MPI_ANY_SOURCE && it->tag != MPI_ANY_TAG))
             add_pending(it, it->peer, it->tag);
     }
@@ -424,6 +418,23 @@ static void tell_races(struct call *call, const struct stream *own, const struct
     }
 }
 
+/* A ready send was over before its receive began, on a host with one clock. */
+static void tell_unready(struct call *call, const struct stream *own, const struct parcel *head, const char *times)
+{
+    uint64_t end = 0, posted_at;
+    if (!own->times || own->is_broken || !head->has_times || !head->host || head->host != host_name())
+        return;
+    for (int i = 0, run = 0; run < own->kept && i < TIMES_MAX; i++) {
+        const struct message *it = &own->runs[run];
+        memcpy(&posted_at, times + i * sizeof posted_at, sizeof posted_at);
+        if (it->is_ready && (uint64_t)i < head->total && own->times[i] < posted_at)
+            report(call, UNREADY, (void *)(uintptr_t)it->site, "%s at {%p}, to %d with tag %d, was over before its receive began", function_name(it->function),
+                   (void *)(uintptr_t)it->site, own->peer, own->tag);
+        if (i + 1u >= end + it->count)
+            end += own->runs[run++].count;
+    }
+}
+
 /* Holds a list against that of the other side; `theirs` is none where there is no list. */
 static void compare_stream(struct call *call, const struct stream *own, const struct parcel *head, const struct message *theirs)
 {
@@ -474,6 +485,8 @@ static void compare_with(struct call *call, int world, const char *got, size_t l
             }
             if (theirs && own->is_receive)
                 tell_races(call, own, &head, (const char *)theirs + head.kept * sizeof *theirs);
+            else if (theirs && own->tag != IS_PAIR)
+                tell_unready(call, own, &head, (const char *)theirs + head.kept * sizeof *theirs);
             if (theirs && (copy = malloc(head.kept * sizeof *copy + 1)))
                 memcpy(copy, theirs, head.kept * sizeof *copy);
             if (!theirs || copy)

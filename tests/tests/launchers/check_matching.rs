@@ -114,16 +114,24 @@ fn line(text: &str) -> usize {
     source[..at].matches('\n').count() + 1
 }
 
-/// The ranks that report this error at this line: as `0-1`.
-fn ranks(told: &[(String, String)], number: u32, line: usize) -> String {
-    let (start, at) = (format!("MPI check: M{number} "), format!("{SOURCE}:{line}"));
-    let is_it = |what: &str| {
-        what.starts_with(&start) && what.split([',', ' ', ':']).count() > 1 && has(what, &at)
-    };
+/// The ranks that report this error at this line of a file: as `0-1-2`.
+pub(super) fn ranks_at(told: &[(String, String)], number: u32, at: &str) -> String {
+    let start = format!("MPI check: M{number} ");
+    let is_it = |what: &str| what.starts_with(&start) && has(what, at);
     let by = told.iter().filter(|(what, _)| is_it(what));
-    let mut all: Vec<_> = by.flat_map(|(_, by)| by.split(['-', ','])).collect();
+    let mut all: Vec<u32> = by.flat_map(|(_, by)| expand(by)).collect();
     all.sort_unstable();
+    let all: Vec<_> = all.iter().map(u32::to_string).collect();
     all.join("-")
+}
+
+fn expand(set: &str) -> Vec<u32> {
+    let set: sdm_idset::IdSet = set.parse().expect("a set");
+    set.iter().map(|task| task.0).collect()
+}
+
+fn ranks(told: &[(String, String)], number: u32, line: usize) -> String {
+    ranks_at(told, number, &format!("{SOURCE}:{line}"))
 }
 
 fn has(what: &str, at: &str) -> bool {
