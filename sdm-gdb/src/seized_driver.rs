@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use std::rc::Rc;
 use std::time::Instant;
 
+use sdm_check::Suppressions;
 use sdm_child::{Freed, MpiSymbols};
 use sdm_core::CommandId;
 use sdm_debug::event::Phase;
@@ -21,18 +22,20 @@ use super::{Action, Driver, DriverConfig, Host, Turn};
 
 impl Driver {
     /// A driver for a program that its parent has seized: it appears to run under a gdb. A stop or its end answers
-    /// `id`.
+    /// `id`. `check` has the errors in the use of MPI that are not reported, if it is checked.
     pub fn seized(
         now: Instant,
         config: Rc<DriverConfig>,
         host: Box<dyn Host>,
         id: CommandId,
         (pid, program): (i32, &Path),
+        check: Option<Suppressions>,
     ) -> Self {
         let driver = Self::new(now, config, host);
         let name = program.to_string_lossy();
         let mut state = driver.gdb.edit();
         state.open.insert(id);
+        state.breakpoints.check = check;
         state.origin = Origin::Seized {
             freed: None,
             is_taken_over: false,

@@ -117,7 +117,8 @@ impl GdbBackend {
             let event = Event::Notice { text };
             self.outputs.push_back(BackendOutput::Event { task, event });
         }
-        let driver = Driver::seized(now, config, host, coming.id, (pid, &program));
+        let check = super::start::check(&coming.spec);
+        let driver = Driver::seized(now, config, host, coming.id, (pid, &program), check);
         let parent = Parent::new(link, program, coming.spec.gdb, number);
         let made = Task::seized(task, driver, parent, streams);
         self.stand_for(now, task, made, coming.held);

@@ -332,7 +332,7 @@ pub(super) fn before_the_start(
 }
 
 /// Suppressions for the check of the use of MPI; `None` without that check. The front-end has checked them before.
-fn check(spec: &StartSpec) -> Option<Suppressions> {
+pub(super) fn check(spec: &StartSpec) -> Option<Suppressions> {
     let value = |name: &str| {
         let mut given = spec.environment.iter();
         let (_, value) = given.find(|(known, _)| known == name.as_bytes())?;

@@ -281,7 +281,13 @@ impl Tracer {
                     self.choose();
                 }
             }
-            Trap::Init => process.traps.init(),
+            Trap::Init => {
+                let had_mpi = process.traps.has_mpi();
+                process.traps.init();
+                if !had_mpi {
+                    self.choose();
+                }
+            }
             Trap::Finalize => process.traps.finalize(),
             Trap::Rank => {
                 process.traps.forget_rank();
@@ -293,7 +299,7 @@ impl Tracer {
                 }
             }
             Trap::Abort if !self.is_meant(pid) || self.survives_abort(pid) => {}
-            Trap::Abort | Trap::End => return self.hold(pid, id, Cause::Function),
+            Trap::Abort | Trap::End | Trap::Check => return self.hold(pid, id, Cause::Function),
             Trap::Past => {}
         }
         self.go_on_or_stay(id);

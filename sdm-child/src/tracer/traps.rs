@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use object::elf::{DT_NEEDED, ET_DYN, PT_LOAD};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{NativeEndian, Object, ObjectSymbol, ReadCache};
+use sdm_check::ERROR_FUNCTION;
 use sdm_mpi::symbols::{
     ABORT, COMM_RANK, FINALIZE, INIT, MPICH_VERSIONS, OPEN_MPI_EMPTY_GROUP, OPEN_MPI_FATAL,
     OPEN_MPI_SELF, OPEN_MPI_WORLD,
@@ -37,6 +38,8 @@ const AT_BASE: u64 = 7;
 const LOADED: &str = "_dl_debug_state";
 /// Prefix of the file names of MPI libraries.
 const MPI_LIBRARY: &[u8] = b"libmpi";
+/// Prefix of the file names of the library that checks the use of MPI.
+const CHECK_LIBRARY: &[u8] = b"sdm-check";
 /// Prefixes of the file names of the C library.
 const C_LIBRARIES: [&[u8]; 2] = [b"libc.so", b"ld-musl"];
 /// A function that every sanitizer's runtime has.
@@ -66,6 +69,8 @@ pub(super) enum Trap {
     End,
     /// `abort`, which ends a program without a handler of its own.
     Abort,
+    /// The check of the use of MPI has found an error.
+    Check,
     /// An address that was watched until recently; a thread can still report it.
     Past,
 }
@@ -93,6 +98,7 @@ struct Functions {
     fatal_error: Option<u64>,
     abort: Option<u64>,
     exit: Option<u64>,
+    check_error: Option<u64>,
 }
 
 /// The reason why a program cannot be watched.
@@ -179,6 +185,10 @@ impl Traps {
         {
             self.look_in_c(file, &maps);
         }
+        if let Some(file) = files.iter().find(|file| is(file, &[CHECK_LIBRARY])) {
+            let found = symbols(file, &maps, &[ERROR_FUNCTION]);
+            self.functions.check_error = found.and_then(|found| found[0]);
+        }
         let program = proc::of(pid).program().unwrap_or_default();
         for file in files.iter().filter(|file| is(file, &[MPI_LIBRARY])) {
             self.look_in(file, &program, &maps);
@@ -239,9 +249,13 @@ impl Traps {
         self.version += 1;
     }
 
-    /// True once the process has loaded MPI.
+    /// True once the process has loaded MPI. The library that checks its use loads it into wrappers, too: there only
+    /// `MPI_Init` counts.
     pub(super) fn has_mpi(&self) -> bool {
-        self.stage != Stage::WithoutMpi
+        match self.functions.check_error {
+            Some(_) => self.mpi().0,
+            None => self.stage != Stage::WithoutMpi,
+        }
     }
 
     /// Whether the program has called `MPI_Init`, and whether it has called `MPI_Finalize`.
@@ -255,25 +269,33 @@ impl Traps {
         let on = |address: Option<u64>, trap| address.map(|address| (address, trap));
         let asks = !self.knows_rank && !self.without_ends;
         let rank = on(known.rank.filter(|_| asks), Trap::Rank);
+        let check = on(known.check_error, Trap::Check);
         // What `abort` raises is seen without an address, too.
         let abort = on(known.abort, Trap::Abort);
-        let last = rank.or(on(known.fatal_error, Trap::End)).or(abort);
         let mpi_abort = on(known.mpi_abort, Trap::End);
+        // The check reports fatal errors itself, and `MPI_Abort` calls `_exit`.
+        let (third, last) = match check {
+            Some(_) => (rank.or(mpi_abort), check),
+            None => (
+                mpi_abort,
+                rank.or(on(known.fatal_error, Trap::End)).or(abort),
+            ),
+        };
         let all = match self.stage {
             Stage::WithoutMpi => [on(known.loaded, Trap::Loaded), abort, None, None],
             Stage::BeforeInit => [
                 on(known.init[0], Trap::Init),
                 on(known.init[1], Trap::Init),
                 mpi_abort,
-                abort,
+                check.or(abort),
             ],
             Stage::Open => [
                 on(known.finalize, Trap::Finalize),
                 on(known.exit, Trap::End),
-                mpi_abort,
+                third,
                 last,
             ],
-            Stage::Closed => [mpi_abort, abort, None, None],
+            Stage::Closed => [mpi_abort, abort, check, None],
         };
         let all = all.into_iter().flatten();
         let ends = [Trap::End, Trap::Abort];

@@ -258,8 +258,7 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
 
 /// True if gdb is not needed before a failure.
 fn gdb_when_needed(args: &RunArgs, has_commands: bool) -> bool {
-    let is_shaped = args.gdb_use.shapes_start() || args.check.check.is_some();
-    args.batch.batch && !has_commands && !is_shaped
+    args.batch.batch && !has_commands && !args.gdb_use.shapes_start()
 }
 
 fn start_spec(
