@@ -11,6 +11,7 @@ use std::rc::Rc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
+use sdm_inferior::{Identity, identity};
 use sdm_system::programs;
 use sdm_text::{printable, printable_name};
 
@@ -115,8 +116,8 @@ enum GdbProcess {
     /// A shim, which reports the gdb's end.
     OfShim {
         pid: i32,
-        /// A pidfd by which the gdb gets signals, as its pid may be reused before the shim reports its end.
-        pidfd: Option<OwnedFd>,
+        /// The process that gets signals, as the pid may be reused before the shim reports its end.
+        who: Option<Identity>,
         link: Rc<ShimLink>,
     },
 }
@@ -213,7 +214,7 @@ impl GdbChild {
         Self {
             process: GdbProcess::OfShim {
                 pid,
-                pidfd: sdm_system::pidfd_open(pid.cast_unsigned()).ok(),
+                who: identity(pid),
                 link,
             },
             status: None,
@@ -273,11 +274,7 @@ impl GdbChild {
             GdbProcess::Own(child) => {
                 let _ = kill(Pid::from_raw(child.id().cast_signed()), signal);
             }
-            GdbProcess::OfShim { pidfd, .. } => {
-                if let Some(pidfd) = pidfd {
-                    sdm_system::signal_pidfd(pidfd, signal);
-                }
-            }
+            GdbProcess::OfShim { who, .. } => who.iter().for_each(|it| it.signal(signal)),
         }
     }
 }

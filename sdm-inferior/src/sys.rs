@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use nix::libc;
@@ -103,14 +103,12 @@ pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io:
     match unsafe { nix::unistd::fork() }? {
         nix::unistd::ForkResult::Parent { .. } => Ok(writer),
         nix::unistd::ForkResult::Child => {
-            let kept = libc::c_uint::try_from(reader.as_raw_fd()).unwrap_or(0);
             // SAFETY: plain system calls. Descriptors that are closed here have owners in this copy that never run
             // again, as the copy ends by `_exit`.
             unsafe {
                 libc::setsid();
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT);
-                libc::syscall(libc::SYS_close_range, 0, kept.saturating_sub(1), 0);
-                libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0);
+                sdm_system::close_all_but(reader.as_fd(), 0);
             }
             rename(name);
             run(reader);

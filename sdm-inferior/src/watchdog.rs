@@ -31,6 +31,8 @@ const STOPS_STARTED: u32 = 3;
 const STOP_PAUSE: Duration = Duration::from_secs(1);
 /// Interval of checks for stops that come after gdb's end.
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
+/// Interval of checks for the end of a gdb where no descriptor shows it.
+const END_LOOK: Duration = Duration::from_millis(10);
 /// Periods of the SIGCONT timer by which the warden resumes itself if it is stopped: while it waits, and when it has
 /// work. The parent's end sends SIGCONT too, but a stop just after that would come before the work has begun.
 const GO_ON_WAITING: Duration = Duration::from_secs(5);
@@ -97,8 +99,10 @@ impl Watchdog {
 /// A gdb whose end the warden watches.
 struct WatchedGdb {
     pid: i32,
-    /// Readable once the gdb has ended.
-    end: OwnedFd,
+    /// `None` if it had ended when it was registered.
+    who: Option<Identity>,
+    /// Readable once the gdb has ended; `None` before Linux 5.3, which has no pidfds.
+    end: Option<OwnedFd>,
     attached: Vec<Attached>,
 }
 
@@ -177,10 +181,12 @@ fn note(kept: &mut Vec<WatchedGdb>, [gdb, pid, what]: Word) {
     match what {
         GDB => {
             kept.retain(|gdb| gdb.is_alive() || !gdb.attached.is_empty());
-            if let Ok(end) = sdm_system::pidfd_open(gdb.cast_unsigned()) {
-                let (pid, attached) = (gdb, Vec::new());
-                kept.push(WatchedGdb { pid, end, attached });
-            }
+            kept.push(WatchedGdb {
+                pid: gdb,
+                who: identity(gdb),
+                end: sdm_system::pidfd_open(gdb.cast_unsigned()).ok(),
+                attached: Vec::new(),
+            });
         }
         LET_GO => {
             for gdb in kept {
@@ -204,7 +210,15 @@ fn ends_within(gdb: &WatchedGdb, wait: Duration) -> bool {
     let deadline = Instant::now() + wait;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let mut fds = [PollFd::new(gdb.end.as_fd(), PollFlags::POLLIN)];
+        let Some(end) = &gdb.end else {
+            let has_ended = !gdb.who.as_ref().is_some_and(Identity::is_alive);
+            if has_ended || left.is_zero() {
+                return has_ended;
+            }
+            std::thread::sleep(END_LOOK.min(left));
+            continue;
+        };
+        let mut fds = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
         let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         match poll(&mut fds, timeout) {
             Err(nix::errno::Errno::EINTR) => {}

@@ -190,11 +190,12 @@ impl LaunchedProcess {
     /// Opens the descriptor that signals the process's end. Not part of [`LaunchedProcess::spawn`]: each started
     /// process briefly gets a copy of all descriptors, which takes long where there are thousands.
     pub(crate) fn watch_end(&mut self) -> Result<(), LaunchError> {
-        let end = sdm_system::pidfd_open(self.child.id()).map_err(|source| LaunchError::Watch {
-            who: self.what.who.clone(),
-            op: "pidfd_open",
-            source,
-        })?;
+        let end =
+            sdm_system::watch_child(self.child.id()).map_err(|source| LaunchError::Watch {
+                who: self.what.who.clone(),
+                op: "watch",
+                source,
+            })?;
         self.end = Some(end);
         Ok(())
     }

@@ -423,7 +423,7 @@ impl Started {
             command.env_remove(name);
         }
         let child = command.spawn().map_err(system("start sdm-pmix"))?;
-        let end = sdm_system::pidfd_open(child.id()).map_err(system("watch sdm-pmix"))?;
+        let end = sdm_system::watch_child(child.id()).map_err(system("watch sdm-pmix"))?;
         Ok(Self {
             child,
             end,

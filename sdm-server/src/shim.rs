@@ -119,13 +119,8 @@ fn fork_server(socket: OwnedFd) -> Result<Option<ShimListener>> {
         ForkResult::Parent { .. } => Ok(None),
         ForkResult::Child => {
             setsid().context("sdm-server: a session of its own")?;
-            let kept = u32::try_from(socket.as_raw_fd()).unwrap_or(0);
-            for (first, last) in [(3, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {
-                if first <= last {
-                    // SAFETY: closes descriptors that nothing in this process refers to: what the launcher gave the rank.
-                    unsafe { nix::libc::syscall(nix::libc::SYS_close_range, first, last, 0) };
-                }
-            }
+            // SAFETY: nothing in this process refers to what the launcher gave the rank.
+            unsafe { sdm_system::close_all_but(socket.as_fd(), 3) };
             Ok(Some(ShimListener::new(socket)))
         }
     }

@@ -52,7 +52,7 @@ impl Master {
         let mut child = crate::sys::in_own_session(&mut command)
             .spawn()
             .map_err(io(format!("start {}", printable_name(program))))?;
-        match sdm_system::pidfd_open(child.id()) {
+        match sdm_system::watch_child(child.id()) {
             Ok(end) => Ok(Self {
                 running: Some((child, end)),
             }),

@@ -101,7 +101,7 @@ fn read(
     bounds: Bounds,
     lines: &mut Vec<String>,
 ) -> io::Result<Said> {
-    let ended = sys::pidfd_open(child.id())?;
+    let ended = sys::watch_child(child.id())?;
     let mut complaints = Vec::new();
     let mut said_bytes = 0;
     let mut status = None;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -10,8 +10,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::errno::Errno;
 use nix::libc;
-use nix::sys::signal::Signal;
+use nix::sys::signal::SigSet;
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
 
 /// Confines the command's process for running another user's code. It gets a session of its own, without a terminal
 /// to inject input into, no descriptors but its three streams, and no gain of privileges by programs.
@@ -101,17 +104,45 @@ pub fn hand_on(command: &mut Command, file: &OwnedFd) {
 /// The first descriptor after the three streams.
 const FIRST: libc::c_uint = 3;
 
-/// The possible descriptors from [`FIRST`] on.
-fn possible_descriptors() -> std::ops::Range<RawFd> {
+/// Closes the descriptors from `first` to `last`, or with `CLOSE_RANGE_CLOEXEC` marks them for the next exec. Allocates
+/// nothing and takes no lock.
+///
+/// # Safety
+/// No value of this process may use one of the descriptors afterwards.
+unsafe fn end_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) {
     const DESCRIPTORS_MAX: libc::rlim_t = 1 << 20;
-    // SAFETY: the call writes one `rlimit`, to `limit`.
-    let limit = unsafe {
+    // SAFETY: plain system calls on numbers; one writes an `rlimit`, to `limit`.
+    unsafe {
+        if first > last || libc::syscall(libc::SYS_close_range, first, last, flags) == 0 {
+            return;
+        }
+        // Before Linux 5.9, and with flags before 5.11: each possible descriptor in turn.
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        limit
-    };
-    let end = libc::c_int::try_from(limit.rlim_cur.min(DESCRIPTORS_MAX)).unwrap_or(0);
-    3..end
+        let end = libc::c_uint::try_from(limit.rlim_cur.min(DESCRIPTORS_MAX)).unwrap_or(0);
+        for fd in first..end.min(last.saturating_add(1)) {
+            let fd = fd.cast_signed();
+            match flags {
+                0 => libc::close(fd),
+                _ => libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC),
+            };
+        }
+    }
+}
+
+/// Closes all descriptors from `first` on but `kept`.
+///
+/// # Safety
+/// As after a fork: no value of this process may use one of the closed descriptors afterwards.
+pub unsafe fn close_all_but(kept: BorrowedFd<'_>, first: u32) {
+    let kept = kept.as_raw_fd().cast_unsigned();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(below) = kept.checked_sub(1) {
+            end_range(first, below, 0);
+        }
+        end_range(first.max(kept + 1), libc::c_uint::MAX, 0);
+    }
 }
 
 fn give_up() -> io::Result<()> {
@@ -129,28 +160,15 @@ fn give_up() -> io::Result<()> {
         // On a kernel without ambient capabilities there are none.
         let none = libc::PR_CAP_AMBIENT_CLEAR_ALL;
         libc::prctl(libc::PR_CAP_AMBIENT, none, off, off, off);
-        let flags = libc::CLOSE_RANGE_CLOEXEC;
-        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flags) == -1 {
-            // Before Linux 5.11: each possible descriptor in turn.
-            for fd in possible_descriptors() {
-                libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
-            }
-        }
+        end_range(FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
     }
     Ok(())
 }
 
 /// Closes all inherited descriptors except the three standard streams. Must be called before this process opens any.
 pub fn close_inherited() {
-    // SAFETY: no value in this process owns a descriptor yet, and these are plain system calls on numbers.
-    unsafe {
-        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) == -1 {
-            // Before Linux 5.9: each possible descriptor in turn.
-            for fd in possible_descriptors() {
-                libc::close(fd);
-            }
-        }
-    }
+    // SAFETY: no value in this process owns a descriptor yet.
+    unsafe { end_range(FIRST, libc::c_uint::MAX, 0) };
 }
 
 /// True if a file gives capabilities to the program that it holds.
@@ -185,6 +203,35 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// A descriptor that becomes readable when a child of this process ends. A kernel before Linux 5.3 has no pidfds: a
+/// thread waits for the child there, which stays for its owner to reap.
+///
+/// # Errors
+/// The child was reaped, no descriptor is left, or no thread can be started.
+pub fn watch_child(pid: u32) -> io::Result<OwnedFd> {
+    match pidfd_open(pid) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => watch_by_thread(pid),
+        watched => watched,
+    }
+}
+
+fn watch_by_thread(pid: u32) -> io::Result<OwnedFd> {
+    /// Bytes of the thread's stack: there may be one for each of many servers.
+    const STACK_BYTES: usize = 64 << 10;
+    let (end, mut at_end) = io::pipe()?;
+    let child = Pid::from_raw(pid.cast_signed());
+    let wait = move || {
+        // Signals are for the threads that have handlers.
+        let _ = SigSet::all().thread_block();
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        while waitid(Id::Pid(child), flags) == Err(Errno::EINTR) {}
+        let _ = at_end.write_all(&[0]);
+    };
+    let thread = std::thread::Builder::new().name("child".to_owned());
+    thread.stack_size(STACK_BYTES).spawn(wait)?;
+    Ok(end.into())
+}
+
 /// A copy of a descriptor of a process that this one may debug. The copy is close-on-exec.
 ///
 /// # Errors
@@ -209,21 +256,6 @@ pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
     }
     // SAFETY: the call has just returned the descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Sends a signal to the process of a pidfd. Has no effect if the process has ended.
-pub fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) {
-    let none = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: the call takes an open descriptor, a number, no details and no flags, and accesses no memory.
-    unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_raw_fd(),
-            signal as libc::c_int,
-            none,
-            0,
-        );
-    }
 }
 
 /// Bytes of a TCP connection that the peer has acknowledged, and bytes received from it, whether read or not.

@@ -212,7 +212,7 @@ impl Gdb {
     pub(super) fn release(mut self) -> io::Result<()> {
         self.gate = None;
         self.input = None;
-        let ended = sdm_system::pidfd_open(self.child.id())?;
+        let ended = sdm_system::watch_child(self.child.id())?;
         let deadline = Instant::now() + RELEASE_WAIT;
         loop {
             while self.out.read(&mut |_| {}) > 0 || self.err.read(&mut |_| {}) > 0 {}

@@ -46,6 +46,7 @@ mod looking;
 mod manual;
 mod memcheck;
 mod missing_values;
+mod old_kernels;
 mod pending;
 mod phenomena;
 mod program;
