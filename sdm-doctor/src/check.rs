@@ -14,6 +14,8 @@ pub enum Check {
     GdbRegisters,
     /// Whether gdb can attach to a process of this user.
     Attach,
+    /// The kernel's version, and what it lacks of the calls that SDM uses.
+    Kernel,
     /// Whether `kernel.yama.ptrace_scope` allows attaching.
     PtraceScope,
     /// Whether `/proc` shows all processes.
@@ -42,6 +44,8 @@ pub enum Check {
     Pmix,
     /// Whether Slurm answers.
     Slurm,
+    /// The Rust compiler, which only building SDM needs.
+    Rust,
     /// A cluster's process and its agent.
     Cluster,
     /// Whether the named job is found.
@@ -52,12 +56,13 @@ pub enum Check {
 
 impl Check {
     /// All checks, in the order of output.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Programs,
         Self::Gdb,
         Self::GdbPython,
         Self::GdbRegisters,
         Self::Attach,
+        Self::Kernel,
         Self::PtraceScope,
         Self::Hidepid,
         Self::Namespaces,
@@ -72,6 +77,7 @@ impl Check {
         Self::Mpi,
         Self::Pmix,
         Self::Slurm,
+        Self::Rust,
         Self::Cluster,
         Self::Job,
         Self::Target,
@@ -86,6 +92,7 @@ impl Check {
             Self::GdbPython => "gdb-python",
             Self::GdbRegisters => "gdb-registers",
             Self::Attach => "attach",
+            Self::Kernel => "kernel",
             Self::PtraceScope => "ptrace-scope",
             Self::Hidepid => "hidepid",
             Self::Namespaces => "namespaces",
@@ -100,6 +107,7 @@ impl Check {
             Self::Mpi => "mpi",
             Self::Pmix => "pmix",
             Self::Slurm => "slurm",
+            Self::Rust => "rust",
             Self::Cluster => "cluster",
             Self::Job => "job",
             Self::Target => "target",

@@ -4,11 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use sdm_system::proc;
+use sdm_text::printable;
 
 use crate::{Check, Finding, Verdict};
 
 /// The capability to trace other processes, as a bit number of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
+/// The oldest kernel whose calls are enough: those of later ones were refused in tests, and sessions went on.
+const OLDEST_KERNEL: (u32, u32) = (4, 12);
+/// The first kernel with all calls that SDM uses: `pidfd_getfd` reads how many bytes a connection of another process has moved.
+const WHOLE_KERNEL: (u32, u32) = (5, 6);
 /// The contents of `uid_map` without another user namespace: each user id maps to itself.
 const WHOLE_MAP: [&str; 3] = ["0", "0", "4294967295"];
 
@@ -34,7 +39,8 @@ impl Machine {
     /// The findings about its kernel and its resources.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        let mut findings = vec![self.ptrace_scope(), self.hidepid(), self.namespaces()];
+        let mut findings = vec![self.kernel(), self.ptrace_scope()];
+        findings.extend([self.hidepid(), self.namespaces()]);
         findings.extend(crate::resource_limits::findings(&self.file("meminfo")));
         findings
     }
@@ -47,6 +53,31 @@ impl Machine {
         let status = proc::at(self.root.join("proc/self")).status().ok();
         let bits = status.and_then(|status| status.bits("CapEff"));
         bits.unwrap_or(0) >> CAP_SYS_PTRACE & 1 == 1
+    }
+
+    fn kernel(&self) -> Finding {
+        let check = Check::Kernel;
+        let release = self.file("sys/kernel/osrelease");
+        let shown = format!("Linux {}", printable(release.trim().as_bytes()));
+        let mut numbers = release.split(|it: char| !it.is_ascii_digit());
+        let mut next = || numbers.next().and_then(|it| it.parse::<u32>().ok());
+        let Some(version) = next().zip(next()) else {
+            let text = format!("{shown}: the version of this kernel is not known");
+            return Finding::unknown(check, text, "SDM runs on Linux 4.12 and later");
+        };
+        if version < OLDEST_KERNEL {
+            let text = format!("{shown} is older than 4.12, the oldest that was tried");
+            return Finding::unknown(
+                check,
+                text,
+                "try `sdm emulate`, then `sdm run` with a program of yours",
+            );
+        }
+        if version < WHOLE_KERNEL {
+            let lacks = "bytes of TCP connections are not counted, so that `diagnose` answers `Cannot tell` more often";
+            return Finding::good(check, format!("{shown} is older than 5.6: {lacks}"));
+        }
+        Finding::good(check, format!("{shown} has all calls that SDM uses"))
     }
 
     fn ptrace_scope(&self) -> Finding {
@@ -173,7 +204,27 @@ mod tests {
         let ordinary = "Name:\tsdm\nCapEff:\t0000000000000000\n";
         let able = "Name:\tsdm\nCapEff:\t0000000000080000\n";
         let scope = "proc/sys/kernel/yama/ptrace_scope";
+        let release = "proc/sys/kernel/osrelease";
         let cases: &[Case<'_>] = &[
+            (Check::Kernel, &[], Verdict::Unknown, "not known"),
+            (
+                Check::Kernel,
+                &[(release, "6.18.5-1-amd64\n")],
+                Verdict::Good,
+                "Linux 6.18.5-1-amd64 has all",
+            ),
+            (
+                Check::Kernel,
+                &[(release, "4.18.0-553.el8_10.x86_64\n")],
+                Verdict::Good,
+                "older than 5.6",
+            ),
+            (
+                Check::Kernel,
+                &[(release, "3.10.0-1160.el7.x86_64\n")],
+                Verdict::Unknown,
+                "older than 4.12",
+            ),
             (Check::PtraceScope, &[], Verdict::Good, "does not exist"),
             (Check::PtraceScope, &[(scope, "0\n")], Verdict::Good, "is 0"),
             (

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use sdm_core::transport::own_addresses;
@@ -33,7 +34,7 @@ pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
     let mut findings = vec![programs()];
     findings.extend(gdb::findings(args.gdb.as_deref(), &Places::here()));
     findings.extend(Machine::default().findings());
-    findings.extend([ports(args), ssh(), mpi(), pmix(), slurm()]);
+    findings.extend([ports(args), ssh(), mpi(), pmix(), slurm(), rust()]);
     findings.extend(super::job::left_behind());
     findings
 }
@@ -41,7 +42,12 @@ pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
 /// The output of a program that exits with 0.
 fn said(program: impl AsRef<Path>, words: &[&str]) -> io::Result<Said> {
     let mut command = programs::helper_at(program);
-    command.args(words).env("LC_ALL", "C");
+    command.args(words);
+    said_by(command)
+}
+
+fn said_by(mut command: Command) -> io::Result<Said> {
+    command.env("LC_ALL", "C");
     let said = run_bounded::run(&mut command, b"", BOUNDS)?;
     if said.status.success() {
         return Ok(said);
@@ -233,4 +239,29 @@ fn slurm() -> Finding {
             "run sdm where squeue works; SLURM_CONF names the configuration file with the controller's host",
         ),
     }
+}
+
+/// Only building SDM needs a compiler, so that none, or an old one, is no fault.
+fn rust() -> Finding {
+    let check = Check::Rust;
+    let needed = concat!(
+        "building SDM needs Rust ",
+        env!("CARGO_PKG_RUST_VERSION"),
+        " or later"
+    );
+    let Some(path) = files::search("rustc") else {
+        return Finding::good(check, format!("there is no rustc on PATH; only {needed}"));
+    };
+    let shown = printable_name(&path);
+    let mut command = programs::helper_at(&path);
+    // rustup would install what a file of the current directory names.
+    command.arg("--version").current_dir("/");
+    let text = match said_by(command) {
+        Ok(said) => {
+            let line = said.lines.first().map_or("", |it| it.as_str());
+            format!("{shown} is {}; {needed}", printable(line.as_bytes()))
+        }
+        Err(error) => format!("{shown}: {error}; {needed}"),
+    };
+    Finding::good(check, text)
 }

@@ -44,6 +44,8 @@ fn healthy_machine_passes_every_check() {
         "gdb",
         "gdb-python",
         "gdb-registers",
+        "kernel",
+        "rust",
         "attach",
         "descriptors",
         "processes",
