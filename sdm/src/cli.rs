@@ -60,7 +60,7 @@ pub const TASKS_MAX: u32 = 1 << 20;
 
 /// A debugger for programs that run as many processes at once.
 #[derive(Debug, Parser)]
-#[command(name = "sdm", version, max_term_width = 100)]
+#[command(name = "sdm", version, long_version = crate::build::description(), max_term_width = 100)]
 pub struct Cli {
     /// The command.
     #[command(subcommand)]

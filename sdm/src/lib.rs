@@ -6,6 +6,7 @@
 
 pub mod app;
 mod blocked_output;
+mod build;
 pub mod cli;
 mod cluster;
 mod doctor;

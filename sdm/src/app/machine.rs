@@ -28,7 +28,7 @@ pub(super) fn of_machine() -> Vec<Fact> {
             facts.push(Fact::new("job", format!("{system} {id}")));
         }
     }
-    facts.push(Fact::new("SDM", env!("CARGO_PKG_VERSION")));
+    facts.push(Fact::new("SDM", crate::build::name()));
     facts
 }
 
