@@ -13,6 +13,13 @@ const SECTION_BYTES_MAX: u64 = 2 << 30;
 /// Smallest page size of any host, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
+/// Sections with stubs, by which a file calls functions of others (procedure linkage table), and the size of a stub.
+const STUBS: [(&str, u64); 3] = [(".plt.sec", 16), (".plt", 16), (".plt.got", 8)];
+/// `jmp *...(%rip)`: the instruction by which a stub jumps to a function of another file.
+const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
+/// Size of the largest stub, in bytes.
+const STUB_BYTES: u64 = 16;
+
 /// The content of a section.
 pub(crate) type Slice = EndianSlice<'static, NativeEndian>;
 /// An ELF file of this machine's word size and byte order.
@@ -88,6 +95,27 @@ impl Image {
         let from = usize::try_from(offset).ok()?;
         let to = from.checked_add(usize::try_from(count).ok()?)?;
         self.file.data().get(from..to)
+    }
+
+    /// Start of the stub that contains an address; `None` for an address that is in no stub.
+    pub(crate) fn stub(&self, address: u64) -> Option<u64> {
+        let mut stubs = STUBS.iter().filter_map(|(name, bytes)| {
+            let section = self.file.section_by_name(name)?;
+            let within = address.checked_sub(section.address())?;
+            (within < section.size()).then_some(address - within % bytes)
+        });
+        stubs.next()
+    }
+
+    /// Address of the slot from which the stub at an address loads its target.
+    pub(crate) fn stub_slot(&self, stub: u64) -> Option<u64> {
+        let code = self.code(stub, STUB_BYTES)?;
+        let jump = code
+            .windows(6)
+            .position(|it| it.starts_with(&JUMP_INDIRECT))?;
+        let distance: [u8; 4] = code.get(jump + 2..jump + 6)?.try_into().ok()?;
+        let next = stub.wrapping_add(jump as u64 + 6);
+        Some(next.wrapping_add_signed(i32::from_le_bytes(distance).into()))
     }
 
     /// Bytes of its code from an address of the file on: to the end of the segment, and no more than this count.

@@ -75,9 +75,22 @@ impl Module {
         if let Some(known) = self.known.borrow().get(&address) {
             return Rc::clone(known);
         }
-        let lines: Rc<[Line]> = self.symbols().lines(address).into();
+        let lines: Rc<[Line]> = match self.image.stub(address) {
+            Some(stub) => [self.stub_line(stub)].into(),
+            None => self.symbols().lines(address).into(),
+        };
         remember(&self.known, address, Rc::clone(&lines));
         lines
+    }
+
+    /// The name of a stub, as gdb has it. It has no symbol, and those near it are of other functions.
+    fn stub_line(&self, stub: u64) -> Line {
+        let slot = self.image.stub_slot(stub);
+        let name = slot.and_then(|it| self.symbols().imported(it));
+        Line {
+            function: name.map(|name| format!("{name}@plt")),
+            ..Line::default()
+        }
     }
 
     /// The function at an address of the file, with its calls; `None` if not known.

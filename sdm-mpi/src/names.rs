@@ -7,6 +7,9 @@ const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
 /// one ends with a tail call.
 const INNER_PREFIXES: [&str; 2] = ["ompi_mpi_", "mca_common_ompio_"];
 
+/// The suffix by which gdb names the code that calls a library's function.
+const STUB_SUFFIX: &str = "@plt";
+
 /// The prefix of the functions of PyTorch's package `torch.distributed`.
 pub const TORCH_PREFIX: &str = "torch.distributed.";
 /// The functions of `torch.distributed` with the names of their MPI counterparts.
@@ -42,6 +45,7 @@ pub fn mpi_name(function: &str) -> Option<String> {
         let (_, known) = known.find(|(torch, _)| *torch == name)?;
         return Some((*known).to_owned());
     }
+    let function = function.strip_suffix(STUB_SUFFIX).unwrap_or(function);
     let lower = function.to_ascii_lowercase();
     let mut prefixes = PREFIXES.iter().chain(&INNER_PREFIXES);
     let name = prefixes.find_map(|p| lower.strip_prefix(p))?;
@@ -92,6 +96,7 @@ mod tests {
     #[test]
     fn function_has_one_name_in_all_bindings() {
         assert_eq!(mpi_name("ompi_mpi_finalize").as_deref(), Some("finalize"));
+        assert_eq!(mpi_name("MPI_Iprobe@plt").as_deref(), Some("iprobe"));
         let torch = "torch.distributed.all_reduce";
         assert_eq!(mpi_name(torch).as_deref(), Some("allreduce"));
         assert_eq!(mpi_name("torch.distributed.get_rank"), None);

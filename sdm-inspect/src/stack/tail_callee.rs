@@ -10,10 +10,6 @@ use crate::address_space::Space;
 const CALL: u8 = 0xe8;
 /// `call *...(%rip)`.
 const CALL_INDIRECT: [u8; 2] = [0xff, 0x15];
-/// `jmp *...(%rip)`: the instruction by which a PLT stub jumps to a function of another file.
-const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
-/// Size of a stub, in bytes.
-const STUB_BYTES: u64 = 16;
 
 /// Sets [`StackFrame::called`] of the function that the program's innermost frame has called: the name in the call.
 /// It is set only if the function's own name is missing or internal.
@@ -55,11 +51,5 @@ pub(super) fn before(space: &Space, after: u64) -> Option<String> {
 /// The file's address of the slot from which a stub loads its target.
 fn stub(space: &Space, at: u64) -> Option<u64> {
     let place = space.place(at)?;
-    let code = space.code(at, STUB_BYTES)?;
-    let jump = code
-        .windows(6)
-        .position(|it| it.starts_with(&JUMP_INDIRECT))?;
-    let distance: [u8; 4] = code.get(jump + 2..jump + 6)?.try_into().ok()?;
-    let next = place.address.wrapping_add(jump as u64 + 6);
-    Some(next.wrapping_add_signed(i32::from_le_bytes(distance).into()))
+    place.module.image.stub_slot(place.address)
 }

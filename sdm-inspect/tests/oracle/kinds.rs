@@ -1,6 +1,6 @@
 //! Kinds of processes, with the expected result of an inspection of each.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use sdm_inspect::snapshot::Refusal;
 
 use crate::programs::{
     AGAIN, ANEW, C, DEEP, EXEC_WHILE_SEIZED, GENERATED, HEADLESS, KERNEL, Language, NARROW,
-    NEWBORN, NULL_CALL, OVERFLOW, Program, THREADS, WILD_CALL,
+    NEWBORN, NULL_CALL, OVERFLOW, Program, STUB, THREADS, WILD_CALL,
 };
 use crate::safety::{Counting, assert_at_large, looker};
 use crate::{look, look_with};
@@ -110,6 +110,36 @@ fn call_through_wild_pointer_shows_its_callers() {
         let expect = ["handle", "<signal handler called>", "", "call_wild", "main"];
         assert_eq!(names[at..], expect, "{variant}");
         assert!(is_whole, "{variant}");
+    }
+}
+
+/// As gdb shows it. A stub has no symbol of its own, and the nearest one is that of the code for the start.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn stub_of_a_library_call_has_the_name_of_its_function() {
+    for variant in ["O0", "stripped"] {
+        let program = Program::new(STUB, variant);
+        let mut command = Command::new(program.make().unwrap());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let pid = child.id().cast_signed();
+        let ran_ns = || sdm_system::proc::of(pid).ran_ns().unwrap();
+        // What it does between the line and the stub takes microseconds.
+        let until = ran_ns() + 10_000_000;
+        while ran_ns() < until {
+            std::thread::yield_now();
+        }
+        let stacks = look(&[pid]).remove(0).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let name = stacks.threads[0].frames[0].function.as_deref();
+        assert_eq!(
+            (line.as_str(), name),
+            ("ready\n", Some("pause@plt")),
+            "{variant}"
+        );
     }
 }
 

@@ -71,6 +71,13 @@ pub(crate) const NULL_CALL: Language = Language {
     threads: 1,
     ..C
 };
+/// Runs in the code by which it calls a library.
+pub(crate) const STUB: Language = Language {
+    source: "stub.c",
+    options: &["-fno-pie", "-no-pie", "-Wl,-z,lazy", "-Wl,-z,norelro"],
+    threads: 1,
+    ..C
+};
 /// A call of an address without code.
 pub(crate) const WILD_CALL: Language = Language {
     source: "wild_call.c",
