@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::signal::Signal;
 use sdm_bootstrap::handover::LAUNCH_VARIABLE;
-use sdm_system::{pidfd_open, proc, signal_pidfd};
+use sdm_system::{proc, signal_process};
 
 /// Beginning of the names of SDM's own processes, which end by themselves and let go of what they debug.
 const MEMBER: &str = "sdm-";
@@ -37,14 +37,8 @@ impl LaunchTag {
     /// Sends a signal to all processes with the tag, except members of SDM's sessions.
     pub(crate) fn signal(&self, signal: Signal) {
         for pid in proc::pids().into_iter().flatten() {
-            if !self.is_of(pid) {
-                continue;
-            }
-            // The process that is looked at again is the one that the descriptor stands for.
-            if let Ok(process) = pidfd_open(pid.cast_unsigned())
-                && self.is_of(pid)
-            {
-                signal_pidfd(&process, signal);
+            if self.is_of(pid) {
+                signal_process(pid, signal, || self.is_of(pid));
             }
         }
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
@@ -256,6 +256,36 @@ pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
     }
     // SAFETY: the call has just returned the descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sends a signal to the process with a pid if it is the one that `is_meant` recognizes. Before Linux 5.3, which has no
+/// pidfds, the pid may be reused between the look and the signal.
+pub fn signal_process(pid: i32, signal: Signal, is_meant: impl FnOnce() -> bool) {
+    let process = pidfd_open(pid.cast_unsigned());
+    if !is_meant() {
+        return;
+    }
+    match process {
+        Ok(process) => {
+            let none = std::ptr::null::<libc::siginfo_t>();
+            let number = signal as libc::c_int;
+            // SAFETY: the call takes an open descriptor, a number, no details and no flags, and accesses no memory.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_pidfd_send_signal,
+                    process.as_raw_fd(),
+                    number,
+                    none,
+                    0,
+                );
+            }
+        }
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+        // It has ended.
+        Err(_) => {}
+    }
 }
 
 /// Bytes of a TCP connection that the peer has acknowledged, and bytes received from it, whether read or not.
