@@ -63,13 +63,15 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
             format!("posted(&call, {number}, *request, comm, source, tag, count, datatype)")
         }
         (None, "Recv") => {
-            format!("received(&call, {number}, comm, source, tag, status, count, datatype)")
+            format!(
+                "received(&call, {number}, comm, source, tag, status, status == &own_status, count, datatype)"
+            )
         }
         (None, "Sendrecv") => format!(
-            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, source, recvtag, status, recvcount, recvtype)"
+            "sent(&call, {number}, comm, dest, sendtag, sendcount, sendtype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, recvcount, recvtype)"
         ),
         (None, "Sendrecv_replace") => format!(
-            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, source, recvtag, status, count, datatype)"
+            "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, count, datatype)"
         ),
         // The communicator of a matched message is known to nobody here.
         (None, "Mprobe" | "Improbe") => "unmatched = 1".to_owned(),
@@ -82,10 +84,18 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
     if has("source") {
         first.push_str("call.time = now();\n");
     }
+    let mut done = "!rc";
+    if has("source") && has("status") {
+        let tag = if has("recvtag") { "recvtag" } else { "tag" };
+        first.push_str(&format!(
+            "status->MPI_SOURCE = source; status->MPI_TAG = {tag};\n"
+        ));
+        done = "!rc || is_truncated(rc)";
+    }
     if name == "Rsend" || name == "Irsend" {
         first.push_str("call.is_ready = 1;\n");
     }
-    (first, format!("if (rc == MPI_SUCCESS) {what};\n"))
+    (first, format!("if ({done}) {what};\n"))
 }
 
 /// The C statements that record what a collective operation sends to and receives from each single rank. None for
@@ -192,9 +202,15 @@ pub(crate) fn collective_of_object(number: usize, function: &Prototype) -> Strin
         return String::new();
     };
     let kind = kind_of(first).unwrap_or_default();
+    let split = match name {
+        _ if name.ends_with("_begin") => "check_split(&call, fh, 1);\n",
+        _ if name.ends_with("_end") => "check_split(&call, fh, 0);\n",
+        "File_close" => "check_split(&call, *fh, -1);\n",
+        _ => "",
+    };
     let pointer = "*".repeat(first.pointers);
     format!(
-        "collective(&call, {number}, sequence_of({kind}, HANDLE({pointer}{})), -1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, {});\n",
+        "{split}collective(&call, {number}, sequence_of({kind}, HANDLE({pointer}{})), -1, MPI_OP_NULL, 0, MPI_DATATYPE_NULL, {});\n",
         first.name,
         alike(function)
     )

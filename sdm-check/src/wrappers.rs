@@ -133,7 +133,7 @@ fn wrapper(number: usize, function: &Prototype) -> String {
          __typeof__(real_MPI_{name}) real = is_profiling ? real_PMPI_{name} : real_MPI_{name};\n\
          struct call call;\n\
          if (!enter(&call, \"MPI_{name}\", is_profiling, from)) return real({given});\n\
-         {looks}\n{before}{first}int rc = {strict}real({given});\n{behind}{last}{post}{order}end({anytime}); return rc; }}"
+         {looks}\n{before}{first}int rc = {strict}real({given});\n{behind}{last}{post}{order}if (rc != MPI_SUCCESS) tell_returned(&call, rc);\nend({anytime}); return rc; }}"
     )
 }
 
@@ -155,6 +155,9 @@ fn strict(function: &Prototype, given: &str) -> String {
     let name = function.name.as_str();
     if let Some((_, other)) = STRICT.iter().find(|(known, _)| *known == name) {
         return format!("is_strict && depth == 1 ? real_PMPI_{other}({given}) : ");
+    }
+    if name == "Sendrecv" {
+        return format!("is_strict && depth == 1 ? strict_sendrecv({given}) : ");
     }
     if ROOTED.contains(&name) {
         return "is_strict && depth == 1 && real_PMPI_Barrier(comm) ? MPI_ERR_OTHER : ".to_owned();

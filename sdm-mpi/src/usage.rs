@@ -80,7 +80,7 @@ pub const OBJECT_COLLECTIVES: [&str; 9] = [
     "File_seek_shared",
 ];
 /// Ends of the names of collective functions of files.
-pub const FILE_COLLECTIVES: [&str; 2] = ["_all", "_ordered"];
+pub const FILE_COLLECTIVES: [&str; 4] = ["_all", "_ordered", "_begin", "_end"];
 /// Functions that send or receive messages in ways by which they are not compared, and that with which one may not come.
 pub const UNMATCHED: [&str; 5] = [
     "Psend_init",

@@ -135,6 +135,25 @@ static void check_file(struct call *call, MPI_File file, int is_write)
     int mode = 0;
     if (PMPI_File_get_amode(file, &mode) == MPI_SUCCESS && mode & (is_write ? MPI_MODE_RDONLY : MPI_MODE_WRONLY))
         report(call, WRONG_KIND, NULL, "the file was opened with %s", is_write ? "MPI_MODE_RDONLY" : "MPI_MODE_WRONLY");
+    else if (mode & MPI_MODE_SEQUENTIAL && !strstr(call->name, "_shared") && !strstr(call->name, "_ordered"))
+        report(call, WRONG_KIND, NULL, "the file was opened with MPI_MODE_SEQUENTIAL, which allows only the shared file pointer");
+}
+
+/* A split collective call of a file begins, or ends; -1 where the file is closed. There is one at a time. */
+static void check_split(struct call *call, MPI_File file, int begins)
+{
+    pthread_mutex_lock(&objects_lock);
+    struct object *it = find(FILE_HANDLE, HANDLE(file));
+    struct object before = *it;
+    if (it->life == LIVE && begins >= 0)
+        it->is_active = begins;
+    pthread_mutex_unlock(&objects_lock);
+    if (before.life != LIVE || depth != 1)
+        return;
+    if (begins && before.is_active)
+        report(call, BAD_SPLIT, NULL, "a split collective call of the file has begun, and has not ended");
+    else if (!begins && !before.is_active)
+        report(call, BAD_SPLIT, NULL, "no split collective call of the file has begun");
 }
 
 /* What is sent and what is received by one call. */

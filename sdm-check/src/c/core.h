@@ -18,7 +18,7 @@
 #include <time.h>
 
 enum caller { UNKNOWN, USER, BINDING, INTERNAL };
-enum kind { COMMUNICATOR, DATATYPE, GROUP, WINDOW, FILE_HANDLE, OPERATOR, INFO, REQUEST };
+enum kind { COMMUNICATOR, DATATYPE, GROUP, WINDOW, FILE_HANDLE, OPERATOR, INFO, REQUEST, ERROR_HANDLER, KEY };
 
 /* One call of the program's. */
 struct call {
@@ -34,7 +34,7 @@ struct call {
 /* What the errors are. docs/check.md has a section for each. */
 enum {
     NULL_HANDLE = 101, FREED_HANDLE = 102, NEGATIVE_COUNT = 103, UNCOMMITTED = 104, RANK_RANGE = 105, TAG_RANGE = 106,
-    NULL_BUFFER = 107, ALIASED = 108, BAD_IN_PLACE = 109, WRONG_KIND = 110, BAD_OPERAND = 111, REFUSED = 112, BAD_COLOR = 113, BAD_PART = 114, UNBUFFERED = 115,
+    NULL_BUFFER = 107, ALIASED = 108, BAD_IN_PLACE = 109, WRONG_KIND = 110, BAD_OPERAND = 111, REFUSED = 112, BAD_COLOR = 113, BAD_PART = 114, UNBUFFERED = 115, BAD_SPLIT = 116,
     OVERLAP = 201, STARTED = 202, NOT_STARTED = 203, CHANGED = 204,
     LEAKED = 301, /* and one more for each kind */
     AFTER_FINALIZE = 321, BEFORE_INIT = 322, WRONG_THREAD = 323, SEVERAL_THREADS = 324, INIT_TWICE = 325,
@@ -56,6 +56,42 @@ static int unmatched;
 __attribute__((noinline, visibility("default"))) void sdm_check_error(const char *text)
 {
     __asm__ volatile("" : : "r"(text) : "memory");
+}
+
+/* How far the program is, for a debugger that was away: 1 from MPI_Init on, 2 from MPI_Finalize on. */
+__attribute__((visibility("default"))) volatile int sdm_check_stage;
+
+/* The process that traces this one; 0 for none. */
+static int tracer(void)
+{
+    char line[256];
+    int found = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "TracerPid: %d", &found) != 1)
+        ;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static int known_tracer;
+
+/* While another process looks at this one, its tracer is away for some milliseconds, and an error would pass unseen. One that does not
+ * come again is not waited for twice. */
+static void await_tracer(void)
+{
+    enum { WAITS = 400, OTHERS = 20 };
+    const struct timespec pause = {0, 5000000};
+    int now = known_tracer ? tracer() : 0, waits = 0;
+    while (now != known_tracer && waits < WAITS && (now == 0 || waits < OTHERS)) {
+        nanosleep(&pause, NULL);
+        now = tracer();
+        waits++;
+    }
+    /* It has yet to say where it stops this process. */
+    for (int i = 0; i < 4 && waits && now; i++)
+        nanosleep(&pause, NULL);
+    known_tracer = now;
 }
 
 static enum caller caller_of(void *address)
@@ -135,6 +171,7 @@ static void report(struct call *call, int number, void *maker, const char *forma
     va_start(rest, format);
     vsnprintf(text + length, sizeof text - length, format, rest);
     va_end(rest);
+    await_tracer();
     sdm_check_error(text);
 }
 

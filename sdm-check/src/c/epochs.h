@@ -6,7 +6,8 @@ struct share { int64_t bytes, unit; };
 
 struct epochs {
     uint64_t window;
-    int is_fenced, is_started, is_exposed, is_all, lock_count, is_unknown;
+    /* Of a fence's epoch: something was accessed in it. */
+    int is_fenced, is_used, is_started, is_exposed, is_all, lock_count, is_unknown;
     int locks[LOCKS_MAX], lock_types[LOCKS_MAX];
     /* Of each rank, `members` in all; null where they are not known. */
     struct share *shares;
@@ -113,6 +114,15 @@ static int is_locked(const struct epochs *it, int rank)
     return found;
 }
 
+static void set_epoch(MPI_Win window, int field, int value)
+{
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *it = epochs_of(window);
+    if (it)
+        *(field == 'f' ? &it->is_fenced : field == 's' ? &it->is_started : field == 'u' ? &it->is_used : field == 'e' ? &it->is_exposed : &it->is_all) = value;
+    pthread_mutex_unlock(&epochs_lock);
+}
+
 /* An access to a window, which an epoch must allow. */
 static void check_access(struct call *call, MPI_Win window, int rank, enum access access)
 {
@@ -123,15 +133,30 @@ static void check_access(struct call *call, MPI_Win window, int rank, enum acces
         report(call, NO_EPOCH, NULL, "rank %d of the window is not locked: no MPI_Win_lock or MPI_Win_lock_all before", rank);
     else if (!it.is_fenced && !it.is_started)
         report(call, NO_EPOCH, NULL, "no epoch for rank %d of the window: no MPI_Win_fence, MPI_Win_start or MPI_Win_lock before", rank);
+    else if (!it.is_started && !it.is_used)
+        set_epoch(window, 'u', 1);
 }
 
-static void set_epoch(MPI_Win window, int field, int value)
+/* A fence or a lock is within an epoch of another kind. */
+static void check_mixed(struct call *call, const struct epochs *it, int is_fence)
 {
-    pthread_mutex_lock(&epochs_lock);
-    struct epochs *it = epochs_of(window);
-    if (it)
-        *(field == 'f' ? &it->is_fenced : field == 's' ? &it->is_started : field == 'e' ? &it->is_exposed : &it->is_all) = value;
-    pthread_mutex_unlock(&epochs_lock);
+    if (it->is_unknown)
+        return;
+    if (is_fence && (it->is_all || it->lock_count))
+        report(call, BAD_EPOCH, NULL, "the window is locked");
+    else if (it->is_started)
+        report(call, BAD_EPOCH, NULL, "the epoch of MPI_Win_start before has no MPI_Win_complete");
+    else if (!is_fence && it->is_fenced && it->is_used)
+        report(call, BAD_EPOCH, NULL, "the accesses since MPI_Win_fence have no MPI_Win_fence that ends them");
+}
+
+static void pre_Win_fence(struct call *call, int assertion, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    (void)assertion;
+    check_mixed(call, &it, 1);
+    if (it.is_used)
+        set_epoch(window, 'u', 0);
 }
 
 static void post_Win_fence(struct call *call, int rc, int assertion, MPI_Win window)
@@ -146,6 +171,8 @@ static void pre_Win_lock(struct call *call, int type, int rank, int assertion, M
     (void)type, (void)assertion;
     if (!it.is_unknown && is_locked(&it, rank))
         report(call, BAD_EPOCH, NULL, "rank %d of the window is locked already", rank);
+    else
+        check_mixed(call, &it, 0);
 }
 
 static void post_Win_lock(struct call *call, int rc, int type, int rank, int assertion, MPI_Win window)
@@ -185,6 +212,8 @@ static void pre_Win_lock_all(struct call *call, int assertion, MPI_Win window)
     (void)assertion;
     if (!it.is_unknown && (it.is_all || it.lock_count))
         report(call, BAD_EPOCH, NULL, "the window is locked already");
+    else
+        check_mixed(call, &it, 0);
 }
 
 static void post_Win_lock_all(struct call *call, int rc, int assertion, MPI_Win window)
@@ -207,6 +236,10 @@ static void pre_Win_start(struct call *call, MPI_Group group, int assertion, MPI
     (void)group, (void)assertion;
     if (it.is_started)
         report(call, BAD_EPOCH, NULL, "the epoch of MPI_Win_start before has no MPI_Win_complete");
+    else if (!it.is_unknown && (it.is_all || it.lock_count))
+        report(call, BAD_EPOCH, NULL, "the window is locked");
+    else
+        check_mixed(call, &it, 0);
     set_epoch(window, 's', 1);
 }
 
@@ -263,6 +296,8 @@ static void pre_Win_free(struct call *call, MPI_Win *window)
         report(call, BAD_EPOCH, NULL, "the window is still locked%s", it.is_all ? " by MPI_Win_lock_all" : "");
     else if (it.is_started || it.is_exposed)
         report(call, BAD_EPOCH, NULL, "the epoch of %s has no %s", it.is_started ? "MPI_Win_start" : "MPI_Win_post", it.is_started ? "MPI_Win_complete" : "MPI_Win_wait");
+    else
+        check_mixed(call, &it, 0);
 }
 
 #define pre_Win_flush(call, rank, win) check_access(call, win, rank, PASSIVE)

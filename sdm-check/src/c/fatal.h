@@ -19,6 +19,39 @@ static void tell_fatal(int code)
         report(current, REFUSED, NULL, "MPI refuses the call: %.200s", text);
 }
 
+/* A message came, and was too long. */
+static int is_truncated(int code)
+{
+    int class = MPI_ERR_OTHER;
+    PMPI_Error_class(code, &class);
+    return class == MPI_ERR_TRUNCATE;
+}
+
+/* A call returns an error, and the program goes on: it is told where the call must not be made so. Others, as that a file is missing or a
+ * message too long, may be meant, or have a check of their own. */
+static void tell_returned(struct call *call, int code)
+{
+    const int misuses[] = {MPI_ERR_COUNT, MPI_ERR_TAG, MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_ROOT, MPI_ERR_GROUP, MPI_ERR_OP, MPI_ERR_TOPOLOGY, MPI_ERR_DIMS,
+                           MPI_ERR_ARG, MPI_ERR_REQUEST, MPI_ERR_WIN, MPI_ERR_DISP, MPI_ERR_LOCKTYPE, MPI_ERR_ASSERT, MPI_ERR_RMA_RANGE, MPI_ERR_KEYVAL, MPI_ERR_AMODE, MPI_ERR_TYPE,
+                           MPI_ERR_BUFFER};
+    int class = MPI_ERR_OTHER, length = 0;
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    if (depth != 1 || call->is_told || !initialized || finalized)
+        return;
+    PMPI_Error_class(code, &class);
+    /* A null type is refused where nothing is sent, too, and a null buffer. */
+    if (class == MPI_ERR_TYPE ? !!strncmp(call->name, "MPI_Type_", 9) : class == MPI_ERR_BUFFER ? !strstr(call->name, "bsend") && !strstr(call->name, "Bsend") : 0)
+        return;
+    for (size_t i = 0; i < sizeof misuses / sizeof *misuses; i++)
+        if (class == misuses[i]) {
+            PMPI_Error_string(class, text, &length);
+            for (char *it = text; *it; it++)
+                if (*it == '\n' || *it == '{')
+                    *it = ' ';
+            report(call, REFUSED, NULL, "MPI refuses the call, which returns: %.200s", text);
+        }
+}
+
 static void on_comm_error(MPI_Comm *comm, int *code, ...)
 {
     tell_fatal(*code);

@@ -10,6 +10,8 @@ static void forget_ourselves(void)
         else
             unsetenv("LD_PRELOAD");
     }
+    sdm_check_stage = 1;
+    known_tracer = tracer();
     is_strict = getenv("SDM_CHECK_STRICT") != NULL;
     unsetenv("SDM_CHECK");
     unsetenv("SDM_CHECK_STRICT");
@@ -47,6 +49,7 @@ static void has_begun(void)
 
 static void pre_Finalize(struct call *call)
 {
+    sdm_check_stage = 2;
     compare_sequences(call);
     compare_messages(call);
     compare_accesses(call);
@@ -63,7 +66,7 @@ static void post_Finalize(struct call *call, int rc)
         return;
     finalized = 1;
     /* What others free when MPI_COMM_SELF goes is freed by now. */
-    report_leaks(call, COMMUNICATOR, REQUEST);
+    report_leaks(call, COMMUNICATOR, KEY);
 }
 
 static void pre_Comm_split(struct call *call, MPI_Comm comm, int color, int key, MPI_Comm *made)
@@ -111,6 +114,23 @@ static void pre_Type_create_subarray(struct call *call, int dimensions, const in
         if (parts[i] < 1 || starts[i] < 0 || starts[i] > sizes[i] - parts[i])
             report(call, BAD_PART, NULL, "dimension %d: %d elements from %d on, of an array of %d", i, parts[i], starts[i], sizes[i]);
 }
+
+/* Keys of attributes, and error handlers. That of a communicator is lent: only what was created is to be freed. */
+#define MADE_KEY(call, rc, key) ((rc) == MPI_SUCCESS ? made(call, KEY, *(key), 0) : (void)0)
+#define post_Comm_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
+#define post_Type_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
+#define post_Win_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
+#define post_Keyval_create(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
+#define pre_Comm_free_keyval(call, key) freed(KEY, *(key))
+#define pre_Type_free_keyval(call, key) freed(KEY, *(key))
+#define pre_Win_free_keyval(call, key) freed(KEY, *(key))
+#define pre_Keyval_free(call, key) freed(KEY, *(key))
+#define MADE_HANDLER(call, rc, handler) ((rc) == MPI_SUCCESS ? made(call, ERROR_HANDLER, HANDLE(*(handler)), 0) : (void)0)
+#define post_Comm_create_errhandler(call, rc, function, handler) MADE_HANDLER(call, rc, handler)
+#define post_File_create_errhandler(call, rc, function, handler) MADE_HANDLER(call, rc, handler)
+#define post_Win_create_errhandler(call, rc, function, handler) MADE_HANDLER(call, rc, handler)
+#define post_Errhandler_create(call, rc, function, handler) MADE_HANDLER(call, rc, handler)
+#define pre_Errhandler_free(call, handler) freed(ERROR_HANDLER, HANDLE(*(handler)))
 
 /* A buffer of the program's for buffered sends. */
 static int has_buffer;
@@ -164,7 +184,23 @@ static void post_Request_get_status(struct call *call, int rc, MPI_Request reque
         close_request(HANDLE(request));
 }
 
-/* Point to point. */
+/* Point to point. In strict mode a send that receives, too, waits for its receiver. */
+static int strict_sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount,
+                           MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+{
+    MPI_Request receive, send;
+    int rc = PMPI_Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive), other;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = PMPI_Issend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &send);
+    if (rc == MPI_SUCCESS)
+        rc = PMPI_Wait(&send, MPI_STATUS_IGNORE);
+    else
+        PMPI_Cancel(&receive);
+    other = PMPI_Wait(&receive, status);
+    return rc != MPI_SUCCESS ? rc : other;
+}
+
 static void pre_Isend(struct call *call, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request)
 {
     (void)tag, (void)comm, (void)request;

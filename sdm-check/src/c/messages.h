@@ -116,7 +116,8 @@ static void add_message(MPI_Comm comm, int is_receive, int peer, int tag, struct
     if (is_receive && tag != IS_PAIR && !message.is_any)
         keep_races(it, &message);
     it->total++;
-    if (last && is_same(last, &message) && (it->kept == 1 || at > it->last)) {
+    /* Of many lines one is told in place of the others. */
+    if (last && is_same(last, &message) && (last->site == message.site || it->kept >= RUNS_MAX / 2) && (it->kept == 1 || at > it->last)) {
         last->count++;
     } else if (it->total > 1 && at < it->last) {
         it->is_broken = 1;
@@ -163,12 +164,13 @@ static void sent(struct call *call, int function, MPI_Comm comm, int dest, int t
 }
 
 /* A receive that is complete. A message that was matched before, by a probe, has no place. */
-static void received(struct call *call, int function, MPI_Comm comm, int source, int tag, const MPI_Status *status, long long count, MPI_Datatype type)
+static void received(struct call *call, int function, MPI_Comm comm, int source, int tag, const MPI_Status *status, int is_ignored, long long count, MPI_Datatype type)
 {
-    if (status->MPI_SOURCE < 0 || !is_matched())
+    if (status->MPI_SOURCE < 0 || status->MPI_TAG < 0 || !is_matched())
         return;
     struct message message = message_of(call, function, count, type);
-    struct sequence *named = source == MPI_ANY_SOURCE ? sequence_of(COMMUNICATOR, HANDLE(comm)) : NULL;
+    /* Whom the program asks next may depend on the status. */
+    struct sequence *named = source == MPI_ANY_SOURCE && is_ignored ? sequence_of(COMMUNICATOR, HANDLE(comm)) : NULL;
     message.is_any = source == MPI_ANY_SOURCE;
     pthread_mutex_lock(&messages_lock);
     add_message(comm, 1, status->MPI_SOURCE, status->MPI_TAG, message, ++order);

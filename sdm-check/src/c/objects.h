@@ -21,7 +21,7 @@ static struct object *objects;
 static size_t objects_used, objects_size;
 static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const char *const KINDS[] = {"communicator", "datatype", "group", "window", "file", "operator", "info", "request"};
+static const char *const KINDS[] = {"communicator", "datatype", "group", "window", "file", "operator", "info", "request", "error handler", "key"};
 
 static size_t slot_of(enum kind kind, uint64_t handle)
 {
@@ -107,10 +107,20 @@ static void report_leaks(struct call *call, enum kind first, enum kind last)
         if (it->life != LIVE || it->kind < first || it->kind > last)
             continue;
         int number = LEAKED + it->kind;
+        unsigned long count = 0;
+        char times[40] = "";
+        /* One place in a loop may have made many. */
+        for (size_t j = i; j < objects_size; j++)
+            if (objects[j].life == LIVE && objects[j].kind == it->kind && objects[j].site == it->site && objects[j].is_persistent == it->is_persistent) {
+                count += objects[j].count;
+                objects[j].life = j == i ? LIVE : OVER;
+            }
+        if (count > 1)
+            snprintf(times, sizeof times, " (%lu of them)", count);
         if (it->kind == REQUEST && !it->is_persistent)
-            report(call, number, it->site, "the request of %s at {%p} was never completed: no MPI_Wait or MPI_Test", it->maker, it->site);
+            report(call, number, it->site, "the request of %s at {%p} was never completed: no MPI_Wait or MPI_Test%s", it->maker, it->site, times);
         else
-            report(call, number, it->site, "the %s of %s at {%p} was never freed", KINDS[it->kind], it->maker, it->site);
+            report(call, number, it->site, "the %s of %s at {%p} was never freed%s", KINDS[it->kind], it->maker, it->site, times);
     }
 }
 

@@ -87,6 +87,13 @@ impl Process {
     /// # Errors
     /// The kernel's error, if it supports no debug registers.
     pub(super) fn prepare(&mut self, id: i32) -> nix::Result<()> {
+        if self
+            .threads
+            .get(&id)
+            .is_some_and(|thread| thread.armed == 0)
+        {
+            self.traps.catch_up(id);
+        }
         let version = self.traps.version;
         let options = options(self.leads());
         let Some(thread) = self.threads.get_mut(&id) else {

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use object::elf::{DT_NEEDED, ET_DYN, PT_LOAD};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{NativeEndian, Object, ObjectSymbol, ReadCache};
-use sdm_check::ERROR_FUNCTION;
+use sdm_check::{ERROR_FUNCTION, STAGE_VARIABLE};
 use sdm_mpi::symbols::{
     ABORT, COMM_RANK, FINALIZE, INIT, MPICH_VERSIONS, OPEN_MPI_EMPTY_GROUP, OPEN_MPI_FATAL,
     OPEN_MPI_SELF, OPEN_MPI_WORLD,
@@ -99,6 +99,8 @@ struct Functions {
     abort: Option<u64>,
     exit: Option<u64>,
     check_error: Option<u64>,
+    /// The variable with the program's progress, in the library that checks the use of MPI.
+    check_stage: Option<u64>,
 }
 
 /// The reason why a program cannot be watched.
@@ -186,8 +188,10 @@ impl Traps {
             self.look_in_c(file, &maps);
         }
         if let Some(file) = files.iter().find(|file| is(file, &[CHECK_LIBRARY])) {
-            let found = symbols(file, &maps, &[ERROR_FUNCTION]);
-            self.functions.check_error = found.and_then(|found| found[0]);
+            let found = symbols(file, &maps, &[ERROR_FUNCTION, STAGE_VARIABLE]);
+            let found = found.unwrap_or_else(|| vec![None; 2]);
+            self.functions.check_error = found[0];
+            self.functions.check_stage = found[1];
         }
         let program = proc::of(pid).program().unwrap_or_default();
         for file in files.iter().filter(|file| is(file, &[MPI_LIBRARY])) {
@@ -322,6 +326,24 @@ impl Traps {
     /// Records that the program has called `MPI_Finalize`.
     pub(super) fn finalize(&mut self) {
         self.enter(Stage::Closed);
+    }
+
+    /// Learns from a stopped thread of a checked program which calls it made while it was released for an inspection.
+    /// True if there were some.
+    pub(super) fn catch_up(&mut self, thread: i32) -> bool {
+        let Some(at) = self.functions.check_stage else {
+            return false;
+        };
+        let at = usize::try_from(at).unwrap_or_default();
+        let at = std::ptr::without_provenance_mut(at);
+        let word = ptrace::read(Pid::from_raw(thread), at).unwrap_or(0);
+        let reached = match word & 0xff {
+            1 if self.stage == Stage::BeforeInit => Stage::Open,
+            2 if self.stage != Stage::Closed => Stage::Closed,
+            _ => return false,
+        };
+        self.enter(reached);
+        true
     }
 
     /// Stops watching for the rank.

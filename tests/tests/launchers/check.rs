@@ -14,7 +14,7 @@ pub(super) const LAUNCHERS: [(&str, Compiler); 2] =
 const SOURCE: &str = "mpi_errors.c";
 
 /// All errors in `mpi_errors.c`, by the function that makes each: the error's number, and a part of its line.
-const WRONG: [(&str, u32, &str); 30] = [
+const WRONG: [(&str, u32, &str); 36] = [
     ("count", 103, "MPI_Send(numbers, -1"),
     ("destination", 105, "MPI_INT, size, 0"),
     ("tag", 106, "pair(), -5"),
@@ -69,6 +69,24 @@ const WRONG: [(&str, u32, &str); 30] = [
     ("unlike_its_own", 404, "MPI_Allgather(&rank, 1"),
     ("characters", 111, "MPI_CHAR, MPI_SUM"),
     ("unbuffered", 115, "MPI_Bsend(numbers, 1"),
+    (
+        "leaks_key",
+        310,
+        "MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN",
+    ),
+    (
+        "leaks_handler",
+        309,
+        "MPI_Comm_create_errhandler(on_error, &handler);\n}",
+    ),
+    ("leaks_in_a_loop", 307, "MPI_Info_create(&many)"),
+    (
+        "split_is_open",
+        116,
+        "MPI_File_close(&file);\n}\nstatic void at_in_sequence",
+    ),
+    ("at_in_sequence", 110, "MPI_File_read_at(file, 4"),
+    ("returned", 112, "MPI_Graph_neighbors_count"),
 ];
 
 fn source() -> String {
@@ -138,6 +156,7 @@ fn each_mpi_error_is_reported_at_its_line() {
             told.remove(found);
         }
         assert!(told.is_empty(), "more than that: {told:#?} {done}");
+        assert!(done.out.contains("was never freed (3 of them)"), "{done}");
         let count = WRONG.len();
         assert!(
             done.out
@@ -341,21 +360,30 @@ fn strict_sends_reveal_a_deadlock_hidden_by_buffering() {
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
         let program = place.compile("mpi_errors", compiler);
-        let _done = checked(&place, launcher, 2, &["--check", "--batch", "--no-report"])
-            .program(&program, &["head_to_head"])
-            .finish()
-            .code(0);
-        let strict = ["--check=strict", "--batch"];
-        let done = checked(&place, launcher, 2, &strict)
-            .program(&program, &["head_to_head"])
-            .finish()
-            .code(120);
-        let at = format!(
-            "head_to_head () at {SOURCE}:{}",
-            line("MPI_Send(numbers, 1, MPI_INT, other, 0, MPI_COMM_WORLD);\n    MPI_Recv(others")
-        );
-        assert!(done.out.contains("Deadlock: "), "{done}");
-        assert!(done.out.contains(&at), "no {at} in {done}");
+        let sends = [
+            (
+                "head_to_head",
+                "MPI_Send(numbers, 1, MPI_INT, other, 0, MPI_COMM_WORLD);\n    MPI_Recv(others",
+            ),
+            (
+                "shift_head_to_head",
+                "MPI_Sendrecv(numbers, 1, MPI_INT, other, 0, others, 0",
+            ),
+        ];
+        for (name, text) in sends {
+            let _done = checked(&place, launcher, 2, &["--check", "--batch", "--no-report"])
+                .program(&program, &[name])
+                .finish()
+                .code(0);
+            let strict = ["--check=strict", "--batch"];
+            let done = checked(&place, launcher, 2, &strict)
+                .program(&program, &[name])
+                .finish()
+                .code(120);
+            let at = format!("{name} () at {SOURCE}:{}", line(text));
+            assert!(done.out.contains("Deadlock: "), "{done}");
+            assert!(done.out.contains(&at), "no {at} in {done}");
+        }
     }
 }
 

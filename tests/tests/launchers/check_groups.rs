@@ -11,7 +11,7 @@ use super::check_matching::ranks_at;
 const SOURCE: &str = "mpi_groups.c";
 
 /// The errors in `mpi_groups.c` after which it goes on: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 11] = [
+const WRONG: [(&str, u32, &str, &str); 13] = [
     (
         "beyond_the_window",
         604,
@@ -23,6 +23,18 @@ const WRONG: [(&str, u32, &str, &str); 11] = [
         604,
         "MPI_Get(others, 1, MPI_INT, 1, -1",
         "0",
+    ),
+    (
+        "fence_while_locked",
+        602,
+        "MPI_Win_fence(MPI_MODE_NOPRECEDE |",
+        "0-1-2-3",
+    ),
+    (
+        "lock_within_fences",
+        602,
+        "MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, made)",
+        "0-1-2-3",
     ),
     (
         "other_type_between",
@@ -115,6 +127,7 @@ fn errors_among_groups_are_reported_at_their_lines() {
 fn right_uses_of_groups_cause_no_report() {
     let names = [
         "within_the_window",
+        "right_epochs",
         "right_between",
         "right_neighbours",
         "ready_in_time",
@@ -147,4 +160,15 @@ fn other_call_between_groups_is_reported_before_it_hangs() {
             "{told:#?} {done}"
         );
     }
+}
+
+/// Operations that are under way in a freed window can abort the job.
+#[test]
+fn window_freed_within_fences_is_reported() {
+    let place = Place::new();
+    let _program = place.compile("mpi_groups", LAUNCHERS[0].1);
+    let done = run(&place, LAUNCHERS[0].0, &["no_last_fence"]).code(119);
+    let told = errors(&place, &done);
+    let at = format!("{SOURCE}:{}", Place::line(SOURCE, "MPI_Win_free(&gone)"));
+    assert_eq!(ranks_at(&told, 602, &at), "0-1-2-3", "{told:#?} {done}");
 }

@@ -10,7 +10,7 @@ use super::check::{LAUNCHERS, checked, errors};
 const SOURCE: &str = "mpi_matching.c";
 
 /// The errors in `mpi_matching.c` after which it goes on: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 23] = [
+const WRONG: [(&str, u32, &str, &str); 26] = [
     ("other_type", 502, "MPI_Send(numbers, 2, MPI_INT, 1, 1", "0"),
     (
         "other_type",
@@ -103,6 +103,14 @@ const WRONG: [(&str, u32, &str, &str); 23] = [
         "MPI_Win_flush_local_all(made)",
         "0-1",
     ),
+    (
+        "lost_of_two",
+        503,
+        "MPI_Send(numbers + 1, 1, MPI_INT, 1, 24",
+        "0",
+    ),
+    ("too_long", 501, "MPI_Send(numbers, 4, MPI_INT, 1, 23", "0"),
+    ("too_long", 501, "MPI_Recv(others, 2, MPI_INT, 0, 23", "1"),
     ("other_amounts", 404, "MPI_Gatherv(numbers, 1", "0-1"),
 ];
 
@@ -208,7 +216,7 @@ fn mismatches_are_reported_by_both_sides() {
 fn fatal_errors_are_reported_before_the_job_ends() {
     for (launcher, compiler) in LAUNCHERS {
         for (name, number, text, by) in [
-            ("truncated", 501, "MPI_Recv(others, 2", "1"),
+            ("truncated", 501, "MPI_Recv(others, 2, MPI_INT, 0, 7", "1"),
             ("refused", 112, "MPI_Group_incl(all, 1, far", ""),
         ] {
             let place = Place::new();
