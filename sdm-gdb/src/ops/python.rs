@@ -60,17 +60,17 @@ pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> 
     })
 }
 
-/// Replaces the frames of the selected thread, which are passed.
-pub(super) async fn weave_current(gdb: &Gdb, frames: Vec<GdbFrame>) -> Vec<GdbFrame> {
+/// Replaces the frames of the selected thread, which are passed. True if there are more Python functions.
+pub(super) async fn weave_current(gdb: &Gdb, frames: Vec<GdbFrame>) -> (Vec<GdbFrame>, bool) {
     if !is_inside(&frames) {
-        return frames;
+        return (frames, false);
     }
     let Some(id) = current_kernel_id(gdb).await else {
-        return frames;
+        return (frames, false);
     };
     match read(gdb).await.get(&id) {
-        Some(own) => weave(frames, own, &gdb.get().program_name),
-        None => frames,
+        Some(own) => (weave(frames, own, &gdb.get().program_name), own.is_cut),
+        None => (frames, false),
     }
 }
 

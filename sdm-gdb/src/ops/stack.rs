@@ -19,9 +19,13 @@ const THREADS_MAX: usize = 1024;
 
 pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, Failure> {
     let mut frames = list_frames(gdb, None).await?;
-    let stopped = stack_end::stop_reason(gdb, "", &frames).await?;
+    let mut stopped = stack_end::stop_reason(gdb, "", &frames).await?;
+    let mut is_cut = false;
     if !spec.full {
-        frames = python::weave_current(gdb, frames).await;
+        (frames, is_cut) = python::weave_current(gdb, frames).await;
+        if is_cut {
+            stopped = Some(stack_end::too_deep());
+        }
     }
     let total = frames.len();
     let (first, last) = if spec.full {
@@ -40,7 +44,7 @@ pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, 
     let shown = frames[first..end]
         .iter()
         .map(|frame| frame.frame(spec.args));
-    let more = end < last || total > FRAMES_MAX as usize;
+    let more = end < last || total > FRAMES_MAX as usize && !is_cut;
     let stopped = stopped.filter(|_| !more).map(|reason| Frame {
         level: u32::try_from(total).unwrap_or(u32::MAX),
         function: reason,

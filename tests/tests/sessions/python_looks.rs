@@ -84,6 +84,16 @@ fn deep_python_stack_is_marked_as_cut() {
     assert_eq!(marks, 1, "{without}");
     let by_gdb = stacks(&["--pids", &pids, "--by", "gdb"]);
     assert_eq!((&without.out, without.code), (&by_gdb.out, by_gdb.code));
+    for (python, marks) in [(&deep, 1), (&shallow, 0)] {
+        let place = Place::new();
+        let attach = Sdm::new(&place, "attach").args(["--pids", &python.pid(), "-c", "bt 2000"]);
+        let done = attach.finish().code(0);
+        let marked = done
+            .out
+            .matches("Backtrace stopped: more than 1024 frames")
+            .count();
+        assert_eq!(marked, marks, "{done}");
+    }
     let words = ["--pids", &deep.pid(), "--gdb", "/no/gdb"];
     let done = Sdm::new(&Place::new(), "diagnose").args(words).finish();
     assert!(!done.out.contains("Cannot tell"), "{done}");
