@@ -1,8 +1,10 @@
 //! An ELF file in memory: its sections and its load address.
 
 use std::borrow::Cow;
+use std::io::Read;
 
 use gimli::{EndianSlice, NativeEndian};
+use lzma_rust2::XzReader;
 use object::elf::{DT_SONAME, PF_X, PT_LOAD};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{CompressionFormat, Object, ObjectSection};
@@ -10,6 +12,9 @@ use sdm_system::proc::Mapping;
 
 /// Maximum size of a compressed section after decompression, in bytes.
 const SECTION_BYTES_MAX: u64 = 2 << 30;
+/// Maximum size of the symbols in `.gnu_debugdata` after decompression, in bytes, and of memory for it in KiB.
+const PACKED_BYTES_MAX: u64 = 64 << 20;
+const PACKED_KIB_MAX: u32 = 72 << 10;
 /// Smallest page size of any host, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
@@ -78,6 +83,17 @@ impl Image {
             Cow::Borrowed(bytes) => Some(bytes),
             Cow::Owned(bytes) => Some(bytes.leak()),
         }
+    }
+
+    /// The file that a stripped one has within itself (`.gnu_debugdata`): the symbols of its functions, packed with
+    /// xz. `None` if there is none, or it is larger than a bound.
+    pub(crate) fn packed_symbols(&self) -> Option<Self> {
+        let packed = self.section_bytes(".gnu_debugdata")?;
+        let reader = XzReader::new_mem_limit(packed, true, PACKED_KIB_MAX);
+        let mut bytes = Vec::new();
+        let read = reader.take(PACKED_BYTES_MAX + 1).read_to_end(&mut bytes);
+        let count = u64::try_from(read.ok()?).ok()?;
+        (count <= PACKED_BYTES_MAX).then(|| Self::parse(bytes.leak()))?
     }
 
     /// Address of a section before relocation.

@@ -46,7 +46,12 @@ impl Symbols {
             None => (image, path),
         };
         let debug = Debug::of(debug_image, opened, debug_path);
-        let images = [Some(image), other.as_ref().map(|other| &other.image)];
+        let packed = match (is_stripped, &other) {
+            (true, None) => image.packed_symbols(),
+            _ => None,
+        };
+        let second = other.as_ref().map(|other| &other.image);
+        let images = [Some(image), second, packed.as_ref()];
         Self {
             table: Table::of(images.into_iter().flatten()),
             imports: table::imports(image),

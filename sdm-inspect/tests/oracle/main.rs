@@ -241,7 +241,7 @@ fn stacks_of_c_equal_those_of_gdb() {
         C,
         &["O0", "O2", "static", "split", "stripped", "debuglink"],
     ));
-    check(&some(C, &["zstd", "debug-folder"]));
+    check(&some(C, &["zstd", "debug-folder", "packed", "package"]));
     check(&[Program::musl(&["static"]), Program::musl(&[])]);
 }
 

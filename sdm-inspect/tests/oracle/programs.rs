@@ -157,6 +157,8 @@ pub(crate) const VARIANTS: &[&str] = &[
     "stripped",
     "debuglink",
     "debug-folder",
+    "packed",
+    "package",
 ];
 
 fn options(variant: &str) -> &'static [&'static str] {
@@ -168,6 +170,8 @@ fn options(variant: &str) -> &'static [&'static str] {
         "frame-pointer" => &["-g", "-O2", "-fno-omit-frame-pointer"],
         "dwarf-4" => &["-gdwarf-4", "-O1"],
         "split" => &["-g", "-gsplit-dwarf", "-O1"],
+        // Debian's dwp crashes at DWARF 5.
+        "package" => &["-gdwarf-4", "-gsplit-dwarf", "-O1"],
         "gz" => &["-g", "-gz=zlib", "-O1"],
         "static" => &["-g", "-O1", "-static"],
         "static-pie" => &["-g", "-O1", "-static-pie"],
@@ -273,10 +277,32 @@ impl Program {
                 std::fs::create_dir(self.folder.join(".debug")).unwrap();
                 self.separate(".debug/program.debug");
             }
+            "packed" => {
+                self.tool("objcopy", &["--strip-debug", "program", "symbols"]);
+                self.tool("xz", &["symbols"]);
+                self.tool("strip", &["program"]);
+                let section = "--add-section=.gnu_debugdata=symbols.xz";
+                self.tool("objcopy", &[section, "program"]);
+            }
+            // A package is found by the name of its program.
+            "package" => {
+                self.tool("dwp", &["-e", "program", "-o", "program.dwp"]);
+                for piece in self.pieces() {
+                    std::fs::remove_file(piece).unwrap();
+                }
+            }
             "zstd" => self.tool("objcopy", &["--compress-debug-sections=zstd", "program"]),
             _ => {}
         }
         Some(program)
+    }
+
+    /// The files with split debug information that the compiler has written.
+    fn pieces(&self) -> Vec<PathBuf> {
+        let all = std::fs::read_dir(&self.folder).unwrap().flatten();
+        let mut all: Vec<PathBuf> = all.map(|it| it.path()).collect();
+        all.retain(|path| path.extension().is_some_and(|it| it == "dwo"));
+        all
     }
 
     /// Moves the debug information to another file.
