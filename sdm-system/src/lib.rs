@@ -18,6 +18,7 @@ pub mod guard_process;
 pub mod launcher_env;
 mod lines;
 pub mod listener;
+pub mod look_socket;
 mod owner;
 pub mod pagemap;
 pub mod peer;

@@ -8,6 +8,7 @@ mod channel;
 mod link;
 mod local;
 mod message;
+mod outside_looks;
 mod process;
 
 pub use channel::Channel;

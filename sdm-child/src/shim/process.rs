@@ -19,6 +19,7 @@ use sdm_debug::wire;
 
 use super::channel::{Channel, Received};
 use super::message::{StartRequest, Started, ToServer, ToShim};
+use super::outside_looks::{LookRequest, OutsideLooks};
 use crate::gdb_start::begin_seized;
 use crate::tracer::{Tracer, Watch};
 use crate::{Preload, ProgramEnds, ProgramNews, StartConfig, StartedGdb, begin};
@@ -54,6 +55,10 @@ pub struct Shim {
     gdb: Option<i32>,
     /// The tracer of the program, while it runs without a gdb.
     tracer: Option<Tracer>,
+    /// Looks of other sessions at the program; `None` if it is not traced here, or cannot be let go for them.
+    outside_looks: Option<OutsideLooks>,
+    /// True while the program is let go for a look of the server.
+    is_looked_at: bool,
     /// The pids of the program to which a gdb of the server has attached, or is about to, and of its wrapper.
     handed_over: Vec<i32>,
     watched: Vec<WatchedProcess>,
@@ -86,6 +91,8 @@ impl Shim {
             ends: None,
             gdb: None,
             tracer: None,
+            outside_looks: None,
+            is_looked_at: false,
             handed_over: Vec::new(),
             watched: Vec::new(),
         })
@@ -99,6 +106,7 @@ impl Shim {
         std::iter::once(self.channel.as_fd())
             .chain(pidfds.map(AsFd::as_fd))
             .chain(self.tracer.as_ref().map(Tracer::fd))
+            .chain(self.outside_looks.iter().flat_map(OutsideLooks::fds))
             .collect()
     }
 
@@ -134,12 +142,15 @@ impl Shim {
                         events.push(ShimEvent::Sleeps);
                     }
                 }
-                Ok(ToShim::LetGo) => self.ask_tracer(Tracer::let_go),
-                Ok(ToShim::LetLook) => self.ask_tracer(Tracer::let_look),
+                Ok(ToShim::LetGo) => {
+                    self.outside_looks = None;
+                    self.ask_tracer(Tracer::let_go);
+                }
+                Ok(ToShim::LetLook) => self.let_look(true),
                 Ok(ToShim::Hold) => self.ask_tracer(Tracer::hold_all),
                 Ok(ToShim::Release) => self.ask_tracer(Tracer::release),
                 Ok(ToShim::GoOn) => self.ask_tracer(Tracer::go_on_with_rank),
-                Ok(ToShim::Seize) => self.ask_tracer(Tracer::seize_again),
+                Ok(ToShim::Seize) => self.let_look(false),
                 Ok(ToShim::Kill) => self.kill_program(),
                 Ok(ToShim::Opened) => self.ends = None,
                 Ok(ToShim::Unbind) => {
@@ -164,6 +175,7 @@ impl Shim {
             let news = tracer.handle_changes();
             self.tell_news(news);
         }
+        self.handle_outside_looks();
         self.tell_ends();
         events
     }
@@ -175,12 +187,54 @@ impl Shim {
         }
     }
 
+    /// Lets the program go for a look of the server, or seizes it again after it.
+    fn let_look(&mut self, is_looked_at: bool) {
+        self.is_looked_at = is_looked_at;
+        match is_looked_at {
+            true => self.ask_tracer(Tracer::let_look),
+            false
+                if self
+                    .outside_looks
+                    .as_ref()
+                    .is_some_and(OutsideLooks::is_looking) => {}
+            false => self.ask_tracer(Tracer::seize_again),
+        }
+    }
+
+    fn handle_outside_looks(&mut self) {
+        let looks = self.outside_looks.as_mut();
+        match looks.and_then(OutsideLooks::handle_ready) {
+            Some(LookRequest::LetGo) => self.ask_tracer(Tracer::let_look),
+            Some(LookRequest::Seize) => {
+                if !self.is_looked_at {
+                    self.ask_tracer(Tracer::seize_again);
+                }
+                let is_loose = self.tracer.as_ref().is_some_and(Tracer::is_loose);
+                if let Some(looks) = &mut self.outside_looks {
+                    looks.tell_seized(!is_loose || self.is_looked_at);
+                }
+            }
+            None => {}
+        }
+    }
+
     /// Reports events of the program without a gdb.
     fn tell_news(&mut self, news: Vec<ProgramNews>) {
         for one in news {
-            self.send(&ToServer::Program(one), Vec::new());
+            match (&one, &mut self.outside_looks) {
+                (ProgramNews::Loose, Some(looks)) => looks.tell_free(),
+                (ProgramNews::Stands, looks) => *looks = None,
+                _ => {}
+            }
+            // The server would take a look of another session for its own.
+            if self.is_looked_at || !matches!(one, ProgramNews::Loose) {
+                self.send(&ToServer::Program(one), Vec::new());
+            }
         }
         let over = self.tracer.take_if(|it| it.is_over());
+        if over.is_some() {
+            self.outside_looks = None;
+        }
         if let Some(tracer) = over.filter(|it| !it.has_ended()) {
             // From now on only its end is reported.
             self.handed_over = vec![tracer.pid(), tracer.program()];
@@ -297,6 +351,7 @@ impl Shim {
                     program: begun.program.into_os_string().into_vec(),
                 };
                 self.tracer = Some(begun.tracer);
+                self.outside_looks = OutsideLooks::listen().ok();
                 // The program may open its streams at any time. The program's ends that are held here are closed when
                 // the server says so.
                 let (theirs, ours) = begun.streams.into_ends();

@@ -105,6 +105,11 @@ impl Tracer {
         self.has_ended
     }
 
+    /// True if the program is let go for an inspection, or another process traces it after one.
+    pub(crate) fn is_loose(&self) -> bool {
+        self.is_loose
+    }
+
     /// True once the program has ended or is no longer traced, unless it is to be seized again.
     pub(crate) fn is_over(&self) -> bool {
         self.has_ended || !self.is_loose && self.processes.threads().next().is_none()

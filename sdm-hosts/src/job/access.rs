@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use nix::unistd::geteuid;
 use sdm_system::files::user;
+use sdm_system::look_socket::TRACER_NAME;
 use sdm_system::proc::{self, State};
 
 use super::error::either;
@@ -55,6 +56,10 @@ impl fmt::Display for Obstacle {
             }
             Self::Undumpable => f.write_str(
                 "cannot be traced (it runs with different privileges): run sdm as root",
+            ),
+            Self::Traced { by, ours: true } if by.starts_with(TRACER_NAME) => write!(
+                f,
+                "is in a batch of sdm's ({by}), which gdb cannot attach to: `sdm stacks` and `sdm diagnose` look at it"
             ),
             Self::Traced { by, ours: true } => write!(
                 f,
@@ -106,9 +111,10 @@ fn obstacle(pid: i32, access: Access, may_trace_all: bool, scope: u8) -> Option<
     if let Some(end) = end(state, threads).filter(is_one) {
         return Some(end);
     }
-    if let Some(tracer_pid) = status.tracer() {
-        let tracer = proc::of(tracer_pid);
-        let name = tracer.name().unwrap_or_default();
+    let tracer = status.tracer().map(|pid| (pid, proc::of(pid)));
+    let tracer = tracer.map(|(pid, tracer)| (pid, tracer.name().unwrap_or_default(), tracer));
+    let lets_look = |name: &str| access == Access::Read && name.starts_with(TRACER_NAME);
+    if let Some((tracer_pid, name, tracer)) = tracer.filter(|(_, name, _)| !lets_look(name)) {
         let by = format!("{name} (pid {tracer_pid})");
         let starter = tracer.stat().ok().and_then(|it| it.parent());
         let starter = starter.and_then(|pid| proc::of(pid).name().ok());

@@ -14,6 +14,7 @@ use nix::unistd::{ForkResult, Pid, getppid, pipe};
 
 use super::capture::take;
 use super::kernel_wait::{self, KernelWait};
+use super::loose_program::LooseProgram;
 use super::{Refusal, Snapshot, Wanted};
 use crate::sys;
 
@@ -29,6 +30,7 @@ type Taken = Result<Snapshot, Refusal>;
 /// the time `patience` to stop; while one with a thread in state D is waited for, none of its threads is stopped.
 #[must_use]
 pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
+    let _loose = LooseProgram::all(wanted.iter().map(|it| it.pid));
     let mut all = Vec::with_capacity(wanted.len());
     // Whether the next process was in state D.
     let mut has_waited = false;

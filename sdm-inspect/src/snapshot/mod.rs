@@ -3,6 +3,7 @@
 mod batch;
 mod capture;
 mod kernel_wait;
+mod loose_program;
 mod page_cache;
 mod process_memory;
 mod refusal;

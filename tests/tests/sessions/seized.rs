@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use nix::sys::signal::Signal;
+use sdm_tests::binaries;
 use sdm_tests::counted_gdb::CountedGdb;
 use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::processes::{self, signal};
 use sdm_tests::run::until;
-use sdm_tests::sdm::{Done, Running, Sdm};
+use sdm_tests::sdm::{Done, Running, Sdm, command};
 
 fn batch(place: &Place, gdb: &str, program: &Path, words: &[&str]) -> Done {
     Sdm::run(place, 2)
@@ -238,4 +239,42 @@ fn ignored_sigpipe_stays_ignored_in_the_program() {
         let mask = u64::from_str_radix(&mask[..16], 16).expect("16 digits");
         assert_eq!(mask >> 12 & 1 == 1, ignored, "{done}");
     }
+}
+
+#[test]
+fn batch_is_looked_at_by_another_session() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let program = place.compile("work", Compiler::C);
+    let running = Sdm::run(&place, 2)
+        .args(["--batch", "--no-report", "--time-limit", "600"])
+        .program(&program, &["spin"])
+        .spawn();
+    until_both_spin(&running);
+    let ranks = work(&place);
+    let pids = ranks.iter().map(u32::to_string).collect::<Vec<_>>();
+    let pids = pids.join(",");
+    let tracers = || ranks.iter().map(|pid| processes::tracer(*pid));
+    let before: Vec<_> = tracers().collect();
+    // `Sdm` would wait for the end of the batch.
+    let ask = |verb: &str, more: &[&str]| {
+        let mut sdm = command(&elsewhere, binaries::folder().join("sdm"));
+        let asked = sdm.args([verb, "--pids", &pids]).args(more).output();
+        let asked = asked.expect("sdm starts");
+        let text = [asked.stdout, asked.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        (asked.status.code(), text)
+    };
+    for verb in ["stacks", "stacks", "diagnose"] {
+        let (code, text) = ask(verb, &[]);
+        assert!(matches!(code, Some(0 | 1 | 4)), "{verb}: {code:?} {text}");
+        assert!(text.contains("spin () at work.c"), "{verb}: {text}");
+        assert!(tracers().eq(before.iter().copied()), "{verb}: {text}");
+    }
+    let (code, text) = ask("attach", &["-c", "bt"]);
+    let refused = "in a batch of sdm's (sdm-shim-0";
+    assert!(code == Some(124) && text.contains(refused), "{text}");
+    signal(ranks[0], Signal::SIGSEGV);
+    let done = running.finish().code(139);
+    done.expect_part("[@crashed] bt", "  spin () at work.c:");
+    place.assert_gone();
 }

@@ -1,0 +1,49 @@
+//! Programs that a shim of another session traces, and lets go for a look.
+
+use std::io::Read;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use sdm_system::look_socket::{TRACER_NAME, connect};
+use sdm_system::proc;
+
+/// Time that all tracers together have to let go.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// A program that its tracer has let go, until this is dropped.
+pub(super) struct LooseProgram(UnixStream);
+
+impl LooseProgram {
+    /// Those of these processes that are traced by shims, once they are let go. Others stay as they are.
+    pub(super) fn all(pids: impl Iterator<Item = i32>) -> Vec<Self> {
+        let tracer = |pid| proc::of(pid).living().status().ok()?.tracer();
+        let is_shim = |tracer: &i32| {
+            let name = proc::of(*tracer).name();
+            name.is_ok_and(|name| name.starts_with(TRACER_NAME))
+        };
+        let tracers = pids.filter_map(tracer).filter(is_shim);
+        let asked: Vec<_> = tracers.filter_map(|it| connect(it).ok()).collect();
+        let until = Instant::now() + WAIT;
+        let is_free = |it: &UnixStream| receives(it, until) == Some(1);
+        asked.into_iter().filter(is_free).map(Self).collect()
+    }
+}
+
+impl Drop for LooseProgram {
+    /// Waits until the program is traced again: a next look would be refused while its tracer seizes it.
+    fn drop(&mut self) {
+        let until = Instant::now() + WAIT;
+        if self.0.shutdown(Shutdown::Write).is_ok() {
+            while receives(&self.0, until) == Some(1) {}
+        }
+    }
+}
+
+/// Number of bytes received, at most one; 0 at the end, `None` if nothing comes in time.
+fn receives(mut from: &UnixStream, until: Instant) -> Option<usize> {
+    let left = until.saturating_duration_since(Instant::now());
+    from.set_read_timeout(Some(left.max(Duration::from_millis(1))))
+        .ok()?;
+    from.read(&mut [0]).ok()
+}

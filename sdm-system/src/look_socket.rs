@@ -1,0 +1,39 @@
+//! The socket at which the tracer of a program is asked to let it go for a look.
+//!
+//! Whoever connects is let in if it runs as the tracer's user or as root. It receives one byte once the program is
+//! free, looks, and closes its end. The other end closes when the program is traced again.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+use super::peer::Peer;
+
+/// Beginning of the names of processes that let go of their programs for a look.
+pub const TRACER_NAME: &str = "sdm-shim-";
+
+fn address(tracer: u32) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("sdm-look-{tracer}"))
+}
+
+/// The socket of this process.
+///
+/// # Errors
+/// Another process has taken its name, or there is no room for one more descriptor.
+pub fn listen() -> io::Result<UnixListener> {
+    let listener = UnixListener::bind_addr(&address(std::process::id())?)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Connects to the socket of a tracer.
+///
+/// # Errors
+/// The process does not listen, or another process has taken its name.
+pub fn connect(tracer: i32) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect_addr(&address(tracer.cast_unsigned())?)?;
+    match Peer::of(&stream)?.pid == tracer {
+        true => Ok(stream),
+        false => Err(io::ErrorKind::PermissionDenied.into()),
+    }
+}
