@@ -21,6 +21,8 @@ const ENTRIES: &[&str] = &[
     "gasnet_*",
     "upcxx::*",
     "_gfortran_caf_*",
+    // Operations of PyTorch's, also below the functions of its modules.
+    "torch.distributed.*",
     // Sanitizers, whose runtimes clang links into the program.
     "__asan_*",
     "__lsan_*",

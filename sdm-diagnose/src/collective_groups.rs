@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{is_of_two_groups, is_of_world, mpi_name, needs_all};
+use sdm_mpi::{TORCH_PREFIX, is_of_two_groups, is_of_world, mpi_name, needs_all};
 
 use super::graph::SetNeed;
 use super::members::Members;
@@ -98,9 +98,13 @@ impl Needs {
     pub(super) fn gather(&mut self, probes: &Probes, class: &Class<'_>) {
         use ArgumentRole as R;
         let call = class.known;
-        let name = match is_of_collective(call) {
-            true => NONBLOCKING.to_owned(),
-            false => mpi_name(class.call).unwrap_or_default(),
+        let started = <[&str; 1]>::try_from(started_by(call)).ok();
+        // In PyTorch an operation that is waited for later is the same as a blocking one.
+        let of_torch = started.filter(|[one]| one.starts_with(TORCH_PREFIX));
+        let name = match (is_of_collective(call), of_torch) {
+            (true, Some([operation])) => mpi_name(operation).unwrap_or_default(),
+            (true, None) => NONBLOCKING.to_owned(),
+            (false, _) => mpi_name(class.call).unwrap_or_default(),
         };
         let argument = |role| call?.arguments.iter().find(|one| one.role == role);
         let communicator = match argument(R::Communicator) {
@@ -123,8 +127,6 @@ impl Needs {
             let key = [roots, counts, contexts, tags].map(|numbers| number(numbers, task));
             parts.entry(key).or_default().insert(task);
         }
-        let started = started_by(call);
-        let started = <[&str; 1]>::try_from(started).ok();
         for ([root, count, context, tag], tasks) in parts {
             // Only the leader of a group has to know the other one.
             let leader = rank_of(root).filter(|leader| tasks.contains(*leader));

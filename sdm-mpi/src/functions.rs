@@ -90,7 +90,7 @@ use WaitsFor as W;
 
 /// The known functions, by name.
 #[rustfmt::skip]
-const FUNCTIONS: [Function; 97] = [
+const FUNCTIONS: [Function; 98] = [
     ("address", W::Nobody, &[]),
     ("allgather", W::All, &[(6, R::Communicator)]),
     ("allgatherv", W::All, &[(7, R::Communicator)]),
@@ -147,6 +147,8 @@ const FUNCTIONS: [Function; 97] = [
     ("probe", W::Message, &[(0, R::Source), (1, R::Tag), (2, R::Communicator)]),
     ("recv", W::Message, &[(1, R::Count), (3, R::Source), (4, R::Tag), (5, R::Communicator)]),
     ("reduce", W::Members, &[(2, R::Count), (5, R::Root), (6, R::Communicator)]),
+    // It is none of MPI's: the gradients of PyTorch's `DistributedDataParallel`.
+    ("reduce_gradients", W::All, &[]),
     ("reduce_scatter", W::Members, &[(5, R::Communicator)]),
     ("reduce_scatter_block", W::All, &[(2, R::Count), (5, R::Communicator)]),
     ("request_get_status", W::Poll, &[]),
@@ -223,6 +225,22 @@ pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
         .map_or(&[], |(_, _, roles)| *roles)
 }
 
+/// The argument of an operation of `torch.distributed` that is a rank: its role, and the names of the parameters for the
+/// rank in the job and for the rank in the process group. None for other functions.
+#[must_use]
+pub fn torch_peer(function: &str) -> Option<(ArgumentRole, [&'static str; 2])> {
+    const SOURCE: [&str; 2] = ["src", "group_src"];
+    const DESTINATION: [&str; 2] = ["dst", "group_dst"];
+    let name = mpi_name(function).filter(|_| function.starts_with(TORCH_PREFIX))?;
+    Some(match name.as_str() {
+        "bcast" | "scatter" => (R::Root, SOURCE),
+        "reduce" | "gather" => (R::Root, DESTINATION),
+        "recv" => (R::Source, SOURCE),
+        "send" => (R::Destination, DESTINATION),
+        _ => return None,
+    })
+}
+
 /// True for collective operations in which no rank returns before all have called. `name` is in lower case and without
 /// `MPI_`.
 #[must_use]
@@ -235,9 +253,13 @@ pub fn needs_all(name: &str) -> bool {
 #[must_use]
 pub fn started_collective(function: &str) -> Option<String> {
     let name = mpi_name(function)?;
+    // Each operation of PyTorch's can be started without waiting for it.
+    let is_torch = function.starts_with(TORCH_PREFIX).then_some(name.as_str());
     let started = name
         .strip_suffix("_init")
-        .or_else(|| name.strip_prefix('i'))?;
+        .or_else(|| name.strip_prefix('i'))
+        .filter(|_| is_torch.is_none())
+        .or(is_torch)?;
     let is_collective = matches!(waits_by_name(started), W::All | W::Members);
     is_collective.then(|| started.to_owned())
 }
@@ -356,6 +378,7 @@ mod tests {
         check("MPI_Ialltoallw_c", Some("alltoallw"));
         check("MPI_Ineighbor_allgather", Some("neighbor_allgather"));
         check("MPI_Reduce_init", Some("reduce"));
+        check("torch.distributed.all_reduce", Some("allreduce"));
         for other in [
             "MPI_Isend",
             "MPI_Init",
@@ -396,5 +419,9 @@ mod tests {
         assert_eq!(places("MPI_Mrecv"), []);
         assert_eq!(places("usleep"), []);
         assert_eq!(roles("torch.distributed.recv"), []);
+        let source = Some((R::Source, ["src", "group_src"]));
+        assert_eq!(torch_peer("torch.distributed.recv"), source);
+        assert_eq!(torch_peer("torch.distributed.barrier"), None);
+        assert_eq!(torch_peer("MPI_Recv"), None);
     }
 }

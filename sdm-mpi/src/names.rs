@@ -14,26 +14,78 @@ const STUB_SUFFIX: &str = "@plt";
 pub const TORCH_PREFIX: &str = "torch.distributed.";
 /// The functions of `torch.distributed` with the names of their MPI counterparts.
 const OF_TORCH: &[(&str, &str)] = &[
+    ("RecvWork.wait", "wait"),
+    ("Reducer.finalize_backward", "reduce_gradients"),
+    ("SendWork.wait", "wait"),
+    ("Work.wait", "wait"),
     ("all_gather", "allgather"),
     ("all_gather_into_tensor", "allgather"),
     ("all_gather_object", "allgather"),
+    ("all_gather_single", "allgather"),
     ("all_reduce", "allreduce"),
+    ("all_reduce_coalesced", "allreduce"),
     ("all_to_all", "alltoall"),
     ("all_to_all_single", "alltoall"),
     ("barrier", "barrier"),
     ("broadcast", "bcast"),
     ("broadcast_object_list", "bcast"),
     ("gather", "gather"),
+    ("gather_into_tensor", "gather"),
     ("gather_object", "gather"),
+    ("gather_single", "gather"),
+    ("init_process_group", "init"),
     ("monitored_barrier", "barrier"),
+    ("new_group", "comm_create_group"),
     ("recv", "recv"),
+    ("recv_object_list", "recv"),
     ("reduce", "reduce"),
     ("reduce_scatter", "reduce_scatter"),
+    ("reduce_scatter_single", "reduce_scatter"),
     ("reduce_scatter_tensor", "reduce_scatter"),
     ("scatter", "scatter"),
     ("scatter_object_list", "scatter"),
     ("send", "send"),
+    ("send_object_list", "send"),
 ];
+
+/// The operations of `torch.distributed` by the classes that run them in the backend gloo: `AsyncBarrierWork`.
+const WORKS_OF_TORCH: &[(&str, &str)] = &[
+    ("Allgather", "torch.distributed.all_gather"),
+    ("Allreduce", "torch.distributed.all_reduce"),
+    ("Alltoall", "torch.distributed.all_to_all"),
+    ("Barrier", "torch.distributed.barrier"),
+    ("Broadcast", "torch.distributed.broadcast"),
+    ("Gather", "torch.distributed.gather"),
+    ("Reduce", "torch.distributed.reduce"),
+    ("ReduceScatter", "torch.distributed.reduce_scatter"),
+    ("Scatter", "torch.distributed.scatter"),
+];
+
+/// A function of PyTorch's C++ libraries in which a thread waits for an operation, under the name of its package:
+/// `torch.distributed.Work.wait`. None for others.
+#[must_use]
+pub fn torch_wait(function: &str) -> Option<&'static str> {
+    let name = function.strip_prefix("c10d::")?;
+    let name = name.split_once('(').map_or(name, |(name, _)| name);
+    Some(match name.rsplit_once("::")? {
+        ("Reducer", "finalize_backward") => "torch.distributed.Reducer.finalize_backward",
+        (class, "wait") if class.ends_with("RecvWork") => "torch.distributed.RecvWork.wait",
+        (class, "wait") if class.ends_with("SendWork") => "torch.distributed.SendWork.wait",
+        (class, "wait") if class.ends_with("Work") => "torch.distributed.Work.wait",
+        _ => return None,
+    })
+}
+
+/// The operation that a thread of PyTorch's carries out in this function. None for other functions.
+#[must_use]
+pub fn torch_work(function: &str) -> Option<&'static str> {
+    let (_, class) = function.strip_prefix("c10d::")?.split_once("Async")?;
+    let (class, _) = class.split_once("Work::")?;
+    let mut known = WORKS_OF_TORCH.iter();
+    known
+        .find(|(name, _)| *name == class)
+        .map(|(_, name)| *name)
+}
 
 /// The name of an MPI function in lower case, without `MPI_` and without the additions of a language
 /// binding. `recv` stands for `MPI_Recv`, `PMPI_Recv` and `mpi_recv_`; `allreduce` also for
@@ -92,6 +144,26 @@ pub fn outer_name(function: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn torch_functions_of_c_plus_plus_are_named() {
+        let wait =
+            "c10d::Work::wait(std::chrono::duration<long, std::ratio<(long)1, (long)1000> >)";
+        assert_eq!(torch_wait(wait), Some("torch.distributed.Work.wait"));
+        let check = |name, expect| assert_eq!(torch_wait(name), expect, "{name}");
+        let gradients = "torch.distributed.Reducer.finalize_backward";
+        check("c10d::Reducer::finalize_backward()", Some(gradients));
+        let receive = "c10d::ProcessGroupGloo::RecvWork::wait(std::chrono::duration<long>)";
+        check(receive, Some("torch.distributed.RecvWork.wait"));
+        check("c10d::Store::wait(std::vector<int>)", None);
+        check("gloo::barrier(gloo::BarrierOptions&)", None);
+        let check = |name, expect| assert_eq!(torch_work(name), expect, "{name}");
+        let barrier = "c10d::(anonymous namespace)::AsyncBarrierWork::run()";
+        check(barrier, Some("torch.distributed.barrier"));
+        let reduction = "c10d::AsyncAllreduceWork::allreduce(std::vector<at::Tensor>&)";
+        check(reduction, Some("torch.distributed.all_reduce"));
+        check("c10d::ProcessGroupGloo::AsyncWork::execute(int)", None);
+    }
 
     #[test]
     fn function_has_one_name_in_all_bindings() {

@@ -7,7 +7,7 @@ use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
 use sdm_debug::reply::Variable;
 use sdm_inspect::mpi::Communicator;
 use sdm_mpi::{
-    fortran_name, is_of_two_groups, mpi_name, takes_requests, waits_for_any_request,
+    TORCH_PREFIX, fortran_name, is_of_two_groups, mpi_name, takes_requests, waits_for_any_request,
     waits_for_requests,
 };
 
@@ -20,6 +20,7 @@ use super::ranks::messages::{awaited_neighbors, find_receive, unexpected};
 use super::ranks::requests::{alternatives, requests};
 use super::ranks::{Named, Place, number_sources, remote_leader, translate};
 use super::threads::ReadThread;
+use super::torch::torch_call;
 use super::variables;
 use crate::gdb::Gdb;
 use crate::text::variable;
@@ -34,6 +35,9 @@ pub(super) async fn call(
     function: &str,
     index: usize,
 ) -> Result<Option<Call>, Failure> {
+    if function.starts_with(TORCH_PREFIX) {
+        return torch_call(gdb, thread, function, index).await;
+    }
     let for_requests = takes_requests(function);
     let user = thread.frames.get(index);
     let Some(user) = user else {

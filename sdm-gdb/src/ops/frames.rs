@@ -116,6 +116,14 @@ impl GdbFrame {
         self.function.as_deref()
     }
 
+    /// The same frame with another name of its function.
+    pub(super) fn named(self, function: &str) -> Self {
+        Self {
+            function: Some(function.to_owned()),
+            ..self
+        }
+    }
+
     /// Sets the name from the caller's call instruction.
     pub(super) fn set_called(&mut self, function: String) {
         self.called = Some(function);

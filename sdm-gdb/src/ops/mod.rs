@@ -57,6 +57,7 @@ mod strides;
 mod tail_calls;
 pub(super) mod take_over;
 mod threads;
+mod torch;
 mod uninserted_breakpoints;
 pub(super) mod usage;
 pub(crate) mod valgrind;

@@ -19,6 +19,7 @@ use super::ranks::window_locks;
 use super::return_tracking::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
 use super::stack_end::too_deep;
+use super::torch::operations;
 use super::{variables, world_rank};
 use crate::gdb::Gdb;
 use crate::state::last_probe::{FrameState, Probed};
@@ -297,6 +298,8 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
         {
             waits.call = without_arguments(thread, function, user.index);
             waits.call = call(gdb, thread, function, user.index).await?;
+            let call = waits.call.iter_mut();
+            call.for_each(|call| call.arguments.extend(operations(call, threads)));
         }
         let lock = match super::python::lock(thread, threads, user.index) {
             Some(lock) => Some(WaitFor::Lock(lock)),

@@ -111,21 +111,22 @@ async fn current_kernel_id(gdb: &Gdb) -> Option<i32> {
 /// The Python functions of all threads of the process; empty if they cannot be read.
 async fn read(gdb: &Gdb) -> BTreeMap<i32, PythonThread> {
     let pid = gdb.get().pid();
+    match pid.zip(runtime(gdb).await) {
+        Some((pid, runtime)) => gdb.host().python_threads(pid, runtime),
+        None => BTreeMap::new(),
+    }
+}
+
+/// The addresses that lead to the interpreter's structures. `None` without an interpreter.
+pub(super) async fn runtime(gdb: &Gdb) -> Option<Runtime> {
     let [runtime, version] = ["_PyRuntime", "Py_Version"]
         .map(|symbol| gdb.send(format!("-data-evaluate-expression \"(void*)&{symbol}\"")));
     let (runtime, version) = (runtime.await, version.await);
     let address = |answer: Result<Results, _>| answer.ok().and_then(|it: Results| address(&it));
-    match (pid, address(runtime)) {
-        (Some(pid), Some(runtime)) => {
-            let version = address(version);
-            let runtime = Runtime {
-                address: runtime,
-                version,
-            };
-            gdb.host().python_threads(pid, runtime)
-        }
-        _ => BTreeMap::new(),
-    }
+    Some(Runtime {
+        address: address(runtime)?,
+        version: address(version),
+    })
 }
 
 /// The address in `value="0x55d0 <_PyRuntime>"`.
@@ -172,7 +173,11 @@ fn weave(frames: Vec<GdbFrame>, python: &PythonThread, program: &str) -> Vec<Gdb
                 break;
             }
         } else if !is_own(&frame) {
-            woven.push(frame);
+            let wait = frame.function().and_then(sdm_mpi::torch_wait);
+            woven.push(match wait {
+                Some(name) => frame.named(name),
+                None => frame,
+            });
         }
     }
     woven

@@ -238,7 +238,7 @@ pub(super) async fn remote_leader(
 }
 
 /// The text for ranks that an object of the MPI library names. None if a job of this size can have too many such texts.
-fn text_of(ranks: &[u32], size: usize) -> Option<String> {
+pub(super) fn text_of(ranks: &[u32], size: usize) -> Option<String> {
     if ranks.is_empty() || ranks.len() * COMMUNICATORS_MAX < size {
         return None;
     }
@@ -247,7 +247,7 @@ fn text_of(ranks: &[u32], size: usize) -> Option<String> {
 }
 
 /// An argument whose value is a text.
-fn with_text(role: ArgumentRole, expression: &str, text: String) -> CallArgument {
+pub(super) fn with_text(role: ArgumentRole, expression: &str, text: String) -> CallArgument {
     CallArgument {
         value: Some(Value { text, cut: None }),
         ..argument(role, expression, None)
@@ -271,7 +271,7 @@ pub(super) async fn number_sources(
     Ok(())
 }
 
-fn argument(role: ArgumentRole, expression: &str, number: Option<i64>) -> CallArgument {
+pub(super) fn argument(role: ArgumentRole, expression: &str, number: Option<i64>) -> CallArgument {
     CallArgument {
         role,
         expression: expression.to_owned(),

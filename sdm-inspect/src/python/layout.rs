@@ -58,6 +58,8 @@ pub(super) struct FrameLayout {
     pub(super) instruction: u64,
     /// The pointers to the values of its variables.
     pub(super) variables: u64,
+    /// The dictionary of the module's variables.
+    pub(super) globals: u64,
     /// The dictionary of a frame whose variables are in one, as a module's are. Its version is known up to 3.12.
     pub(super) dictionary: Option<u64>,
     pub(super) boundary: Boundary,
@@ -79,10 +81,12 @@ pub(super) struct CodeLayout {
     pub(super) name: u64,
     pub(super) lines: u64,
     pub(super) first_line: u64,
+    /// The tuple of the names of a frame's variables.
+    pub(super) variable_names: u64,
     pub(super) instructions: u64,
 }
 
-/// Offsets in a `str` and in a `bytes` object.
+/// Offsets in a `str` and in a `bytes` object, and the form of an `int`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ObjectLayout {
     pub(super) text_state: u64,
@@ -93,6 +97,9 @@ pub(super) struct ObjectLayout {
     pub(super) compact: u64,
     pub(super) bytes_length: u64,
     pub(super) bytes: u64,
+    /// True where the sign of an `int` is in the low bits of its length, false where the length of a negative one is
+    /// negative.
+    pub(super) has_tagged_numbers: bool,
 }
 
 /// Upper limit of offsets: no structure is larger.
@@ -149,6 +156,8 @@ impl Layout {
                 code: offset(30)?,
                 instruction: offset(31)?,
                 variables: offset(32)?,
+                // It is not published; in 3.12 and 3.13 it is the same.
+                globals: V3_12.frame.globals,
                 dictionary: None,
                 boundary: Boundary::Owner(offset(33)?),
             },
@@ -157,6 +166,7 @@ impl Layout {
                 name: offset(37)?,
                 lines: offset(38)?,
                 first_line: offset(39)?,
+                variable_names: offset(41)?,
                 instructions: offset(43)?,
             },
             objects: ObjectLayout {
@@ -167,6 +177,7 @@ impl Layout {
                 ascii: offset(70)?,
                 // The length and the address of the UTF-8 form are in between.
                 compact: offset(70)? + 16,
+                has_tagged_numbers: true,
             },
         })
     }
@@ -192,6 +203,7 @@ const V3_11: Layout = Layout {
         previous: 48,
         instruction: 56,
         variables: 72,
+        globals: 8,
         dictionary: Some(24),
         boundary: Boundary::IsEntry(68),
     },
@@ -200,6 +212,7 @@ const V3_11: Layout = Layout {
         name: 128,
         lines: 136,
         first_line: 72,
+        variable_names: 96,
         instructions: 184,
     },
     objects: ObjectLayout {
@@ -209,6 +222,7 @@ const V3_11: Layout = Layout {
         compact: 72,
         bytes_length: 16,
         bytes: 32,
+        has_tagged_numbers: false,
     },
 };
 
@@ -228,6 +242,7 @@ const V3_12: Layout = Layout {
         previous: 8,
         instruction: 56,
         variables: 72,
+        globals: 24,
         dictionary: Some(40),
         boundary: Boundary::Owner(70),
     },
@@ -239,6 +254,7 @@ const V3_12: Layout = Layout {
     objects: ObjectLayout {
         ascii: 40,
         compact: 56,
+        has_tagged_numbers: true,
         ..V3_11.objects
     },
 };

@@ -5,12 +5,14 @@
 
 mod layout;
 mod lines;
+mod torch;
 mod variables;
 
 use std::collections::BTreeMap;
 
 use layout::{Boundary, Layout, LockPlace};
 use serde::{Deserialize, Serialize};
+pub use torch::{ProcessGroup, TorchArguments};
 
 use crate::memory::{Memory, read_u64};
 
@@ -98,18 +100,10 @@ pub struct PythonThread {
 
 /// The threads of a Python process, by kernel thread id; empty if its Python version is not supported.
 pub fn threads(memory: &dyn Memory, runtime: Runtime) -> BTreeMap<i32, PythonThread> {
-    let Runtime { address, version } = runtime;
-    let layout = Layout::of(memory, address, version);
-    let Some(layout) = layout.filter(|_| address < ADDRESS_MAX) else {
-        return BTreeMap::new();
-    };
-    let mut reader = Reader {
-        memory,
-        layout,
-        codes: BTreeMap::new(),
-        numbers: BTreeMap::new(),
-    };
-    reader.threads(address)
+    match Reader::of(memory, runtime) {
+        Some(mut reader) => reader.threads(runtime.address),
+        None => BTreeMap::new(),
+    }
 }
 
 /// The fields of a code object.
@@ -130,6 +124,20 @@ struct Reader<'a> {
     codes: BTreeMap<u64, Option<CodeObject>>,
     /// By the address of a type, whether its objects are plain numbers.
     numbers: BTreeMap<u64, Option<bool>>,
+}
+
+impl<'a> Reader<'a> {
+    /// The reader for a process; `None` if its Python version is not supported.
+    fn of(memory: &'a dyn Memory, runtime: Runtime) -> Option<Self> {
+        let Runtime { address, version } = runtime;
+        let layout = Layout::of(memory, address, version)?;
+        (address < ADDRESS_MAX).then_some(Self {
+            memory,
+            layout,
+            codes: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+        })
+    }
 }
 
 impl Reader<'_> {

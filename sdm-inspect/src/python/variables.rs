@@ -10,9 +10,9 @@ const VARIABLES_MAX: u64 = 64;
 /// Number of innermost frames whose numbers are read: these are objects, which often lie at the same address again.
 const FRAMES_WITH_NUMBERS: usize = 16;
 /// Offsets of the type in an object, of its contents if it is a number, and of the name in a type.
-const TYPE: u64 = 8;
-const NUMBER: u64 = 16;
-const TYPE_NAME: u64 = 24;
+pub(super) const TYPE: u64 = 8;
+pub(super) const NUMBER: u64 = 16;
+pub(super) const TYPE_NAME: u64 = 24;
 /// Offset of the number that changes with each change of a dictionary.
 const DICTIONARY_VERSION: u64 = 24;
 

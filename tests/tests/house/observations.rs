@@ -76,6 +76,25 @@ fn recorded_observations_yield_the_recorded_verdicts() {
     );
 }
 
+/// Jobs of PyTorch 2.15 from PyPI, which the tests cannot install: each is judged as when it was recorded, by
+/// `sdm diagnose --observations`.
+#[test]
+fn recorded_torch_jobs_yield_the_recorded_verdicts() {
+    let jobs = files(&kept().join("torch"));
+    assert!(jobs.len() >= 8, "{} are kept", jobs.len());
+    for (way, path) in jobs {
+        let mut text = fs::read_to_string(&path).expect("a file");
+        let after = judged(&text);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            text = after.encode();
+            fs::write(&path, &text).expect("a file");
+        }
+        let before = Observations::decode(&text).expect("it is kept");
+        let differing = differing(&before.verdict, &after.verdict);
+        assert!(differing.is_empty(), "{way}: {}", differing.join("\n"));
+    }
+}
+
 /// `sdm diagnose --replay` shows the recorded verdict, with the exit code of its step, and names the fault of a
 /// malformed file.
 #[test]

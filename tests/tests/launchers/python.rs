@@ -257,9 +257,9 @@ impl Torchrun {
         job
     }
 
-    /// True once one rank computes and no thread of the other three runs. All ranks have reported before that they
-    /// are ready.
-    fn hangs(&self) -> bool {
+    /// True once no thread of the ranks that wait runs: of three ranks where the fourth computes, else of all four. All
+    /// ranks have reported before that they are ready.
+    fn hangs(&self, way: &str) -> bool {
         let below = processes::below(self.0.id()).into_iter();
         let ranks = below.filter_map(|(pid, _)| {
             let process = processes::of(pid);
@@ -272,7 +272,8 @@ impl Torchrun {
             ids.all(|id| process.thread(id).state() == Some(State('S')))
         };
         let (asleep, awake): (Vec<bool>, Vec<bool>) = ranks.map(sleeps).partition(|it| *it);
-        asleep.len() == 3 && awake.len() == 1
+        let computing = usize::from(["computes", "waits"].contains(&way));
+        asleep.len() == 4 - computing && awake.len() == computing
     }
 }
 
@@ -301,14 +302,48 @@ fn ranks_of_torchrun_are_diagnosed_by_torch_operation() {
         let mut records = records.filter(|record| record["kind"] == "diagnosis");
         records.next().unwrap_or_else(|| panic!("{done}"))
     };
-    let job = Torchrun::start("computes");
-    until("three ranks wait for the fourth", || job.hangs());
-    let told = diagnosed(&job);
-    assert_eq!(told["held_up_by"], "3", "{told:#}");
-    let told = told.to_string();
-    let waits = "waiting in torch.distributed.all_reduce, called from main () at torch_hangs.py:";
-    assert!(told.contains(waits), "{told}");
-    drop(job);
+    let of = "waiting in torch.distributed.";
+    for (way, field, rank, lines) in [
+        (
+            "computes",
+            "held_up_by",
+            "3",
+            [of, "all_reduce, called from main () at torch_hangs.py:"],
+        ),
+        (
+            "waits",
+            "held_up_by",
+            "3",
+            [of, "Work.wait, called from main () at torch_hangs.py:"],
+        ),
+        (
+            "crossed",
+            "suspects",
+            "3",
+            [
+                "in different communicators",
+                "in the process group `2` (ranks 0-3)",
+            ],
+        ),
+        (
+            "gradients",
+            "suspects",
+            "3",
+            [
+                "Reducer.finalize_backward and torch.distributed.barrier",
+                of,
+            ],
+        ),
+    ] {
+        let job = Torchrun::start(way);
+        until(way, || job.hangs(way));
+        let told = diagnosed(&job);
+        assert_eq!(told[field], rank, "{way}: {told:#}");
+        let told = told.to_string();
+        for line in lines {
+            assert!(told.contains(line), "{way}: {told}");
+        }
+    }
     let job = Torchrun::start("healthy");
     for _ in 0..3 {
         let found = diagnosed(&job);
