@@ -238,7 +238,16 @@ impl ResourceWait {
     pub fn is_lock(&self) -> bool {
         self.what.starts_with(LOCK_ON)
     }
+
+    /// True for a wait that only the process itself can end.
+    #[must_use]
+    pub fn is_for_itself(&self) -> bool {
+        self.what.ends_with(NOBODY_ELSE)
+    }
 }
+
+/// End of [`ResourceWait::what`] for a pipe whose other end only the waiting process itself has.
+pub const NOBODY_ELSE: &str = ", whose other end no other process has open";
 
 /// Beginning of [`ResourceWait::what`] for a file lock; the file's path follows.
 pub const LOCK_ON: &str = "the lock on ";

@@ -72,7 +72,7 @@ impl Blocked<'_> {
                 "some ranks wait in {}, which other blocked ranks have not reached{circle}; no single rank is to blame",
                 most.call
             );
-            let between = self.of_circle().unwrap_or_else(|| odd.union(&most.tasks));
+            let between = self.between(&odd, most);
             return Verdict::new(Step::Deadlock, text).between(between);
         }
         if let Some((one, other, call)) = self.pair(&odd, most) {
@@ -102,6 +102,16 @@ impl Blocked<'_> {
             most.call
         );
         Verdict::new(Step::Deadlock, text).blaming(odd)
+    }
+
+    /// The ranks between which the error is, where no rank is odd, or as many as there are in the largest operation.
+    fn between(&self, odd: &IdSet, most: &CollectiveGroup) -> IdSet {
+        // The others can be in another operation of the same ranks, as that of a file.
+        let is_unknown = most.communicator.as_deref() == Some("");
+        match is_unknown && odd.is_empty() {
+            true => IdSet::new(),
+            false => self.of_circle().unwrap_or_else(|| odd.union(&most.tasks)),
+        }
     }
 
     /// The verdict on odd ranks that wait for the other side of an epoch. None if there are none.
@@ -218,6 +228,7 @@ impl Blocked<'_> {
         let circle = self.of_circle().unwrap_or_default();
         let what = match () {
             () if circle.is_subset(&of_locks) => "locks",
+            () if !circle.is_disjoint(&of_locks) => "messages and locks",
             () if circle.is_subset(self.in_epochs) => "epochs",
             () => "messages",
         };
@@ -230,7 +241,11 @@ impl Blocked<'_> {
                 .to_owned(),
         };
         let between = self.of_circle().unwrap_or_else(|| self.blocked.clone());
-        Verdict::new(Step::Deadlock, text).between(between)
+        // Of several ranks that one in the cycle waits for, none is more in it than the others.
+        let sets = self.needs.graph.sets.iter();
+        let any = sets.filter(|set| !set.all && !set.guessed && !set.who.is_disjoint(&between));
+        let any = IdSet::union_all(any.map(|set| &set.peers)).intersection(self.blocked);
+        Verdict::new(Step::Deadlock, text).between(between.union(&any))
     }
 
     /// The ranks of the cycle. None without a cycle.
@@ -252,8 +267,12 @@ impl Blocked<'_> {
         let holders = IdSet::union_all(locks.iter().map(|(_, holders)| holders));
         let call = &most.call;
         if odd.is_subset(&waiting) && holders.is_subset(&most.tasks) {
+            let (they, hold, wait) = match holders.len() {
+                1 => ("it", "holds", "waits"),
+                _ => ("they", "hold", "wait"),
+            };
             let text = format!(
-                "they hold a lock that other ranks wait for, and wait for those ranks in {call}"
+                "{they} {hold} a lock that other ranks wait for, and {wait} for those ranks in {call}"
             );
             return Some((holders, text));
         }

@@ -22,8 +22,8 @@ pub(super) struct CollectiveGroup {
     pub(super) name: String,
     /// The name of the called function; for a nonblocking operation that of the waiting one.
     pub(super) call: String,
-    /// The function that has started a nonblocking operation, if only one can have.
-    pub(super) started_by: Option<String>,
+    /// The functions that can have started a nonblocking operation. Empty if they are unknown.
+    pub(super) started_by: Vec<String>,
     /// True if no rank leaves the operation before all its ranks have entered.
     pub(super) is_owed: bool,
     /// The expression for the communicator; empty if unknown. None for `MPI_COMM_WORLD`.
@@ -50,13 +50,26 @@ impl CollectiveGroup {
         is_same && is_told && key(self) == key(other)
     }
 
+    /// The function that has started a nonblocking operation, if only one can have.
+    pub(super) fn starter(&self) -> Option<&str> {
+        match &self.started_by[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    /// The function that a rank is in or, for a nonblocking operation, the one that has started it.
+    pub(super) fn operation(&self) -> &str {
+        self.starter().unwrap_or(&self.call)
+    }
+
     /// Adds the ranks of the same operation. The function that started it is known if it is the same at all ranks.
     fn absorb(&mut self, other: &Self) {
         self.tasks.union_with(&other.tasks);
         self.is_owed &= other.is_owed;
         self.remote_leader = self.remote_leader.or(other.remote_leader);
         if self.started_by != other.started_by {
-            self.started_by = None;
+            self.started_by.clear();
         }
     }
 
@@ -98,12 +111,11 @@ impl Needs {
     pub(super) fn gather(&mut self, probes: &Probes, class: &Class<'_>) {
         use ArgumentRole as R;
         let call = class.known;
-        let started = <[&str; 1]>::try_from(started_by(call)).ok();
-        // In PyTorch an operation that is waited for later is the same as a blocking one.
-        let of_torch = started.filter(|[one]| one.starts_with(TORCH_PREFIX));
-        let name = match (is_of_collective(call), of_torch) {
-            (true, Some([operation])) => mpi_name(operation).unwrap_or_default(),
-            (true, None) => NONBLOCKING.to_owned(),
+        let started = started_by(call);
+        let name = match (is_of_collective(call), &started[..]) {
+            // In PyTorch an operation that is waited for later is the same as a blocking one.
+            (true, [one]) if one.starts_with(TORCH_PREFIX) => mpi_name(one).unwrap_or_default(),
+            (true, _) => NONBLOCKING.to_owned(),
             (false, _) => mpi_name(class.call).unwrap_or_default(),
         };
         let argument = |role| call?.arguments.iter().find(|one| one.role == role);
@@ -135,7 +147,7 @@ impl Needs {
                 tasks,
                 name: name.clone(),
                 call: class.call.to_owned(),
-                started_by: started.map(|[function]| function.to_owned()),
+                started_by: started.iter().map(|name| (*name).to_owned()).collect(),
                 is_owed: is_owed(&name, call),
                 communicator: communicator.clone(),
                 context,
@@ -266,7 +278,10 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         let other = groups.find(|other| other.tasks.contains(leader))?;
         let (who, call) = (&one.tasks, &one.call);
         let verdict = |text: String| Verdict::new(Step::CannotGoOn, text);
-        let both = verdict(String::new()).between(who.union(&other.tasks));
+        // Leaders and tag are those that the leaders give.
+        let leaders = rank_of(one.root).map_or_else(|| who.clone(), IdSet::single);
+        let leaders = leaders.union(&IdSet::single(leader));
+        let both = verdict(String::new()).between(leaders);
         if other.name != one.name {
             let text = format!(
                 "ranks {who} wait in {call} for the group of rank {leader}, which is in {}: that group skipped the \
@@ -282,7 +297,7 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
                 "ranks {who} and {} are in {call}, but do not name each other's leader: ranks {who} name rank {leader}",
                 other.tasks
             );
-            return Some(Verdict { text, ..both });
+            return Some(Verdict { text, ..both }.of(Cause::Root));
         }
         let (own, others) = one.tag.zip(other.tag).filter(|(own, others)| own != others)?;
         let text = format!(

@@ -141,7 +141,7 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         Some(name) if !name.is_empty() => format!(" in {name}"),
         _ => String::new(),
     };
-    let call = match &one.started_by {
+    let call = match one.starter() {
         Some(function) => format!("{} for {function}", one.call),
         None if one.name == NONBLOCKING => {
             format!("{} for a nonblocking collective operation", one.call)
@@ -155,8 +155,13 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
     };
     let past = format!("{who} {is} in MPI_Finalize");
     if !one.is_owed {
-        let operation = match one.started_by {
+        // Each of several operations can have been started in another order by ranks that wait.
+        let is_of_several = one.started_by.len() > 1;
+        let operation = match one.starter() {
             Some(_) => "ranks leave it early",
+            None if is_of_several => {
+                "they have started several operations, perhaps in different orders"
+            }
             None => {
                 "ranks leave some such operations early, and the request does not say which one it is"
             }
@@ -165,7 +170,10 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
             "ranks wait in {call}{within}, while {past}: {who} \
              skipped it, or the waiting ranks differ in their arguments; {operation}"
         );
-        let both = absent.union(&one.tasks);
+        let both = match is_of_several {
+            true => IdSet::new(),
+            false => absent.union(&one.tasks),
+        };
         return Some(Verdict::new(Step::CannotGoOn, text).between(both));
     }
     let text =

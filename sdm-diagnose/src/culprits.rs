@@ -1,5 +1,7 @@
 //! The ranks that an error is attributed to, with their calls.
 
+use std::collections::BTreeMap;
+
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
@@ -25,7 +27,7 @@ pub struct Guilty {
 
 /// The ranks to blame. If no single rank is to blame, the ranks between which the error is.
 pub(super) fn guilty(
-    (samples, still): (&[Probes], &[SamePlace]),
+    (samples, still, polls): (&[Probes], &[SamePlace], &BTreeMap<String, IdSet>),
     verdict: &Verdict,
     gatherings: &[CollectiveGroup],
 ) -> Vec<Guilty> {
@@ -56,9 +58,14 @@ pub(super) fn guilty(
             continue;
         }
         rest.subtract(&group.tasks);
+        let mut polls = polls.iter();
+        let polled = polls.find(|(_, tasks)| group.tasks.is_subset(tasks));
+        let polled = polled.map(|(call, _)| call);
         list.push(Guilty {
             communicator: communicator(&group.tasks),
+            // A rank that polls was seen between two polls.
             call: match group.wait.kind {
+                _ if polled.is_some() => polled.cloned().unwrap_or_default(),
                 WaitKind::Running => group.wait.frame.function.clone(),
                 _ => group.wait.call.clone(),
             },

@@ -9,6 +9,7 @@ use sdm_debug::probe::{
     ArgumentRole, Call, CallArgument, Known, LockWait, ProcessState, ResourceWait, TaskWaits,
     ThreadWait, WaitFor,
 };
+use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
 use sdm_mpi::{is_of_neighbors, is_of_two_groups};
@@ -36,6 +37,8 @@ pub(super) struct Evidence<'a> {
     pub(super) orphaned: IdSet,
     /// Tasks with a single thread, which waits for another thread.
     pub(super) alone: IdSet,
+    /// Tasks with a single thread, which waits for the other end of a pipe that only the task itself has.
+    pub(super) of_own_pipe: IdSet,
     /// Tasks with several threads, of which each waits for another of them.
     pub(super) among_threads: IdSet,
     /// Text about threads that compute while their task's main thread waits for them.
@@ -53,6 +56,7 @@ impl<'a> Evidence<'a> {
         for (tasks, waits) in &probes.waits {
             evidence.add(tasks, waits);
         }
+        evidence.of_own_pipe = evidence.of_own_pipe.intersection(&of_one_thread(probes));
         evidence.computing = computing(probes);
         evidence.among_threads = among_threads(probes);
         evidence
@@ -84,6 +88,9 @@ impl<'a> Evidence<'a> {
             Some(WaitFor::Resource(resource)) => {
                 self.others
                     .push((tasks.clone(), vec![resource_text(resource)]));
+                if resource.is_for_itself() {
+                    self.of_own_pipe.union_with(tasks);
+                }
             }
             // A lock that the main thread itself holds is described with the cycle of locks.
             Some(WaitFor::Lock(lock)) if lock.holder == Some(1) => {}
@@ -95,7 +102,7 @@ impl<'a> Evidence<'a> {
             }
             Some(WaitFor::Nobody) => {
                 let line =
-                    "for another thread of its process, which has no other thread".to_owned();
+                    "for another thread of its program, which has no other thread".to_owned();
                 self.others.push((tasks.clone(), vec![line]));
                 self.alone.union_with(tasks);
             }
@@ -280,6 +287,20 @@ fn fact_of_object(argument: &CallArgument) -> Option<String> {
         R::Exposure => format!("has an exposure epoch open for ranks {}", value?),
         _ => return None,
     })
+}
+
+/// The tasks with a single thread in the program's code.
+fn of_one_thread(probes: &Probes) -> IdSet {
+    let stacks = probes.stacks.iter();
+    let count = |stacks: &TaskStacks| {
+        stacks
+            .threads
+            .iter()
+            .map(|thread| thread.count)
+            .sum::<u32>()
+    };
+    let alone = stacks.filter(|(_, stacks)| count(stacks) == 1);
+    IdSet::union_all(alone.map(|(tasks, _)| tasks))
 }
 
 /// True for an argument that is a rank. Other arguments can depend on the rank, too.

@@ -58,7 +58,7 @@ fn judge_seen(observed: &Observed, seen: &Seen) -> Diagnosis {
         samples: observed.samples.len(),
         span: observed.span,
         guilty: guilty(
-            (&observed.samples, &still),
+            (&observed.samples, &still, &seen.polls),
             &verdict,
             &case.needs.gatherings,
         ),
@@ -118,7 +118,8 @@ impl<'a> Case<'a> {
         let locked = IdSet::union_all(evidence.circles.iter().map(|(tasks, _)| tasks));
         let locked = locked.intersection(&seen.still);
         let never = never.union(&locked).union(&evidence.orphaned);
-        let never = never.union(&evidence.alone.intersection(&seen.still));
+        let alone = evidence.alone.union(&evidence.of_own_pipe);
+        let never = never.union(&alone.intersection(&seen.still));
         let live = all.difference(&never).difference(&waiting);
         let members = Members {
             all: &all,
@@ -232,6 +233,12 @@ impl<'a> Case<'a> {
                         process was forked without it";
             let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Thread);
             return Some(verdict.blaming(alone));
+        }
+        let of_own_pipe = self.evidence.of_own_pipe.intersection(&self.seen.still);
+        if !of_own_pipe.is_empty() {
+            let text = "they wait at a pipe whose other end no other process has open";
+            let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Resource);
+            return Some(verdict.blaming(of_own_pipe));
         }
         (!lost_on.is_empty()).then(|| self.lost(lost_on))
     }
@@ -384,6 +391,7 @@ impl<'a> Case<'a> {
         let stands = stands.find(|group| !group.tasks.is_disjoint(tasks));
         match waits.find_map(|(_, waits)| waits.main()) {
             Some(WaitFor::Resource(_)) => Cause::Resource,
+            Some(WaitFor::SystemCall(name)) if is_of_socket(name) => Cause::Resource,
             Some(what) if what.is_for_a_thread() => Cause::Thread,
             _ => match stands.map(|group| group.wait.kind) {
                 Some(WaitKind::Lock) => Cause::Thread,
@@ -432,4 +440,12 @@ impl<'a> Case<'a> {
         let first = handles.next();
         handles.any(|handle| Some(handle) != first)
     }
+}
+
+/// True for a system call that waits for the other end of a socket.
+fn is_of_socket(call: &str) -> bool {
+    const CALLS: [&str; 7] = [
+        "accept", "accept4", "connect", "recvfrom", "recvmsg", "sendmsg", "sendto",
+    ];
+    CALLS.contains(&call)
 }

@@ -60,9 +60,10 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     let others = these.iter().filter(|one| one.name != most.name);
     let others: Vec<_> = others.collect();
     let other = others.first()?;
-    let mut text = format!(
+    let text = format!(
         "the ranks are in different collective operations: {} and {}",
-        most.call, other.call
+        most.operation(),
+        other.operation()
     );
     let odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
     // All in an operation that ranks leave one by one wait for a rank that omitted it: the only one that is not there,
@@ -73,26 +74,57 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     if is_only_one && is_told && !needs_all(&most.name) {
         return Some(verdict(text, most, &odd, other.tasks.len()));
     }
-    // Ranks leave such an operation one by one. Those still in it may be there legitimately, and wait for a
-    // rank that omitted it and is with the others.
+    if is_root_elsewhere(most, &odd) || others.iter().all(|one| is_root_elsewhere(one, &most.tasks))
+    {
+        return Some(verdict(text, most, &odd, other.tasks.len()));
+    }
     if !these.iter().all(|one| needs_all(&one.name)) {
-        if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
-            let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
-            text += &format!(" (at fault: {ranks} {odd}, or a rank that skipped that call)");
-        }
-        let verdict = Verdict::new(Step::CannotGoOn, text).between(odd.union(&most.tasks));
-        // A rank of a neighbourhood operation has left it if none of its neighbours is missing.
-        return Some(match these.iter().any(|one| is_of_neighbors(one)) {
-            true => verdict.between(IdSet::new()),
-            false => verdict,
-        });
+        return Some(undecided(these, most, &odd, text));
     }
     Some(verdict(text, most, &odd, other.tasks.len()))
 }
 
+/// The verdict on ranks of which some are in an operation that ranks leave one by one. Those still in it may be there
+/// legitimately, and wait for a rank that omitted it and is with the others.
+fn undecided(
+    these: &[&CollectiveGroup],
+    most: &CollectiveGroup,
+    odd: &IdSet,
+    mut text: String,
+) -> Verdict {
+    if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
+        let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
+        text += &format!(" (at fault: {ranks} {odd}, or a rank that skipped that call)");
+    }
+    let verdict = Verdict::new(Step::CannotGoOn, text);
+    // Of several ranks that are past it all but one can have made their part. A rank of a neighbourhood operation has left
+    // it if none of its neighbours is missing.
+    let is_told = most.tasks.len() == 1 && !these.iter().any(|one| is_of_neighbors(one));
+    match is_told {
+        true => verdict.between(odd.union(&most.tasks)),
+        false => verdict,
+    }
+}
+
+/// True if the root of this operation is certainly not past it, and is in `elsewhere`.
+///
+/// A root that gathers leaves only with the parts of all ranks. Where all other ranks wait for the part of a root that
+/// sends, it has sent none.
+fn is_root_elsewhere(one: &CollectiveGroup, elsewhere: &IdSet) -> bool {
+    let Some(root) = one.root.and_then(|root| u32::try_from(root).ok()) else {
+        return false;
+    };
+    let is_there = elsewhere.contains(TaskId(root)) && !one.tasks.contains(TaskId(root));
+    match one.name.as_str() {
+        "reduce" | "gather" | "gatherv" => is_there,
+        "bcast" | "scatter" | "scatterv" => is_there && elsewhere.len() == 1,
+        _ => false,
+    }
+}
+
 /// True for an operation among neighbors, also for a nonblocking one.
 fn is_of_neighbors(one: &CollectiveGroup) -> bool {
-    let started = one.started_by.as_deref().and_then(started_collective);
+    let started = one.starter().and_then(started_collective);
     let name = started.as_ref().unwrap_or(&one.name);
     name.starts_with("neighbor_")
 }

@@ -76,7 +76,7 @@ pub(super) fn is_owed(name: &str, call: Option<&Call>) -> bool {
     let started = started_by(call);
     let of_all = |function: &&str| started_collective(function).is_some_and(|it| needs_all(&it));
     match name {
-        NONBLOCKING => !started.is_empty() && started.iter().all(of_all),
+        NONBLOCKING => started.len() == 1 && started.iter().all(of_all),
         name => needs_all(name) || name == "win_fence",
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::sys::time::TimeVal;
-use sdm_debug::probe::{Holder, LOCK_ON, ResourceWait};
+use sdm_debug::probe::{Holder, LOCK_ON, NOBODY_ELSE, ResourceWait};
 use sdm_system::proc::{self, Process};
 use sdm_system::{copy_descriptor, sock_diag, tcp_peer};
 use sdm_text::printable_name;
@@ -202,7 +202,7 @@ fn nobody_else(pid: i32, holders: &[Holder]) -> &'static str {
         [own] if own.pid == pid && children.iter().any(|child| child.letter == 'Z') => {
             ", whose other end no other process has open since a child ended"
         }
-        [own] if own.pid == pid => ", whose other end no other process has open",
+        [own] if own.pid == pid => NOBODY_ELSE,
         _ => "",
     }
 }

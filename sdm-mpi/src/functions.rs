@@ -93,11 +93,12 @@ use WaitsFor as W;
 const FUNCTIONS: [Function; 98] = [
     ("address", W::Nobody, &[]),
     ("allgather", W::All, &[(6, R::Communicator)]),
-    ("allgatherv", W::All, &[(7, R::Communicator)]),
+    // A rank that no other rank sends anything can leave those with several counts.
+    ("allgatherv", W::Members, &[(7, R::Communicator)]),
     ("allreduce", W::All, &[(2, R::Count), (5, R::Communicator)]),
     ("alltoall", W::All, &[(6, R::Communicator)]),
-    ("alltoallv", W::All, &[(8, R::Communicator)]),
-    ("alltoallw", W::All, &[(8, R::Communicator)]),
+    ("alltoallv", W::Members, &[(8, R::Communicator)]),
+    ("alltoallw", W::Members, &[(8, R::Communicator)]),
     ("barrier", W::All, &[(0, R::Communicator)]),
     ("bcast", W::Members, &[(1, R::Count), (3, R::Root), (4, R::Communicator)]),
     ("bsend", W::Message, &[(1, R::Count), (3, R::Destination), (4, R::Tag), (5, R::Communicator)]),
@@ -310,17 +311,22 @@ pub fn is_of_neighbors(function: &str) -> bool {
 /// True for collective file operations.
 #[must_use]
 pub fn is_of_all(function: &str) -> bool {
-    const OF_ALL: [&str; 6] = [
+    const OF_ALL: [&str; 8] = [
         "close",
         "open",
         "preallocate",
+        "seek_shared",
+        "set_atomicity",
         "set_size",
         "set_view",
         "sync",
     ];
     let name = mpi_name(function).unwrap_or_default();
     let operation = name.strip_prefix("file_").unwrap_or_default();
-    operation.ends_with("_all") || OF_ALL.contains(&operation)
+    let mut split = ["_begin", "_end"].iter();
+    let split = split.find_map(|end| operation.strip_suffix(end));
+    let whole = split.unwrap_or(operation);
+    ["_all", "_ordered"].iter().any(|end| whole.ends_with(end)) || OF_ALL.contains(&operation)
 }
 
 /// True for calls that can depend on more than the job's ranks: other programs, a disk.

@@ -30,3 +30,18 @@ pub const OPEN_MPI_FATAL: [&str; 3] = [
 ];
 /// Symbols of which every MPICH library has one.
 pub const MPICH_VERSIONS: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
+
+/// True for a file of an MPI library, or of a library that only MPI libraries use.
+#[must_use]
+pub fn is_of_mpi(file: &str) -> bool {
+    const BEGINNINGS: [&str; 7] = [
+        "libmpi.so",
+        "libmpich",
+        "libopen-pal",
+        "libopen-rte",
+        "libpmix",
+        "libuct",
+        "mca_",
+    ];
+    BEGINNINGS.iter().any(|part| file.starts_with(part))
+}

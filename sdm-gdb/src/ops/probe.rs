@@ -10,6 +10,7 @@ use sdm_debug::probe::{Call, ProcessState, TaskProbe, TaskWaits, ThreadWait, Wai
 use sdm_debug::{Event, Failure, Reply};
 use sdm_inspect::kernel;
 use sdm_mpi::mpi_name;
+use sdm_mpi::symbols::is_of_mpi;
 
 use super::call::call;
 use super::frame_states::frame_states;
@@ -315,8 +316,12 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
             },
         };
         let what = match what {
-            // Only a thread of the process can end this wait, and the process has no other thread.
-            Some(what) if threads.len() == 1 && is_futex(&what) && waits_for_own(gdb, thread) => {
+            // Only a thread of the process can end this wait, and the program has no other thread.
+            Some(what)
+                if is_futex(&what)
+                    && is_alone(threads, thread, fold)
+                    && waits_for_own(gdb, thread) =>
+            {
                 Some(WaitFor::Nobody)
             }
             what => what,
@@ -338,6 +343,17 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
         waits.call = other.or(waits.call.take());
     }
     Ok(())
+}
+
+/// True if all other threads of the process are those of an MPI library, which wake no thread of the program.
+fn is_alone(threads: &[ReadThread], own: &ReadThread, fold: &FoldRules) -> bool {
+    let is_of_library = |thread: &ReadThread| {
+        let frames = &thread.raw.frames;
+        let mut modules = frames.iter().map(|frame| frame.module.as_str());
+        innermost_user_frame(frames, fold).is_none() && modules.any(is_of_mpi)
+    };
+    let mut others = threads.iter().filter(|thread| thread.id != own.id);
+    threads.len() <= THREADS_MAX && others.all(is_of_library)
 }
 
 /// A call of which only the place is known.
