@@ -16,8 +16,12 @@ pub enum Check {
     Attach,
     /// The kernel's version, and what it lacks of the calls that SDM uses.
     Kernel,
+    /// Whether processes of this user can be looked at without gdb.
+    Looks,
     /// Whether `kernel.yama.ptrace_scope` allows attaching.
     PtraceScope,
+    /// Whether `kernel.perf_event_paranoid` allows counting the returns of calls.
+    PerfEvents,
     /// Whether `/proc` shows all processes.
     Hidepid,
     /// The namespaces that this process is in.
@@ -56,14 +60,16 @@ pub enum Check {
 
 impl Check {
     /// All checks, in the order of output.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Programs,
         Self::Gdb,
         Self::GdbPython,
         Self::GdbRegisters,
         Self::Attach,
         Self::Kernel,
+        Self::Looks,
         Self::PtraceScope,
+        Self::PerfEvents,
         Self::Hidepid,
         Self::Namespaces,
         Self::Descriptors,
@@ -93,7 +99,9 @@ impl Check {
             Self::GdbRegisters => "gdb-registers",
             Self::Attach => "attach",
             Self::Kernel => "kernel",
+            Self::Looks => "looks",
             Self::PtraceScope => "ptrace-scope",
+            Self::PerfEvents => "perf-events",
             Self::Hidepid => "hidepid",
             Self::Namespaces => "namespaces",
             Self::Descriptors => "descriptors",

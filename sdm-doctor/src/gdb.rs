@@ -433,10 +433,10 @@ fn loads_libraries(path: &Path) -> bool {
 }
 
 /// A process that runs until its input ends.
-struct Waiting(Child);
+pub(crate) struct Waiting(Child);
 
 impl Waiting {
-    fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let mut command = programs::helper("cat")?;
         command
             .stdin(Stdio::piped())
@@ -445,7 +445,11 @@ impl Waiting {
         command.spawn().map(Self)
     }
 
-    fn end(&mut self) {
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+
+    pub(crate) fn end(&mut self) {
         drop(self.0.stdin.take());
         // The process may have ended with gdb.
         let _ = self.0.wait();

@@ -10,10 +10,12 @@ mod check;
 mod finding;
 pub mod gdb;
 mod host_report;
+mod looks;
 mod machine;
 mod resource_limits;
 
 pub use check::Check;
 pub use finding::{Finding, Verdict};
 pub use host_report::{Told, fuzz_told};
+pub use looks::looks;
 pub use machine::Machine;

@@ -39,7 +39,7 @@ impl Machine {
     /// The findings about its kernel and its resources.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        let mut findings = vec![self.kernel(), self.ptrace_scope()];
+        let mut findings = vec![self.kernel(), self.ptrace_scope(), self.perf_events()];
         findings.extend([self.hidepid(), self.namespaces()]);
         findings.extend(crate::resource_limits::findings(&self.file("meminfo")));
         findings
@@ -118,6 +118,24 @@ impl Machine {
                 "have root remove that setting from /etc/sysctl.d and reboot",
             ),
         }
+    }
+
+    /// Nothing is bad: most verdicts need no counting.
+    fn perf_events(&self) -> Finding {
+        let text = self.file("sys/kernel/perf_event_paranoid");
+        let level = text.trim();
+        let is_open = level.parse::<i64>().is_ok_and(|level| level <= 2);
+        let told = match level {
+            "" => "the kernel counts no events: `diagnose` cannot tell a loop of calls from one call where no variable changes".to_owned(),
+            _ if is_open || self.may_trace_all() => {
+                format!("kernel.perf_event_paranoid is {level}: `diagnose` counts the returns of calls")
+            }
+            _ => format!(
+                "kernel.perf_event_paranoid is {level}: `diagnose` cannot tell a loop of calls from one call where no \
+                 variable changes; at 2 or less it can (sysctl kernel.perf_event_paranoid=2)"
+            ),
+        };
+        Finding::good(Check::PerfEvents, told)
     }
 
     /// True if its `/proc` may not show a process that there is.
@@ -205,6 +223,7 @@ mod tests {
         let able = "Name:\tsdm\nCapEff:\t0000000000080000\n";
         let scope = "proc/sys/kernel/yama/ptrace_scope";
         let release = "proc/sys/kernel/osrelease";
+        let paranoid = "proc/sys/kernel/perf_event_paranoid";
         let cases: &[Case<'_>] = &[
             (Check::Kernel, &[], Verdict::Unknown, "not known"),
             (
@@ -256,6 +275,24 @@ mod tests {
                 &[(scope, "x\n"), ("proc/self/status", ordinary)],
                 Verdict::Bad,
                 "is x",
+            ),
+            (
+                Check::PerfEvents,
+                &[(paranoid, "2\n")],
+                Verdict::Good,
+                "is 2: `diagnose` counts",
+            ),
+            (
+                Check::PerfEvents,
+                &[(paranoid, "3\n")],
+                Verdict::Good,
+                "at 2 or less it can",
+            ),
+            (
+                Check::PerfEvents,
+                &[],
+                Verdict::Good,
+                "the kernel counts no events",
             ),
             (Check::Hidepid, &[], Verdict::Bad, "not mounted"),
             (

@@ -8,7 +8,7 @@ use std::path::Path;
 use sdm_core::frame::WIRE_VERSION;
 use sdm_core::transport::{PortRange, own_addresses};
 use sdm_doctor::gdb::{self, Places};
-use sdm_doctor::{Machine, Told};
+use sdm_doctor::{Machine, Told, looks};
 
 use crate::arguments::Arguments;
 
@@ -32,6 +32,7 @@ pub fn tell(arguments: &Arguments, gdb: &Path) -> io::Result<()> {
         }
     }
     let mut findings = gdb::findings(Some(gdb), &Places::here());
+    findings.push(looks());
     findings.extend(Machine::default().findings());
     for finding in findings {
         say(&Told::Found(finding))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sdm_core::transport::own_addresses;
 use sdm_doctor::gdb::{self, Places};
-use sdm_doctor::{Check, Finding, Machine};
+use sdm_doctor::{Check, Finding, Machine, looks};
 use sdm_system::run_bounded::{self, Bounds, Said};
 use sdm_system::{files, own_program, programs};
 use sdm_text::{printable, printable_name};
@@ -33,6 +33,7 @@ const NEEDED: usize = 2;
 pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
     let mut findings = vec![programs()];
     findings.extend(gdb::findings(args.gdb.as_deref(), &Places::here()));
+    findings.push(looks());
     findings.extend(Machine::default().findings());
     findings.extend([ports(args), ssh(), mpi(), pmix(), slurm(), rust()]);
     findings.extend(super::job::left_behind());

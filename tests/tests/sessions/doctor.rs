@@ -47,6 +47,8 @@ fn healthy_machine_passes_every_check() {
         "kernel",
         "rust",
         "attach",
+        "looks",
+        "perf-events",
         "descriptors",
         "processes",
         "memory",

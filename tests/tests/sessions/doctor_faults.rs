@@ -84,6 +84,17 @@ fn kernel_restrictions_are_found() {
 }
 
 #[test]
+fn forbidden_looks_are_found() {
+    let place = Place::new();
+    let restricted = place.compile("restricted", Compiler::C);
+    let prefix = [restricted.to_str().expect("text"), "2"];
+    let done = Sdm::wrapped(&prefix, &place, "doctor").args(["--json"]);
+    let forbidden = "cannot be looked at without gdb: ptrace: Operation not permitted";
+    let expected = bad(Check::Looks, forbidden, "allow ptrace and process_vm_readv");
+    assert_found(&done.finish(), &expected);
+}
+
+#[test]
 fn too_little_memory_is_found() {
     let place = Place::new();
     let info = place.path().join("meminfo");
