@@ -7,7 +7,9 @@ use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
+use super::invocation::Invocation;
 use super::model::Model;
+use super::model::dialogue::{Confirm, Question};
 use super::model::goal::{Goal, WaitOutcome};
 use super::model::notices::Patience;
 use super::model::open_commands::OpenCommand;
@@ -174,4 +176,24 @@ pub(super) fn show_rest(session: &SessionHandle, rest: Gathered) {
     if !empty {
         session.show_quietly(&Item::Answer(rest));
     }
+}
+
+/// Asks the user to confirm a line that loses something. False if nobody is asked, and the line is to be carried out.
+pub(super) fn confirm(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    text: impl Into<String>,
+    refused: &'static str,
+) -> bool {
+    session.edit(|model| {
+        let asks = model.asks(said.depth);
+        if asks {
+            model.dialogue.question = Some(Question::Confirm(Confirm {
+                line: said.line.to_owned(),
+                text: text.into(),
+                refused,
+            }));
+        }
+        asks
+    })
 }

@@ -8,9 +8,9 @@ use sdm_view::render::Names;
 
 use super::define;
 use super::invocation::Invocation;
-use super::model::dialogue::{DeleteAll, Pending, Purpose, Question};
+use super::model::dialogue::{Pending, Purpose, Question};
 use super::rerun::is_yes;
-use super::{SessionHandle, Verdict};
+use super::{SessionHandle, Verdict, ask};
 
 /// Maximum number of command lines of one breakpoint.
 const COMMANDS_MAX: usize = 100;
@@ -222,40 +222,10 @@ pub(super) async fn delete_breakpoints(
     said: &Invocation<'_>,
     numbers: &[u32],
 ) -> Verdict {
-    let asks = session.read(|model| model.asks(said.depth) && !model.breaks.rows().is_empty());
-    if numbers.is_empty() && asks {
-        session.edit(|model| {
-            model.dialogue.question = Some(Question::Delete(DeleteAll {
-                line: said.line.to_owned(),
-                to: said.to.clone(),
-                named: said.named,
-            }));
-        });
+    let is_all = numbers.is_empty() && session.read(|model| !model.breaks.rows().is_empty());
+    if is_all && ask::confirm(session, said, "Delete all breakpoints", "not deleted") {
         return Verdict::Done;
     }
-    delete_now(session, said, numbers).await
-}
-
-/// Handles the answer to the question whether to delete all breakpoints.
-pub(super) async fn answer_delete(
-    session: &SessionHandle,
-    all: &DeleteAll,
-    answer: &str,
-) -> Verdict {
-    if !is_yes(answer) {
-        session.say("not deleted");
-        return Verdict::Done;
-    }
-    let said = Invocation {
-        line: &all.line,
-        to: all.to.clone(),
-        named: all.named,
-        depth: 0,
-    };
-    delete_now(session, &said, &[]).await
-}
-
-async fn delete_now(session: &SessionHandle, said: &Invocation<'_>, numbers: &[u32]) -> Verdict {
     let mut verdict = Verdict::Done;
     for number in numbers_or_all(session, numbers) {
         let Some(to) = tasks_of(session, said, number) else {

@@ -7,7 +7,7 @@ use sdm_view::item::{Happening, Item, Listing};
 use super::invocation::Invocation;
 use super::model::dialogue::ListFrom;
 use super::model::displays::{DISPLAYS_MAX, question, words};
-use super::{SessionHandle, Verdict};
+use super::{SessionHandle, Verdict, ask};
 use crate::commands::Displayed;
 
 /// `display[/FORMAT] [EXPR]`.
@@ -34,8 +34,17 @@ pub(super) async fn display(
 }
 
 /// `undisplay [N...]`.
-pub(super) fn undisplay(session: &SessionHandle, numbers: &[u32]) -> Verdict {
+pub(super) fn undisplay(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    numbers: &[u32],
+) -> Verdict {
     if numbers.is_empty() {
+        let text = "Delete all auto-display expressions";
+        let has_some = session.read(|model| !model.displays.all().is_empty());
+        if has_some && ask::confirm(session, said, text, "not deleted") {
+            return Verdict::Done;
+        }
         session.edit(|model| model.displays.clear());
         return Verdict::Done;
     }

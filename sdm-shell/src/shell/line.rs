@@ -1,5 +1,4 @@
 //! Execution of one line: its target set, its command, and the function that carries the command out.
-use sdm_debug::Command;
 use sdm_view::item::Item;
 
 use super::invocation::Invocation;
@@ -40,13 +39,12 @@ async fn answer(session: &SessionHandle, question: Question, line: &str) -> Verd
     match question {
         Question::Quit => rerun::answer_quit(session, line),
         Question::Rerun(again) => rerun::answer_rerun(session, again, line).await,
-        Question::Delete(all) => breakpoints::answer_delete(session, &all, line).await,
         // At a depth at which no line asks.
-        Question::Return(asked) if rerun::is_yes(line) => {
+        Question::Confirm(asked) if rerun::is_yes(line) => {
             Box::pin(execute(session, &asked.line, 1)).await
         }
-        Question::Return(_) => {
-            session.say("not returned");
+        Question::Confirm(asked) => {
+            session.say(asked.refused);
             Verdict::Done
         }
         Question::Pending(asked) => breakpoints::answer_pending(session, asked, line).await,
@@ -136,7 +134,7 @@ pub(super) async fn carry_out(
             background,
         } => run::run(session, said, &command, background).await,
         C::Interrupt => run::interrupt(session, said).await,
-        C::Kill => run::end_tasks(session, said, &Command::Kill).await,
+        C::Kill => run::kill(session, said).await,
         C::Attach(set) => attach::attach_more(session, said, &set).await,
         C::Detach(set) => attach::detach(session, said, set.as_ref()).await,
         C::Quit => run::quit(session, said.depth),
@@ -165,7 +163,7 @@ pub(super) async fn carry_out(
         C::ShowDefined(name) => define::show_defined(session, name.as_deref()),
         C::System(command) => system::system(session, &command).await,
         C::Echo(text) => show_text(session, text),
-        C::Undisplay(numbers) => display::undisplay(session, &numbers),
+        C::Undisplay(numbers) => display::undisplay(session, said, &numbers),
         C::Report(file) => report::write_report_to(session, &file).await,
         C::Save(file) => save::save(session, &file),
         C::Load(file) => script::source(session, &file, said.depth).await,

@@ -11,7 +11,7 @@ use sdm_view::render::Names;
 
 use super::invocation::Invocation;
 use super::model::Over;
-use super::model::dialogue::{Question, Return};
+use super::model::dialogue::Question;
 use super::model::goal::{Goal, WaitOutcome};
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, Verdict, ask, display, notices, sets};
@@ -134,15 +134,28 @@ pub(super) async fn ask(
     if matches!(command, Command::Return { .. })
         && session.read(|model| model.asks(said.depth))
         && let Some(what) = left_by_return(session, said).await
+        && ask::confirm(
+            session,
+            said,
+            format!("Make {what} return now"),
+            "not returned",
+        )
     {
-        let line = said.line.to_owned();
-        let question = Question::Return(Return { line, what });
-        session.edit(|model| model.dialogue.question = Some(question));
         return Verdict::Done;
     }
     let (verdict, done) = session.ask(said.line, &said.to, command).await;
     session.edit(|model| model.job.remember_setting(&done, command));
     verdict
+}
+
+/// `kill`; the user is asked before a program is lost.
+pub(super) async fn kill(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
+    let live = session.read(|model| model.tasks.live().intersection(&said.to));
+    let text = || format!("Kill the program on {}", Names::ranks().label(&live, 60));
+    if !live.is_empty() && ask::confirm(session, said, text(), "not killed") {
+        return Verdict::Done;
+    }
+    end_tasks(session, said, &Command::Kill).await
 }
 
 /// The function that a `return` leaves, and on which tasks. None if it leaves none.
@@ -266,8 +279,7 @@ pub(super) fn end_of_input(session: &SessionHandle) {
             session.edit(|model| model.end(Over::Quit(EndPolicy::KillStarted)));
         }
         Some(Question::Rerun(_)) => session.say("not started again"),
-        Some(Question::Delete(_)) => session.say("not deleted"),
-        Some(Question::Return(_)) => session.say("not returned"),
+        Some(Question::Confirm(asked)) => session.say(asked.refused),
         Some(Question::Pending(_)) => {}
         None => {
             quit(session, 0);

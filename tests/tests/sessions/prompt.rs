@@ -121,6 +121,8 @@ fn dumb_terminal_has_a_prompt() {
     terminal.wait("ranks 0-1 (2): 42");
     terminal.wait("(sdm) ");
     terminal.keys("kill\n");
+    terminal.wait("Kill the program on ranks 0-1 (2)? (y or n) ");
+    terminal.keys("y\n");
     terminal.wait("(sdm) ");
     terminal.keys("quit\n");
     let (code, bytes) = terminal.leave_raw();

@@ -78,7 +78,9 @@ fn prompt_restarts_the_job() {
     terminal.ask("[all] print argc", "rank 1: 3");
     terminal.ask("[all] show args", "a 'b c'");
     terminal.ask("show print address", "is off");
-    terminal.ask("[all] kill", "killed");
+    terminal.keys("[all] kill\n");
+    terminal.wait("Kill the program on ranks 0-1 (2)? (y or n) ");
+    terminal.ask("y", "killed");
     // Nothing runs, so nothing is asked.
     terminal.ask("[all] set args", "");
     let held = united(&terminal.ask("start", "at main ()"));
@@ -161,6 +163,7 @@ fn failed_restart_keeps_the_prompt() {
     let mut terminal = Terminal::start(&place, &line, 100);
     terminal.wait("(sdm) ");
     terminal.ask("break add_up", "breakpoint 1 at");
+    terminal.ask("set confirm off", "");
     terminal.ask("kill", "killed");
     fs::remove_file(&mpirun).unwrap();
     terminal.ask("run", "the session has no job now; `run` tries again");

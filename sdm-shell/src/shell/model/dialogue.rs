@@ -45,10 +45,8 @@ pub(crate) enum Question {
     Quit,
     /// Whether to end the job in order to restart it.
     Rerun(Rerun),
-    /// Whether to delete all these breakpoints.
-    Delete(DeleteAll),
-    /// Whether to leave functions before their end.
-    Return(Return),
+    /// Whether to carry out a line that loses something.
+    Confirm(Confirm),
     /// Whether to keep a breakpoint as pending.
     Pending(Pending),
 }
@@ -62,8 +60,7 @@ impl Question {
             Self::Rerun(_) => {
                 format!("start the job from the beginning, ending {tasks} {noun}? (y or n) ")
             }
-            Self::Delete(_) => "Delete all breakpoints? (y or n) ".to_owned(),
-            Self::Return(asked) => format!("Make {} return now? (y or n) ", asked.what),
+            Self::Confirm(asked) => format!("{}? (y or n) ", asked.text),
             Self::Pending(_) => {
                 "Make breakpoint pending on future shared library load? (y or [n]) ".to_owned()
             }
@@ -88,13 +85,15 @@ pub(crate) struct Rerun {
     pub(crate) depth: u32,
 }
 
-/// A `return`.
+/// A line that is carried out if the user confirms it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Return {
+pub(crate) struct Confirm {
     /// The line, as entered.
     pub(crate) line: String,
-    /// The functions that are left, and where.
-    pub(crate) what: String,
+    /// The question, without its mark.
+    pub(crate) text: String,
+    /// The words for a line that is not confirmed.
+    pub(crate) refused: &'static str,
 }
 
 /// A breakpoint whose location no task has.
@@ -106,17 +105,6 @@ pub(crate) struct Pending {
     pub(crate) to: IdSet,
     /// The breakpoint, as requested.
     pub(crate) spec: BreakSpec,
-}
-
-/// A `delete` without numbers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DeleteAll {
-    /// The line, as entered.
-    pub(crate) line: String,
-    /// The target set of the line.
-    pub(crate) to: IdSet,
-    /// True if the line named the tasks.
-    pub(crate) named: bool,
 }
 
 /// A block of lines that is being read, up to `end`.

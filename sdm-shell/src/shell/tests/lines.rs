@@ -5,7 +5,7 @@ use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
 use super::fake::*;
 use super::waiting::{one_runs_on, prompt};
 use crate::shell::Options;
-use crate::shell::model::dialogue::{Question, Return};
+use crate::shell::model::dialogue::{Confirm, Question};
 
 #[test]
 fn empty_line_repeats_and_quit_asks_only_at_the_prompt() {
@@ -110,12 +110,61 @@ fn return_asks_only_at_the_prompt() {
     assert_eq!(asked.sent, ["0-3 start", frame, frame, "0-1 return"]);
     let script = run((4, 80), Options::default(), &["return"], respond());
     assert_eq!(script.sent, ["0-3 start", "0-3 return"]);
-    let question = Question::Return(Return {
+    let question = Question::Confirm(Confirm {
         line: String::new(),
-        what: "exchange on ranks 0-1 (2)".to_owned(),
+        text: "Kill the program on rank 3".to_owned(),
+        refused: "not killed",
     });
-    let text = "Make exchange on ranks 0-1 (2) return now? (y or n) ";
-    assert_eq!(question.text(4), text);
+    assert_eq!(question.text(4), "Kill the program on rank 3? (y or n) ");
+}
+
+#[test]
+fn kill_and_undisplay_ask_only_at_the_prompt() {
+    let respond = || -> Responder {
+        Box::new(|id, to, command| match command {
+            Command::Start(_) => at_main(id, to),
+            Command::Kill => {
+                let signal = "SIGKILL".to_owned();
+                all(
+                    id,
+                    vec![class(&to.to_string(), Reply::Signalled { signal })],
+                )
+            }
+            Command::Evaluate { .. } | Command::Print { .. } => {
+                all(id, vec![class(&to.to_string(), Reply::Value(value("1")))])
+            }
+            _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+        })
+    };
+    let lines = [
+        "display x",
+        "undisplay",
+        "n",
+        "info display",
+        "undisplay",
+        "y",
+        "undisplay",
+        "info display",
+        "[2] kill",
+        "n",
+        "[2] kill",
+        "y",
+    ];
+    let asked = run((4, 80), prompt(), &lines, respond());
+    let said = "not deleted\n1: x\nThere are no auto-display expressions now.\nnot killed\n";
+    let shown = asked
+        .screen
+        .find("not deleted")
+        .map(|at| &asked.screen[at..]);
+    assert!(
+        shown.is_some_and(|it| it.starts_with(said)),
+        "{}",
+        asked.screen
+    );
+    let killed = |sent: &[String]| sent.iter().filter(|it| it.ends_with("kill")).count();
+    assert_eq!(killed(&asked.sent), 1, "{:?}", asked.sent);
+    let script = run((4, 80), Options::default(), &["[2] kill"], respond());
+    assert_eq!(killed(&script.sent), 1, "{:?}", script.sent);
 }
 
 /// Answers each evaluation with its own expression.
