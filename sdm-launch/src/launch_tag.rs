@@ -43,6 +43,12 @@ impl LaunchTag {
         }
     }
 
+    /// True if a process with the tag is left, other than members of SDM's sessions.
+    pub(crate) fn has_processes(&self) -> bool {
+        let mut pids = proc::pids().into_iter().flatten();
+        pids.any(|pid| self.is_of(pid))
+    }
+
     fn is_of(&self, pid: i32) -> bool {
         let process = proc::of(pid);
         let variables = process.environment().unwrap_or_default();

@@ -347,6 +347,10 @@ impl LaunchedProcess {
     fn set_over(&mut self) {
         self.end = None;
         self.is_over = true;
+        // The helper stays for what the launcher has left behind.
+        if !self.tag.as_ref().is_some_and(LaunchTag::has_processes) {
+            self.ender = None;
+        }
     }
 }
 

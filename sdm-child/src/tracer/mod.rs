@@ -306,18 +306,12 @@ impl Tracer {
             }
             Trap::Abort if !self.is_meant(pid) || self.survives_abort(pid) => {}
             // It has called `MPI_Finalize` while nobody watched.
-            Trap::End if self.catches_up(pid, id) => {}
+            Trap::End if self.processes.catches_up(pid, id) => {}
             Trap::Abort | Trap::End | Trap::Check => return self.hold(pid, id, Cause::Function),
             Trap::Past => {}
         }
         self.go_on_or_stay(id);
         self.processes.arm_all();
-    }
-
-    /// True if the process has made calls while it was released, so that the present one is not what it seems.
-    fn catches_up(&mut self, pid: i32, id: i32) -> bool {
-        let process = self.processes.all.get_mut(&pid);
-        process.is_some_and(|it| it.traps.catch_up(id))
     }
 
     /// Resumes the thread that asks for its rank.

@@ -31,6 +31,12 @@ pub(super) struct Processes {
 }
 
 impl Processes {
+    /// True if the process has made calls while it was released, so that the present one is not what it seems.
+    pub(super) fn catches_up(&mut self, pid: i32, id: i32) -> bool {
+        let process = self.all.get_mut(&pid);
+        process.is_some_and(|it| it.traps.catch_up(id))
+    }
+
     /// The traced threads, each with its process.
     pub(super) fn threads(&self) -> impl Iterator<Item = (i32, i32)> {
         let all = self.all.iter();
