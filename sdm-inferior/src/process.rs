@@ -3,6 +3,7 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_system::proc::{self, State};
+use sdm_system::signal_process;
 
 /// One process, told from a later one with the same pid by its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,9 +78,7 @@ impl Identity {
 
     /// Sends a signal to the process, unless it has ended.
     pub fn signal(&self, signal: Signal) {
-        if self.is_alive() {
-            let _ = kill(Pid::from_raw(self.pid), signal);
-        }
+        signal_process(self.pid, signal, || self.is_alive());
     }
 }
 
