@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
+use std::ops::Range;
 
 use gimli::{EndianSlice, NativeEndian};
 use lzma_rust2::XzReader;
@@ -34,6 +35,8 @@ pub(crate) type File = ElfFile64<'static, object::NativeEndian>;
 pub(crate) struct Image {
     pub(crate) file: File,
     segments: Vec<Segment>,
+    /// Address ranges of stubs, each with the size of a stub.
+    stubs: Vec<(Range<u64>, u64)>,
 }
 
 /// A loaded segment of a file.
@@ -64,7 +67,17 @@ impl Image {
             is_executable: header.p_flags(endian) & PF_X != 0,
         });
         let segments = segments.collect();
-        Some(Self { file, segments })
+        let stubs = STUBS.iter().filter_map(|(name, bytes)| {
+            let section = file.section_by_name(name)?;
+            let end = section.address().checked_add(section.size())?;
+            Some((section.address()..end, *bytes))
+        });
+        let stubs = stubs.collect();
+        Some(Self {
+            file,
+            segments,
+            stubs,
+        })
     }
 
     /// The content of a section, decompressed if necessary; empty if there is no such section.
@@ -115,12 +128,9 @@ impl Image {
 
     /// Start of the stub that contains an address; `None` for an address that is in no stub.
     pub(crate) fn stub(&self, address: u64) -> Option<u64> {
-        let mut stubs = STUBS.iter().filter_map(|(name, bytes)| {
-            let section = self.file.section_by_name(name)?;
-            let within = address.checked_sub(section.address())?;
-            (within < section.size()).then_some(address - within % bytes)
-        });
-        stubs.next()
+        let mut stubs = self.stubs.iter();
+        let (range, bytes) = stubs.find(|(range, _)| range.contains(&address))?;
+        Some(address - (address - range.start) % bytes)
     }
 
     /// Address of the slot from which the stub at an address loads its target.
