@@ -190,14 +190,11 @@ impl Shim {
     /// Lets the program go for a look of the server, or seizes it again after it.
     fn let_look(&mut self, is_looked_at: bool) {
         self.is_looked_at = is_looked_at;
-        match is_looked_at {
-            true => self.ask_tracer(Tracer::let_look),
-            false
-                if self
-                    .outside_looks
-                    .as_ref()
-                    .is_some_and(OutsideLooks::is_looking) => {}
-            false => self.ask_tracer(Tracer::seize_again),
+        let outside = self.outside_looks.as_ref();
+        if is_looked_at {
+            self.ask_tracer(Tracer::let_look);
+        } else if !outside.is_some_and(OutsideLooks::is_looking) {
+            self.ask_tracer(Tracer::seize_again);
         }
     }
 

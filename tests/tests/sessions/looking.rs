@@ -12,6 +12,8 @@ use sdm_tests::run::until;
 use sdm_tests::sdm::{Done, Sdm};
 use sdm_tests::terminal::Terminal;
 
+use crate::old_kernels::without_call;
+
 /// A process that waits for its input, and ends with this.
 pub(crate) struct Waiting(pub(crate) Child);
 
@@ -244,13 +246,8 @@ fn gdb_samples_where_process_vm_readv_is_refused() {
     let (place, elsewhere) = (Place::new(), Place::new());
     let program = elsewhere.compile("work", Compiler::C);
     let own = Waiting::start(Command::new(&program).arg("echo"));
-    let fixture = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../sdm-inspect/tests/fixtures/forbid_call.py"
-    );
-    let [call, errno] = [libc::SYS_process_vm_readv, libc::ENOSYS.into()].map(|it| it.to_string());
-    let prefix = ["python3", fixture, &call, &errno];
-    let done = Sdm::wrapped(&prefix, &place, "stacks").args(["--pids", &own.pid()]);
+    let call = libc::SYS_process_vm_readv.to_string();
+    let done = without_call(&place, "stacks", &call).args(["--pids", &own.pid()]);
     let done = done.finish().code(0);
     assert!(done.out.contains("echo () at work.c:"), "{done}");
     let told = "sampling by gdb, which takes longer: the kernel refuses process_vm_readv: Function not implemented";

@@ -8,15 +8,19 @@ use sdm_tests::sdm::Sdm;
 
 use crate::looking::Waiting;
 
-/// `sdm VERB` where the calls are refused that Linux 4.18 and later added: `rseq` was its first.
-fn old<'a>(place: &'a Place, verb: &str) -> Sdm<'a> {
+/// `sdm VERB` where the kernel lacks a system call; with `-` behind its number, also those of a higher number.
+pub(crate) fn without_call<'a>(place: &'a Place, verb: &str, call: &str) -> Sdm<'a> {
     let fixture = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../sdm-inspect/tests/fixtures/forbid_call.py"
     );
-    let from = format!("{}-", libc::SYS_rseq);
     let errno = libc::ENOSYS.to_string();
-    Sdm::wrapped(&["python3", fixture, &from, &errno], place, verb)
+    Sdm::wrapped(&["python3", fixture, call, &errno], place, verb)
+}
+
+/// `sdm VERB` where the calls are refused that Linux 4.18 and later added: `rseq` was its first.
+fn old<'a>(place: &'a Place, verb: &str) -> Sdm<'a> {
+    without_call(place, verb, &format!("{}-", libc::SYS_rseq))
 }
 
 #[test]
