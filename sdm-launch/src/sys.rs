@@ -12,8 +12,7 @@ use nix::sys::signal::Signal;
 /// not reach it. The kernel sends it `death_signal` when the thread that started it ends. If
 /// this process has raised its limit of descriptors, the child gets the earlier one.
 pub(crate) fn isolate(command: &mut Command, death_signal: Signal) {
-    let death_signal = death_signal as libc::c_int;
-    let parent = std::process::id();
+    sdm_system::in_own_session(command, death_signal);
     let descriptors = crate::machine_limits::descriptors_of_children();
     let before_exec = move || {
         if let Some((soft, hard)) = descriptors {
@@ -25,23 +24,6 @@ pub(crate) fn isolate(command: &mut Command, death_signal: Signal) {
             if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } == -1 {
                 return Err(io::Error::last_os_error());
             }
-        }
-        // SAFETY: setsid, prctl with PR_SET_PDEATHSIG and getppid are async-signal-safe system
-        // calls that touch no memory of this process.
-        let (set, signal, now) = unsafe {
-            (
-                libc::setsid(),
-                libc::prctl(libc::PR_SET_PDEATHSIG, death_signal),
-                libc::getppid(),
-            )
-        };
-        if set == -1 || signal == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // A parent that died before prctl sends no signal any more, and no process would read an error.
-        if u32::try_from(now) != Ok(parent) {
-            // SAFETY: _exit is async-signal-safe and does not return.
-            unsafe { libc::_exit(1) };
         }
         Ok(())
     };

@@ -22,7 +22,6 @@ mod rank_assignment;
 mod reverse_listener;
 mod spawn_ids;
 mod start;
-mod sys;
 mod task_assignment;
 
 pub use api::{DebugSession, SendOptions, SessionEvent, SessionMember};

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use nix::sys::signal::Signal;
 use sdm_bootstrap::handover;
 use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
@@ -49,7 +50,8 @@ impl Master {
             command.args(["--shape", &shape.to_string()]);
         }
         let io = |what: String| move |source| SessionError::Io { what, source };
-        let mut child = crate::sys::in_own_session(&mut command)
+        sdm_system::in_own_session(&mut command, Signal::SIGTERM);
+        let mut child = command
             .spawn()
             .map_err(io(format!("start {}", printable_name(program))))?;
         match sdm_system::watch_child(child.id()) {

@@ -27,20 +27,29 @@ pub fn confine(command: &mut Command) {
 
 /// Has the command's process killed when the thread that starts it ends in any way.
 pub fn goes_with_its_parent(command: &mut Command) {
-    let parent = std::process::id();
+    signal_at_parents_end(command, Signal::SIGKILL);
+}
+
+/// Runs the command in a session of its own, out of reach of the terminal's signals. The kernel sends it this signal
+/// when the thread that starts it ends, unless the process changes that.
+pub fn in_own_session(command: &mut Command, at_parents_end: Signal) {
+    // SAFETY: the closure makes one async-signal-safe call.
+    unsafe {
+        command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?));
+    }
+    signal_at_parents_end(command, at_parents_end);
+}
+
+/// Has the kernel send the command's process this signal when the thread that starts it ends. It is asked before the
+/// program begins, as a process that is stopped at its begin could not ask any more.
+fn signal_at_parents_end(command: &mut Command, signal: Signal) {
+    let parent = Pid::this();
     let bind = move || {
-        let signal = libc::c_ulong::try_from(libc::SIGKILL).unwrap_or_default();
-        // SAFETY: these are plain system calls on numbers.
-        let bound = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
-        if bound == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: as above.
-        let is_orphan = u32::try_from(unsafe { libc::getppid() }) != Ok(parent);
-        match is_orphan {
+        nix::sys::prctl::set_pdeathsig(signal)?;
+        match nix::unistd::getppid() == parent {
+            true => Ok(()),
             // The parent ended before this process could be bound to it.
-            true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
-            false => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
         }
     };
     // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.

@@ -43,6 +43,9 @@ impl LocalShim {
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         sdm_system::hand_on(&mut command, &theirs);
+        // A terminal's signals to a whole group do not reach the shim. One that is stopped resumes when its server
+        // ends, and sees that.
+        sdm_system::in_own_session(&mut command, Signal::SIGCONT);
         let child = command.spawn()?;
         Ok((Self(child), Channel::new(ours)?))
     }
@@ -75,10 +78,6 @@ pub fn run_shim() -> Option<io::Result<()>> {
 }
 
 fn serve(socket: OwnedFd, task: u32) -> io::Result<()> {
-    // The shim ends with its server, and not by a signal that a terminal sends to a whole group.
-    nix::unistd::setsid()?;
-    // One that is stopped resumes when its server ends, and sees that.
-    nix::sys::prctl::set_pdeathsig(Signal::SIGCONT)?;
     let name = std::ffi::CString::new(format!("sdm-shim-{task}"))?;
     nix::sys::prctl::set_name(&name)?;
     adopt_orphans();
@@ -123,5 +122,33 @@ fn wait(shim: &Shim) -> io::Result<()> {
     match poll(&mut polled, timeout) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    use nix::unistd::Pid;
+
+    #[test]
+    fn shim_stopped_at_its_begin_goes_on_when_its_server_ends() {
+        let program = std::env::temp_dir().join(format!("sdm-shim-{}", std::process::id()));
+        fs::write(&program, "#!/bin/sh\nkill -STOP $$\nexit 7\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        // The kernel counts the end of the thread that has started it.
+        let started = program.clone();
+        let server = std::thread::spawn(move || {
+            let (shim, _) = LocalShim::start(&started, 0).unwrap();
+            let pid = Pid::from_raw(shim.0.id().cast_signed());
+            waitid(Id::Pid(pid), WaitPidFlag::WSTOPPED).unwrap();
+            shim
+        });
+        let mut shim = server.join().unwrap();
+        assert_eq!(shim.0.wait().unwrap().code(), Some(7));
+        fs::remove_file(program).unwrap();
     }
 }
