@@ -312,3 +312,33 @@ fn corrupt_stack_ends_with_the_reason() {
         assert_eq!((first.frames.len(), first.more), (1, true));
     }
 }
+
+#[test]
+fn arguments_have_the_lengths_of_their_own_frames() {
+    let mut harness = Harness::new();
+    let Some(program) = harness.compile_fortran("lengths") else {
+        return;
+    };
+    harness.start(&program, &[]);
+    harness.break_at(1, "lengths.f90:7").unwrap();
+    stopped(harness.run_on());
+    let args = BacktraceSpec {
+        limit: 3,
+        args: true,
+        full: false,
+    };
+    // The selected frame makes no difference.
+    for level in 0..3 {
+        harness
+            .ask(Command::SelectFrame(FrameSelect::Level(level)))
+            .unwrap();
+        let found = frames(harness.ask(Command::Backtrace(args.clone())));
+        let texts = found.frames.iter().map(|frame| {
+            let own = frame.args.iter().filter(|it| !it.name.starts_with('_'));
+            let each = own.map(|it| format!("{}={}", it.name, it.value.text));
+            each.collect::<Vec<_>>().join(", ")
+        });
+        let expect = ["k=3", "tag='a long name!', n=3, word='abc'", "name='a long name'"];
+        assert_eq!(texts.collect::<Vec<_>>(), expect, "at frame {level}");
+    }
+}

@@ -210,7 +210,7 @@ async fn arguments(
     frame: &GdbFrame,
 ) -> Result<Vec<Variable>, Failure> {
     let (id, level) = (thread.id, frame.level);
-    let line = format!("-stack-list-arguments --thread {id} 1 {level} {level}");
+    let line = format!("-stack-list-arguments --thread {id} --frame {level} 1 {level} {level}");
     let results = variables::list(gdb, variables::SCALARS, &line).await?;
     let arguments = results
         .tuples("stack-args")

@@ -251,10 +251,12 @@ impl GdbFrame {
         self.arguments = results.tuples("args").map(argument).collect();
     }
 
-    /// Adds arguments that only gdb's command line lists.
+    /// Adds arguments that only gdb's command line lists. In Fortran its values count, too: MI takes the lengths of
+    /// strings and arrays from the selected frame.
     pub(super) fn complete_arguments(&mut self, printed: &str) {
         let known = std::mem::take(&mut self.arguments);
-        self.arguments = variables::completed(known, printed);
+        let prefer_printed = self.is_fortran();
+        self.arguments = variables::completed(known, printed, prefer_printed);
         for argument in &mut self.arguments {
             argument.value.text = variables::shown(&argument.value.text).to_owned();
         }

@@ -130,7 +130,11 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
         "with print frame-arguments presence -- frame apply level {first}-{last} -s info args"
     );
     let printed = match variables::printed(gdb, variables::SCALARS, &line).await {
-        Err(failure) if variables::is_missing(&failure) => return Ok(()),
+        Err(failure) if variables::is_missing(&failure) => {
+            let doubtful = frames.iter_mut().filter(|frame| frame.is_fortran());
+            doubtful.for_each(|frame| frame.set_missing(variables::missing(&failure)));
+            return Ok(());
+        }
         printed => printed?,
     };
     for of_level in printed.split("\n#") {

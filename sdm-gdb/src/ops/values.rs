@@ -39,7 +39,7 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     // MI lists neither constants nor variables that the compiler has optimised out.
     let what = if arguments { "args" } else { "locals" };
     match variables::printed(gdb, variables::SCALARS, &format!("info {what}")).await {
-        Ok(printed) => variables = variables::completed(variables, &printed),
+        Ok(printed) => variables = variables::completed(variables, &printed, false),
         Err(failure) if variables::is_missing(&failure) => {
             variables.push(variables::missing(&failure))
         }

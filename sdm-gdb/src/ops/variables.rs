@@ -130,12 +130,18 @@ fn unquoted(printed: &str) -> String {
 }
 
 /// Adds variables that only gdb's command line lists, a line each, in its order. MI's list also has the values at a
-/// function's entry.
-pub(super) fn completed(mut known: Vec<Variable>, printed: &str) -> Vec<Variable> {
+/// function's entry. With `prefer_printed` the command line's values replace those of MI.
+pub(super) fn completed(
+    mut known: Vec<Variable>,
+    printed: &str,
+    prefer_printed: bool,
+) -> Vec<Variable> {
     let mut all = Vec::new();
     for (name, text) in printed.lines().filter_map(|line| line.split_once(" = ")) {
-        match known.iter().position(|variable| variable.name == name) {
-            Some(at) => all.push(known.remove(at)),
+        let at = known.iter().position(|variable| variable.name == name);
+        let by_mi = at.map(|at| known.remove(at));
+        match by_mi.filter(|_| !prefer_printed) {
+            Some(variable) => all.push(variable),
             None if is_name(name) => all.push(named(name, text)),
             None => {}
         }
@@ -203,7 +209,7 @@ mod tests {
         let known = known.map(|name| named(name, "known")).to_vec();
         let printed =
             "n = 1\nleft_out = <optimized out>\nrow = {...}\nn = 2\n  (0, 0) = 1\n9x = 2\n";
-        let all = completed(known, printed);
+        let all = completed(known, printed, false);
         let all: Vec<_> = all.iter().map(|it| (&*it.name, &*it.value.text)).collect();
         let expect = [
             ("n", "known"),
@@ -213,7 +219,7 @@ mod tests {
             ("odd name", "known"),
         ];
         assert_eq!(all, expect);
-        assert_eq!(completed(Vec::new(), "No locals.\n"), []);
+        assert_eq!(completed(Vec::new(), "No locals.\n", false), []);
     }
 
     #[test]
