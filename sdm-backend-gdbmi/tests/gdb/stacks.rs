@@ -338,7 +338,11 @@ fn arguments_have_the_lengths_of_their_own_frames() {
             let each = own.map(|it| format!("{}={}", it.name, it.value.text));
             each.collect::<Vec<_>>().join(", ")
         });
-        let expect = ["k=3", "tag='a long name!', n=3, word='abc'", "name='a long name'"];
+        let expect = [
+            "k=3",
+            "tag='a long name!', n=3, word='abc'",
+            "name='a long name'",
+        ];
         assert_eq!(texts.collect::<Vec<_>>(), expect, "at frame {level}");
     }
 }
