@@ -6,8 +6,8 @@ use sdm_idset::{IdSet, set_text};
 use sdm_view::item::MergedStacks;
 
 use super::controls::ScriptLine;
-use super::model::Over;
-use super::{SessionHandle, Verdict, notices};
+use super::model::{Model, Over};
+use super::{SessionHandle, Verdict, notices, outcome};
 use crate::exit_codes;
 
 /// Maximum length of a set in a reason, in bytes.
@@ -106,6 +106,19 @@ pub(super) fn ending(session: &SessionHandle) -> Ending {
         policy,
         reason,
     }
+}
+
+/// The ending of a session whose lines have come to their end. A script's exit code tells how the program that it has
+/// started fared; a person at a prompt has seen it.
+pub(super) fn ending_of_lines(session: &SessionHandle) -> Ending {
+    let mut ending = ending(session);
+    let is_told = |model: &Model| {
+        model.over.is_none() && !model.options.interactive && model.options.is_ours()
+    };
+    if session.read(is_told) {
+        (ending.code, ending.reason) = outcome::end_of_script(session);
+    }
+    ending
 }
 
 /// The ending of a session whose start failed.

@@ -35,6 +35,7 @@ mod memory_use;
 mod model;
 mod notices;
 mod options;
+mod outcome;
 mod overview;
 mod pagination;
 mod profile;

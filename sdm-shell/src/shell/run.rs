@@ -221,12 +221,15 @@ pub(super) async fn end_tasks(
     } else {
         live.clone()
     };
+    let killed = *command == Command::Kill;
+    if killed {
+        session.edit(|model| model.tasks.mark_killed(&live));
+    }
     let (mut verdict, open) = session.ask_quietly(said.line, &to, command).await;
     let Some(mut open) = open else {
         return verdict;
     };
     let done = open.plainly_done();
-    let killed = *command == Command::Kill;
     let what = if killed {
         Happening::Signalled("SIGKILL".to_owned())
     } else {

@@ -46,7 +46,7 @@ pub(super) async fn run_lines(session: &SessionHandle, source: &mut dyn LineSour
     }
     notices::show_held(session);
     notices::show_gone(session);
-    exit::ending(session)
+    exit::ending_of_lines(session)
 }
 
 /// Carries out a line of a user or script. `depth` is the nesting depth of sourced files and user-defined

@@ -86,7 +86,7 @@ const MPI_NAMES: &[(&str, usize, &str)] = &[
         "fields of Open MPI's structures, and texts for the user",
     ),
     ("sdm-inspect/src/queues/layout_tests.rs", 2, "tests"),
-    ("sdm-shell/src/shell/batch.rs", 1, "a text for the user"),
+    ("sdm-shell/src/shell/outcome.rs", 1, "a text for the user"),
     ("sdm-sim/src/million/mod.rs", 2, "stacks of simulated tasks"),
     (
         "sdm-system/src/launcher_env.rs",

@@ -1,5 +1,6 @@
 //! Exit codes of `sdm`, and its messages at the end.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -34,6 +35,37 @@ fn every_signal_has_its_exit_code() {
     let done = running.finish();
     let end = "rank 0: terminated by signal SIG34\n";
     assert!(done.out.contains(end), "{done}");
+}
+
+#[test]
+fn script_has_the_exit_code_of_a_batch() {
+    let place = Place::new();
+    let raises = place.compile("raises", Compiler::C);
+    let script = place.path().join("script");
+    fs::write(&script, "continue\n").expect("a file");
+    let crashed = "session ended: ranks 0-1 (2): received signal SIGSEGV";
+    let with = |lines: &[&str], signal: &str| {
+        let sdm = Sdm::run(&place, 2).lines(lines);
+        sdm.program(&raises, &[signal]).finish()
+    };
+    let done = with(&["continue"], "11").code(139);
+    assert!(done.out.contains(crashed), "{done}");
+    for (lines, code) in [
+        // The user has taken the program past its crash.
+        (["continue", "signal 0"], 0),
+        (["continue", "kill"], 0),
+        (["continue", "quit"], 0),
+        (["break main", "print 1"], 0),
+        (["continue", "no_such_command"], 123),
+    ] {
+        let _ = with(&lines, "11").code(code);
+    }
+    for sdm in [
+        Sdm::run(&place, 2).reads(&script),
+        Sdm::run(&place, 2).args([OsStr::new("-x"), script.as_os_str()]),
+    ] {
+        let _ = sdm.program(&raises, &["6"]).finish().code(134);
+    }
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn ranks_run_crash_and_exit_side_by_side() {
     sdm.ask("[0] continue", "rank 0: exited normally\n");
     sdm.ask("[1] continue", "rank 1: terminated by signal SIGSEGV\n");
     sdm.ask("ranks", "rank 5  exited");
-    let done = sdm.finish().code(0);
+    let done = sdm.finish().code(139);
     let crash = line("*pointer = 1");
     let crashed = format!(
         "rank 1: received signal SIGSEGV, Segmentation fault, write_through () at \

@@ -19,6 +19,8 @@ struct Case {
     commands: &'static [(&'static str, &'static str)],
     /// Texts that are shown at some time: output and notices do not wait for both ranks.
     shown: &'static [&'static str],
+    /// The exit code, which is that of the program where that has ended.
+    code: i32,
 }
 
 const PLAIN: Case = Case {
@@ -28,6 +30,7 @@ const PLAIN: Case = Case {
     args: &[],
     commands: &[],
     shown: &[],
+    code: 0,
 };
 
 /// Phenomena of the system: processes, programs, terminals, streams, signals.
@@ -59,6 +62,7 @@ const SYSTEM: &[Case] = &[
             ("continue", "ranks 0-1 (2): exited with code 1\n"),
         ],
         shown: &["is the process that it has forked now\n"],
+        code: 1,
         ..PLAIN
     },
     Case {
@@ -84,6 +88,7 @@ const SYSTEM: &[Case] = &[
             ("continue", "ranks 0-1 (2): exited with code 4\n"),
         ],
         shown: &["executes execs now\n"],
+        code: 4,
         ..PLAIN
     },
     Case {
@@ -136,6 +141,7 @@ const SYSTEM: &[Case] = &[
             "received signal SIGTERM, passed on\n",
             "got USR1 3, ALRM 1, FPE 1\n",
         ],
+        code: 143,
         ..PLAIN
     },
 ];
@@ -179,6 +185,7 @@ const LANGUAGES: &[Case] = &[
             ("bt", "parse (text=\"\") at containers.cc:"),
         ],
         shown: &["caught: nothing to parse\n"],
+        code: 121,
         ..PLAIN
     },
     Case {
@@ -275,7 +282,7 @@ fn check(case: &Case) {
         .lines(&lines)
         .program(&program, case.args)
         .finish();
-    assert_eq!(done.code, Some(0), "{}: {done}", case.fixture);
+    assert_eq!(done.code, Some(case.code), "{}: {done}", case.fixture);
     let united = done.united();
     let mut answers = united.split("(sdm) ").skip(1);
     for (line, part) in case.commands {

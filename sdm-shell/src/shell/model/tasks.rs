@@ -13,6 +13,8 @@ pub(crate) struct TaskTable {
     silent: IdSet,
     /// Tasks whose server is lost.
     cut_off: IdSet,
+    /// Tasks that a command of the user has ended.
+    killed: IdSet,
     /// Number of times that tasks were moved or have changed.
     moves: u64,
 }
@@ -37,6 +39,7 @@ impl TaskTable {
             rows: vec![row],
             silent: IdSet::new(),
             cut_off: IdSet::new(),
+            killed: IdSet::new(),
             moves: 0,
         }
     }
@@ -124,6 +127,16 @@ impl TaskTable {
     pub(crate) fn crashed(&self) -> IdSet {
         let killed = self.in_state(|state| matches!(state, TaskState::Signalled(_)));
         killed.union(&self.about_to_crash())
+    }
+
+    /// Notes that a command of the user has ended these tasks.
+    pub(crate) fn mark_killed(&mut self, tasks: &IdSet) {
+        self.killed.union_with(tasks);
+    }
+
+    /// Tasks that a command of the user has ended.
+    pub(crate) fn killed(&self) -> &IdSet {
+        &self.killed
     }
 
     /// Tasks that were killed where another one had exited with an error: launchers kill the rest of a job then.
