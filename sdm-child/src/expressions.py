@@ -1,4 +1,5 @@
-# Functions for gdb's expressions in Fortran, whose names SDM puts functions around.
+# Functions for gdb's expressions: in Fortran, whose names SDM puts functions around, and for parts without a name.
+import itertools
 
 class Function(gdb.Function):
     "A function of Fortran expressions. Its errors have gdb's own form, without a trace of Python."
@@ -353,5 +354,22 @@ def variable(name):
         raise Wrong("No symbol \"%s\" in current context." % literal(name))
     return symbol.value(gdb.selected_frame()) if symbol.needs_frame else symbol.value()
 
-for work in (held, part, section, item, same, sizeof, allocated, fitting, variable):
+# A part that a value's pretty-printer makes, in any language, by its number from 0; of a map the value of an entry.
+def child(value, number):
+    if value.type.code in (gdb.TYPE_CODE_REF, getattr(gdb, "TYPE_CODE_RVALUE_REF", None)):
+        value = value.referenced_value()
+    values.searching = True
+    try:
+        printer = gdb.default_visualizer(value)
+    finally:
+        values.searching = False
+    if not hasattr(printer, "children"):
+        raise Wrong("this value has no parts of a pretty-printer")
+    is_map = getattr(printer, "display_hint", lambda: None)() == "map"
+    at = int(number) * 2 + 1 if is_map else int(number)
+    for _, found in itertools.islice(printer.children(), at, at + 1):
+        return found
+    raise Wrong("this value has no part %d" % int(number))
+
+for work in (held, part, section, item, same, sizeof, allocated, fitting, variable, child):
     Function(work.__name__, work)

@@ -156,11 +156,19 @@ def rust(value):
         raise Wrong("%d elements" % count)
     if held.group(1):
         kind = vector.type.template_argument(0)
+        if kind.strip_typedefs().code == gdb.TYPE_CODE_STRUCT:
+            return each(data.cast(kind.pointer()), count)
         return plain(data.cast(kind.array(count - 1).pointer()).dereference()) if count else "[]"
     most = gdb.parameter("print elements") or POINTS_MAX
     read = bytearray(gdb.selected_inferior().read_memory(int(data), min(count, most))) if count else b""
     shown = [chr(it) if 32 <= it < 127 and it not in (34, 92) else "\\%03o" % it for it in read]
     return '"%s"%s' % ("".join(shown), "..." if count > most else "")
+
+# Elements of Rust, each by itself: gdb 13 dies of an array of enums with data.
+def each(first, count):
+    most = gdb.parameter("print elements") or POINTS_MAX
+    shown = [guarded(plain, first[at]) for at in range(min(count, most))]
+    return "[%s%s]" % (", ".join(shown), "..." if count > most else "")
 
 # The only pointer of a Rust structure; None for one with a length or a table behind it.
 def first_pointer(value):

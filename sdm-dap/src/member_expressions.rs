@@ -13,14 +13,14 @@ pub(crate) enum WholeKind {
     Pointer,
     /// Elements of a Fortran array, or components of a derived type.
     Fortran,
-    /// A pretty-printer has made the parts, which no expression can name.
+    /// A pretty-printer has made the parts. A function of SDM's in gdb finds them by number.
     Made,
 }
 
-/// Containers whose elements are named like those of an array.
-const INDEXED: [&str; 3] = ["std::vector<", "std::array<", "std::deque<"];
-/// Prefixes of such containers' values, as their pretty-printers print them.
-const INDEXED_TEXTS: [&str; 2] = ["std::vector of", "std::deque with"];
+/// Values with pretty-printers whose parts have the names of elements and members.
+const NAMED: [&str; 4] = ["std::vector<", "std::array<", "std::deque<", "std::pair<"];
+/// Prefixes of such values, as their pretty-printers print them.
+const NAMED_TEXTS: [&str; 2] = ["std::vector", "std::deque"];
 
 impl WholeKind {
     /// The kind of a value, from the text that gdb has printed for it.
@@ -32,8 +32,9 @@ impl WholeKind {
         if text.starts_with('(') && text.ends_with(')') {
             return Self::Fortran;
         }
-        let is_made = text.starts_with("std::");
-        match is_made && !INDEXED_TEXTS.iter().any(|of| text.starts_with(of)) {
+        // A pretty-printer's own words are before the parts.
+        let (before, _) = text.split_once('{').unwrap_or_default();
+        match before.ends_with(" = ") && !NAMED_TEXTS.iter().any(|of| text.starts_with(of)) {
             true => Self::Made,
             false => Self::Plain,
         }
@@ -42,7 +43,7 @@ impl WholeKind {
     /// The kind for a part whose value has this text.
     pub(crate) fn of(child: &VarObject, text: &str) -> Self {
         let of_type = |of: &str| child.type_name.starts_with(of);
-        if child.pretty && !INDEXED.iter().any(|of| of_type(of)) {
+        if child.pretty && !NAMED.iter().any(|of| of_type(of)) {
             return Self::Made;
         }
         if memory::pointer(text).is_some() {
@@ -65,14 +66,17 @@ pub(crate) struct ParentValue {
 }
 
 impl ParentValue {
-    /// The expression of a part of the value; `None` if no expression names it.
-    pub(crate) fn part(&self, child: &VarObject) -> Option<String> {
+    /// The expression of a part of the value, with its number among the parts; `None` if no expression names it.
+    pub(crate) fn part(&self, child: &VarObject, number: u32) -> Option<String> {
         let whole = self.expression.as_deref().map(operand)?;
         let part = child.expression.as_str();
         let index = part.trim_start_matches('[').trim_end_matches(']');
         let is_index = is_number(index.trim_start_matches('-'));
         match self.kind {
-            WholeKind::Made => None,
+            WholeKind::Made => {
+                let whole = self.expression.as_deref()?;
+                Some(format!("$_sdm_child({whole}, {number})"))
+            }
             WholeKind::Fortran if is_index => Some(subscripted(&whole, index, &child.type_name)),
             _ if is_index => Some(format!("{whole}[{index}]")),
             _ if part.starts_with('*') => Some(format!("*{whole}")),
@@ -177,14 +181,14 @@ mod tests {
             ("own", Fortran, "id", "integer(kind=4)", Some("own%id")),
             ("own%v", Fortran, "2", "integer(kind=4)", Some("own%v(2)")),
             ("t", Plain, "__1", "i32", Some("t.1")),
-            ("m", Made, "[0]", "int", None),
+            ("m", Made, "[\"a\"]", "int", Some("$_sdm_child(m, 7)")),
             ("f", Plain, "<odd>", "int", None),
         ] {
             let whole = ParentValue {
                 expression: Some(whole.to_owned()),
                 kind,
             };
-            let found = whole.part(&child(part, type_name));
+            let found = whole.part(&child(part, type_name), 7);
             assert_eq!(found.as_deref(), expect, "{whole:?} {part}");
         }
     }
@@ -200,6 +204,8 @@ mod tests {
             WholeKind::Plain
         );
         assert_eq!(of("std::map with 1 element = {[1] = 2}"), WholeKind::Made);
+        assert_eq!(of("Grid of 2 x 2 = {1, 2, 3, 4}"), WholeKind::Made);
+        assert_eq!(of("x::Cell {id: 3}"), WholeKind::Plain);
         assert_eq!(of("(struct node *) 0x5555"), WholeKind::Pointer);
         let tuple = child("__0", "(i32, f64)");
         assert_eq!(WholeKind::of(&tuple, "{...}"), WholeKind::Plain);

@@ -250,8 +250,8 @@ pub(super) fn finish_parts(
         let Reply::VarChildren { children, more } = reply else {
             continue;
         };
-        for child in children {
-            let name = add_part(&mut variables, tasks, child, whole);
+        for (number, child) in (from..).zip(children) {
+            let name = add_part(&mut variables, tasks, (child, number), whole);
             connection.references.note_part(object, &name, &child.name);
         }
         // A client that requests a range knows the number of parts. Other clients find the rest below a row of its
@@ -419,15 +419,15 @@ fn said(text: &str) -> Value {
     json!({"result": text, "variablesReference": 0})
 }
 
-/// Adds a part of a value for some tasks; returns its name.
+/// Adds a part of a value for some tasks, with its number among the parts; returns its name.
 fn add_part(
     variables: &mut Variables,
     tasks: &IdSet,
-    child: &VarObject,
+    (child, number): (&VarObject, u32),
     whole: &ParentValue,
 ) -> String {
     let text = value_text(&child.value);
-    let expression = whole.part(child);
+    let expression = whole.part(child, number);
     // gdb does not count the parts that a pretty-printer makes until they are requested.
     let has_below = child.children > 0 || child.more || (child.pretty && has_parts(&text));
     let node = has_below.then(|| Node::Part {

@@ -29,6 +29,7 @@ mod memory;
 mod mpi_error;
 pub(super) mod native_stacks;
 mod object_arrays;
+mod object_children;
 mod objects;
 mod operation;
 mod other_jobs;

@@ -3,7 +3,8 @@
 use sdm_debug::reply::VarObject;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::object_arrays::{self, Wanted, delete_all, make, object_of};
+use super::object_arrays::{self, Wanted, delete_all, make};
+use super::object_children::{self, listed};
 use super::values::evaluated;
 use super::{pointers, strides};
 use crate::gdb::Gdb;
@@ -80,7 +81,13 @@ pub(crate) async fn children(
         let (children, more) = object_arrays::elements(gdb, root, array, (from, to)).await?;
         return Ok(Reply::VarChildren { more, children });
     }
-    let (mut children, more) = listed(gdb, &name, from, to).await?;
+    let (mut children, more, hint) = listed(gdb, &name, (from, to)).await?;
+    if hint == "map" {
+        let both = (from.saturating_mul(2), to.saturating_mul(2));
+        let (listed, more, _) = listed(gdb, &name, both).await?;
+        let children = object_children::entries(gdb, listed).await;
+        return Ok(Reply::VarChildren { more, children });
+    }
     if let Some(fortran) = &of.1 {
         object_arrays::put_right(gdb, fortran, &mut children).await;
     }
@@ -88,6 +95,7 @@ pub(crate) async fn children(
     if children.iter().any(is_access) || (children.is_empty() && from > 0) {
         return members(gdb, &name, from, to).await;
     }
+    object_children::show_texts(gdb, &mut children).await;
     // Without a pretty-printer gdb reports the number of children, but not whether there are more.
     let all: u32 = count_of(gdb, &name).await.unwrap_or(0);
     let shown = from.saturating_add(u32::try_from(children.len()).unwrap_or(u32::MAX));
@@ -103,20 +111,6 @@ fn fortran(gdb: &Gdb, name: &str) -> Option<FortranObject> {
     gdb.get().objects.get(root)?.fortran.clone()
 }
 
-/// The children of an object in an index range, and whether there are more.
-async fn listed(
-    gdb: &Gdb,
-    name: &str,
-    from: u32,
-    to: u32,
-) -> Result<(Vec<VarObject>, bool), Failure> {
-    let line = format!("-var-list-children --all-values {name} {from} {to}");
-    let results = gdb.mi(line).await?;
-    let children = results.tuples("children").map(object_of).collect();
-    let more = results.text("has_more").is_some_and(|more| more != "0");
-    Ok((children, more))
-}
-
 /// True for gdb's node of all members with one access (`public`, `private`), which is no member.
 fn is_access(child: &VarObject) -> bool {
     let names = ["public", "private", "protected"];
@@ -125,12 +119,12 @@ fn is_access(child: &VarObject) -> bool {
 
 /// The members of a class in an index range, regardless of access.
 async fn members(gdb: &Gdb, name: &str, from: u32, to: u32) -> Result<Reply, Failure> {
-    let (children, _) = listed(gdb, name, 0, CHILDREN_MAX).await?;
+    let (children, ..) = listed(gdb, name, (0, CHILDREN_MAX)).await?;
     let mut all = Vec::new();
     for child in children {
         if is_access(&child) {
             let name = quote(child.name.as_bytes());
-            let (members, _) = listed(gdb, &name, 0, CHILDREN_MAX).await?;
+            let (members, ..) = listed(gdb, &name, (0, CHILDREN_MAX)).await?;
             all.extend(members);
         } else {
             all.push(child);
@@ -139,7 +133,8 @@ async fn members(gdb: &Gdb, name: &str, from: u32, to: u32) -> Result<Reply, Fai
     let to = to as usize;
     let more = all.len() > to;
     all.truncate(to);
-    let children = all.split_off((from as usize).min(all.len()));
+    let mut children = all.split_off((from as usize).min(all.len()));
+    object_children::show_texts(gdb, &mut children).await;
     Ok(Reply::VarChildren { more, children })
 }
 

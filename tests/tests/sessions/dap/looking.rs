@@ -77,11 +77,10 @@ fn opened(editor: &mut Editor<'_>, known: &mut Opened, variables: &[Value], way:
     found.clone()
 }
 
-#[test]
-fn members_are_expanded_to_their_leaves() {
-    let place = Place::new();
+/// An editor at the function of `opened.cc`, with its frame and the members of its argument.
+fn at_field(place: &Place) -> (Editor<'_>, Value, Vec<Value>) {
     let program = place.compile_with("opened", Compiler::Cxx, &["-g", "-std=c++17"]);
-    let mut editor = Editor::new(&place);
+    let mut editor = Editor::new(place);
     editor.launch(&configuration(&program, &[], 2));
     let source = source().replace("work.c", "opened.cc");
     let line = Place::line("opened.cc", "// looked at");
@@ -89,22 +88,59 @@ fn members_are_expanded_to_their_leaves() {
     editor.ask("setBreakpoints", &breakpoints);
     editor.ask("configurationDone", &Value::Null);
     let stopped = super::all_stopped(&mut editor);
-    let frames = editor.frames(&stopped["threadId"]);
-    let arguments = editor.scope(&frames[0], "Arguments");
+    let frame = editor.frames(&stopped["threadId"])[0].clone();
+    let arguments = editor.scope(&frame, "Arguments");
     let members = editor.below(&arguments[0]);
+    (editor, frame["id"].clone(), members)
+}
+
+#[test]
+fn members_are_expanded_to_their_leaves() {
+    let place = Place::new();
+    let (mut editor, frame, members) = at_field(&place);
     let names: Vec<&str> = members
         .iter()
         .filter_map(|it| it["name"].as_str())
         .collect();
-    assert_eq!(names, ["rows", "groups", "hot", "own", "cells", "first"]);
+    let base = ["Named"];
+    let own = ["rows", "groups", "hot", "own", "cells", "first"];
+    let added = ["places", "words", "flags"];
+    assert_eq!(names, [&base[..], &own, &added].concat());
     let mut known = Opened::new();
     for (way, value, evaluate_name) in [
         (&["rows", "[0]", "[1]"][..], "2", Some("field.rows[0][1]")),
         (&["rows", "[1]", "[0]"], "3", Some("field.rows[1][0]")),
-        (&["groups", "[0]"], "\"west\"", None),
-        (&["groups", "[1]", "[0]"], "4", None),
-        (&["hot", "[contained value]", "id"], "5", None),
-        (&["own", "get()", "id"], "7", None),
+        (
+            &["groups", "[\"west\"]", "[0]"],
+            "4",
+            Some("($_sdm_child(field.groups, 0))[0]"),
+        ),
+        (
+            &["hot", "[contained value]", "id"],
+            "5",
+            Some("($_sdm_child(field.hot, 0)).id"),
+        ),
+        (
+            &["own", "get()", "id"],
+            "7",
+            Some("($_sdm_child(field.own, 0))->id"),
+        ),
+        (
+            &["places", "[{first = 1, second = 2}]", "id"],
+            "13",
+            Some("($_sdm_child(field.places, 0)).id"),
+        ),
+        (
+            &["words", "[1]"],
+            "\"north\"",
+            Some("$_sdm_child(field.words, 1)"),
+        ),
+        (&["flags", "[1]"], "true", Some("field.flags[1]")),
+        (
+            &["Named", "raw", "[0]"],
+            "65 'A'",
+            Some("((*(Named *) &field).raw)[0]"),
+        ),
         (&["cells", "[0]", "id"], "9", Some("field.cells[0].id")),
         (&["first", "id"], "11", Some("field.first->id")),
     ] {
@@ -112,10 +148,33 @@ fn members_are_expanded_to_their_leaves() {
         assert_eq!(found["value"], value, "{way:?}");
         assert_eq!(found["evaluateName"].as_str(), evaluate_name, "{way:?}");
         if let Some(expression) = evaluate_name {
-            let asked = json!({"expression": expression, "frameId": frames[0]["id"]});
+            let asked = json!({"expression": expression, "frameId": frame});
             assert_eq!(editor.ask("evaluate", &asked)["result"], value, "{way:?}");
         }
     }
+    editor.disconnect();
+}
+
+#[test]
+fn texts_are_shown_and_elements_of_maps_are_changed() {
+    let place = Place::new();
+    let (mut editor, frame, members) = at_field(&place);
+    let mut known = Opened::new();
+    for (name, text) in [("name", "\"middle\""), ("raw", "\"A\\377\"")] {
+        let found = opened(&mut editor, &mut known, &members, &["Named", name]);
+        assert_eq!(found["value"], text, "{name}");
+    }
+    let way = ["groups", "[\"west\"]"];
+    let group = opened(&mut editor, &mut known, &members, &way);
+    let reference = &group["variablesReference"];
+    let asked = json!({"variablesReference": reference, "name": "[0]", "value": "40"});
+    let _ = editor.below(&group);
+    assert_eq!(editor.ask("setVariable", &asked)["value"], "40");
+    let expression = "($_sdm_child(field.groups, 0))[0]";
+    let asked = json!({"expression": expression, "frameId": frame});
+    assert_eq!(editor.ask("evaluate", &asked)["result"], "40");
+    let asked = json!({"expression": expression, "value": "41", "frameId": frame});
+    assert_eq!(editor.ask("setExpression", &asked)["value"], "41");
     editor.disconnect();
 }
 
