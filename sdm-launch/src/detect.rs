@@ -87,7 +87,7 @@ fn common_name_in<'a>(name: &'a str, path: &OsStr) -> &'a str {
 /// - `mpirun`: Open MPI's, as `mpirun.openmpi` or `mpirun`. Without one, `mpirun` of any other kind.
 /// - `mpiexec`: Hydra's, as `mpiexec.hydra` or `mpiexec`. Without one, `mpiexec` of any other kind.
 /// - `srun`: Slurm's. `ssh`: [`Ssh`]. `manual`: [`Manual`].
-/// - a path: a program of any kind.
+/// - a path, or another name that begins with `mpirun` or `mpiexec`: a program of any kind.
 /// - any other NAME: the `sdm-launch-NAME` on `PATH`.
 ///
 /// Every program found on `PATH` is run with `--version`, for at most 20 seconds.
@@ -125,9 +125,15 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
             return Ok(launcher(program, None, (kind, version)));
         }
         _ => {
-            let program = search(&format!("{PREFIX}{name}"), path);
+            if let Some(program) = search(&format!("{PREFIX}{name}"), path) {
+                return Ok(Box::new(External::new(name, program)));
+            }
+            // The name by which a system keeps several: `mpiexec.mpich`, `mpirun.openmpi`.
+            let is_mpi = name.starts_with("mpirun") || name.starts_with("mpiexec");
+            let program = search(name, path).filter(|_| is_mpi);
             let program = program.ok_or_else(|| LaunchError::Unknown { name: name.into() })?;
-            return Ok(Box::new(External::new(name, program)));
+            let known = identify(&program)?;
+            return Ok(launcher(program, Some(name), known));
         }
     };
     first_of(name, candidates, wanted, path)
@@ -355,6 +361,20 @@ mod tests {
             programs.find("mpiexec").unwrap(),
             "/mpiexec (Open MPI 4.1.4)"
         );
+    }
+
+    #[test]
+    fn launcher_is_found_by_the_name_of_its_system() {
+        let _one = ONE_AT_A_TIME.lock();
+        let names = [("mpiexec.mpich", HYDRA), ("mpirun.openmpi", OPEN)];
+        let programs = Programs::new("names", &names);
+        for (name, found) in [
+            ("mpiexec.mpich", "/mpiexec.mpich (Hydra)"),
+            ("mpirun.openmpi", "/mpirun.openmpi (Open MPI 4.1.4)"),
+        ] {
+            assert_eq!(programs.find(name).as_deref(), Ok(found));
+        }
+        assert!(programs.find("mpiexec.other").is_err());
     }
 
     #[test]

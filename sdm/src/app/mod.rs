@@ -22,6 +22,7 @@ mod notify;
 mod opener;
 mod pager;
 mod prompt;
+mod python;
 mod queue;
 mod report;
 mod rescue;

@@ -3,7 +3,7 @@
 use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
@@ -22,6 +22,7 @@ use super::control::Controlled;
 use super::job::{self, Job};
 use super::notify;
 use super::opener::{Opener, Refused, tell_passed_over};
+use super::python;
 use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, PmixUse, ProgramPart, RunArgs};
 use crate::sink::{self, complain};
 
@@ -42,11 +43,14 @@ pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &m
 
 pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     let has_commands = !commands.is_empty();
-    let parts = args.programs().map_err(|error| (2, error.to_string()))?;
+    let mut parts = args.programs().map_err(|error| (2, error.to_string()))?;
     let count = parts.iter().map(|part| part.count).sum();
     let stdin_tasks = args.stdin.among(count);
     let stdin_tasks = stdin_tasks.map_err(|error| (2, error.to_string()))?;
     if !gdb_when_needed(args, has_commands) {
+        for part in &mut parts {
+            python::replace(args.directory.as_deref(), &mut part.words[0]);
+        }
         refuse_scripts(args, &parts)?;
     }
     let streams = streams(args, has_commands);
@@ -342,15 +346,8 @@ fn interpreter_of(args: &RunArgs, program: &OsStr) -> Option<String> {
     if !here && !path.is_file() {
         return None;
     }
-    let mut head = [0; 128];
-    let length = sdm_system::files::open(&path)
-        .and_then(|mut file| file.read(&mut head))
-        .ok()?;
-    let line = head[..length]
-        .strip_prefix(b"#!")?
-        .split(|byte| *byte == b'\n')
-        .next()?;
-    let text = String::from_utf8_lossy(line);
+    let line = python::script_line(&path)?;
+    let text = String::from_utf8_lossy(&line);
     let text = text.trim();
     Some(
         text.strip_prefix("/usr/bin/env ")

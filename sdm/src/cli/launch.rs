@@ -17,8 +17,8 @@ use super::{HostFileError, ValueError};
 #[derive(Clone, Debug, Args)]
 pub struct LauncherArgs {
     /// The launcher: auto (by what the program is linked with), local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
-    /// (Slurm), ssh, manual (you, by the commands that are shown), a path to mpirun or mpiexec, or
-    /// NAME where sdm-launch-NAME is on PATH.
+    /// (Slurm), ssh, manual (you, by the commands that are shown), a path to mpirun or mpiexec or
+    /// its name (mpiexec.mpich), or NAME where sdm-launch-NAME is on PATH.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = launcher)]
     pub launcher: String,
 

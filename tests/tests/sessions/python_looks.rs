@@ -1,6 +1,8 @@
 //! Python's functions in looks without gdb.
 
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use sdm_tests::ordinary::lower;
@@ -97,4 +99,22 @@ fn deep_python_stack_is_marked_as_cut() {
     let words = ["--pids", &deep.pid(), "--gdb", "/no/gdb"];
     let done = Sdm::new(&Place::new(), "diagnose").args(words).finish();
     assert!(!done.out.contains("Cannot tell"), "{done}");
+}
+
+/// A script in the place of Python, as the shims of pyenv.
+#[test]
+fn python_behind_a_script_is_debugged() {
+    let place = Place::new();
+    let program = place.path().join("program.py");
+    fs::write(&program, "import sys\nprint('from', sys.argv[1])\n").expect("a file");
+    let shim = place.path().join("python3");
+    let text = format!("#!/bin/sh\nexec {PYTHON} \"$@\"\n");
+    fs::write(&shim, text).expect("a file");
+    fs::set_permissions(&shim, Permissions::from_mode(0o755)).expect("it is ours");
+    let sdm = Sdm::run(&place, 1).lines(&["continue"]);
+    let words = [program.to_str().expect("text"), "below"];
+    let done = sdm.program(&shim, &words).finish().code(0);
+    let said = format!(" is a script that starts {PYTHON}, which is debugged\n");
+    assert!(done.err.contains(&said), "{done}");
+    assert!(done.out.contains("from below\n"), "{done}");
 }
