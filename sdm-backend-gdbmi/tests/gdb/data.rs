@@ -1,5 +1,8 @@
 //! Tests of `until`, `advance` and `jump`, values, memory, registers, source, types, signals and core files.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
 use sdm_debug::command::{BacktraceSpec, CoreSpec, FrameSelect, StepKind, ValueFormat, WatchSpec};
 use sdm_debug::reply::{MemoryBlock, SignalView, SourceText, StopReason};
 use sdm_debug::{Command, FailureCode, Reply, TaskState};
@@ -313,6 +316,41 @@ fn recorded_run_is_executed_in_reverse() {
     assert_eq!(harness.evaluate("outer->first.number").unwrap().text, "6");
 }
 
+/// Writes a core file of the stopped program, and ends it.
+fn save_core(harness: &mut Harness) -> PathBuf {
+    let core = harness.directory.join("core");
+    let line = format!("generate-core-file {}", core.display());
+    harness.ask(Command::Console { line }).unwrap();
+    harness.ask(Command::Kill).unwrap();
+    core
+}
+
+fn load(program: &Path, core: &Path) -> Command {
+    let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    Command::LoadCore(CoreSpec {
+        cores: vec![(0, bytes(core))],
+        program: bytes(program),
+        gdb: None,
+    })
+}
+
+#[test]
+fn core_file_of_a_fortran_program_has_its_signal() {
+    let mut harness = Harness::new();
+    let Some(program) = harness.compile_fortran("lengths") else {
+        return;
+    };
+    harness.start(&program, &[]);
+    harness.break_at(1, "lengths.f90:7").unwrap();
+    stopped(harness.run_on());
+    let core = save_core(&mut harness);
+    let stop = stopped(harness.ask(load(&program, &core)));
+    let StopReason::Core { signal, .. } = &stop.reason else {
+        panic!("{stop:?}");
+    };
+    assert_eq!(signal, "SIGTRAP");
+}
+
 #[test]
 fn core_file_is_opened_and_inspected() {
     let mut harness = Harness::new();
@@ -320,27 +358,12 @@ fn core_file_is_opened_and_inspected() {
     harness.start(&program, &[]);
     harness.break_at(1, "overwrite").unwrap();
     stopped(harness.run_on());
-    let core = harness.directory.join("core");
-    let line = format!("generate-core-file {}", core.display());
-    harness.ask(Command::Console { line }).unwrap();
-    harness.ask(Command::Kill).unwrap();
-    let bytes = |path: &std::path::Path| {
-        use std::os::unix::ffi::OsStrExt;
-        path.as_os_str().as_bytes().to_vec()
-    };
-    let load = |core: &std::path::Path| {
-        Command::LoadCore(CoreSpec {
-            cores: vec![(0, bytes(core))],
-            program: bytes(&program),
-            gdb: None,
-        })
-    };
-    assert_eq!(
-        code(harness.ask(load(&harness.directory.join("nosuch")))),
-        FailureCode::Gdb
-    );
-    assert_eq!(code(harness.ask(load(&program))), FailureCode::Gdb);
-    let stop = stopped(harness.ask(load(&core)));
+    let core = save_core(&mut harness);
+    let missing = harness.directory.join("nosuch");
+    for wrong in [&missing, &program] {
+        assert_eq!(code(harness.ask(load(&program, wrong))), FailureCode::Gdb);
+    }
+    let stop = stopped(harness.ask(load(&program, &core)));
     assert!(matches!(stop.reason, StopReason::Core { .. }), "{stop:?}");
     assert_eq!(place(&stop).0, "overwrite");
     assert_eq!(harness.evaluate("outer->second->number").unwrap().text, "7");

@@ -10,6 +10,17 @@ use crate::harness::{Harness, stopped};
 const LOOP: &str = "strides.f90:43";
 const LOOK: &str = "strides.f90:16";
 
+fn watchpoint(expression: &str, location: bool) -> WatchSpec {
+    WatchSpec {
+        number: 2,
+        expression: expression.to_owned(),
+        kind: WatchKind::Write,
+        location,
+        condition: None,
+        ignore: 0,
+    }
+}
+
 impl Harness {
     /// A program of `strides.f90` that has stopped at a breakpoint at `line`; `None` without a Fortran compiler.
     fn strided(line: &str) -> Option<Self> {
@@ -169,16 +180,7 @@ fn commands_without_values_refuse_negative_strides() {
     let line = "-data-evaluate-expression \"down(1)\"".to_owned();
     harness.refuses("down", Command::Mi { line });
     harness.refuses("one%seen", console("x/1dw &one%seen(1)"));
-    let watch = |expression: &str| {
-        Command::WatchInsert(WatchSpec {
-            number: 2,
-            expression: expression.to_owned(),
-            kind: WatchKind::Write,
-            location: false,
-            condition: None,
-            ignore: 0,
-        })
-    };
+    let watch = |expression: &str| Command::WatchInsert(watchpoint(expression, false));
     harness.refuses("down", watch("down(1)"));
     harness.refuses("one%seen", watch("one%seen(1)"));
     let line = "(3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45, 48, 52, 54, 57, 60, 63, 66, 69, 72)";
@@ -302,4 +304,21 @@ fn condition_reads_elements_with_negative_strides() {
         Event::Printed { text, .. } => text == "52",
         _ => false,
     });
+}
+
+/// gdb itself refuses `watch -l` in Fortran.
+#[test]
+fn location_of_a_fortran_variable_is_watched_by_name() {
+    let Some(mut harness) = Harness::strided(LOOP) else {
+        return;
+    };
+    let watch = Command::WatchInsert(watchpoint("line(10)", true));
+    harness.ask(watch).unwrap();
+    // It is at the address behind the assignment.
+    harness.ask(Command::BreakDelete { number: 1 }).unwrap();
+    let stop = stopped(harness.run_on());
+    let StopReason::Watchpoint(hit) = &stop.reason else {
+        panic!("{stop:?}");
+    };
+    assert_eq!(hit.new.as_ref().map(|it| it.text.as_str()), Some("31"));
 }

@@ -6,7 +6,8 @@ use crate::gdb::Gdb;
 
 /// The signal that a task has stopped for, if gdb's record does not name it.
 pub(crate) async fn current_signal(gdb: &Gdb) -> Option<String> {
-    let line = "-data-evaluate-expression $_siginfo.si_signo";
+    // Fortran names a member by `%`.
+    let line = "-data-evaluate-expression --language c $_siginfo.si_signo";
     let results = gdb.mi(line).await.ok()?;
     let number: i32 = results.number("value")?;
     (number > 0).then(|| signal_name(number))

@@ -7,6 +7,7 @@ use sdm_debug::quotes::bare;
 use sdm_debug::reply::{Access, Finding};
 
 use super::frames::FRAMES_MAX;
+use super::language::IN_C;
 use super::output::unchecked;
 use super::registers::FIRST_ARGUMENT;
 use crate::gdb::Gdb;
@@ -132,7 +133,7 @@ async fn alone(gdb: &Gdb, calls: Vec<String>) -> Vec<Option<String>> {
 }
 
 pub(super) async fn evaluated(gdb: &Gdb, expression: &str) -> Option<String> {
-    let said = unchecked(gdb, "", expression).await.ok()?;
+    let said = unchecked(gdb, IN_C, expression).await.ok()?;
     Some(bare(&said).to_owned())
 }
 

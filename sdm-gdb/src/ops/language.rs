@@ -2,6 +2,9 @@
 
 use crate::gdb::Gdb;
 
+/// MI option for an expression that SDM itself writes, whatever the language of the program is.
+pub(super) const IN_C: &str = "--language c ";
+
 /// True if gdb's current language is Fortran: in another one `lbound` may be a function of the program.
 pub(super) async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
     current(gdb, place).await == "fortran"

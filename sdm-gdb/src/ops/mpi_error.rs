@@ -6,6 +6,7 @@
 
 use sdm_mpi::open_mpi_error;
 
+use super::language::IN_C;
 use super::values::evaluated;
 use crate::gdb::Gdb;
 
@@ -29,7 +30,7 @@ pub(crate) async fn ending(gdb: &Gdb, call: LastCall) -> String {
         LastCall::ExitBeforeFinalize => ("_exit before MPI_Finalize", FIRST),
     };
     for register in registers {
-        let code = evaluated(gdb, "", &format!("(int) {register}")).await;
+        let code = evaluated(gdb, IN_C, &format!("(int) {register}")).await;
         if let Some(code) = code.ok().and_then(|it| it.text.parse::<i32>().ok()) {
             return format!("{what} with code {code}");
         }
@@ -40,7 +41,7 @@ pub(crate) async fn ending(gdb: &Gdb, call: LastCall) -> String {
 /// Text for the stop: `MPI_Abort`, which Open MPI's error handler is about to call, and the class of the error.
 pub(crate) async fn aborting(gdb: &Gdb) -> String {
     for register in SECOND {
-        let class = evaluated(gdb, "", &format!("*(int *) {register}")).await;
+        let class = evaluated(gdb, IN_C, &format!("*(int *) {register}")).await;
         if let Ok(class) = class.map_or(Ok(0), |value| value.text.parse::<usize>())
             && class > 0
         {

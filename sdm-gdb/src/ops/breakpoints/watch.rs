@@ -9,7 +9,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use super::make::{enter, made_by, made_in, refusal, restrict};
 use crate::gdb::Gdb;
 use crate::ops::output::unchecked;
-use crate::ops::pointers;
+use crate::ops::{language, pointers};
 use crate::state::breakpoints::watch_number;
 use crate::text::console_line;
 use sdm_mi::quote;
@@ -26,7 +26,8 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
         WatchKind::Read => ("-r ", "rwatch"),
         WatchKind::Access => ("-a ", "awatch"),
     };
-    let made = if spec.location {
+    // gdb writes a location with a cast of C, which its parser of Fortran refuses: there the name is watched.
+    let made = if spec.location && !language::is_fortran(gdb, "").await {
         // MI has no option for it.
         let kind = type_of(gdb, &plain).await;
         let expression = pointers::watched(gdb, &plain, &kind).await?;
