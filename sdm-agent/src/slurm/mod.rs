@@ -141,11 +141,12 @@ impl Slurm {
             let words = accounting::arguments(numbers);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             match ask("sacct", &words, &[]) {
-                Ok(said) => it.ended.extend(accounting::jobs(&said)),
-                // If the first query fails, there is no accounting: "Slurm accounting storage is disabled".
-                Err(_) => it.is_absent = !it.was_asked,
+                Ok(said) => {
+                    it.ended.extend(accounting::jobs(&said));
+                    it.was_asked = true;
+                }
+                Err(why) => it.is_absent = !it.was_asked && is_without_accounting(&why),
             }
-            it.was_asked = true;
         }
         while it.ended.len() > ENDED_MAX {
             it.ended.pop_first();
@@ -167,11 +168,10 @@ impl Manager for Slurm {
             true => in_text()?,
             false => match in_json() {
                 Ok(both) => both,
-                // If the controller is down, both forms fail. If only JSON fails, it is not requested again.
+                // If the controller is down, both forms fail. A Slurm without JSON is not asked for it again.
                 Err(why) => {
-                    let both = in_text().map_err(|_| why)?;
-                    self.is_text_only = true;
-                    both
+                    self.is_text_only = is_without_json(&why);
+                    in_text().map_err(|_| why)?
                 }
             },
         };
@@ -268,6 +268,23 @@ fn in_json() -> Result<Both, ManagerError> {
     Ok((jobs, nodes))
 }
 
+/// True if an error of [`in_json`] is Slurm's word for being too old for JSON, or built without it. Any other one, such
+/// as a busy controller's, may be gone at the next look.
+fn is_without_json(why: &ManagerError) -> bool {
+    let refusals = ["option", "json", "serializer", "plugin"];
+    matches!(why, ManagerError::Program { words, .. }
+        if refusals.iter().any(|refusal| words.to_lowercase().contains(refusal)))
+}
+
+/// True if an error of `sacct` says that there is no accounting: "Slurm accounting storage is disabled".
+fn is_without_accounting(why: &ManagerError) -> bool {
+    match why {
+        ManagerError::NoProgram(_) => true,
+        ManagerError::Program { words, .. } => words.contains("disabled"),
+        _ => false,
+    }
+}
+
 /// Queries jobs and nodes as text lines in formats that SDM defines, for versions of Slurm without JSON output.
 fn in_text() -> Result<Both, ManagerError> {
     let format = text::job_format();
@@ -313,4 +330,30 @@ pub(crate) fn fuzz_answers(text: &str) {
     }
     let _ = sdm_hosts::hostlist::names(text);
     let _ = text::minutes(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_slurm_without_json_is_not_asked_for_it_again() {
+        for (words, is_lasting) in [
+            ("unrecognized option '--json'", true),
+            ("error: Unable to find plugin: serializer/json", true),
+            (
+                "error: Unable to contact slurm controller (connect failure)",
+                false,
+            ),
+            (
+                "slurm_load_jobs error: Socket timed out on send/recv operation",
+                false,
+            ),
+        ] {
+            let why = ManagerError::program("squeue", words);
+            assert_eq!(is_without_json(&why), is_lasting, "{words}");
+        }
+        let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        assert!(!is_without_json(&ManagerError::system("squeue")(late)));
+    }
 }

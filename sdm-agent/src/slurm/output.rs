@@ -133,14 +133,7 @@ fn read_job(id: i64, job: &Value) -> Job {
     let (path, name) = command.rsplit_once('/').unwrap_or(("", command));
     set(&mut attributes, id::EXEC_PATH, path);
     set(&mut attributes, id::EXEC_NAME, name);
-    for (attribute, field) in [
-        (id::SUBMIT_TIME, "submit_time"),
-        (id::START_TIME, "start_time"),
-        (id::END_TIME, "end_time"),
-    ] {
-        let found = moment(&job[field]).map(|seconds| seconds.to_string());
-        set(&mut attributes, attribute, found.unwrap_or_default());
-    }
+    set_times(job, model_state.has_ended(), &mut attributes);
     let limit = time_limit(&job["time_limit"]);
     set(&mut attributes, id::TIME_LIMIT_MINUTES, limit);
     output_paths(id, job, &mut attributes);
@@ -156,6 +149,20 @@ fn read_job(id: i64, job: &Value) -> Job {
         queue: first_of(text(&job["partition"])),
         attributes,
         processes: Vec::new(),
+    }
+}
+
+/// Sets the times of a job. Slurm's end of one that has not ended is the time of its limit.
+fn set_times(job: &Value, has_ended: bool, attributes: &mut Attributes) {
+    let times = [
+        (id::SUBMIT_TIME, "submit_time"),
+        (id::START_TIME, "start_time"),
+        (id::END_TIME, "end_time"),
+    ];
+    for (attribute, field) in times {
+        let found = moment(&job[field]).filter(|_| has_ended || attribute != id::END_TIME);
+        let found = found.map(|seconds| seconds.to_string());
+        set(attributes, attribute, found.unwrap_or_default());
     }
 }
 
@@ -330,5 +337,20 @@ mod tests {
         ] {
             assert_eq!(said(&format!("{{{job}, {usual}}}")), expected);
         }
+    }
+
+    #[test]
+    fn running_job_has_no_end() {
+        let all = |state: &str| {
+            format!(
+                r#"{{"jobs": [{{"job_id": 1, "job_state": "{state}", "end_time": 1827758395}}]}}"#
+            )
+        };
+        let end = |state: &str| {
+            let (_, job) = jobs(&all(state)).unwrap().pop_first().unwrap();
+            job.attributes.get(id::END_TIME).cloned()
+        };
+        assert_eq!(end("RUNNING"), None);
+        assert_eq!(end("COMPLETED").as_deref(), Some("1827758395"));
     }
 }

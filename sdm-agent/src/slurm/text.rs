@@ -79,7 +79,8 @@ fn job(fields: [&str; 17]) -> Job {
     }
     for (id, text) in [
         (id::START_TIME, start),
-        (id::END_TIME, end),
+        // Before its end it is the time of the job's limit.
+        (id::END_TIME, if state.has_ended() { end } else { "" }),
         (id::SUBMIT_TIME, submit),
     ] {
         set(&mut attributes, id, seconds(text));
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn squeue_line_becomes_a_job() {
-        let line = "12|(null)|12_3|RUNNING|None|ann|(null)|normal|debug|4|n[1-2]|1795410403|N/A|1795410400|1-02:03:00|/home/ann|my | job";
+        let line = "12|(null)|12_3|RUNNING|None|ann|(null)|normal|debug|4|n[1-2]|1795410403|1795413403|1795410400|1-02:03:00|/home/ann|my | job";
         let line = line.replacen('|', &PART.to_string(), 16);
         let jobs = jobs(&[line, "cut".to_owned()]);
         let job = &jobs["12"];

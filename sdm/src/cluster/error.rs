@@ -94,7 +94,7 @@ pub(crate) enum ClusterError {
     Ended {
         /// The job, as the user named it.
         job: String,
-        /// The job's state, in its manager's words.
+        /// The job's state and the reason for it, in its manager's words.
         how: String,
     },
     /// The job has not started, so that it has no process to attach to or to sample.

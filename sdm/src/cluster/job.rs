@@ -290,7 +290,11 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     let state = Element::all(&answers, Kind::Job).find_map(|it| it.state());
     let how = || {
         let word = known(id::JOB_STATUS).or_else(|| known(id::JOB_STATE));
-        word.unwrap_or_default().to_owned()
+        let word = word.unwrap_or_default();
+        match known(id::JOB_STATUS_MESSAGE) {
+            Some(reason) => format!("{word}: {reason}"),
+            None => word.to_owned(),
+        }
     };
     let job_name = || text.to_owned();
     match state {

@@ -15,7 +15,7 @@ const NAMESPACES: [(&str, &str); 3] = [("mnt", "mount"), ("pid", "pid"), ("user"
 const LISTED_MAX: usize = 8;
 
 /// Checks a job: whether it is found, and the obstacles to attaching. Returns also the names of its other
-/// hosts.
+/// hosts that are to be reached through ssh.
 pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     let found = match job::find(target) {
         Ok(found) => found,
@@ -34,7 +34,13 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
             hosts.push(process.host.clone());
         }
     }
-    let text = format!("{count} processes, on {} other hosts", hosts.len());
+    let is_here = found.processes.iter().any(|it| job::is_this_host(&it.host));
+    let text = match (is_here, hosts.len()) {
+        (_, 0) => format!("{count} processes on this host"),
+        (true, others) => format!("{count} processes on this host and {others} more"),
+        (false, 1) => format!("{count} processes on {}", hosts[0]),
+        (false, others) => format!("{count} processes on {others} other hosts"),
+    };
     let mut findings = vec![match &found.incomplete {
         None => Finding::good(Check::Job, text),
         Some(why) => Finding::unknown(
@@ -70,6 +76,12 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
         findings.push(Finding::good(Check::Target, text));
     }
     findings.extend(container(&pids));
+    if found.slurm.is_some() && !hosts.is_empty() {
+        // Servers reach a node of a job as this answer did: through Slurm, and not through ssh.
+        let text = format!("`srun --overlap` reaches {}", hosts.join(", "));
+        findings.push(Finding::good(Check::Target, text));
+        hosts.clear();
+    }
     (Section::new(place, findings), hosts)
 }
 

@@ -257,6 +257,10 @@ fn a_job_is_attached_to_on_its_nodes() {
         .finish()
         .code(0);
     done.expect("print size", "ranks 2-3 (2): 4\n");
+    let done = sdm("doctor").args([id.trim(), "--json"]).finish();
+    assert_found(&done, &good(Check::Target, "`srun --overlap` reaches n1"));
+    // No node is asked through ssh, which nothing of a Slurm job needs.
+    assert!(!done.out.contains("ssh cannot connect"), "{done}");
     let done = sdm("stacks").args(["slurm:4000000"]).finish().code(2);
     assert!(
         done.err
