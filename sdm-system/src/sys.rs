@@ -33,11 +33,13 @@ pub fn goes_with_its_parent(command: &mut Command) {
 /// Runs the command in a session of its own, out of reach of the terminal's signals. The kernel sends it this signal
 /// when the thread that starts it ends, unless the process changes that.
 pub fn in_own_session(command: &mut Command, at_parents_end: Signal) {
+    // The signal is asked for first: the kernel resumes a stopped process that it has left without a parent, but only
+    // in the parent's own group.
+    signal_at_parents_end(command, at_parents_end);
     // SAFETY: the closure makes one async-signal-safe call.
     unsafe {
         command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?));
     }
-    signal_at_parents_end(command, at_parents_end);
 }
 
 /// Has the kernel send the command's process this signal when the thread that starts it ends. It is asked before the

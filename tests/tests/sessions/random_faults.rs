@@ -178,10 +178,24 @@ fn wait_for(bound: Duration, holds: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Applies the fault to some of the existing processes; returns them.
-fn strike(fault: &Fault, front_end: u32) -> Vec<(u32, String, Signal)> {
+/// True if nothing resumes a member that is stopped now: its parent has been killed or is gone, or it is still the
+/// parent's copy between fork and exec, which has asked the kernel for nothing yet.
+fn is_alone(member: u32, struck: &[(u32, String, Signal)]) -> bool {
+    let Some(parent) = processes::parent(member).filter(|it| *it != std::process::id()) else {
+        return true;
+    };
+    let looks = |pid| (processes::name(pid), processes::of(pid).words().ok());
+    let is_killed = struck
+        .iter()
+        .any(|it| it.0 == parent && it.2 == Signal::SIGKILL);
+    is_killed || looks(member) == looks(parent)
+}
+
+/// Applies the fault to some of the existing processes. Returns them, and those that only a user can resume who has
+/// stopped them.
+fn strike(fault: &Fault, front_end: u32) -> (Vec<(u32, String, Signal)>, Vec<u32>) {
     let mut rng = Rng::new(fault.choice);
-    let mut struck = Vec::new();
+    let (mut struck, mut alone) = (Vec::new(), Vec::new());
     for signal in &fault.signals {
         let all = members();
         let mut kinds: Vec<&str> = all.iter().map(|(_, name)| name.as_str()).collect();
@@ -206,11 +220,14 @@ fn strike(fault: &Fault, front_end: u32) -> Vec<(u32, String, Signal)> {
             Signal::SIGSTOP if is_own => Signal::SIGTERM,
             signal => signal,
         };
+        if signal == Signal::SIGSTOP && is_alone(pid, &struck) {
+            alone.push(pid);
+        }
         if kill(Pid::from_raw(pid.cast_signed()), signal).is_ok() {
             struck.push((pid, kind.to_owned(), signal));
         }
     }
-    struck
+    (struck, alone)
 }
 
 /// A use of `sdm` that has begun.
@@ -249,10 +266,13 @@ impl Begun {
         Self { sdm, go, said }
     }
 
-    /// Makes `sdm` end, and returns the faults of that end.
-    fn end(&mut self, used: Use, pid: u32) -> Vec<String> {
+    /// Makes `sdm` end, and returns the faults of that end. Processes that are `alone` are resumed before.
+    fn end(&mut self, used: Use, pid: u32, alone: &[u32]) -> Vec<String> {
         let mut wrong = Vec::new();
         let _ = fs::write(&self.go, "");
+        for pid in alone {
+            let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGCONT);
+        }
         if let Some(mut input) = self.sdm.stdin.take() {
             let _ = input.write_all(used.farewell());
         }
@@ -335,11 +355,11 @@ fn strike_once(fault: &Fault) -> Told {
         let _ = input.write_all(&fault.used.input(pid));
     }
     std::thread::park_timeout(fault.moment);
-    let struck = strike(fault, begun.sdm.id());
+    let (struck, alone) = strike(fault, begun.sdm.id());
     let named = struck.iter();
     let named = named.map(|(_, name, signal)| format!("{signal} to {name}"));
     told.struck = named.collect();
-    told.violations = begun.end(fault.used, pid);
+    told.violations = begun.end(fault.used, pid, &alone);
     if let Some(debugged) = debugged {
         let is_killed = |name: &str| {
             struck
