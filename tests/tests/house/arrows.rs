@@ -1,4 +1,5 @@
-//! Imports between crates: the table of ARCHITECTURE.md compared with the Cargo.toml files.
+//! Imports of crates, ours and others': the tables of ARCHITECTURE.md and docs/libraries.md compared with the
+//! Cargo.toml files.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -225,8 +226,8 @@ fn root() -> &'static Path {
         .expect("tests/ is a folder of the workspace")
 }
 
-/// The crates of ours named in the `[dependencies]` of a Cargo.toml, its platform tables included.
-fn imports(folder: &str) -> BTreeSet<String> {
+/// The crates named in the `[dependencies]` of a Cargo.toml, or of the workspace, its platform tables included.
+fn dependencies(folder: &str) -> BTreeSet<String> {
     let path = root().join(folder).join("Cargo.toml");
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -235,10 +236,35 @@ fn imports(folder: &str) -> BTreeSet<String> {
     for line in text.lines() {
         if line.starts_with('[') {
             in_dependencies = line.contains("dependencies") && !line.contains("dev-dependencies");
-        } else if in_dependencies && line.starts_with("sdm") {
+        } else if in_dependencies && line.starts_with(|it: char| it.is_ascii_alphabetic()) {
             let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
             found.insert(name.to_owned());
         }
+    }
+    found
+}
+
+/// The crates of ours that a crate imports.
+fn imports(folder: &str) -> BTreeSet<String> {
+    let ours = |name: &String| name.starts_with("sdm");
+    dependencies(folder).into_iter().filter(ours).collect()
+}
+
+/// The libraries of others among these crates.
+fn libraries(crates: BTreeSet<String>) -> BTreeSet<String> {
+    let others = |name: &String| !name.starts_with("sdm");
+    crates.into_iter().filter(others).collect()
+}
+
+/// The libraries in the first cells of a chapter's table, each with a reason in its last cell.
+fn explained(chapter: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for row in chapter.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let is_explained = cells.last().is_some_and(|reason| reason.len() > 10);
+        assert!(is_explained, "no reason: {row}");
+        let names = cells.first().into_iter().flat_map(|it| it.split(", "));
+        found.extend(names.map(|name| name.trim_matches('`').to_owned()));
     }
     found
 }
@@ -280,6 +306,23 @@ fn every_crate_is_in_the_import_table() {
         .chain(LEAVES.iter().copied())
         .collect();
     assert_eq!(listed, known);
+}
+
+#[test]
+fn every_library_has_a_reason_in_its_table() {
+    let path = root().join("docs/libraries.md");
+    let text = std::fs::read_to_string(path).expect("the page of libraries");
+    let (installed, tried) = text.split_once("\n## In tests").expect("two tables");
+    let shipped = ARROWS.iter().map(|(name, _)| dependencies(name));
+    let shipped = libraries(shipped.flatten().collect());
+    assert_eq!(
+        explained(installed),
+        shipped,
+        "in programs that are installed"
+    );
+    let others = libraries(dependencies(""));
+    let others: BTreeSet<String> = others.difference(&shipped).cloned().collect();
+    assert_eq!(explained(tried), others, "in tests and benches only");
 }
 
 #[test]
