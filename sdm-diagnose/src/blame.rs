@@ -10,6 +10,8 @@ use sdm_idset::{IdSet, TaskId};
 
 /// Maximum number of ranks of a cycle that are printed: its beginning and its end.
 const CIRCLE_SHOWN: usize = 12;
+/// Maximum number of further cycles that are printed.
+const CIRCLES_SHOWN: usize = 3;
 
 /// The ranks that wait only for one another, and the data for a conclusion about them.
 pub(super) struct Blocked<'a> {
@@ -23,6 +25,8 @@ pub(super) struct Blocked<'a> {
     pub(super) in_epochs: &'a IdSet,
     /// A cycle of blocked ranks, where it is known which rank each waits for. Empty otherwise.
     pub(super) circle: &'a [u32],
+    /// Further cycles of blocked ranks.
+    pub(super) circles: &'a [Vec<u32>],
     /// The collective operations that blocked ranks are in, largest first.
     pub(super) there: Vec<&'a CollectiveGroup>,
 }
@@ -177,9 +181,7 @@ impl Blocked<'_> {
         let mut there = self.there.iter().copied();
         let its = there.find(|it| {
             let is_told = it.communicator.is_none() || it.members.is_some();
-            is_told
-                && it.tasks.contains(TaskId(*other))
-                && (**it == *most || is_circle && !it.is_owed)
+            is_told && it.tasks.contains(TaskId(*other)) && (**it == *most || is_circle)
         })?;
         is_only.then_some((one.0, *other, its.call.as_str()))
     }
@@ -232,9 +234,17 @@ impl Blocked<'_> {
             () if circle.is_subset(self.in_epochs) => "epochs",
             () => "messages",
         };
+        let more = self.circles.iter().take(CIRCLES_SHOWN);
+        let more: Vec<String> = more.filter_map(|circle| circle_text(circle)).collect();
         let text = match circle_text(self.circle) {
-            Some(circle) => format!(
+            Some(circle) if more.is_empty() => format!(
                 "the ranks wait for each other's {what} in a cycle ({circle}); no single rank is to blame"
+            ),
+            Some(circle) => format!(
+                "the ranks wait for each other's {what} in {} cycles ({circle}; {}{}); no single rank is to blame",
+                self.circles.len() + 1,
+                more.join("; "),
+                if more.len() < self.circles.len() { "; ..." } else { "" }
             ),
             None => "the ranks wait for each other, and no other rank is left that could send a message; which rank \
                      each one waits for is unknown"
@@ -245,6 +255,8 @@ impl Blocked<'_> {
         let sets = self.needs.graph.sets.iter();
         let any = sets.filter(|set| !set.all && !set.guessed && !set.who.is_disjoint(&between));
         let any = IdSet::union_all(any.map(|set| &set.peers)).intersection(self.blocked);
+        let others = self.circles.iter().flatten().map(|rank| TaskId(*rank));
+        let between = between.union(&others.collect());
         Verdict::new(Step::Deadlock, text).between(between.union(&any))
     }
 

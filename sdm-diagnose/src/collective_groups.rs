@@ -297,7 +297,7 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
                 "ranks {who} and {} are in {call}, but do not name each other's leader: ranks {who} name rank {leader}",
                 other.tasks
             );
-            return Some(Verdict { text, ..both }.of(Cause::Root));
+            return Some(Verdict { text, ..both }.of(Cause::Communicator));
         }
         let (own, others) = one.tag.zip(other.tag).filter(|(own, others)| own != others)?;
         let text = format!(

@@ -60,6 +60,8 @@ pub struct Reduced {
     pub lost_on: IdSet,
     /// A cycle of blocked tasks; the first is not repeated at the end. Empty if none was found.
     pub circle: Vec<u32>,
+    /// Further cycles, of tasks that each wait for one other task.
+    pub circles: Vec<Vec<u32>>,
 }
 
 /// The state of a task during a reduction.
@@ -102,7 +104,10 @@ impl WaitGraph {
         }
         (reduced.holders, reduced.holders_guessed) = table.reached(&reduced.held_up, Mark::Live);
         reduced.lost_on = table.reached(&reduced.blocked, Mark::Never).0;
-        reduced.circle = table.circle(&reduced.blocked);
+        reduced.circles = table.circles(&reduced.blocked);
+        if !reduced.circles.is_empty() {
+            reduced.circle = reduced.circles.remove(0);
+        }
         reduced
     }
 }
@@ -247,7 +252,14 @@ impl<'a> Table<'a> {
         })
     }
 
-    fn circle(&self, blocked: &IdSet) -> Vec<u32> {
+    /// True for a task that waits for one blocked task and no other.
+    fn waits_for_one(&self, task: u32) -> bool {
+        self.set_of(task).is_none() && self.wants_of(task).count() == 1
+    }
+
+    /// The cycles of blocked tasks: the first one that is found, then those of tasks that each wait for one other task.
+    fn circles(&self, blocked: &IdSet) -> Vec<Vec<u32>> {
+        let mut circles: Vec<Vec<u32>> = Vec::new();
         // The number of the walk that reached each task, from 1. A task that no walk has reached has 0.
         let mut walks = vec![0_u32; self.marks.len()];
         // Walks begin at tasks that wait for exactly one other task: their cycles are the simplest.
@@ -272,10 +284,13 @@ impl<'a> Table<'a> {
                 }
                 let least = (0..circle.len()).min_by_key(|index| circle[*index]);
                 circle.rotate_left(least.unwrap_or_default());
-                return circle;
+                let is_told = || circle.iter().all(|task| self.waits_for_one(*task));
+                if circles.is_empty() || is_told() {
+                    circles.push(circle);
+                }
             }
         }
-        Vec::new()
+        circles
     }
 }
 

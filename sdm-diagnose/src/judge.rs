@@ -15,7 +15,7 @@ use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
 use super::members::Members;
-use super::messages::{misdirected, tags_of_circle};
+use super::messages::{from_another_source, misdirected, tags_of_circle};
 use super::mismatch::mismatch;
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
@@ -303,6 +303,7 @@ impl<'a> Case<'a> {
             in_epochs: &in_epochs,
             all: &self.all,
             circle: &self.reduced.circle,
+            circles: &self.reduced.circles,
             there,
         };
         let mismatched = || {
@@ -311,6 +312,7 @@ impl<'a> Case<'a> {
                 .find_map(|these| mismatch(these))
         };
         let verdict = misdirected(&self.needs, blocked);
+        let verdict = verdict.or_else(|| from_another_source(&self.needs, blocked));
         let verdict = verdict.or_else(|| left_behind(&self.needs, blocked));
         let verdict = verdict.or_else(|| unfinished_epochs(&self.needs, blocked));
         let verdict = verdict.or_else(|| skipped_by_neighbors(&self.needs, blocked));

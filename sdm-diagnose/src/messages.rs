@@ -61,6 +61,7 @@ impl Needs {
             .filter(|class| class.kind == WaitKind::Message)
             .collect();
         let sends = sends(probes, &classes);
+        self.strays(probes, &classes, &sends);
         let mut fit = BTreeMap::new();
         let ones = self.only_peers();
         for class in classes {
@@ -127,6 +128,45 @@ impl Needs {
         let both_ways = both_ways.map(|((from, _), _)| *from);
         self.matched.union_with(&all_fitting(both_ways, &fit));
         self.graph.live.union_with(&self.matched);
+    }
+
+    /// Notes the ranks that receive from another rank than the only one that sends to them.
+    ///
+    /// A receiver that takes the messages of several ranks in turn looks the same, so its source is written as a number,
+    /// or would be due later.
+    fn strays(
+        &mut self,
+        probes: &Probes,
+        classes: &[&Class<'_>],
+        sends: &BTreeMap<(u32, u32), Sent>,
+    ) {
+        let simple = classes.iter().filter(|class| {
+            let is_both_ways = argument(class, R::Destination).is_some();
+            !is_both_ways && !waits_for_several(class.call) && names_rank(class, R::Source)
+        });
+        for class in simple {
+            let source = argument(class, R::Source).map(|source| source.expression.as_str());
+            let is_written = source.is_some_and(|source| source.parse::<u32>().is_ok());
+            for task in class.tasks.iter() {
+                let wanted = known(probes, class, R::Source, task).map(u32::try_from);
+                let Some(Ok(wanted)) = wanted else { continue };
+                let tag = known(probes, class, R::Tag, task);
+                let within = Within::of(probes, class, task);
+                let mut theirs = sends.iter().filter(|((_, to), _)| *to == task.0);
+                let (Some(((from, _), sent)), None) = (theirs.next(), theirs.next()) else {
+                    continue;
+                };
+                let is_tag = sent
+                    .tag
+                    .zip(tag)
+                    .is_some_and(|(sent, tag)| tag < 0 || sent == tag);
+                let is_within = sent.communicator.is_some() && sent.communicator == within;
+                let is_expected = *from == wanted || *from > wanted && !is_written;
+                if is_tag && is_within && sent.to_rank && !sent.may_be_old && !is_expected {
+                    self.strays.push([*from, task.0, wanted]);
+                }
+            }
+        }
     }
 
     /// The ranks that wait for a message of, or to, one other rank only, with that rank.
@@ -209,6 +249,34 @@ pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let (text, both) = texts(&mismatched)?;
     let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Tag);
     Some(verdict.between(both))
+}
+
+/// The verdict on ranks that receive from another rank than the only one that sends to them. That other rank is in a
+/// collective operation, and not at a message.
+pub(super) fn from_another_source(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
+    let is_stray = |[from, to, wanted]: &&[u32; 3]| {
+        let is_blocked = [*from, *to]
+            .map(TaskId)
+            .iter()
+            .all(|rank| blocked.contains(*rank));
+        let wanted = TaskId(*wanted);
+        let mut there = needs.gatherings.iter();
+        is_blocked && there.any(|one| one.tasks.contains(wanted))
+    };
+    let strays: Vec<_> = needs.strays.iter().filter(is_stray).collect();
+    strays.first()?;
+    let texts = strays.iter().take(PAIRS_SHOWN).map(|[from, to, wanted]| {
+        format!("rank {from} sends to rank {to}, which waits for rank {wanted}")
+    });
+    let text = format!(
+        "{}: another rank sends than the one that the receiver waits for",
+        texts.collect::<Vec<_>>().join("; ")
+    );
+    let both = strays
+        .iter()
+        .flat_map(|[from, to, _]| [*from, *to].map(TaskId));
+    let verdict = Verdict::new(Step::CannotGoOn, text);
+    Some(verdict.between(both.collect()))
 }
 
 /// The verdict on a cycle in which each rank has got a message with another tag than it waits for.

@@ -57,11 +57,17 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
         });
     }
     let most = these.first()?;
-    let others = these.iter().filter(|one| one.name != most.name);
-    let others: Vec<_> = others.collect();
+    let others: Vec<_> = these.iter().filter(|one| one.name != most.name).collect();
     let other = others.first()?;
+    // The standard forbids to match a nonblocking operation with the blocking one.
+    let name = blocking_name(most);
+    let is_mixed = others.iter().all(|one| blocking_name(one) == name);
+    let note = match is_mixed {
+        true => ", of which a nonblocking one matches no blocking one",
+        false => "",
+    };
     let text = format!(
-        "the ranks are in different collective operations: {} and {}",
+        "the ranks are in different collective operations: {} and {}{note}",
         most.operation(),
         other.operation()
     );
@@ -74,8 +80,8 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     if is_only_one && is_told && !needs_all(&most.name) {
         return Some(verdict(text, most, &odd, other.tasks.len()));
     }
-    if is_root_elsewhere(most, &odd) || others.iter().all(|one| is_root_elsewhere(one, &most.tasks))
-    {
+    let is_told = others.iter().all(|one| is_root_elsewhere(one, &most.tasks));
+    if is_mixed || is_told || is_root_elsewhere(most, &odd) {
         return Some(verdict(text, most, &odd, other.tasks.len()));
     }
     if !these.iter().all(|one| needs_all(&one.name)) {
@@ -122,11 +128,15 @@ fn is_root_elsewhere(one: &CollectiveGroup, elsewhere: &IdSet) -> bool {
     }
 }
 
+/// The name of an operation or, for a nonblocking one, of the blocking one.
+fn blocking_name(one: &CollectiveGroup) -> String {
+    let started = one.starter().and_then(started_collective);
+    started.unwrap_or_else(|| one.name.clone())
+}
+
 /// True for an operation among neighbors, also for a nonblocking one.
 fn is_of_neighbors(one: &CollectiveGroup) -> bool {
-    let started = one.starter().and_then(started_collective);
-    let name = started.as_ref().unwrap_or(&one.name);
-    name.starts_with("neighbor_")
+    blocking_name(one).starts_with("neighbor_")
 }
 
 /// True if the named root has left the operation. It would have sent or received the parts of these

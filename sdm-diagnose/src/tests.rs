@@ -20,6 +20,7 @@ mod groups;
 mod odd;
 mod past;
 mod requests;
+mod sources;
 mod threads;
 
 fn set(text: &str) -> IdSet {

@@ -29,6 +29,8 @@ pub(super) struct Needs {
     pub(super) mismatched: Vec<(u32, u32, i64, i64)>,
     /// As `mismatched`, of messages that have arrived from senders that wait themselves. They can send more later.
     pub(super) early: Vec<(u32, u32, i64, i64)>,
+    /// Sends whose receiver waits for the same message from another rank: sender, receiver, that other rank.
+    pub(super) strays: Vec<[u32; 3]>,
     /// Ranks of which one sends and another receives, but in different communicators.
     pub(super) apart: IdSet,
     /// Ranks in an MPI call that can depend on more than this job's ranks: on other programs, or a disk.

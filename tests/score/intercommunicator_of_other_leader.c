@@ -1,4 +1,4 @@
-// score: ranks=4 cause=call_ordering guilty=0-3|0,2|0-1|0|0,3 calls=
+// score: ranks=4 cause=communicator guilty=0-3|0,2|0-1|0|0,3 calls=
 #include <mpi.h>
 static int me, size;
 int main(int argc, char **argv) {

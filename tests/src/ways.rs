@@ -58,7 +58,7 @@ pub const HANGS: &[Case] = &[
     ("gathers", "cannot_go_on", "3", "MPI_Alltoall"),
     ("duplicate", "deadlock", "0,3", "MPI_Comm_dup"),
     ("root", "cannot_go_on", "3", "MPI_Reduce"),
-    ("halves", "deadlock", "3", "in half"),
+    ("halves", "deadlock", "0,3", "in half"),
     ("stopped", "cannot_go_on", "3", "a signal has stopped"),
     ("locks", "deadlock", "3", "each other's locks"),
     ("joined_locks", "deadlock", "3", "to end"),

@@ -13,7 +13,7 @@ fn standing(look: Look<'_>) -> Observed {
 }
 
 /// Checks the ranks to blame, and those between which the error is, where none is to blame.
-fn check_named(seen: &Observed, blamed: &str, between: &str, part: &str) {
+pub(super) fn check_named(seen: &Observed, blamed: &str, between: &str, part: &str) {
     let found = judge(seen);
     let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
     assert!(found.conclusion.contains(part), "{part}: {found:#?}");

@@ -180,6 +180,7 @@ fn group_that_skips_an_intercommunicator_is_named() {
         "",
         "do not name each other's leader",
     );
+    assert_eq!(judge(&seen).cause, Cause::Communicator);
     // Rank 1 is missing in its own group.
     let mut seen = standing(&[
         ("0", place, "", ""),

@@ -36,7 +36,7 @@ fn ring_with(count: &str, source_of_5: u32, turn: impl Fn(u32) -> u32) -> Observ
 }
 
 /// Sets the ranks of the communicator in all calls, which have it as their first argument.
-fn of_ranks(seen: &mut Observed, ranks: &str) {
+pub(super) fn of_ranks(seen: &mut Observed, ranks: &str) {
     for (_, waits) in &mut seen.samples.last_mut().unwrap().waits {
         let text = ranks.to_owned();
         let arguments = &mut waits.call.as_mut().unwrap().arguments;
