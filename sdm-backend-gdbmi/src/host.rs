@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use sdm_debug::Failure;
 use sdm_debug::fold::FoldRules;
-use sdm_debug::probe::ResourceWait;
+use sdm_debug::probe::{Holder, ResourceWait};
 use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_foreign::queues::QueuesAsk;
 use sdm_inspect::kernel;
@@ -242,6 +242,17 @@ impl Host for LocalHost {
         let mut bytes = [0; LOCK_BYTES];
         self.process_memory(pid)?.read(address, &mut bytes)?;
         Some(bytes)
+    }
+
+    fn process_of(&self, thread: i32) -> Option<Holder> {
+        let pid = proc::of(thread).status().ok()?.number("Tgid")?;
+        Some(resources::holder(pid))
+    }
+
+    fn is_shared(&self, pid: i32, address: u64) -> bool {
+        let maps = proc::of(pid).maps().unwrap_or_default();
+        let mut at = maps.iter().filter(|mapping| mapping.holds(address));
+        !at.any(proc::Mapping::is_private)
     }
 
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait> {

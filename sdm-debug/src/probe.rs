@@ -117,7 +117,7 @@ pub enum WaitFor {
     Join(JoinWait),
     /// No resource: the thread polls for other ranks in an MPI file operation, and is not accessing a file.
     Polling,
-    /// Another thread of the process, although the process has no other thread.
+    /// Another thread of the process, although the process has no other thread, or each of them waits as well.
     Nobody,
 }
 
@@ -239,14 +239,23 @@ impl ResourceWait {
         self.what.starts_with(LOCK_ON)
     }
 
+    /// True for a wait for other processes, all of which wait for the process itself.
+    #[must_use]
+    pub fn is_waited_back(&self) -> bool {
+        self.what.ends_with(WAITS_BACK)
+    }
+
     /// True for a wait that only the process itself can end.
     #[must_use]
     pub fn is_for_itself(&self) -> bool {
-        self.what.ends_with(NOBODY_ELSE)
+        self.what.contains(NOBODY_ELSE) || self.is_waited_back()
     }
 }
 
-/// End of [`ResourceWait::what`] for a pipe whose other end only the waiting process itself has.
+/// End of [`ResourceWait::what`] for a wait for processes that cannot go on before the waiting process does.
+pub const WAITS_BACK: &str = ", and none of these can go on before this process does";
+
+/// Part of [`ResourceWait::what`] for a pipe whose other end only the waiting process itself has.
 pub const NOBODY_ELSE: &str = ", whose other end no other process has open";
 
 /// Beginning of [`ResourceWait::what`] for a file lock; the file's path follows.

@@ -35,10 +35,14 @@ pub(super) struct Evidence<'a> {
     pub(super) circles: Vec<(IdSet, Vec<String>)>,
     /// Tasks whose main thread waits for a lock whose holder has ended.
     pub(super) orphaned: IdSet,
-    /// Tasks with a single thread, which waits for another thread.
+    /// Tasks whose threads all wait for another one of the task, or whose single thread does.
     pub(super) alone: IdSet,
+    /// Tasks of `alone` with several threads.
+    pub(super) of_several: IdSet,
     /// Tasks with a single thread, which waits for the other end of a pipe that only the task itself has.
     pub(super) of_own_pipe: IdSet,
+    /// Tasks of `of_own_pipe` that wait for processes, all of which wait for the task.
+    pub(super) waited_back: IdSet,
     /// Tasks with several threads, of which each waits for another of them.
     pub(super) among_threads: IdSet,
     /// Text about threads that compute while their task's main thread waits for them.
@@ -56,7 +60,9 @@ impl<'a> Evidence<'a> {
         for (tasks, waits) in &probes.waits {
             evidence.add(tasks, waits);
         }
-        evidence.of_own_pipe = evidence.of_own_pipe.intersection(&of_one_thread(probes));
+        let of_one = of_one_thread(probes);
+        evidence.of_own_pipe = evidence.of_own_pipe.intersection(&of_one);
+        evidence.of_several = evidence.alone.difference(&of_one);
         evidence.computing = computing(probes);
         evidence.among_threads = among_threads(probes);
         evidence
@@ -88,9 +94,7 @@ impl<'a> Evidence<'a> {
             Some(WaitFor::Resource(resource)) => {
                 self.others
                     .push((tasks.clone(), vec![resource_text(resource)]));
-                if resource.is_for_itself() {
-                    self.of_own_pipe.union_with(tasks);
-                }
+                self.note_own(tasks, resource);
             }
             // A lock that the main thread itself holds is described with the cycle of locks.
             Some(WaitFor::Lock(lock)) if lock.holder == Some(1) => {}
@@ -101,16 +105,20 @@ impl<'a> Evidence<'a> {
                 }
             }
             Some(WaitFor::Nobody) => {
-                let line =
-                    "for another thread of its program, which has no other thread".to_owned();
-                self.others.push((tasks.clone(), vec![line]));
-                self.alone.union_with(tasks);
+                let line = match waits.threads.len() {
+                    1 => "for another thread of its program, which has no other thread",
+                    _ => "for another thread of its program, which all wait as well",
+                };
+                self.others.push((tasks.clone(), vec![line.to_owned()]));
             }
             Some(WaitFor::Join(join)) => {
                 let line = format!("for thread {} to end", join.thread);
                 self.others.push((tasks.clone(), vec![line]));
             }
             _ => {}
+        }
+        if is_closed(waits) {
+            self.alone.union_with(tasks);
         }
         let locks = waits.window_locks.iter().map(|lock| match lock.target {
             Some(rank) => format!("holds the window lock at rank {rank}"),
@@ -126,6 +134,33 @@ impl<'a> Evidence<'a> {
             None if beside.is_empty() => {}
             None => self.others.push((tasks.clone(), beside)),
         }
+    }
+
+    /// Notes tasks that wait for something that only they themselves can give.
+    fn note_own(&mut self, tasks: &IdSet, resource: &ResourceWait) {
+        if resource.is_for_itself() {
+            self.of_own_pipe.union_with(tasks);
+        }
+        if resource.is_waited_back() {
+            self.waited_back.union_with(tasks);
+        }
+    }
+
+    /// Keeps only idle ones among the tasks whose several threads all wait for each other: a thread that has just been
+    /// awoken seems to wait.
+    pub(super) fn of_idle(mut self, idle: &IdSet) -> Self {
+        let busy = self.of_several.difference(idle);
+        self.alone.subtract(&busy);
+        self.of_several.subtract(&busy);
+        self
+    }
+
+    /// A line on a thread that computes while the main threads of these tasks wait for it. None if there is none in some
+    /// of them.
+    pub(super) fn computing_beside(&self, tasks: &IdSet) -> Option<&String> {
+        let known = IdSet::union_all(self.computing.iter().map(|(who, _)| who));
+        let line = about(&self.computing, tasks).next();
+        line.filter(|_| tasks.is_subset(&known))
     }
 
     /// The evidence about these tasks, a line each.
@@ -287,6 +322,13 @@ fn fact_of_object(argument: &CallArgument) -> Option<String> {
         R::Exposure => format!("has an exposure epoch open for ranks {}", value?),
         _ => return None,
     })
+}
+
+/// True if the main thread waits for other threads of its task, of which none can go on.
+fn is_closed(waits: &TaskWaits) -> bool {
+    let mut threads = waits.threads.iter();
+    let is_told = threads.any(|wait| wait.what == WaitFor::Nobody);
+    is_told && waits.main().is_some_and(WaitFor::is_for_a_thread)
 }
 
 /// The tasks with a single thread in the program's code.

@@ -46,7 +46,7 @@ fn judge_seen(observed: &Observed, seen: &Seen) -> Diagnosis {
     let still = groups(&observed.samples, &seen.still);
     let still = by_other_threads(observed.samples.last(), still);
     let evidence = observed.samples.last().map(Evidence::of);
-    let evidence = evidence.unwrap_or_default();
+    let evidence = evidence.unwrap_or_default().of_idle(&seen.idle);
     let case = Case::of(observed, seen, &evidence, &still);
     let mut verdict = case.conclude();
     if verdict.cause == Cause::CallOrdering {
@@ -229,14 +229,22 @@ impl<'a> Case<'a> {
         }
         let alone = self.evidence.alone.intersection(&self.seen.still);
         if !alone.is_empty() {
-            let text = "they wait for another thread of their process, but there is none: it has ended, or the \
-                        process was forked without it";
+            let text = match alone.is_disjoint(&self.evidence.of_several) {
+                true => {
+                    "they wait for another thread of their process, but there is none: it has ended, or the process was \
+                     forked without it"
+                }
+                false => "all threads of these processes wait for one another",
+            };
             let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Thread);
             return Some(verdict.blaming(alone));
         }
         let of_own_pipe = self.evidence.of_own_pipe.intersection(&self.seen.still);
         if !of_own_pipe.is_empty() {
-            let text = "they wait at a pipe whose other end no other process has open";
+            let text = match of_own_pipe.is_subset(&self.evidence.waited_back) {
+                true => "they wait for processes that cannot go on before they do",
+                false => "they wait at a pipe whose other end no other process has open",
+            };
             let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Resource);
             return Some(verdict.blaming(of_own_pipe));
         }
@@ -340,6 +348,10 @@ impl<'a> Case<'a> {
     fn held_up_by(&self, known: IdSet) -> Verdict {
         let polls = self.seen.polling();
         let stood = IdSet::union_all(self.observed.stood.iter().map(|(who, _)| who));
+        let computing = self.evidence.computing_beside(&known);
+        let computing = computing.map(|line| {
+            format!("the other ranks wait for these, whose main thread waits while {line}")
+        });
         let (cause, text) = match () {
             () if known.is_subset(&stood) => (
                 Cause::Stopped,
@@ -361,6 +373,9 @@ impl<'a> Case<'a> {
                 Cause::Computing,
                 "the other ranks wait for these, which compute: an endless loop, or a long computation",
             ),
+            () if computing.is_some() => {
+                (Cause::Computing, computing.as_deref().unwrap_or_default())
+            }
             () if known.is_subset(&self.evidence.among_threads) => (
                 Cause::Thread,
                 "the other ranks wait for these, whose threads all wait for one another",

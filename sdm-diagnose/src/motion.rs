@@ -34,6 +34,8 @@ pub(super) struct Seen {
     pub(super) within: Vec<(IdSet, Within)>,
     /// Tasks that cannot be judged, with the reason.
     pub(super) unknown: Vec<(IdSet, String)>,
+    /// Tasks that spent no processor time.
+    pub(super) idle: IdSet,
     /// Tasks that stayed in the same call and exchanged data with others.
     pub(super) exchanged: IdSet,
     /// Tasks of which it is unknown whether they wait, because they exchanged data.
@@ -73,7 +75,8 @@ impl Seen {
         let changed = changed.fold(IdSet::new(), |all, more| all.union(&more));
         let steady = steady(samples, &looked);
         // A change in the result of a system call that the observation interrupted is not progress.
-        let changed = changed.difference(&broken_off(samples));
+        let idle = idle(samples);
+        let changed = changed.difference(&for_resources(samples).intersection(&idle));
         let still = steady.difference(&changed).difference(&busy(samples));
         let moving = looked.difference(&still);
         let exchanged = IdSet::union_all(later.iter().map(|sample| &sample.marks.exchanged));
@@ -92,6 +95,7 @@ impl Seen {
             sleeps,
             within,
             unknown,
+            idle,
             exchanged: exchanged.intersection(&still),
             doubted: IdSet::new(),
             still,
@@ -142,19 +146,23 @@ fn busy(samples: &[Probes]) -> IdSet {
     IdSet::union_all(running.map(|(tasks, _)| tasks)).intersection(&IdSet::union_all(spent))
 }
 
-/// Tasks that spent no processor time, and wait for a file, a pipe or a child in the last sample.
-fn broken_off(samples: &[Probes]) -> IdSet {
+/// Tasks that spent no processor time between any two samples.
+fn idle(samples: &[Probes]) -> IdSet {
     let later = samples.iter().skip(1);
     let idle = later.map(|sample| {
         let idle = sample.cpu_ms.iter().filter(|(_, ms)| *ms == 0);
         IdSet::union_all(idle.map(|(tasks, _)| tasks))
     });
     let idle = idle.reduce(|all, more| all.intersection(&more));
+    idle.unwrap_or_default()
+}
+
+/// Tasks that wait for a file, a pipe or a child in the last sample.
+fn for_resources(samples: &[Probes]) -> IdSet {
     let waits = samples.last().map(|last| &last.waits[..]);
     let waits = waits.unwrap_or_default().iter();
     let waits = waits.filter(|(_, waits)| matches!(waits.main(), Some(WaitFor::Resource(_))));
-    let waits = IdSet::union_all(waits.map(|(tasks, _)| tasks));
-    idle.unwrap_or_default().intersection(&waits)
+    IdSet::union_all(waits.map(|(tasks, _)| tasks))
 }
 
 /// Tasks that were at least once in a call of this kind, by the call that was seen last. A task that polls

@@ -110,22 +110,30 @@ fn in_mpi(stacks: &TaskStacks) -> Option<Wait> {
 pub(super) fn computing(last: &Probes) -> Vec<(IdSet, Vec<String>)> {
     let mut found = Vec::new();
     for (tasks, stacks) in &last.stacks {
-        if Wait::of(stacks).is_none_or(|wait| wait.kind != WaitKind::Lock) {
-            continue;
-        }
-        let acting = Counted::of(stacks).acting(last, tasks);
-        let others = stacks.threads.iter().filter(|thread| !thread.main);
-        let running = others
-            .filter_map(|thread| Wait::of_frames(&thread.frames))
-            .filter(|wait| wait.kind == WaitKind::Running)
-            .take(COMPUTING_MAX);
-        let line = |wait: Wait| {
-            let place = place(&wait.frame);
-            format!("another thread of its process computes in {place}")
+        let is_lock = Wait::of(stacks).is_some_and(|wait| wait.kind == WaitKind::Lock);
+        let tasks = match is_lock {
+            true => tasks.clone(),
+            false => tasks.intersection(&parked(Some(last))),
         };
-        let lines: Vec<String> = running.map(line).collect();
-        if !acting.is_empty() && !lines.is_empty() {
-            found.push((acting, lines));
+        let counted = Counted::of(stacks);
+        let acting = counted.acting(last, &tasks);
+        let busy = acting.difference(&counted.in_system_calls(last));
+        // A function of a library computes if its thread is in no system call.
+        let all = [WaitKind::Running, WaitKind::Other];
+        for (tasks, kinds) in [(acting.difference(&busy), &all[..1]), (busy, &all)] {
+            let others = stacks.threads.iter().filter(|thread| !thread.main);
+            let running = others
+                .filter_map(|thread| Wait::of_frames(&thread.frames))
+                .filter(|wait| kinds.contains(&wait.kind))
+                .take(COMPUTING_MAX);
+            let line = |wait: Wait| {
+                let place = place(&wait.frame);
+                format!("another thread of its process computes in {place}")
+            };
+            let lines: Vec<String> = running.map(line).collect();
+            if !tasks.is_empty() && !lines.is_empty() {
+                found.push((tasks, lines));
+            }
         }
     }
     found
@@ -215,6 +223,16 @@ impl Counted {
         let parked = last.waits.iter();
         let parked = parked.filter(|(_, waits)| !self.goes_on(waits));
         tasks.difference(&IdSet::union_all(parked.map(|(who, _)| who)))
+    }
+
+    /// Tasks in which a thread counted in `rest` is perhaps in a system call.
+    fn in_system_calls(&self, last: &Probes) -> IdSet {
+        let all = self.rest + self.locks + self.in_mpi;
+        let waits = last.waits.iter().filter(|(_, waits)| {
+            let others = waits.threads.iter().filter(|wait| wait.thread != 1);
+            others.count() + self.rest as usize > all as usize
+        });
+        IdSet::union_all(waits.map(|(who, _)| who))
     }
 
     /// True unless all threads counted in `rest` are known to wait for another thread. The place of each such thread is

@@ -52,6 +52,7 @@ impl Wait {
     /// code has the kind [`WaitKind::Running`].
     #[must_use]
     pub fn of_frames(frames: &[StackFrame]) -> Option<Self> {
+        let frames = before_jump(frames);
         let last = frames.last()?;
         let user = user_frame(frames)?;
         let call = spoken(&last.function);
@@ -84,6 +85,18 @@ impl Wait {
             WaitKind::Running => format!("in {place}"),
             _ => format!("in {}, called from {place}", self.call),
         }
+    }
+}
+
+/// The frames without that of a jump to a library's function that waits for nothing: `time@plt`.
+fn before_jump(frames: &[StackFrame]) -> &[StackFrame] {
+    let leads_to_no_wait = |last: &StackFrame| {
+        let name = last.function.strip_suffix("@plt");
+        name.is_some_and(|name| matches!(kind(name), WaitKind::Other | WaitKind::Running))
+    };
+    match frames.split_last() {
+        Some((last, rest)) if !rest.is_empty() && leads_to_no_wait(last) => rest,
+        _ => frames,
     }
 }
 

@@ -128,6 +128,12 @@ impl Host for FakeHost {
     fn lock(&self, _: i32, _: i32, _: u64) -> Option<[u8; LOCK_BYTES]> {
         None
     }
+    fn process_of(&self, _: i32) -> Option<sdm_debug::probe::Holder> {
+        None
+    }
+    fn is_shared(&self, _: i32, _: u64) -> bool {
+        true
+    }
     fn resource(&self, _: i32, _: i32) -> Option<sdm_debug::probe::ResourceWait> {
         None
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use nix::sys::signal::Signal;
 use sdm_debug::Failure;
 use sdm_debug::fold::FoldRules;
-use sdm_debug::probe::ResourceWait;
+use sdm_debug::probe::{Holder, ResourceWait};
 use sdm_foreign::queues::QueuesAsk;
 use sdm_inspect::memory::Memory;
 use sdm_inspect::python::{PythonThread, Runtime};
@@ -87,6 +87,10 @@ pub trait Host {
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
     /// The bytes of the lock at whose address a thread waits, from the same moment as its system call.
     fn lock(&self, pid: i32, thread: i32, address: u64) -> Option<[u8; LOCK_BYTES]>;
+    /// True if other processes may see what the process writes to an address.
+    fn is_shared(&self, pid: i32, address: u64) -> bool;
+    /// The process to which a thread belongs; `None` if there is no such thread.
+    fn process_of(&self, thread: i32) -> Option<Holder>;
     /// The resource outside its process that a thread waits for, from the kernel's tables.
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
     /// The directory in which gdb finds the files of a process in a container. Once one such process was seen, other

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::sys::time::TimeVal;
-use sdm_debug::probe::{Holder, LOCK_ON, NOBODY_ELSE, ResourceWait};
+use sdm_debug::probe::{Holder, LOCK_ON, NOBODY_ELSE, ResourceWait, WAITS_BACK};
 use sdm_system::proc::{self, Process};
 use sdm_system::{copy_descriptor, sock_diag, tcp_peer};
 use sdm_text::printable_name;
@@ -24,9 +24,62 @@ const PROCESSES_MAX: usize = 4096;
 const PATH_BYTES_MAX: usize = 4096;
 /// Mask of a descriptor's flags for its access mode.
 const ACCESS_MODE: u32 = 3;
+/// The first argument of `waitid` for one child.
+const P_PID: u64 = 1;
 
 /// The resource that a thread waits for; `None` if it is in no such system call.
 pub fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
+    let mut wait = wait_of(pid, thread)?;
+    if !wait.is_for_itself() && is_waited_back(pid, &wait.holders) {
+        wait.what += WAITS_BACK;
+    }
+    Some(wait)
+}
+
+/// True if the holders are below a process, and they and those that they wait for can go on only after that process.
+fn is_waited_back(pid: i32, holders: &[Holder]) -> bool {
+    let below = descendants(pid);
+    let mut open: Vec<i32> = holders.iter().map(|one| one.pid).collect();
+    let mut seen = vec![pid];
+    while let Some(one) = open.pop() {
+        if seen.contains(&one) {
+            continue;
+        }
+        seen.push(one);
+        match awaited_by(one).filter(|_| below.contains(&one)) {
+            Some(more) => open.extend(more),
+            None => return false,
+        }
+    }
+    !holders.is_empty()
+}
+
+/// The processes that a process of one thread waits for; none if it waits for a thread that it does not have. `None` if
+/// it can go on, as far as is known.
+fn awaited_by(pid: i32) -> Option<Vec<i32>> {
+    let threads: Vec<i32> = proc::of(pid).thread_ids().ok()?.collect();
+    let [thread] = threads[..] else { return None };
+    let call = proc::of(pid).thread(thread).system_call()?;
+    if kernel::futex_wait(call).is_some() && kernel::waits_for_own(call) {
+        return Some(Vec::new());
+    }
+    let holders = wait_of(pid, thread)?.holders;
+    let awaited = holders.iter().map(|one| one.pid).collect();
+    (!holders.is_empty()).then_some(awaited)
+}
+
+/// Some processes below a process.
+fn descendants(pid: i32) -> Vec<i32> {
+    let mut found = vec![pid];
+    let mut at = 0;
+    while let Some(one) = found.get(at).filter(|_| at < HOLDERS_MAX).copied() {
+        found.extend(children(one).iter().map(|child| child.pid));
+        at += 1;
+    }
+    found
+}
+
+fn wait_of(pid: i32, thread: i32) -> Option<ResourceWait> {
     let process = proc::of(pid);
     let (number, arguments) = process.thread(thread).system_call()?;
     let call = kernel::name_of(number)?;
@@ -35,7 +88,11 @@ pub fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
         "read" | "readv" | "recvfrom" | "recvmsg" => stream(pid, arguments[0], PipeEnd::Write)?,
         "write" | "writev" | "sendto" | "sendmsg" => stream(pid, arguments[0], PipeEnd::Read)?,
         "openat" => (unopened(pid, arguments)?, Vec::new()),
-        "wait4" | "waitid" => ("a child to end".to_owned(), children(pid)),
+        "wait4" => ("a child to end".to_owned(), child(pid, arguments[0])),
+        "waitid" if arguments[0] == P_PID => {
+            ("a child to end".to_owned(), child(pid, arguments[1]))
+        }
+        "waitid" => ("a child to end".to_owned(), children(pid)),
         _ => return None,
     };
     Some(ResourceWait {
@@ -45,7 +102,8 @@ pub fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
     })
 }
 
-fn holder(pid: i32) -> Holder {
+/// A process with its name and state.
+pub fn holder(pid: i32) -> Holder {
     let process = proc::of(pid);
     Holder {
         pid,
@@ -234,6 +292,17 @@ fn is_end(process: &Process, number: u64, path: &Path, inode: u64, wanted: PipeE
     can && same.is_ok_and(|file| file.ino() == inode)
 }
 
+/// The awaited child; all children if the number is none's.
+fn child(pid: i32, number: u64) -> Vec<Holder> {
+    let mut all = children(pid);
+    // The number is 32 bits wide. A negative one stands for several children.
+    let wanted = i32::try_from(number & 0xffff_ffff).unwrap_or_default();
+    if all.iter().any(|child| child.pid == wanted) {
+        all.retain(|child| child.pid == wanted);
+    }
+    all
+}
+
 fn children(pid: i32) -> Vec<Holder> {
     let process = proc::of(pid);
     let threads = process.thread_ids().into_iter().flatten();
@@ -290,6 +359,41 @@ mod tests {
         let file = fs::File::open("/proc/self/stat").unwrap();
         let number = u64::try_from(file.as_raw_fd()).unwrap();
         assert!(super::stream(own, number, PipeEnd::Write).is_none());
+    }
+
+    /// A child that reads what only its parent could write, and one that just runs.
+    #[test]
+    fn child_that_waits_for_its_parent_is_told_from_others() {
+        use std::process::{Child, Command, Stdio};
+        let own = i32::try_from(std::process::id()).unwrap();
+        let start = |program: &str, argument: &str| {
+            let mut command = Command::new(program);
+            let command = command.arg(argument).stdin(Stdio::piped());
+            command.stdout(Stdio::null()).spawn().unwrap()
+        };
+        let waits = |child: &Child| {
+            let pid = i32::try_from(child.id()).unwrap();
+            is_waited_back(own, &[holder(pid)])
+        };
+        let mut reads = start("cat", "-");
+        let pid = i32::try_from(reads.id()).unwrap();
+        // It is executed, and then in its read.
+        while proc::of(pid).name().ok().as_deref() != Some("cat")
+            || proc::of(pid)
+                .thread(pid)
+                .system_call()
+                .is_none_or(|call| call.0 != 0)
+        {
+            std::thread::yield_now();
+        }
+        let mut sleeps = start("sleep", "60");
+        assert!(waits(&reads));
+        assert!(!waits(&sleeps));
+        for child in [&mut reads, &mut sleeps] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(!is_waited_back(own, &[holder(1)]));
     }
 
     #[test]

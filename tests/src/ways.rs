@@ -118,7 +118,7 @@ pub const OUTSIDE: &[Case] = &[
     ("connection", "deadlock", "3", "for data from 127.0.0.1:"),
     (
         "loader",
-        "held_up",
+        "cannot_go_on",
         "3",
         "whose other end no other process has open since a child ended",
     ),

@@ -21,6 +21,7 @@ const LOCKS: &[&str] = &[
     "omp_set_lock",
     "omp_set_nest_lock",
     "GOMP_critical_start",
+    "GOMP_critical_name_start",
     "GOMP_barrier",
     "futex",
 ];

@@ -349,7 +349,7 @@ fn joining_thread_waits_for_what_its_threads_await() {
         "which rank each one waits for is unknown",
     );
     let found = seen("work:5 step:9", join);
-    check(&found, Step::HeldUp, "1", "wait for something else");
+    check(&found, Step::HeldUp, "1", "computes in step ()");
     // Where the function name is unknown, the system call identifies the wait.
     let mut found = seen("work:5 MPI_Recv:9", "main:90 libc.so.6:90");
     check(&found, Step::HeldUp, "1", "wait for something else");

@@ -99,3 +99,108 @@ fn computing_rank_is_awaited_by_ranks_with_a_running_thread() {
     receive(&mut seen, "1", "0");
     check(&seen, Step::HeldUp, "0", "which compute");
 }
+
+/// Rank 1 has two threads, which wait for each other.
+#[test]
+fn threads_of_which_none_can_go_on_are_proved_stuck() {
+    let join = "main:5 pthread_join:5";
+    let look: Look<'_> = &[("0", WAITING, "", ""), ("1", join, "", "")];
+    let mut seen = observed(&[look, look]);
+    for sample in &mut seen.samples {
+        let mut other = stacks("work:5 sem_wait:9").threads.remove(0);
+        other.main = false;
+        sample.stacks[1].1.threads.push(other);
+    }
+    reduce_all(&mut seen, "0");
+    let place = StackFrame::own("main", "a.c", 5);
+    let join = sdm_debug::probe::JoinWait { thread: 2, place };
+    let threads = [WaitFor::Join(join), WaitFor::Nobody];
+    let threads = (1..).zip(threads);
+    let waits = TaskWaits {
+        threads: threads
+            .map(|(thread, what)| ThreadWait { thread, what })
+            .collect(),
+        ..TaskWaits::default()
+    };
+    seen.samples[1].waits.push((set("1"), waits));
+    // A thread that spends processor time was perhaps awoken just now.
+    check(&seen, Step::HeldUp, "1", "wait for something else");
+    seen.samples[1].cpu_ms = vec![(set("1"), 0)];
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "1",
+        "all threads of these processes wait for one another",
+    );
+    assert_eq!(judge(&seen).cause, Cause::Thread);
+}
+
+/// Rank 1 waits for a child, which reads what only rank 1 could write.
+#[test]
+fn rank_whose_child_waits_for_it_is_proved_stuck() {
+    let mut seen = standing(&[("0", WAITING, "", ""), ("1", "main:5 waitpid:5", "", "")]);
+    reduce_all(&mut seen, "0");
+    let child = |what: &str| {
+        let holder = Holder {
+            pid: 77,
+            name: "sort".to_owned(),
+            letter: 'S',
+        };
+        let resource = ResourceWait {
+            call: "wait4".to_owned(),
+            what: what.to_owned(),
+            holders: vec![holder],
+        };
+        TaskWaits {
+            threads: vec![ThreadWait {
+                thread: 1,
+                what: WaitFor::Resource(resource),
+            }],
+            ..TaskWaits::default()
+        }
+    };
+    seen.samples[1]
+        .waits
+        .push((set("1"), child("a child to end")));
+    check(&seen, Step::HeldUp, "1", "wait for something else");
+    let waits = child(&format!("a child to end{}", sdm_debug::probe::WAITS_BACK));
+    seen.samples[1].waits.last_mut().unwrap().1 = waits;
+    let part = "they wait for processes that cannot go on before they do";
+    check(&seen, Step::CannotGoOn, "1", part);
+    assert_eq!(judge(&seen).cause, Cause::Resource);
+}
+
+/// The main thread of rank 1 joins a thread that computes, and is in a library's function for a moment.
+#[test]
+fn thread_computing_in_a_library_function_is_named() {
+    for frame in ["time@plt:0", "cos:0"] {
+        let join = "main:5 pthread_join:5";
+        let mut seen = standing(&[("0", WAITING, "", ""), ("1", join, "", "")]);
+        for sample in &mut seen.samples {
+            let mut other = stacks(&format!("crunch:9 {frame}")).threads.remove(0);
+            other.main = false;
+            other.frames[1].module = "libm.so.6".to_owned();
+            sample.stacks[1].1.threads.push(other);
+        }
+        reduce_all(&mut seen, "0");
+        let place = StackFrame::own("main", "a.c", 5);
+        let join = sdm_debug::probe::JoinWait { thread: 2, place };
+        let mut waits = TaskWaits {
+            threads: vec![ThreadWait {
+                thread: 1,
+                what: WaitFor::Join(join),
+            }],
+            ..TaskWaits::default()
+        };
+        seen.samples[1].waits.push((set("1"), waits.clone()));
+        let part = "another thread of its process computes in crunch () at halo.c:9";
+        check(&seen, Step::HeldUp, "1", part);
+        assert_eq!(judge(&seen).cause, Cause::Computing);
+        if frame == "cos:0" {
+            let what = WaitFor::SystemCall("epoll_wait".to_owned());
+            waits.threads.push(ThreadWait { thread: 2, what });
+            seen.samples[1].waits.last_mut().unwrap().1 = waits;
+            check(&seen, Step::HeldUp, "1", "wait for something else");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use sdm_debug::calls::{
     call_arguments, is_harmless, is_join, is_lock, is_mutex, is_once, is_openmp_lock, plain,
 };
 use sdm_debug::fold::{RawFrame, is_of_standard_library};
-use sdm_debug::probe::{JoinWait, LockWait, WaitFor};
+use sdm_debug::probe::{Holder, JoinWait, LOCK_ON, LockWait, ResourceWait, WaitFor};
 use sdm_inspect::kernel;
 use sdm_inspect::snapshot::LOCK_BYTES;
 
@@ -93,6 +93,15 @@ pub(super) async fn lock(
         .zip(gdb.get().pid())
         .is_some_and(|(owner, pid)| gdb.host().thread_is_gone(pid, owner));
     let holder = of_kernel(threads, owner).or(once);
+    if let (Some(owner), None, Some((address, _))) = (owner, holder, word)
+        && let Some(other) = in_another_process(gdb, owner, address)
+    {
+        return Ok(Some(WaitFor::Resource(ResourceWait {
+            call: "futex".to_owned(),
+            what: format!("{LOCK_ON}{mutex}"),
+            holders: vec![other],
+        })));
+    }
     Ok(Some(WaitFor::Lock(LockWait {
         mutex,
         place: frame.stack_frame(),
@@ -124,6 +133,14 @@ fn has_own(frames: &[RawFrame]) -> bool {
         frame.line > 0 && frame.module.is_empty() && !is_of_standard_library(function)
     };
     frames.iter().any(own)
+}
+
+/// The other process whose thread holds a mutex in shared memory.
+fn in_another_process(gdb: &Gdb, owner: i32, address: u64) -> Option<Holder> {
+    let pid = gdb.get().pid()?;
+    let is_shared = owner > 0 && gdb.host().is_shared(pid, address);
+    let other = is_shared.then(|| gdb.host().process_of(owner))??;
+    (other.pid != pid).then_some(other)
 }
 
 /// The thread with this kernel id.

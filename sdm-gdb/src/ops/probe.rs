@@ -315,22 +315,18 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
                 None => outside(gdb, thread),
             },
         };
-        let what = match what {
-            // Only a thread of the process can end this wait, and the program has no other thread.
-            Some(what)
-                if is_futex(&what)
-                    && is_alone(threads, thread, fold)
-                    && waits_for_own(gdb, thread) =>
-            {
-                Some(WaitFor::Nobody)
-            }
-            what => what,
-        };
         let number = thread.number;
         waits.threads.extend(what.map(|what| ThreadWait {
             thread: number,
             what,
         }));
+    }
+    // Only threads of the process can end these waits, and none of them can go on.
+    if is_closed(gdb, threads, waits) {
+        let unknown = waits.threads.iter_mut();
+        for wait in unknown.filter(|wait| is_futex(&wait.what)) {
+            wait.what = WaitFor::Nobody;
+        }
     }
     if let Some(thread) = threads.first() {
         let (locks, epochs) = window_locks(gdb, thread.id).await?;
@@ -345,15 +341,28 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
     Ok(())
 }
 
-/// True if all other threads of the process are those of an MPI library, which wake no thread of the program.
-fn is_alone(threads: &[ReadThread], own: &ReadThread, fold: &FoldRules) -> bool {
+/// True if each thread of the process waits for another one without a time limit, save those of an MPI library, which
+/// wake no thread of the program.
+fn is_closed(gdb: &Gdb, threads: &[ReadThread], waits: &TaskWaits) -> bool {
+    let config = gdb.get().config.clone();
+    let is_user = |thread: &ReadThread| {
+        let user = innermost_user_frame(&thread.raw.frames, &config.fold);
+        user.is_some()
+    };
     let is_of_library = |thread: &ReadThread| {
         let frames = &thread.raw.frames;
-        let mut modules = frames.iter().map(|frame| frame.module.as_str());
-        innermost_user_frame(frames, fold).is_none() && modules.any(is_of_mpi)
+        frames.iter().any(|frame| is_of_mpi(&frame.module))
     };
-    let mut others = threads.iter().filter(|thread| thread.id != own.id);
-    threads.len() <= THREADS_MAX && others.all(is_of_library)
+    let waits_for_thread = |thread: &ReadThread| {
+        let mut waits = waits.threads.iter();
+        let known = waits.find(|wait| wait.thread == thread.number);
+        known.is_some_and(|wait| wait.what.is_for_a_thread())
+    };
+    let is_stuck = |thread: &ReadThread| match is_user(thread) {
+        true => waits_for_thread(thread) && waits_for_own(gdb, thread),
+        false => is_of_library(thread) || waits_for_own(gdb, thread),
+    };
+    threads.len() <= THREADS_MAX && threads.iter().all(is_stuck)
 }
 
 /// A call of which only the place is known.
@@ -376,11 +385,16 @@ fn is_futex(what: &WaitFor) -> bool {
     }
 }
 
-/// True for a thread in a private futex wait without a time limit, which only threads of its own process can end.
+/// True for a thread in a futex wait without a time limit, which only threads of its own process can end.
 fn waits_for_own(gdb: &Gdb, thread: &ReadThread) -> bool {
-    let ids = gdb.get().pid().zip(thread.kernel_id);
-    let call = ids.and_then(|(pid, id)| gdb.host().system_call(pid, id));
-    call.is_some_and(kernel::waits_for_own)
+    let Some((pid, id)) = gdb.get().pid().zip(thread.kernel_id) else {
+        return false;
+    };
+    let call = gdb.host().system_call(pid, id);
+    call.is_some_and(|call| {
+        let word = kernel::futex_wait(call);
+        kernel::waits_for_own(call) || word.is_some_and(|(at, _)| !gdb.host().is_shared(pid, at))
+    })
 }
 
 /// The MPI call of the only other thread that is in one, if the main thread waits for other threads.

@@ -192,13 +192,15 @@ fn hangs_of_python_are_diagnosed() {
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_python_hangs.py");
     let script = script.to_str().expect("a path of text");
-    for (way, why) in [
-        ("gil", "for Python's lock (the GIL), which thread "),
+    let (held_up, blamed) = ("eld up by rank 3", "likely to blame: rank 3");
+    for (way, why, verdict) in [
+        ("gil", "for Python's lock (the GIL), which thread ", held_up),
         (
             "loader",
             "whose other end no other process has open since a child ended",
+            blamed,
         ),
-        ("server", "for data from a local socket: process "),
+        ("server", "for data from a local socket: process ", held_up),
     ] {
         let place = Place::new();
         let mut sdm = Sdm::run(&place, 4)
@@ -217,7 +219,7 @@ fn hangs_of_python_are_diagnosed() {
         until(way, || hangs(&place, way));
         let told = sdm.ask("diagnose", " samples in ");
         assert!(told.contains(why), "{way}: {told}");
-        assert!(told.contains("eld up by rank 3"), "{way}: {told}");
+        assert!(told.contains(verdict), "{way}: {told}");
         let called = format!("{way} () at mpi_python_hangs.py:");
         assert!(told.contains(&called), "no {called:?}: {told}");
         sdm.ask("quit", "quit");
