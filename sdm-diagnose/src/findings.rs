@@ -41,7 +41,14 @@ pub(super) fn findings(
             WaitKind::Sleep => ("sleeping", Kind::Waits, SAME),
             _ => ("waiting", Kind::Waits, SAME),
         };
-        let what = format!("{verb} {}{changed}", group.wait.text());
+        let mut polls = seen.polls.iter();
+        let polls = polls.find(|(_, tasks)| group.tasks.is_subset(tasks));
+        let what = match (polls, group.wait.kind) {
+            (Some((call, _)), WaitKind::Sleep) => {
+                format!("polling with {call}, {verb} {}{changed}", group.wait.text())
+            }
+            _ => format!("{verb} {}{changed}", group.wait.text()),
+        };
         for tasks in divided(&group.tasks, verdict) {
             let mut lines = lines_of(observed, evidence, &tasks);
             lines.extend(unfollowed(observed, &tasks));

@@ -8,7 +8,7 @@ use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
-use super::wait::{Wait, WaitKind};
+use super::wait::{Wait, WaitKind, kind};
 
 /// Tasks that stay in the same place.
 pub(super) struct SamePlace {
@@ -81,12 +81,21 @@ impl Seen {
         let moving = looked.difference(&still);
         let exchanged = IdSet::union_all(later.iter().map(|sample| &sample.marks.exchanged));
         let within = outermost(later, &moving);
-        let polls = seen_in(WaitKind::Poll, samples, &looked);
+        let mut polls = seen_in(WaitKind::Poll, samples, &looked);
+        let between = between_polls(samples);
+        let known = IdSet::union_all(polls.values());
+        for (call, tasks) in &between {
+            let more = tasks.intersection(&looked).difference(&known);
+            if !more.is_empty() {
+                polls.entry(call.clone()).or_default().union_with(&more);
+            }
+        }
         let asking = mostly(&[WaitKind::Poll, WaitKind::Sleep], samples);
         let asleep = samples.iter();
         let asleep = asleep.fold(looked.clone(), |all, sample| {
             all.intersection(&in_kinds(&[WaitKind::Sleep], sample))
         });
+        let asleep = asleep.difference(&IdSet::union_all(between.values()));
         let sleeps = seen_in(WaitKind::Sleep, samples, &asleep);
         Self {
             moving,
@@ -177,6 +186,26 @@ fn seen_in(kind: WaitKind, samples: &[Probes], among: &IdSet) -> BTreeMap<String
         let more = tasks.intersection(among).difference(&known);
         if !more.is_empty() {
             found.entry(wait.call).or_default().union_with(&more);
+        }
+    }
+    found
+}
+
+/// Tasks that sleep in a loop in which they poll, by the polling call that the source names.
+fn between_polls(samples: &[Probes]) -> BTreeMap<String, IdSet> {
+    let Some(last) = samples.last() else {
+        return BTreeMap::new();
+    };
+    let pausing = in_kinds(&[WaitKind::Sleep, WaitKind::Other], last);
+    let calls = last.waits.iter().filter_map(|(tasks, waits)| {
+        let call = waits.call.as_ref()?;
+        (kind(&call.function) == WaitKind::Poll).then_some((tasks, &call.function))
+    });
+    let mut found: BTreeMap<String, IdSet> = BTreeMap::new();
+    for (tasks, call) in calls {
+        let tasks = tasks.intersection(&pausing);
+        if !tasks.is_empty() {
+            found.entry(call.clone()).or_default().union_with(&tasks);
         }
     }
     found

@@ -283,6 +283,19 @@ pub fn takes_requests(function: &str) -> bool {
     waits_for_requests(function) || waits_for_any_request(function)
 }
 
+/// The function that waits for what a function polls for, with the same arguments up to the requests: `MPI_Wait` for
+/// `MPI_Test`, itself for `MPI_Iprobe`. None for functions that do not poll.
+#[must_use]
+pub fn waiting_function(function: &str) -> Option<String> {
+    (waits_for(function)? == W::Poll).then(|| {
+        let name = mpi_name(function).unwrap_or_default();
+        match name.strip_prefix("test") {
+            Some(rest) => format!("MPI_Wait{rest}"),
+            None => function.to_owned(),
+        }
+    })
+}
+
 /// True for `MPI_Waitall`, which waits for several requests together.
 #[must_use]
 pub fn waits_for_several(function: &str) -> bool {

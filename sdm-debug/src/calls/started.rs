@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sdm_mpi::started_collective;
+use sdm_mpi::{WaitsFor, started_collective, waits_for};
 
 use super::source::{arguments, without_comments};
 
@@ -31,6 +31,31 @@ pub fn started_collectives(text: &str, request: &str) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// The first function that a text calls to poll for a message or a request: `MPI_Test`. Fortran names match in any case.
+#[must_use]
+pub fn polling_function(text: &str) -> Option<String> {
+    let text = without_comments(text);
+    let lower = text.to_ascii_lowercase();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut starts = lower.match_indices("mpi_").map(|(start, _)| start);
+    starts.find_map(|start| {
+        let rest = &text[start..];
+        let before = lower[..start].strip_suffix('p').unwrap_or(&lower[..start]);
+        let (name, after) = rest.split_at(rest.find(|c| !is_name(c))?);
+        let is_call = !before.ends_with(is_name) && after.trim_start().starts_with('(');
+        let polls = waits_for(name) == Some(WaitsFor::Poll);
+        (is_call && polls).then(|| name.to_owned())
+    })
+}
+
+/// True for a line that begins a loop, or ends one with its condition, in C or Fortran.
+#[must_use]
+pub fn begins_loop(line: &str) -> bool {
+    let line = without_comments(line).to_ascii_lowercase();
+    let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.any(|word| ["for", "while", "do"].contains(&word))
 }
 
 /// The variable of a request's expression: `all` for `&all[2]`, `all + 2` and `ALL(2)`.
@@ -69,5 +94,17 @@ mod tests {
         check(fortran, "req", "MPI_IBARRIER");
         check(fortran, "two", "mpi_ibcast");
         check("MPI_Ibarrier(comm, &q", "&q", "");
+    }
+
+    #[test]
+    fn polling_call_is_found_in_a_line() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(polling_function(text).as_deref(), expect, "{text}");
+        };
+        check("while (MPI_Test(&r, &done, &s), !done)", Some("MPI_Test"));
+        check("  PMPI_Iprobe (0, 1, comm, &flag, &s);", Some("MPI_Iprobe"));
+        check("call mpi_testall(2, r, done, s, ierr)", Some("mpi_testall"));
+        check("MPI_Wait(&r, &s); // MPI_Test(&r)", None);
+        check("my_MPI_Test(&r); MPI_Test", None);
     }
 }

@@ -170,6 +170,40 @@ fn rank_whose_child_waits_for_it_is_proved_stuck() {
     assert_eq!(judge(&seen).cause, Cause::Resource);
 }
 
+/// Rank 1 sleeps for a moment after each test of a request. The other rank waits for it, or computes.
+#[test]
+fn rank_that_sleeps_between_polls_polls() {
+    let nap = "main:5 usleep:5";
+    let mut seen = standing(&[("0", WAITING, "", ""), ("1", nap, "", "")]);
+    reduce_all(&mut seen, "0");
+    check(&seen, Step::HeldUp, "1", "which sleep, once or repeatedly");
+    let request = [(R::Source, "0"), (R::Tag, "4"), WORLD];
+    call(&mut seen, "1", "MPI_Test", &request);
+    check(&seen, Step::HeldUp, "1", "which poll");
+    let found = judge(&seen);
+    assert_eq!(found.cause, Cause::Polling);
+    assert_eq!(found.guilty[0].call, "MPI_Test");
+    let told = found.findings.iter().find(|one| one.tasks == set("1"));
+    let told = told.unwrap();
+    assert!(
+        told.what
+            .starts_with("polling with MPI_Test, sleeping in usleep"),
+        "{told:?}"
+    );
+    assert!(
+        told.evidence.iter().any(|line| line.starts_with("from 0")),
+        "{told:?}"
+    );
+    let looks: [Look<'_>; 2] = [
+        &[("1", nap, "", ""), ("0", "main:4 work:7", "i=1", "")],
+        &[("1", nap, "", ""), ("0", "main:4 work:7", "i=2", "")],
+    ];
+    let mut seen = observed(&looks);
+    call(&mut seen, "1", "MPI_Test", &request);
+    let part = "the other ranks poll, while these compute";
+    check(&seen, Step::HeldUp, "0", part);
+}
+
 /// The main thread of rank 1 joins a thread that computes, and is in a library's function for a moment.
 #[test]
 fn thread_computing_in_a_library_function_is_named() {

@@ -1,14 +1,14 @@
 //! The call that a thread is in, with those arguments that identify the ranks it waits for.
 
 use sdm_debug::Failure;
-use sdm_debug::calls::{call_arguments, fortran_arguments, plain, roles};
+use sdm_debug::calls::{call_arguments, fortran_arguments, is_sleep, plain, roles};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
-use sdm_debug::reply::Variable;
+use sdm_debug::reply::{StackFrame, Variable};
 use sdm_inspect::mpi::Communicator;
 use sdm_mpi::{
-    TORCH_PREFIX, fortran_name, is_of_two_groups, mpi_name, takes_requests, waits_for_any_request,
-    waits_for_requests,
+    TORCH_PREFIX, fortran_name, is_of_two_groups, mpi_name, takes_requests, waiting_function,
+    waits_for_any_request, waits_for_requests,
 };
 
 use super::argument_sources::{ArgumentSources, NamedObjects};
@@ -27,6 +27,8 @@ use crate::text::variable;
 
 /// Maximum number of source lines that one call expression may span.
 const CALL_LINES: u32 = 6;
+/// The function that gives the processor away between two polls.
+const YIELD: &str = "sched_yield";
 
 /// The call that a thread is in, made by its user frame with this index.
 pub(super) async fn call(
@@ -38,19 +40,63 @@ pub(super) async fn call(
     if function.starts_with(TORCH_PREFIX) {
         return torch_call(gdb, thread, function, index).await;
     }
-    let for_requests = takes_requests(function);
-    let user = thread.frames.get(index);
-    let Some(user) = user else {
-        return Ok(None);
-    };
-    let is_known = for_requests || !roles(function).is_empty();
-    let Some(mut found) = beginning(gdb, thread, (function, is_known)).await? else {
+    let Some(user) = thread.frames.get(index) else {
         return Ok(None);
     };
     let frames = CallFrames::of(thread, function, index);
     let text = match frames.is_direct {
         true => source_from(gdb, user),
         false => String::new(),
+    };
+    read_call(gdb, thread, (function, index), (frames, text)).await
+}
+
+/// The call for which a thread polls that sleeps between its polls, in the function of this frame: as one of the
+/// polling function, with the arguments that its request or its source names. None where the source shows none.
+pub(super) async fn polled_call(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    function: &str,
+    index: usize,
+) -> Result<Option<Call>, Failure> {
+    let user = thread.frames.get(index).filter(|user| user.is_native());
+    let between_polls = is_sleep(function) || function == YIELD;
+    let found = user.filter(|_| between_polls);
+    let found = found.and_then(|user| user.polled_in_loop(gdb));
+    let Some((polls, line, text)) = found else {
+        return Ok(None);
+    };
+    let Some(waits) = waiting_function(&polls) else {
+        return Ok(None);
+    };
+    let frames = CallFrames {
+        innermost: None,
+        is_direct: true,
+        level: thread.frames[index].level,
+    };
+    // The source has the name of the polling function.
+    let text = text.replacen(&polls, &waits, 1);
+    let call = read_call(gdb, thread, (&waits, index), (frames, text)).await?;
+    Ok(call.map(|call| Call {
+        source: call.source.replacen(&waits, &polls, 1),
+        function: polls,
+        place: StackFrame { line, ..call.place },
+        ..call
+    }))
+}
+
+/// A call that was made by the user's frame with this index, of which the source begins with the text.
+async fn read_call(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    (function, index): (&str, usize),
+    (frames, text): (CallFrames, String),
+) -> Result<Option<Call>, Failure> {
+    let for_requests = takes_requests(function);
+    let user = &thread.frames[index];
+    let is_known = for_requests || !roles(function).is_empty();
+    let Some(mut found) = beginning(gdb, thread, (function, is_known)).await? else {
+        return Ok(None);
     };
     let in_source = match user.is_fortran() {
         true => fortran_arguments(&text, function),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sdm_debug::calls::{Form, statement};
+use sdm_debug::calls::{Form, begins_loop, polling_function, statement};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::{Frame, StackFrame, Variable};
 use sdm_inspect::python::{PythonFrame, PythonState};
@@ -236,6 +236,28 @@ impl GdbFrame {
         numbers
             .map_while(|line| gdb.host().source_line(&self.path, line))
             .collect()
+    }
+
+    /// The polling function that a loop calls beside the current line, the line of that call, and the source from there
+    /// on. `None` without such a loop.
+    pub(super) fn polled_in_loop(&self, gdb: &Gdb) -> Option<(String, u32, String)> {
+        const LINES: u32 = 10;
+        let line = |number| gdb.host().source_line(&self.path, number);
+        let first = self.line.saturating_sub(LINES).max(1);
+        let last = self.line.saturating_add(LINES / 2);
+        let above = (first..=self.line).rev();
+        let mut lines = above.chain(self.line.saturating_add(1)..=last);
+        let at = lines
+            .find(|number| line(*number).is_some_and(|text| polling_function(&text).is_some()))?;
+        // The loop begins above both or, with its condition at the end, in a line between.
+        let (from, to) = (at.min(self.line), at.max(self.line));
+        let mut loops = (from.saturating_sub(LINES).max(1)..=to).filter_map(line);
+        loops.find(|text| begins_loop(text))?;
+        let text = (at..at.saturating_add(LINES / 2))
+            .map_while(line)
+            .collect::<Vec<_>>();
+        let text = text.join("\n");
+        Some((polling_function(&text)?, at, text))
     }
 
     /// The text of the frame's source file. `None` if it is unknown or has more lines than this.

@@ -12,7 +12,7 @@ use sdm_inspect::kernel;
 use sdm_mpi::mpi_name;
 use sdm_mpi::symbols::is_of_mpi;
 
-use super::call::call;
+use super::call::{call, polled_call};
 use super::frame_states::frame_states;
 use super::frames::GdbFrame;
 use super::locks::lock;
@@ -298,7 +298,10 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
             && let Some(function) = &user.inside
         {
             waits.call = without_arguments(thread, function, user.index);
-            waits.call = call(gdb, thread, function, user.index).await?;
+            waits.call = match polled_call(gdb, thread, function, user.index).await? {
+                Some(polled) => Some(polled),
+                None => call(gdb, thread, function, user.index).await?,
+            };
             let call = waits.call.iter_mut();
             call.for_each(|call| call.arguments.extend(operations(call, threads)));
         }
