@@ -20,6 +20,8 @@ pub const OPEN_MPI_WORLD: &str = "ompi_mpi_comm_world";
 pub const OPEN_MPI_SELF: &str = "ompi_mpi_comm_self";
 /// The variable of the group without processes in Open MPI.
 pub const OPEN_MPI_EMPTY_GROUP: &str = "ompi_mpi_group_empty";
+/// The variable of the progress of a process in Open MPI from version 3 on.
+pub const OPEN_MPI_STATE: &str = "ompi_mpi_state";
 /// Prefixes of Open MPI's own objects, which programs use in place of handles.
 pub const OPEN_MPI_PREFIXES: [&str; 2] = ["ompi_mpi_", "ompi_fortran_"];
 /// Open MPI's handlers of fatal errors: of communicators, windows and files.

@@ -3,17 +3,22 @@
 //! Whoever connects is let in if it runs as the tracer's user or as root. It receives one byte once the program is
 //! free, looks, and closes its end. The other end closes when the program is traced again.
 
+use std::fs;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use super::peer::Peer;
+use super::proc;
 
 /// Beginning of the names of processes that let go of their programs for a look.
 pub const TRACER_NAME: &str = "sdm-shim-";
 
+/// Containers that share a network have the same abstract names, and may have the same pids.
 fn address(tracer: u32) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("sdm-look-{tracer}"))
+    let namespace = fs::metadata(proc::own().path("ns/pid"))?.ino();
+    SocketAddr::from_abstract_name(format!("sdm-look-{namespace}-{tracer}"))
 }
 
 /// The socket of this process.

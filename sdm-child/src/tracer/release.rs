@@ -42,6 +42,9 @@ impl Tracer {
         }
         self.releases = Scope::Nothing;
         let pid = self.program;
+        if let Some(process) = self.processes.all.get_mut(&pid) {
+            process.traps.have_missed_calls();
+        }
         self.processes.seize_all(pid);
         let process = self.processes.all.get(&pid);
         self.is_loose = process.is_some_and(|it| it.threads.is_empty());

@@ -15,7 +15,7 @@ use object::{NativeEndian, Object, ObjectSymbol, ReadCache};
 use sdm_check::{ERROR_FUNCTION, STAGE_VARIABLE};
 use sdm_mpi::symbols::{
     ABORT, COMM_RANK, FINALIZE, INIT, MPICH_VERSIONS, OPEN_MPI_EMPTY_GROUP, OPEN_MPI_FATAL,
-    OPEN_MPI_SELF, OPEN_MPI_WORLD,
+    OPEN_MPI_SELF, OPEN_MPI_STATE, OPEN_MPI_WORLD,
 };
 use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
@@ -101,6 +101,8 @@ struct Functions {
     check_error: Option<u64>,
     /// The variable with the program's progress, in the library that checks the use of MPI.
     check_stage: Option<u64>,
+    /// The same of Open MPI.
+    open_mpi_state: Option<u64>,
 }
 
 /// The reason why a program cannot be watched.
@@ -120,6 +122,8 @@ pub(super) struct Traps {
     /// True to not stop programs that are about to end.
     pub(super) without_ends: bool,
     knows_rank: bool,
+    /// True if calls can have been missed: the program was released, and no variable has its progress.
+    is_unsure: bool,
     symbols: MpiSymbols,
     /// A number that increases with each change of the addresses.
     pub(super) version: u32,
@@ -203,7 +207,7 @@ impl Traps {
     /// the program, which the library then uses, too.
     fn look_in(&mut self, file: &Path, program: &Path, maps: &[Mapping]) {
         const OBJECTS: [&str; 3] = [OPEN_MPI_WORLD, OPEN_MPI_SELF, OPEN_MPI_EMPTY_GROUP];
-        const NAMES: [&str; 11] = [
+        const NAMES: [&str; 12] = [
             INIT[0],
             INIT[1],
             FINALIZE,
@@ -215,6 +219,7 @@ impl Traps {
             MPICH_VERSIONS[0],
             MPICH_VERSIONS[1],
             OPEN_MPI_FATAL[0],
+            OPEN_MPI_STATE,
         ];
         let Some(found) = symbols(file, maps, &NAMES) else {
             return;
@@ -227,6 +232,7 @@ impl Traps {
         self.functions.rank = found[3];
         self.functions.mpi_abort = found[4];
         self.functions.fatal_error = found[10];
+        self.functions.open_mpi_state = found[11];
         let own = match program == file {
             true => Vec::new(),
             false => symbols(program, maps, &OBJECTS).unwrap_or_default(),
@@ -262,10 +268,13 @@ impl Traps {
         }
     }
 
-    /// Whether the program has called `MPI_Init`, and whether it has called `MPI_Finalize`.
+    /// Whether the program has called `MPI_Init`, and whether it has, or can have, called `MPI_Finalize`.
     pub(super) fn mpi(&self) -> (bool, bool) {
         let closed = self.stage == Stage::Closed;
-        (closed || self.stage == Stage::Open, closed)
+        (
+            closed || self.stage == Stage::Open,
+            closed || self.is_unsure,
+        )
     }
 
     fn wanted(&self) -> impl Iterator<Item = (u64, Trap)> {
@@ -295,7 +304,7 @@ impl Traps {
             ],
             Stage::Open => [
                 on(known.finalize, Trap::Finalize),
-                on(known.exit, Trap::End),
+                on(known.exit.filter(|_| !self.is_unsure), Trap::End),
                 third,
                 last,
             ],
@@ -328,18 +337,31 @@ impl Traps {
         self.enter(Stage::Closed);
     }
 
-    /// Learns from a stopped thread of a checked program which calls it made while it was released for an inspection.
-    /// True if there were some.
+    /// Records that the program was released, so that its calls were not seen.
+    pub(super) fn have_missed_calls(&mut self) {
+        let known = &self.functions;
+        if self.stage == Stage::Open && known.check_stage.or(known.open_mpi_state).is_none() {
+            self.is_unsure = true;
+            self.version += 1;
+        }
+    }
+
+    /// Learns from a stopped thread of a program, whose progress a variable has, which calls it made while it was
+    /// released for an inspection. True if there were some.
     pub(super) fn catch_up(&mut self, thread: i32) -> bool {
-        let Some(at) = self.functions.check_stage else {
-            return false;
+        let known = &self.functions;
+        // Open MPI counts from 1, where initialization begins, to 5, where finalization is complete.
+        let (at, open, closed) = match (known.check_stage, known.open_mpi_state) {
+            (Some(at), _) => (at, 1..=1, 2..=2),
+            (None, Some(at)) => (at, 1..=2, 3..=5),
+            (None, None) => return false,
         };
         let at = usize::try_from(at).unwrap_or_default();
         let at = std::ptr::without_provenance_mut(at);
-        let word = ptrace::read(Pid::from_raw(thread), at).unwrap_or(0);
-        let reached = match word & 0xff {
-            1 if self.stage == Stage::BeforeInit => Stage::Open,
-            2 if self.stage != Stage::Closed => Stage::Closed,
+        let word = ptrace::read(Pid::from_raw(thread), at).unwrap_or(0) & 0xff;
+        let reached = match self.stage {
+            Stage::BeforeInit if open.contains(&word) => Stage::Open,
+            Stage::BeforeInit | Stage::Open if closed.contains(&word) => Stage::Closed,
             _ => return false,
         };
         self.enter(reached);

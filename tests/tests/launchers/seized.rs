@@ -1,8 +1,16 @@
 //! Ranks of a batch run without a gdb until something needs one, under every launcher.
 
+use std::fs;
+use std::io::Read;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+
+use sdm_system::look_socket;
 use sdm_tests::counted_gdb::CountedGdb;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::sdm::{Done, Sdm};
+use sdm_tests::processes;
+use sdm_tests::run::until;
+use sdm_tests::sdm::{Done, Running, Sdm};
 
 /// Launchers, each with an MPI that it starts.
 const LAUNCHERS: [(&str, Compiler); 3] = [
@@ -125,5 +133,63 @@ fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
             assert!(stacks.contains("MPI_Allreduce"), "{launcher} {how}: {done}");
             assert_eq!(gdb.starts() - before, 1, "the others run: {done}");
         }
+    }
+}
+
+/// A look from outside at the only rank of a batch, which is let go until this is dropped.
+fn looked_at(running: &Running<'_>) -> UnixStream {
+    let shown = running.out.wait_line(0, "process ");
+    let words = shown.split("process ").nth(1).expect("it was waited for");
+    let pid = words
+        .split_whitespace()
+        .next()
+        .and_then(|it| it.parse().ok());
+    let tracer = processes::tracer(pid.expect("a pid")).expect("a batch is traced");
+    let mut look = look_socket::connect(tracer.cast_signed()).expect("it listens");
+    look.read_exact(&mut [0]).expect("the rank is let go");
+    look
+}
+
+/// Ends a look, and waits until the rank is traced again.
+fn end(mut look: UnixStream) {
+    look.shutdown(Shutdown::Write).expect("it is open");
+    let _ = look.read_to_end(&mut Vec::new()).expect("its end");
+}
+
+#[test]
+fn finalize_during_a_look_is_no_early_exit() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let program = place.compile("mpi_looked", compiler);
+        let folder = place.path().to_str().expect("text");
+        let make = |name: &str| fs::write(place.path().join(name), "").expect("a file");
+        let options = ["--launcher", launcher, "--batch", "--no-report"];
+        let begin = || {
+            let sdm = Sdm::run(&place, 1).args(options);
+            sdm.program(&program, &[folder]).spawn()
+        };
+        let running = begin();
+        let look = looked_at(&running);
+        make("finalize");
+        until("MPI_Finalize returns", || {
+            place.path().join("finalized").exists()
+        });
+        end(look);
+        make("leave");
+        let done = running.finish().code(0);
+        assert!(!done.out.contains("_exit"), "{launcher}: {done}");
+        if compiler == Compiler::Mpich {
+            // Its progress is in no symbol, so that the rank is not held.
+            continue;
+        }
+        for name in ["finalize", "leave"] {
+            fs::remove_file(place.path().join(name)).expect("it was made");
+        }
+        let running = begin();
+        end(looked_at(&running));
+        make("leave");
+        let done = running.finish().code(121);
+        let early = "rank 0: about to call _exit before MPI_Finalize with code 0";
+        assert!(done.out.contains(early), "{launcher}: {done}");
     }
 }
