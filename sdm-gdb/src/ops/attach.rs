@@ -93,23 +93,36 @@ pub(crate) async fn give_up(gdb: Gdb) {
     not_begun(&gdb);
 }
 
-/// The reason why the kernel does not let the process be stopped; `None` if it does. Such a process waits
+/// The reason why the kernel does not let the process be stopped; `None` if it does. A thread of such a process waits
 /// uninterruptibly for a device, a file server or a child of `vfork` at each check. gdb would wait for it without
 /// end, and answer for none of its other processes.
 async fn kept_by_kernel(gdb: &Gdb, pid: i32) -> Option<String> {
-    let mut waits_in = None;
+    let threads = gdb.host().threads(pid);
+    let waiting = threads.iter().filter(|(_, it)| it.state == 'D');
+    let states = waiting.map(|(id, _)| (*id, gdb.host().process_state(*id)));
+    let mut waiting: Vec<_> = states.collect();
     for _ in 0..KERNEL_LOOKS {
-        let (letter, channel) = gdb.host().process_state(pid)?;
-        if letter != 'D' || waits_in.as_ref().is_some_and(|known| *known != channel) {
+        let is_kept = |(id, state): &(i32, Option<(char, String)>)| {
+            let now = gdb.host().process_state(*id);
+            now.as_ref().is_some_and(|(letter, _)| *letter == 'D') && now == *state
+        };
+        waiting.retain(is_kept);
+        if waiting.is_empty() {
             return None;
         }
-        waits_in = Some(channel);
         gdb.until_within(KERNEL_WAIT, |_| None::<()>).await;
     }
-    let channel = waits_in.filter(|channel| !channel.is_empty() && channel != "0");
-    let within = channel.map_or_else(String::new, |channel| format!(", in {channel}"));
+    let (id, (_, channel)) = waiting.into_iter().find_map(|(id, it)| Some((id, it?)))?;
+    let what = match id == pid {
+        true => "the process",
+        false => "a thread of the process",
+    };
+    let within = match channel.as_str() {
+        "" | "0" => String::new(),
+        _ => format!(", in {channel}"),
+    };
     Some(format!(
-        "the process is in state D{within} and cannot be stopped"
+        "{what} is in state D{within} and cannot be stopped"
     ))
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
-use sdm_system::proc::State;
+use sdm_system::proc::{self, State};
 use sdm_tests::fixture::Compiler;
 use sdm_tests::job::{Folder, HeldJob, Look, below, descendants, look, look_after_kill};
 use sdm_tests::run::{BOUND, until};
@@ -256,6 +256,23 @@ fn sixteen_ranks_of_mpich_are_attached_and_left_unchanged() {
     assert_gone(&own);
     assert_eq!(looks_after_kill(&ranks), before);
     job.finish();
+}
+
+#[test]
+fn thread_in_state_d_is_named_by_an_attach() {
+    let folder = Folder::new("uninterruptible");
+    let program = folder.compile(Compiler::C, "vforks");
+    let child = Command::new(&program).arg("thread").spawn();
+    let child = Sleeper(child.expect("it runs"));
+    let pid = child.0.id();
+    let process = proc::of(pid.cast_signed());
+    until("a thread waits in state D", || {
+        let mut threads = process.thread_ids().into_iter().flatten();
+        threads.any(|id| process.thread(id).state() == Some(State('D')))
+    });
+    let pid = pid.to_string();
+    let said = "a thread of the process is in state D";
+    check(&["attach", "--pids", &pid, "-c", "bt"], 124, &[said]);
 }
 
 #[test]
