@@ -247,8 +247,8 @@ fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let mut looks = observed.samples.iter();
     let any = looks.any(|sample| !sample.marks.unfollowed.is_disjoint(tasks));
     any.then(|| {
-        "this can also be a loop of equal calls: the kernel does not allow returns to be counted \
-         (kernel.perf_event_paranoid)"
+        "this can also be a loop of equal calls: returns were not counted (kernel.perf_event_paranoid \
+         above 2, or a batch traces the rank)"
             .to_owned()
     })
 }
