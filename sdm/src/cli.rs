@@ -58,7 +58,8 @@ pub use target::{AttachArgs, By, DiagnoseArgs, ProfileArgs, SamplingArgs, Stacks
 /// The most tasks that one session can have.
 pub const TASKS_MAX: u32 = 1 << 20;
 
-/// A debugger for programs that run as many processes at once.
+/// A debugger for parallel programs, MPI jobs above all: gdb's commands for any set of ranks, with equal answers shown
+/// once.
 #[derive(Debug, Parser)]
 #[command(name = "sdm", version, long_version = crate::build::description(), max_term_width = 100)]
 pub struct Cli {
@@ -70,88 +71,93 @@ pub struct Cli {
 /// The commands of `sdm`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Start a program as N processes, bring them to `main`, and debug them.
+    /// Start a program as N processes, stop each at `main`, and debug them: `sdm run -n 8 ./app`.
     Run(Box<RunArgs>),
-    /// Try everything without a program: N real servers on this machine, with scripted tasks.
+    /// Try SDM without a program: N debug servers on this machine answer as N ranks would.
     Emulate(EmulateArgs),
-    /// Debug processes that run already; at the end they run on as before.
+    /// Debug processes that are already running, and leave them running at the end: `sdm attach PID-OF-MPIRUN`.
     Attach(AttachArgs),
-    /// Debug processes that run already on a page for a browser: `sdm attach --web`.
+    /// Debug running processes in a browser; the same as `sdm attach --web`.
     #[command(mut_arg("web", |it| it.default_value("127.0.0.1:0")))]
     Web(AttachArgs),
-    /// Say why a job is stuck, as far as a few looks at its stacks show, and leave it as it is.
+    /// Explain why a running job hangs, from a few samples of its stacks; the job keeps running: `sdm diagnose
+    /// PID-OF-MPIRUN`.
     ///
-    /// Exit code: 0 no hang seen, 1 deadlock, 2 cannot tell, or something went wrong, 3 cannot go on, 4 held up by some, 130 given up by
-    /// Ctrl-C.
+    /// Exit code, by the verdict: 0 No hang seen, 1 Deadlock, 2 Cannot tell (or an error of sdm), 3 Cannot go on (a
+    /// rank crashed, ended or is stopped), 4 Held up by (some ranks compute, sleep or poll while the others wait), 130
+    /// interrupted by Ctrl-C.
     Diagnose(DiagnoseArgs),
-    /// Print the merged stacks of running processes, and leave them as they are.
+    /// Print the stacks of running processes, equal stacks once; the processes keep running.
     ///
-    /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong, 130 given up by Ctrl-C.
+    /// Exit code: 0 all processes have the same stack, 1 some differ, 2 an error, 130 interrupted by Ctrl-C.
     Stacks(StacksArgs),
-    /// Look at running processes many times a second for a while, and print where they were and who moves.
+    /// Sample the stacks of running processes for some seconds, and print where they spent the time and which made
+    /// progress.
     ///
-    /// Exit code: 0 it was seen, 2 something went wrong, 130 given up by Ctrl-C before anything was seen.
+    /// Exit code: 0 samples were taken, 2 an error, 130 interrupted by Ctrl-C before the first sample.
     Profile(ProfileArgs),
-    /// Print the merged stacks of core files; with -i, -c or -x debug them.
+    /// Print the stacks in core files, equal stacks once; debug the files with -i, -c or -x.
     ///
-    /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
+    /// Exit code: 0 all core files have the same stack, 1 some differ, 2 an error.
     Core(CoreArgs),
-    /// Serve an editor by the Debug Adapter Protocol, on standard input and output.
+    /// Debug from an editor: serve the Debug Adapter Protocol (DAP) on standard input and output.
     Dap(DapArgs),
-    /// Say what here, on other hosts or in the way of a job would keep SDM from working, and what to do.
+    /// Check whether SDM can work on this host, on other hosts or with a job, and say how to fix what is wrong.
     ///
-    /// Exit code: 0 nothing is bad, 1 something is, 2 it could not be looked at.
+    /// Exit code: 0 no check failed, 1 a check failed, 2 the checks could not be made.
     Doctor(Box<DoctorArgs>),
-    /// Take out what a debugger has left in processes of yours when it was killed, and let go on those that it has stopped.
+    /// Repair processes whose debugger was killed: remove its breakpoints from them, and continue those it left
+    /// stopped.
     ///
-    /// Breakpoints are found by comparing code with its files. Who was stopped by a terminal (Ctrl-Z) stays so.
+    /// Breakpoints are found by comparing the code in memory with its file. A process that a terminal stopped (Ctrl-Z)
+    /// stays stopped.
     ///
-    /// Exit code: 0 all run or stand as they should, 2 something went wrong.
+    /// Exit code: 0 no process needs further repair, 2 an error.
     Rescue(RescueArgs),
-    /// Show the settings: the defaults of options, and the files that set them.
+    /// Show the default values of options, and the settings file that sets each.
     Settings(SettingsArgs),
-    /// Write a shell's completions: `sdm completions bash > ...`.
+    /// Print the completion script for a shell: `sdm completions bash > FILE`.
     Completions(CompletionsArgs),
-    /// Write manual pages into a folder.
+    /// Write the manual pages into a folder.
     Man(ManArgs),
-    /// List the sessions that are kept (`--keep`) on this machine.
+    /// List the kept sessions on this host (those started with `--keep`).
     Sessions(SessionsArgs),
-    /// Bring a kept session to this terminal.
+    /// Reattach to a kept session from this terminal.
     Resume(SessionArgs),
-    /// Take a kept session from its terminal; it goes on.
+    /// Detach a kept session from its terminal; the session keeps running.
     Detach(SessionArgs),
-    /// Define clusters, and start and stop those who ask them: their resource managers.
+    /// Define clusters (Slurm, Grid Engine, ...), and connect to them or disconnect.
     Cluster(ClusterArgs),
-    /// List the nodes of the clusters that are started, those alike together.
+    /// List the nodes of the connected clusters, equal nodes on one line.
     Nodes(ListArgs),
-    /// List the queues.
+    /// List the queues (in Slurm, partitions).
     #[command(visible_alias = "partitions")]
     Queues(ListArgs),
-    /// List jobs: your own, of those that have ended the last day's.
+    /// List your jobs, including those that ended within the last day.
     Jobs(JobsArgs),
-    /// List the processes of a job, those alike together.
+    /// List the processes of a job, equal processes on one line.
     Ps(PsArgs),
     /// Show all attributes of a job, node, queue, machine or cluster.
     Show(ShowArgs),
-    /// Look at clusters, machines, jobs and processes on a full screen.
+    /// Watch clusters, machines, jobs and processes on the full screen, as `top` does.
     Top(TopArgs),
     /// Submit a job, and print its number: `sdm submit -n 8 ./app args`.
     Submit(SubmitArgs),
-    /// Show what a job has written.
+    /// Print the output of a job.
     Logs(LogsArgs),
-    /// End jobs.
+    /// Cancel jobs.
     Cancel(JobArgs),
-    /// Keep pending jobs from being started.
+    /// Hold pending jobs: they do not start until `sdm release`.
     Hold(JobArgs),
-    /// Let held jobs be started.
+    /// Release held jobs, so that they can start.
     Release(JobArgs),
     /// Move pending jobs to another queue: `sdm move QUEUE JOB`.
     Move(MoveArgs),
-    /// Give pending jobs another priority: `sdm priority PRIORITY JOB`.
+    /// Change the priority of pending jobs: `sdm priority PRIORITY JOB`.
     Priority(PriorityArgs),
-    /// Be a tool of a PMIx server (`prte`, `prterun`): list and query it, log, follow, start, signal and end jobs.
+    /// Connect to a PMIx server (`prte`, `prterun`) as a tool: list, query, start, follow, signal and end its jobs.
     Pmix(Box<PmixArgs>),
-    /// Keep a session: started by `--keep`.
+    /// Hold a kept session. `sdm run --keep` starts this command itself.
     #[command(hide = true)]
     Keeper(KeeperArgs),
 }
@@ -159,11 +165,11 @@ pub enum Verb {
 /// `sdm dap`.
 #[derive(Debug, Args)]
 pub struct DapArgs {
-    /// Wait for one editor there, in place of standard input and output: an address of the loopback (`127.0.0.1:0` takes
-    /// any free port, and says which), or `unix:PATH`.
+    /// Listen for one editor at this address instead of standard input and output: a loopback address (with port 0, as
+    /// in `127.0.0.1:0`, any free port is taken and printed), or `unix:PATH`.
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub listen: Option<Listen>,
-    /// Say which jobs of this user's run here, as JSON for an editor that lets a person pick one; nothing is served.
+    /// Print your running jobs on this host as JSON, for an editor's job list, and exit.
     #[arg(long, conflicts_with = "listen")]
     pub jobs: bool,
 }
@@ -179,7 +185,7 @@ pub struct RescueArgs {
 /// `sdm settings`.
 #[derive(Debug, Args)]
 pub struct SettingsArgs {
-    /// All settings of this command, also those that are as they are by default.
+    /// The sdm command whose settings to show, including those with default values.
     #[arg(value_name = "COMMAND")]
     pub verb: Option<String>,
 }
@@ -187,14 +193,14 @@ pub struct SettingsArgs {
 /// `sdm completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// For which shell.
+    /// The shell.
     pub shell: Shell,
 }
 
 /// `sdm man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// The folder for the pages: sdm.1, sdm-run.1, ...
+    /// The folder to write the pages sdm.1, sdm-run.1 and so on into.
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
@@ -202,7 +208,7 @@ pub struct ManArgs {
 /// `sdm sessions`.
 #[derive(Debug, Args)]
 pub struct SessionsArgs {
-    /// One JSON document instead of lines.
+    /// Print one JSON document instead of lines.
     #[arg(long)]
     pub json: bool,
 }
@@ -210,7 +216,7 @@ pub struct SessionsArgs {
 /// The kept session.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
-    /// Its name; not needed where there is only one.
+    /// The name of the kept session. It can be omitted if there is only one.
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
 }
@@ -220,7 +226,7 @@ pub struct SessionArgs {
 pub struct KeeperArgs {
     /// The session's name.
     pub name: String,
-    /// The command line that is kept, without its program.
+    /// The command line of the kept session, without `sdm`.
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
 }

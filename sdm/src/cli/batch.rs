@@ -7,15 +7,15 @@ use clap::Args;
 /// A run to the end without anybody.
 #[derive(Debug, Args)]
 pub struct BatchArgs {
-    /// Let the program run to its end after the commands of -x and -c, look at what goes wrong, and
-    /// leave a report.
+    /// Run without a prompt: after the commands of -x and -c the program runs to its end, crashes and hangs are
+    /// examined, and a report is written.
     ///
-    /// Exit code: 0 all ended with 0; the program's own where there is one other; 128 and the signal
-    /// of a crash; 120 time-out or hang; 121 abort; 122 ranks lost; 123 a command failed.
+    /// Exit code: 0 all ranks exited with 0; the program's exit code if all others agree on one; 128 + signal after a
+    /// crash; 120 hang or time limit; 121 MPI_Abort; 122 ranks lost; 123 a debugger command failed.
     #[arg(long, conflicts_with_all = ["interactive", "web"])]
     pub batch: bool,
 
-    /// A command at the first crash or abort, instead of `bt`, `info locals` and `stacks`; may be
+    /// A debugger command to run at the first crash or abort, instead of `bt`, `info locals` and `stacks`. Can be
     /// repeated.
     #[arg(
         long,
@@ -25,8 +25,8 @@ pub struct BatchArgs {
     )]
     pub on_crash: Vec<String>,
 
-    /// A command when the time is over or nothing goes on, instead of `diagnose` and `stacks`; may be
-    /// repeated.
+    /// A debugger command to run at a hang or when the time limit is reached, instead of `diagnose` and `stacks`. Can
+    /// be repeated.
     #[arg(
         long,
         value_name = "CMD",
@@ -35,17 +35,17 @@ pub struct BatchArgs {
     )]
     pub on_timeout: Vec<String>,
 
-    /// Time limit of the program, in seconds.
+    /// The time limit of the whole run, in seconds.
     #[arg(long, value_name = "S", requires = "batch",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub time_limit: Option<u32>,
 
-    /// Time limit without output and without a stop, in seconds.
+    /// With --batch, treat the program as hanging after this many seconds without output and without a stop.
     #[arg(long, value_name = "S", requires = "batch",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub hang_timeout: Option<u32>,
 
-    /// The file for the report, an HTML page; one screen of text (.txt) and JSON (.json) are written beside it.
+    /// The HTML file for the report of --batch. A one-screen text (.txt) and a JSON file (.json) are written beside it.
     #[arg(
         long,
         value_name = "FILE",
@@ -54,8 +54,8 @@ pub struct BatchArgs {
     )]
     pub report: PathBuf,
 
-    /// A shell's command line that is carried out once the report is written, with the report's path behind it: `mail -s done me
-    /// <`, for example. `SDM_REPORT` and `SDM_EXIT_CODE` are in its environment; it has a minute.
+    /// A shell command to run when the report is written, with the report's path appended: for example `mail -s done me
+    /// <`. It finds SDM_REPORT and SDM_EXIT_CODE in its environment, and is killed after a minute.
     #[arg(
         long,
         value_name = "CMD",
@@ -65,11 +65,11 @@ pub struct BatchArgs {
     )]
     pub notify: Option<String>,
 
-    /// Leave no report.
+    /// Do not write a report.
     #[arg(long, requires = "batch", conflicts_with_all = ["report", "junit"])]
     pub no_report: bool,
 
-    /// The report as JUnit's XML, too.
+    /// Also write the report as JUnit XML, into this file.
     #[arg(long, value_name = "FILE", requires = "batch")]
     pub junit: Option<PathBuf>,
 }

@@ -7,13 +7,15 @@ use clap::{Args, ValueEnum};
 /// Checks of the processes' use of MPI.
 #[derive(Clone, Debug, Default, Args)]
 pub struct CheckArgs {
-    /// Check each MPI call: an error is a stop of those who make it, before the call, and they can go on. `strict`: standard
-    /// sends also wait for their receivers, so that what MPI's buffers hide shows as the deadlock that it is.
+    /// Check the arguments and the order of MPI calls. A rank stops before a wrong call, and `continue` lets it make
+    /// the call. With `strict`, each MPI_Send also waits for its receive, so that deadlocks hidden by MPI's buffering
+    /// show.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "errors",
           value_enum, help_heading = "Checking MPI")]
     pub check: Option<CheckHow>,
 
-    /// Errors that are not told: a rule in each line, of M301 (a number), function=NAME, file=NAME, line=FILE:LINE.
+    /// A file of errors that --check does not report. Each line is a rule of M301 (an error number), function=NAME,
+    /// file=NAME or line=FILE:LINE.
     #[arg(
         long,
         value_name = "FILE",
@@ -22,7 +24,7 @@ pub struct CheckArgs {
     )]
     pub check_suppress: Option<PathBuf>,
 
-    /// The library that checks, where it was compiled before; made by the MPI's own mpicc unless given.
+    /// A compiled check library to use. Without this option sdm compiles one with the mpicc of the program's MPI.
     #[arg(
         long,
         value_name = "FILE",
@@ -35,8 +37,8 @@ pub struct CheckArgs {
 /// The strictness of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CheckHow {
-    /// Errors only.
+    /// Report only calls that are wrong by the MPI standard.
     Errors,
-    /// Also calls that deadlock where MPI does not buffer their messages.
+    /// Also report sends that deadlock if MPI does not buffer the message.
     Strict,
 }

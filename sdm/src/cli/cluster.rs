@@ -9,7 +9,7 @@ use super::LookArgs;
 /// The resource managers to ask.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ManagerArgs {
-    /// This cluster only, by the name that `sdm cluster add` gave it.
+    /// Only this cluster, by its name in `sdm cluster list`.
     #[arg(short = 'M', long = "cluster", value_name = "NAME")]
     pub manager: Option<String>,
 }
@@ -21,11 +21,11 @@ pub struct ListArgs {
     #[command(flatten)]
     pub of: ManagerArgs,
 
-    /// One JSON document instead of a table.
+    /// Print one JSON document instead of a table.
     #[arg(long)]
     pub json: bool,
 
-    /// Show it again whenever it has changed, until Ctrl-C.
+    /// Print the list again after each change, until Ctrl-C.
     #[arg(long)]
     pub watch: bool,
 }
@@ -49,18 +49,18 @@ pub struct ClusterArgs {
 /// The commands for the definition of a cluster.
 #[derive(Debug, Subcommand)]
 pub enum ClusterVerb {
-    /// Define a cluster and start its manager: `sdm cluster add here slurm`.
+    /// Define a cluster and connect to it: `sdm cluster add here slurm`.
     Add(AddArgs),
-    /// Stop a cluster's manager and forget its definition; its jobs run on.
+    /// Disconnect from a cluster and delete its definition; its jobs keep running.
     #[command(visible_alias = "rm")]
     Remove(NamesArgs),
-    /// Change the definition of a cluster; it holds from the next start on.
+    /// Change the definition of a cluster. The change takes effect at the next `sdm cluster start`.
     Edit(EditArgs),
-    /// Start the managers of clusters.
+    /// Connect to clusters.
     Start(StartArgs),
-    /// Stop the managers of clusters; their jobs run on.
+    /// Disconnect from clusters; their jobs keep running.
     Stop(NamesArgs),
-    /// List the clusters that are defined, and their machines.
+    /// List the defined clusters and their machines.
     #[command(visible_alias = "ls")]
     List(ListArgs),
 }
@@ -68,7 +68,7 @@ pub enum ClusterVerb {
 /// `sdm cluster add`.
 #[derive(Debug, Args)]
 pub struct AddArgs {
-    /// The name for it: letters, digits, `.`, `_` and `-`.
+    /// A name for the cluster: letters, digits, `.`, `_` and `-`.
     pub name: String,
 
     /// The type of resource manager: slurm, gridengine, openmpi, hydra, prrte, ssh, local, or the NAME of a program `sdm-rm-NAME`.
@@ -79,7 +79,7 @@ pub struct AddArgs {
     #[command(flatten)]
     pub there: ThereArgs,
 
-    /// Define it only.
+    /// Define the cluster without connecting to it.
     #[arg(long)]
     pub no_start: bool,
 }
@@ -90,11 +90,11 @@ pub struct EditArgs {
     /// The cluster.
     pub name: String,
 
-    /// The type of resource manager.
+    /// The new type of resource manager.
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<String>,
 
-    /// The way to reach it; an option that is not given changes nothing, an empty value removes the setting.
+    /// The new way to reach the cluster. An omitted option changes nothing, an empty value removes the setting.
     #[command(flatten)]
     pub there: ThereArgs,
 }
@@ -102,23 +102,23 @@ pub struct EditArgs {
 /// The host of a resource manager, and the agent that asks it.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ThereArgs {
-    /// The host of the resource manager, as a destination of ssh; this host unless given.
+    /// The host on which the resource manager's commands work, as a destination of ssh. Default: this host.
     #[arg(long, value_name = "[USER@]HOST")]
     pub host: Option<String>,
 
-    /// An option for ssh, as one word: `--ssh-option=-p2222`. May be given again.
+    /// An option for ssh, as one word: `--ssh-option=-p2222`. Can be repeated.
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub ssh_option: Vec<String>,
 
-    /// The path of `sdm-agent` there.
+    /// The path of `sdm-agent` on that host.
     #[arg(long, value_name = "PATH")]
     pub agent: Option<String>,
 
-    /// An argument for the agent. May be given again.
+    /// An argument for `sdm-agent`. Can be repeated.
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub agent_arg: Vec<String>,
 
-    /// A few words for people.
+    /// A description of the cluster, shown in lists.
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
 }
@@ -146,7 +146,7 @@ pub struct JobsArgs {
     #[command(flatten)]
     pub list: ListArgs,
 
-    /// Jobs of everybody, as far as the system shows them, and older ones.
+    /// Show the jobs of all users that the resource manager shows, and older ended jobs.
     #[arg(short, long)]
     pub all: bool,
 }
@@ -165,7 +165,8 @@ pub struct PsArgs {
 /// `sdm show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// A job's number, the name of a node, a queue, a machine or a cluster; each also as CLUSTER:NAME.
+    /// A job number, or the name of a node, queue, machine or cluster. Put `CLUSTER:` before it if several clusters
+    /// have one.
     pub element: String,
 
     /// The form of the output.
@@ -186,44 +187,44 @@ pub struct SubmitArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(super::TASKS_MAX)))]
     pub count: u32,
 
-    /// Into which queue; the manager's own unless given.
+    /// The queue (in Slurm, the partition). Default: the resource manager's default queue.
     #[arg(short, long, value_name = "QUEUE", visible_alias = "partition")]
     pub queue: Option<String>,
 
-    /// The name of the job; its program's name unless given.
+    /// The name of the job. Default: the program's name.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// The folder that it runs in; the current one unless given, where the cluster is on this host.
+    /// The working folder of the job. Default: the current folder, if the cluster's resource manager is on this host.
     #[arg(long, value_name = "DIR")]
     pub directory: Option<String>,
 
-    /// A variable of its environment. May be given again.
+    /// An environment variable for the job. Can be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
 
-    /// The time that it may run, as the manager's own command takes it: `1:30:00`, for example.
+    /// The time limit of the job, in the form of the resource manager's own command: for example `1:30:00`.
     #[arg(long, value_name = "TIME")]
     pub time: Option<String>,
 
-    /// The number of nodes that it is to have.
+    /// The number of nodes for the job.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: Option<u32>,
 
-    /// An option for the manager's own command, as one word: `--option=--time=10`. May be given again.
+    /// An option for the resource manager's own submit command, as one word: `--option=--time=10`. Can be repeated.
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub option: Vec<String>,
 
-    /// Its number as JSON.
+    /// Print the job number as JSON.
     #[arg(long)]
     pub json: bool,
 
-    /// Hold it before `main`: `sdm attach JOB` is at its prompt.
+    /// Start the job under the debugger and hold it at `main`; `sdm attach JOB` opens its prompt.
     #[arg(long)]
     pub debug: bool,
 
-    /// Options, program and arguments as `[profile.NAME]` of the settings' file has them, where the command line does not
-    /// say otherwise.
+    /// Take options, program and arguments from `[profile.NAME]` of the settings file. The command line takes
+    /// precedence.
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
 
@@ -242,11 +243,11 @@ pub struct LogsArgs {
     #[command(flatten)]
     pub of: ManagerArgs,
 
-    /// Go on until the job has ended.
+    /// Follow the output until the job has ended.
     #[arg(short, long)]
     pub follow: bool,
 
-    /// Show its standard error instead of its standard output.
+    /// Print the standard error instead of the standard output.
     #[arg(long)]
     pub err: bool,
 }
@@ -254,7 +255,7 @@ pub struct LogsArgs {
 /// `sdm move`.
 #[derive(Debug, Args)]
 pub struct MoveArgs {
-    /// The queue: its name.
+    /// The name of the target queue.
     #[arg(value_name = "QUEUE")]
     pub queue: String,
 
@@ -266,7 +267,7 @@ pub struct MoveArgs {
 /// `sdm priority`.
 #[derive(Debug, Args)]
 pub struct PriorityArgs {
-    /// The priority, as the resource manager counts it.
+    /// The new priority, as a number of the resource manager.
     #[arg(value_name = "PRIORITY", allow_negative_numbers = true)]
     pub priority: i64,
 

@@ -11,16 +11,16 @@ use super::{PrinterArgs, ScriptArgs};
 /// `sdm core`.
 #[derive(Debug, Args)]
 pub struct CoreArgs {
-    /// The program that left them.
+    /// The program that wrote the core files.
     #[arg(value_name = "PROGRAM")]
     pub program: OsString,
 
-    /// The core files. They are called by the rank that their process had, else by its pid, else by
-    /// their place in this list, from 0.
+    /// The core files. Each is numbered by the rank of its process if that is known, else by the pid, else by its
+    /// position in this list, from 0.
     #[arg(value_name = "CORE", required = true)]
     pub cores: Vec<PathBuf>,
 
-    /// Unfolded, and every thread.
+    /// Show all frames, including those inside MPI and other runtimes, of every thread.
     #[arg(long)]
     pub full: bool,
 
@@ -28,7 +28,7 @@ pub struct CoreArgs {
     #[command(flatten)]
     pub script: ScriptArgs,
 
-    /// The gdb to use; found on PATH unless given.
+    /// The gdb to use. Default: `gdb` on PATH.
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
@@ -36,11 +36,12 @@ pub struct CoreArgs {
     #[command(flatten)]
     pub printers: PrinterArgs,
 
-    /// The hosts that read them, reached by ssh; each reads its part of them, under the same paths.
+    /// The hosts that read the core files, reached by ssh. Each host reads a share of the files, under the same paths
+    /// as given here.
     #[arg(long = "host", value_name = "HOSTS", value_delimiter = ',')]
     pub hosts: Vec<HostShare>,
 
-    /// An option for ssh, passed on unchanged; may be repeated.
+    /// An option for ssh, passed on unchanged. Can be repeated.
     #[arg(
         long = "launcher-option",
         value_name = "OPT",
@@ -49,7 +50,7 @@ pub struct CoreArgs {
     )]
     pub launcher_options: Vec<OsString>,
 
-    /// The path of sdm-server on these hosts; its path on this host unless given.
+    /// The path of sdm-server on these hosts. Default: its path on this host.
     #[arg(long, value_name = "PATH", requires = "hosts")]
     pub server_path: Option<PathBuf>,
 }

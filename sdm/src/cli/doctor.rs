@@ -11,19 +11,21 @@ use super::ReachArgs;
 /// The subjects of the check besides this machine.
 #[derive(Clone, Debug, Args)]
 pub struct DoctorArgs {
-    /// A job, as for `sdm attach`: whether it is found, what stands in the way of attaching to it, and its hosts.
+    /// A job to check, as for `sdm attach`: whether it is found, whether its processes can be attached to, and its
+    /// hosts.
     #[arg(value_name = "TARGET")]
     pub target: Option<Target>,
 
-    /// Other hosts: whether ssh reaches them, which sdm-server and gdb they have, and whether connections come through.
+    /// Other hosts to check: whether ssh reaches them, their versions of sdm-server and gdb, and whether TCP
+    /// connections work.
     #[arg(long = "host", value_name = "HOSTS", value_delimiter = ',')]
     pub hosts: Vec<HostShare>,
 
-    /// A cluster (`sdm cluster`): whether its process and its agent answer.
+    /// A cluster to check (`sdm cluster list`): whether its connection process and its agent answer.
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
 
-    /// The gdb to use, here and on the hosts; found on PATH unless given.
+    /// The gdb to check, on this host and on the other hosts. Default: `gdb` on PATH.
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
@@ -31,12 +33,12 @@ pub struct DoctorArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
 
-    /// One JSON document instead of text.
+    /// Print one JSON document instead of text.
     #[arg(long)]
     pub json: bool,
 
-    /// Write all of it, with versions, settings and what the kernel says of this machine, into a new file for whoever
-    /// supports you. No values of variables or settings are in it that could be secrets; read it before you send it.
+    /// Write the results, versions, settings and kernel limits of this machine into a new file, to attach to a support
+    /// request. Values that may be secret are left out; read the file before you send it.
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use super::{ScriptArgs, TASKS_MAX, TreeArgs};
 /// `sdm emulate`.
 #[derive(Debug, Args)]
 pub struct EmulateArgs {
-    /// The number of servers, with one scripted task each.
+    /// The number of debug servers, each with one emulated rank.
     #[arg(short = 'n', long = "processes", value_name = "N", default_value = "16",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
     pub count: u32,
@@ -26,30 +26,31 @@ pub struct EmulateArgs {
     #[command(flatten)]
     pub tree: TreeArgs,
 
-    /// Spread them over this many hosts: names, each with a loopback address of its own.
+    /// Emulate this many hosts: the servers are spread over host names, each with its own loopback address.
     #[arg(long, value_name = "H", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub hosts: Option<u32>,
 
-    /// Latency added to every link between servers, each way: `50us`, `2ms`, 1 s at most. With --hosts
-    /// only those between hosts.
+    /// Latency to add to every connection between servers, in each direction: `50us`, `2ms`, at most 1 s. With --hosts
+    /// only to connections between hosts.
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub latency: Option<Duration>,
 
-    /// Bandwidth of such a link each way, in bytes a second: `10k` (at least), `100M`, `1G`.
+    /// Bandwidth of such a connection in each direction, in bytes per second: `10k` (the minimum), `100M`, `1G`.
     #[arg(long, value_name = "BYTES", value_parser = bandwidth)]
     pub bandwidth: Option<NonZeroU64>,
 
-    /// A scenario of what the tasks do; the guide has its words. Without it one task is a step behind the others, which wait for it: `stacks`,
-    /// `outliers step`, `stats residual` show it. `continue` ends them.
+    /// A file that describes the behaviour of the emulated ranks (see the guide). Without it one rank is a step behind
+    /// and the others wait for it: try `stacks`, `outliers step` and `stats residual`. `continue` ends the ranks.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 
-    /// Measure instead: the time from a command to all until their merged answer is here, R times.
+    /// Measure instead of opening a prompt: the time from a command to all ranks until their merged answer arrives, R
+    /// times.
     #[arg(long, value_name = "R", conflicts_with_all = ["files", "commands", "interactive", "json"],
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub roundtrips: Option<u32>,
 
-    /// The size of the command and of each task's answer, in bytes.
+    /// With --roundtrips, the size of the command and of each rank's answer, in bytes.
     #[arg(long, value_name = "B", default_value = "200", requires = "roundtrips",
           value_parser = clap::value_parser!(u32).range(16..=65_536))]
     pub bytes: u32,

@@ -8,28 +8,29 @@ use super::printers::{PrinterArgs, backend};
 /// Settings of gdb that differ from the usual ones.
 #[derive(Clone, Debug, Default, Args)]
 pub struct GdbArgs {
-    /// A command of the site's that runs the program in its own process (`numactl -N 0`, a binding
-    /// script), for the shell.
+    /// A command through which to start the program, such as `numactl -N 0` or a binding script; it must exec the
+    /// program. A shell reads the command.
     #[arg(long, value_name = "CMD", help_heading = "gdb")]
     pub wrapper: Option<String>,
 
-    /// Have Valgrind run the program and look at each access to memory: errors are stops, and memory that is lost at the end is told.
+    /// Run the program under Valgrind's memcheck: a rank stops at each memory error, and leaked memory is reported at
+    /// the end.
     #[arg(long, help_heading = "gdb", conflicts_with = "wrapper")]
     pub memcheck: bool,
 
-    /// Read debug information of the system's libraries too, where it is installed: slower.
+    /// Also read installed debug information of system libraries. Starting takes longer.
     #[arg(long, help_heading = "gdb")]
     pub system_debug: bool,
 
-    /// Fetch debug information by debuginfod, as the environment says.
+    /// Download debug information from the debuginfod servers in DEBUGINFOD_URLS.
     #[arg(long, help_heading = "gdb")]
     pub debuginfod: bool,
 
-    /// Read your own .gdbinit files.
+    /// Have gdb read your .gdbinit files.
     #[arg(long, help_heading = "gdb")]
     pub gdb_init: bool,
 
-    /// A command for every gdb before it reads the program; can be given several times.
+    /// A gdb command to run in every gdb before it reads the program. Can be repeated.
     #[arg(long, value_name = "CMD", help_heading = "gdb")]
     pub gdb_setting: Vec<String>,
 
@@ -37,11 +38,12 @@ pub struct GdbArgs {
     #[command(flatten)]
     pub printers: PrinterArgs,
 
-    /// Do not hold programs that are about to abort, to leave before `MPI_Finalize`, or that a sanitizer has found something in.
+    /// Do not stop ranks that are about to abort, that exit before `MPI_Finalize`, or in which a sanitizer has found an
+    /// error.
     #[arg(long, help_heading = "gdb")]
     pub no_holds: bool,
 
-    /// Start also where a host seems to have too little memory for so many gdbs.
+    /// Start even if a host seems to have too little memory for its gdb processes.
     #[arg(long, help_heading = "gdb")]
     pub force: bool,
 }

@@ -16,17 +16,17 @@ use super::{HostFileError, ValueError};
 /// The launcher of the processes, and their hosts.
 #[derive(Clone, Debug, Args)]
 pub struct LauncherArgs {
-    /// The launcher: auto (by what the program is linked with), local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
-    /// (Slurm), ssh, manual (you, by the commands that are shown), a path to mpirun or mpiexec or
-    /// its name (mpiexec.mpich), or NAME where sdm-launch-NAME is on PATH.
+    /// The launcher: auto (chosen by the MPI library of the program), local (this host, no MPI launcher), mpirun (Open
+    /// MPI), mpiexec (Hydra of MPICH or Intel MPI), srun (Slurm), ssh, manual (sdm prints commands that you start
+    /// yourself), a path or name of mpirun or mpiexec (mpiexec.mpich), or NAME if a program sdm-launch-NAME is on PATH.
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = launcher)]
     pub launcher: String,
 
-    /// The hosts to start on, for ssh and manual: `a,b:4`, a number for how many processes.
+    /// The hosts for the launchers ssh and manual, each with an optional number of processes: `a,b:4`.
     #[arg(long = "host", value_name = "HOSTS", value_delimiter = ',')]
     pub hosts: Vec<HostShare>,
 
-    /// A file with hosts, one a line: `a`, `b:4` or `b slots=4`.
+    /// A file with one host per line: `a`, `b:4` or `b slots=4`.
     #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
     pub hostfile: Option<PathBuf>,
 
@@ -45,8 +45,7 @@ fn launcher(text: &str) -> Result<String, ValueError> {
 /// The way in which servers come to other hosts and are reached there.
 #[derive(Clone, Debug, Args)]
 pub struct ReachArgs {
-    /// An option for what starts the servers (mpirun, mpiexec, srun, ssh), passed on unchanged; may be
-    /// repeated.
+    /// An option for the launcher (mpirun, mpiexec, srun or ssh), passed on unchanged. Can be repeated.
     #[arg(
         long = "launcher-option",
         value_name = "OPT",
@@ -54,40 +53,42 @@ pub struct ReachArgs {
     )]
     pub launcher_options: Vec<OsString>,
 
-    /// The path of sdm-server on the servers' hosts; its path on this host unless given.
+    /// The path of sdm-server on the other hosts. Default: its path on this host.
     #[arg(long, value_name = "PATH")]
     pub server_path: Option<PathBuf>,
 
-    /// Copy sdm-server to the hosts (ssh, srun), where no file system has it, and remove it at the end.
+    /// Copy sdm-server to the hosts before the start, and remove it at the end. For hosts that share no file system
+    /// with this one; with ssh and srun only.
     #[arg(long)]
     pub stage: bool,
 
-    /// The number of hosts that one host starts by ssh; if there are more, those start the others, in a tree.
+    /// The maximum number of ssh connections from one host. If there are more hosts, the first ones connect to the
+    /// others, in a tree.
     #[arg(long, value_name = "N", default_value_t = sdm_launch::FANOUT,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub fanout: u32,
 
-    /// The ports for the servers: a first one, of which each takes the next free one, or a range.
+    /// The TCP ports for the servers: a first port, after which each server takes the next free one, or a range. 0: any
+    /// free ports.
     #[arg(long, value_name = "PORT[-LAST]", default_value_t)]
     pub port: PortRange,
 
-    /// The addresses that the servers use: those of an interface (`ib0`), of a network
-    /// (`10.1.0.0/16`), or one.
+    /// The addresses for the servers: of an interface (`ib0`), of a network (`10.1.0.0/16`), or a single address.
     #[arg(long, value_name = "NAME|NET")]
     pub interface: Option<Interface>,
 
-    /// Reach the servers through ssh, where no other port is open between the hosts: each connection of
-    /// the tree is an `ssh -W` to the host's name.
+    /// Connect to the servers through ssh (`ssh -W HOST`). For hosts between which a firewall allows nothing but ssh.
     #[arg(long, conflicts_with = "interface")]
     pub tunnel: bool,
 
-    /// Have the servers connect to the master, beside sdm, where a firewall lets connections pass in that
-    /// direction only; --port and --interface say where it listens. The tree is flat then.
+    /// Let the servers connect to this host instead of the other way. For compute nodes behind a firewall; --port and
+    /// --interface say where this host listens. All servers then connect directly, without a tree.
     #[arg(long, conflicts_with = "tunnel")]
     pub reverse: bool,
 
-    /// The way in which the session's key reaches servers that mpirun, mpiexec or srun starts: socket (all are on this machine), file
-    /// (in the home folder) or file:FOLDER where all hosts see that, env (the launcher carries it, in plain), or auto.
+    /// The way in which servers started by mpirun, mpiexec or srun get the session's secret key: socket (if all are on
+    /// this host), file (in a shared home folder), file:FOLDER (in another shared folder), env (in an environment
+    /// variable that the launcher passes on in plain text), or auto.
     #[arg(long, value_name = "WAY", default_value_t)]
     pub key_handover: KeyHandover,
 }
@@ -136,25 +137,26 @@ impl LauncherArgs {
 /// The tree of servers.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct TreeArgs {
-    /// The shape of the tree: by-host (binomial between hosts, up to 32 children of its own host for each, or K
-    /// with by-host:K), binomial, kary:K or flat.
+    /// The shape of the tree in which the servers are connected: by-host (binomial between hosts, and up to 32 servers
+    /// below one of their own host, or K with by-host:K), binomial, kary:K or flat.
     #[arg(long, value_name = "KIND", default_value_t)]
     pub topology: Topology,
 
-    /// The maximum number of tasks of one server: 32 unless given, and 1 for emulate and where you start the servers (manual). What
-    /// kills a server costs all of its tasks.
+    /// The maximum number of ranks of one debug server. Default: 32, but 1 with emulate and with the launcher manual.
+    /// If a server is killed, the debugger loses all its ranks.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub tasks_per_server: Option<u32>,
 
-    /// Time limit for the servers to connect, in seconds; 60 unless given, and 900 where you start them (manual).
+    /// The time limit for all servers to connect, in seconds. Default: 60, but 900 with the launcher manual.
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub start_wait: Option<u32>,
 
-    /// Go on where some of the servers have not come by then.
+    /// Start the session even if some servers have not connected within --start-wait.
     #[arg(long)]
     pub partial: bool,
 
-    /// The transport between members of one host: unix (sockets without files; TCP where they are not available) or tcp.
+    /// The connections between servers of one host: unix (abstract Unix sockets, or TCP if these are not available) or
+    /// tcp.
     #[arg(long, value_name = "KIND", default_value_t)]
     pub transport: HostTransport,
 }

@@ -8,25 +8,27 @@ use crate::locale;
 /// Colours, style and keys of a full screen.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LookArgs {
-    /// Draw the whole screen with nothing but ASCII, as where the locale has no Unicode.
+    /// Draw the full screen with ASCII characters only, as in a locale without Unicode.
     #[arg(long)]
     pub ascii: bool,
 
-    /// The screen's colours: those that the terminal has made its own, for a dark or a light background, or for the colour-blind on
-    /// either; the one that was looked at last unless given.
+    /// The colours of the full screen: those of the terminal, or a set for dark or light backgrounds, or for
+    /// colour-blind readers on dark (blind) or light (blind-light) ones. Default: the last one used.
     #[arg(long, value_name = "WHICH",
           value_parser = ["terminal", "dark", "light", "blind", "blind-light"])]
     pub palette: Option<String>,
 
-    /// Show one part of the screen at a time, in lines and words, with the cursor where one is: for a screen reader.
+    /// Show the full screen as plain lines of text, one panel at a time, with the cursor at the selected line: for
+    /// screen readers.
     #[arg(long)]
     pub linear: bool,
 
-    /// Let a key of the screen do what another one does: `--bind F8=n`, `--bind x=none`. May be given again.
+    /// Make one key of the full screen act as another: `--bind F8=n`, or `--bind x=none` to disable one. Can be
+    /// repeated.
     #[arg(long, value_name = "KEY=KEY", value_parser = binding)]
     pub bind: Vec<String>,
 
-    /// Leave the mouse to the terminal, which marks text by it.
+    /// Do not use the mouse on the full screen, so that the terminal can select text with it.
     #[arg(long)]
     pub no_mouse: bool,
 }

@@ -12,7 +12,7 @@ pub struct PmixArgs {
     #[command(flatten)]
     pub server: PmixServerArgs,
 
-    /// JSON instead of text: one document, or a line for each event.
+    /// Print JSON instead of text: one document, or one line per event.
     #[arg(long, global = true)]
     pub json: bool,
 
@@ -25,23 +25,23 @@ pub struct PmixArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[group(multiple = false)]
 pub struct PmixServerArgs {
-    /// The server in this process.
+    /// The PMIx server with this pid.
     #[arg(long, value_name = "PID", global = true)]
     pub pid: Option<i32>,
 
-    /// The server of this name: the namespace that it has itself.
+    /// The PMIx server with this namespace of its own.
     #[arg(long, value_name = "NAMESPACE", global = true)]
     pub server: Option<String>,
 
-    /// The server of this rendezvous file.
+    /// The PMIx server of this rendezvous file.
     #[arg(long, value_name = "FILE", global = true)]
     pub file: Option<PathBuf>,
 
-    /// The server at this address: `tcp4://IP:PORT`.
+    /// The PMIx server at this address: `tcp4://IP:PORT`.
     #[arg(long, value_name = "URI", global = true)]
     pub uri: Option<String>,
 
-    /// The server of the whole machine.
+    /// The system's PMIx server on this host.
     #[arg(long, global = true)]
     pub system: bool,
 }
@@ -49,19 +49,19 @@ pub struct PmixServerArgs {
 /// The commands for a PMIx server.
 #[derive(Debug, Subcommand)]
 pub enum PmixVerb {
-    /// List servers, their jobs and processes.
+    /// List PMIx servers, their jobs and processes.
     List,
-    /// Ask for one key: `status`, `memory`, `keys` and the like, or a key of the standard's.
+    /// Query one key: `status`, `memory`, `keys` or another of sdm's names, or a key of the PMIx standard.
     Query(PmixQueryArgs),
-    /// Have the server write a text: to its standard output or error, or to the system's log.
+    /// Have the server write a text to its standard output or error, or to syslog.
     Log(PmixLogArgs),
-    /// Show what happens to jobs, until all have ended or Ctrl-C.
+    /// Print the events of jobs until all have ended, or until Ctrl-C.
     Events,
-    /// Start a program under the server, and be its terminal: `sdm pmix spawn -n 4 -- ./app args`.
+    /// Start a program under the server and show its output here: `sdm pmix spawn -n 4 -- ./app args`.
     Spawn(PmixSpawnArgs),
-    /// Show what a job writes, and with --stdin write to it.
+    /// Print the output of a job as it is written; with --stdin also send it standard input.
     Io(PmixIoArgs),
-    /// Send a signal to a job, or to a rank of it: `sdm pmix signal NAMESPACE:3 USR1`.
+    /// Send a signal to a job or to one of its ranks: `sdm pmix signal NAMESPACE:3 USR1`.
     Signal(PmixSignalArgs),
     /// End a job.
     Kill(PmixJobArgs),
@@ -70,15 +70,15 @@ pub enum PmixVerb {
 /// `sdm pmix query`.
 #[derive(Debug, Args)]
 pub struct PmixQueryArgs {
-    /// The query: `namespaces`, `jobs`, `processes`, `local-processes`, `status`, `memory`, `queues`, `queue-status`, `spawn`, `debug`, `keys`,
-    /// or a key of the standard's (`pmix.qry.ptable`).
+    /// The key to query: `namespaces`, `jobs`, `processes`, `local-processes`, `status`, `memory`, `queues`,
+    /// `queue-status`, `spawn`, `debug`, `keys`, or a key of the PMIx standard (`pmix.qry.ptable`).
     pub key: String,
-    /// The job, and the rank in it: `NAMESPACE` or `NAMESPACE:RANK`.
+    /// The job, or one of its ranks: `NAMESPACE` or `NAMESPACE:RANK`.
     pub job: Option<String>,
-    /// It is an error that the server passes over the job or rank.
+    /// Fail if the server ignores the given job or rank in its answer.
     #[arg(long)]
     pub required: bool,
-    /// The value that the job or rank has of this key (`PMIx_Get`), and no query.
+    /// Read the value of this key that the job or rank has published (`PMIx_Get`), instead of querying.
     #[arg(long)]
     pub get: bool,
 }
@@ -86,11 +86,11 @@ pub struct PmixQueryArgs {
 /// The channel of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PmixChannel {
-    /// The server's standard output.
+    /// Write to the server's standard output.
     Stdout,
-    /// Its standard error.
+    /// Write to the server's standard error.
     Stderr,
-    /// The system's log.
+    /// Write to syslog.
     Syslog,
 }
 
@@ -99,9 +99,9 @@ pub enum PmixChannel {
 pub struct PmixLogArgs {
     /// The channel.
     pub channel: PmixChannel,
-    /// The text.
+    /// The text to write.
     pub text: String,
-    /// Fail if the server has no such channel.
+    /// Fail if the server cannot write to that place.
     #[arg(long)]
     pub required: bool,
 }
@@ -115,7 +115,7 @@ pub struct PmixSpawnArgs {
     /// Spawn even if the server is a `prterun` or `mpirun`, whose own job ends if the spawned program fails.
     #[arg(long)]
     pub into_job: bool,
-    /// Say the job's name once it runs, and leave it to the server: its output is the server's.
+    /// Print the job's namespace once it runs, and exit. Its output then goes to the server.
     #[arg(long)]
     pub detach: bool,
     /// The program and its arguments.
@@ -126,9 +126,9 @@ pub struct PmixSpawnArgs {
 /// `sdm pmix io`.
 #[derive(Debug, Args)]
 pub struct PmixIoArgs {
-    /// The job, and the rank in it: `NAMESPACE` or `NAMESPACE:RANK`.
+    /// The job, or one of its ranks: `NAMESPACE` or `NAMESPACE:RANK`.
     pub job: String,
-    /// Pass standard input to it.
+    /// Pass the standard input of sdm to the job or rank.
     #[arg(long)]
     pub stdin: bool,
 }
@@ -136,7 +136,7 @@ pub struct PmixIoArgs {
 /// `sdm pmix signal`.
 #[derive(Debug, Args)]
 pub struct PmixSignalArgs {
-    /// The job, and the rank in it: `NAMESPACE` or `NAMESPACE:RANK`.
+    /// The job, or one of its ranks: `NAMESPACE` or `NAMESPACE:RANK`.
     pub job: String,
     /// The signal: `USR1`, `SIGUSR1` or a number.
     pub signal: String,
@@ -145,6 +145,6 @@ pub struct PmixSignalArgs {
 /// A job of a PMIx server.
 #[derive(Debug, Args)]
 pub struct PmixJobArgs {
-    /// Its namespace.
+    /// The namespace of the job.
     pub job: String,
 }

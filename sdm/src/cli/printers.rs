@@ -8,8 +8,8 @@ use super::ValueError;
 /// The pretty printers to load.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PrinterArgs {
-    /// Load pretty printers that others than root and you can write to: a folder whose scripts are
-    /// loaded with their libraries, or a script; can be given several times.
+    /// Trust gdb pretty printers in this folder or script, even if users other than you and root can write there.
+    /// Scripts of a folder are loaded with the libraries they belong to. Can be repeated.
     #[arg(long = "printers", value_name = "PATH", value_parser = checked, help_heading = "gdb")]
     paths: Vec<String>,
 }

@@ -37,24 +37,25 @@ pub struct RunArgs {
     #[command(flatten)]
     pub batch: BatchArgs,
 
-    /// Let the processes run instead of holding them at `main`.
+    /// Let the processes run at once instead of stopping them at `main`.
     #[arg(long, conflicts_with = "control")]
     pub no_stop: bool,
 
-    /// The way in which the processes come under gdb: plain (the launcher starts servers, each has gdb start its process), or
-    /// the launcher starts the processes and holds them, and one gdb on each host attaches to all there: by
-    /// mpir (Open MPI 4's mpirun, srun) or by pmix (Open MPI 5's mpirun). srun and pmix hold them before their
-    /// first instruction, Open MPI 4 in MPI_Init.
+    /// The way in which gdb gets the processes. plain: the launcher starts debug servers, and each rank is started by
+    /// its own gdb. mpir (mpirun of Open MPI 4, srun) and pmix (mpirun of Open MPI 5): the launcher starts the ranks
+    /// and holds them, and one gdb per host attaches to them. srun and pmix hold ranks before their first instruction,
+    /// Open MPI 4 in MPI_Init.
     #[arg(long, value_name = "HOW", default_value = "plain", value_enum)]
     pub control: ControlBy,
 
-    /// PMIx server of SDM for the processes, by which Open MPI programs are one job without mpirun: auto (where
-    /// the launcher is local or ssh and the program is linked with Open MPI), on (nothing is started without; srun, too), system (as
-    /// on, and tools find it as that of the node, by the file pmix.sys.HOST, where the node has none) or off.
+    /// SDM's own PMIx server, which connects the ranks of an Open MPI program without mpirun. auto: with the launchers
+    /// local and ssh, if the program is linked with Open MPI. on: always, also with srun; the start fails if it cannot
+    /// run. system: as on, and PMIx tools find it as the node's system server (file pmix.sys.HOST), if the node has
+    /// none. off: never.
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     pub pmix: PmixUse,
 
-    /// The gdb to use; found on PATH unless given.
+    /// The gdb to use. Default: `gdb` on PATH.
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
@@ -66,32 +67,33 @@ pub struct RunArgs {
     #[command(flatten)]
     pub check: Box<CheckArgs>,
 
-    /// The working directory of the processes.
+    /// The working directory of the processes. Default: the current one.
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
 
-    /// A variable of the processes' environment; without a value it is removed.
+    /// Set an environment variable of the processes, or remove it (NAME alone). Can be repeated.
     #[arg(long = "env", value_name = "NAME[=VALUE]", value_parser = environment)]
     pub environment: Vec<(String, Option<String>)>,
 
-    /// The program that carries input and output of the processes: sdm, which merges equal output, or the launcher
-    /// (mpirun, mpiexec, srun), as without a debugger. With `launcher` nothing is merged or kept for the
-    /// report, and `send` feeds the ranks that the launcher feeds.
+    /// The program that passes on the output and input of the processes. sdm merges equal lines of several ranks.
+    /// launcher (mpirun, mpiexec or srun) passes on as without a debugger: nothing is merged or stored for the report,
+    /// and input from `send` goes to the ranks to which the launcher passes it.
     #[arg(long, value_name = "WHO", default_value = "sdm", value_enum)]
     pub output: Carrier,
 
-    /// The ranks that read the standard input of sdm, or, at a prompt, what `send` feeds: a set of ranks, `all` or
-    /// `none`. The others read an empty one.
+    /// The ranks that read the standard input of sdm (at a prompt: the input from `send`): a set of ranks, `all` or
+    /// `none`. The other ranks read an empty standard input.
     #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
     pub stdin: StdinSet,
 
-    /// Options, program and arguments as `[profile.NAME]` of the settings' file has them, where the command line does not
-    /// say otherwise.
+    /// Take options, program and arguments from `[profile.NAME]` of the settings file. The command line takes
+    /// precedence.
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
 
-    /// The program and its arguments: all that follows the first word that is no option of sdm, with a `--` in front or without. Further programs of the same job stand behind it, each with its
-    /// number of processes: `: -n 3 ./b y`, or `: -n 3 LAUNCHER-OPTIONS -- ./b y`.
+    /// The program and its arguments. The first word that is not an option of sdm is the program, and everything after
+    /// it belongs to the program; put `--` before it in scripts. Add further programs of the same job (MPMD) after a
+    /// colon, each with its number of processes: `: -n 3 ./b y`, or `: -n 3 LAUNCHER-OPTIONS -- ./b y`.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
     pub program: Vec<OsString>,
 }
@@ -109,11 +111,11 @@ impl RunArgs {
 /// The way in which processes come under gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ControlBy {
-    /// gdb starts them.
+    /// Each rank is started by its own gdb.
     Plain,
-    /// Their launcher holds them by MPIR.
+    /// The launcher starts and holds the ranks by MPIR.
     Mpir,
-    /// Their launcher holds them by PMIx.
+    /// The launcher starts and holds the ranks by PMIx.
     Pmix,
 }
 
@@ -132,11 +134,11 @@ impl ControlBy {
 /// The use of SDM's PMIx server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PmixUse {
-    /// If the programs can use one.
+    /// If the launcher is local or ssh and the program is linked with Open MPI.
     Auto,
-    /// In any case: nothing is started where there can be none.
+    /// Always. The start fails if the server cannot run.
     On,
-    /// As `on`. Tools also find the server as that of the node, if the node has none.
+    /// As `on`, and PMIx tools find it as the system server of the node, if the node has none.
     System,
     /// Never.
     Off,
@@ -145,9 +147,9 @@ pub enum PmixUse {
 /// The program that carries input and output of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Carrier {
-    /// The tree of servers.
+    /// SDM's servers.
     Sdm,
-    /// The launcher of the servers.
+    /// The launcher that started the servers.
     Launcher,
 }
 

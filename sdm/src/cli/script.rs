@@ -9,11 +9,11 @@ use super::{Listen, LookArgs, listen};
 /// Commands instead of a person, and whether the session outlives its terminal.
 #[derive(Clone, Debug, Args)]
 pub struct CommandArgs {
-    /// Commands from a file; may be repeated and mixed with -c. The session ends after them.
+    /// Run the debugger commands in this file, then end the session (see -i). Can be repeated and mixed with -c.
     #[arg(short = 'x', long = "command-file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// A command; may be repeated and mixed with -x. The session ends after the last.
+    /// Run this debugger command, then end the session (see -i). Can be repeated and mixed with -x.
     #[arg(
         short = 'c',
         long = "command",
@@ -22,11 +22,11 @@ pub struct CommandArgs {
     )]
     pub commands: Vec<String>,
 
-    /// Give the prompt after the commands of -x and -c.
+    /// Open the prompt after the commands of -x and -c.
     #[arg(short = 'i', long)]
     pub interactive: bool,
 
-    /// Show the session on the whole screen instead of the prompt alone; Ctrl-X A leads there and back.
+    /// Start with the full screen (source, stacks, ranks) instead of the prompt alone. Ctrl-X A switches between both.
     #[arg(long, conflicts_with = "json")]
     pub tui: bool,
 
@@ -34,17 +34,17 @@ pub struct CommandArgs {
     #[command(flatten)]
     pub look: LookArgs,
 
-    /// Serve the session on a page for a browser: at an address of the loopback (127.0.0.1 and any free port unless one is
-    /// given), or `unix:PATH`.
+    /// Serve the session as a web page, at a loopback address or at `unix:PATH`. Default: 127.0.0.1 and any free port;
+    /// the address is printed.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true,
           default_missing_value = "127.0.0.1:0", value_parser = listen)]
     pub web: Option<Listen>,
 
-    /// Show the page of --web in a browser.
+    /// Open the page of --web in a browser.
     #[arg(long)]
     pub browser: bool,
 
-    /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
+    /// Keep the session running when its terminal closes. Ctrl-\ detaches from it, `sdm resume` reattaches.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     pub keep: Option<String>,
@@ -65,11 +65,11 @@ pub struct ScriptArgs {
     #[command(flatten)]
     pub commands: CommandArgs,
 
-    /// One record per event, as JSON lines, instead of text.
+    /// Print one JSON record per line for each event, instead of text.
     #[arg(long)]
     pub json: bool,
 
-    /// Time limit for an answer of the processes, in seconds.
+    /// The time limit for the answer to a command, in seconds. Ranks that have not answered by then are listed.
     #[arg(long, value_name = "S", default_value = "30",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,

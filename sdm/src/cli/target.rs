@@ -13,17 +13,18 @@ use super::{CommandArgs, PrinterArgs, ReachArgs};
 /// The processes to attach to, and the way to attach.
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
-    /// The job: the pid of its mpirun, mpiexec, prterun or srun; a job of Slurm's: slurm:JOB,
-    /// slurm:JOB.STEP, slurm:JOB_ELEMENT or slurm:JOB+COMPONENT, or its number where that is no pid here;
-    /// CLUSTER:JOB of a cluster (`sdm cluster`); pmix:NAMESPACE; pids, with commas in between; or a program's name.
+    /// The job, as one of: the pid of its mpirun, mpiexec, prterun or srun; a Slurm job (slurm:JOB, slurm:JOB.STEP,
+    /// slurm:JOB_ELEMENT for an array, slurm:JOB+COMPONENT for a heterogeneous job, or JOB alone if no process on this
+    /// host has that pid); a job of a cluster (CLUSTER:JOB, see `sdm cluster`); pmix:NAMESPACE; pids separated by
+    /// commas; or a program's name.
     #[arg(value_name = "TARGET", required_unless_present_any = ["pids", "matching"])]
     target: Option<Target>,
 
-    /// The job: these pids, whatever they are of.
+    /// Take exactly these processes as the job.
     #[arg(long, value_name = "P,P...", value_parser = pids, conflicts_with_all = ["target", "matching"])]
     pids: Option<Target>,
 
-    /// The job: processes of this name.
+    /// Take your processes with this program name as the job.
     #[arg(long = "match", value_name = "NAME", value_parser = name, conflicts_with = "target")]
     matching: Option<Target>,
 
@@ -31,15 +32,15 @@ pub struct TargetArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
 
-    /// These ranks only.
+    /// Only these ranks, as in 0-3,7.
     #[arg(long, value_name = "SET")]
     pub ranks: Option<IdSet>,
 
-    /// One record per event, as JSON lines, instead of text.
+    /// Print one JSON record per line for each event, instead of text.
     #[arg(long)]
     pub json: bool,
 
-    /// The gdb to use; found on PATH unless given.
+    /// The gdb to use. Default: `gdb` on PATH.
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
@@ -47,11 +48,11 @@ pub struct TargetArgs {
     #[command(flatten)]
     pub printers: PrinterArgs,
 
-    /// Attach also where a host seems to have too little memory for it.
+    /// Attach even if a host seems to have too little memory for its gdb processes.
     #[arg(long)]
     pub force: bool,
 
-    /// Time limit for an answer of the processes, in seconds.
+    /// The time limit for the answer to a command, in seconds. Ranks that have not answered by then are listed.
     #[arg(long, value_name = "S", default_value = "60",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
@@ -109,7 +110,8 @@ pub struct AttachArgs {
     #[command(flatten)]
     pub commands: CommandArgs,
 
-    /// At a prompt, by what they are looked at first: gdb attaches to those that a command needs it for, or to all at once.
+    /// The way in which stacks are read at the prompt. With snapshot, gdb attaches only to ranks for which a command
+    /// needs it; with gdb, it attaches to all ranks at the start.
     #[arg(long, value_name = "WAY", value_enum, default_value_t)]
     pub by: By,
 }
@@ -122,29 +124,29 @@ pub struct DiagnoseArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// The number of samples; the processes run in between.
+    /// The number of samples of the stacks. The processes run between them.
     #[arg(long, value_name = "N", default_value = "3",
           value_parser = clap::value_parser!(u32).range(2..=100))]
     pub samples: u32,
 
-    /// For how many seconds they are looked at, where that is longer.
+    /// Spread the samples over at least this many seconds.
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: Option<u32>,
 
-    /// By what they are looked at.
+    /// The way in which stacks are read.
     #[arg(long, value_name = "WAY", value_enum, default_value_t)]
     pub by: By,
 
-    /// Writes who waits for whom into this file, as a graph for `dot` of Graphviz.
+    /// Write the graph of which ranks wait for which into this file, for Graphviz's `dot`.
     #[arg(long, value_name = "FILE")]
     pub dot: Option<PathBuf>,
 
-    /// Writes what the verdict rests on into this file, for a report of a wrong one: functions, lines of source, processes,
-    /// no data of the program's but the arguments of MPI's calls.
+    /// Write the observations behind the verdict into this file, to report a wrong verdict. The file has names of
+    /// functions, source lines and processes; of the program's data it has only arguments of MPI calls.
     #[arg(long, value_name = "FILE")]
     pub observations: Option<PathBuf>,
 
-    /// Judges what `--observations` has written anew, in place of a job.
+    /// Judge the observations in this file (written by `--observations`) instead of a running job.
     #[arg(long, value_name = "FILE",
           conflicts_with_all = ["target", "pids", "matching", "ranks", "samples", "seconds", "by", "observations"])]
     pub replay: Option<PathBuf>,
@@ -153,15 +155,16 @@ pub struct DiagnoseArgs {
 /// The rate at which a job is looked at over a while, and the files that are written of it.
 #[derive(Debug, Args)]
 pub struct SamplingArgs {
-    /// So often a second.
+    /// The number of samples per second.
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rate: u32,
 
-    /// Writes a flame graph into this file: an SVG picture of all ranks, and of each class of them.
+    /// Write a flame graph (SVG) of all ranks, and of each group of ranks that behave alike, into this file.
     #[arg(long, value_name = "FILE")]
     pub flame: Option<PathBuf>,
 
-    /// Writes the profile of all ranks, and of each class of them, into this file in the format of speedscope.
+    /// Write the profile of all ranks, and of each group of ranks that behave alike, into this file, in the format of
+    /// speedscope.
     #[arg(long, value_name = "FILE")]
     pub speedscope: Option<PathBuf>,
 }
@@ -173,11 +176,11 @@ pub struct ProfileArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// Unfolded, and every thread.
+    /// Show all frames, including those inside MPI and other runtimes, of every thread.
     #[arg(long)]
     pub full: bool,
 
-    /// For how many seconds they are looked at; Ctrl-C ends it earlier.
+    /// The duration of the sampling, in seconds. Ctrl-C ends it earlier.
     #[arg(long = "for", value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
 
@@ -198,21 +201,21 @@ pub struct StacksArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// Unfolded, and every thread.
+    /// Show all frames, including those inside MPI and other runtimes, of every thread.
     #[arg(long)]
     pub full: bool,
 
-    /// By what they are looked at.
+    /// The way in which stacks are read.
     #[arg(long, value_name = "WAY", value_enum, default_value_t)]
     pub by: By,
 
-    /// Look again every S seconds (2) and show what differs, until Ctrl-C; the processes run in
-    /// between.
+    /// Sample again every S seconds (default 2) and print the changes, until Ctrl-C. The processes run between samples.
     #[arg(long, value_name = "S", num_args = 0..=1, require_equals = true,
           default_missing_value = "2", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub watch: Option<u32>,
 
-    /// Look many times a second for so long and show where they were, as `sdm profile` does; Ctrl-C ends it earlier.
+    /// Sample many times a second for this many seconds, and print a profile as `sdm profile` does. Ctrl-C ends it
+    /// earlier.
     #[arg(long = "for", value_name = "SECONDS", conflicts_with_all = ["watch", "by"],
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: Option<u32>,
@@ -225,10 +228,11 @@ pub struct StacksArgs {
 /// The way in which processes are inspected: without gdb where that is possible, or only by gdb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// Each process stops only while its stacks are copied. gdb reads those whose stacks cannot be copied.
+    /// Copy the stacks without gdb; each process stops only meanwhile. gdb reads only processes whose stacks cannot be
+    /// copied.
     #[default]
     Snapshot,
-    /// gdb alone: each stands for seconds.
+    /// Read all stacks with gdb; each process stops for some seconds.
     Gdb,
 }
 
