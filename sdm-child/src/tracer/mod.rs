@@ -76,7 +76,7 @@ pub(crate) struct Tracer {
     is_loose: bool,
     /// Signals to send again to threads of processes, once these are released.
     again: Vec<(i32, i32, i32)>,
-    /// The exit status of `top`, while other processes are being released.
+    /// The exit status of the started process, while processes that it has started are being released.
     status: Option<i32>,
     /// True if the process that used MPI last has ended before `MPI_Finalize`.
     before_finalize: bool,

@@ -45,7 +45,7 @@ impl Tally {
         &self.parts
     }
 
-    /// Makes one part of the time of each two.
+    /// Joins each two parts of the time to one.
     pub(super) fn join_parts(&mut self) {
         let sum = |two: &[u64]| two.iter().copied().fold(0, u64::saturating_add);
         self.parts = self.parts.chunks(2).map(sum).collect();

@@ -11,7 +11,7 @@ use super::cases::Cases;
 use super::job::{Job, Under};
 use super::{PLAIN, by_commit, told};
 
-/// Number of ways that the commit selects for each MPI.
+/// Number of programs that hang (`ways`) that a hash of the commit selects for each MPI.
 const CHOSEN: usize = 9;
 
 /// Ways that are not compared, with reasons.
