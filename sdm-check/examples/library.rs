@@ -9,7 +9,7 @@ fn main() {
         _ => Family::Mpich,
     };
     let library = words.next().map(Into::into);
-    match sdm_check::library(&Source { family, library }) {
+    match sdm_check::library(&Source { family, library }, || ()) {
         Ok(path) => println!("{}", path.display()),
         Err(error) => println!("{error}"),
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,9 @@ const MADE_OF: [&str; 19] = [
 /// Minimum number of functions of an MPI. If fewer are found, the header was not understood.
 const FUNCTIONS_MIN: usize = 200;
 
+/// Prefix of the names of the directories in which libraries are built.
+const UNFINISHED: &str = "new-";
+
 /// The MPI that a library is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -51,11 +55,11 @@ pub struct Source {
 }
 
 /// The path of the library that checks programs of an MPI. The library is in the user's cache, and is built if it is
-/// missing.
+/// missing. `before_compiling` is called where the compiler is to run, which may take long on a busy machine.
 ///
 /// # Errors
 /// There is no compiler, the compiler fails, or other users can change the cache.
-pub fn library(mpi: &Source) -> Result<PathBuf, LibraryError> {
+pub fn library(mpi: &Source, before_compiling: impl FnOnce()) -> Result<PathBuf, LibraryError> {
     let folder = cache()?;
     let bytes = folder.as_os_str().as_encoded_bytes();
     if bytes.iter().any(|byte| b" :\t\n$".contains(byte)) {
@@ -75,12 +79,22 @@ pub fn library(mpi: &Source) -> Result<PathBuf, LibraryError> {
             return Ok(kept);
         }
     }
-    let own = folder.join(format!("new-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&own);
+    before_compiling();
+    remove_unfinished(&folder);
+    let own = folder.join(format!("{UNFINISHED}{}", std::process::id()));
     let made = files::private_folder(&own).map_err(|source| refused(&own, source));
     let made = made.and_then(|()| make(mpi, known.as_deref(), &folder, &own));
     let _ = fs::remove_dir_all(&own);
     made
+}
+
+/// Removes what killed builds have left. Only under the lock: nobody else builds.
+fn remove_unfinished(folder: &Path) {
+    let all = fs::read_dir(folder).into_iter().flatten().flatten();
+    let left = all.filter(|it| it.file_name().as_bytes().starts_with(UNFINISHED.as_bytes()));
+    for entry in left {
+        let _ = fs::remove_dir_all(entry.path());
+    }
 }
 
 fn make(

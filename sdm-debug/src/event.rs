@@ -94,6 +94,9 @@ pub enum Event {
         /// Number of ranks.
         size: u32,
     },
+    /// The task's use of MPI was to be checked, and the task has exited and has not begun MPI. It is sent before
+    /// the event or the answer that reports the exit.
+    Unchecked,
 }
 
 /// The creation of tasks while a job runs.
@@ -138,6 +141,10 @@ pub fn world_notice(rank: u32, size: u32) -> String {
          its MPI did not find the job (use --launcher mpirun for Open MPI, mpiexec for MPICH)"
     )
 }
+
+/// The text of the notice for [`Event::Unchecked`].
+pub const UNCHECKED_NOTICE: &str =
+    "--check: nothing was checked: the program has ended and has not begun MPI";
 
 impl Event {
     /// True for events that need credit and are sent on the bulk lane.

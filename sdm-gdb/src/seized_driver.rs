@@ -120,16 +120,24 @@ impl Driver {
         self.run();
     }
 
-    /// Reports the end of a seized program; `before_finalize` for an MPI program that has not called `MPI_Finalize`.
-    pub fn handle_end(&mut self, now: Instant, status: ExitStatus, before_finalize: bool) {
+    /// Reports the end of a seized program: whether it has called `MPI_Init`, and with `before_finalize` that it has not
+    /// called `MPI_Finalize` then.
+    pub fn handle_end(
+        &mut self,
+        now: Instant,
+        status: ExitStatus,
+        before_finalize: bool,
+        initialized: bool,
+    ) {
         let mut state = self.gdb.edit();
         state.now = now;
         if state.origin.is_taken_over() {
             return;
         }
         let mpi = &mut state.breakpoints.mpi;
-        mpi.initialized |= before_finalize;
+        mpi.initialized |= initialized;
         mpi.watched |= before_finalize;
+        mpi.finalized |= !before_finalize;
         drop(state);
         let end = match (status.code(), status.signal()) {
             (Some(code), _) => End::Exited(code),

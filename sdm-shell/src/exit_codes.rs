@@ -1,5 +1,7 @@
 //! Exit codes of `sdm` that are not the program's own. The table of docs/reference.md has each.
 
+/// All tasks exited with 0, but no use of MPI was checked, which was asked for.
+pub const UNCHECKED: u8 = 117;
 /// All tasks exited with 0, but their MPI did not find the job.
 pub const ISOLATED: u8 = 118;
 /// All tasks exited with 0, but MPI was used wrongly.
@@ -42,6 +44,7 @@ mod tests {
         let codes = cells.flat_map(|cell| cell.split(", ").filter_map(|it| it.trim().parse().ok()));
         let documented: BTreeSet<u8> = codes.filter(|code| *code > 0).collect();
         let own = [
+            UNCHECKED,
             ISOLATED,
             MISUSED,
             TIMED_OUT,

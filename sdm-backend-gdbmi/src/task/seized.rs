@@ -169,6 +169,7 @@ impl Seized for Task {
             ProgramNews::Ended {
                 status,
                 before_finalize,
+                initialized,
             } => {
                 let status = ExitStatus::from_raw(status);
                 if let Some(seized) = self.seized.as_mut().filter(|_| self.gdb.is_to_come()) {
@@ -178,7 +179,8 @@ impl Seized for Task {
                     };
                     seized.exit = status.code().map(exit);
                 }
-                self.driver.handle_end(now, status, before_finalize);
+                self.driver
+                    .handle_end(now, status, before_finalize, initialized);
             }
         }
     }

@@ -68,5 +68,7 @@ pub enum ProgramNews {
         status: i32,
         /// True if the program ended after `MPI_Init` and before `MPI_Finalize`; always false with `no_holds`.
         before_finalize: bool,
+        /// True if a process of the program has called `MPI_Init`, or may have while it was inspected.
+        initialized: bool,
     },
 }

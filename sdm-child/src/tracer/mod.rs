@@ -80,6 +80,8 @@ pub(crate) struct Tracer {
     status: Option<i32>,
     /// True if the process that used MPI last has ended before `MPI_Finalize`.
     before_finalize: bool,
+    /// True if a process that has ended had called `MPI_Init`, or may have while it was released.
+    initialized: bool,
     has_ended: bool,
     news: Vec<ProgramNews>,
 }
@@ -199,6 +201,7 @@ impl Tracer {
         }
         if let Some(process) = self.processes.all.remove(&id) {
             let (initialized, finalized) = process.traps.mpi();
+            self.initialized |= initialized || self.is_loose;
             if initialized {
                 // What it called while it was released is not known.
                 self.before_finalize = !finalized && !self.watch.no_holds && !self.is_loose;

@@ -164,6 +164,7 @@ impl Tracer {
             return self.news.push(ProgramNews::Ended {
                 status,
                 before_finalize: self.before_finalize,
+                initialized: self.initialized,
             });
         }
         if self.is_loose {

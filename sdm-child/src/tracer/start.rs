@@ -60,6 +60,7 @@ impl Tracer {
             again: Vec::new(),
             status: None,
             before_finalize: false,
+            initialized: false,
             has_ended: false,
             news: Vec::new(),
         };

@@ -1,7 +1,7 @@
 //! Handles the events of the session: answers, output, stops, ends and lost servers.
 
 use sdm_core::message::Health;
-use sdm_debug::event::world_notice;
+use sdm_debug::event::{UNCHECKED_NOTICE, world_notice};
 use sdm_debug::{Event, Reply};
 use sdm_idset::IdSet;
 use sdm_session::{Class, ClassAnswer, SessionEvent};
@@ -152,6 +152,7 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
         }
         Event::World { size: 1, .. } if connection.tasks.all().len() == 1 => {}
         Event::World { rank, size } => state::tell(connection, tasks, &world_notice(rank, size)),
+        Event::Unchecked => state::tell(connection, tasks, UNCHECKED_NOTICE),
         Event::Joined(joined) => goto::join(connection, tasks, &joined),
         Event::Notice { text } => state::tell(connection, tasks, &text),
         Event::Printed { text, .. } => state::tell(connection, tasks, text.trim_end_matches('\n')),

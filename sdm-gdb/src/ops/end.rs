@@ -49,6 +49,10 @@ pub(crate) fn program_ended(gdb: &Gdb, end: End) {
         ),
         End::Detached => (TaskState::Detached, Reply::Detached, None),
     };
+    let is_unchecked = state.breakpoints.check.is_some() && !state.breakpoints.mpi.initialized;
+    if is_unchecked && matches!(task, TaskState::Exited(_)) {
+        state.actions.push_back(Action::Event(Event::Unchecked));
+    }
     let run = state.activity.take_run();
     let left = task == TaskState::Detached;
     state.set_task(task);

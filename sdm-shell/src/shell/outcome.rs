@@ -8,7 +8,7 @@ use sdm_view::item::Happening;
 use sdm_view::render::Names;
 
 use super::SessionHandle;
-use crate::exit_codes::{ABORTED, ISOLATED, LOST, MISUSED, SIGNALLED};
+use crate::exit_codes::{ABORTED, ISOLATED, LOST, MISUSED, SIGNALLED, UNCHECKED};
 
 /// The exit code at the end of a script, and its reason: that of a batch for the tasks as the script has left them. 0
 /// where they still run or stand at no crash, and where a command has ended them.
@@ -118,7 +118,15 @@ fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
 /// The exit code of `sdm` for a successful program by its errors in the use of MPI, and the reason.
 fn misused(session: &SessionHandle) -> (u8, Option<String>) {
     let count = session.reporting(|reporting| reporting.recorder.mpi_errors().len());
+    let unchecked = session.read(|model| {
+        let unchecked = &model.job.unchecked;
+        !unchecked.is_empty() && model.all.is_subset(unchecked)
+    });
     match count {
+        0 if unchecked => {
+            let why = "--check has checked nothing: no rank has begun MPI";
+            (UNCHECKED, Some(why.to_owned()))
+        }
         0 => (0, None),
         1 => (MISUSED, Some("1 error in the use of MPI".to_owned())),
         _ => (MISUSED, Some(format!("{count} errors in the use of MPI"))),

@@ -14,6 +14,11 @@ use sdm_text::printable_name;
 
 use super::opener::Refused;
 use crate::cli::{CheckArgs, CheckHow, ControlBy, RunArgs};
+use crate::sink::complain;
+
+/// The message before a library is compiled.
+const COMPILING: &str =
+    "--check: compiling the library for this MPI, once: it takes some 15 s of a processor";
 
 /// Environment variables for a program, each with its value. None removes the variable.
 pub(super) type Given = Vec<(Vec<u8>, Option<Vec<u8>>)>;
@@ -87,7 +92,8 @@ fn made_library(program: &OsString, linked: &Linked, launcher: &str) -> Result<P
         }
     };
     let library = linked.library.clone();
-    sdm_check::library(&Source { family, library })
+    let tell = || complain(format_args!("{COMPILING}"));
+    sdm_check::library(&Source { family, library }, tell)
         .map_err(|error| (NOT_STARTED, error.to_string()))
 }
 

@@ -324,16 +324,6 @@ fn cxx_program_is_checked_though_its_library_calls_mpi_first() {
 }
 
 #[test]
-fn program_with_a_session_and_no_init_causes_no_report() {
-    let place = Place::new();
-    let program = place.compile("mpi_sessions", Compiler::Mpich);
-    let done = checked(&place, "mpiexec", 2, &["--check", "--batch"]);
-    let done = done.program(&program, &[]).finish().code(0);
-    assert_eq!(errors(&place, &done), [], "{done}");
-    assert!(done.out.contains("2 ranks"), "{done}");
-}
-
-#[test]
 fn mpi_error_stops_its_ranks_and_they_continue() {
     let place = Place::new();
     let program = place.compile("mpi_errors", Compiler::OpenMpi);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
 use sdm_core::message::Health;
-use sdm_debug::event::{Phase, world_notice};
+use sdm_debug::event::{Phase, UNCHECKED_NOTICE, world_notice};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use sdm_idset::IdSet;
@@ -264,6 +264,10 @@ impl Model {
             Event::World { rank, size } => {
                 self.job.isolated.union_with(tasks);
                 Happening::Notice(world_notice(rank, size))
+            }
+            Event::Unchecked => {
+                self.job.unchecked.union_with(tasks);
+                Happening::Notice(UNCHECKED_NOTICE.to_owned())
             }
             Event::Joined(joined) => Happening::Notice(self.take_in(tasks, joined)),
             Event::Printed { number, text } => Happening::Printed { number, text },

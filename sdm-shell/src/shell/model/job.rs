@@ -39,6 +39,8 @@ pub(crate) struct Job {
     pub(crate) programless: Option<u8>,
     /// Tasks whose rank in `MPI_COMM_WORLD` is not their launcher's: their MPI did not find the job.
     pub(crate) isolated: IdSet,
+    /// Tasks whose use of MPI was to be checked, and that have ended without `MPI_Init`.
+    pub(crate) unchecked: IdSet,
     /// The rank that has aborted the job for all tasks, and its status.
     pub(crate) aborted: Option<(u32, i32)>,
     /// The abort as text: the rank, and `ended the job with status 17`.
