@@ -30,6 +30,12 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
             "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
              check_buffer(&call, {buffer}, {count}, {datatype}, {place}, \"{buffer}\");\n"
         ));
+        let receives = buffer == "recvbuf" || (buffer == "buf" && by_name("source").is_some());
+        if receives {
+            add(format!(
+                "{guard}check_entries(&call, {buffer}, {count}, {datatype}, \"{datatype}\");\n"
+            ));
+        }
         if buffer == "sendbuf" || buffer == "recvbuf" {
             let blocks = blocks(name, buffer);
             extents.push((
@@ -39,9 +45,10 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
         }
     }
     parts(function, add);
+    overlaps(function, add);
     sides(function, add);
-    let overlaps = !name.ends_with("_init") && own.iter().all(|it| it.base != LARGE_COUNT);
-    for (buffer, extent) in extents.iter().filter(|_| overlaps) {
+    let is_compared = !name.ends_with("_init") && own.iter().all(|it| it.base != LARGE_COUNT);
+    for (buffer, extent) in extents.iter().filter(|_| is_compared) {
         let guard = significant(function, buffer);
         let receives = i32::from(*buffer == "recvbuf");
         let what = if receives == 1 { "receive" } else { "send" };
@@ -49,7 +56,13 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
             "{guard}if (open_count && {buffer} != MPI_IN_PLACE) check_open(&call, \"the {what} buffer\", {extent}, {receives});\n"
         ));
     }
-    if plain(name) == "bcast" && overlaps {
+    if name.starts_with("File_") && function.has_elements() {
+        let (reads, elements) = (i32::from(name.contains("read")), "buf, count, datatype");
+        add(format!(
+            "if (open_count) check_open(&call, \"the buffer\", memory_of({elements}), {reads});\n"
+        ));
+    }
+    if plain(name) == "bcast" && is_compared {
         add(
             "if (open_count && !is_inter(comm)) check_open(&call, \"the buffer\", memory_of(buffer, count, datatype), !is_root(comm, root));\n"
                 .to_owned(),
@@ -88,6 +101,42 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
             ));
         }
     }
+}
+
+/// The statement that holds the parts of several ranks in the buffers of a collective operation against each other.
+fn overlaps(function: &Prototype, add: &mut impl FnMut(String)) {
+    const SEND: &str = "sendbuf, sendcount, NULL, NULL, NULL, sendtype";
+    const RECEIVE: &str = "recvbuf, recvcount, NULL, NULL, NULL, recvtype";
+    if function.name.ends_with("_init") || function.name.ends_with("_c") {
+        return;
+    }
+    let (guard, send, receive) = match plain(&function.name).as_str() {
+        "gatherv" => (
+            "is_root(comm, root)",
+            SEND,
+            "recvbuf, 0, recvcounts, displs, NULL, recvtype",
+        ),
+        "scatterv" => (
+            "is_root(comm, root)",
+            "sendbuf, 0, sendcounts, displs, NULL, sendtype",
+            RECEIVE,
+        ),
+        "allgatherv" => ("1", SEND, "recvbuf, 0, recvcounts, displs, NULL, recvtype"),
+        "alltoallv" => (
+            "1",
+            "sendbuf, 0, sendcounts, sdispls, NULL, sendtype",
+            "recvbuf, 0, recvcounts, rdispls, NULL, recvtype",
+        ),
+        "alltoallw" => (
+            "1",
+            "sendbuf, 0, sendcounts, sdispls, sendtypes",
+            "recvbuf, 0, recvcounts, rdispls, recvtypes",
+        ),
+        _ => return,
+    };
+    add(format!(
+        "if (!is_inter(comm) && {guard}) check_parts(&call, comm, (struct buffer_side){{{send}}}, (struct buffer_side){{{receive}}});\n"
+    ));
 }
 
 /// The statement that holds the two sides of a call against each other: what a rank sends to itself and what it receives

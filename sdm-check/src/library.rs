@@ -18,7 +18,7 @@ use crate::wrappers::source;
 
 /// The sources of the library, besides the header of the MPI. The name of the library's file depends on them, so that
 /// changed sources give a new file.
-const MADE_OF: [&str; 19] = [
+const MADE_OF: [&str; 20] = [
     include_str!("c/core.h"),
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
@@ -27,6 +27,7 @@ const MADE_OF: [&str; 19] = [
     include_str!("c/collectives.h"),
     include_str!("c/messages.h"),
     include_str!("c/neighbours.h"),
+    include_str!("c/shapes.h"),
     include_str!("c/epochs.h"),
     include_str!("c/accesses.h"),
     include_str!("c/fatal.h"),

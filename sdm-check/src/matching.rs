@@ -48,6 +48,9 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
             ),
         );
     }
+    if let Some(both) = matched(number, function) {
+        return both;
+    }
     let sends = SENDS.iter().find(|(known, _)| *known == name);
     let what = match (sends, name) {
         (Some((_, Kind::Done)), _) => {
@@ -73,8 +76,6 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
         (None, "Sendrecv_replace") => format!(
             "sent(&call, {number}, comm, dest, sendtag, count, datatype), received(&call, {number}, comm, source, recvtag, status, status == &own_status, count, datatype)"
         ),
-        // The communicator of a matched message is known to nobody here.
-        (None, "Mprobe" | "Improbe") => "unmatched = 1".to_owned(),
         _ => return (String::new(), opened(function)),
     };
     let mut first = match has("status") {
@@ -96,6 +97,33 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
         first.push_str("call.is_ready = 1;\n");
     }
     (first, format!("if ({done}) {what};\n"))
+}
+
+/// The C statements before and after a call of a matched probe, of what receives its message, and of what makes the
+/// edges of a distributed graph. None for other functions.
+fn matched(number: usize, function: &Prototype) -> Option<(String, String)> {
+    let own = own_status("status");
+    let given: Vec<_> = function.names().collect();
+    Some(match (function.name.as_str(), &given[..]) {
+        ("Mprobe", _) => (own, "if (!rc) probed(comm, *message, status);\n".to_owned()),
+        ("Improbe", _) => (
+            own,
+            "if (!rc && *flag) probed(comm, *message, status);\n".to_owned(),
+        ),
+        ("Mrecv" | "Imrecv", [_, count, datatype, message, ..]) => (
+            format!("uint64_t old_message = HANDLE(*{message});\n"),
+            format!(
+                "if (!rc || is_truncated(rc)) received_match(&call, {number}, old_message, {count}, {datatype});\n"
+            ),
+        ),
+        ("Dist_graph_create_adjacent", [comm, sources, source, _, targets, target, ..]) => (
+            String::new(),
+            format!(
+                "if (!rc) edges(&call, {number}, {comm}, {sources}, {source}, {targets}, {target});\n"
+            ),
+        ),
+        _ => return None,
+    })
 }
 
 /// The C statements that record what a collective operation sends to and receives from each single rank. None for
@@ -171,6 +199,21 @@ fn pairs(number: usize, function: &Prototype) -> Option<String> {
 fn opened(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let name = function.name.as_str();
+    if name.starts_with("File_") && function.has_elements() {
+        let (request, what) = match name {
+            _ if name.contains("_i") && has("request") => {
+                ("HANDLE(*request)", "memory_of(buf, count, datatype)")
+            }
+            _ if name.ends_with("_begin") => ("~HANDLE(fh)", "memory_of(buf, count, datatype)"),
+            _ => return String::new(),
+        };
+        let reads = i32::from(name.contains("read"));
+        return format!("if (!rc && depth == 1) open_memory(&call, {request}, {what}, {reads});\n");
+    }
+    if name.starts_with("File_") && name.ends_with("_end") {
+        return "check_unchanged(&call, close_request(~HANDLE(fh)), \"the split call ends\");\n"
+            .to_owned();
+    }
     if !name.starts_with('I') || !has("request") || !has("comm") || name.ends_with("_c") {
         return String::new();
     }
@@ -231,6 +274,9 @@ pub(crate) fn alike(function: &Prototype) -> String {
                 named(2),
                 named(3)
             );
+        }
+        "File_set_view" => {
+            "more_value(more_value((struct parts){.what = VIEW}, extent_of(etype)), number_of(datarep))"
         }
         "File_open" => "more_values((struct parts){.what = ACCESS}, &amode, 1)",
         "File_set_size" | "File_preallocate" => "more_value((struct parts){.what = BYTES}, size)",

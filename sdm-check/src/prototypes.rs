@@ -18,6 +18,13 @@ impl Prototype {
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|it| it.name.as_str())
     }
+
+    /// True for a function with a buffer of so many elements of one datatype.
+    pub(crate) fn has_elements(&self) -> bool {
+        let all = ["buf", "count", "datatype"];
+        let has = |wanted: &str| self.names().any(|it| it == wanted);
+        all.into_iter().all(has) && !self.name.ends_with("_c")
+    }
 }
 
 /// A parameter of a function.

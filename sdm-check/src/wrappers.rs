@@ -19,7 +19,7 @@ use crate::windows;
 
 const CORE: &str = include_str!("c/core.h");
 /// The C sources that call MPI, in this order. They follow the definitions of MPI's own functions.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
     include_str!("c/requests.h"),
@@ -27,6 +27,7 @@ const PARTS: [&str; 11] = [
     include_str!("c/collectives.h"),
     include_str!("c/messages.h"),
     include_str!("c/neighbours.h"),
+    include_str!("c/shapes.h"),
     include_str!("c/epochs.h"),
     include_str!("c/accesses.h"),
     include_str!("c/fatal.h"),

@@ -148,6 +148,8 @@ static void check_split(struct call *call, MPI_File file, int begins)
     if (it->life == LIVE && begins >= 0)
         it->is_active = begins;
     pthread_mutex_unlock(&objects_lock);
+    if (begins < 0)
+        close_request(~HANDLE(file));
     if (before.life != LIVE || depth != 1)
         return;
     if (begins && before.is_active)

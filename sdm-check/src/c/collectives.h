@@ -4,7 +4,7 @@
 enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60 };
 
 /* What all ranks give to a call alike: the first numbers of all. */
-enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, FIRST_MAX = 6 };
+enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, FIRST_MAX = 6 };
 struct parts { uint64_t hash; int64_t first[FIRST_MAX]; int32_t count; uint8_t what; };
 struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash; uint16_t function; uint8_t reduction; int32_t root; };
 struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; const char *is_of; int is_told; };
@@ -100,7 +100,7 @@ static const char *function_name(unsigned number)
 
 static void describe_parts(const struct parts *it, const char *begin, char *text, size_t room)
 {
-    static const char *const names[] = {"", "recvcounts", "dimensions and periods", "index and edges", "mode", "size", "offset", "flag", "assertion"};
+    static const char *const names[] = {"", "recvcounts", "dimensions and periods", "index and edges", "mode", "size", "offset", "flag", "assertion", "extent of the etype and representation"};
     size_t length = snprintf(text, room, "%s%s ", begin, it->what < sizeof names / sizeof *names ? names[it->what] : "");
     for (int i = 0; i < it->count && i < FIRST_MAX && length < room; i++)
         length += snprintf(text + length, room - length, "%s%lld", i ? ", " : "", (long long)it->first[i]);
@@ -221,6 +221,24 @@ static struct parts more_values(struct parts it, const int *values, int count)
     for (int i = 0; values && i < count; i++)
         it = more_value(it, values[i]);
     return it;
+}
+
+static int64_t extent_of(MPI_Datatype type)
+{
+    MPI_Aint low, extent = 0;
+    if (type != MPI_DATATYPE_NULL)
+        PMPI_Type_get_extent(type, &low, &extent);
+    return extent;
+}
+
+/* A representation of data in files, from 1; 0 for the program's own. */
+static int number_of(const char *representation)
+{
+    static const char *const all[] = {"native", "internal", "external32"};
+    for (int i = 0; representation && i < 3; i++)
+        if (!strcmp(representation, all[i]))
+            return i + 1;
+    return 0;
 }
 
 static struct parts more_edges(struct parts it, int nodes, const int *index, const int *edges)

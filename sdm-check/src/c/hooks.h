@@ -66,7 +66,7 @@ static void post_Finalize(struct call *call, int rc)
         return;
     finalized = 1;
     /* What others free when MPI_COMM_SELF goes is freed by now. */
-    report_leaks(call, COMMUNICATOR, KEY);
+    report_leaks(call, COMMUNICATOR, MATCHED);
 }
 
 static void pre_Comm_split(struct call *call, MPI_Comm comm, int color, int key, MPI_Comm *made)
@@ -115,8 +115,15 @@ static void pre_Type_create_subarray(struct call *call, int dimensions, const in
             report(call, BAD_PART, NULL, "dimension %d: %d elements from %d on, of an array of %d", i, parts[i], starts[i], sizes[i]);
 }
 
+/* A library may keep its keys for good, as mpi4py does. */
+static int is_of_program(void *address)
+{
+    Dl_info found;
+    return !dladdr(address, &found) || !found.dli_fname || !strstr(found.dli_fname, ".so");
+}
+
 /* Keys of attributes, and error handlers. That of a communicator is lent: only what was created is to be freed. */
-#define MADE_KEY(call, rc, key) ((rc) == MPI_SUCCESS ? made(call, KEY, *(key), 0) : (void)0)
+#define MADE_KEY(call, rc, key) ((rc) == MPI_SUCCESS && is_of_program(site(call)) ? made(call, KEY, *(key), 0) : (void)0)
 #define post_Comm_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
 #define post_Type_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
 #define post_Win_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
@@ -241,6 +248,13 @@ static void post_Irecv(struct call *call, int rc, void *buf, int count, MPI_Data
     (void)tag, (void)comm;
     if (rc == MPI_SUCCESS && source != MPI_PROC_NULL)
         open_request(call, *request, memory_of(buf, count, type), 1);
+}
+
+static void pre_Sendrecv_replace(struct call *call, void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
+{
+    (void)sendtag, (void)recvtag, (void)comm, (void)status;
+    if (dest != MPI_PROC_NULL || source != MPI_PROC_NULL)
+        check_open(call, "the buffer", memory_of(buf, count, type), source != MPI_PROC_NULL);
 }
 
 #define pre_Ssend pre_Send

@@ -3,7 +3,7 @@
  * their lists against each other. Nothing is sent before.
  *
  * Where the order is not known for certain nothing is said: `unmatched` for all of this rank, `is_broken` for one list. */
-enum { STREAMS_MAX = 16384, RUNS_MAX = 256, PENDING_MAX = 1024, PAIRED_MAX = 128, IS_PAIR = -2, TIMES_MAX = 64, RACES_MAX = 8, WILDCARDS_MAX = 64 };
+enum { STREAMS_MAX = 16384, RUNS_MAX = 256, PENDING_MAX = 1024, PAIRED_MAX = 128, IS_PAIR = -2, IS_EDGE = -3, TIMES_MAX = 64, RACES_MAX = 8, WILDCARDS_MAX = 64 };
 
 struct message {
     struct signature signature;
@@ -111,9 +111,9 @@ static void add_message(MPI_Comm comm, int is_receive, int peer, int tag, struct
     if (!it)
         return;
     struct message *last = it->kept ? &it->runs[it->kept - 1] : NULL;
-    if (tag != IS_PAIR && it->total < TIMES_MAX)
+    if (tag >= 0 && it->total < TIMES_MAX)
         keep_time(it, is_receive ? message.time : now());
-    if (is_receive && tag != IS_PAIR && !message.is_any)
+    if (is_receive && tag >= 0 && !message.is_any)
         keep_races(it, &message);
     it->total++;
     /* Of many lines one is told in place of the others. */
@@ -198,14 +198,28 @@ static void add_pending(const struct pending *it, int peer, int tag)
 }
 
 /* What a collective operation sends to one rank or receives from it: each must be as long as the other side says. Under the tag IS_PAIR. */
-static void pair_with(struct call *call, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
+static void pair_as(struct call *call, int tag, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
 {
     if (peer < 0 || !is_matched())
         return;
     struct message message = message_of(call, function, count, type);
     pthread_mutex_lock(&messages_lock);
-    add_message(comm, is_receive, peer, IS_PAIR, message, ++order);
+    add_message(comm, is_receive, peer, tag, message, ++order);
     pthread_mutex_unlock(&messages_lock);
+}
+
+static void pair_with(struct call *call, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
+{
+    pair_as(call, IS_PAIR, function, comm, is_receive, peer, count, type);
+}
+
+/* The edges of a rank in a distributed graph: each is one of the rank at its other end. */
+static void edges(struct call *call, int function, MPI_Comm comm, int sources, const int *source, int targets, const int *target)
+{
+    for (int i = 0; i < sources; i++)
+        pair_as(call, IS_EDGE, function, comm, 1, source[i], 1, MPI_BYTE);
+    for (int i = 0; i < targets; i++)
+        pair_as(call, IS_EDGE, function, comm, 0, target[i], 1, MPI_BYTE);
 }
 
 static void pair(struct call *call, int function, MPI_Comm comm, int is_receive, int peer, long long count, MPI_Datatype type)
@@ -261,6 +275,33 @@ static void prepared(struct call *call, int function, MPI_Request request, MPI_C
     struct message message = message_of(call, function, count, type);
     pthread_mutex_lock(&messages_lock);
     keep_pending((struct pending){HANDLE(request), 0, name_of(comm), comm, message, memory_of(buffer, count, type), call->name, peer, tag, is_receive, 1, 0});
+    pthread_mutex_unlock(&messages_lock);
+}
+
+static struct pending *pending_of(uint64_t request);
+
+/* A probe has matched a message: what receives it says later of what type it is. Its handle is none of a request. */
+static void probed(MPI_Comm comm, MPI_Message message, const MPI_Status *status)
+{
+    if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC || status->MPI_SOURCE < 0 || !is_matched())
+        return;
+    pthread_mutex_lock(&messages_lock);
+    keep_pending((struct pending){.request = ~HANDLE(message), .order = ++order, .name = name_of(comm), .comm = comm, .peer = status->MPI_SOURCE, .tag = status->MPI_TAG, .is_receive = 1});
+    pthread_mutex_unlock(&messages_lock);
+}
+
+static void received_match(struct call *call, int function, uint64_t message, long long count, MPI_Datatype type)
+{
+    if (!is_matched())
+        return;
+    struct message made = message_of(call, function, count, type);
+    pthread_mutex_lock(&messages_lock);
+    struct pending *it = pending_of(~message);
+    if (it) {
+        it->message = made;
+        add_pending(it, it->peer, it->tag);
+        *it = pending[--pending_count];
+    }
     pthread_mutex_unlock(&messages_lock);
 }
 
@@ -444,7 +485,7 @@ static void compare_stream(struct call *call, const struct stream *own, const st
     int is_broken = own->is_broken || (head && head->is_broken);
     for (int i = 0, j = 0; !is_broken && head && i < own->kept && j < head->kept;) {
         const struct message *mine = &own->runs[i], *other = &theirs[j];
-        int number = own->is_receive ? wrong_message(other, mine, own->tag == IS_PAIR) : wrong_message(mine, other, own->tag == IS_PAIR);
+        int number = own->is_receive ? wrong_message(other, mine, own->tag < 0) : wrong_message(mine, other, own->tag < 0);
         if (number) {
             tell_message(call, own, mine, other, number);
             break;
@@ -455,12 +496,16 @@ static void compare_stream(struct call *call, const struct stream *own, const st
         if (other_end <= end)
             j++, right = other_end;
     }
-    if (own->is_receive || own->tag == IS_PAIR || own->total <= total)
+    if (own->total <= total || own->tag == IS_PAIR || (own->is_receive && own->tag != IS_EDGE))
         return;
     uint64_t before = 0;
     for (int i = 0; i < own->kept; i++) {
         void *place = (void *)(uintptr_t)own->runs[i].site;
         before += own->runs[i].count;
+        if (before > total && own->tag == IS_EDGE) {
+            report(call, COLLECTIVES + 5, place, "%s at {%p} has an edge %s %d that %d does not have", function_name(own->runs[i].function), place, own->is_receive ? "from" : "to", own->peer, own->peer);
+            return;
+        }
         if (before > total && !own->is_broken) {
             report(call, LOST, place, "the message of %s at {%p}, to %d with tag %d, was never received", function_name(own->runs[i].function), place, own->peer, own->tag);
             return;
@@ -487,7 +532,7 @@ static void compare_with(struct call *call, int world, const char *got, size_t l
             }
             if (theirs && own->is_receive)
                 tell_races(call, own, &head, (const char *)theirs + head.kept * sizeof *theirs);
-            else if (theirs && own->tag != IS_PAIR)
+            else if (theirs && own->tag >= 0)
                 tell_unready(call, own, &head, (const char *)theirs + head.kept * sizeof *theirs);
             if (theirs && (copy = malloc(head.kept * sizeof *copy + 1)))
                 memcpy(copy, theirs, head.kept * sizeof *copy);

@@ -21,7 +21,7 @@ static struct object *objects;
 static size_t objects_used, objects_size;
 static pthread_mutex_t objects_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const char *const KINDS[] = {"communicator", "datatype", "group", "window", "file", "operator", "info", "request", "error handler", "key"};
+static const char *const KINDS[] = {"communicator", "datatype", "group", "window", "file", "operator", "info", "request", "error handler", "key", "message"};
 
 static size_t slot_of(enum kind kind, uint64_t handle)
 {
@@ -119,6 +119,8 @@ static void report_leaks(struct call *call, enum kind first, enum kind last)
             snprintf(times, sizeof times, " (%lu of them)", count);
         if (it->kind == REQUEST && !it->is_persistent)
             report(call, number, it->site, "the request of %s at {%p} was never completed: no MPI_Wait or MPI_Test%s", it->maker, it->site, times);
+        else if (it->kind == MATCHED)
+            report(call, number, it->site, "the message of %s at {%p} was never received%s", it->maker, it->site, times);
         else
             report(call, number, it->site, "the %s of %s at {%p} was never freed%s", KINDS[it->kind], it->maker, it->site, times);
     }

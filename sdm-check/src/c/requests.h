@@ -174,10 +174,16 @@ static void completed(struct call *call, uint64_t before, MPI_Request after, con
 static void check_wait(struct call *call, int count, const MPI_Request *requests)
 {
     struct object first = {0};
+    /* What another thread completes or makes meanwhile can have the same handle. */
+    int is_alone = level != MPI_THREAD_MULTIPLE || (!unmatched && pthread_equal(pthread_self(), main_thread));
     for (int i = 0; i < count; i++) {
         if (requests[i] == MPI_REQUEST_NULL)
             continue;
         struct object it = look_up(REQUEST, HANDLE(requests[i]));
+        if (it.life == OVER && is_alone) {
+            report(call, FREED_HANDLE, it.site, "the request of %s at {%p} is complete, or was freed", it.maker, it.site);
+            return;
+        }
         if (it.life != LIVE || !it.is_persistent || it.was_started)
             return;
         first = first.maker ? first : it;
@@ -185,6 +191,8 @@ static void check_wait(struct call *call, int count, const MPI_Request *requests
     if (first.maker)
         report(call, NOT_STARTED, first.site, "the request of %s at {%p} was not started", first.maker, first.site);
 }
+
+static void part(MPI_Request request, int count);
 
 static void started(struct call *call, MPI_Request request)
 {
@@ -201,6 +209,8 @@ static void started(struct call *call, MPI_Request request)
     if (before.life == LIVE && before.is_active)
         report(call, STARTED, before.site, "the request of %s at {%p} is %s", before.maker, before.site,
                before.is_persistent ? "under way already" : "none that can be started");
-    else
+    else {
         start_pending(call, HANDLE(request));
+        part(request, 0);
+    }
 }

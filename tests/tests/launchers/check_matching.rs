@@ -217,7 +217,7 @@ fn fatal_errors_are_reported_before_the_job_ends() {
     for (launcher, compiler) in LAUNCHERS {
         for (name, number, text, by) in [
             ("truncated", 501, "MPI_Recv(others, 2, MPI_INT, 0, 7", "1"),
-            ("refused", 112, "MPI_Group_incl(all, 1, far", ""),
+            ("refused", 112, "MPI_Group_range_incl(all, 1, far", ""),
         ] {
             let place = Place::new();
             let _program = place.compile("mpi_matching", compiler);

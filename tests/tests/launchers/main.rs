@@ -3,6 +3,7 @@
 mod check;
 mod check_groups;
 mod check_matching;
+mod check_parts;
 mod check_reach;
 mod choice;
 mod editors;

@@ -1,0 +1,249 @@
+/* What has parts: buffers of several ranks, datatypes, topologies, groups, and partitioned messages. */
+
+/* One side of a collective call: a part for each rank, or one for all where there are no counts. */
+struct buffer_side { const void *buffer; int count; const int *counts, *places; const MPI_Datatype *types; MPI_Datatype type; };
+
+static struct extent part_of(const struct buffer_side *it, int at)
+{
+    MPI_Datatype type = it->types ? it->types[at] : it->type;
+    MPI_Aint low, unit = 1;
+    if (!it->counts)
+        return memory_of(it->buffer, it->count, type);
+    if (it->counts[at] <= 0 || type == MPI_DATATYPE_NULL || (!it->types && PMPI_Type_get_extent(type, &low, &unit)))
+        return (struct extent){0};
+    /* Derived types may say all of the place. */
+    return memory_of(it->buffer ? (const char *)it->buffer + it->places[at] * unit : NULL, it->counts[at], type);
+}
+
+/* Parts that are received must not overlap each other, nor what is sent. Most have their places in order. */
+static void check_parts(struct call *call, MPI_Comm comm, struct buffer_side send, struct buffer_side receive)
+{
+    struct extent parts[PAIRED_MAX], all = {0}, sent;
+    int size = group_size(comm), count = receive.counts ? size : 1, in_order = 1;
+    if (size > PAIRED_MAX || receive.buffer == MPI_IN_PLACE)
+        return;
+    for (int i = 0; i < count; i++) {
+        parts[i] = part_of(&receive, i);
+        if (!parts[i].start)
+            continue;
+        in_order &= parts[i].start >= all.end;
+        all.start = all.start && all.start < parts[i].start ? all.start : parts[i].start;
+        all.end = all.end > parts[i].end ? all.end : parts[i].end;
+    }
+    for (int i = 0; i < count && !in_order; i++)
+        for (int j = 0; j < i && !in_order; j++)
+            if (parts[i].start && parts[j].start && overlap(parts[i], parts[j])) {
+                report(call, SELF_OVERLAP, NULL, "what is received from %d and what is received from %d overlap", j, i);
+                in_order = 1;
+            }
+    if (send.buffer == MPI_IN_PLACE)
+        return;
+    for (int i = 0; i < (send.counts ? size : 1); i++) {
+        sent = part_of(&send, i);
+        for (int j = 0; sent.start && overlap(sent, all) && j < count; j++)
+            if (parts[j].start && overlap(sent, parts[j])) {
+                report(call, ALIASED, NULL, "the send buffer and the receive buffer overlap");
+                return;
+            }
+    }
+}
+
+/* A datatype that has more bytes than room: MPI would receive some of them into one place. */
+static void check_entries(struct call *call, const void *buffer, long long count, MPI_Datatype type, const char *name)
+{
+    MPI_Aint low, extent, true_low, true_extent;
+    int size;
+    if (buffer == MPI_IN_PLACE || count <= 0 || type == MPI_DATATYPE_NULL || basic_of(type))
+        return;
+    if (PMPI_Type_size(type, &size) || PMPI_Type_get_extent(type, &low, &extent) || PMPI_Type_get_true_extent(type, &true_low, &true_extent))
+        return;
+    if (size > true_extent || size * count > true_extent + (count - 1) * llabs(extent))
+        report(call, SELF_OVERLAP, NULL, "elements of %s overlap each other: %d bytes in a room of %lld", name, size, (long long)true_extent);
+}
+
+static void pre_Graph_create(struct call *call, MPI_Comm comm, int nodes, const int *index, const int *edges, int reorder, MPI_Comm *made)
+{
+    (void)comm, (void)reorder, (void)made;
+    for (int i = 0, at = 0; i < nodes; i++) {
+        if (index[i] < at)
+            report(call, NO_SUCH_EDGE, NULL, "index[%d] is %d, less than the one before", i, index[i]);
+        for (; at < index[i]; at++)
+            if (edges[at] < 0 || edges[at] >= nodes)
+                report(call, NO_SUCH_EDGE, NULL, "node %d has an edge to %d, in a graph of %d nodes", i, edges[at], nodes);
+    }
+}
+
+static int dimensions_of(MPI_Comm comm)
+{
+    int topology = MPI_UNDEFINED, count = -1;
+    if (comm != MPI_COMM_NULL && !PMPI_Topo_test(comm, &topology) && topology == MPI_CART)
+        PMPI_Cartdim_get(comm, &count);
+    return count;
+}
+
+static void pre_Cart_shift(struct call *call, MPI_Comm comm, int direction, int by, int *source, int *dest)
+{
+    int count = dimensions_of(comm);
+    (void)by, (void)source, (void)dest;
+    if (count >= 0 && (direction < 0 || direction >= count))
+        report(call, NO_SUCH_EDGE, NULL, "direction is %d, in a topology of %d dimensions", direction, count);
+}
+
+/* A place beyond the end of a dimension that is no ring. */
+static void pre_Cart_rank(struct call *call, MPI_Comm comm, const int *places, int *rank)
+{
+    enum { DIMENSIONS_MAX = 32 };
+    int sizes[DIMENSIONS_MAX], rings[DIMENSIONS_MAX], own[DIMENSIONS_MAX], count = dimensions_of(comm);
+    (void)rank;
+    if (count <= 0 || count > DIMENSIONS_MAX || PMPI_Cart_get(comm, count, sizes, rings, own))
+        return;
+    for (int i = 0; i < count; i++)
+        if (!rings[i] && (places[i] < 0 || places[i] >= sizes[i]))
+            report(call, NO_SUCH_EDGE, NULL, "coordinate %d is %d, in a dimension of %d that is no ring", i, places[i], sizes[i]);
+}
+
+/* Ranks of a group: each is in it, and there once. */
+static void check_ranks(struct call *call, MPI_Group group, int count, const int *ranks)
+{
+    int size = 0;
+    if (group == MPI_GROUP_NULL || PMPI_Group_size(group, &size))
+        return;
+    char *known = calloc(size + 1, 1);
+    for (int i = 0; known && i < count; i++) {
+        if (ranks[i] < 0 || ranks[i] >= size) {
+            report(call, BAD_GROUP, NULL, "ranks[%d] is %d, in a group of %d", i, ranks[i], size);
+            break;
+        }
+        if (known[ranks[i]]) {
+            report(call, BAD_GROUP, NULL, "rank %d stands twice", ranks[i]);
+            break;
+        }
+        known[ranks[i]] = 1;
+    }
+    free(known);
+}
+
+#define pre_Group_incl(call, group, n, ranks, made) check_ranks(call, group, n, ranks)
+#define pre_Group_excl(call, group, n, ranks, made) check_ranks(call, group, n, ranks)
+
+/* All ranks of a group are in that of a communicator. */
+static void check_within(struct call *call, MPI_Comm comm, MPI_Group group)
+{
+    MPI_Group whole, both;
+    int size = 0, common = 0;
+    if (comm == MPI_COMM_NULL || group == MPI_GROUP_NULL || PMPI_Comm_group(comm, &whole))
+        return;
+    if (!PMPI_Group_intersection(group, whole, &both)) {
+        PMPI_Group_size(group, &size);
+        PMPI_Group_size(both, &common);
+        if (both != MPI_GROUP_EMPTY)
+            PMPI_Group_free(&both);
+        if (common < size)
+            report(call, BAD_GROUP, NULL, "%d of the group's %d ranks are not in the communicator", size - common, size);
+    }
+    PMPI_Group_free(&whole);
+}
+
+#define pre_Comm_create(call, comm, group, made) check_within(call, comm, group)
+#define pre_Comm_create_group(call, comm, group, tag, made) check_within(call, comm, group)
+
+/* The datatype of a view consists of its elementary ones. Bytes are the elements of all. */
+static void pre_File_set_view(struct call *call, MPI_File file, MPI_Offset from, MPI_Datatype element, MPI_Datatype type, const char *representation, MPI_Info info)
+{
+    struct signature one = signature_of(1, element), all = signature_of(1, type);
+    (void)file, (void)from, (void)representation, (void)info;
+    if (!one.is_known || !all.is_known || !one.elements || !all.elements || (one.basic && BASICS[one.basic].class == OF_BYTES))
+        return;
+    struct signature same = repeated(one, all.elements / one.elements);
+    if (same.elements != all.elements || same.hash != all.hash)
+        report(call, WRONG_KIND, NULL, "the filetype does not consist of the etype");
+}
+
+/* Elements that can be compared and exchanged at once. */
+static void pre_Compare_and_swap(struct call *call, const void *origin, const void *compare, void *result, MPI_Datatype type, int target, MPI_Aint place, MPI_Win window)
+{
+    int basic = basic_of(type);
+    enum class class = basic ? BASICS[basic].class : NO_OPERAND;
+    (void)origin, (void)compare, (void)result, (void)target, (void)place, (void)window;
+    if (basic && (class == FLOATING || class == COMPLEX || class == PAIR))
+        report(call, BAD_OPERAND, NULL, "it is not defined for %s", BASICS[basic].name);
+}
+
+#define pre_Fetch_and_op(call, origin, result, type, target, place, op, window) (basic_of(type) ? check_operator(call, op, type) : (void)0)
+
+/* Messages that a probe has matched: only their handle receives them. */
+static void matched(struct call *call, MPI_Message message)
+{
+    if (message != MPI_MESSAGE_NULL && message != MPI_MESSAGE_NO_PROC)
+        made(call, MATCHED, HANDLE(message), 0);
+}
+
+static void unmatch(struct call *call, MPI_Message message, struct extent memory)
+{
+    if (message == MPI_MESSAGE_NULL)
+        report(call, NULL_HANDLE, NULL, "message is MPI_MESSAGE_NULL");
+    freed(MATCHED, HANDLE(message));
+    check_open(call, "the receive buffer", memory, 1);
+}
+
+#define post_Mprobe(call, rc, source, tag, comm, message, status) ((rc) == MPI_SUCCESS ? matched(call, *(message)) : (void)0)
+#define post_Improbe(call, rc, source, tag, comm, flag, message, status) ((rc) == MPI_SUCCESS && *(flag) ? matched(call, *(message)) : (void)0)
+#define pre_Mrecv(call, buf, count, type, message, status) unmatch(call, *(message), memory_of(buf, count, type))
+#define pre_Imrecv(call, buf, count, type, message, request) unmatch(call, *(message), memory_of(buf, count, type))
+
+/* The partitions of a send that are ready: each is so once between two starts. */
+enum { PARTED_MAX = 64, PARTITIONS_MAX = 1024 };
+static struct parted { uint64_t request, ready[PARTITIONS_MAX / 64]; int count; } parted[PARTED_MAX];
+static int parted_count;
+
+static struct parted *parted_of(uint64_t request)
+{
+    for (int i = 0; i < parted_count; i++)
+        if (parted[i].request == request)
+            return &parted[i];
+    return NULL;
+}
+
+/* A partitioned send is made, or started. */
+static void part(MPI_Request request, int count)
+{
+    pthread_mutex_lock(&open_lock);
+    struct parted *it = parted_of(HANDLE(request));
+    if (!it && count > 0 && count <= PARTITIONS_MAX && parted_count < PARTED_MAX)
+        it = &parted[parted_count++];
+    if (it)
+        *it = (struct parted){.request = HANDLE(request), .count = count > 0 ? count : it->count};
+    pthread_mutex_unlock(&open_lock);
+}
+
+static void ready(struct call *call, int partition, MPI_Request request)
+{
+    int count = 0, is_twice = 0;
+    pthread_mutex_lock(&open_lock);
+    struct parted *it = parted_of(HANDLE(request));
+    count = it ? it->count : 0;
+    if (it && partition >= 0 && partition < count) {
+        is_twice = it->ready[partition / 64] >> partition % 64 & 1;
+        it->ready[partition / 64] |= (uint64_t)1 << partition % 64;
+    }
+    pthread_mutex_unlock(&open_lock);
+    if (count && (partition < 0 || partition >= count))
+        report(call, BAD_PARTITION, NULL, "partition %d, of a message of %d", partition, count);
+    else if (is_twice)
+        report(call, BAD_PARTITION, NULL, "partition %d is ready already", partition);
+}
+
+#define post_Psend_init(call, rc, buf, partitions, ...) ((rc) == MPI_SUCCESS ? part(*request, partitions) : (void)0)
+#define pre_Pready(call, partition, request) ready(call, partition, request)
+
+static void pre_Pready_range(struct call *call, int low, int high, MPI_Request request)
+{
+    for (int i = low; i <= high && i - low < PARTITIONS_MAX; i++)
+        ready(call, i, request);
+}
+
+static void pre_Pready_list(struct call *call, int count, const int *partitions, MPI_Request request)
+{
+    for (int i = 0; i < count; i++)
+        ready(call, partitions[i], request);
+}

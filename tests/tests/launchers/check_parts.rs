@@ -1,0 +1,175 @@
+//! Wrong parts of buffers, datatypes, topologies, groups, matched messages and files are reported; right ones are not.
+
+use sdm_tests::place::Place;
+use sdm_tests::sdm::Done;
+
+use super::check::{LAUNCHERS, checked, errors};
+use super::check_matching::ranks_at;
+
+const SOURCE: &str = "mpi_parts.c";
+
+/// The errors in `mpi_parts.c`: the function, the number, a part of the line, and the ranks.
+const WRONG: [(&str, u32, &str, &str); 21] = [
+    (
+        "parts_overlap",
+        117,
+        "others, twos, in_order, MPI_INT, 0",
+        "0",
+    ),
+    (
+        "sent_within_received",
+        108,
+        "MPI_Allgatherv(others + 1",
+        "0-1-2",
+    ),
+    (
+        "same_buffer",
+        108,
+        "MPI_Alltoallv(numbers, ones, in_order",
+        "0-1-2",
+    ),
+    (
+        "same_buffer_of_types",
+        108,
+        "MPI_Alltoallw(numbers",
+        "0-1-2",
+    ),
+    ("elements_overlap", 117, "MPI_Sendrecv(numbers, 6", "0-1-2"),
+    (
+        "no_such_node",
+        118,
+        "MPI_Graph_create(world, 3, index, edges, 0, &graph)",
+        "0-1-2",
+    ),
+    ("no_such_direction", 118, "MPI_Cart_shift(line, 1", "0-1-2"),
+    ("no_such_place", 118, "MPI_Cart_rank(line", "0-1-2"),
+    (
+        "half_an_edge",
+        406,
+        "MPI_Dist_graph_create_adjacent(world, rank != 2",
+        "1",
+    ),
+    (
+        "rank_twice",
+        119,
+        "MPI_Group_incl(all, 2, ranks, &some)",
+        "0-1-2",
+    ),
+    ("not_within", 119, "MPI_Comm_create(half", "0-1-2"),
+    ("matched_and_left", 311, "MPI_Mprobe(rank, 7", "0-1-2"),
+    (
+        "matched_and_left",
+        503,
+        "MPI_Send(numbers, 1, MPI_INT, rank, 7",
+        "0-1-2",
+    ),
+    (
+        "other_type_of_match",
+        502,
+        "MPI_Isend(numbers, 1, MPI_INT, rank, 8",
+        "0-1-2",
+    ),
+    (
+        "other_type_of_match",
+        502,
+        "MPI_Mrecv(others, 1, MPI_FLOAT, &message",
+        "0-1-2",
+    ),
+    (
+        "other_views",
+        406,
+        "rank ? MPI_INT : MPI_DOUBLE, \"native\"",
+        "0-1-2",
+    ),
+    (
+        "view_of_others",
+        110,
+        "MPI_File_set_view(made, 0, MPI_DOUBLE, MPI_INT",
+        "0-1-2",
+    ),
+    (
+        "read_is_under_way",
+        201,
+        "MPI_Sendrecv(numbers, 1, MPI_INT, rank, 0, others + 1",
+        "0-1-2",
+    ),
+    ("read_is_under_way", 201, "MPI_File_iread_at(made", "0-1-2"),
+    (
+        "split_read_is_under_way",
+        201,
+        "MPI_Sendrecv_replace(others",
+        "0-1-2",
+    ),
+    (
+        "split_read_is_under_way",
+        201,
+        "MPI_File_read_at_all_begin(made",
+        "0-1-2",
+    ),
+];
+
+fn run(place: &Place, launcher: &str, names: &[&str]) -> Done {
+    let program = place.path().join("mpi_parts");
+    let sdm = checked(place, launcher, 3, &["--check", "--batch"]);
+    sdm.program(&program, names).finish()
+}
+
+#[test]
+fn errors_in_parts_are_reported_at_their_lines() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let _program = place.compile("mpi_parts", compiler);
+        let mut names: Vec<_> = WRONG.iter().map(|(name, ..)| *name).collect();
+        names.dedup();
+        let done = run(&place, launcher, &names).code(119);
+        let told = errors(&place, &done);
+        for (name, number, text, by) in WRONG {
+            let at = format!("{SOURCE}:{}", Place::line(SOURCE, text));
+            let found = ranks_at(&told, number, &at);
+            assert_eq!(found, by, "M{number} of {name} in {told:#?} {done}");
+        }
+        let numbers: Vec<_> = WRONG
+            .iter()
+            .map(|(_, number, ..)| format!("M{number} "))
+            .collect();
+        let is_known = |what: &str| numbers.iter().any(|number| what.contains(number));
+        assert!(
+            told.iter().all(|(what, _)| is_known(what)),
+            "{told:#?} {done}"
+        );
+    }
+}
+
+#[test]
+fn right_parts_cause_no_report() {
+    let names = [
+        "right_parts",
+        "right_elements",
+        "right_topologies",
+        "right_groups",
+        "right_matches",
+        "right_files",
+    ];
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let _program = place.compile("mpi_parts", compiler);
+        let done = run(&place, launcher, &names).code(0);
+        assert_eq!(errors(&place, &done), [], "{done}");
+    }
+}
+
+/// Open MPI 4.1 crashes in the one and does not have the other.
+#[test]
+fn elements_and_partitions_that_cannot_be_are_reported() {
+    let (launcher, compiler) = LAUNCHERS[1];
+    let place = Place::new();
+    let _program = place.compile("mpi_parts", compiler);
+    let names = ["swapped_doubles", "right_partitions", "partition_too_many"];
+    let done = run(&place, launcher, &names).code(119);
+    let told = errors(&place, &done);
+    for (number, text) in [(111, "MPI_Compare_and_swap("), (205, "MPI_Pready(last")] {
+        let at = format!("{SOURCE}:{}", Place::line(SOURCE, text));
+        assert_eq!(ranks_at(&told, number, &at), "0-1-2", "{told:#?} {done}");
+    }
+    assert_eq!(told.len(), 2, "{told:#?} {done}");
+}
