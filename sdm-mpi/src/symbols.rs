@@ -36,12 +36,14 @@ pub const MPICH_VERSIONS: [&str; 2] = ["MPII_Version_string", "MPIR_Version_stri
 /// True for a file of an MPI library, or of a library that only MPI libraries use.
 #[must_use]
 pub fn is_of_mpi(file: &str) -> bool {
-    const BEGINNINGS: [&str; 7] = [
+    const BEGINNINGS: [&str; 9] = [
         "libmpi.so",
         "libmpich",
         "libopen-pal",
         "libopen-rte",
         "libpmix",
+        "libucp",
+        "libucs",
         "libuct",
         "mca_",
     ];

@@ -64,7 +64,7 @@ pub const HANGS: &[Case] = &[
     ("joined_locks", "deadlock", "3", "to end"),
     ("own_lock", "deadlock", "3", "which it holds itself"),
     ("orphaned", "cannot_go_on", "3", "whose holder has ended"),
-    ("condition", "held_up", "3", "pthread_cond_wait"),
+    ("condition", "cannot_go_on", "3", "pthread_cond_wait"),
     ("join", "held_up", "3", "called from join ()"),
     ("loop", "held_up", "3", "running within spin ()"),
     ("loop_of_calls", "held_up", "3", "running within iterate ()"),
