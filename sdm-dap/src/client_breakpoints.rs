@@ -54,6 +54,18 @@ pub(crate) struct Plan {
     pub(crate) conditions: Vec<(u32, Option<String>)>,
 }
 
+impl Plan {
+    /// The commands that change and insert breakpoints, each with the breakpoint's number.
+    pub(crate) fn commands(self) -> impl Iterator<Item = (u32, Command)> {
+        let changes = self
+            .conditions
+            .into_iter()
+            .map(|(number, condition)| (number, Command::BreakCondition { number, condition }));
+        let inserts = self.inserted.into_iter();
+        changes.chain(inserts.map(|spec| (spec.number(), insert(spec))))
+    }
+}
+
 /// All breakpoints, by group: a source file, `functions`, `instructions` and others.
 #[derive(Debug, Default)]
 pub(crate) struct Points {
@@ -82,7 +94,9 @@ impl Points {
         let others: usize = self.groups.values().map(Vec::len).sum();
         let mut now = Vec::new();
         for mut spec in wanted.into_iter().take(POINTS_MAX.saturating_sub(others)) {
-            let same = |known: &Point| unconditional(&known.spec) == unconditional(&spec);
+            let same = |known: &Point| {
+                !known.is_refused() && unconditional(&known.spec) == unconditional(&spec)
+            };
             if let Some(at) = before.iter().position(same) {
                 let mut point = before.remove(at);
                 let condition = std::mem::take(fields(&mut spec).1);
@@ -357,6 +371,16 @@ impl Point {
     /// True if the breakpoint has no location in any task, and no reason for that is known.
     pub(crate) fn is_lost(&self) -> bool {
         self.bound.is_empty() && self.complaint.is_none()
+    }
+
+    /// True if gdb has refused the breakpoint, so that it is not there.
+    fn is_refused(&self) -> bool {
+        self.bound.is_empty() && self.complaint.is_some()
+    }
+
+    /// Records that the breakpoint is in no task any more; returns those that had it.
+    pub(crate) fn unbind(&mut self) -> IdSet {
+        std::mem::take(&mut self.bound)
     }
 
     /// Records the breakpoint's location in these tasks, or that the breakpoint is pending there.

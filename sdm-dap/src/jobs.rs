@@ -42,11 +42,12 @@ pub(crate) enum Purpose {
     Kill,
     /// Detach from tasks.
     Detach,
-    /// Set the breakpoints of a group. `inserted` has the numbers of those that each command inserts.
+    /// Set the breakpoints of a group. `numbers` has the number of the one that each command changes or
+    /// inserts.
     Points {
         request: Request,
         group: String,
-        inserted: Vec<u32>,
+        numbers: Vec<u32>,
         /// The client's breakpoints in its order: the number of each, or the reason why there is none.
         asked: Vec<Result<u32, RequestError>>,
     },

@@ -100,7 +100,7 @@ fn set_wanted(
     wanted: Vec<Result<PointSpec, RequestError>>,
 ) {
     let specs = wanted.iter().filter_map(|spec| spec.as_ref().ok());
-    let plan = connection.points.plan(&group, specs.cloned().collect());
+    let mut plan = connection.points.plan(&group, specs.cloned().collect());
     let known = connection.points.group(&group).iter();
     let mut numbers = known.map(client_breakpoints::Point::number);
     let mut number = || {
@@ -116,24 +116,21 @@ fn set_wanted(
         _ => connection.tasks.live(),
     };
     let mut changes = Vec::new();
-    for number in plan.deleted {
+    for number in std::mem::take(&mut plan.deleted) {
         changes.push((live.clone(), Command::BreakDelete { number }));
     }
-    for (number, condition) in plan.conditions {
-        changes.push((live.clone(), Command::BreakCondition { number, condition }));
-    }
     connection.begin_job(Purpose::Nothing, changes);
-    let inserted = plan.inserted.iter().map(PointSpec::number).collect();
-    let inserts = plan.inserted.into_iter();
-    let inserts = inserts.map(|spec| (live.clone(), client_breakpoints::insert(spec)));
-    let inserts = inserts.collect();
+    let (numbers, commands): (Vec<u32>, Vec<_>) = plan
+        .commands()
+        .map(|(number, command)| (number, (live.clone(), command)))
+        .unzip();
     let purpose = Purpose::Points {
         request: request.clone(),
         group,
-        inserted,
+        numbers,
         asked,
     };
-    connection.begin_job(purpose, inserts);
+    connection.begin_job(purpose, commands);
 }
 
 pub(super) fn set_instruction_breakpoints(
@@ -236,10 +233,12 @@ pub(super) fn set_exception_breakpoints(connection: &mut Connection, request: &R
     Ok(None)
 }
 
-/// Stores the locations of inserted breakpoints, or the reasons why there are none: `inserted` has the number for
-/// each of the first answers.
-pub(super) fn note_places(connection: &mut Connection, inserted: &[u32], answers: &[Answers]) {
-    for (number, answers) in inserted.iter().zip(answers) {
+/// Stores the locations of breakpoints that were inserted or changed, or the reasons why there are none: `numbers` has
+/// the number for each of the first answers. A breakpoint with a condition that no rank can take is removed: it would
+/// stop by its earlier one.
+pub(super) fn note_places(connection: &mut Connection, numbers: &[u32], answers: &[Answers]) {
+    let mut refused = Vec::new();
+    for (number, answers) in numbers.iter().zip(answers) {
         let Some(point) = connection.points.find(*number) else {
             continue;
         };
@@ -249,7 +248,13 @@ pub(super) fn note_places(connection: &mut Connection, inserted: &[u32], answers
                 point.placed(tasks, place);
             }
         }
+        if point.complaint.is_some() && !answers.is_done_by_any() {
+            let bound = point.unbind();
+            refused.push((bound, Command::BreakDelete { number: *number }));
+        }
     }
+    refused.retain(|(bound, _)| !bound.is_empty());
+    connection.begin_job(Purpose::Nothing, refused);
 }
 
 /// Tells the client that a breakpoint was removed.
@@ -263,10 +268,10 @@ pub(super) fn finish_points(
     connection: &mut Connection,
     request: &Request,
     group: &str,
-    (inserted, asked): (&[u32], &[Result<u32, RequestError>]),
+    (numbers, asked): (&[u32], &[Result<u32, RequestError>]),
     answers: &[Answers],
 ) {
-    note_places(connection, inserted, answers);
+    note_places(connection, numbers, answers);
     if group == EXCEPTIONS {
         finish_exceptions(connection, request, asked);
         return;

@@ -44,11 +44,9 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
         Purpose::Points {
             request,
             group,
-            inserted,
+            numbers,
             asked,
-        } => {
-            breakpoints::finish_points(connection, &request, &group, (&inserted, &asked), &answers)
-        }
+        } => breakpoints::finish_points(connection, &request, &group, (&numbers, &asked), &answers),
         Purpose::Elsewhere {
             request,
             group,

@@ -56,6 +56,35 @@ fn conditions_hit_counts_and_log_points_are_set_in_gdb() {
     editor.disconnect();
 }
 
+#[test]
+fn changed_condition_that_gdb_refuses_is_not_verified() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["steps"], 2));
+    let line = Place::line("work.c", "int result = number * 2;");
+    let mut on = |condition: &str| {
+        let points = set(
+            &mut editor,
+            &[json!({"line": line, "condition": condition})],
+        );
+        points[0].clone()
+    };
+    assert_eq!(on("number == 0")["verified"], true);
+    let refused = on("nosuch == 1");
+    assert_eq!(refused["verified"], false, "{refused}");
+    let why = refused["message"].as_str().unwrap_or_default();
+    assert!(why.contains("nosuch"), "{refused}");
+    // The earlier condition stops no rank, and the next one is taken.
+    let taken = on("number == 2");
+    assert_eq!(taken["verified"], true, "{taken}");
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    let frames = editor.frames(&stopped["threadId"]);
+    assert_eq!(editor.scope(&frames[0], "Arguments")[0]["value"], "2");
+    editor.disconnect();
+}
+
 /// The children of variables that were asked for, by the variables' references.
 type Opened = BTreeMap<i64, Vec<Value>>;
 
