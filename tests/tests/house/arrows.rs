@@ -322,6 +322,7 @@ fn every_library_has_a_reason_in_its_table() {
     );
     let others = libraries(dependencies(""));
     let others: BTreeSet<String> = others.difference(&shipped).cloned().collect();
+    let tried = tried.split("\n## ").next().unwrap_or_default();
     assert_eq!(explained(tried), others, "in tests and benches only");
 }
 
