@@ -12,7 +12,7 @@ pub use fortran::{
     Form, array_names, fortran_argument, fortran_arguments, is_array_type, statement,
 };
 pub use source::{call_arguments, is_harmless};
-pub use started::{begins_loop, polling_function, started_collectives};
+pub use started::{loop_of_c, loop_of_fortran, polling_function, started_collectives};
 pub use wait_functions::{
     is_file, is_join, is_lock, is_mutex, is_once, is_openmp_lock, is_sleep, plain,
 };

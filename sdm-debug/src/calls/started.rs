@@ -50,12 +50,63 @@ pub fn polling_function(text: &str) -> Option<String> {
     })
 }
 
-/// True for a line that begins a loop, or ends one with its condition, in C or Fortran.
+/// The first and the last line, counted from 0, of the innermost loop of C around a line. `None` if there is none, or
+/// these lines do not have all of it.
 #[must_use]
-pub fn begins_loop(line: &str) -> bool {
-    let line = without_comments(line).to_ascii_lowercase();
+pub fn loop_of_c(lines: &[String], at: usize) -> Option<(usize, usize)> {
+    // The open blocks: the line of a loop's head, or none for other blocks.
+    let mut blocks: Vec<Option<usize>> = Vec::new();
+    let (mut head, mut parentheses) = (None, 0_i32);
+    for (number, line) in lines.iter().enumerate() {
+        let line = without_comments(line);
+        if has_word(&line, &["for", "while", "do"]) {
+            head = Some(number);
+        }
+        for c in line.chars() {
+            let ended = match c {
+                '(' | ')' => {
+                    parentheses += if c == '(' { 1 } else { -1 };
+                    None
+                }
+                '{' => {
+                    blocks.push(head.take());
+                    None
+                }
+                '}' => blocks.pop().flatten(),
+                // A loop of one statement.
+                ';' if parentheses <= 0 => head.take(),
+                _ => None,
+            };
+            let around = ended.map(|from| (from, number));
+            if let Some(found) = around.filter(|(from, to)| (*from..=*to).contains(&at)) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+/// As [`loop_of_c`], of Fortran.
+#[must_use]
+pub fn loop_of_fortran(lines: &[String], at: usize) -> Option<(usize, usize)> {
+    let mut loops: Vec<usize> = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let line = line.trim_start().to_ascii_lowercase();
+        if line.starts_with("enddo") || line.starts_with("end do") {
+            let ended = loops.pop().map(|from| (from, number));
+            if ended.is_some_and(|(from, to)| (from..=to).contains(&at)) {
+                return ended;
+            }
+        } else if line.split([' ', ':']).any(|word| word.trim_end() == "do") {
+            loops.push(number);
+        }
+    }
+    None
+}
+
+fn has_word(line: &str, wanted: &[&str]) -> bool {
     let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.any(|word| ["for", "while", "do"].contains(&word))
+    words.any(|word| wanted.contains(&word))
 }
 
 /// The variable of a request's expression: `all` for `&all[2]`, `all + 2` and `ALL(2)`.
@@ -94,6 +145,44 @@ mod tests {
         check(fortran, "req", "MPI_IBARRIER");
         check(fortran, "two", "mpi_ibcast");
         check("MPI_Ibarrier(comm, &q", "&q", "");
+    }
+
+    #[test]
+    fn innermost_loop_around_a_line_is_found() {
+        let check = |text: &str, expect: Option<(usize, usize)>| {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            let at = lines.iter().position(|line| line.contains("nap(")).unwrap();
+            let found = match text.contains("end do") {
+                true => loop_of_fortran(&lines, at),
+                false => loop_of_c(&lines, at),
+            };
+            assert_eq!(found, expect, "{text}");
+        };
+        check("while (!done) {\n  test();\n  nap(1);\n}", Some((0, 3)));
+        check(
+            "do\n{\n  test();\n  if (x) {\n    nap(1);\n  }\n} while (!done);",
+            Some((0, 6)),
+        );
+        // The polling loop before it, in another function, is not around it.
+        check(
+            "  for (;;) {\n    test();\n  }\n}\n\nvoid f(void)\n{\n  while (is_there())\n    nap(1);\n  g();\n}",
+            Some((7, 8)),
+        );
+        check("  test();\n  }\n}\nvoid f(void)\n{\n  nap(1);\n}", None);
+        check(
+            "for (i = 0; i < n; i++) a[i] = 0;\nif (x) {\n  nap(1);\n}",
+            None,
+        );
+        check(
+            "for (;;) {\n  test();\n  for (k = 0; k < 3; k++)\n    nap(1);\n}",
+            Some((2, 3)),
+        );
+        check("while (a) {\n  nap(1);\n  test();", None);
+        check(
+            "do while (.not. done)\n  call test()\n  call nap(1)\nend do",
+            Some((0, 3)),
+        );
+        check("do i = 1, 3\n x = 1\nend do\ncall nap(1)\nend", None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sdm_debug::calls::{Form, begins_loop, polling_function, statement};
+use sdm_debug::calls::{Form, loop_of_c, loop_of_fortran, polling_function, statement};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::{Frame, StackFrame, Variable};
 use sdm_inspect::python::{PythonFrame, PythonState};
@@ -238,26 +238,25 @@ impl GdbFrame {
             .collect()
     }
 
-    /// The polling function that a loop calls beside the current line, the line of that call, and the source from there
-    /// on. `None` without such a loop.
+    /// The polling function that the innermost loop around the current line calls, the line of that call, and the source
+    /// from there on. `None` without such a loop.
     pub(super) fn polled_in_loop(&self, gdb: &Gdb) -> Option<(String, u32, String)> {
-        const LINES: u32 = 10;
+        const LINES: u32 = 40;
+        let first = self.line.checked_sub(1)?.saturating_sub(LINES) + 1;
+        let lines = first..=self.line.saturating_add(LINES);
         let line = |number| gdb.host().source_line(&self.path, number);
-        let first = self.line.saturating_sub(LINES).max(1);
-        let last = self.line.saturating_add(LINES / 2);
-        let above = (first..=self.line).rev();
-        let mut lines = above.chain(self.line.saturating_add(1)..=last);
-        let at = lines
-            .find(|number| line(*number).is_some_and(|text| polling_function(&text).is_some()))?;
-        // The loop begins above both or, with its condition at the end, in a line between.
-        let (from, to) = (at.min(self.line), at.max(self.line));
-        let mut loops = (from.saturating_sub(LINES).max(1)..=to).filter_map(line);
-        loops.find(|text| begins_loop(text))?;
-        let text = (at..at.saturating_add(LINES / 2))
-            .map_while(line)
-            .collect::<Vec<_>>();
-        let text = text.join("\n");
-        Some((polling_function(&text)?, at, text))
+        let lines: Vec<String> = lines.map_while(line).collect();
+        let at = usize::try_from(self.line - first).ok()?;
+        let around = match self.is_fortran() {
+            true => loop_of_fortran(&lines, at),
+            false => loop_of_c(&lines, at),
+        };
+        let (from, to) = around?;
+        let polls = |number: &usize| polling_function(&lines[*number]).is_some();
+        let call = (from..=to).find(polls)?;
+        let text = lines[call..=to].join("\n");
+        let line = first + u32::try_from(call).ok()?;
+        Some((polling_function(&text)?, line, text))
     }
 
     /// The text of the frame's source file. `None` if it is unknown or has more lines than this.

@@ -326,10 +326,7 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
     }
     // Only threads of the process can end these waits, and none of them can go on.
     if is_closed(gdb, threads, waits) {
-        let unknown = waits.threads.iter_mut();
-        for wait in unknown.filter(|wait| is_futex(&wait.what)) {
-            wait.what = WaitFor::Nobody;
-        }
+        tell_closed(waits);
     }
     if let Some(thread) = threads.first() {
         let (locks, epochs) = window_locks(gdb, thread.id).await?;
@@ -379,12 +376,29 @@ fn without_arguments(thread: &ReadThread, function: &str, index: usize) -> Optio
     })
 }
 
-/// True for a wait for an unknown thread.
-fn is_futex(what: &WaitFor) -> bool {
-    match what {
+/// Says in the waits of a process that nobody ends those for unknown threads. A lock keeps its name: where all wait for
+/// locks, the main thread has a second wait.
+fn tell_closed(waits: &mut TaskWaits) {
+    let is_futex = |what: &WaitFor| matches!(what, WaitFor::SystemCall(name) if name == "futex");
+    let is_open = |what: &WaitFor| match what {
         WaitFor::Lock(lock) => lock.holder.is_none() && !lock.orphaned,
-        WaitFor::SystemCall(name) => name == "futex",
-        _ => false,
+        what => is_futex(what),
+    };
+    if !waits.threads.iter().any(|wait| is_open(&wait.what)) {
+        return;
+    }
+    for wait in waits.threads.iter_mut().filter(|wait| is_futex(&wait.what)) {
+        wait.what = WaitFor::Nobody;
+    }
+    if !waits
+        .threads
+        .iter()
+        .any(|wait| wait.what == WaitFor::Nobody)
+    {
+        waits.threads.push(ThreadWait {
+            thread: 1,
+            what: WaitFor::Nobody,
+        });
     }
 }
 

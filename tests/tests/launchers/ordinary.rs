@@ -22,7 +22,7 @@ fn a_program_runs_reads_and_prints_under_every_launcher() {
             .lines(&["continue &", "send 0 a word", "send 0 --eof", "wait"])
             .program(&streams, &["1234567"])
             .finish()
-            .code(0);
+            .code(7);
         assert!(both_say(&done, "", "to output"), "{launcher}: {done}");
         assert!(both_say(&done, " err", "to error"), "{launcher}: {done}");
         assert!(both_say(&done, "", "read to the end"), "{launcher}: {done}");

@@ -17,7 +17,7 @@ fn looked_into(shell: &Shell, runs: &str) {
     let looked = shell.sdm(&format!("doctor here:{runs}")).out;
     for line in [
         "  good    cluster        local answers",
-        "  good    job            2 processes, on 0 other hosts",
+        "  good    job            2 processes on this host",
         "  good    target         2 processes on this host can be attached to",
     ] {
         assert!(looked.contains(line), "{line}: {looked}");
