@@ -115,14 +115,14 @@ fn run() -> Result<()> {
     let words: Vec<&OsStr> = words.iter().map(|word| word.as_os_str()).collect();
     match words[..] {
         [word, stay, folder] if word == runner::WORD && stay == runner::STAY => {
-            return runner::run(&PathBuf::from(folder)).context("the job's record");
+            return runner::run(&PathBuf::from(folder)).context("the record file of the job");
         }
         [word, folder] if word == runner::WORD => {
             let program = std::env::current_exe().context("this program")?;
-            return runner::detach(&program, &PathBuf::from(folder)).context("the job's runner");
+            return runner::detach(&program, &PathBuf::from(folder)).context("the job's process");
         }
         [word] if word == guard::WORD => {
-            return guard::run(io::stdin().lock()).context("what the invoke server tells");
+            return guard::run(io::stdin().lock()).context("cannot read its messages");
         }
         [word] if word == host_request::WORD => {
             return host_request::answer(io::stdin().lock(), io::stdout().lock())
@@ -143,7 +143,7 @@ fn run() -> Result<()> {
         let client = stream(&arguments)?
             .map(|stream| Ok::<_, io::Error>((stream.try_clone()?, stream)))
             .transpose()
-            .context("the client's socket")?;
+            .context("cannot set up the socket")?;
         return Err(external::become_it(program, client).into());
     };
     let manager: Box<dyn Manager> = match kind {
@@ -169,15 +169,15 @@ fn run() -> Result<()> {
             let stream = UnixStream::from(stream);
             stream
                 .set_nonblocking(true)
-                .context("the client's socket")?;
-            let output = stream.try_clone().context("the client's socket")?;
+                .context("cannot set up the socket")?;
+            let output = stream.try_clone().context("cannot set up the socket")?;
             Client {
                 input: Box::new(stream),
                 output: Box::new(output),
             }
         }
     };
-    let worker = Worker::start(manager).context("the manager's thread")?;
+    let worker = Worker::start(manager).context("cannot start the manager's thread")?;
     let ids = match arguments.ids {
         Ids::Number => IdForm::Numbers,
         Ids::Text => IdForm::Texts,
@@ -197,7 +197,7 @@ fn invoke_server(server_type: &str) -> Result<()> {
             log = words.next().map(PathBuf::from);
         }
     }
-    invoke::serve(server_type, log.as_deref()).context("the invoke server")
+    invoke::serve(server_type, log.as_deref()).context("cannot start the invoke server")
 }
 
 fn hosts(arguments: &Arguments) -> Result<Vec<HostShare>> {

@@ -93,7 +93,7 @@ impl Prrte {
         let program =
             own_program("sdm", None).ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
         let host = gethostname()
-            .map_err(|why| ManagerError::System("this host's name".to_owned(), why.into()))?;
+            .map_err(|why| ManagerError::System("the name of this host".to_owned(), why.into()))?;
         Ok(Self {
             program,
             host: host.to_string_lossy().into_owned(),
@@ -196,7 +196,7 @@ impl Manager for Prrte {
 
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
         if job.debug {
-            let words = "a job cannot be held for a debugger here: attach to it once it runs";
+            let words = "PRRTE cannot hold a job for a debugger: attach to the job when it runs";
             return Err(ManagerError::program("prrte", words));
         }
         if let Some(word) = job.options.first() {

@@ -186,7 +186,7 @@ fn killed_runner_ends_its_processes_and_is_reported() {
     let ended = place.job(&number, "ERROR");
     assert_eq!(
         ended.attributes["jobStatusMessage"],
-        "the process that runs it has ended"
+        "the process that ran the job has ended"
     );
     let states = ended.processes.iter();
     let mut states = states.map(|it| &*it.attributes["processState"]);

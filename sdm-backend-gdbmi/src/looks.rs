@@ -327,7 +327,7 @@ fn halted_apart(mut result: Result<Reply, Failure>) -> Result<Reply, Failure> {
 fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskStacks, Failure> {
     if !full && has_python(&stacks) {
         return Err(unsupported(
-            "the stack has Python frames, which only full stacks show",
+            "the stack has Python frames, which are shown with --full only",
         ));
     }
     Ok(fold_looked(stacks, rules, full))
@@ -364,12 +364,14 @@ fn unsupported(text: &str) -> Failure {
 pub(crate) fn failure(refusal: &Refusal) -> Failure {
     let text = refusal.to_string();
     match refusal {
-        Refusal::Ended => Failure::new(FailureCode::NotRunning, format!("no such process: {text}")),
+        Refusal::Ended => Failure::new(
+            FailureCode::NotRunning,
+            format!("the process no longer exists: {text}"),
+        ),
         Refusal::Traced { .. } | Refusal::NotAllowed { .. } => {
-            let text = format!("cannot be sampled: {text}");
+            let text = format!("the process cannot be sampled: {text}");
             Failure::new(FailureCode::AttachFailed, text).with_hint(
-                "the process must be yours, not traced already, and allowed by /proc/sys/kernel/yama/ptrace_scope; \
-                 or run sdm as root; `sdm doctor PID` looks into it: target, attach",
+                "the process must be yours, not traced already, and allowed by /proc/sys/kernel/yama/ptrace_scope; or run sdm as root; `sdm doctor PID` checks this (target, attach)",
             )
         }
         // gdb could not stop it either.

@@ -387,7 +387,7 @@ impl Slot for SharedGdb {
             return;
         };
         if matches!(**command, Command::Stdin { .. }) {
-            let text = "the task reads no input from the front-end";
+            let text = "this rank does not read standard input from sdm (see --stdin)";
             let result = Err(Failure::new(FailureCode::Unsupported, text));
             self.outputs
                 .push(BackendOutput::Answer { id, task, result });

@@ -120,7 +120,10 @@ impl Announcement {
         check_length(&line)?;
         match parse_exact(&line) {
             Ok(same) if same == *self => Ok(line),
-            Ok(_) => Err(AnnouncementError::new("does not read back", &line)),
+            Ok(_) => Err(AnnouncementError::new(
+                "the announcement cannot be read back",
+                &line,
+            )),
             Err(error) => Err(error),
         }
     }
@@ -160,7 +163,10 @@ impl fmt::Display for Announcement {
 
 fn check_length(text: &str) -> Result<(), AnnouncementError> {
     if text.len() > ANNOUNCEMENT_BYTES_MAX {
-        return Err(AnnouncementError::new("longer than 2048 bytes", text));
+        return Err(AnnouncementError::new(
+            "the announcement is longer than 2048 bytes",
+            text,
+        ));
     }
     Ok(())
 }
@@ -168,27 +174,33 @@ fn check_length(text: &str) -> Result<(), AnnouncementError> {
 fn parse_exact(text: &str) -> Result<Announcement, AnnouncementError> {
     let rest = text
         .strip_prefix(ANNOUNCEMENT_MAGIC)
-        .ok_or_else(|| AnnouncementError::new("does not start with its magic", text))?;
+        .ok_or_else(|| AnnouncementError::new("the line is not an announcement of sdm", text))?;
     let mut words = rest.split(' ');
     let server = number(words.next().unwrap_or_default(), "server number")?;
     if server > u64::from(ServerId::SERVER_MAX.0) {
-        return Err(AnnouncementError::new("server number out of range", rest));
+        return Err(AnnouncementError::new(
+            "the server number is out of range",
+            rest,
+        ));
     }
     let host = field(words.next(), "host=", text)?;
     let port = number(field(words.next(), "port=", text)?, "port")?;
     let pid = number(field(words.next(), "pid=", text)?, "pid")?;
     let addresses = field(words.next(), "addresses=", text)?;
     if let Some(word) = words.next() {
-        return Err(AnnouncementError::new("words after the last field", word));
+        return Err(AnnouncementError::new(
+            "the announcement has words after its last field",
+            word,
+        ));
     }
     let server = u32::try_from(server)
-        .map_err(|_| AnnouncementError::new("server number out of range", rest))?;
-    let port =
-        u16::try_from(port).map_err(|_| AnnouncementError::new("port out of range", rest))?;
+        .map_err(|_| AnnouncementError::new("the server number is out of range", rest))?;
+    let port = u16::try_from(port)
+        .map_err(|_| AnnouncementError::new("the port is out of range", rest))?;
     let pid = u32::try_from(pid)
         .ok()
         .filter(|&pid| pid != 0)
-        .ok_or_else(|| AnnouncementError::new("pid out of range", rest))?;
+        .ok_or_else(|| AnnouncementError::new("the pid is out of range", rest))?;
     Ok(Announcement {
         server,
         host: parse_host(host)?,
@@ -204,7 +216,12 @@ fn field<'a>(
     text: &str,
 ) -> Result<&'a str, AnnouncementError> {
     word.and_then(|word| word.strip_prefix(name))
-        .ok_or_else(|| AnnouncementError::new("a field is missing or out of place", text))
+        .ok_or_else(|| {
+            AnnouncementError::new(
+                "the announcement lacks a field, or its fields are in another order",
+                text,
+            )
+        })
 }
 
 /// Parses decimal digits: no sign, no leading zero, at most ten digits.
@@ -228,7 +245,10 @@ fn parse_addresses(text: &str) -> Result<Vec<IpAddr>, AnnouncementError> {
     let mut addresses = Vec::new();
     for word in text.split(',') {
         if addresses.len() == ADDRESSES_MAX {
-            return Err(AnnouncementError::new("more than 16 addresses", text));
+            return Err(AnnouncementError::new(
+                "the announcement has more than 16 addresses",
+                text,
+            ));
         }
         let address = word
             .parse()

@@ -44,7 +44,7 @@ impl Compiler {
             match Self::at(program, folder) {
                 Ok((found, is)) if is == family => return Ok(found),
                 Ok((other, _)) => why.push(format!(
-                    "{} belongs to another MPI",
+                    "{} compiles for another MPI",
                     printable_name(&other.program)
                 )),
                 Err(error) => why.push(error.to_string()),
@@ -53,7 +53,7 @@ impl Compiler {
         Err(LibraryError::NoCompiler {
             family,
             why: match why.is_empty() {
-                true => "no mpicc in its folder or on PATH".to_owned(),
+                true => "mpicc was found neither beside the MPI's launcher nor on PATH".to_owned(),
                 false => why.join("; "),
             },
         })

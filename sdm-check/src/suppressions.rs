@@ -24,7 +24,7 @@ struct Rule {
 pub enum BadSuppression {
     /// A word is not a valid condition.
     #[error(
-        "line {line}: {word:?} is not a number (M301), function=NAME, file=NAME or line=FILE:LINE, or a second one of a rule"
+        "line {line}: {word:?} is not an error number (M301), function=NAME, file=NAME or line=FILE:LINE, or the rule has two of the same kind"
     )]
     Word {
         /// The line, from 1.

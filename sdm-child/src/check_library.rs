@@ -24,7 +24,10 @@ pub(crate) fn preload(environment: &mut Environment, spec: &StartSpec) -> Result
     };
     let path = PathBuf::from(OsString::from_vec(path));
     files::open_own(&path).map_err(|error| {
-        let text = format!("{}, to check MPI's use: {error}", printable_name(&path));
+        let text = format!(
+            "cannot read the check library {}: {error}",
+            printable_name(&path)
+        );
         Failure::new(FailureCode::NotFound, text)
     })?;
     let mut all = path.into_os_string();

@@ -188,7 +188,7 @@ impl GdbChild {
                 ErrorKind::OutOfMemory => "memory",
                 _ => "gdb",
             };
-            let hint = format!("`sdm doctor` looks into it: {check}");
+            let hint = format!("`sdm doctor` checks this ({check})");
             Failure::new(FailureCode::NoGdb, text).with_hint(hint)
         };
         let mut child = command.spawn().map_err(failed)?;
@@ -301,7 +301,7 @@ impl LastWords {
         let mut text = match status.map(|status| (status.code(), status.signal())) {
             Some((Some(code), _)) => format!("gdb exited with {code}"),
             Some((_, Some(nix::libc::SIGKILL))) => {
-                "gdb was killed (SIGKILL: by a user, or by the kernel for lack of memory)"
+                "gdb was killed by SIGKILL: by a user, or by the kernel because memory ran out"
                     .to_owned()
             }
             Some((_, Some(signal))) => {

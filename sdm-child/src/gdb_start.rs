@@ -62,7 +62,10 @@ impl StartConfig {
         let own = || proc::own().path("exe");
         let path = self.starter.clone().unwrap_or_else(own);
         name_of(&path).map_err(|error| {
-            let text = format!("{}, to start programs: {error}", printable_name(&path));
+            let text = format!(
+                "cannot start sdm-shim ({}), which starts programs: {error}",
+                printable_name(&path)
+            );
             Failure::new(FailureCode::System, text)
         })
     }

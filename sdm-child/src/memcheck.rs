@@ -85,8 +85,9 @@ fn suppressions() -> Option<PathBuf> {
 
 fn found(name: &str) -> Result<PathBuf, Failure> {
     files::search(OsStr::new(name)).ok_or_else(|| {
-        let text = format!("{name}: not found on this host, for --memcheck");
-        Failure::new(FailureCode::NotFound, text).with_hint("install valgrind, which has both")
+        let text = format!("--memcheck: {name} was not found on this host");
+        Failure::new(FailureCode::NotFound, text)
+            .with_hint("install Valgrind: its package has both programs")
     })
 }
 

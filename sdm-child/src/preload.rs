@@ -53,7 +53,7 @@ pub struct UnknownCompletion(String);
 
 impl fmt::Display for UnknownCompletion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: not auto, always or never", self.0)
+        write!(f, "{:?}: expected auto, always or never", self.0)
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!("never".parse(), Ok(Completion::Never));
         let wrong: Result<Completion, _> = "yes".parse();
         let wrong = wrong.unwrap_err().to_string();
-        assert_eq!(wrong, "\"yes\": not auto, always or never");
+        assert_eq!(wrong, "\"yes\": expected auto, always or never");
         assert!(Completion::Never.preload(true).is_none());
     }
 

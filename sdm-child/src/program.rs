@@ -44,7 +44,7 @@ pub fn find_program(
 fn in_directory(name: &OsStr, directory: &Path) -> Option<String> {
     let shown = printable(name.as_bytes());
     let is_there = files::is_program(&directory.join(name));
-    is_there.then(|| format!("the one in this folder is ./{shown}"))
+    is_there.then(|| format!("to run the program in this folder, write ./{shown}"))
 }
 
 /// The absolute path of a gdb, by its path or its name on `PATH`; `gdb` if `None`.
@@ -65,15 +65,18 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
             text = format!("{text} ({why})");
         }
         Failure::new(FailureCode::NoGdb, text).with_hint(
-            "install gdb, or select one by --gdb; `sdm doctor` lists the installed ones: gdb",
+            "install gdb, or select one with --gdb; `sdm doctor` lists the installed ones (gdb)",
         )
     })
 }
 
 /// The absolute working directory of a program; the server's own if `None`.
 pub fn find_directory(directory: Option<&[u8]>) -> Result<PathBuf, Failure> {
-    let current = std::env::current_dir()
-        .map_err(|error| no_program(format!("the server's working directory: {error}")))?;
+    let current = std::env::current_dir().map_err(|error| {
+        no_program(format!(
+            "cannot determine the working directory of sdm-server: {error}"
+        ))
+    })?;
     let Some(directory) = directory else {
         return Ok(current);
     };
@@ -127,11 +130,11 @@ fn check_program(path: &Path, shown: &str, takes_scripts: bool) -> Result<(), Fa
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let interpreter = printable(line.trim_ascii());
         return Err(no_program(format!(
-            "{shown}: a script (#!{interpreter}): give its interpreter as the program"
+            "{shown}: this is a script (#!{interpreter}): give the interpreter as the program"
         )));
     }
     if read >= 4 && !head.starts_with(b"\x7fELF") || (1..4).contains(&read) {
-        return Err(no_program(format!("{shown}: not an ELF program")));
+        return Err(no_program(format!("{shown}: this is not an ELF program")));
     }
     Ok(())
 }
@@ -177,7 +180,7 @@ mod tests {
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         check(
             script.to_str().unwrap(),
-            "a script (#!/bin/sh -e): give its interpreter",
+            "a script (#!/bin/sh -e): give the interpreter",
         );
         fs::remove_file(&script).unwrap();
     }

@@ -73,7 +73,7 @@ impl RawFailure {
             Self::new(
                 codes::UNKNOWN,
                 format!(
-                    "failed with an unreadable reason of {} bytes",
+                    "the command failed, and the reason ({} bytes) cannot be decoded",
                     payload.len()
                 ),
             )
@@ -135,7 +135,7 @@ mod tests {
             assert_eq!(failure.code, codes::UNKNOWN);
             assert_eq!(
                 failure.text,
-                format!("failed with an unreadable reason of {end} bytes")
+                format!("the command failed, and the reason ({end} bytes) cannot be decoded")
             );
         }
     }

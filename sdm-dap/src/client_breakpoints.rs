@@ -409,7 +409,7 @@ impl Point {
             (None, false) => Some("pending until its location is loaded".to_owned()),
             (None, true) if !all.is_subset(&self.bound) => {
                 let bound = set_text(&self.bound, 40);
-                Some(format!("bound on {bound} of {}", all.len()))
+                Some(format!("set on {bound} of {}", all.len()))
             }
             _ => None,
         };

@@ -54,7 +54,7 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<LineCommand>, Req
         return match called.to {
             None => Ok(None),
             Some(set) => refuse(format!(
-                "`{word}` is no whole command; for a value: [{}] print {word}",
+                "`{word}` is not a complete command; to print a value: [{}] print {word}",
                 set.text()
             )),
         };
@@ -69,7 +69,8 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<LineCommand>, Req
             ..
         }) => LineRequest::Restart(to_main),
         UserCommand::Job(JobCommand::Run { .. }) => {
-            let text = "arguments are taken from launch.json: change them there, and restart";
+            let text =
+                "the program's arguments come from launch.json: change them there, and restart";
             return refuse(text.to_owned());
         }
         UserCommand::Nothing { .. } => return Ok(None),

@@ -8,7 +8,7 @@ use crate::{Command, Event, Reply};
 
 /// The error for a payload that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a payload of {len} bytes is not a valid {what}")]
+#[error("a message of {len} bytes is not a valid {what}")]
 pub struct PayloadError {
     /// The name of the expected type, such as `Reply`.
     pub what: &'static str,
@@ -81,7 +81,7 @@ mod tests {
             let error = decode::<Reply>(&bytes[..end]).unwrap_err();
             assert_eq!(
                 error.to_string(),
-                format!("a payload of {end} bytes is not a valid Reply")
+                format!("a message of {end} bytes is not a valid Reply")
             );
         }
         bytes.push(0);

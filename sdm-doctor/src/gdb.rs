@@ -230,7 +230,7 @@ pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
         Err(error) => findings.push(Finding::unknown(
             Check::Attach,
             format!("gdb cannot be tested: {error}"),
-            "see processes and memory",
+            "see the checks `processes` and `memory`",
         )),
     }
     findings
@@ -351,25 +351,23 @@ impl Trial {
             return Finding::good(check, "gdb can attach to your processes");
         }
         let why = self.complaint(&["ptrace", "attach", "ermission", "permitted"]);
-        let why = why.unwrap_or_else(|| "gdb gives no reason".to_owned());
+        let why = why.unwrap_or_else(|| "gdb gave no reason".to_owned());
         Finding::bad(
             check,
             format!("gdb cannot attach to your processes: {why}"),
-            "see ptrace-scope; in a container, allow ptrace (--cap-add SYS_PTRACE, or a seccomp profile with it); \
-             programs that `sdm run` starts may still be debugged",
+            "see the check `ptrace-scope`; in a container, allow ptrace (--cap-add SYS_PTRACE, or a seccomp profile with it); programs that `sdm run` starts may still be debugged",
         )
     }
 
     fn python(&self) -> Finding {
         let check = Check::GdbPython;
         if self.has("sdm-python 1") {
-            return Finding::good(check, "this gdb has Python");
+            return Finding::good(check, "this gdb has Python support");
         }
         Finding::bad(
             check,
-            "this gdb has no Python",
-            "without it pretty printers and scripts beside programs are not loaded, all else works; gdb-minimal is \
-             such a gdb: install gdb, or name another with --gdb",
+            "this gdb has no Python support",
+            "pretty printers and gdb scripts of libraries are not loaded, everything else works; install the full gdb (not gdb-minimal), or select another with --gdb",
         )
     }
 
@@ -397,7 +395,7 @@ impl Trial {
                 "gdb {version} cannot write registers on this processor, and cannot load the library that would help"
             ),
             format!(
-                "function calls and `return` are refused: use gdb {first} or later, --gdb PATH"
+                "sdm refuses function calls and `return`: use gdb {first} or later (--gdb PATH)"
             ),
         )
     }

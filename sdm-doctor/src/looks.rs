@@ -19,12 +19,12 @@ type Failed = (&'static str, io::Error);
 #[must_use]
 pub fn looks() -> Finding {
     let check = Check::Looks;
-    match Waiting::start().map_err(|error| ("start a process", error)) {
+    match Waiting::start().map_err(|error| ("cannot start a process to test with", error)) {
         Ok(mut waiting) => {
             let tried = look(waiting.pid());
             waiting.end();
             tried.map_or_else(bad, |()| {
-                Finding::good(check, "processes can be looked at without gdb")
+                Finding::good(check, "stacks can be read without gdb")
             })
         }
         Err(failed) => bad(failed),
@@ -34,9 +34,8 @@ pub fn looks() -> Finding {
 fn bad((step, error): Failed) -> Finding {
     Finding::bad(
         Check::Looks,
-        format!("processes cannot be looked at without gdb: {step}: {error}"),
-        "see ptrace-scope; in a container, allow ptrace and process_vm_readv (--cap-add SYS_PTRACE, or a seccomp \
-         profile with them); where gdb can attach, `--by gdb` looks",
+        format!("stacks cannot be read without gdb: {step}: {error}"),
+        "see the check `ptrace-scope`; in a container, allow ptrace and process_vm_readv (--cap-add SYS_PTRACE, or a seccomp profile with them); if gdb can attach, use `--by gdb`",
     )
 }
 

@@ -66,7 +66,8 @@ impl Machine {
             return Finding::unknown(check, text, "SDM runs on Linux 4.12 and later");
         };
         if version < OLDEST_KERNEL {
-            let text = format!("{shown} is older than 4.12, the oldest that was tried");
+            let text =
+                format!("{shown} is older than 4.12, the oldest version that SDM was tested on");
             return Finding::unknown(
                 check,
                 text,
@@ -74,10 +75,10 @@ impl Machine {
             );
         }
         if version < WHOLE_KERNEL {
-            let lacks = "bytes of TCP connections are not counted, so that `diagnose` answers `Cannot tell` more often";
+            let lacks = "the kernel does not report the bytes of TCP connections, so `diagnose` answers `Cannot tell` more often";
             return Finding::good(check, format!("{shown} is older than 5.6: {lacks}"));
         }
-        Finding::good(check, format!("{shown} has all calls that SDM uses"))
+        Finding::good(check, format!("{shown} has all system calls that SDM uses"))
     }
 
     fn ptrace_scope(&self) -> Finding {
@@ -93,7 +94,7 @@ impl Machine {
             text => text.parse().unwrap_or(u8::MAX),
         };
         let shown = format!("kernel.yama.ptrace_scope is {}", text.trim());
-        let by_root = "have root set it to 0 (sysctl kernel.yama.ptrace_scope=0, and in /etc/sysctl.d), or run sdm as root";
+        let by_root = "ask root to set it to 0 (sysctl kernel.yama.ptrace_scope=0, and in /etc/sysctl.d), or run sdm as root";
         match scope {
             0 => Finding::good(check, shown),
             1 | 2 if self.may_trace_all() => Finding::good(
@@ -115,7 +116,7 @@ impl Machine {
             _ => Finding::bad(
                 check,
                 format!("{shown}: no process can be debugged until the machine is rebooted"),
-                "have root remove that setting from /etc/sysctl.d and reboot",
+                "ask root to remove that setting from /etc/sysctl.d and to reboot",
             ),
         }
     }
@@ -126,13 +127,12 @@ impl Machine {
         let level = text.trim();
         let is_open = level.parse::<i64>().is_ok_and(|level| level <= 2);
         let told = match level {
-            "" => "the kernel counts no events: `diagnose` cannot tell a loop of calls from one call where no variable changes".to_owned(),
+            "" => "the kernel has no perf events: `diagnose` cannot distinguish one long call from a loop of equal calls if no variable changes".to_owned(),
             _ if is_open || self.may_trace_all() => {
-                format!("kernel.perf_event_paranoid is {level}: `diagnose` counts the returns of calls")
+                format!("kernel.perf_event_paranoid is {level}: `diagnose` can count the returns of calls")
             }
             _ => format!(
-                "kernel.perf_event_paranoid is {level}: `diagnose` cannot tell a loop of calls from one call where no \
-                 variable changes; at 2 or less it can (sysctl kernel.perf_event_paranoid=2)"
+                "kernel.perf_event_paranoid is {level}: `diagnose` cannot distinguish one long call from a loop of equal calls if no variable changes; set it to 2 or less (sysctl kernel.perf_event_paranoid=2)"
             ),
         };
         Finding::good(Check::PerfEvents, told)
@@ -156,7 +156,7 @@ impl Machine {
             return Finding::bad(
                 check,
                 "/proc is not mounted",
-                "mount it: sdm reads processes, their programs and their states there",
+                "mount /proc: sdm reads processes, their programs and their states there",
             );
         };
         let mut options = mount.get(3).unwrap_or(&"").split(',');
@@ -186,21 +186,21 @@ impl Machine {
             inside.push("a pid namespace");
         }
         let signs = [
-            ("run/.containerenv", "a container of Podman's"),
-            (".dockerenv", "a container of Docker's"),
-            (".singularity.d", "a container of Apptainer's"),
+            ("run/.containerenv", "a Podman container"),
+            (".dockerenv", "a Docker container"),
+            (".singularity.d", "an Apptainer container"),
         ];
         let found = signs
             .iter()
             .filter(|(path, _)| fs::metadata(self.root.join(path)).is_ok());
         inside.extend(found.map(|(_, what)| *what));
         if inside.is_empty() {
-            return Finding::good(check, "this is not a container");
+            return Finding::good(check, "sdm does not run in a container");
         }
         Finding::good(
             check,
             format!(
-                "inside {}: processes outside are invisible, processes inside are debugged as usual",
+                "sdm runs in {}: processes outside of it are invisible, processes inside are debugged as usual",
                 inside.join(", ")
             ),
         )
@@ -280,19 +280,19 @@ mod tests {
                 Check::PerfEvents,
                 &[(paranoid, "2\n")],
                 Verdict::Good,
-                "is 2: `diagnose` counts",
+                "is 2: `diagnose` can count",
             ),
             (
                 Check::PerfEvents,
                 &[(paranoid, "3\n")],
                 Verdict::Good,
-                "at 2 or less it can",
+                "set it to 2 or less",
             ),
             (
                 Check::PerfEvents,
                 &[],
                 Verdict::Good,
-                "the kernel counts no events",
+                "the kernel has no perf events",
             ),
             (Check::Hidepid, &[], Verdict::Bad, "not mounted"),
             (
@@ -320,7 +320,7 @@ mod tests {
                 Check::Namespaces,
                 &[("proc/self/uid_map", "  0  0  4294967295\n")],
                 Verdict::Good,
-                "not a container",
+                "does not run in a container",
             ),
             (
                 Check::Namespaces,

@@ -44,9 +44,8 @@ fn descriptors(limits: Option<(u64, u64)>) -> Finding {
     }
     Finding::bad(
         check,
-        format!("{shown}: a server of 32 tasks opens some {DESCRIPTORS_WANTED}"),
-        "have root raise the hard limit (nofile in /etc/security/limits.conf, LimitNOFILE of a service), or take a \
-         lower --tasks-per-server",
+        format!("{shown}: an sdm-server with 32 ranks opens about {DESCRIPTORS_WANTED}"),
+        "ask root to raise the hard limit (nofile in /etc/security/limits.conf, LimitNOFILE of a service), or use a lower --tasks-per-server",
     )
 }
 
@@ -68,7 +67,7 @@ fn processes(bounds: &[Bound]) -> Finding {
     if count >= PROCESSES_WANTED {
         return Finding::good(check, shown);
     }
-    let remedy = "end processes that are not needed, or have the limit raised; each task has a gdb with several threads";
+    let remedy = "end processes that are not needed, or ask root to raise the limit; the gdb of each rank has several threads";
     Finding::bad(check, shown, remedy)
 }
 
@@ -89,7 +88,7 @@ fn memory(meminfo: &str, bounds: &[Bound]) -> Finding {
     if bytes >= MEMORY_WANTED {
         return Finding::good(check, shown);
     }
-    let remedy = "debug fewer ranks of a host at once (--ranks), ask for more memory (Slurm: --mem), or --force";
+    let remedy = "debug fewer ranks per host at once (--ranks), request more memory (Slurm: --mem), or use --force";
     Finding::bad(check, shown, remedy)
 }
 
@@ -100,14 +99,14 @@ fn runtime_folder() -> Finding {
             let shown = printable_name(folder);
             let passed_by = files::runtime_passed_by().map(|why| format!(" ({why})"));
             let text = format!(
-                "sessions have their sockets in {shown}{}",
+                "sessions create their sockets in {shown}{}",
                 passed_by.unwrap_or_default()
             );
             Finding::good(check, text)
         }
         Err(error) => Finding::bad(
             check,
-            format!("no folder for the sockets of sessions: {error}"),
+            format!("sessions have no folder for their sockets: {error}"),
             "set XDG_RUNTIME_DIR to a folder that only you may enter (chmod 700)",
         ),
     }

@@ -30,8 +30,8 @@ pub(crate) fn connect(
     file: Option<&CStr>,
 ) -> Result<(library::Tool, ToolLock)> {
     connection_holder::check_runs(server)?;
-    let turn =
-        ToolLock::take(server).with_context(|| format!("the PMIx server in process {server}"))?;
+    let turn = ToolLock::take(server)
+        .with_context(|| format!("cannot use the PMIx server in process {server}"))?;
     // Before anything is connected, and while this process has one thread.
     let keeper =
         connection_holder::start(server, turn.descriptor(), library::ends_with_job(server))?;

@@ -210,7 +210,8 @@ pub(crate) fn key_of(key: &CStr) -> [c_char; KEY_CHARS] {
 
 /// Loads a library, by its path or by the name that the loader knows.
 pub(crate) fn load(library: &Path) -> Result<*mut c_void> {
-    let path = CString::new(library.as_os_str().as_bytes()).context("the library's path")?;
+    let path = CString::new(library.as_os_str().as_bytes())
+        .context("the path of the PMIx library is invalid")?;
     // SAFETY: loading runs the library's initialisers: that it may do anything is why this is a
     // process of its own.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
@@ -227,7 +228,10 @@ pub(crate) fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void> {
     // SAFETY: the handle is one of dlopen's.
     let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
     if found.is_null() {
-        bail!("the library has no {}", name.to_string_lossy());
+        bail!(
+            "the PMIx library has no function {}",
+            name.to_string_lossy()
+        );
     }
     Ok(found)
 }

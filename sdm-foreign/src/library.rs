@@ -105,7 +105,7 @@ impl Tool {
         // SAFETY: both live across the call and are laid out as the library expects.
         let status = unsafe { init(&raw mut me, infos.as_mut_ptr(), count) };
         tool.check(status)
-            .with_context(|| format!("connect to the PMIx server in process {server}"))?;
+            .with_context(|| format!("cannot connect to the PMIx server in process {server}"))?;
         Ok(tool)
     }
 
@@ -133,7 +133,9 @@ impl Tool {
 
     /// The names of all jobs, other tools and servers that the server knows.
     pub(crate) fn namespaces(&self) -> Result<Vec<String>> {
-        let results = self.ask(NAMESPACES, None).context("ask for namespaces")?;
+        let results = self
+            .ask(NAMESPACES, None)
+            .context("cannot query the namespaces")?;
         let mut names = Vec::new();
         for value in results {
             if value.kind == TYPE_STRING {
@@ -148,10 +150,10 @@ impl Tool {
 
     /// The processes of a job.
     pub(crate) fn processes(&self, namespace: &str) -> Result<Vec<Process>> {
-        let name = CString::new(namespace).context("a namespace's name")?;
+        let name = CString::new(namespace).context("the name of a namespace is invalid")?;
         let results = self.ask(PROCESS_TABLE, Some(&name));
         let mut processes = Vec::new();
-        for value in results.context("ask for the processes")? {
+        for value in results.context("cannot query the processes")? {
             if value.kind != TYPE_DATA_ARRAY {
                 continue;
             }

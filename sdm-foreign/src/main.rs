@@ -68,10 +68,13 @@ fn run() -> Result<()> {
         ["tool", library, server, file] => (library, server, Some(file)),
         _ => bail!("usage: sdm-pmix LIBRARY PID-OF-SERVER"),
     };
-    let server: i32 = server.parse().context("the server's pid")?;
+    let server: i32 = server
+        .parse()
+        .context("the pid of the PMIx server is not a number")?;
     // This process ends with the caller, which alone needs the answer, and a crash leaves no core file.
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("follow whoever asks")?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)
+        .context("cannot set this process to end with its parent")?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot disable core files")?;
     let library = Path::new(library);
     if let Some(file) = file {
         return tool::run(library, server, file);

@@ -247,7 +247,7 @@ const PROCESS_STATES: &[(u8, &str)] = &[
     (54, "ended by a signal"),
     (55, "ended without finalize"),
     (56, "communication failed"),
-    (57, "beyond a sensor bound"),
+    (57, "exceeded the limit of a sensor"),
     (58, "called abort"),
     (59, "no heartbeat"),
     (60, "migrating"),

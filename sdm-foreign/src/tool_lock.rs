@@ -54,7 +54,7 @@ impl ToolLock {
                     "another tool has been connected to it for {} s: the server is still starting, or does not answer",
                     WAIT.as_secs()
                 ),
-                Err((_, error)) => return Err(error).context("wait for other tools"),
+                Err((_, error)) => return Err(error).context("cannot wait for other tools"),
             }
             std::thread::sleep(LOOK_EVERY);
         }

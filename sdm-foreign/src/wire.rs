@@ -285,7 +285,7 @@ impl HostJob {
             return Err(WireError::NoJob("its nodes"));
         }
         if !self.nodes.iter().all(|node| plain(&node.name)) {
-            return Err(WireError::NoJob("the name of a node"));
+            return Err(WireError::NoJob("a node has no name"));
         }
         let all = self.ranks();
         let sum: u64 = self.nodes.iter().map(|node| node.ranks.len()).sum();
@@ -491,7 +491,7 @@ mod tests {
         assert_eq!(job().check(), Ok(()));
         assert_eq!(no(&|it| it.own = 2), WireError::NoJob("its nodes"));
         assert_eq!(no(&|it| it.namespace.clear()), WireError::NoJob("its name"));
-        let name = WireError::NoJob("the name of a node");
+        let name = WireError::NoJob("a node has no name");
         assert_eq!(no(&|it| it.nodes[0].name = "a,b".to_owned()), name);
         let ranks = WireError::NoJob("its ranks");
         assert_eq!(no(&|it| it.nodes[1].ranks = "1-2".parse().unwrap()), ranks);

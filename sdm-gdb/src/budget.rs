@@ -45,12 +45,15 @@ impl Budget {
         match (left.is_zero(), self.bytes_left.get()) {
             (true, _) => over(
                 FailureCode::TimedOut,
-                format!("the sample exceeded its limit of {} s", LOOK_WAIT.as_secs()),
+                format!(
+                    "the sample took longer than its limit of {} s",
+                    LOOK_WAIT.as_secs()
+                ),
             ),
             (false, 0) => over(
                 FailureCode::Limit,
                 format!(
-                    "the sample exceeded its limit of {} MiB",
+                    "the sample needed more than its limit of {} MiB of memory",
                     LOOK_BYTES_MAX >> 20
                 ),
             ),
@@ -70,12 +73,15 @@ mod tests {
         assert_eq!(budget.wait(now), Ok(LOOK_WAIT));
         let late = budget.wait(now + LOOK_WAIT).unwrap_err();
         assert_eq!(late.code, FailureCode::TimedOut);
-        assert_eq!(late.text, "the sample exceeded its limit of 20 s");
+        assert_eq!(late.text, "the sample took longer than its limit of 20 s");
         budget.spend(LOOK_BYTES_MAX - 1);
         assert!(budget.wait(now).is_ok());
         budget.spend(u64::MAX);
         let much = budget.wait(now).unwrap_err();
         assert_eq!(much.code, FailureCode::Limit);
-        assert_eq!(much.text, "the sample exceeded its limit of 16 MiB");
+        assert_eq!(
+            much.text,
+            "the sample needed more than its limit of 16 MiB of memory"
+        );
     }
 }

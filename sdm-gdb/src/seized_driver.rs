@@ -87,7 +87,7 @@ impl Driver {
         drop(state);
         if !others.is_empty() {
             let text = format!(
-                "several processes of this rank have MPI: {name} (pid {pid}) is watched, not {}",
+                "several processes of this rank use MPI: sdm watches {name} (pid {pid}), not {}",
                 others.join(", ")
             );
             self.tell_once(text);

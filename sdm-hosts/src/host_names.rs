@@ -23,7 +23,7 @@ const QUOTED_CHARS_MAX: usize = 64;
 pub(crate) fn check_name(text: &str) -> Result<(), &'static str> {
     let plain = |it: char| it.is_ascii_alphanumeric() || ".-_@:%".contains(it);
     match text {
-        _ if text.len() > NAME_BYTES_MAX => Err("longer than a host name may be (255 bytes)"),
+        _ if text.len() > NAME_BYTES_MAX => Err("the host name is longer than 255 bytes"),
         // The name would be an option of ssh or srun, and such an option can execute commands.
         _ if text.starts_with('-') => Err("a host name cannot begin with a dash"),
         _ if text.is_empty() || !text.chars().all(plain) => Err("not a host name or address"),
@@ -177,7 +177,7 @@ mod tests {
         }
         assert!(check_name(&"n".repeat(255)).is_ok());
         let long = check_name(&"n".repeat(256)).unwrap_err();
-        assert_eq!(long, "longer than a host name may be (255 bytes)");
+        assert_eq!(long, "the host name is longer than 255 bytes");
         assert_eq!(
             quoted(&"\x1b\n".repeat(99)),
             format!("\"{}\"...", "\\u{1b}\\n".repeat(32))

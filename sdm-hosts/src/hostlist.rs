@@ -125,7 +125,7 @@ impl HostPattern {
                 '*' => {
                     let stars = parts.iter().filter(|part| **part == Part::Star).count();
                     if stars == STARS_MAX {
-                        return Err(wrong(at, "expected fewer stars"));
+                        return Err(wrong(at, "expected fewer `*` in the host list"));
                     }
                     parts.push(Part::Star);
                     at += 1;

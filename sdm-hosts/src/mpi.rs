@@ -26,7 +26,7 @@ const NAMES: [(&str, Mpi); 10] = [
     ("libmpicxx.so", Mpi::Mpich),
 ];
 /// Explanation for a program that contains MPI itself, for the user.
-const IN_ITSELF: &str = "it is linked statically with MPI";
+const IN_ITSELF: &str = "statically";
 /// Name of the library by which a rank reaches a PMIx server.
 const PMIX: &str = "libpmix.so";
 
@@ -110,7 +110,7 @@ impl Linked {
             Some((
                 *mpi,
                 format!(
-                    "by the name of {}, which was not found",
+                    "by the name of the library {}, which was not found",
                     printable_name(name)
                 ),
             ))
@@ -120,13 +120,13 @@ impl Linked {
         }
         let wants = tree.all.iter().find_map(|one| one.object.symbols.wants);
         if let Some(mpi) = wants {
-            return tell(mpi, "by the names that it calls".to_owned());
+            return tell(mpi, "by the functions that it calls".to_owned());
         }
         let missing = tree.missing.iter().map(printable_name);
         let missing: Vec<String> = missing.collect();
         let by = match &missing[..] {
             [] => String::new(),
-            [first, ..] => format!("{first} was not found"),
+            [first, ..] => format!("the library {first} was not found"),
         };
         Self {
             mpi: None,

@@ -68,7 +68,9 @@ impl<'de> Deserialize<'de> for IdSet {
             deserializer.deserialize_bytes(Wire)?
         };
         let left = BYTES_LEFT.get().checked_sub(set.memory_bytes());
-        BYTES_LEFT.set(left.ok_or_else(|| D::Error::custom("sets above the bound of the value"))?);
+        BYTES_LEFT.set(
+            left.ok_or_else(|| D::Error::custom("the sets exceed the size limit of the value"))?,
+        );
         Ok(set)
     }
 }
@@ -99,7 +101,7 @@ impl Visitor<'_> for Wire {
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<IdSet, E> {
         let (set, used) = IdSet::decode(0, bytes).map_err(E::custom)?;
         if used < bytes.len() {
-            return Err(E::custom("bytes left over after a set"));
+            return Err(E::custom("bytes follow the end of a set"));
         }
         Ok(set)
     }

@@ -148,7 +148,7 @@ fn open(pid: i32, code: &Code) -> io::Result<File> {
     }?;
     match file.metadata()?.ino() == code.inode {
         true => Ok(file),
-        false => Err(io::Error::other("was replaced by another file")),
+        false => Err(io::Error::other("the file was replaced by another one")),
     }
 }
 

@@ -50,7 +50,7 @@ pub fn start_keeper(command: &mut Command) -> io::Result<()> {
     }
     let status = keeper.wait()?;
     Err(io::Error::other(format!(
-        "the keeper ended at once: {status}"
+        "the process that keeps the session ended at once: {status}"
     )))
 }
 
@@ -210,7 +210,11 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
             }
             Some(Frame::Exited(code)) => return Ok(Left::Ended(code)),
             Some(_) => return Err(io::ErrorKind::InvalidData.into()),
-            None => return Err(io::Error::other("the keeper was killed")),
+            None => {
+                return Err(io::Error::other(
+                    "the process that keeps the session was killed",
+                ));
+            }
         }
     }
 }
@@ -227,7 +231,9 @@ pub fn tell_to_detach(name: &Name) -> Result<(), PlaceError> {
         .and_then(|()| wire::receive(&stream));
     match told {
         Ok(Some(Frame::LetGo(_))) => Ok(()),
-        Ok(_) => Err(io::Error::other("its keeper closed the connection")),
+        Ok(_) => Err(io::Error::other(
+            "the process that keeps the session closed the connection",
+        )),
         Err(error) => Err(error),
     }
     .map_err(|error| PlaceError::Io {

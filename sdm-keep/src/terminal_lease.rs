@@ -209,7 +209,7 @@ pub enum TerminalMessage {
 
 /// A terminal has sent a frame that only a keeper sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the terminal sent a frame that only a session's keeper may send")]
+#[error("the terminal sent a message that only a kept session may send")]
 pub struct Unexpected;
 
 #[cfg(test)]

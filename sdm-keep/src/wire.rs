@@ -172,13 +172,13 @@ pub(crate) fn receive(mut from: impl Read) -> io::Result<Option<Frame>> {
     let length = u32::from_le_bytes(length) as usize;
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     if length > BODY_BYTES_MAX {
-        return Err(wrong("a frame above its bound"));
+        return Err(wrong("a message exceeds its size limit"));
     }
     let mut body = vec![0; length];
     from.read_exact(&mut body)?;
     let frame = Frame::read(kind, body);
     frame
-        .ok_or_else(|| wrong("not a frame of the keeper's protocol"))
+        .ok_or_else(|| wrong("a message is not of the protocol of kept sessions"))
         .map(Some)
 }
 

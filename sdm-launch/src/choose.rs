@@ -68,7 +68,7 @@ fn chosen(linked: &Linked, program: &str, slurm_job: Option<&str>) -> Choice {
     let mpi = linked.mpi;
     let with = match mpi {
         Some(mpi) if linked.by.starts_with(IN_ARGUMENTS) => {
-            format!("called with a program of {mpi}")
+            format!("called with an argument that is a program linked with {mpi}")
         }
         Some(mpi) => format!("linked with {mpi}"),
         None => "not linked with MPI".to_owned(),
@@ -120,7 +120,7 @@ pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) ->
         Mpi::Mpich => ("mpiexec", "Hydra or PMI-2"),
     };
     Some(format!(
-        "linked with {mpi}, whose ranks find each other by {by}: under {} each process would be rank 0 of 1; use --launcher {fits}",
+        "the program is linked with {mpi}, whose ranks find each other by {by}: under {} each process would be rank 0 of 1; use --launcher {fits}",
         launcher.describe()
     ))
 }
@@ -213,7 +213,7 @@ mod tests {
         let text = check(of_open, &hydra, &[], false);
         assert_eq!(
             text,
-            "linked with Open MPI, whose ranks find each other by a PMIx server: under /b/mpiexec (Hydra 4.0.2) each process would be rank 0 of 1; use --launcher mpirun"
+            "the program is linked with Open MPI, whose ranks find each other by a PMIx server: under /b/mpiexec (Hydra 4.0.2) each process would be rank 0 of 1; use --launcher mpirun"
         );
         assert!(check(of_mpich, &open, &[], false).ends_with("use --launcher mpiexec"));
         check(of_mpich, &Local, &[], false);

@@ -230,7 +230,7 @@ fn identify(program: &Path) -> Result<(Kind, String), LaunchError> {
             .take(80)
             .collect();
         failed(format!(
-            "neither Open MPI nor Hydra: its --version prints {first:?}"
+            "the program is neither Open MPI's mpirun nor Hydra's mpiexec: its --version prints {first:?}"
         ))
     })
 }

@@ -21,7 +21,7 @@ pub enum LaunchError {
         name: String,
     },
     /// The launcher's program was not found, or is of another kind.
-    #[error("launcher {}: not found: {tried}", printable_name(name))]
+    #[error("launcher {} was not found: {tried}", printable_name(name))]
     NotFound {
         /// The requested name.
         name: String,

@@ -68,7 +68,7 @@ pub(crate) fn spread(
     if left > 0 {
         let room = count - left;
         return Err(refuse(format!(
-            "{count} processes requested, but the given hosts have only {room} slots: raise the numbers of --host"
+            "{count} processes requested, but the given hosts have only {room} slots: raise the slot numbers in --host"
         )));
     }
     Ok(shares)

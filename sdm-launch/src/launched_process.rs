@@ -263,7 +263,12 @@ impl LaunchedProcess {
 
     /// Writes to the process's standard input, and closes it where `eof` is set.
     pub(crate) fn feed(&mut self, bytes: &[u8], eof: bool) -> io::Result<()> {
-        let ended = || io::Error::new(io::ErrorKind::BrokenPipe, "its standard input is closed");
+        let ended = || {
+            io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "the launcher's standard input is closed",
+            )
+        };
         let input = self.input.as_mut().ok_or_else(ended)?;
         // As long as a pipe takes all or nothing, nothing is taken in part.
         for piece in bytes.chunks(PIPE_BUF) {

@@ -72,7 +72,7 @@ impl Launcher for Manual {
         };
         let shares = spread(self.name(), hosts, spec.count)?;
         let handover = spec.handover.as_ref();
-        let handover = handover.ok_or_else(|| refuse("no key to hand over".to_owned()))?;
+        let handover = handover.ok_or_else(|| refuse("the session has no key".to_owned()))?;
         let ports = match spec.ports.is_any() {
             true => PortRange::from(MANUAL_PORT),
             false => spec.ports,

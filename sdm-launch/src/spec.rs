@@ -282,8 +282,10 @@ impl LaunchSpec {
         for option in &self.all_options() {
             let name = option.to_str().unwrap_or_default();
             let why = match name.split_once('=').map_or(name, |(name, _)| name) {
-                name if number.contains(&name) => "give the number of processes by sdm -n",
-                ":" => "further programs follow the first: PROGRAM ARGS : -n N PROGRAM ARGS",
+                name if number.contains(&name) => {
+                    "give the number of processes by the option -n of sdm"
+                }
+                ":" => "add further programs after the first: PROGRAM ARGS : -n N PROGRAM ARGS",
                 _ => continue,
             };
             let option = printable_name(option);

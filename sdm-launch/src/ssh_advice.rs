@@ -14,7 +14,10 @@ pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
             "Host key verification failed",
             "connect once by hand with ssh to accept the host key",
         ),
-        ("Could not resolve hostname", "check the host's name"),
+        (
+            "Could not resolve hostname",
+            "check the spelling of the host name",
+        ),
         (
             "Connection refused",
             "no sshd listens on that host and port: check both",

@@ -65,7 +65,8 @@ fn serve(starter: Starter) -> Result<()> {
     let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
     let arguments: Arguments = arguments();
     // Before the key is in memory: no core file of this process, and no other process of the user looks in.
-    nix::sys::prctl::set_dumpable(false).context("sdm-master: keep out of core files")?;
+    nix::sys::prctl::set_dumpable(false)
+        .context("sdm-master: cannot exclude its memory from core files")?;
     let handed_over = sdm_bootstrap::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         let filter: Targets = filter.parse().context("sdm-master: SDM_LOG")?;
@@ -75,11 +76,11 @@ fn serve(starter: Starter) -> Result<()> {
     let config = handed_over.context("sdm-master")?;
     let _session = tracing::info_span!("master", session = %config.session).entered();
     let told = starter.follow(&[]);
-    let told = told.context("sdm-master: watch the front-end")?;
+    let told = told.context("sdm-master: cannot watch sdm")?;
     allow_many_children();
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);
-    let mut sockets = TcpTransport::new().context("sdm-master: open an event loop")?;
+    let mut sockets = TcpTransport::new().context("sdm-master: cannot open an event loop")?;
     if let Some(ssh) = sdm_system::files::search("ssh") {
         sockets.set_ssh(ssh);
     }
@@ -89,20 +90,20 @@ fn serve(starter: Starter) -> Result<()> {
         let socket = std::io::stdin().as_fd().try_clone_to_owned();
         let sockets = transport.inner().sockets();
         let listening = socket.and_then(|socket| sockets.listen_on(socket.into()));
-        listening.context("sdm-master: listen at standard input")?;
+        listening.context("sdm-master: cannot listen on standard input")?;
         transport.listen_for_callers(config.clone());
     }
     let mut driver = MemberDriver::new(Member::new(node, Arc::new(config)), transport);
     let sockets = driver.transport().inner().sockets();
     let watched = sockets.watch(told.as_raw_fd(), true, false);
-    watched.context("sdm-master: watch signals")?;
+    watched.context("sdm-master: cannot receive signals")?;
     let places = tcp::resolve(&arguments.front_end).context("sdm-master: front-end")?;
     let reached = driver.reach_front_end(&places, || !starter.is_gone());
-    let reached = reached.context("sdm-master: wait for events")?;
+    let reached = reached.context("sdm-master: cannot wait for events")?;
     reached.map_err(|error| anyhow!("sdm-master: {error}"))?;
     if let Some(shape) = arguments.shape {
         let shaped = driver.transport().inner().set_shape(shape);
-        shaped.context("sdm-master: set a timer")?;
+        shaped.context("sdm-master: cannot set a timer")?;
     }
     let pid = std::process::id();
     tracing::info!(pid, front_end = %arguments.front_end, "started");
@@ -117,7 +118,7 @@ fn allow_many_children() {
         && soft < hard
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
-        tracing::warn!("cannot raise the limit of descriptors from {soft} to {hard}: {error}");
+        tracing::warn!("cannot raise the limit of open files from {soft} to {hard}: {error}");
     }
 }
 
@@ -127,7 +128,9 @@ fn run(
     told: &SignalFd,
 ) -> Result<()> {
     loop {
-        let event = driver.next(None).context("sdm-master: wait for events")?;
+        let event = driver
+            .next(None)
+            .context("sdm-master: cannot wait for events")?;
         match event {
             Some(DriverEvent::Output(Output::End(_))) => {
                 driver.with_member(|member, now| member.handle_local_down(now));
@@ -137,7 +140,7 @@ fn run(
                 let parentless = driver.member().node().parentless();
                 return match parentless.filter(|_| !starter.is_gone()) {
                     Some(why) => Err(anyhow!(
-                        "sdm-master: the connection to the front-end has ended: {why}"
+                        "sdm-master: the connection to sdm has ended: {why}"
                     )),
                     None => Ok(()),
                 };

@@ -7,7 +7,7 @@ use sdm_runtime::wire::client::ClientError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// The manager's state does not allow the command.
-    #[error("the cluster is not started ({})", .0)]
+    #[error("the cluster is not connected ({})", .0)]
     NotStarted(String),
     /// No job of this number.
     #[error("{0}: no such job")]
@@ -36,16 +36,16 @@ pub enum Trouble {
     #[error("{0}")]
     NoAgent(String),
     /// The agent has ended, with its exit status and its last line of error output.
-    #[error("its agent has ended: {0}")]
+    #[error("the cluster's agent has ended: {0}")]
     Ended(String),
     /// The agent does not answer.
-    #[error("its agent has not answered {0} for {1} s")]
+    #[error("the cluster's agent has not answered {0} for {1} s")]
     Stalled(&'static str, u64),
     /// The agent violates the protocol.
-    #[error("its agent sent an invalid message: {0}")]
+    #[error("the cluster's agent sent an invalid message: {0}")]
     Nonsense(ClientError),
     /// The agent refuses a command that is necessary to continue.
-    #[error("its agent refuses {0}: {1}")]
+    #[error("the cluster's agent refuses {0}: {1}")]
     Refused(&'static str, String),
     /// No model can be made for the manager.
     #[error(transparent)]

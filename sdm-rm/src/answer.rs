@@ -153,8 +153,11 @@ mod state_word {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Manager, D::Error> {
         let word = String::deserialize(from)?;
-        Manager::read(&word.to_ascii_uppercase())
-            .ok_or_else(|| D::Error::custom(format_args!("unknown state {word:?} of a manager")))
+        Manager::read(&word.to_ascii_uppercase()).ok_or_else(|| {
+            D::Error::custom(format_args!(
+                "the cluster's process reported the unknown state {word:?}"
+            ))
+        })
     }
 }
 

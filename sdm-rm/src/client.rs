@@ -92,7 +92,10 @@ fn spawn(definition: &Definition) -> Result<(), RmError> {
         let _ = errors.take(2000).read_to_string(&mut said);
     }
     let _ = child.wait();
-    let last = said.lines().last().unwrap_or("it has ended at once");
+    let last = said
+        .lines()
+        .last()
+        .unwrap_or("the process ended at once without a message");
     Err(no_start(last.trim_start_matches("sdm-rm: ").to_owned()))
 }
 

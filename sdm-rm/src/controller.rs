@@ -286,7 +286,7 @@ impl Controller {
             Report::Event(tid, event) => self.handle_event(now, tid, event),
             Report::Done(tid, command, result) => self.handle_done(now, tid, &command, result),
             Report::Shutdown if self.state == Manager::Stopping => {}
-            Report::Shutdown => self.fail(Trouble::Ended("it announced its end".to_owned())),
+            Report::Shutdown => self.fail(Trouble::Ended("the agent has ended".to_owned())),
         }
     }
 
@@ -393,7 +393,7 @@ impl Controller {
         question: &Question,
     ) -> Result<(), CommandError> {
         if self.state != Manager::Started {
-            let why = self.reason().unwrap_or_else(|| "wait for it".to_owned());
+            let why = self.reason().unwrap_or_else(|| "try again".to_owned());
             return Err(CommandError::NotStarted(why));
         }
         let mut purpose = Purpose::Asked(ticket);

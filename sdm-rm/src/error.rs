@@ -48,7 +48,7 @@ pub enum RmError {
         error: io::Error,
     },
     /// The cluster is not started.
-    #[error("cluster '{0}': not started; `sdm cluster start {0}` starts it")]
+    #[error("cluster '{0}': not connected; `sdm cluster start {0}` connects to it")]
     NotStarted(String),
     /// The background process could not be started; with its error output.
     #[error("cluster '{name}': {}", printable(said.as_bytes()))]
@@ -115,7 +115,7 @@ impl RmError {
 
 fn known(names: &[String]) -> String {
     match names.is_empty() {
-        true => "`sdm cluster add NAME TYPE` defines one".to_owned(),
+        true => "`sdm cluster add NAME TYPE` defines a cluster".to_owned(),
         false => format!("there are: {}", names.join(", ")),
     }
 }

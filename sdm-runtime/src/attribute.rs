@@ -41,11 +41,11 @@ table! {
     ID = "id", Form::Text, "ID", "The element's id";
     NAME = "name", Form::Text, "Name", "Name of the element, not unique";
     RM_STATE = "rmState", Form::State, "State", "State of the resource manager";
-    RM_DESCRIPTION = "rmDescription", Form::Text, "Description", "What the resource manager is";
+    RM_DESCRIPTION = "rmDescription", Form::Text, "Description", "Description of the resource manager";
     RM_TYPE = "rmType", Form::Text, "Type", "The kind of resource manager";
     RM_ID = "rmID", Form::Text, "Resource manager", "Permanent id of the resource manager";
     MACHINE_STATE = "machineState", Form::State, "State", "State of the machine";
-    NUM_NODES = "numNodes", Form::Integer(0), "Nodes", "How many nodes the machine has";
+    NUM_NODES = "numNodes", Form::Integer(0), "Nodes", "Number of nodes of the machine";
     QUEUE_STATE = "queueState", Form::State, "State", "State of the queue";
     NODE_STATE = "nodeState", Form::State, "State", "State of the node";
     NODE_EXTRA_STATE = "nodeExtraState", Form::State, "Use", "Use of the node by jobs";
@@ -55,10 +55,10 @@ table! {
     JOB_SUB_ID = "jobSubId", Form::Text, "Submission", "Id of the job's submission";
     JOB_ID = "jobId", Form::Text, "Job", "ID of the job in commands";
     QUEUE_ID = "queueId", Form::Text, "Queue", "ID of the job's queue";
-    JOB_NUM_PROCS = "jobNumProcs", Form::Integer(0), "Processes", "How many processes the job has";
+    JOB_NUM_PROCS = "jobNumProcs", Form::Integer(0), "Processes", "Number of processes of the job";
     EXEC_NAME = "execName", Form::Text, "Program", "Name of the executable";
     EXEC_PATH = "execPath", Form::Text, "Path", "Folder of the executable";
-    WORKING_DIR = "workingDir", Form::Text, "Directory", "Where the job runs";
+    WORKING_DIR = "workingDir", Form::Text, "Directory", "Working directory of the job";
     PROG_ARGS = "progArgs", Form::Array, "Arguments", "The program's arguments";
     ENV = "env", Form::Array, "Environment", "Variables of the environment";
     DEBUG_EXEC_NAME = "debugExecName", Form::Text, "Debugger", "Name of the debugger";
@@ -67,11 +67,11 @@ table! {
     DEBUG = "debug", Form::Boolean, "Debug", "Whether the job runs under a debugger";
     PROCESS_STATE = "processState", Form::State, "State", "State of the process";
     PROCESS_PID = "processPID", Form::Integer(0), "PID", "The operating system's id of the process";
-    PROCESS_EXIT_CODE = "processExitCode", Form::Integer(i64::MIN), "Exit code", "What the process ended with";
+    PROCESS_EXIT_CODE = "processExitCode", Form::Integer(i64::MIN), "Exit code", "Exit code of the process";
     PROCESS_SIGNAL_NAME = "processSignalName", Form::Text, "Signal", "The signal that ended the process";
     PROCESS_INDEX = "processIndex", Form::Integer(0), "Index", "Zero-based index of the process";
-    PROCESS_STDOUT = "processStdout", Form::Text, "Output", "What the process has printed";
-    PROCESS_STDERR = "processStderr", Form::Text, "Errors", "What the process has printed as errors";
+    PROCESS_STDOUT = "processStdout", Form::Text, "Output", "Standard output of the process";
+    PROCESS_STDERR = "processStderr", Form::Text, "Errors", "Standard error of the process";
     PROCESS_NODE_ID = "processNodeId", Form::Text, "Node", "ID of the node that the process is on";
 }
 
@@ -79,33 +79,33 @@ table! {
     /// Attributes that SDM's agents announce: id, type, name, description and default.
     pub ANNOUNCED: Announced;
     SYSTEM_JOB_ID = "systemJobId", "STRING", "Job", "The job's number, as the manager's own commands take it", "";
-    JOB_STATUS = "jobStatus", "STRING", "Status", "The manager's own word for the job's state", "";
+    JOB_STATUS = "jobStatus", "STRING", "Status", "State of the job in the resource manager's own words", "";
     JOB_STATUS_MESSAGE = "jobStatusMessage", "STRING", "Reason", "Reason of the job's state", "";
     USER_ID = "userId", "STRING", "User", "Owner of the job; for a machine, the user that runs its agent", "";
-    STARTER_PID = "starterPid", "INTEGER", "Launcher", "The process that has started the job's processes, on the machine's host", "0";
+    STARTER_PID = "starterPid", "INTEGER", "Launcher", "Pid of the job's launcher, on the host of the resource manager", "0";
     DEBUG_SESSION = "debugSession", "STRING", "Session", "Kept SDM session that holds the job's processes", "";
-    ACCOUNT = "account", "STRING", "Account", "Who is charged for the job", "";
+    ACCOUNT = "account", "STRING", "Account", "Account that is charged for the job", "";
     QOS = "qos", "STRING", "QOS", "The job's quality of service", "";
     ARRAY_INDEX = "arrayIndex", "STRING", "Index", "Index of the job in its array; for pending members shown together, all indices", "";
-    DEPENDENCY = "dependency", "STRING", "Dependency", "What the job waits for", "";
+    DEPENDENCY = "dependency", "STRING", "Dependency", "Dependencies of the job on other jobs, as the manager writes them", "";
     JOB_NODES = "jobNodes", "STRING", "Nodes", "The nodes of the job, as the manager writes them", "";
     GPUS = "gpus", "STRING", "GPUs", "Generic resources of the job on each node, or its GPUs in all", "";
-    SUBMIT_TIME = "submitTime", "BIGINTEGER", "Submitted", "Seconds of Unix time", "0";
-    START_TIME = "startTime", "BIGINTEGER", "Start", "Seconds of Unix time; for a pending job, the expected start", "0";
-    END_TIME = "endTime", "BIGINTEGER", "End", "Seconds of Unix time; of a running job its limit", "0";
-    TIME_LIMIT_MINUTES = "timeLimitMinutes", "STRING", "Limit", "Minutes, or `unlimited`", "";
+    SUBMIT_TIME = "submitTime", "BIGINTEGER", "Submitted", "Time, in seconds of Unix time", "0";
+    START_TIME = "startTime", "BIGINTEGER", "Start", "Start time, in seconds of Unix time; for a pending job, the expected one", "0";
+    END_TIME = "endTime", "BIGINTEGER", "End", "End time, in seconds of Unix time", "0";
+    TIME_LIMIT_MINUTES = "timeLimitMinutes", "STRING", "Limit", "Time limit in minutes, or `unlimited`", "";
     OUTPUT_PATH = "outputPath", "STRING", "Output", "The file with the job's output", "";
     ERROR_PATH = "errorPath", "STRING", "Errors", "The file with the job's errors", "";
     EXIT_CODE = "exitCode", "INTEGER", "Exit code", "The job's exit code", "0";
     EXIT_SIGNAL = "exitSignal", "INTEGER", "Exit signal", "The signal that ended the job", "0";
-    NODE_STATUS = "nodeStatus", "STRING", "Status", "The manager's own words for the node's state", "";
+    NODE_STATUS = "nodeStatus", "STRING", "Status", "State of the node in the resource manager's own words", "";
     NODE_REASON = "nodeReason", "STRING", "Reason", "Reason of the node's state", "";
     NODE_CPUS = "nodeCpus", "INTEGER", "Processors", "Number of processors of the node", "0";
-    NODE_MEMORY = "nodeMemory", "BIGINTEGER", "Memory", "MiB of memory", "0";
+    NODE_MEMORY = "nodeMemory", "BIGINTEGER", "Memory", "Memory of the node, in MiB", "0";
     NODE_GRES = "nodeGres", "STRING", "Resources", "Generic resources of the node", "";
-    QUEUE_STATUS = "queueStatus", "STRING", "Status", "The manager's own word for the queue's state", "";
-    QUEUE_TIME_LIMIT = "queueTimeLimit", "STRING", "Limit", "The longest that a job of the queue may run", "";
-    QUEUE_IS_DEFAULT = "queueIsDefault", "BOOLEAN", "Default", "True for the queue of jobs that name none", "false";
+    QUEUE_STATUS = "queueStatus", "STRING", "Status", "State of the queue in the resource manager's own words", "";
+    QUEUE_TIME_LIMIT = "queueTimeLimit", "STRING", "Limit", "Time limit of the queue's jobs", "";
+    QUEUE_IS_DEFAULT = "queueIsDefault", "BOOLEAN", "Default", "True for the default queue", "false";
     LOOK = "look", "BOOLEAN", "Look", "Announced by agents that support the command LOOK (14)", "false";
 }
 

@@ -71,12 +71,27 @@ impl Form {
         Self {
             purpose: Purpose::Submit,
             fields: vec![
-                field("program", "", Vec::new(), "the profile's; with arguments"),
-                field("cluster", chosen, clusters, "the one that is started"),
+                field(
+                    "program",
+                    "",
+                    Vec::new(),
+                    "default: the program of the profile; with arguments",
+                ),
+                field(
+                    "cluster",
+                    chosen,
+                    clusters,
+                    "default: the connected cluster",
+                ),
                 field("profile", "", with_none(profiles), "none"),
-                field("processes", "", Vec::new(), "the profile's, or 1"),
-                field("queue", "", with_none(queues), "the manager's own"),
-                field("name", "", Vec::new(), "as the program"),
+                field(
+                    "processes",
+                    "",
+                    Vec::new(),
+                    "default: the number of the profile, or 1",
+                ),
+                field("queue", "", with_none(queues), "default: the default queue"),
+                field("name", "", Vec::new(), "default: the program's name"),
                 field("folder", "", Vec::new(), "this one"),
                 field("options", "", Vec::new(), "none: --time=10 ..."),
                 field("variables", "", Vec::new(), "none: NAME=VALUE ..."),
@@ -88,7 +103,7 @@ impl Form {
 
     /// The form for a new cluster.
     pub(crate) fn add() -> Self {
-        let mut fields = vec![field("name", "", Vec::new(), "a name of yours for it")];
+        let mut fields = vec![field("name", "", Vec::new(), "a name for the cluster")];
         fields.extend(Self::of_cluster(&Cluster {
             rm_type: TYPES[0].to_owned(),
             ..Cluster::default()
@@ -116,7 +131,12 @@ impl Form {
             words.join(" ")
         };
         vec![
-            field("type", &cluster.rm_type, types, "what runs there"),
+            field(
+                "type",
+                &cluster.rm_type,
+                types,
+                "the resource manager on that host",
+            ),
             field("host", &cluster.host, Vec::new(), "this host; [USER@]HOST"),
             field(
                 "ssh options",
@@ -213,7 +233,7 @@ impl Form {
                 }
                 self.there(&mut all, before)?;
                 match all.len() {
-                    3 => Err((self.at, "nothing was changed".to_owned())),
+                    3 => Err((self.at, "nothing was changed in the form".to_owned())),
                     _ => Ok(all),
                 }
             }
@@ -428,7 +448,10 @@ mod tests {
             ..Cluster::default()
         };
         let mut form = Form::edit(&before);
-        assert_eq!(form.words().unwrap_err().1, "nothing was changed");
+        assert_eq!(
+            form.words().unwrap_err().1,
+            "nothing was changed in the form"
+        );
         typed(&mut form, "host", "");
         typed(&mut form, "ssh options", "");
         let expect = ["cluster", "edit", "phys", "--host=", "--ssh-option="];

@@ -25,22 +25,22 @@ pub(crate) const NODE_LINES: u16 = 3;
 
 const HELP: &[&str] = &[
     "1 2 3 4      managers, machines, jobs, process",
-    "Tab          the other part of the view",
-    "arrows j k   move    PgUp PgDn g G  further",
-    "/            show only what has these letters (Esc: all)",
-    ":            a view's name, or a command of sdm",
+    "Tab          next part of the view",
+    "arrows j k   move    PgUp PgDn g G  move by pages",
+    "/            show only lines with this text (Esc: all)",
+    ":            type the name of a view, or an sdm command",
     "             :submit -n 4 -- ./app   :cluster add here local",
     "managers     a add  e edit  s start  x stop  D remove",
     "machines     Enter the nodes   + - zoom",
-    "             first sign: + up  ! down  E error  ? unknown",
-    "             second: U u yours, exclusive or shared",
-    "             O o of others   R runs   x has ended   . free",
+    "             node sign 1: + up  ! down  E error  ? unknown",
+    "             sign 2: U your job (exclusive)  u (shared)",
+    "             O o other users   R running   x ended   . free",
     "jobs         Enter stacks, diagnose, debug, logs, show",
     "             n submit  c cancel  h hold  r release  l logs",
     "             d describe  o sort  O reverse  m mine only",
-    "process      Tab the output, which is followed: G",
-    "y copy what is selected   P other colours",
-    "Ctrl-Z stop  Ctrl-L draw anew  q or Ctrl-C end",
+    "process      Tab output   G follow the output",
+    "y copy the selection      P next colours",
+    "Ctrl-Z suspend  Ctrl-L redraw  q or Ctrl-C quit",
 ];
 
 /// A part of a view.
@@ -59,7 +59,7 @@ impl Top {
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let area = frame.area();
         if area.width < COLUMNS_MIN || area.height < LINES_MIN {
-            let text = format!("sdm top needs {COLUMNS_MIN}x{LINES_MIN}");
+            let text = format!("sdm top needs {COLUMNS_MIN}x{LINES_MIN} characters");
             frame.render_widget(Paragraph::new(text), area);
             return;
         }
@@ -71,7 +71,7 @@ impl Top {
                 View::Managers => {
                     let title = "1 resource managers";
                     let area = self.style.boxed(frame, place, title, true);
-                    let nothing = "no cluster is defined: `a` defines one";
+                    let nothing = "no cluster is defined; press a to define one";
                     self.style.table(frame, area, &self.managers, true, nothing);
                 }
                 View::Machines => self.draw_machines(frame, part, place),
@@ -174,7 +174,7 @@ impl Top {
     fn draw_machines(&mut self, frame: &mut Frame<'_>, part: Part, area: Rect) {
         if part == Part::First {
             let inner = self.style.boxed(frame, area, "2 machines", !self.second);
-            let nothing = "no machines known";
+            let nothing = "no machines reported";
             let table = &self.machines;
             return self.style.table(frame, inner, table, !self.second, nothing);
         }
@@ -197,7 +197,7 @@ impl Top {
         let Some((node, id)) = self.map.selected() else {
             return self
                 .style
-                .text(frame, cells, 0, "no nodes known", self.style.head());
+                .text(frame, cells, 0, "no nodes reported", self.style.head());
         };
         let name = match (node.get("name"), id) {
             (Some(name), _) => name.to_owned(),
@@ -214,8 +214,8 @@ impl Top {
         self.style
             .text(frame, detail, 1, &line, self.style.tone(Tone::Good));
         let line = match block {
-            1 => "a cell is a node".to_owned(),
-            block => format!("a cell is the worst of {block} nodes"),
+            1 => "each cell is one node".to_owned(),
+            block => format!("each cell shows the worst state of {block} nodes"),
         };
         self.style
             .text(frame, detail, 2, &line, self.style.tone(Tone::Off));
@@ -226,8 +226,8 @@ impl Top {
             let title = self.jobs_title();
             let inner = self.style.boxed(frame, area, &title, !self.second);
             let nothing = match self.filter.is_empty() {
-                true => "no jobs: `n` submits one",
-                false => "no job matches the filter: Esc shows all",
+                true => "no jobs; press n to submit one",
+                false => "no job matches the filter; press Esc to show all",
             };
             let table = &self.jobs;
             return self.style.table(frame, inner, table, !self.second, nothing);
@@ -235,7 +235,7 @@ impl Top {
         let job = self.jobs.selected().map(|row| row.name.clone());
         let title = format!("processes of {}", job.as_deref().unwrap_or("-"));
         let inner = self.style.boxed(frame, area, &title, self.second);
-        let nothing = "no processes known";
+        let nothing = "the resource manager reports no processes of this job";
         let table = &self.processes;
         self.style.table(frame, inner, table, self.second, nothing);
     }
@@ -256,12 +256,12 @@ impl Top {
         match part {
             Part::First => {
                 let inner = self.style.boxed(frame, area, "4 processes", !self.second);
-                let nothing = "no processes known";
+                let nothing = "the resource manager reports no processes of this job";
                 let table = &self.processes;
                 self.style.table(frame, inner, table, !self.second, nothing);
             }
             Part::Detail => {
-                let title = "attributes of the first of them";
+                let title = "attributes of the first selected process";
                 let inner = self.style.boxed(frame, area, title, false);
                 let first = self.processes.selected().map(|row| row.key.1.clone());
                 let mut whole = self.facts.of(Kind::Process).filter(|it| it.sets.is_empty());
@@ -287,7 +287,7 @@ impl Top {
         };
         let below = self.output_below.min(lines.len().saturating_sub(1));
         if below > 0 {
-            title.push_str(&format!(", {below} lines below: G follows it"));
+            title.push_str(&format!(", {below} below (G: follow)"));
         }
         let inner = self.style.boxed(frame, area, &title, self.second);
         let end = lines.len() - below;
@@ -325,14 +325,14 @@ impl Top {
                 Tone::Good,
             ),
             Overlay::Command(line) => (format!(":{}_", printable(line.as_bytes())), Tone::Good),
-            Overlay::Confirm(words) => (format!("sdm {}? y does it", words.join(" ")), Tone::Bad),
-            Overlay::Menu { .. } => ("Enter do it  Esc back".to_owned(), Tone::Good),
+            Overlay::Confirm(words) => (format!("run sdm {}?", words.join(" ")), Tone::Bad),
+            Overlay::Menu { .. } => ("Enter confirm  Esc back".to_owned(), Tone::Good),
             Overlay::Form(_) if !self.hint.is_empty() => (self.hint.clone(), Tone::Wait),
             Overlay::Form(_) => (
-                "Enter do it  Tab next  Left Right choose  ^U clear  Esc back".to_owned(),
+                "Enter confirm  Tab next  Left Right choose  ^U clear  Esc back".to_owned(),
                 Tone::Good,
             ),
-            Overlay::Help => ("any key closes this".to_owned(), Tone::Good),
+            Overlay::Help => ("press any key to close this help".to_owned(), Tone::Good),
             Overlay::Nothing if !self.hint.is_empty() => (self.hint.clone(), Tone::Wait),
             Overlay::Nothing => (self.bindings.footer(self.keys()), Tone::Off),
         };
@@ -352,9 +352,9 @@ impl Top {
             (View::Machines, false) => "Enter nodes  + - zoom  1-4 views  / filter  : command  ? q",
             (View::Machines, true) => "arrows node  + - zoom  Tab machines  ? help  q",
             (View::Jobs, false) => {
-                "Enter do  n submit  c cancel  h hold  r release  l logs  o sort  Tab  / : ? q"
+                "Enter actions  n submit  c cancel  h hold  r release  l logs  o sort  Tab  / : ? q"
             }
-            (View::Jobs, true) => "Enter detail  Tab jobs  c cancel  l logs  ? help  q",
+            (View::Jobs, true) => "Enter details  Tab jobs  c cancel  l logs  ? help  q",
             (View::Process, true) => {
                 "arrows PgUp PgDn  G follow  y copy  Tab processes  Esc jobs  ? help  q"
             }

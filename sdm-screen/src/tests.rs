@@ -343,7 +343,10 @@ fn processes_are_shown_only_below_their_job() {
     keys(&mut top, "↓");
     let text = frame(&mut top, 80, 24);
     assert!(text.contains("processes of here:4"), "{text}");
-    assert!(text.contains("no processes known"), "{text}");
+    assert!(
+        text.contains("the resource manager reports no processes of this job"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -389,5 +392,5 @@ fn any_terminal_size_shows_a_million_processes() {
     assert!(text.contains("0-999999"), "{text}");
     // The map was zoomed out until one cell shows many nodes.
     keys(&mut top, "2");
-    assert!(frame(&mut top, 80, 24).contains("a cell is the worst of 131072 nodes"));
+    assert!(frame(&mut top, 80, 24).contains("each cell shows the worst state of 131072 nodes"));
 }

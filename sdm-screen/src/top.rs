@@ -77,11 +77,11 @@ pub(crate) struct Logged {
 
 /// The entries of a job's menu: the verb, and its description.
 pub(crate) const MENU: [(&str, &str); 5] = [
-    ("stacks", "where its processes stand"),
-    ("diagnose", "what is wrong with it"),
+    ("stacks", "print the stacks of its processes"),
+    ("diagnose", "explain why it hangs"),
     ("attach", "debug it"),
-    ("logs", "what it has written"),
-    ("show", "all that is known of it"),
+    ("logs", "show its output"),
+    ("show", "show all its attributes"),
 ];
 
 /// The screen of `sdm top`.

@@ -127,6 +127,6 @@ fn allow_many_children() {
         && soft < hard
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
-        tracing::warn!("cannot raise the limit of descriptors from {soft} to {hard}: {error}");
+        tracing::warn!("cannot raise the limit of open files from {soft} to {hard}: {error}");
     }
 }

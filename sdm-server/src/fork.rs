@@ -30,7 +30,8 @@ pub(crate) enum Part {
 /// # Errors
 /// A process cannot be forked. Servers that were forked before end with this one.
 pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Result<Part> {
-    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).context("sdm-server: watch the launcher")?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
+        .context("sdm-server: cannot watch the launcher")?;
     warm_up(config.session);
     let starter = Starter::now();
     let own = getpid();
@@ -59,8 +60,9 @@ fn nobodys_key() -> SessionKey {
 /// Puts this process in a session of its own and requests a signal at its parent's end, as a launcher does
 /// for each process.
 fn be_a_server(forker: Pid) -> Result<()> {
-    setsid().context("sdm-server: a session of its own")?;
-    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).context("sdm-server: watch the launcher")?;
+    setsid().context("sdm-server: cannot open a new session (setsid)")?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
+        .context("sdm-server: cannot watch the launcher")?;
     if getppid() != forker {
         bail!("sdm-server: its parent process has ended");
     }
@@ -72,16 +74,17 @@ fn be_a_server(forker: Pid) -> Result<()> {
 fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
     // A server may end before SIGCHLD is followed, so `waitpid` is tried before each wait.
     let told = starter.follow(&[Signal::SIGCHLD]);
-    let told = told.context("sdm-server: watch the launcher")?;
+    let told = told.context("sdm-server: cannot watch the launcher")?;
     let mut worst = 0;
     let mut left = servers.len();
     while left > 0 {
         match waitpid(None, Some(WaitPidFlag::WNOHANG))
-            .context("sdm-server: wait for the servers")?
+            .context("sdm-server: cannot wait for its child servers")?
         {
             WaitStatus::StillAlive => {
                 let mut fds = [PollFd::new(told.as_fd(), PollFlags::POLLIN)];
-                poll(&mut fds, PollTimeout::NONE).context("sdm-server: wait for the servers")?;
+                poll(&mut fds, PollTimeout::NONE)
+                    .context("sdm-server: cannot wait for its child servers")?;
                 while let Ok(Some(_)) = told.read_signal() {}
                 if starter.is_gone() {
                     return Ok(Part::Forker(1));

@@ -58,7 +58,10 @@ impl OwnTasks for Tasks<'_> {
                 return Some((status, payload));
             }
             (None, _) => self.stopped.clone().unwrap_or_else(|| {
-                Failure::new(FailureCode::BadCommand, "the server has not been set up")
+                Failure::new(
+                    FailureCode::BadCommand,
+                    "the server has not been initialized",
+                )
             }),
             (_, Err(error)) => Failure::new(FailureCode::BadCommand, error.to_string()),
         };

@@ -47,7 +47,8 @@ fn run() -> Result<ExitCode> {
     }
     // Before the key is here: no core file of this process or of one that it forks, and no other process of the
     // user looks in.
-    nix::sys::prctl::set_dumpable(false).context("sdm-server: keep out of core files")?;
+    nix::sys::prctl::set_dumpable(false)
+        .context("sdm-server: cannot exclude its memory from core files")?;
     let handed_over = sdm_bootstrap::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         // Never on stdout: it carries the announcement.

@@ -36,6 +36,8 @@ pub(crate) fn listen(
         }
         bound => bound,
     };
-    let bound = bound?.socket_addr().context("the address that was bound")?;
+    let bound = bound?
+        .socket_addr()
+        .context("cannot get the address it listens at")?;
     Ok((bound.port(), reached))
 }

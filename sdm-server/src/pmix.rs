@@ -173,7 +173,7 @@ impl PmixServer {
         let detail = surroundings(&what).map_err(PmixError::Surroundings)?;
         let name = meeting_name(config, &detail);
         let address = SocketAddr::from_abstract_name(name.as_bytes());
-        let address = address.map_err(system("choose a socket name"))?;
+        let address = address.map_err(system("cannot choose a socket name"))?;
         let child = match UnixListener::bind_addr(&address) {
             Ok(listener) => Some(Started::spawn(listener.into())?),
             Err(error) if error.kind() == ErrorKind::AddrInUse => None,
@@ -274,7 +274,7 @@ impl PmixServer {
             return heard;
         }
         self.is_gone = true;
-        let how = status.map_or_else(|| "it has ended".to_owned(), how);
+        let how = status.map_or_else(|| "its exit status is unknown".to_owned(), how);
         let said = self.child.as_ref().and_then(|it| it.last_lines.last());
         heard.push(PmixEvent::Gone(match said {
             Some(said) => format!("{how}: {said}"),

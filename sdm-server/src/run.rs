@@ -136,7 +136,7 @@ fn begin(
             let inherited = inherited.without_streams();
             let mut server = come_up(arguments, identity, config, inherited, copy, None)?;
             let logs = tracing::dispatcher::has_been_set();
-            shim::leave_streams(logs).context("leave the standard streams")?;
+            shim::leave_streams(logs).context("cannot close the standard streams")?;
             server.listen_for_shims(listener)?;
             Ok(StartRole::Server(Box::new(server)))
         }
@@ -156,7 +156,8 @@ fn come_up(
     // Many servers have the same command line, and only root can read the environment of a process that
     // allows no core file. The name tells them apart.
     let name = CString::new(format!("sdm-srv-{}", identity.server)).context("a name")?;
-    nix::sys::prctl::set_name(&name).with_context(|| format!("{me}: take a name"))?;
+    nix::sys::prctl::set_name(&name)
+        .with_context(|| format!("{me}: cannot set its process name"))?;
     // The signals are read from a descriptor. SIGCONT on the launcher's death also wakes a stopped server,
     // which then ends.
     let ends = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
@@ -164,8 +165,9 @@ fn come_up(
         Some(starter) => starter.follow(&ends),
         None => Starter::nobody(&ends),
     };
-    let signals = signals.with_context(|| format!("{me}: watch the launcher"))?;
-    let mut sockets = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
+    let signals = signals.with_context(|| format!("{me}: cannot watch the launcher"))?;
+    let mut sockets =
+        TcpTransport::new().with_context(|| format!("{me}: cannot open an event loop"))?;
     if let Some(ssh) = &inherited.ssh {
         sockets.set_ssh(ssh.clone());
     }
@@ -174,7 +176,7 @@ fn come_up(
     if let Some(shape) = arguments.shape {
         transport
             .set_shape(shape)
-            .with_context(|| format!("{me}: set a timer"))?;
+            .with_context(|| format!("{me}: cannot set a timer"))?;
     }
     let ports = arguments.port.search(identity.local_index.unwrap_or(0));
     let interface = arguments.interface.as_ref();
@@ -229,7 +231,7 @@ fn host_name(arguments: &Arguments) -> Result<String> {
     // Slurm may call a node otherwise than the node itself does.
     let host = match std::env::var_os("SLURMD_NODENAME") {
         Some(node) => node,
-        None => nix::unistd::gethostname().context("the host's name")?,
+        None => nix::unistd::gethostname().context("cannot get the host name")?,
     };
     Ok(host.to_string_lossy().into_owned())
 }
@@ -298,11 +300,11 @@ impl Server {
             let timeout = timeout.into_iter().chain(self.hosted.deadline()).min();
             let mut tasks = self.hosted.tasks(&mut self.backend, &self.stopped);
             let event = self.driver.next_with(timeout, Some(&mut tasks));
-            let event = event.context("wait for events")?;
+            let event = event.context("cannot wait for events")?;
             let now = Instant::now();
             match event {
                 Some(DriverEvent::Output(Output::Ended)) => {
-                    tracing::info!("the session is over here");
+                    tracing::info!("the session has ended for this server");
                     self.driver.flush();
                     self.driver.transport().stop_calling();
                     self.alone = true;
@@ -402,7 +404,11 @@ impl Server {
             if is_told && !orphaned {
                 continue;
             }
-            tracing::info!(signal = signal.ssi_signo, orphaned, "asked to end");
+            tracing::info!(
+                signal = signal.ssi_signo,
+                orphaned,
+                "the server was asked to end"
+            );
             asked_to_end = true;
             // A living launcher ends its whole job. If the launcher is gone, the remaining tasks continue
             // without this server.
@@ -436,7 +442,7 @@ impl Server {
                 }
             };
             if let Err(error) = result {
-                tracing::error!("watch a descriptor of the backend: {error}");
+                tracing::error!("cannot watch a file descriptor of the backend: {error}");
             }
         }
         let outputs: Vec<_> = std::iter::from_fn(|| backend.poll_output()).collect();

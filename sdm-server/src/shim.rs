@@ -65,34 +65,39 @@ pub(crate) fn meet(
 ) -> Result<Role> {
     let index = identity.local_index.unwrap_or(identity.server) / each.max(1);
     let name = meeting_name(config, &surroundings(&format!("ranks {host} {index}"))?);
-    let address = UnixAddr::new_abstract(name.as_bytes()).context("choose a socket name")?;
+    let address = UnixAddr::new_abstract(name.as_bytes()).context("cannot choose a socket name")?;
     let deadline = Instant::now() + wait;
     loop {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)
-            .context("create a socket")?;
+            .context("cannot create a socket")?;
         match bind(socket.as_raw_fd(), &address) {
             Ok(()) => {
                 let backlog = Backlog::new(4096).unwrap_or(Backlog::MAXCONN);
-                listen(&socket, backlog).context("listen for ranks of this host")?;
+                listen(&socket, backlog).context("cannot listen for ranks of this host")?;
                 if let Some(listener) = fork_server(socket)? {
                     return Ok(Role::Server(listener));
                 }
                 continue;
             }
             Err(Errno::EADDRINUSE) => {}
-            Err(error) => return Err(error).context("accept the ranks of this host"),
+            Err(error) => {
+                return Err(error).context("cannot accept connections of ranks of this host");
+            }
         }
         match connect(socket.as_raw_fd(), &address) {
             Ok(()) => {
-                let channel = Channel::new(socket).context("the server of this host's ranks")?;
+                let channel = Channel::new(socket)
+                    .context("cannot use the connection to the sdm-server of this host's ranks")?;
                 return Ok(Role::Shim(channel));
             }
             // The server's socket is bound but not listening yet, or its backlog is full.
             Err(Errno::ECONNREFUSED | Errno::EAGAIN) if Instant::now() < deadline => {
                 std::thread::sleep(LOOK_AGAIN);
             }
-            Err(error) => return Err(error).context("connect to the server of this host's ranks"),
+            Err(error) => {
+                return Err(error).context("cannot connect to the sdm-server of this host's ranks");
+            }
         }
     }
 }
@@ -115,10 +120,10 @@ pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
 /// descriptors, and none of its signals. Returns the listener in the server process.
 fn fork_server(socket: OwnedFd) -> Result<Option<ShimListener>> {
     // SAFETY: this process has one thread, so that the child finds every lock free and may do whatever its parent may.
-    match unsafe { fork() }.context("fork the server of this host's ranks")? {
+    match unsafe { fork() }.context("cannot fork the sdm-server of this host's ranks")? {
         ForkResult::Parent { .. } => Ok(None),
         ForkResult::Child => {
-            setsid().context("sdm-server: a session of its own")?;
+            setsid().context("sdm-server: cannot open a new session (setsid)")?;
             // SAFETY: nothing in this process refers to what the launcher gave the rank.
             unsafe { sdm_system::close_all_but(socket.as_fd(), 3) };
             Ok(Some(ShimListener::new(socket)))
@@ -249,10 +254,11 @@ pub(crate) fn be_a_shim(
     wait: Duration,
 ) -> Result<u8> {
     let name = std::ffi::CString::new(format!("sdm-shim-{rank}")).context("a name")?;
-    nix::sys::prctl::set_name(&name).context("take a name")?;
+    nix::sys::prctl::set_name(&name).context("cannot set the process name")?;
     let signals = starter.follow(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
-    let signals = signals.context("watch the launcher")?;
-    let shim = Shim::new(channel, rank, config).context("the server of this host's ranks")?;
+    let signals = signals.context("cannot watch the launcher")?;
+    let shim = Shim::new(channel, rank, config)
+        .context("cannot use the connection to the sdm-server of this host's ranks")?;
     let process = ShimProcess {
         shim,
         rank,
@@ -344,7 +350,7 @@ impl ShimProcess {
         }
         match poll(&mut polled, timeout.unwrap_or(PollTimeout::MAX)) {
             Ok(_) | Err(Errno::EINTR) => Ok(polled[0].any().unwrap_or(false)),
-            Err(error) => Err(anyhow!("wait for events: {error}")),
+            Err(error) => Err(anyhow!("cannot wait for events: {error}")),
         }
     }
 
@@ -375,7 +381,7 @@ impl ShimProcess {
         self.is_served = false;
         if !self.has_begun {
             // The job has not begun, and the message that this process waits for went only to the server.
-            bail!("the server of this host's ranks has ended");
+            bail!("the sdm-server of this host's ranks has ended");
         }
         self.last_moment = Some(Instant::now() + GDB_WAIT);
         Ok(())
@@ -398,7 +404,7 @@ impl ShimProcess {
                 self.shim.kill_gdb();
                 Ok(None)
             }
-            None => bail!("the server of this host's ranks did not accept the process"),
+            None => bail!("the sdm-server of this host's ranks did not accept this process"),
         }
     }
 }

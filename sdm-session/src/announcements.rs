@@ -54,7 +54,7 @@ impl Starting<'_> {
         if !self.config.config.partial || self.arrived() == 0 {
             return Err(self.too_slow(wait, &absent));
         }
-        let note = format!("the session starts without servers {absent}, which did not report");
+        let note = format!("the session starts without servers {absent}, which did not connect");
         self.progress("launched", self.arrived(), Some(note));
         Ok(())
     }

@@ -62,7 +62,7 @@ pub enum SessionError {
         wait: Duration,
         names: String,
     },
-    #[error("two servers have the same number, {id}: pid {first} and pid {second}")]
+    #[error("two sdm-servers have the same number, {id}: pid {first} and pid {second}")]
     Twice {
         id: ServerId,
         first: u32,
@@ -70,13 +70,13 @@ pub enum SessionError {
     },
     #[error("rank {rank} reported twice (second: pid {pid})")]
     RankTwice { rank: u32, pid: u32 },
-    #[error("{id} reported, but only servers 0-{last} were started", last = total - 1)]
+    #[error("{id} connected, but only servers 0-{last} were started", last = total - 1)]
     Unexpected { id: ServerId, total: u32 },
     #[error("not all servers are reachable: {why}{}", unanswered(.0), why = .0)]
     Unreachable(String),
-    #[error("the start was cancelled")]
+    #[error("the start of the session was cancelled")]
     GivenUp,
-    #[error("the master has ended{0}")]
+    #[error("sdm-master, the root of the servers, has ended{0}")]
     MasterGone(String),
 }
 
@@ -84,7 +84,7 @@ pub enum SessionError {
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
     /// A member has not confirmed its end.
-    #[error("not all processes of the session ended within {wait:?}")]
+    #[error("not all processes of sdm (servers and master) ended within {wait:?}")]
     TooSlow {
         /// The time that was waited.
         wait: Duration,

@@ -41,7 +41,10 @@ pub(super) fn translate(delivery: Delivery) -> Option<SessionEvent> {
                 .filter_map(|block| match wire::decode::<Event>(&block.payload) {
                     Ok(event) => Some((block.sources, event)),
                     Err(error) => {
-                        tracing::warn!("an invalid event of tasks {}: {error}", block.sources);
+                        tracing::warn!(
+                            "received an invalid event of ranks {}: {error}",
+                            block.sources
+                        );
                         None
                     }
                 })

@@ -174,7 +174,7 @@ impl Offer {
             match socket.accept() {
                 Ok((stream, _)) => {
                     if let Err(why) = self.tell(stream) {
-                        tracing::warn!("the key was not handed over: {why}");
+                        tracing::warn!("the session key was not passed on to the servers: {why}");
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -300,7 +300,7 @@ impl Session {
             Health::Silent => {}
         }
         let over = change.health == Health::Lost && self.tasks.is_subset(&self.lost);
-        over.then(|| format!("no server is reachable any more: {}", change.why))
+        over.then(|| format!("all sdm-servers have become unreachable: {}", change.why))
     }
 
     fn handle_launch(&mut self, fd: std::os::fd::RawFd) {

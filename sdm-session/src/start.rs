@@ -277,9 +277,9 @@ impl<'a> Starting<'a> {
         let has_master = children.any(|(_, link)| link.is_some());
         let left = self.tasks.difference(&self.ready);
         match has_master {
-            true => format!("the servers of tasks {left} did not answer within {wait:?}"),
+            true => format!("the sdm-servers of ranks {left} did not answer within {wait:?}"),
             false => format!(
-                "neither the master nor the servers of tasks {left} answered within {wait:?}"
+                "neither sdm-master nor the sdm-servers of ranks {left} answered within {wait:?}"
             ),
         }
     }
@@ -303,7 +303,7 @@ impl<'a> Starting<'a> {
                 }
                 let lost = lost.intersection(&self.tasks);
                 if !lost.is_empty() {
-                    failures.push(format!("the servers of tasks {lost} were lost"));
+                    failures.push(format!("the sdm-servers of ranks {lost} were lost"));
                 }
                 let done = usize::try_from(self.ready.len()).unwrap_or(usize::MAX);
                 self.progress("connected", done, None);

@@ -49,7 +49,7 @@ impl std::fmt::Display for IdentityError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unknown => {
-                write!(f, "this server has no number: give --id, or set one of")?;
+                write!(f, "sdm-server has no number: give --id, or set one of")?;
                 for (index, runtime) in RUNTIMES.iter().enumerate() {
                     let comma = if index == 0 { "" } else { "," };
                     write!(f, "{comma} {}", runtime.rank)?;
@@ -67,7 +67,7 @@ impl std::fmt::Display for IdentityError {
                 variable,
             } => write!(
                 f,
-                "server {server} (from {source}) is not below {variable}={size}"
+                "server number {server} (from {source}) must be less than {variable}={size}"
             ),
         }
     }
@@ -329,7 +329,7 @@ mod tests {
         check(
             "PMI_RANK=4 PMI_SIZE=4",
             None,
-            "server 4 (from PMI_RANK) is not below PMI_SIZE=4",
+            "server number 4 (from PMI_RANK) must be less than PMI_SIZE=4",
         );
         check("", Some(u32::MAX), "argument=\"4294967295\"");
     }

@@ -88,7 +88,7 @@ fn write(mut from: impl Read, to: &mut File, bytes_max: u64) -> io::Result<u64> 
         }
         used = used.saturating_add(bytes);
         if used > room {
-            let text = format!("no room: more than {} MiB", room >> 20);
+            let text = format!("the temporary folder has less room than {} MiB", room >> 20);
             return Err(io::Error::new(io::ErrorKind::StorageFull, text));
         }
         to.write_all(&block[..count])?;

@@ -129,7 +129,7 @@ fn read(
             });
         }
         if said_bytes > BYTES_MAX || lines.len() + complaints.len() > bounds.lines_max {
-            return Err(io::Error::other("prints too much output"));
+            return Err(io::Error::other("the program prints too much output"));
         }
         if more && Instant::now() < end {
             continue;

@@ -71,7 +71,7 @@ pub fn is_program(path: &Path) -> bool {
 /// The reason why no program is started from a folder; `None` if the folder is trusted.
 fn objection(folder: &Path) -> Option<String> {
     if !folder.is_absolute() {
-        return Some("its folder is not an absolute path".to_owned());
+        return Some("the folder on PATH is not an absolute path".to_owned());
     }
     let foreign = |path: &Path, found: &Metadata| {
         let (path, owner) = (printable_name(path), user(found.uid()));

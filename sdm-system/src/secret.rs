@@ -151,8 +151,8 @@ pub fn open(path: &Path) -> io::Result<File> {
     let found = file.metadata()?;
     let (owner, own) = (found.uid(), geteuid().as_raw());
     let what = match () {
-        () if !found.is_file() => "it is not a file".to_owned(),
-        () if owner != own => format!("it belongs to user {owner}, but this is user {own}"),
+        () if !found.is_file() => "the path is not a file".to_owned(),
+        () if owner != own => format!("the file belongs to user {owner}, but this is user {own}"),
         () if found.mode() & 0o077 != 0 => "other users may read it: chmod 600 it".to_owned(),
         () => return Ok(file),
     };

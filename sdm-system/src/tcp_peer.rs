@@ -41,9 +41,11 @@ pub fn check(stream: &TcpStream) -> io::Result<()> {
     match owner {
         Some(uid) if uid == own || uid == 0 => Ok(()),
         Some(uid) => Err(denied(format!(
-            "it belongs to user {uid}, but this is user {own}"
+            "the connection belongs to user {uid}, but this is user {own}"
         ))),
-        None => Err(denied("its owner is unknown to the kernel".to_owned())),
+        None => Err(denied(
+            "the kernel does not report the connection's owner".to_owned(),
+        )),
     }
 }
 

@@ -118,7 +118,7 @@ impl Manager for GridEngine {
         if job.processes > 1 && !has_environment {
             let all = ask("qconf", &["-spl"])?;
             let first = all.first().ok_or_else(|| {
-                let words = "several processes need a parallel environment, and there is none";
+                let words = "a job of several processes needs a parallel environment, and this Grid Engine has none";
                 ManagerError::program("qconf", words)
             })?;
             options.extend(["-pe".to_owned(), first.clone(), job.processes.to_string()]);

@@ -233,7 +233,7 @@ impl Thread {
             ManagerRequest::Cancel(number) => {
                 let Some(job) = self.jobs.get_mut(&number) else {
                     // It could not be started.
-                    return self.tell(number, JobState::Done, "it was not started".to_owned());
+                    return self.tell(number, JobState::Done, "the job was not started".to_owned());
                 };
                 job.cancelled = true;
                 let id = job.id.clone();
@@ -277,7 +277,7 @@ impl Thread {
         let id = manager.submit(&job)?;
         self.guard.note(&Note::Has(number, id.clone()));
         self.news.send(JobUpdate::Log(format!(
-            "job {number} is {id} of {:?}",
+            "job {number} was submitted as job {id} of {:?}",
             self.target
         )));
         let running = Running {

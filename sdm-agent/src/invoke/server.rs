@@ -206,7 +206,7 @@ impl Server {
             self.reply("S");
         }
         if self.full_until.is_some_and(|until| until <= now) {
-            self.log("ends after the maximum of its jobs".to_owned());
+            self.log("this server ends, because it has run its maximum number of jobs".to_owned());
             self.full_until = None;
             self.ending.get_or_insert(ServerEnd::At(now));
         }
@@ -293,7 +293,7 @@ impl Server {
                 return self.reply(&format!("F more than {JOBS_MAX} jobs"));
             }
             Ok(_) if self.jobs_max.is_some_and(|max| self.last >= max) => {
-                return self.reply("F this server has had its maximum of jobs");
+                return self.reply("F this server has run its maximum number of jobs");
             }
             // Both clients take this one; a CREATE_NOTIFY with F hangs that of Java.
             Err(why) => {
@@ -311,11 +311,11 @@ impl Server {
         self.reply("S");
         self.notify(&format!("CREATE_NOTIFY {id} S {name}"));
         self.log(format!(
-            "request {id} is job {name}: {}",
+            "request {id} creates job {name}: {}",
             request.job.program
         ));
         for name in &request.unknown {
-            self.log(format!("attribute {name}: not known, ignored"));
+            self.log(format!("attribute {name}: ignored, because it is unknown"));
         }
         let job = ClientJob {
             told: JobState::Pending,

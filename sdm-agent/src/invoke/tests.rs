@@ -279,7 +279,7 @@ fn server_ends_after_its_maximum_of_jobs() {
             said("S|", "")
         );
     }
-    let full = "F this server has had its maximum of jobs|";
+    let full = "F this server has run its maximum number of jobs|";
     assert_eq!(story.ask(&job(3)), said(full, ""));
     // The client may still ask for the end.
     assert_eq!(story.pass(LONG), said("", ""));

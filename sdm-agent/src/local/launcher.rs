@@ -45,7 +45,7 @@ impl Launcher {
             Some(Mpi::Mpich) => Ok(&HYDRA),
             Some(Mpi::OpenMpi) => Ok(&OPEN_MPI),
             None => {
-                let what = "it is linked with neither Open MPI nor MPICH";
+                let what = "the program is linked with neither Open MPI nor MPICH";
                 Err(ManagerError::program(program, what))
             }
         }

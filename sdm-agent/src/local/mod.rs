@@ -62,7 +62,8 @@ impl Local {
     /// There is no launcher, or no folder to keep jobs in.
     pub fn new(kind: &str, launcher: Option<&Launcher>) -> Result<Self, ManagerError> {
         let launcher = launcher.map(Launcher::find).transpose()?;
-        let records = Records::of(kind).map_err(ManagerError::system("the folder of jobs"))?;
+        let records =
+            Records::of(kind).map_err(ManagerError::system("the folder for job records"))?;
         let program = std::env::current_exe().map_err(ManagerError::system("this program"))?;
         Self::with(records, launcher, program)
     }
@@ -77,7 +78,7 @@ impl Local {
         program: PathBuf,
     ) -> Result<Self, ManagerError> {
         let host = gethostname()
-            .map_err(|why| ManagerError::System("this host's name".to_owned(), why.into()))?;
+            .map_err(|why| ManagerError::System("the name of this host".to_owned(), why.into()))?;
         Ok(Self {
             records,
             launcher,
@@ -144,7 +145,7 @@ impl Manager for Local {
         let numbers = self
             .records
             .numbers()
-            .map_err(ManagerError::system("the folder of jobs"))?;
+            .map_err(ManagerError::system("the folder for job records"))?;
         let since = runner::now() - KEPT_S;
         for number in numbers {
             let folder = self.records.place(number);
@@ -203,9 +204,10 @@ impl Manager for Local {
         let number = self
             .records
             .add(&order)
-            .map_err(ManagerError::system("the job's record"))?;
+            .map_err(ManagerError::system("the record file of the job"))?;
         let folder = self.records.place(number);
-        runner::start(&self.program, &folder).map_err(ManagerError::system("the job's runner"))?;
+        runner::start(&self.program, &folder)
+            .map_err(ManagerError::system("the process that runs the job"))?;
         Ok(number.to_string())
     }
 
@@ -370,11 +372,11 @@ fn state_of(order: &Order, state: &State, is_there: bool, host: &str) -> (states
             error: Some(error), ..
         } => (Error, error.clone()),
         State { ended: Some(_), .. } => (Terminated, String::new()),
-        _ if order.host != host => (Unknown, format!("it is on {}", order.host)),
+        _ if order.host != host => (Unknown, format!("the job runs on {}", order.host)),
         _ if is_new(order, state) => (Started, String::new()),
         _ if is_there && state.started.is_empty() => (Started, String::new()),
         _ if is_there => (Running, String::new()),
-        _ => (Error, "the process that runs it has ended".to_owned()),
+        _ => (Error, "the process that ran the job has ended".to_owned()),
     }
 }
 

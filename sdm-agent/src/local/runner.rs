@@ -39,7 +39,9 @@ pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
     let status = command.status()?;
     match status.success() {
         true => Ok(()),
-        false => Err(io::Error::other(format!("the job's runner: {status}"))),
+        false => Err(io::Error::other(format!(
+            "the process that runs the job: {status}"
+        ))),
     }
 }
 

@@ -228,7 +228,10 @@ impl Manager for Ssh {
 
     fn stage(&mut self, program: &str, folder: &str) -> Result<String, ManagerError> {
         let [host] = &self.hosts[..] else {
-            return Err(ManagerError::program("ssh", "staging is for one host"));
+            return Err(ManagerError::program(
+                "ssh",
+                "a program can be copied to one host only",
+            ));
         };
         if host.is_here {
             return Ok(program.to_owned());
@@ -248,7 +251,10 @@ impl Manager for Ssh {
             Some(path) if path.starts_with('/') => Ok(path.to_owned()),
             _ => {
                 let words = String::from_utf8_lossy(&said.stderr);
-                let words = words.lines().last().unwrap_or("it cannot be staged");
+                let words = words
+                    .lines()
+                    .last()
+                    .unwrap_or("the program cannot be copied to the host");
                 Err(refusal(host, printable(words.as_bytes())))
             }
         }
@@ -304,7 +310,10 @@ fn ask(
     // Login scripts may have printed text before the reply.
     let reply = said.lines.last().map(String::as_str).unwrap_or_default();
     if reply.len() > REPLY_BYTES_MAX {
-        return Err(refusal(host, format!("a reply of {} bytes", reply.len())));
+        return Err(refusal(
+            host,
+            format!("the reply has {} bytes, which is too long", reply.len()),
+        ));
     }
     match serde_json::from_str(reply).map_err(|why| refusal(host, why))? {
         HostReply::Refused(why) => Err(refusal(host, printable(why.as_bytes()))),

@@ -54,13 +54,13 @@ fn file_rights(program: &Path, pid: i32) -> Option<String> {
         (Some(user), _) => format!("set-user-ID {}, and runs as user {user}", file.uid()),
         (None, Some(group)) => format!("set-group-ID {}, and runs as group {group}", file.gid()),
         (None, None) if has_capabilities(program) && status.bits("CapEff") == Some(0) => {
-            "given capabilities by its file, and runs without".to_owned()
+            "a file with capabilities, and runs without them".to_owned()
         }
         (None, None) => return None,
     };
     let name = printable_name(program);
     Some(format!(
-        "{name} is {what}: a traced program gets no rights of its file"
+        "{name} is {what}: a traced program does not get the privileges of its file"
     ))
 }
 
@@ -80,7 +80,10 @@ impl GdbBackend {
             Ok((shim, channel))
         });
         let (shim, channel) = started.map_err(|error| {
-            let text = format!("{}, to start programs: {error}", printable_name(&starter));
+            let text = format!(
+                "cannot start sdm-shim ({}), which starts programs: {error}",
+                printable_name(&starter)
+            );
             Failure::new(FailureCode::System, text)
         })?;
         self.shims.own.insert(task, shim);
@@ -101,7 +104,7 @@ impl GdbBackend {
             return self.shims.dismiss(task, 0);
         };
         let Some(streams) = Streams::at_shim(fds, coming.is_fed, link) else {
-            let text = "the program's streams were not passed on by its launcher";
+            let text = "the launcher did not pass on the program's standard streams";
             self.shims.dismiss(task, 0);
             return will_not_come(
                 &mut self.outputs,

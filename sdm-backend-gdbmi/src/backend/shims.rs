@@ -227,7 +227,7 @@ impl GdbBackend {
         };
         link.send(&ToShim::Start(Box::new(request)))
             .map_err(|error| {
-                let text = format!("the process of this rank: {error}");
+                let text = format!("cannot use the launcher's process for this rank: {error}");
                 Failure::new(FailureCode::System, text)
             })?;
         let coming = StartingGdb {
@@ -272,7 +272,7 @@ impl GdbBackend {
                         self.shims.links.remove(&task);
                     }
                     if let Some(coming) = self.shims.coming.remove(&task) {
-                        let text = "the process of its rank has ended";
+                        let text = "the launcher's process for this rank has ended";
                         let failure = Failure::new(FailureCode::System, text);
                         will_not_come(&mut self.outputs, task, coming, failure);
                     }
@@ -345,7 +345,7 @@ impl GdbBackend {
         let odd = || {
             Failure::new(
                 FailureCode::System,
-                "the pipes of gdb were not passed on by its launcher",
+                "the launcher did not pass on the pipes of gdb",
             )
         };
         let mut fds = fds.into_iter();
@@ -365,7 +365,7 @@ impl GdbBackend {
     /// Handles a launcher's request that a rank end. A launcher that ends its job asks this of all ranks, and this
     /// server ends too.
     fn is_asked_to_end(&mut self, now: Instant, task: TaskId, link: &ShimLink, signal: i32) {
-        tracing::info!(%task, signal, "its process is asked to end");
+        tracing::info!(%task, signal, "the launcher asks this rank to end");
         let _ = link.send(&ToShim::Heard);
         let left = self.slot_of(task).filter(|slot| slot.is_left_running());
         match (Signal::try_from(signal), left) {
@@ -398,10 +398,10 @@ impl GdbBackend {
         }
         for (task, signal) in due {
             let how = match signal {
-                0 => "its launcher has ended".to_owned(),
-                signal => format!("its launcher ended it by {}", signal_name(signal)),
+                0 => "the launcher has ended".to_owned(),
+                signal => format!("the launcher ended it by {}", signal_name(signal)),
             };
-            let text = format!("the process of this rank: {how}");
+            let text = format!("the launcher's process for this rank has ended: {how}");
             self.outputs.push_back(BackendOutput::Event {
                 task,
                 event: Event::Notice { text },

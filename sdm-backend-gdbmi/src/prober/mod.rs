@@ -180,7 +180,10 @@ fn asked(
 }
 
 fn unanswered() -> Failure {
-    Failure::new(FailureCode::Unsupported, "the sample was not completed")
+    Failure::new(
+        FailureCode::Unsupported,
+        "the sampling process did not complete the sample",
+    )
 }
 
 fn config(rules: &FoldRules) -> DriverConfig {

@@ -318,13 +318,19 @@ impl GdbIo {
     pub(crate) fn press(&mut self, now: Instant, before_kill: impl FnOnce()) {
         match self.end {
             GdbEnd::Closed(at) if at <= now => {
-                tracing::warn!(pid = self.pid(), "gdb has not ended by itself: SIGTERM");
+                tracing::warn!(
+                    pid = self.pid(),
+                    "gdb did not exit by itself; sdm sends SIGTERM"
+                );
                 self.signal(Signal::SIGTERM);
                 self.resume();
                 self.end = GdbEnd::Terminated(now + END_STEP);
             }
             GdbEnd::Terminated(at) if at <= now => {
-                tracing::warn!(pid = self.pid(), "gdb has not ended by SIGTERM: SIGKILL");
+                tracing::warn!(
+                    pid = self.pid(),
+                    "gdb did not exit after SIGTERM; sdm sends SIGKILL"
+                );
                 before_kill();
                 self.signal(Signal::SIGKILL);
                 self.end = GdbEnd::Killed;

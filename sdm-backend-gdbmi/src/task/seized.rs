@@ -188,7 +188,7 @@ impl Seized for Task {
     fn lose_parent(&mut self, now: Instant) {
         if self.gdb.is_to_come() && self.driver.why_not_live().is_none() {
             let text = format!(
-                "the process that had started its program (sdm-shim-{}) was killed, and the program with it",
+                "sdm's process that had started the program (sdm-shim-{}) was killed, and the program was killed with it",
                 self.id.0
             );
             self.driver.handle_gdb_end(now, &text);

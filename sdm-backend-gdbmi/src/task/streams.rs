@@ -30,13 +30,14 @@ impl Task {
             return Err(failure);
         }
         let Some(input) = &mut self.streams.input else {
-            let text = "the task reads no input from the front-end";
+            let text = "this rank does not read standard input from sdm (see --stdin)";
             return Err(Failure::new(FailureCode::Unsupported, text));
         };
         input.take(offset, bytes, eof).map_err(|error| match error {
             StdinError::Gap { at } => {
-                let text =
-                    format!("input at byte {offset}, but only {at} bytes were received before it");
+                let text = format!(
+                    "input at byte {offset} arrived, but only {at} bytes were received before it"
+                );
                 Failure::new(FailureCode::BadCommand, text)
             }
             StdinError::Full => {

@@ -141,7 +141,10 @@ fn failed_attach_names_its_reason() {
     };
     let failure = harness.ask(Command::Attach(gone)).unwrap_err();
     assert_eq!(failure.code, FailureCode::AttachFailed);
-    assert!(failure.text.contains("no such process"), "{failure}");
+    assert!(
+        failure.text.contains("the process no longer exists"),
+        "{failure}"
+    );
     assert_eq!(harness.state(), TaskState::Absent);
     let running = Running::new(&harness, &[]);
     stopped(harness.ask(attach(&running, false)));

@@ -34,7 +34,8 @@ impl Harness {
 
     /// Checks that a command is refused because of a negative stride of `array`.
     fn refuses(&mut self, array: &str, command: Command) {
-        let text = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
+        let text =
+            format!("gdb reads parts of `{array}` wrong, because the array has a negative stride");
         let failure = self.ask(command.clone()).expect_err(&text);
         assert_eq!(
             (failure.code, failure.text),

@@ -104,7 +104,7 @@ fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
     let wanted = lines(&bytes[..count]).take_while(|line| !line.trim_ascii().is_empty());
     let end: usize = wanted.map(<[u8]>::len).sum();
     let text = std::str::from_utf8(&bytes[..end]);
-    let text = text.map_err(|_| io::Error::other("it is not UTF-8"))?;
+    let text = text.map_err(|_| io::Error::other("the key is not UTF-8"))?;
     Ok(Zeroizing::new(text.to_owned()))
 }
 
@@ -171,10 +171,10 @@ mod tests {
         );
         let pipe = folder.0.join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
-        assert!(refused(&pipe).ends_with("it is not a file"));
+        assert!(refused(&pipe).ends_with("the path is not a file"));
         if geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
-            assert!(refused(&path).ends_with("it belongs to user 65534, but this is user 0"));
+            assert!(refused(&path).ends_with("the file belongs to user 65534, but this is user 0"));
         }
     }
 

@@ -74,7 +74,9 @@ impl Channel {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         if self.queue.len() == QUEUE_MAX {
-            return Err(io::Error::other("the other end does not read"));
+            return Err(io::Error::other(
+                "the other process does not read its messages",
+            ));
         }
         self.queue.push_back((bytes, fds));
         self.flush()

@@ -82,7 +82,9 @@ impl ShimLink {
     /// Sends a message. A message for a shim that has ended is dropped: the next receive reports that end.
     pub fn send(&self, message: &ToShim) -> io::Result<()> {
         if self.is_gone() {
-            return Err(io::Error::other("the process of its rank has ended"));
+            return Err(io::Error::other(
+                "the launcher's process for this rank has ended",
+            ));
         }
         let mut channel = self.channel.borrow_mut();
         channel.send(wire::encode(message), Vec::new())?;
@@ -122,7 +124,7 @@ impl ShimLink {
                 Ok(ToServer::Ended { pid, status }) => self.keep(pid, status),
                 Ok(ToServer::Hello { .. }) => {}
                 Err(error) => {
-                    tracing::warn!("a shim sent an invalid message: {error}");
+                    tracing::warn!("sdm-shim sent an invalid message: {error}");
                     break;
                 }
             }

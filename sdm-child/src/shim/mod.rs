@@ -37,7 +37,9 @@ impl Channel {
             Received::Closed => Err(io::ErrorKind::ConnectionReset.into()),
             Received::Message(bytes, _) => match wire::decode(&bytes) {
                 Ok(ToServer::Hello { rank }) => Ok(Some(rank)),
-                _ => Err(io::Error::other("it does not state which rank it is")),
+                _ => Err(io::Error::other(
+                    "the process does not say which rank it is",
+                )),
             },
         }
     }

@@ -36,7 +36,7 @@ impl Pty {
             opened.map_err(|error| io::Error::other(format!("{error:#}")))?;
         let path = master
             .tty_name()
-            .ok_or_else(|| io::Error::other("a pseudo-terminal without a name in /dev/pts"))?;
+            .ok_or_else(|| io::Error::other("the pseudo-terminal has no name in /dev/pts"))?;
         let master = duplicate_master(master.as_ref())?;
         // On Linux both ends share one set of modes.
         let mut settings = tcgetattr(&master)?;

@@ -41,9 +41,9 @@ pub const STRANGER_WAIT: Duration = Duration::from_secs(10);
 /// them, and are free now.
 pub const EMPTY_RUN_MAX: u16 = 16;
 /// Beginning of the error text for an address from which no reply arrives; the time limit follows it.
-pub const UNANSWERED: &str = "no answer within";
+pub const UNANSWERED: &str = "the host did not answer within";
 /// Error text for a connection that was established and over which no byte arrived.
-const NO_ANSWER: &str = "connected, but no answer";
+const NO_ANSWER: &str = "the connection was made, but the peer did not answer";
 
 /// The member to connect to, and its possible addresses.
 #[derive(Clone, Debug)]

@@ -262,7 +262,9 @@ fn stopped_peer_is_distinguished_from_absent_peer() {
         panic!("it had its time")
     };
     assert!(
-        why.ends_with("connected, but no answer at tcp://10.0.0.1:7000"),
+        why.ends_with(
+            "the connection was made, but the peer did not answer at tcp://10.0.0.1:7000"
+        ),
         "{why}"
     );
     assert!(matches!(gone.poll(end), DialStep::GiveUp(_)));

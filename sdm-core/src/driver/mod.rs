@@ -340,7 +340,7 @@ impl<T: Transport> MemberDriver<T> {
         for (link, conn) in gone {
             self.transport.close(conn);
             self.remove(conn);
-            let why = "its host does not acknowledge any data";
+            let why = "the peer's host does not acknowledge any data";
             self.member.handle_closed(now, link, why);
             self.drain();
         }

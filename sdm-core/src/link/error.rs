@@ -83,7 +83,7 @@ pub enum LinkError {
     #[error(transparent)]
     Encode(#[from] EncodeError),
     /// The other end sent more bulk data than it was granted.
-    #[error("the peer sent more bulk data than it was granted")]
+    #[error("the peer sent more data than this end had allowed")]
     CreditExceeded,
     /// A bound was reached.
     #[error("the {name} of the connection exceeds its limit of {max} bytes")]

@@ -187,11 +187,11 @@ impl Member {
                     }
                 }
                 LinkEvent::Silent => {
-                    tracing::warn!(link = id.0, "nothing is heard over the link");
+                    tracing::warn!(link = id.0, "no data arrives over the connection");
                     self.node.handle_link_silent(now, id);
                 }
                 LinkEvent::Alive => {
-                    tracing::info!(link = id.0, "the link is heard again");
+                    tracing::info!(link = id.0, "data arrives over the connection again");
                     self.node.handle_link_alive(now, id);
                 }
             }
@@ -221,7 +221,10 @@ impl Member {
                 self.node.handle_child_up(now, id, hello.id, hello.epoch);
             }
             _ => {
-                let why = format!("{} connected in a role that no member here has", hello.id);
+                let why = format!(
+                    "{} connected in a role that this process does not have",
+                    hello.id
+                );
                 self.refuse(now, id, &why);
             }
         }

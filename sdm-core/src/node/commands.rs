@@ -21,7 +21,7 @@ impl Node {
     ) -> Result<(), ProtocolError> {
         if self.config.is_none() {
             return Err(ProtocolError(format!(
-                "{}: received a command before the plan",
+                "{}: received a command before the plan of the server tree",
                 self.me
             )));
         }
@@ -368,7 +368,7 @@ impl Node {
                 self.open[at].deadline = None;
                 let waited_for = self.open[at].open.clone();
                 if !waited_for.is_empty() {
-                    tracing::warn!(me = %self.me, command = id.0, tasks = %waited_for, "time is over: missing");
+                    tracing::warn!(me = %self.me, command = id.0, tasks = %waited_for, "the time limit has passed: the answer is counted as missing");
                 }
                 self.name_missing(now, at, &waited_for);
             }

@@ -344,7 +344,9 @@ impl Node {
         let first = &init.slice[0];
         if first.server != self.me {
             let (me, wanted) = (self.me, first.server);
-            return Err(ProtocolError(format!("{me}: the plan is for {wanted}")));
+            return Err(ProtocolError(format!(
+                "{me}: received the plan for another server, {wanted}"
+            )));
         }
         self.known_above = all.clone();
         self.height = height;
@@ -419,7 +421,7 @@ impl Node {
         }
         if self.ending.is_some() || self.root.is_some() {
             let child = self.children.remove(at);
-            let why = format!("{} has another parent", child.server);
+            let why = format!("{} is already connected to another parent", child.server);
             self.lose(now, &child.reach, &why);
             self.check_ended();
         } else {
@@ -437,7 +439,7 @@ impl Node {
             let known = self.config.as_ref().map(|config| config.orphan_wait);
             let wait = known.or(gathering.map(|gathering| gathering.orphan_wait()));
             let wait = wait.unwrap_or(Duration::ZERO);
-            tracing::warn!(me = %self.me, "no parent: waits {wait:?} for another one");
+            tracing::warn!(me = %self.me, "this server has no parent in the tree: it waits {wait:?} for a new one");
             self.orphan = Some(Orphan::after(now + wait, why));
         }
     }

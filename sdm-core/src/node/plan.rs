@@ -88,7 +88,9 @@ impl Node {
         }
         if wanted > SERVERS_MAX as usize + 1 {
             let me = self.me;
-            return Err(ProtocolError(format!("{me}: a plan for {wanted} members")));
+            return Err(ProtocolError(format!(
+                "{me}: received a plan for {wanted} servers, which is more than the maximum"
+            )));
         }
         parent.gathering = Some(Box::new(PartialPlan {
             config: init.config,
@@ -140,11 +142,15 @@ pub(super) fn check(plan: &Slice) -> Result<(), ProtocolError> {
     }
     let text: usize = plan.iter().map(text_bytes).sum();
     if text > PLAN_TEXT_BYTES_MAX {
-        return too_large("bytes of names", text as u64, PLAN_TEXT_BYTES_MAX as u64);
+        return too_large(
+            "bytes of host names",
+            text as u64,
+            PLAN_TEXT_BYTES_MAX as u64,
+        );
     }
     let sets = plan.iter().map(|it| it.tasks.memory_bytes()).sum();
     if sets > SETS_BYTES_MAX {
-        return too_large("bytes of sets", sets, SETS_BYTES_MAX);
+        return too_large("bytes of task sets", sets, SETS_BYTES_MAX);
     }
     let (mut bytes, mut part_bytes) = (0, Vec::new());
     for part in parts(plan) {
@@ -322,7 +328,7 @@ mod tests {
         let entries = vec![entry; 2 + PLAN_TEXT_BYTES_MAX / text_bytes(&plan(0)[0])];
         let error = check(&Slice::new(entries)).unwrap_err();
         assert!(
-            error.0.contains("too large") && error.0.contains("bytes of names"),
+            error.0.contains("too large") && error.0.contains("bytes of host names"),
             "{error}"
         );
     }

@@ -31,7 +31,7 @@ pub fn resolve(at: &ConnectionString) -> io::Result<Vec<ConnectionString>> {
 
 fn numeric(at: &ConnectionString) -> io::Result<std::net::SocketAddr> {
     at.socket_addr().ok_or_else(|| {
-        let what = "a host name must be resolved before";
+        let what = "the host name was not resolved to an address";
         io::Error::new(io::ErrorKind::InvalidInput, what)
     })
 }

@@ -197,9 +197,11 @@ fn listen_upwards<T>(
         }
     }
     let what = if is_any {
-        format!("listen at {at}: no port is free; a closed connection keeps its port for a minute")
+        format!(
+            "cannot listen at {at}: no port is free; a closed connection keeps its port for a minute"
+        )
     } else {
-        format!("listen at {at}: every port or path up to {last} is in use")
+        format!("cannot listen at {at}: every port or path up to {last} is in use")
     };
     Err(io::Error::new(io::ErrorKind::AddrInUse, what))
 }
@@ -209,5 +211,8 @@ fn annotate(error: io::Error, at: &ConnectionString) -> io::Error {
 }
 
 fn no_such_connection() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the connection is closed")
+    io::Error::new(
+        io::ErrorKind::NotConnected,
+        "the connection is already closed",
+    )
 }

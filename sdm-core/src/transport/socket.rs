@@ -79,19 +79,19 @@ impl Listener {
 
 /// The error for a `called` address, to which nothing can connect or bind.
 fn called() -> io::Error {
-    let what = "this transport cannot accept reversed connections: it needs a `Reversed` transport";
+    let what = "this transport cannot accept connections from servers (--reverse)";
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
 /// The error for an address that only another transport knows.
 fn other(address: &ConnectionString) -> io::Error {
-    let what = format!("{address}: sockets have no addresses of this scheme");
+    let what = format!("{address}: not an address of a socket");
     io::Error::new(io::ErrorKind::Unsupported, what)
 }
 
 /// The error for a `local` address without a session, whose key the socket's name is made of.
 fn no_session() -> io::Error {
-    let what = "sockets between members of a host need a session";
+    let what = "Unix sockets between servers of a host need a session";
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 

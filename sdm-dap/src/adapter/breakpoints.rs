@@ -162,7 +162,7 @@ pub(super) fn data_breakpoint_info(connection: &mut Connection, request: &Reques
                 Some(connection.references.add_frame(frame))
             }
             Some(_) => {
-                let text = format!("{name}: to watch a part of a value, use its full expression");
+                let text = format!("{name}: give the full expression to watch a part of a value");
                 return Ok(Some(json!({"dataId": null, "description": text})));
             }
             None => return Err(RequestError::Reference(id)),

@@ -202,7 +202,7 @@ fn leave_beside(connection: &mut Connection) {
 /// Refuses the requests of pages for further records.
 fn refuse_pages(connection: &mut Connection) {
     for request in connection.prompt.pages.take_waiting() {
-        let why = early(&request.command, "the session is over");
+        let why = early(&request.command, "the debug session has ended");
         connection.write(request.refusal(&why));
     }
 }

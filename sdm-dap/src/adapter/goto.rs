@@ -66,7 +66,10 @@ pub(super) fn goto(connection: &mut Connection, request: &Request) -> Handled {
     let location = connection.references.places.get(arguments.target_id);
     let location = location.map(str::to_owned);
     let location = location.ok_or_else(|| {
-        RequestError::Tasks(format!("no target has the number {}", arguments.target_id))
+        RequestError::Tasks(format!(
+            "{} is not the number of a goto target",
+            arguments.target_id
+        ))
     })?;
     if tasks.is_empty() {
         return Err(RequestError::Runs(format!("thread {id}")));

@@ -79,9 +79,9 @@ pub(super) fn attach(
     let address = configuration.session.unwrap_or_default();
     match &connection.company.role {
         Role::Beside(word) if *word == address => {
-            let rank = configuration
-                .rank
-                .ok_or_else(|| RequestError::Configuration("`rank` is missing".to_owned()))?;
+            let rank = configuration.rank.ok_or_else(|| {
+                RequestError::Configuration("the attribute `rank` is missing".to_owned())
+            })?;
             connection.manner.attached = true;
             connection.manner.stop_at_entry = true;
             connection.tasks = crate::tasks::Tasks::new(IdSet::single(TaskId(rank)));

@@ -46,7 +46,7 @@ pub(super) fn line(connection: &mut Connection, request: &Request) -> Handled {
     if !sdm_web::is_line(&text) {
         return Err(RequestError::Arguments {
             command: request.command.clone(),
-            why: "a line has no control characters".to_owned(),
+            why: "the line contains control characters".to_owned(),
         });
     }
     prompt::open(connection);

@@ -68,7 +68,7 @@ pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), Requ
         Some(opening) => connection.act(Action::Open(opening)),
         None => startup::refuse_begin(
             connection,
-            &RequestError::Opening("nothing to restart".to_owned()),
+            &RequestError::Opening("the session has no program that can be restarted".to_owned()),
         ),
     }
 }

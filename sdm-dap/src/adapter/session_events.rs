@@ -139,9 +139,11 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
             );
             state::ended(connection, tasks, Condition::Gone);
         }
-        Event::SignalPassed { name } => {
-            state::tell(connection, tasks, &format!("{name} was passed on"))
-        }
+        Event::SignalPassed { name } => state::tell(
+            connection,
+            tasks,
+            &format!("signal {name} was passed on to the program"),
+        ),
         Event::Aborted { by, status, text } => {
             let why = match text.is_empty() {
                 true => String::new(),

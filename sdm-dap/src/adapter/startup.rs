@@ -267,7 +267,10 @@ pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
 
 pub(super) fn configuration_done(connection: &mut Connection, request: &Request) -> Handled {
     if connection.phase != Phase::Configuring {
-        return Err(early(&request.command, "allowed once, after `initialized`"));
+        return Err(early(
+            &request.command,
+            "this request is allowed once, after the event `initialized`",
+        ));
     }
     connection.phase = Phase::Live;
     Ok(Some(Value::Null))

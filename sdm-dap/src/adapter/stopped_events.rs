@@ -83,7 +83,7 @@ fn say_who_runs(connection: &mut Connection, running: &IdSet) {
     // The tasks for which a step of one class waits may be among those that it does not move.
     if !others.is_empty() {
         text.push_str(&format!(
-            ", {} are stopped and not stepped",
+            ", {} are stopped and were not stepped",
             set_name(&others)
         ));
     }

@@ -355,7 +355,7 @@ fn step_of_one_class_names_the_ranks_not_moved() {
     let text = &messages[0]["body"]["output"];
     assert_eq!(
         text,
-        "next: [2-3] still run, [0-1] are stopped and not stepped\n"
+        "next: [2-3] still run, [0-1] are stopped and were not stepped\n"
     );
 }
 

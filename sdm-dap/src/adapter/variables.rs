@@ -260,7 +260,7 @@ pub(super) fn finish_parts(
             let from = from.saturating_add(u32::try_from(children.len()).unwrap_or(u32::MAX));
             let value = OneValue {
                 tasks: tasks.clone(),
-                text: "there are more".to_owned(),
+                text: "more elements; expand to see them".to_owned(),
                 node: Some(Node::Part {
                     tasks: tasks.clone(),
                     object: object.to_owned(),
@@ -315,7 +315,7 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     }
     let expression = repl::expression(&command).map_or(expression, str::to_owned);
     if tasks.is_empty() {
-        return Err(RequestError::Runs("what it is about".to_owned()));
+        return Err(RequestError::Runs("the selected rank".to_owned()));
     }
     let mut commands = frame
         .as_deref()
@@ -350,7 +350,10 @@ pub(super) fn carry_out(
         }
         LineRequest::Restart(to_main) => {
             if connection.company.role != Role::Owner || connection.phase != Phase::Live {
-                return Err(early(&request.command, "nothing to restart"));
+                return Err(early(
+                    &request.command,
+                    "the session has no program that can be restarted",
+                ));
             }
             // The restart stops at `main`, or only at breakpoints.
             connection.manner.stop_at_entry = *to_main;
@@ -465,7 +468,7 @@ fn add_others(variables: &mut Variables, answers: &Answers) {
     if !others.is_empty() {
         let value = OneValue {
             tasks: others.clone(),
-            text: "too many different values".to_owned(),
+            text: "too many different values to show".to_owned(),
             node: None,
         };
         variables.add(&set_name(others), 0, value);

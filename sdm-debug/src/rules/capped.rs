@@ -177,7 +177,11 @@ impl<K: CappedKey> Capped<K> {
         let cut = match reader.number()? {
             0 => None,
             1 => Some(reader.number()?),
-            _ => return Err(Rejected("a cut of an unknown kind")),
+            _ => {
+                return Err(Rejected(
+                    "the mark of a shortened answer is of an unknown kind",
+                ));
+            }
         };
         let mut capped = Self {
             cut,
@@ -190,10 +194,10 @@ impl<K: CappedKey> Capped<K> {
             let (thing, held) = read(reader)?;
             cost += entry_cost(&thing);
             if cost > BUDGET_BYTES {
-                return Err(Rejected("a merged payload beyond its budget"));
+                return Err(Rejected("the merged answer exceeds its size limit"));
             }
             if held.tasks.is_empty() {
-                return Err(Rejected("a class of nobody"));
+                return Err(Rejected("a class of equal answers has no tasks"));
             }
             capped.insert(thing, &held);
         }

@@ -25,7 +25,7 @@ pub(super) fn rule_of(payload: &[u8]) -> Result<u16, Rejected> {
     let number = reader.u16(WHAT).map_err(broken)?;
     is_merged
         .then_some(number)
-        .ok_or(Rejected("no merged payload"))
+        .ok_or(Rejected("the bytes are not a merged answer"))
 }
 
 pub(super) struct Writer {
@@ -83,10 +83,10 @@ const WHAT: &str = "a merged payload";
 
 fn broken(error: DecodeError) -> Rejected {
     Rejected(match error {
-        DecodeError::MissingData { .. } => "a merged payload that ends early",
-        DecodeError::TrailingData { .. } => "bytes behind a merged payload",
-        DecodeError::TooLarge { .. } => "a merged payload beyond its size limit",
-        DecodeError::Unexpected { .. } => "a merged payload with an invalid value",
+        DecodeError::MissingData { .. } => "the merged answer ends early",
+        DecodeError::TrailingData { .. } => "bytes follow the end of the merged answer",
+        DecodeError::TooLarge { .. } => "the merged answer exceeds its size limit",
+        DecodeError::Unexpected { .. } => "the merged answer has an invalid value",
     })
 }
 
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         let inner = codec::Reader::over(payload);
         let mut reader = Self { inner, sources };
         if reader.byte()? != MERGED || reader.number()? != u64::from(rule) {
-            return Err(Rejected("no merged payload of this rule"));
+            return Err(Rejected("merged by another rule"));
         }
         Ok(reader)
     }
@@ -141,9 +141,9 @@ impl<'a> Reader<'a> {
                 let is_within = set.is_subset(self.sources);
                 is_within
                     .then_some(set)
-                    .ok_or(Rejected("a set beyond the sources"))
+                    .ok_or(Rejected("a set names unasked tasks"))
             }
-            _ => Err(Rejected("a set of an unknown kind")),
+            _ => Err(Rejected("a set of tasks is of an unknown kind")),
         }
     }
 

@@ -79,7 +79,9 @@ impl<'a> FramesReader<'a> {
     pub(super) fn read(&mut self, reader: &mut Reader<'_>) -> Result<Vec<StackFrame>, Rejected> {
         let shared = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
         if shared > self.before.len() {
-            return Err(Rejected("a stack that shares more than there is"));
+            return Err(Rejected(
+                "a stack shares more frames than the previous one has",
+            ));
         }
         self.before.truncate(shared);
         let mut cost = cost(&self.before);
@@ -87,7 +89,7 @@ impl<'a> FramesReader<'a> {
             let frame = self.frame(reader)?;
             cost += frame_cost(&frame);
             if self.before.len() >= STACK_FRAMES_MAX || cost > BUDGET_BYTES {
-                return Err(Rejected("a stack beyond its bound"));
+                return Err(Rejected("a stack has more frames than the maximum"));
             }
             self.before.push(frame);
         }
@@ -99,11 +101,12 @@ impl<'a> FramesReader<'a> {
             let index = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
             let text = self.texts.get(index);
             text.map(|text| (*text).to_owned())
-                .ok_or(Rejected("a text beyond the table"))
+                .ok_or(Rejected("a text is not in the table of texts"))
         };
         let (module, function, file) = (text()?, text()?, text()?);
-        let mut small =
-            || u32::try_from(reader.number()?).map_err(|_| Rejected("a line beyond 32 bits"));
+        let mut small = || {
+            u32::try_from(reader.number()?).map_err(|_| Rejected("a line number exceeds 32 bits"))
+        };
         Ok(StackFrame {
             module,
             function,

@@ -50,7 +50,11 @@ impl Merged {
             RULE_USAGE => Self::Usage(TotalUsage::decode(sources, payload)?),
             RULE_QUEUES => Self::Queues(MergedQueues::decode(sources, payload)?),
             RULE_SAMPLES => Self::Samples(Box::new(Samples::read(sources, payload)?)),
-            _ => return Err(Rejected("merged by a rule that is not known here")),
+            _ => {
+                return Err(Rejected(
+                    "the answer was merged by a rule that this version does not know",
+                ));
+            }
         })
     }
 

@@ -138,7 +138,7 @@ impl Numbers {
             let number = unzigzag(reader.number()?);
             let tasks = reader.set()?;
             if !tasks.is_subset(sources) || !tasks.is_disjoint(&seen) {
-                return Err(Rejected("two numbers of one task"));
+                return Err(Rejected("one task has two numbers"));
             }
             seen.union_with(&tasks);
             match kind {
@@ -148,7 +148,7 @@ impl Numbers {
                     let each = each.map(|task| (task.0, number.wrapping_add(task.0.into())));
                     numbers.points.extend(each);
                 }
-                _ => return Err(Rejected("a number of an unknown kind")),
+                _ => return Err(Rejected("a number is of an unknown kind")),
             }
         }
         numbers.settle();

@@ -65,7 +65,7 @@ pub(super) fn read_kind(
     Capped::read(reader, |reader| {
         let part = reader.bytes()?;
         if part.len() > BUDGET_BYTES || !is_part(part) {
-            return Err(Rejected("a part of an answer that is none"));
+            return Err(Rejected("a part of an answer is of an unknown kind"));
         }
         let part = Encoded(part.to_vec());
         let tasks = reader.set()?;

@@ -250,10 +250,10 @@ fn read_numbers(
     let mut all = BTreeMap::new();
     for _ in 0..reader.count()? {
         let role = wire::decode(reader.bytes()?);
-        let role = role.map_err(|_| Rejected("a role that is none"))?;
+        let role = role.map_err(|_| Rejected("the role of an argument is unknown"))?;
         let numbers = Numbers::read(reader, sources)?;
         if all.insert(role, numbers).is_some() {
-            return Err(Rejected("a role that is there twice"));
+            return Err(Rejected("the role of an argument occurs twice"));
         }
     }
     Ok(all)
@@ -270,7 +270,7 @@ fn own(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
         return Err(Rejected("no probe"));
     };
     if !probe.stacks.as_ref().is_none_or(is_bounded) {
-        return Err(Rejected("a stack beyond its bound"));
+        return Err(Rejected("a stack has more frames than the maximum"));
     }
     let mut parts = Parts::default();
     parts.insert(sources, *probe);

@@ -287,13 +287,13 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
         let key = reader.bytes()?.to_vec();
         let what = usize::try_from(reader.number()?).ok();
         let what = what.and_then(|at| WHAT.get(at));
-        let what = what.ok_or(Rejected("numbers of an unknown kind"))?;
+        let what = what.ok_or(Rejected("numbers are of an unknown kind"))?;
         let numbers = Numbers::read(&mut reader, sources)?;
         if !is::<Nth>(&key) {
-            return Err(Rejected("numbers of no message"));
+            return Err(Rejected("numbers belong to no message"));
         }
         if parts.numbers.insert((key, *what), numbers).is_some() {
-            return Err(Rejected("numbers that are there twice"));
+            return Err(Rejected("numbers occur twice"));
         }
     }
     reader.end()?;
@@ -304,7 +304,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
 fn own(tasks: &IdSet, queues: TaskQueues) -> Result<QueueParts, Rejected> {
     let names = || queues.messages.iter().map(|it| it.kind.communicator.len());
     if queues.messages.len() > TASK_MESSAGES_MAX || names().any(|bytes| bytes > NAME_BYTES_MAX) {
-        return Err(Rejected("messages beyond their bound"));
+        return Err(Rejected("there are more messages than the maximum"));
     }
     let mut parts = QueueParts::default();
     parts.insert(tasks, queues);

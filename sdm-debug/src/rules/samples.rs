@@ -65,7 +65,7 @@ impl Samples {
     pub fn of(tasks: &IdSet, own: &TaskSamples) -> Result<Self, Rejected> {
         let mut frames = own.stacks.iter().map(|(_, frames)| frames.len());
         if frames.any(|length| length > STACK_FRAMES_MAX) {
-            return Err(Rejected("a stack beyond its bound"));
+            return Err(Rejected("a stack has more frames than the maximum"));
         }
         let times = |number: u64| number.saturating_mul(tasks.len());
         let mut samples = Self {
@@ -132,7 +132,7 @@ impl MergedForm for Samples {
         }
         match wire::decode(payload) {
             Ok(Reply::Samples(own)) => Self::of(sources, &own),
-            _ => Err(Rejected("no stacks over a while")),
+            _ => Err(Rejected("the bytes are not stacks of several samples")),
         }
     }
 

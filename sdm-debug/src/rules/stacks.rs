@@ -97,7 +97,7 @@ impl Stacks {
     pub fn of(tasks: &IdSet, own: &TaskStacks) -> Result<Self, Rejected> {
         let mut threads = own.threads.iter();
         if threads.any(|thread| thread.frames.len() > STACK_FRAMES_MAX) {
-            return Err(Rejected("a stack beyond its bound"));
+            return Err(Rejected("a stack has more frames than the maximum"));
         }
         let mut stacks = Self {
             helpers: u64::from(own.helpers).saturating_mul(tasks.len()),

@@ -245,20 +245,20 @@ fn unmergeable_payload_is_rejected_without_effect() {
         RULE_STACK_TREE,
         &[],
         &stacks(&[(1, &deep)], 0),
-        "a stack beyond its bound",
+        "a stack has more frames than the maximum",
     );
     // Payloads of another rule, of other bins, and of tasks that are not among the sources.
     let (_, lines) = merge_flat(RULE_LINES, &[], &[text("a")]);
-    check(RULE_STATS, &[], &lines, "no merged payload of this rule");
+    check(RULE_STATS, &[], &lines, "merged by another rule");
     let (low, high, count) = (0.0, 1.0, 2);
     let bins = Bins { low, high, count }.encode();
     let (_, stats) = merge_flat(RULE_STATS, &[], &[value("1")]);
-    check(RULE_STATS, &bins, &stats, "statistics over other bins");
+    check(RULE_STATS, &bins, &stats, "statistics with other bins");
     let rule = rule(RULE_LINES, &[]).unwrap();
     let mut acc = rule.start();
     rule.merge(&mut acc, &set("9"), &text("a")).unwrap();
     let foreign = rule.finish(acc, 1 << 16);
-    check(RULE_LINES, &[], &foreign, "a set beyond the sources");
+    check(RULE_LINES, &[], &foreign, "a set names unasked tasks");
 }
 
 #[test]

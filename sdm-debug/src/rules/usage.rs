@@ -40,7 +40,7 @@ impl TotalUsage {
         }
         match wire::decode(payload) {
             Ok(Reply::Usage(usage)) => Ok(Self::of(sources, &usage)),
-            _ => Err(Rejected("no use of memory")),
+            _ => Err(Rejected("the bytes are not figures of memory use")),
         }
     }
 
@@ -98,14 +98,17 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<TotalUsage, Rejected> {
     let peak_bytes = reader.number()?;
     let named = reader.count()?;
     if count > sources.len() || named > LARGEST_MAX || named as u64 > count {
-        return Err(Rejected("more tasks than the sources are"));
+        return Err(Rejected("more tasks are named than were asked"));
     }
     let mut largest = Vec::with_capacity(named);
     for _ in 0..named {
         let bytes = reader.number()?;
         let task = u32::try_from(reader.number()?).map(TaskId);
         let task = task.ok().filter(|task| sources.contains(*task));
-        largest.push((bytes, task.ok_or(Rejected("a task beyond the sources"))?));
+        largest.push((
+            bytes,
+            task.ok_or(Rejected("a task is named that was not asked"))?,
+        ));
     }
     reader.end()?;
     Ok(TotalUsage {

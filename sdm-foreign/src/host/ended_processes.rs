@@ -93,7 +93,8 @@ impl Host {
             }
         }
         for (rank, status) in given_up {
-            let text = "it has ended without MPI_Init, which other ranks have called".to_owned();
+            let text =
+                "the rank has ended without MPI_Init, which other ranks have called".to_owned();
             self.tell_all(&FromHost::Aborted { rank, status, text });
         }
     }
@@ -123,7 +124,7 @@ impl Host {
         for (rank, scope) in given_up {
             match scope {
                 Scope::Session => {
-                    let text = "it has ended without MPI_Finalize".to_owned();
+                    let text = "the rank has ended without MPI_Finalize".to_owned();
                     self.tell_all(&FromHost::Aborted { rank, status, text });
                 }
                 Scope::Job(tasks) => self.signal_all(&tasks, SIGTERM),

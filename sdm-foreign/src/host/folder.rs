@@ -40,11 +40,11 @@ impl Folder {
         loop {
             // This fails where a file of this name exists, whoever owns it.
             let made = fs::DirBuilder::new().mode(0o700).create(&path);
-            made.with_context(|| format!("make the folder {}", printable_name(&path)))?;
+            made.with_context(|| format!("cannot create the folder {}", printable_name(&path)))?;
             let lock = match open(&path) {
                 Ok(folder) => Flock::lock(folder, FlockArg::LockExclusive).ok(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error).context("open the new folder"),
+                Err(error) => return Err(error).context("cannot open the new folder"),
             };
             // Another server may have taken it for a left-over one before it was locked.
             let is_there = |lock: &Flock<File>| lock.metadata().is_ok_and(|it| it.nlink() > 0);

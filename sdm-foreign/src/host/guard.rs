@@ -114,7 +114,7 @@ pub(crate) unsafe extern "C" fn listen(socket: c_int, backlog: c_int) -> c_int {
     match guard(unsafe { BorrowedFd::borrow_raw(socket) }) {
         Ok(()) => 0,
         Err(error) => {
-            crate::messages::say(&format!("its socket cannot be guarded: {error}"));
+            crate::messages::say(&format!("cannot restrict access to its socket: {error}"));
             Errno::ENOMEM.set();
             -1
         }
@@ -167,7 +167,9 @@ pub(crate) unsafe extern "C" fn accept(
         }
         match tool_proxy::begin(stream) {
             Some(end) => return end.into_raw_fd(),
-            None => crate::messages::say("a tool was refused: too many are connected"),
+            None => crate::messages::say(
+                "a PMIx tool was refused, because too many tools are connected",
+            ),
         }
     }
     // The one error after which all versions of the library go on.
@@ -240,7 +242,9 @@ pub(crate) fn begin() -> Result<()> {
         // SAFETY: it looks a name up in what is loaded.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         if found.cast_const() != own {
-            bail!("this build of sdm-pmix cannot exclude other users: it loads no library");
+            bail!(
+                "this build of sdm-pmix cannot exclude other users, because it cannot preload a library"
+            );
         }
     }
     IS_ON.store(true, Ordering::SeqCst);

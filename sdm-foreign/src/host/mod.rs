@@ -119,7 +119,7 @@ struct Serving {
 
 /// Serves until all servers of the session have disconnected.
 pub(crate) fn run() -> Result<()> {
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot disable core files")?;
     // The library's files must not be readable for other users.
     umask(Mode::S_IRWXG | Mode::S_IRWXO);
     // The parent process may have blocked some signals.
@@ -207,7 +207,10 @@ impl Host {
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         drop(fds);
         if ready[1] {
-            let request = self.requests.take().context("take a request")?;
+            let request = self
+                .requests
+                .take()
+                .context("cannot receive a request of sdm-server")?;
             self.answer(request);
         }
         let peers = self.peers.iter().zip(&ready[2..]);
@@ -314,7 +317,7 @@ impl Host {
         if let Some(serving) = &self.serving {
             return match serving.job == job {
                 true => serving.answer.clone(),
-                false => failed("it serves another job".to_owned()),
+                false => failed("this PMIx server already serves another job".to_owned()),
             };
         }
         match serve(job) {
@@ -457,14 +460,14 @@ fn serve(job: HostJob) -> Result<Serving> {
     let environment = library.serve(&job, &folder.path)?;
     // The library has let everybody look into it.
     let closed = fs::Permissions::from_mode(0o700);
-    fs::set_permissions(&folder.path, closed).context("close the folder to others")?;
+    fs::set_permissions(&folder.path, closed).context("cannot close the folder to other users")?;
     let system = job.is_system.then(|| SystemFile::publish(&folder.path));
     let (system, notice) = match system.transpose() {
         Ok(system) => (system, None),
         Err(error) => (
             None,
             Some(format!(
-                "this PMIx server is not that of {}: {error:#}",
+                "PMIx tools cannot find this server as the system server of {}: {error:#}",
                 job.own_node().name
             )),
         ),

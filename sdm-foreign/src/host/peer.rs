@@ -75,7 +75,7 @@ impl Peer {
                 Ok(None) => return is_there.then_some(heard),
                 Ok(Some(message)) => heard.push(message),
                 Err(error) => {
-                    crate::messages::say(&format!("a server of the session sends {error}"));
+                    crate::messages::say(&format!("an sdm-server of the session sent {error}"));
                     return None;
                 }
             }

@@ -132,7 +132,7 @@ impl Server {
     /// Starts to serve this node of a job, with files in `folder`. Returns the environment variables for the job's
     /// processes.
     pub(crate) fn serve(&self, job: &HostJob, folder: &Path) -> Result<Vec<(String, String)>> {
-        let string = |text: &str| CString::new(text).context("a text with a byte 0");
+        let string = |text: &str| CString::new(text).context("a text contains a zero byte");
         let own = job.own_node();
         let host = string(&own.name)?;
         let name = string(&format!("{}-server", job.namespace))?;
@@ -156,7 +156,7 @@ impl Server {
             let init: ServerInit = std::mem::transmute(self.symbol(c"PMIx_server_init")?);
             let module: &'static mut Module = Box::leak(Box::new(Module::new()));
             let status = init(module, infos.as_mut_ptr(), infos.len());
-            self.check(status, "begin to serve")?;
+            self.check(status, "cannot start the PMIx server")?;
         }
         let nodes = job
             .nodes
@@ -185,8 +185,7 @@ impl Server {
         let mut places = Vec::new();
         for at in job.nodes() {
             let node = first.nodes.get(at as usize);
-            let node =
-                node.context("a job that is to be started is on a node that there is not")?;
+            let node = node.context("the job to start names a node that does not exist")?;
             places.push((node.name.as_str(), job.ranks_on(at)));
         }
         let own = job.ranks_on(first.own);
@@ -213,7 +212,7 @@ impl Server {
             let ask: ModexRequest =
                 std::mem::transmute(self.symbol(c"PMIx_server_dmodex_request")?);
             let status = ask(std::ptr::from_ref(process), on_put, data);
-            let checked = self.check(status, "ask for what a process has put");
+            let checked = self.check(status, "cannot get the data that a process has published");
             if checked.is_err() {
                 // No callback will come that takes it.
                 drop(Box::from_raw(data.cast::<(u32, u64)>()));
@@ -233,7 +232,7 @@ impl Server {
             let (source, infos) = (&raw const *(*kept).source, &(*kept).infos);
             let (start, count) = (infos.as_ptr(), infos.len());
             let status = notify(code, source, range, start, count, on_told, kept.cast());
-            self.passed_on(status, kept, "tell of an event")
+            self.passed_on(status, kept, "cannot report an event")
         }
     }
 
@@ -269,7 +268,7 @@ impl Server {
     }
 
     fn register(&self, job: &Registration<'_>, folder: &Path) -> Result<()> {
-        let string = |text: String| CString::new(text).context("a text with a byte 0");
+        let string = |text: String| CString::new(text).context("a text contains a zero byte");
         let names: Vec<_> = job.nodes.iter().map(|(name, _)| *name).collect();
         let ranks: Vec<_> = job.nodes.iter().map(|(_, ranks)| list(ranks)).collect();
         let nodes = string(format!("raw:{}", names.join(",")))?;
@@ -324,15 +323,15 @@ impl Server {
             let add: RegisterClient =
                 std::mem::transmute(self.symbol(c"PMIx_server_register_client")?);
             let (start, length) = (infos.as_mut_ptr(), infos.len());
-            let local = c_int::try_from(here).context("ranks of this node")?;
+            let local = c_int::try_from(here).context("cannot describe the ranks of this node")?;
             let no_data = std::ptr::null_mut();
             let status = register(namespace.as_ptr(), local, start, length, none, no_data);
-            self.check(status, "take in the job")?;
+            self.check(status, "cannot register the job")?;
             for rank in own {
                 let process = Proc::new(job.namespace, rank.0);
                 let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
                 let status = add(&raw const process, uid, gid, no_data, none, no_data);
-                self.check(status, "take in a process")?;
+                self.check(status, "cannot register a process")?;
             }
         }
         Ok(())
@@ -351,7 +350,7 @@ impl Server {
         let found = unsafe {
             let setup: SetupFork = std::mem::transmute(self.symbol(c"PMIx_server_setup_fork")?);
             let status = setup(&raw const process, &raw mut variables);
-            self.check(status, "make an environment")?;
+            self.check(status, "cannot get the environment of a process")?;
             strings(variables)
         };
         let pairs = found.iter().filter_map(|it| it.split_once('='));
@@ -382,7 +381,7 @@ impl Server {
 fn folder_of(namespace: &str, folder: &Path) -> Result<CString> {
     let path = folder.join(namespace);
     let made = fs::DirBuilder::new().mode(0o700).create(&path);
-    made.with_context(|| format!("make the folder {}", printable_name(&path)))?;
+    made.with_context(|| format!("cannot create the folder {}", printable_name(&path)))?;
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 

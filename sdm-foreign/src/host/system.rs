@@ -34,13 +34,14 @@ impl SystemFile {
     /// The node already has a server, or the file cannot be written; the error's text is for the user. A file of
     /// another user stays.
     pub(super) fn publish(folder: &Path) -> Result<Self> {
-        let host = gethostname().context("the name of this host")?;
+        let host = gethostname().context("cannot get the name of this host")?;
         let named = FOLDERS.iter().find_map(std::env::var_os);
         let place = named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
         let mut name = std::ffi::OsString::from(PREFIX);
         name.push(host);
         let path = place.join(name);
-        let text = fs::read(written(folder)?).context("read the library's own file")?;
+        let text = fs::read(written(folder)?)
+            .context("cannot read the rendezvous file of the PMIx library")?;
         // It becomes visible whole or not at all.
         let new = place.join(format!("sdm-{PREFIX}{}", getpid()));
         let made = create_new(&new).and_then(|mut file| file.write_all(&text));
@@ -64,7 +65,7 @@ impl Drop for SystemFile {
 
 /// The file that the library has written.
 fn written(folder: &Path) -> Result<PathBuf> {
-    let entries = fs::read_dir(folder).context("look into its own folder")?;
+    let entries = fs::read_dir(folder).context("cannot read the folder of the PMIx library")?;
     let mut names = entries.flatten().map(|entry| entry.path());
     let is_it = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -72,7 +73,7 @@ fn written(folder: &Path) -> Result<PathBuf> {
     };
     names
         .find(is_it)
-        .context("the library has written no file for the system's server")
+        .context("the PMIx library has not written the rendezvous file of a system server")
 }
 
 fn link(new: &Path, path: &Path) -> Result<()> {
@@ -92,10 +93,15 @@ fn link(new: &Path, path: &Path) -> Result<()> {
 /// Removes a file whose server has ended.
 fn remove_stale(path: &Path) -> Result<()> {
     match server_of(path) {
-        Ok(server) => bail!("the node has a server: {server}"),
+        Ok(server) => bail!("the node already has a system server: {server}"),
         Err(RejectedFile::Ended(_) | RejectedFile::NoLibrary(_)) => {
             let removed = fs::remove_file(path);
-            removed.with_context(|| format!("remove {}, which is stale", printable_name(path)))
+            removed.with_context(|| {
+                format!(
+                    "cannot remove {}, the rendezvous file of a dead server",
+                    printable_name(path)
+                )
+            })
         }
         // It has just gone.
         Err(RejectedFile::Unread(error)) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -43,7 +43,7 @@ impl LoopCounter {
                 thread::sleep(LOOK_EVERY);
                 if watch.look(turns.now()) {
                     crate::messages::say(
-                        "the PMIx library has not come back from a call for a minute",
+                        "a call of the PMIx library has not returned for a minute",
                     );
                     crate::sys::exit(1);
                 }

@@ -150,7 +150,9 @@ impl DebugLibrary {
             (number(version)(), number(width)())
         };
         if version != VERSION || usize::try_from(width) != Ok(size_of::<c_ulong>()) {
-            bail!("its interface has version {version} and addresses of {width} bytes");
+            bail!(
+                "the debug library's interface has version {version} and addresses of {width} bytes"
+            );
         }
         // SAFETY: as above; the library is never unloaded.
         unsafe {

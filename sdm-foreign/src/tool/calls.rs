@@ -138,7 +138,7 @@ impl Infos {
 }
 
 fn c_text(text: &str) -> Result<CString> {
-    CString::new(text).context("a text with a zero byte")
+    CString::new(text).context("a text contains a zero byte")
 }
 
 fn process(of: &JobPart) -> Proc {

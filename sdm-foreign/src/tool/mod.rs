@@ -33,7 +33,7 @@ const LINE_BYTES: usize = 600;
 
 /// Acts as a tool of the server in process `server`, whose rendezvous file is `file`, until standard input ends.
 pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
-    let file = CString::new(file).context("the rendezvous file")?;
+    let file = CString::new(file).context("the path of the rendezvous file is invalid")?;
     let connected = crate::connect::connect(library, server, Some(&file));
     // Output of the library itself must not mix with the messages.
     let out = own_output().context("standard output")?;
@@ -92,7 +92,10 @@ fn serve(calls: &calls::Calls) -> Result<()> {
     let mut bytes = vec![0; 64 << 10];
     let mut is_known = false;
     loop {
-        while let Some(message) = frames.take::<ToTool>().context("what was asked")? {
+        while let Some(message) = frames
+            .take::<ToTool>()
+            .context("the request cannot be decoded")?
+        {
             match message {
                 ToTool::Hello { version } if version == TOOL_VERSION => {
                     is_known = true;
@@ -110,7 +113,7 @@ fn serve(calls: &calls::Calls) -> Result<()> {
                 }
             }
         }
-        match input.read(&mut bytes).context("read what is asked")? {
+        match input.read(&mut bytes).context("cannot read the request")? {
             0 => return Ok(()),
             count => frames.push(&bytes[..count]),
         }

@@ -122,7 +122,7 @@ async fn kept_by_kernel(gdb: &Gdb, pid: i32) -> Option<String> {
         _ => format!(", in {channel}"),
     };
     Some(format!(
-        "{what} is in state D{within} and cannot be stopped"
+        "{what} is in an uninterruptible wait in the kernel (state D{within}) and cannot be stopped"
     ))
 }
 
@@ -152,8 +152,7 @@ async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
 /// Reports that gdb has no symbols of a program whose file was removed or replaced. gdb would open the path again,
 /// through `/proc/PID/exe` too, and another user may have put a file there.
 pub(super) fn tell_lost_program(gdb: &Gdb) {
-    let text = "the program's file was removed or replaced after its start, and gdb reads none: its frames are \
-                addresses, and may be wrong; `stacks` without gdb has its functions";
+    let text = "the program's file was removed or replaced after its start, so gdb has no symbols: frames are addresses and may be wrong; `stacks` without gdb shows the functions";
     gdb.tell(Event::Notice {
         text: text.to_owned(),
     });
@@ -167,7 +166,7 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
         let state = gdb.host().process_state(pid);
         state.is_none_or(|(letter, _)| matches!(letter, 'Z' | 'X'))
     };
-    let gone = || failed("no such process: it has ended");
+    let gone = || failed("the process no longer exists");
     if is_gone() {
         return Err(gone());
     }
@@ -197,9 +196,8 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
             return Err(failure);
         }
         let text = failure.text.trim_end_matches('.');
-        return Err(failed(&format!("cannot be attached to: {text}")).with_hint(
-            "the process must be yours, not traced already, and allowed by /proc/sys/kernel/yama/ptrace_scope; or \
-             run sdm as root; `sdm doctor PID` looks into it: target, attach",
+        return Err(failed(&format!("gdb cannot attach to the process: {text}")).with_hint(
+            "the process must be yours, not traced already, and allowed by /proc/sys/kernel/yama/ptrace_scope; or run sdm as root; `sdm doctor PID` checks this (target, attach)",
         ));
     }
     gdb.tell(Event::Progress(Phase::Symbols));
@@ -210,7 +208,7 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     let results = gdb.get().stops.front().map(|stop| stop.results.clone());
     let Some(results) = results else {
         let gone = gdb.get().why_not_live();
-        return Err(gone.unwrap_or_else(|| failed("it did not stop")));
+        return Err(gone.unwrap_or_else(|| failed("the process did not stop after gdb attached")));
     };
     let stop = place_stop(gdb, StopReason::Attached, &results).await;
     gdb.edit().stops.pop_front();

@@ -172,7 +172,7 @@ pub(crate) async fn detach(gdb: Gdb, id: CommandId) {
     let ends = gdb.get().origin.valgrind().is_some();
     let refused = gdb.get().why_not_live().or_else(|| {
         let text =
-            "Valgrind runs it and would end with its debugger: kill it, or let it run to its end";
+            "Valgrind runs the program and would end with its debugger: kill the program, or let it run to its end";
         ends.then(|| Failure::new(FailureCode::Unsupported, text))
     });
     let result = match refused {

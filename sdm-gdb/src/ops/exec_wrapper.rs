@@ -82,7 +82,7 @@ async fn advance(gdb: &Gdb) -> Result<(), Failure> {
     }
     // Without a `main` the program stays at its present instruction.
     gdb.mi("-break-insert -t main").await.map_err(|failure| {
-        let text = "stopped at its first instruction: gdb finds no main";
+        let text = "the program stopped at its first instruction, because gdb finds no main";
         Failure::new(failure.code, text)
     })?;
     resume_silently(gdb, id, RunKind::StartToMain).await

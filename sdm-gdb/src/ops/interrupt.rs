@@ -134,7 +134,7 @@ fn kernel_state(gdb: &Gdb, pid: i32) -> String {
     match gdb.host().process_state(pid) {
         Some((letter, wchan)) if wchan.is_empty() => format!("state {letter}"),
         Some((letter, wchan)) => format!("state {letter}, {wchan}"),
-        None => "the process is gone".to_owned(),
+        None => "the process no longer exists".to_owned(),
     }
 }
 

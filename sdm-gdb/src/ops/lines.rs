@@ -57,7 +57,7 @@ fn compile(lines: &[String]) -> Result<Vec<Step>, Failure> {
         let (word, rest) = line
             .split_once(|c: char| c.is_whitespace() || c == '(')
             .unwrap_or((line, ""));
-        let stray = || bad(format!("`{line}` is outside a block"));
+        let stray = || bad(format!("`{line}` is allowed inside a block only"));
         match word {
             "" | "silent" => {}
             "continue" | "c" | "fg" if rest.is_empty() => steps.push(Step::Continue),
@@ -67,7 +67,7 @@ fn compile(lines: &[String]) -> Result<Vec<Step>, Failure> {
                 }
                 let expression = line[word.len()..].trim().to_owned();
                 if expression.is_empty() {
-                    return Err(bad(format!("`{word}` without an expression")));
+                    return Err(bad(format!("expected an expression after `{word}`")));
                 }
                 blocks.push(Block {
                     is_loop: word == "while",
@@ -101,7 +101,7 @@ fn compile(lines: &[String]) -> Result<Vec<Step>, Failure> {
     }
     match blocks.is_empty() {
         true => Ok(steps),
-        false => Err(bad("a block without `end`".to_owned())),
+        false => Err(bad("a block is not closed by `end`".to_owned())),
     }
 }
 
@@ -179,7 +179,9 @@ pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> LinesResult {
             return carried;
         }
     }
-    carried.print(&format!("given up after {STEPS_MAX} steps\n"));
+    carried.print(&format!(
+        "the breakpoint's commands were ended after {STEPS_MAX} steps\n"
+    ));
     carried
 }
 
@@ -308,14 +310,14 @@ mod tests {
                 Step::GoTo(0),
             ]),
         );
-        let stray = |word| format!("`{word}` is outside a block");
+        let stray = |word| format!("`{word}` is allowed inside a block only");
         for word in ["end", "else", "loop_break", "while 1;else"] {
             let said = stray(word.rsplit(';').next().unwrap());
             check(word, Err(&said));
         }
         check("if 1;else;else;end", Err(&stray("else")));
-        check("if 1", Err("a block without `end`"));
-        check("if", Err("`if` without an expression"));
+        check("if 1", Err("a block is not closed by `end`"));
+        check("if", Err("expected an expression after `if`"));
         let deep = "if 1;".repeat(DEPTH_MAX + 1);
         check(&deep, Err("more than 32 nested blocks"));
     }

@@ -48,5 +48,5 @@ pub(crate) async fn aborting(gdb: &Gdb) -> String {
             return format!("MPI_Abort for {}", open_mpi_error(class));
         }
     }
-    "MPI_Abort for an error".to_owned()
+    "MPI_Abort for an unknown error".to_owned()
 }

@@ -183,7 +183,7 @@ async fn look(
         // This is the last probe.
         let mut found = TaskWaits::default();
         if let Err(failure) = waits(gdb, &threads, &mut found).await {
-            tell_missing(gdb, "its calls and their arguments", failure)?;
+            tell_missing(gdb, "calls of the process and their arguments", failure)?;
         }
         probe.waits = Some(found);
         world_rank::check(gdb, thread.id).await;
@@ -228,7 +228,7 @@ fn tell_missing(gdb: &Gdb, what: &str, failure: Failure) -> Result<(), Failure> 
     if !variables::is_missing(&failure) {
         return Err(failure);
     }
-    let text = format!("{what} are not all read: {}", failure.text);
+    let text = format!("{what} could not all be read: {}", failure.text);
     gdb.tell(Event::Notice { text });
     Ok(())
 }

@@ -77,7 +77,7 @@ pub(crate) async fn queues(gdb: &Gdb) -> Result<Reply, Failure> {
         }
         if gdb.get().now >= end {
             let text = format!(
-                "sdm-pmix with the MPI library's debug library in it: no answer within {} s",
+                "sdm-pmix, which has loaded the MPI library's debug library, did not answer within {} s",
                 WAIT.as_secs()
             );
             return Err(Failure::new(FailureCode::TimedOut, text));

@@ -43,7 +43,7 @@ pub(crate) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     if let Some(old) = version.as_ref().filter(|version| version.is_too_old()) {
         let failure = Failure::new(FailureCode::NoGdb, doctor::too_old(&old.text));
         let others = gdb.host().other_gdbs();
-        return Err(failure.with_hint(format!("{others}; `sdm doctor` looks into it: gdb")));
+        return Err(failure.with_hint(format!("{others}; `sdm doctor` checks this (gdb)")));
     }
     gdb.edit().lacks.is_before_12 = version.as_ref().is_some_and(|it| it.major < 12);
     if !gdb.get().config.registers_unknown || gdb.host().completes_writes() {

@@ -40,7 +40,8 @@ pub(super) async fn refuse_call(gdb: &Gdb, place: &str, expression: &str) -> Res
 }
 
 fn wrong() -> Failure {
-    let text = "gdb reads returned values of this type wrong, because they are in registers";
+    let text =
+        "gdb shows wrong values for a returned value of this type, because it is in registers";
     let hint = "print the variable that the value is assigned to";
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }

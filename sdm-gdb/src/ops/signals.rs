@@ -45,7 +45,10 @@ pub(crate) async fn handle(gdb: &Gdb, names: &[String], change: Change) -> Resul
     let names: Vec<String> = names.iter().map(|name| full_name(name)).collect();
     refuse_own(&names)?;
     if names.is_empty() {
-        return Err(Failure::new(FailureCode::BadCommand, "expected a signal"));
+        return Err(Failure::new(
+            FailureCode::BadCommand,
+            "expected the name of a signal",
+        ));
     }
     for name in &names {
         if !name.chars().all(|c| c.is_ascii_alphanumeric()) {
@@ -124,7 +127,8 @@ fn refuse_own(names: &[String]) -> Result<(), Failure> {
     match names.iter().find(is_own) {
         None => Ok(()),
         Some(name) => {
-            let text = format!("{name} is reserved for the debugger");
+            let text =
+                format!("{name} is reserved for the debugger, so its handling cannot be changed");
             Err(Failure::new(FailureCode::Unsupported, text))
         }
     }

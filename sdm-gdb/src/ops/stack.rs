@@ -300,7 +300,10 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
         }
     };
     let Some(wanted) = wanted else {
-        return Err(Failure::new(FailureCode::NoSuchThing, "no inner frame"));
+        return Err(Failure::new(
+            FailureCode::NoSuchThing,
+            "the innermost frame is already selected",
+        ));
     };
     // gdb silently accepts a level that does not exist, so it is checked first.
     let there = gdb
@@ -310,7 +313,7 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
     let Some(frame) = frame.and_then(|there| there.tuples("stack").next()) else {
         let text = match select {
             FrameSelect::Level(level) => format!("no frame {level}"),
-            _ => "no outer frame".to_owned(),
+            _ => "the outermost frame is already selected".to_owned(),
         };
         return Err(Failure::new(FailureCode::NoSuchThing, text));
     };

@@ -57,7 +57,10 @@ pub(crate) async fn start(
     } else if task == TaskState::GdbDead {
         failure
     } else {
-        Failure::new(FailureCode::NotRunning, "killed before it ran")
+        Failure::new(
+            FailureCode::NotRunning,
+            "the program was killed before it ran",
+        )
     };
     gdb.answer(id, Err(failure));
 }

@@ -147,7 +147,7 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
         },
         Verdict::UnnamedSignal => StopReason::Signal {
             name: current_signal(gdb).await.unwrap_or_else(|| "?".to_owned()),
-            meaning: "gdb does not know this signal and cannot pass it on".to_owned(),
+            meaning: "gdb does not know this signal, so it cannot be passed on".to_owned(),
         },
         Verdict::ToEntry if gdb.get().origin.wrapped().is_some() => {
             return super::exec_wrapper::go_on(gdb).await;
@@ -231,7 +231,7 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
     ];
     match last_text(record, "reason") {
         _ if stop.other_ended => {
-            let text = "a process that it has forked has ended";
+            let text = "a child process of the rank has ended";
             Verdict::Report(StopReason::Other(text.to_owned()))
         }
         _ if let Some(scope) = &stop.scope => Verdict::Report(scope.clone()),

@@ -98,7 +98,10 @@ async fn attach(gdb: &Gdb, pid: i32, wait: Duration) -> Result<(), Failure> {
     let gone = gdb.get().why_not_live();
     match gone {
         Some(failure) => Err(failure),
-        None if !is_held => Err(Failure::new(FailureCode::AttachFailed, "it did not stop")),
+        None if !is_held => Err(Failure::new(
+            FailureCode::AttachFailed,
+            "the process did not stop after gdb attached",
+        )),
         None => Ok(()),
     }
 }

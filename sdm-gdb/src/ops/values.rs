@@ -178,7 +178,7 @@ async fn print_numbered(
     };
     if printed.is_cut() {
         let text = format!("a value of {} bytes is too long", printed.bytes());
-        let hint = "`set print elements` bounds how much of an array is printed";
+        let hint = "`set print elements` limits the number of array elements to print";
         return Err(Failure::new(FailureCode::Limit, text).with_hint(hint));
     }
     let text = printed.into_text();

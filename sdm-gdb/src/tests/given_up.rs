@@ -103,7 +103,10 @@ fn stopped_process_is_awaited_while_gdb_reads_symbols() {
             continue;
         };
         let failure = answer.as_ref().expect_err("nothing was told of it");
-        assert_eq!((held, &*failure.text), (false, "it did not stop"));
+        assert_eq!(
+            (held, &*failure.text),
+            (false, "the process did not stop after gdb attached")
+        );
     }
 }
 

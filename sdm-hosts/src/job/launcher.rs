@@ -151,8 +151,8 @@ impl Search {
         let count = u32::try_from(found.pids.len()).unwrap_or(u32::MAX);
         let is_all = count > 0 && found.size.is_none_or(|size| size <= count);
         let mut why = match starter.is_of(self.uid) {
-            true => String::from("and it does not report where"),
-            false => format!("which only {} may enter", starter.owner()),
+            true => String::from("and the launcher does not report where"),
+            false => format!("where only {} can debug processes", starter.owner()),
         };
         if !is_all && pmix::is_server(starter) {
             match pmix::ask(starter.pid) {

@@ -72,7 +72,9 @@ impl Packed {
     /// The error for a core file that is not to be unpacked here; it names the program that unpacks it.
     pub(super) fn refusal(&self) -> io::Error {
         let program = self.way.program;
-        let text = format!("compressed: unpack it with `{program} -d` where those hosts read it");
+        let text = format!(
+            "the core file is compressed: decompress it with `{program} -d` where those hosts read it"
+        );
         io::Error::new(io::ErrorKind::InvalidInput, text)
     }
 
@@ -84,9 +86,13 @@ impl Packed {
             let place = printable_name(&folder);
             let text = match error.kind() {
                 io::ErrorKind::StorageFull => {
-                    format!("compressed: unpack it to {place} (TMPDIR): {error}")
+                    format!(
+                        "the core file is compressed, and cannot be decompressed to {place} (TMPDIR): {error}"
+                    )
                 }
-                _ => format!("compressed: unpack it with {program}: {error}"),
+                _ => format!(
+                    "the core file is compressed, and {program} cannot decompress it: {error}"
+                ),
             };
             io::Error::new(error.kind(), text)
         };

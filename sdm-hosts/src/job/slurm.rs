@@ -137,10 +137,10 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
         let state = known.first().map_or("CD", |it| it.trim());
         return Err(none(match count {
             0 => format!(
-                "it has no running step (its state is {})",
+                "the job has no running step (state {})",
                 printable(state.as_bytes())
             ),
-            _ => "its steps belong to another user".to_owned(),
+            _ => "the steps of the job belong to another user".to_owned(),
         }));
     };
     // An element of an array, and a component, has a number of its own.
@@ -154,7 +154,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
     let missing = missing.saturating_sub(processes.len());
     if processes.is_empty() {
         return Err(none(
-            "none of your processes on its nodes belongs to it".to_owned(),
+            "none of your processes on the job's nodes belongs to the job".to_owned(),
         ));
     }
     Ok(Job {

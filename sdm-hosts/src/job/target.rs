@@ -59,7 +59,7 @@ impl FromStr for Target {
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b',');
         if text.is_empty() {
-            return Err(refuse("it is empty"));
+            return Err(refuse("the target is empty"));
         }
         if !looks_like_pids {
             return Ok(Self::Name(text.to_owned()));
@@ -69,7 +69,7 @@ impl FromStr for Target {
         let mut pids =
             pids.ok_or_else(|| refuse("expected pids (numbers from 1) separated by commas"))?;
         if pids.len() > PIDS_MAX {
-            return Err(refuse("too many pids"));
+            return Err(refuse("the target has too many pids"));
         }
         pids.sort_unstable();
         pids.dedup();

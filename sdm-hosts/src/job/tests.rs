@@ -451,10 +451,7 @@ fn malformed_host_name_is_refused_with_job_and_rank() {
             "a\nb\x1b[2J",
             "host \"a\\nb\\u{1b}[2J\": not a host name or address",
         ),
-        (
-            &long,
-            "nnn\"...: longer than a host name may be (255 bytes)",
-        ),
+        (&long, "nnn\"...: the host name is longer than 255 bytes"),
     ] {
         let error = check_hosts(&job(host)).unwrap_err().to_string();
         let begin = "the process table of mpirun (pid 7): rank 2: host \"";

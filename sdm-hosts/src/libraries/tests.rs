@@ -240,7 +240,7 @@ fn mpi_is_found_through_other_libraries() {
     fs::remove_file(folder.0.join("lib/libmpi.so.40")).unwrap();
     let program = folder.0.join("fortran");
     let found = Linked::of_tree(&nothing.tree(&program));
-    let by = "by the name of libmpi.so.40, which was not found";
+    let by = "by the name of the library libmpi.so.40, which was not found";
     assert_eq!((found.mpi, &*found.by), (open, by));
 }
 
@@ -298,7 +298,8 @@ fn mpi_library_is_found_through_its_fortran_or_cxx_binding() {
             };
             let here = folder.0.display();
             check(format!("{here}/{library}, needed by {binding}"));
-            let missing = |name: &str| format!("by the name of {name}, which was not found");
+            let missing =
+                |name: &str| format!("by the name of the library {name}, which was not found");
             fs::rename(folder.0.join(library), folder.0.join("elsewhere")).unwrap();
             check(missing(library));
             fs::rename(folder.0.join("elsewhere"), folder.0.join(library)).unwrap();
@@ -314,10 +315,7 @@ fn mpi_is_found_in_a_static_program() {
     let text = format!("{MPI} int main(void) {{ return 0; }}");
     let program = folder.build("static", &text, &["-static"]);
     let found = Linked::of_tree(&search(&[]).tree(&program));
-    assert_eq!(
-        (found.mpi, &*found.by),
-        (Some(Mpi::OpenMpi), "it is linked statically with MPI")
-    );
+    assert_eq!((found.mpi, &*found.by), (Some(Mpi::OpenMpi), "statically"));
     for other in ["/etc/passwd", "/no/such/program", "/dev/zero", "/tmp"] {
         let found = Linked::of_tree(&search(&[]).tree(Path::new(other)));
         assert_eq!(found, Linked::default(), "{other}");

@@ -59,7 +59,7 @@ fn left_out(left: &[String]) -> String {
     match left.len().saturating_sub(NAMED_MAX) {
         _ if left.is_empty() => String::new(),
         0 => format!(" (left out: {named})"),
-        more => format!(" (left out: {named}; and {more} more)"),
+        more => format!(" (ignored: {named}; and {more} more)"),
     }
 }
 
@@ -122,7 +122,7 @@ fn choose_of(
                 }
             };
         }
-        Wanted::System => "the system's server".to_owned(),
+        Wanted::System => "the system server".to_owned(),
         Wanted::Pid(pid) => format!("process {pid}"),
         Wanted::Namespace(name) | Wanted::Uri(name) => sdm_text::printable(name.as_bytes()),
         Wanted::File(file) => sdm_text::printable_name(file),

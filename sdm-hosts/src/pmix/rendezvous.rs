@@ -49,13 +49,13 @@ pub enum RejectedFile {
     #[error("not a regular file")]
     NoFile,
     /// Another user has written it.
-    #[error("it belongs to {0}")]
+    #[error("the file belongs to {0}")]
     Foreign(String),
     /// The file has other contents.
     #[error("not a rendezvous file of a PMIx server")]
     NoServer,
     /// The server has ended.
-    #[error("its server, process {0}, has ended")]
+    #[error("the server of this file, process {0}, has ended")]
     Ended(i32),
     /// The server of the rendezvous file belongs to another user.
     #[error("process {pid} belongs to {owner}")]

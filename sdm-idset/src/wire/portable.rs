@@ -77,7 +77,7 @@ impl<'a> Parts<'a> {
             let flags = take(&mut rest, count.div_ceil(8))?;
             (count, Some(flags))
         } else {
-            return Err("the bitmap begins with no known number");
+            return Err("the bitmap begins with an unknown format number");
         };
         if count > CONTAINERS_MAX {
             return Err("the bitmap has too many containers");

@@ -187,11 +187,11 @@ fn malformed_bytes_are_refused() {
     let long = "expected a number of at most 5 bytes";
     check(0, &[1, 0x80, 0x80, 0x80, 0x80, 0x80, 0], long, 1);
     check(0, &[2], "cut short", 1);
-    check(0, &[2, 1], "more pieces than there are bytes for", 1);
+    check(0, &[2, 1], "the set has more pieces than bytes", 1);
     check(
         0,
         &[2, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0],
-        "more pieces than there are bytes for",
+        "the set has more pieces than bytes",
         1,
     );
     check(0, &[2, 1, 0x80, 0x80], "cut short", 4);
@@ -234,7 +234,7 @@ fn malformed_bitmaps_are_refused() {
     };
     let cut = "the bitmap is cut short";
     let order = "the bitmap's contents are out of order";
-    let number = "the bitmap begins with no known number";
+    let number = "the bitmap begins with an unknown format number";
     check(&[0x3a, 2, 3, 4], number);
     check(&[0x3b, 2, 3, 4], number);
     check(&[0x3a, 0x30, 0], cut);

@@ -217,7 +217,7 @@ impl CheckedProcess<'_> {
         let agrees = |(at, size): (usize, &i32)| sizes.number(4 * at) == *size;
         match TYPE_SIZES.iter().enumerate().all(agrees) {
             true => Ok(()),
-            false => Err(unknown("its sizes of C types differ")),
+            false => Err(unknown("the sizes of its C types differ")),
         }
     }
 
@@ -226,11 +226,13 @@ impl CheckedProcess<'_> {
             let class = self.at(&class_symbol(name), CLASS_BYTES)?;
             let own = text_at(self.memory, class.word(CLASS_NAME));
             if own.as_deref() != Some(name) {
-                return Err(unknown(&format!("the class of {name} has another name")));
+                return Err(unknown(&format!(
+                    "the class of {name} has an unexpected name"
+                )));
             }
             let (size, known) = (class.word(CLASS_SIZEOF), self.layout(name)?.size_bytes);
             if size != u64::from(known) {
-                let text = format!("{name} has {size} bytes, {known} are known");
+                let text = format!("{name} has {size} bytes instead of {known}");
                 return Err(unknown(&text));
             }
         }
@@ -263,7 +265,7 @@ impl CheckedProcess<'_> {
     }
 
     fn check_communicator(&self, name: &str, number: i32) -> Result<(), Failure> {
-        let wrong = || unknown(&format!("{name} does not match"));
+        let wrong = || unknown(&format!("the data at {name} do not have the known layout"));
         let of = self.layout("ompi_communicator_t")?;
         let known = self.at(name, of.size_bytes as usize)?;
         let of_group = self.layout("ompi_group_t")?;
@@ -300,7 +302,7 @@ impl CheckedProcess<'_> {
         if !ancestors.any(|class| class == wanted) {
             let class = Piece::read(self.memory, own, CLASS_BYTES);
             let name = class.and_then(|class| text_at(self.memory, class.word(CLASS_NAME)));
-            let name = name.unwrap_or_else(|| "none of its own".to_owned());
+            let name = name.unwrap_or_else(|| "unnamed".to_owned());
             let text = format!(
                 "Open MPI sends by requests that its debug library does not support (class: {name}), as with the PMLs ucx and cm"
             );
@@ -312,18 +314,21 @@ impl CheckedProcess<'_> {
             && alignment.is_power_of_two()
             && list.word(field(layout, "fl_num_per_alloc")?) > 0
             && list.word(field(layout, "fl_num_allocated")?) <= REQUESTS_MAX;
-        fits.then_some(())
-            .ok_or_else(|| unknown(&format!("{symbol} does not match")))
+        fits.then_some(()).ok_or_else(|| {
+            unknown(&format!(
+                "the data at {symbol} do not have the known layout"
+            ))
+        })
     }
 
     fn layout(&self, name: &str) -> Result<&TypeLayout, Failure> {
         let found = self.types.iter().find(|known| known.name == name);
-        found.ok_or_else(|| unknown(&format!("{name} does not exist")))
+        found.ok_or_else(|| unknown(&format!("the type {name} is unknown")))
     }
 
     fn symbol(&self, name: &str) -> Result<u64, Failure> {
         let found = self.symbols.get(name).copied();
-        found.ok_or_else(|| unknown(&format!("it has no {name}")))
+        found.ok_or_else(|| unknown(&format!("it has no symbol {name}")))
     }
 
     fn at(&self, symbol: &str, bytes: usize) -> Result<Piece, Failure> {

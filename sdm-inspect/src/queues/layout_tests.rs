@@ -139,16 +139,16 @@ fn open_mpi_class_of_other_size_or_name_is_refused() {
         assert!(
             process
                 .refused()
-                .starts_with(&format!("{name} has 9 bytes, "))
+                .starts_with(&format!("{name} has 9 bytes instead of "))
         );
         let mut process = Process::new();
         process.set(class + 0x100, b"x");
         assert_eq!(
             process.refused(),
-            format!("the class of {name} has another name")
+            format!("the class of {name} has an unexpected name")
         );
         process.symbols.remove(&class_symbol(name));
-        assert_eq!(process.refused(), format!("it has no {name}_class"));
+        assert_eq!(process.refused(), format!("it has no symbol {name}_class"));
     }
 }
 
@@ -157,11 +157,17 @@ fn moved_fields_are_refused_despite_equal_sizes() {
     let mut process = Process::new();
     let of = process.at("ompi_mpi_comm_world");
     process.number(of + 224, 3);
-    assert_eq!(process.refused(), "ompi_mpi_comm_world does not match");
+    assert_eq!(
+        process.refused(),
+        "the data at ompi_mpi_comm_world do not have the known layout"
+    );
     let mut process = Process::new();
     let group = process.at("ompi_mpi_comm_self") + 0x400;
     process.number(group + 16, 2);
-    assert_eq!(process.refused(), "ompi_mpi_comm_self does not match");
+    assert_eq!(
+        process.refused(),
+        "the data at ompi_mpi_comm_self do not have the known layout"
+    );
     let mut process = Process::new();
     let list = process.at("ompi_mpi_communicators");
     process.word(list + 112, list + 0x210);
@@ -171,10 +177,13 @@ fn moved_fields_are_refused_despite_equal_sizes() {
     );
     let mut process = Process::new();
     process.word(process.at(SENDS) + 120, 3);
-    assert_eq!(process.refused(), format!("{SENDS} does not match"));
+    assert_eq!(
+        process.refused(),
+        format!("the data at {SENDS} do not have the known layout")
+    );
     let mut process = Process::new();
     process.number(process.at("MPIR_debug_typedefs_sizeof") + 8, 4);
-    assert_eq!(process.refused(), "its sizes of C types differ");
+    assert_eq!(process.refused(), "the sizes of its C types differ");
 }
 
 #[test]
@@ -183,7 +192,7 @@ fn other_pml_and_missing_mpi_init_are_distinguished() {
     process.word(process.at(RECEIVES) + 144, 0);
     assert_eq!(
         process.refused(),
-        "Open MPI sends by requests that its debug library does not support (class: none of its own), as with the PMLs ucx and cm"
+        "Open MPI sends by requests that its debug library does not support (class: unnamed), as with the PMLs ucx and cm"
     );
     process.word(process.at("ompi_mpi_communicators"), 0);
     assert_eq!(
@@ -199,5 +208,8 @@ fn field_offset_of_debug_info_is_checked_in_the_process() {
     let of = of.find(|it| it.name == "ompi_communicator_t").unwrap();
     of.fields.retain(|(field, _)| field != "c_contextid");
     of.fields.push(("c_contextid".to_owned(), 228));
-    assert_eq!(process.refused(), "ompi_mpi_comm_world does not match");
+    assert_eq!(
+        process.refused(),
+        "the data at ompi_mpi_comm_world do not have the known layout"
+    );
 }

@@ -46,11 +46,11 @@ impl Helper {
     pub fn start(pid: i32, ask: &QueuesAsk) -> Result<Self, Failure> {
         let program = sdm_system::own_program("sdm-pmix", None).ok_or_else(|| {
             let text =
-                "queues needs sdm-pmix, which was found neither in the folder of sdm-server nor on PATH: install it there";
+                "`queues` needs sdm-pmix, which was found neither in the folder of sdm-server nor on PATH: install it there";
             Failure::new(FailureCode::Unsupported, text)
         })?;
         let memory = File::open(proc::of(pid).living().path("mem"))
-            .map_err(|error| system(&format!("read the memory of process {pid}"), &error))?;
+            .map_err(|error| system(&format!("cannot read the memory of process {pid}"), &error))?;
         let started = || -> io::Result<(Child, UnixStream)> {
             let (socket, theirs) = UnixStream::pair()?;
             let mut command = programs::at(program);
@@ -96,7 +96,8 @@ impl Helper {
             Ok(status) => how(status),
             Err(error) => error.to_string(),
         };
-        let text = format!("sdm-pmix with the MPI library's debug library in it: {how}");
+        let text =
+            format!("sdm-pmix, which had loaded the MPI library's debug library, failed: {how}");
         Failure::new(FailureCode::System, text)
     }
 }
@@ -187,7 +188,7 @@ mod tests {
         }
     }
 
-    const WHO: &str = "sdm-pmix with the MPI library's debug library in it: ";
+    const WHO: &str = "sdm-pmix, which had loaded the MPI library's debug library, failed: ";
 
     #[test]
     fn queues_helper_returns_its_answer_or_reason() {

@@ -29,7 +29,9 @@ pub enum Refusal {
     #[error("the process did not stop in time")]
     Stuck,
     /// A thread of the process stays in state D, where nothing stops it.
-    #[error("{what} is in state D{within} and cannot be stopped")]
+    #[error(
+        "{what} is in an uninterruptible wait in the kernel (state D{within}) and cannot be stopped"
+    )]
     Uninterruptible {
         /// The process, or one of its threads.
         what: String,
@@ -46,7 +48,7 @@ pub enum Refusal {
         count: usize,
     },
     /// The process has another architecture.
-    #[error("the process is of another architecture")]
+    #[error("the process runs on another processor architecture than sdm")]
     Architecture,
     /// The kernel does not read the memory of other processes by `process_vm_readv`.
     #[error("the kernel refuses process_vm_readv: {text}")]
@@ -113,10 +115,9 @@ impl Refusal {
         let is_own = ids.iter().all(|id| *id == own);
         let scope = proc::of_machine("sys/kernel/yama/ptrace_scope").unwrap_or_default();
         let why = match scope.trim() {
-            _ if !is_own => "it belongs to another user".to_owned(),
-            "" | "0" => {
-                "it is protected from tracing, or runs in another user namespace".to_owned()
-            }
+            _ if !is_own => "the process belongs to another user".to_owned(),
+            "" | "0" => "the process is protected from tracing, or runs in another user namespace"
+                .to_owned(),
             scope => format!("kernel.yama.ptrace_scope is {scope}"),
         };
         Self::NotAllowed { why }

@@ -156,12 +156,15 @@ fn silent_agent_is_pinged_and_then_fails() {
     story.pass(PATIENCE);
     assert_eq!(
         story.reason(),
-        "its agent has not answered LIST_FILTERS for 60 s"
+        "the cluster's agent has not answered LIST_FILTERS for 60 s"
     );
     assert!(story.controller.is_stale());
     let mut story = Story::new();
     story.pass(PATIENCE);
-    assert_eq!(story.reason(), "its agent has not answered INIT for 60 s");
+    assert_eq!(
+        story.reason(),
+        "the cluster's agent has not answered INIT for 60 s"
+    );
     assert!(!story.controller.is_stale());
 }
 
@@ -172,13 +175,13 @@ fn invalid_agent_message_is_an_error_or_a_warning() {
     assert!(
         story
             .reason()
-            .starts_with("its agent sent an invalid message: ")
+            .starts_with("the cluster's agent sent an invalid message: ")
     );
     let mut story = Story::started();
     story
         .controller
         .agent_ended("signal: 9 (SIGKILL): killed".to_owned());
-    let reason = "its agent has ended: signal: 9 (SIGKILL): killed";
+    let reason = "the cluster's agent has ended: signal: 9 (SIGKILL): killed";
     assert_eq!(story.reason(), reason);
     // An invalid event about an element does not end the agent.
     let mut story = Story::started();

@@ -34,13 +34,13 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// No events are sent now; the owner keeps the changes, or sends the whole model later.
-    #[error("the client has suspended events")]
+    #[error("the client has asked for no events at present")]
     Suspended,
     /// The client does not read; the owner merges changes and tries again once output was taken.
-    #[error("the client does not read: {OUTPUT_BYTES_MAX} bytes wait for it")]
+    #[error("the client does not read its connection: {OUTPUT_BYTES_MAX} bytes are waiting")]
     Full,
     /// The event is too long for a message, or does not exist in the dialect.
-    #[error("the event is too long for a message, or does not exist in this dialect")]
+    #[error("the event is too long for a message, or this protocol has no such event")]
     NoMessage,
 }
 

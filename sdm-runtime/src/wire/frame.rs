@@ -18,7 +18,7 @@ pub struct Message {
 
 /// Fault of a byte stream; nothing after it can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("byte {at} of the stream: {fault}")]
+#[error("received an invalid message at byte {at}: {fault}")]
 pub struct FrameError {
     /// Offset in the stream, in bytes from 0.
     pub at: u64,

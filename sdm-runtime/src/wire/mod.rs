@@ -36,19 +36,19 @@ pub enum Dialect {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// No command or event of the dialect has this id.
-    #[error("{0:#06x}: this dialect has no such {1}")]
+    #[error("{0:#06x}: this protocol has no such {1}")]
     Unknown(u16, &'static str),
     /// An argument is missing.
     #[error("{0}: {1} is missing")]
     Missing(&'static str, &'static str),
     /// The message has too many arguments.
-    #[error("{0} has {1} arguments too many")]
+    #[error("{0} has {1} more arguments than allowed")]
     TooMany(&'static str, usize),
     /// An argument is invalid: the kind that was expected, and the beginning of its text.
     #[error("`{1}` is not a valid {0}")]
     Bad(&'static str, String),
     /// The dialect has no such command or event.
-    #[error("this dialect has no {0}")]
+    #[error("this protocol has no {0}")]
     NotInDialect(&'static str),
     /// A set of ids is malformed.
     #[error(transparent)]

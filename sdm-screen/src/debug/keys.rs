@@ -102,7 +102,7 @@ impl Debugger {
         } else if self.is_question() {
             self.say("n".to_owned());
         } else if self.board.running.is_empty() {
-            "no rank is running; q ends the session".clone_into(&mut self.hint);
+            "no rank is running; press q to end the session".clone_into(&mut self.hint);
         } else {
             self.say("interrupt".to_owned());
         }
@@ -181,7 +181,9 @@ impl Debugger {
             KeyCode::PageDown => self.step(0, PAGE),
             KeyCode::Char('g') | KeyCode::Home => self.step(0, i32::MIN / 2),
             KeyCode::Char('G') | KeyCode::End => self.step(0, i32::MAX / 2),
-            KeyCode::Char(c) => self.hint = format!("`{c}` does nothing here; ? shows the keys"),
+            KeyCode::Char(c) => {
+                self.hint = format!("`{c}` has no function here; press ? for the list of keys")
+            }
             _ => {}
         }
     }
@@ -197,7 +199,7 @@ impl Debugger {
         let word = action.line.trim_end_matches(" &");
         if self.asked.is_none() {
             self.hint_at_line(format!(
-                "{word}: runs after the current command; Ctrl-C cancels both"
+                "{word}: starts when the current command has ended; Ctrl-C cancels both"
             ));
             self.held = Some(action.key);
             return;
@@ -205,8 +207,10 @@ impl Debugger {
         if action.stands && !self.stands() {
             let running = !self.board.running.is_disjoint(&self.board.focus);
             self.hint = match running {
-                true => format!("{word}: no rank in focus is stopped; p stops them"),
-                false => format!("{word}: no rank in focus is alive; r starts the job again"),
+                true => format!("{word}: no rank in focus is stopped; press p to stop them"),
+                false => {
+                    format!("{word}: all ranks in focus have ended; press r to start the job again")
+                }
             };
             return;
         }
@@ -331,7 +335,7 @@ impl Debugger {
                 self.hint = format!("copied: {}", sdm_text::printable(text.as_bytes()));
                 self.ask(Deed::Copy(text));
             }
-            None => "nothing to copy here".clone_into(&mut self.hint),
+            None => "this panel has nothing to copy".clone_into(&mut self.hint),
         }
     }
 
@@ -403,7 +407,7 @@ impl Debugger {
     pub(crate) fn foot(&self) -> String {
         if let Some(typed) = self.search.typed() {
             let typed = sdm_text::printable(typed.as_bytes());
-            return format!("/{typed}  (Enter looks for it, alone for the same again, Esc back)");
+            return format!("/{typed}  (Enter: search; empty line: search again; Esc: back)");
         }
         match self.panel {
             Panel::Prompt => self.footer().to_owned(),
@@ -415,29 +419,29 @@ impl Debugger {
     fn footer(&self) -> &'static str {
         match self.panel {
             Panel::Prompt if self.asked.is_none() => {
-                "^C stops what runs  ^Z returns to the prompt  Esc panels"
+                "^C stop the ranks  ^Z back to the prompt  Esc panels"
             }
-            Panel::Prompt if self.is_question() => "type the answer, Enter  ^C no",
-            Panel::Prompt => "Enter says it  Tab completes  Esc keys  ^X A prompt alone",
-            _ if self.asked.is_none() => "^C stops what goes on  1-6 panels  ? help",
+            Panel::Prompt if self.is_question() => "type the answer, then Enter  ^C answers no",
+            Panel::Prompt => "Enter run the line  Tab complete  Esc panels  ^X A prompt alone",
+            _ if self.asked.is_none() => "^C cancel the command  1-6 panels  ? help",
             _ if !self.stands() && !self.board.running.is_empty() => {
-                "p stop those that run  D why do they hang  : command  1-6 panels  ? help  q end"
+                "p stop running ranks  D diagnose a hang  : command  1-6 panels  ? help  q quit"
             }
-            _ if !self.stands() => "r run anew  : command  1-6 panels  ? help  q end",
+            _ if !self.stands() => "r run again  : command  1-6 panels  ? help  q quit",
             Panel::Source if self.area.width >= COLUMNS_OF_ALL => {
-                "c continue  n next  s step  f finish  u up  d down  b breakpoint  t to here  p stop  D why do they hang  : command  ? help  q end"
+                "c continue  n next  s step  f finish  u up  d down  b breakpoint  t to here  p stop  D diagnose a hang  : command  ? help  q quit"
             }
             Panel::Source => {
-                "c continue  n next  s step  f finish  b breakpoint  : command  ? help  q end"
+                "c continue  n next  s step  f finish  b breakpoint  : command  ? help  q quit"
             }
             Panel::Stacks => {
-                "arrows choose the focus  a all  c continue  n next  z zoom  : command  ? help"
+                "arrows set the focus  a all ranks  c continue  n next  z zoom  : command  ? help"
             }
             Panel::Ranks => {
-                "arrows  Enter focus  a all  c continue  n next  z zoom  : command  ? help"
+                "arrows  Enter set focus  a all ranks  c continue  n next  z zoom  : command  ? help"
             }
             Panel::Values => {
-                "w watch  Enter who differs  y copy  c continue  n next  : command  ? help"
+                "w watch  Enter compare ranks  y copy  c continue  n next  : command  ? help"
             }
             Panel::Output => {
                 "arrows  / search  y copy  c continue  p stop  z zoom  : command  ? help"

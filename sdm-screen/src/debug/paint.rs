@@ -25,19 +25,19 @@ const COLUMNS_OF_PARTS: u16 = 110;
 const HELP: &[&str] = &[
     "c F5  continue        n F10 next       s F11 step",
     "f S-F11 finish        o nexti          i stepi",
-    "u up   d down         r run            p F6 stop those that run",
-    "D     diagnose: why do they hang",
-    "b F9  breakpoint at the line, or none   t  run to the line",
+    "u up   d down         r run            p F6 stop running ranks",
+    "D     diagnose a hang",
+    "b F9  set or remove a breakpoint here   t  run to this line",
     "1 source 2 stacks 3 ranks 4 values 5 output 6 prompt",
-    "Tab   next panel      z  this panel alone, and back",
-    "arrows h j k l PgUp PgDn g G  move; in the stacks: the focus",
-    "Enter on ranks: the focus; on a value: who differs    a  all",
-    ":     type a line of the shell, Esc: back to the keys",
-    "w     watch an expression    y  copy the line    P  other colours",
-    "/     look for a text in the panel (/ Enter: the next)",
-    "Ctrl-C stop   Ctrl-Z suspend   Ctrl-L draw anew",
-    "Ctrl-X A  the prompt alone, and back    q  end",
-    "ranks: a b c .. where they stand, > run, ! crashed, X failed",
+    "Tab   next panel      z  zoom this panel, and back",
+    "arrows h j k l PgUp PgDn g G  move; in stacks: set the focus",
+    "Enter on ranks: set focus; on a value: compare    a  all ranks",
+    ":     type a command; Esc: back to the keys",
+    "w     watch an expression    y  copy the line    P  next colours",
+    "/     search a text in the panel (/ Enter: the next)",
+    "Ctrl-C stop   Ctrl-Z suspend   Ctrl-L redraw",
+    "Ctrl-X A  the prompt alone, and back    q  quit",
+    "ranks: a b c .. stopped (place), > running, ! crashed, X failed",
     "       - ended, ? lost, ~ silent, ^ starting, = detached",
 ];
 
@@ -46,7 +46,7 @@ impl Debugger {
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let area = frame.area();
         if area.width < COLUMNS_MIN || area.height < LINES_MIN {
-            let text = format!("sdm's screen needs {COLUMNS_MIN}x{LINES_MIN}");
+            let text = format!("sdm's full screen needs {COLUMNS_MIN}x{LINES_MIN} characters");
             frame.render_widget(Paragraph::new(text), area);
             return;
         }
@@ -66,7 +66,7 @@ impl Debugger {
             }
         }
         let (text, tone) = match (self.helps, self.hint.is_empty()) {
-            (true, _) => ("any key closes this".to_owned(), Tone::Good),
+            (true, _) => ("press any key to close this help".to_owned(), Tone::Good),
             (_, false) => (self.hint.clone(), Tone::Wait),
             _ => (self.foot(), Tone::Off),
         };
@@ -101,7 +101,7 @@ impl Debugger {
         if let Some(status) = &self.status {
             text.push_str(&format!("  {}", printable(status.as_bytes())));
         } else if self.is_aging() {
-            text.push_str("  (shown: the stop before");
+            text.push_str("  (shown: the previous stop");
             if self.age > 0 {
                 text.push_str(&format!(", {} ago", crate::rows::span(self.age)));
             }
@@ -313,7 +313,7 @@ impl Debugger {
                 frame,
                 area,
                 0,
-                "no variable here; w watches an expression",
+                "no variables here; press w to watch an expression",
                 self.style.tone(Tone::Off),
             );
         }

@@ -20,7 +20,8 @@ impl Debugger {
             return;
         }
         let Some((lines, at)) = self.searched() else {
-            "nothing to search here: `:` and `focus 17` selects a rank".clone_into(&mut self.hint);
+            "this panel cannot be searched; to select a rank, type `:` and `focus 17`"
+                .clone_into(&mut self.hint);
             return;
         };
         let count = lines.len();
@@ -31,7 +32,7 @@ impl Debugger {
             return;
         };
         if to <= at {
-            "search continued from the top".clone_into(&mut self.hint);
+            "the search continued from the top".clone_into(&mut self.hint);
         }
         let by = i32::try_from(to).unwrap_or(i32::MAX) - i32::try_from(at).unwrap_or(0);
         self.step(0, by);

@@ -203,7 +203,7 @@ fn key_waits_for_the_previous_command() {
         debugger.handle_asked(None);
         assert_eq!(keys(&mut debugger, typed), before);
         let told = debugger.hint.clone();
-        assert_eq!(told.contains("runs after"), before.is_empty(), "{told}");
+        assert_eq!(told.contains("starts when"), before.is_empty(), "{told}");
         for asked in [next, &None, &prompt] {
             debugger.handle_asked(asked.clone());
         }
@@ -266,14 +266,18 @@ fn key_without_effect_shows_the_reason() {
     running.ranks[0].state = TaskState::Running;
     let mut debugger = debugger(PLAIN, running);
     assert_eq!(keys(&mut debugger, "n"), []);
-    assert!(debugger.hint.contains("p stops them"), "{}", debugger.hint);
+    assert!(
+        debugger.hint.contains("press p to stop them"),
+        "{}",
+        debugger.hint
+    );
     assert_eq!(keys(&mut debugger, "p"), line("interrupt"));
     let mut ended = board();
     ended.ranks = vec![row("0-63", TaskState::Exited(0))];
     let mut debugger = super::tests::debugger(PLAIN, ended);
     assert_eq!(keys(&mut debugger, "c"), []);
     assert!(
-        debugger.hint.contains("r starts the job again"),
+        debugger.hint.contains("press r to start the job again"),
         "{}",
         debugger.hint
     );

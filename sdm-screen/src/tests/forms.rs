@@ -111,7 +111,7 @@ fn output_follows_until_it_is_scrolled_up() {
         !text.contains("step 100") && text.contains("step 98"),
         "{text}"
     );
-    assert!(text.contains("2 lines below: G follows it"), "{text}");
+    assert!(text.contains("2 below (G: follow)"), "{text}");
     keys(&mut top, "G");
     many.output
         .as_mut()

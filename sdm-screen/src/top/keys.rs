@@ -85,7 +85,7 @@ impl Top {
             return;
         }
         let Some(Row { name, state, .. }) = self.managers.selected().cloned() else {
-            return "no cluster is defined; `a` defines one".clone_into(&mut self.hint);
+            return "no cluster is defined; press a to define one".clone_into(&mut self.hint);
         };
         let words = |verb: &str| words(&["cluster", verb, &name]);
         match (code, states::Manager::read(&state)) {
@@ -238,7 +238,7 @@ impl Top {
                 self.hint = format!("copied: {text}");
                 self.ask(Request::Copy(text));
             }
-            None => "nothing to copy here".clone_into(&mut self.hint),
+            None => "this panel has nothing to copy".clone_into(&mut self.hint),
         }
     }
 

@@ -127,7 +127,7 @@ impl Server {
     /// because they would exit while they are being ended. gdb (13.1) sometimes misses an exit during a
     /// signal.
     fn end_unmet(&mut self, failure: &ExchangeFailure) {
-        let text = format!("MPI cannot continue, so these processes are ended: {failure}");
+        let text = format!("MPI cannot continue, so sdm ends these processes: {failure}");
         let tasks = self.own_tasks();
         self.send_event(&tasks, &Event::Notice { text });
         self.end_job(&IdSet::new());
@@ -141,7 +141,12 @@ impl Server {
             true => match wire::decode(&letter.bytes) {
                 Ok(ServerMessage::Host(bytes)) => bytes,
                 Ok(ServerMessage::Abort(abort)) => return self.end_aborted(abort),
-                Err(error) => return tracing::error!("a letter of task {}: {error}", letter.from),
+                Err(error) => {
+                    return tracing::error!(
+                        "cannot decode a message of rank {}: {error}",
+                        letter.from
+                    );
+                }
             },
         };
         if let (Some(server), Some(to)) = (&mut self.hosted.server, letter.to.first()) {
@@ -192,7 +197,7 @@ impl Server {
             let (fd, writes) = server.wants_to_write();
             let sockets = self.driver.transport().inner().sockets();
             if let Err(error) = sockets.watch(fd, true, writes) {
-                tracing::error!("watch the PMIx server: {error}");
+                tracing::error!("cannot watch the PMIx server: {error}");
             }
         }
     }

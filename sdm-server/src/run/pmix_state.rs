@@ -225,12 +225,17 @@ impl Server {
             return;
         };
         if setting_up.pmix.needed {
-            let failure = Failure::new(FailureCode::System, format!("no PMIx server: {why}"));
+            let failure = Failure::new(
+                FailureCode::System,
+                format!("the PMIx server of SDM cannot be started: {why}"),
+            );
             let hint = "--pmix off starts programs without a PMIx server: each MPI process is then a job of its own";
             self.stopped = Some(failure.with_hint(hint));
         } else {
             self.set_up(setting_up.settings, Variables::default());
-            let text = format!("no PMIx server: {why}; each MPI process is a job of its own");
+            let text = format!(
+                "the PMIx server of SDM cannot be started: {why}; each MPI process is a job of its own"
+            );
             let tasks = self.own_tasks();
             self.send_event(&tasks, &Event::Notice { text });
         }
@@ -247,7 +252,7 @@ impl Server {
         let ready = self.hosted.server.as_ref().and_then(|it| it.deadline);
         if ready.is_some_and(|at| at <= now) {
             self.forget_pmix().into_iter().for_each(PmixServer::give_up);
-            self.go_on_without("sdm-pmix takes too long");
+            self.go_on_without("sdm-pmix did not start within its time limit");
         }
     }
 
@@ -294,7 +299,7 @@ impl Server {
                 self.backend = Some(backend);
             }
             Err(failure) => {
-                tracing::warn!(%tasks, "not set up: {failure}");
+                tracing::warn!(%tasks, "the debugger backend could not be set up: {failure}");
                 self.stopped = Some(failure);
             }
         }

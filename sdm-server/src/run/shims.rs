@@ -11,7 +11,7 @@ impl Server {
     pub(super) fn listen_for_shims(&mut self, listener: ShimListener) -> Result<()> {
         let sockets = self.driver.transport().inner().sockets();
         let watched = sockets.watch(listener.fd(), true, false);
-        watched.context("watch for ranks of this host")?;
+        watched.context("cannot watch for ranks of this host")?;
         self.shims = Some(listener);
         Ok(())
     }
@@ -28,7 +28,7 @@ impl Server {
         let sockets = self.driver.transport().inner().sockets();
         for fd in new {
             if let Err(error) = sockets.watch(fd, true, false) {
-                tracing::error!("watch a shim: {error}");
+                tracing::error!("cannot watch sdm-shim: {error}");
             }
         }
         for fd in gone {

@@ -20,9 +20,9 @@ pub fn help(command: Option<&str>) -> Result<String, CommandError> {
                 return Ok(lines_of(group).join("\n"));
             }
             if table::find(word, 0).is_err() && (table::is_gdbs(word) || word == "|") {
-                let text = "A command of gdb's own";
+                let text = "A command of gdb";
                 return Ok(format!(
-                    "{text}: `gdb {word} ...` asks each gdb, `gdb help {word}` says more."
+                    "{text}: `gdb {word} ...` runs it in each gdb, `gdb help {word}` explains it."
                 ));
             }
             let spec = table::find(word, 0).map_err(|error| CommandError::new(error.message))?;
@@ -45,7 +45,7 @@ fn describe(spec: &Spec) -> String {
 
 fn overview() -> String {
     let mut text = String::from(
-        "A command goes to the tasks in focus, or to others for once: [0-3,7] print x\n\n",
+        "A command goes to the ranks in focus, or to the ranks in brackets: [0-3,7] print x\n\n",
     );
     for group in GROUPS {
         text.push_str(&format!("{}:\n", group.title));
@@ -64,9 +64,7 @@ fn overview() -> String {
         text.push('\n');
     }
     text.push_str(
-        "\n`help COMMAND` says more of one, `help all` one line of each, `help sets` who can be meant.\n\
-         Unique prefixes and gdb's abbreviations work. An empty line repeats the last command.\n\
-         Ctrl-C stops the tasks of the command being waited for; Ctrl-Z gives the prompt back.",
+        "\n`help COMMAND` explains a command, `help all` lists all, `help sets` explains how to name ranks.\nUnique prefixes and gdb's abbreviations work. An empty line repeats the last command.\nCtrl-C stops the ranks of the running command; Ctrl-Z returns to the prompt and lets them run.",
     );
     text
 }
@@ -85,7 +83,7 @@ fn lines_of(group: &Group) -> Vec<String> {
 
 fn sets() -> String {
     let mut text = String::from(
-        "Who is meant, in front of a command in brackets or behind focus, wait, send:
+        "Sets of ranks, in brackets before a command, or after focus, wait, send:
   0-3,7   0..7   0-998/2   all      ranks; every other one
   , ! & ^ ( )                       either, without, both, one of both; left to right
   !3                                all but 3
@@ -94,7 +92,7 @@ fn sets() -> String {
   @1 @2 ...                         the classes of the last answer
   @host:n[01-04]                    on these hosts
   @at:exchange  @halo.c:120  @bp:3  stopped in a function, at a line, at a breakpoint
-  @if:(x > 3)                       where it holds; the tasks are asked",
+  @if:(x > 3)                       where the condition holds; each rank evaluates it",
     );
     for (name, what) in PREDEFINED {
         text.push_str(&format!("\n  @{name:<32} {what}"));

@@ -69,7 +69,7 @@ impl SessionHandle {
         let mut open = self.edit(|model| model.open.remove(id))?;
         match waited {
             WaitOutcome::Reached => {}
-            WaitOutcome::TimedOut => open.give_up("no answer from the tree of servers"),
+            WaitOutcome::TimedOut => open.give_up("no answer from the sdm-servers"),
             WaitOutcome::GivenUp => open.give_up("given up"),
             WaitOutcome::Over if self.read(Model::is_cut_off) => {}
             WaitOutcome::Over => open.give_up("the session has ended"),

@@ -235,7 +235,7 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
         }
         let running = set_text(&session.running(), 24);
         let seconds = (now - began).as_secs();
-        let line = format!("batch: running: {running} ({seconds} s); ^C ends it");
+        let line = format!("batch: running: {running} ({seconds} s); ^C ends the job");
         session.status((seconds > 0).then_some(line.as_str()));
         let quiet = batch
             .hang_timeout
@@ -305,7 +305,10 @@ fn too_long(
         session.read(|model| model.news.quiet_since()),
         batch.hang_timeout,
     )?;
-    Some(format!("no output and no stop for {} s", quiet.as_secs()))
+    Some(format!(
+        "the program had no output and no stop for {} s",
+        quiet.as_secs()
+    ))
 }
 
 /// Shows all errors in the use of MPI together.

@@ -131,9 +131,9 @@ pub(super) async fn set_ignore(
     if verdict == Verdict::Done {
         let number = number_meant(session, number);
         let crossings = match count {
-            0 => "stops at the next crossing".to_owned(),
-            1 => "ignored at the next crossing".to_owned(),
-            count => format!("ignored at the next {count} crossings"),
+            0 => "it stops the next time it is reached".to_owned(),
+            1 => "it is ignored the next time it is reached".to_owned(),
+            count => format!("it is ignored the next {count} times it is reached"),
         };
         session.say(&format!("breakpoint {number}: {crossings}, on each task"));
     }

@@ -46,7 +46,7 @@ impl Ended {
         files.write(&report, &mut *self.machine)?;
         let page = printable_name(&files.page);
         Ok(Some(format!(
-            "{}  {page} has all of it\n",
+            "{}  {page} has the full report\n",
             sdm_view::report::text(&report)
         )))
     }

@@ -183,7 +183,7 @@ impl Subject<'_> {
     /// The tasks of which gdb could read more, and the reason. None if there are none.
     fn wanting(&self, (found, observed): &(Diagnosis, Observed)) -> Option<(IdSet, &'static str)> {
         if !found.doubtful.is_disjoint(&self.free) {
-            let why = "other running tasks share their memory";
+            let why = "running ranks share memory with the waiting ranks";
             return Some((self.free.clone(), why));
         }
         let waits = &observed.samples.last()?.waits;
@@ -409,12 +409,12 @@ fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed)
     let stood = standing.difference(&free).difference(&gone);
     let stood = stood.difference(&halted);
     if !stood.is_empty() {
-        let what = "stopped before the diagnosis, not resumed".to_owned();
+        let what = "stopped before the diagnosis, and not resumed".to_owned();
         join(&mut observed.stood, &stood, what);
     }
     let still_running = session.running().intersection(to);
     if !still_running.is_empty() {
-        let what = "could not be stopped".to_owned();
+        let what = "the process could not be stopped".to_owned();
         join(&mut observed.unseen, &still_running, what);
     }
     standing.intersection(&free)

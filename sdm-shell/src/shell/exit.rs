@@ -40,11 +40,11 @@ impl Ending {
         match (closed, unsure.is_empty()) {
             (true, true) => reason.push_str("; every process was left in its previous state"),
             (false, true) => {
-                reason.push_str("; some processes may not be in their previous state");
+                reason.push_str("; some processes may be stopped or still traced");
             }
             (_, false) => {
                 let who = set_text(unsure, SET_BYTES_MAX);
-                reason.push_str(&format!("; {who} may not be in their previous state"));
+                reason.push_str(&format!("; {who} may be stopped or still traced"));
             }
         }
     }
@@ -180,12 +180,12 @@ mod tests {
         );
         assert_eq!(
             told(given_up, detach, false, ""),
-            "interrupted; some processes may not be in their previous state"
+            "interrupted; some processes may be stopped or still traced"
         );
         for closed in [true, false] {
             assert_eq!(
                 told(given_up, detach, closed, "1,4-5"),
-                "interrupted; 1,4-5 may not be in their previous state"
+                "interrupted; 1,4-5 may be stopped or still traced"
             );
         }
         assert_eq!(told(124, detach, true, ""), "interrupted");

@@ -209,7 +209,7 @@ async fn numbers_of(
                 if numbers > NUMBERS_MAX {
                     let text = format!("more than {NUMBERS_MAX} numbers over all ranks");
                     return Err(
-                        session.complain(text, "[0-63] before the command asks fewer ranks")
+                        session.complain(text, "ask fewer ranks: [0-63] before the command")
                     );
                 }
                 for task in &tasks {

@@ -74,7 +74,7 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
         session.edit(|model| model.dialogue.repeated = parsed.repeats.then(again));
     }
     if let Some(set) = parsed.to.as_ref().filter(|_| to.is_empty()) {
-        session.say(&format!("no task is in `{}`", set.text()));
+        session.say(&format!("the set `{}` contains no rank", set.text()));
         return Verdict::Done;
     }
     let said = Invocation {

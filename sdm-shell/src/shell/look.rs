@@ -23,7 +23,7 @@ pub enum LookBy {
 pub(super) fn say_attached(session: &SessionHandle, to: &IdSet, free: &IdSet) {
     let rest = session.standing().intersection(&to.difference(free));
     if !free.is_empty() && !rest.is_empty() {
-        say_by_gdb(session, &rest, "it is attached already");
+        say_by_gdb(session, &rest, "gdb is attached already");
     }
 }
 

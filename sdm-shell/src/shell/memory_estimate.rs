@@ -133,7 +133,7 @@ fn refusal(loads: &BTreeMap<String, Load>) -> Option<String> {
     };
     let bound = match room.limit {
         MemoryLimit::Host => "are free",
-        MemoryLimit::Group => "are available to its control group",
+        MemoryLimit::Group => "are available to the host's control group (cgroup)",
     };
     let (bytes, free) = (amount(load.bytes), amount(room.free_bytes));
     let gdbs = match load.gdbs {
@@ -190,7 +190,7 @@ mod tests {
                 ("n3", load(512, 500 << 20, group)),
             ],
             Some(
-                "n1 (and 2 more hosts): 512 gdbs would need about 30 GB of memory, but only 500 MB are available to its control group",
+                "n1 (and 2 more hosts): 512 gdbs would need about 30 GB of memory, but only 500 MB are available to the host's control group (cgroup)",
             ),
         );
     }

@@ -67,15 +67,15 @@ pub(super) fn crash(session: &SessionHandle, tasks: &IdSet) -> (u8, Option<Strin
 fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
     let lost = session.read(|model| model.tasks.lost());
     if !lost.is_empty() {
-        let who = set_text(&lost, 60);
-        return (LOST, Some(format!("lost: {who}")));
+        let who = Names::ranks().label(&lost, 60);
+        return (LOST, Some(format!("sdm-server was lost: {who}")));
     }
     let without_gdb =
         session.read(|model| model.tasks.in_state(|state| *state == TaskState::GdbDead));
     if !without_gdb.is_empty() {
         // The program's own end is unknown: it was killed together with its gdb.
-        let who = set_text(&without_gdb, 60);
-        return (LOST, Some(format!("gdb was killed or failed: {who}")));
+        let who = Names::ranks().label(&without_gdb, 60);
+        return (LOST, Some(format!("gdb was killed or failed on {who}")));
     }
     if let Some((rank, status)) = session.read(|model| model.job.aborted) {
         // As a shell has it from a launcher: the lowest byte.
@@ -111,7 +111,7 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
 fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     let isolated = session.read(|model| model.job.isolated.clone());
     let who = set_text(&isolated, 60);
-    let why = format!("ranks in MPI_COMM_WORLD differ from the launcher's: {who}");
+    let why = format!("the ranks in MPI_COMM_WORLD are not those of the launcher: {who}");
     (!isolated.is_empty()).then_some((ISOLATED, Some(why)))
 }
 

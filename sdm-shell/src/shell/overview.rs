@@ -26,8 +26,7 @@ const LINES_AROUND: u32 = 100;
 /// The command name that the status line shows while the query is under way.
 const SAID: &str = "look";
 /// Reason why there are no variables and no source where gdb is attached to no task in focus.
-const NOT_ATTACHED: &str =
-    "gdb is not attached: these ranks run on. A command that needs gdb attaches it; p stops them";
+const NOT_ATTACHED: &str = "gdb is not attached: these ranks keep running. A command that needs gdb attaches it; press p to stop them";
 
 /// The time of the view's next update. None while nothing has changed.
 pub(super) fn due(session: &SessionHandle) -> Option<Instant> {

@@ -53,7 +53,9 @@ pub(super) async fn profile(
     let rest = said.to.difference(&free);
     if !rest.is_empty() {
         let who = Names::ranks().label(&rest, 60);
-        let message = format!("profile: {who}: gdb is attached, or the program has ended");
+        let message = format!(
+            "profile: not sampled, because gdb is attached or the program has ended: {who}"
+        );
         session.complain(message, "`sdm profile TARGET` samples a job without gdb");
     }
     if free.is_empty() {

@@ -35,7 +35,7 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
         Some(Ok(())) => Piece::Asked,
         // The launcher has ended, or does not read.
         Some(Err(why)) => {
-            tracing::warn!("{INPUT}: the launcher does not pass it on: {why}");
+            tracing::warn!("{INPUT}: the launcher does not pass standard input on: {why}");
             Piece::Unasked
         }
         None => {

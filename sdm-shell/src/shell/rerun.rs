@@ -96,7 +96,7 @@ pub(super) async fn answer_rerun(session: &SessionHandle, again: Rerun, answer: 
     if is_yes(answer) {
         return start_anew(session, again).await;
     }
-    session.say("not started again");
+    session.say("the job was not started again");
     Verdict::Done
 }
 
@@ -130,7 +130,7 @@ async fn start_anew(session: &SessionHandle, again: Rerun) -> Verdict {
     if let Some(lack) = memory_estimate::lack_of_room(session, &programs).await {
         return session.complain(
             lack,
-            "`run` tries again; `sdm run --force` starts them anyway",
+            "`run` tries again; `sdm run --force` starts the ranks anyway",
         );
     }
     let ids = start::send_starts(session, programs);
@@ -213,7 +213,7 @@ pub(super) fn refuse_jobless(session: &SessionHandle, command: &C) -> Option<Ver
             | C::Source(_)
     );
     (session.read(|model| model.job.stage) == Stage::Over && needs)
-        .then(|| session.complain("the session has no job", "`run` starts it again"))
+        .then(|| session.complain("the session has no job", "`run` starts the job again"))
 }
 
 pub(super) fn answer_quit(session: &SessionHandle, answer: &str) -> Verdict {

@@ -186,7 +186,7 @@ pub(super) fn more(session: &SessionHandle) -> Verdict {
             session.show(&Item::Whole(Box::new(item)));
             Verdict::Done
         }
-        None => session.complain("more: no answer to show yet", ""),
+        None => session.complain("more: no command has given an answer yet", ""),
     }
 }
 
@@ -281,7 +281,7 @@ pub(super) fn end_of_input(session: &SessionHandle) {
         Some(Question::Quit) => {
             session.edit(|model| model.end(Over::Quit(EndPolicy::KillStarted)));
         }
-        Some(Question::Rerun(_)) => session.say("not started again"),
+        Some(Question::Rerun(_)) => session.say("the job was not started again"),
         Some(Question::Confirm(asked)) => session.say(asked.refused),
         Some(Question::Pending(_)) => {}
         None => {

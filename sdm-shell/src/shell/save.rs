@@ -26,7 +26,7 @@ pub(super) async fn dump(session: &SessionHandle, said: &Invocation<'_>, file: &
     if said.to.len() > CORES_MAX {
         return session.complain(
             format!("gcore: {} core files at once are too many", said.to.len()),
-            "name the ranks: [3] gcore FILE; at most 256 at a time",
+            "select ranks, at most 256 at a time: [3] gcore FILE",
         );
     }
     let mut asked = Vec::new();

@@ -115,7 +115,10 @@ pub(super) async fn set_focus(
         Err(error) => return session.refuse(said.line, &error),
     };
     if focus.is_empty() {
-        return session.complain(format!("focus: no task is in `{}`", set.text()), "");
+        return session.complain(
+            format!("focus: the set `{}` contains no rank", set.text()),
+            "",
+        );
     }
     let to = focus.clone();
     session.edit(|model| model.sets.previous = std::mem::replace(&mut model.sets.focus, focus));
@@ -150,7 +153,7 @@ pub(super) async fn define_set(
         );
     }
     if tasks.is_empty() {
-        session.say(&format!("@{name} contains no task"));
+        session.say(&format!("the set @{name} contains no rank"));
     }
     session.edit(|model| model.sets.named.insert(name, tasks));
     Verdict::Done
@@ -202,7 +205,7 @@ pub(super) async fn show_sets(session: &SessionHandle) -> Verdict {
         rows.push(SetRow {
             name: String::new(),
             tasks: session.read(|model| model.sets.held.clone()),
-            what: "frozen: no command resumes them".to_owned(),
+            what: "these ranks are frozen: no command continues them".to_owned(),
         });
     }
     session.show(&Item::Sets(rows));

@@ -23,7 +23,7 @@ pub(super) async fn start(session: &SessionHandle, programs: Vec<(IdSet, StartSp
     });
     show_start(session, &programs);
     if let Some(lack) = memory_estimate::lack_of_room(session, &programs).await {
-        session.complain(lack, "`sdm run --force` starts them anyway");
+        session.complain(lack, "`sdm run --force` starts the ranks anyway");
         return false;
     }
     let held = programs.iter().any(|(_, spec)| spec.stop == StopAt::Main);

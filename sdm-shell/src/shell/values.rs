@@ -20,7 +20,7 @@ mod whole;
 
 /// Advice where a slice is not read in pieces.
 pub(super) const BOUNDS_HINT: &str =
-    "with a number for each bound, as in NAME(1:99), it is read in pieces";
+    "give a number for each bound, as in NAME(1:99): the array is then read in pieces";
 /// Number of bins in a histogram.
 const BINS: u16 = 12;
 

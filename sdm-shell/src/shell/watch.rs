@@ -125,7 +125,7 @@ async fn let_pass(session: &SessionHandle, watch: &Watch, period: Duration) -> b
             return false;
         }
         let line = format!(
-            "watching: {} samples, unchanged for {} s; ^C ends it",
+            "watching the stacks: {} samples, unchanged for {} s; ^C ends this",
             watch.looks,
             (now - watch.changed).as_secs()
         );

@@ -39,7 +39,7 @@ pub fn flame(profile: &Profile, names: &Names) -> String {
             let moved = if class.moved {
                 ""
             } else {
-                ", which did not move"
+                ", which made no progress"
             };
             let title = format!("{}{moved}", names.label(&class.tasks, SET_WIDTH));
             one(&mut body, profile, &class.tasks, (&title, names), &mut top);

@@ -27,7 +27,7 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     }
     answers(page, gathered, own, &mut lines);
     if !gathered.others.is_empty() {
-        let text = "too many distinct answers; ask fewer ranks";
+        let text = "too many different answers; ask fewer ranks";
         lines.push(page.said(&gathered.others, text, false));
     }
     failures(page, &gathered.failed, &mut lines);
@@ -47,7 +47,7 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
         lines.push(page.said(&tasks, &text, true));
     }
     if !gathered.lost.is_empty() {
-        lines.push(page.said(&gathered.lost, "lost, no answer", true));
+        lines.push(page.said(&gathered.lost, "no answer: sdm-server was lost", true));
     }
     lines
 }
@@ -90,7 +90,7 @@ fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: 
     let rest = &classes[count..];
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("{} more distinct answers, not shown", rest.len());
+        let text = format!("{} more different answers are not shown", rest.len());
         lines.push(page.said(&tasks, &text, false));
     }
 }
@@ -307,7 +307,7 @@ fn failures(page: &Page<'_>, failed: &[(IdSet, Failure)], lines: &mut Vec<String
     }
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("{} more distinct failures, not shown", rest.len());
+        let text = format!("{} more different errors are not shown", rest.len());
         lines.push(page.said(&tasks, &text, true));
     }
 }

@@ -38,12 +38,12 @@ pub(super) fn lines(page: &Page<'_>, found: &Diagnosis) -> Vec<String> {
     }
     if !rest.is_empty() {
         lines.push(format!(
-            "({} more groups, not shown; `stacks` shows all)",
+            "({} more groups are not shown; `stacks` shows all)",
             rest.len()
         ));
     }
     lines.push(style.faint(&format!(
-        "({} samples in {:.1} s; the tasks ran in between)",
+        "({} samples in {:.1} s; the ranks ran between them)",
         found.samples,
         found.span.as_secs_f64()
     )));

@@ -44,7 +44,9 @@ pub(crate) fn sentence(what: &Happening) -> Sentence {
             }
         }
         Happening::Detached => "detached, still running".to_owned(),
-        Happening::SignalPassed(name) => format!("received signal {name}, passed on"),
+        Happening::SignalPassed(name) => {
+            format!("received signal {name}, which was passed on to the program")
+        }
         Happening::GdbDied(text) => {
             bad = true;
             format!(
@@ -123,7 +125,7 @@ fn reason(reason: &StopReason) -> Option<String> {
         }
         StopReason::Catch { number, hit } => format!("caught {} ({number})", caught(hit)),
         StopReason::LocationReached => return None,
-        StopReason::NoHistory => "no more reverse-execution history".to_owned(),
+        StopReason::NoHistory => "the recorded history ends here (reverse execution)".to_owned(),
         StopReason::Core { .. } if !reason.is_crash() => "core file".to_owned(),
         StopReason::Core { signal, meaning } => {
             let text = format!("core file, ended by {signal}, {meaning}");

@@ -43,7 +43,7 @@ pub(super) fn values(page: &Page<'_>, expression: &str, values: &[(IdSet, String
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
         let alone = rest.iter().filter(|(tasks, _)| tasks.len() == 1).count();
         let text = format!(
-            "{} more values, {alone} of them on one rank only",
+            "{} more values, {alone} of them on a single rank",
             rest.len()
         );
         lines.push(format!("  {}", page.said(&tasks, &text, false)));

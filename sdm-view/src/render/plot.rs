@@ -43,7 +43,7 @@ pub(super) fn lines(page: &Page<'_>, plot: &Plot) -> Vec<String> {
     }
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("{} more lines, not drawn", rest.len());
+        let text = format!("{} more lines are not drawn", rest.len());
         lines.push(format!("  {}", page.said(&tasks, &text, false)));
     }
     lines

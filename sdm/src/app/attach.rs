@@ -90,7 +90,7 @@ impl Attachment {
             if !absent.is_empty() {
                 let whom = self.names.label(&absent, SET_WIDTH);
                 self.left_out
-                    .push(format!("{whom}: no server started on {host}"));
+                    .push(format!("{whom}: no sdm-server started on {host}"));
             }
         }
         self.spec

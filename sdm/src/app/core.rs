@@ -94,7 +94,7 @@ fn debug<O: Opener>(
     let room = OPEN_MAX * args.hosts.len().max(1);
     if count > room {
         let why = format!(
-            "{count} core files given, but at most {room} can be opened at once: name fewer, or more hosts"
+            "{count} core files given, but at most {room} can be opened at once: give fewer files, or more hosts"
         );
         return Err((2, why));
     }

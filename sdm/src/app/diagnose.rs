@@ -104,11 +104,11 @@ fn observed(pids: &[(u32, i32)]) -> Observed {
         let (list, what) = match state.0 {
             'T' => (
                 &mut observed.halted,
-                "stopped by a signal before the diagnosis began (state T)".to_owned(),
+                "stopped by a signal before the diagnosis began (process state T)".to_owned(),
             ),
             'Z' => (
                 &mut observed.gone,
-                "ended, not reaped by its parent (zombie)".to_owned(),
+                "ended, but not yet reaped by the parent process (zombie)".to_owned(),
             ),
             'D' => (&mut observed.states, in_kernel(&process.wait_channel())),
             _ => continue,
@@ -123,5 +123,5 @@ fn in_kernel(wait_channel: &str) -> String {
         "" => String::new(),
         wchan => format!(", in {wchan}"),
     };
-    format!("in the kernel, uninterruptible (state D{place})")
+    format!("in an uninterruptible wait in the kernel (process state D{place})")
 }

@@ -43,7 +43,7 @@ pub enum AppError {
     #[error("--ranks: {0} has no MPI ranks")]
     Unranked(String),
     /// Some of the given ranks do not exist.
-    #[error("--ranks {asked}: only ranks {all} exist ({of})")]
+    #[error("--ranks {asked}: the job has only ranks {all} ({of})")]
     NoSuchRanks {
         /// The requested ranks.
         asked: String,
@@ -56,7 +56,7 @@ pub enum AppError {
     #[error("{}: no such program", printable_name(.0))]
     NoProgram(PathBuf),
     /// There are more compressed core files than are unpacked at once.
-    #[error("more than {max} compressed core files: name fewer, or unpack them")]
+    #[error("more than {max} compressed core files: give fewer, or decompress them first")]
     ManyPacked {
         /// The maximum number of compressed core files.
         max: usize,
@@ -81,7 +81,7 @@ pub enum AppError {
     #[error("no kept session on this host; `--keep` starts one")]
     NoneKept,
     /// Several sessions are kept, with these names, and none was given.
-    #[error("several sessions are kept; name one: {}", .0.join(", "))]
+    #[error("several sessions are kept; give the name of one: {}", .0.join(", "))]
     WhichKept(Vec<String>),
     /// The session has ended during a measurement, with the reason.
     #[error("{0}")]

@@ -21,7 +21,7 @@ fn said(error: &AppError, machine: &Machine) -> String {
         false => format!(" {what}"),
     };
     format!(
-        "{error}\n  `sdm doctor{what}` looks into it: {}",
+        "{error}\n  `sdm doctor{what}` checks this ({})",
         check.name()
     )
 }
@@ -108,12 +108,12 @@ mod tests {
         let beside = "/x".to_owned();
         check(
             SessionError::NoBinary { program, beside }.into(),
-            "`sdm doctor` looks into it: programs",
+            "`sdm doctor` checks this (programs)",
         );
         let (name, tried) = ("srun".into(), String::new());
         check(
             SessionError::Launch(LaunchError::NotFound { name, tried }).into(),
-            "`sdm doctor` looks into it: slurm",
+            "`sdm doctor` checks this (slurm)",
         );
         let why = "ssh node7: ended with 255".to_owned();
         let (last_words, advice) = (Vec::new(), None);
@@ -124,13 +124,16 @@ mod tests {
                 advice,
             }
             .into(),
-            "`sdm doctor --host HOST` looks into it: ssh",
+            "`sdm doctor --host HOST` checks this (ssh)",
         );
-        check(SessionError::Unreachable("x".to_owned()).into(), "firewall");
-        check(AppError::LeftOut(vec!["a".to_owned()]), "target");
+        check(
+            SessionError::Unreachable("x".to_owned()).into(),
+            "(firewall)",
+        );
+        check(AppError::LeftOut(vec!["a".to_owned()]), "(target)");
         assert_eq!(
             named(&SessionError::GivenUp.into()),
-            "the start was cancelled"
+            "the start of the session was cancelled"
         );
     }
 
@@ -138,7 +141,7 @@ mod tests {
     fn hidepid_is_named_only_where_processes_are_hidden() {
         let root = sdm_system::files::temporary_folder().join("sdm-explain-hidepid");
         let error = AppError::from(JobError::NoProcess { pid: 7 });
-        let hint = "`sdm doctor TARGET` looks into it: hidepid";
+        let hint = "`sdm doctor TARGET` checks this (hidepid)";
         std::fs::create_dir_all(root.join("proc")).unwrap();
         for (options, hides) in [
             ("rw", false),

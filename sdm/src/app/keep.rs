@@ -69,7 +69,7 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
     }
     let name_text = name.as_str();
     complain(format_args!(
-        "[kept as {name_text}: Ctrl-\\ detaches, `sdm resume {name_text}` reattaches]"
+        "[session {name_text} is kept: Ctrl-\\ detaches, `sdm resume {name_text}` reattaches]"
     ));
     lend(&name)
 }
@@ -217,7 +217,7 @@ fn say(code: u8, error: &dyn std::fmt::Display) -> u8 {
 fn say_where_not() {
     if let Some(passed_by) = sdm_system::files::runtime_passed_by() {
         complain(format_args!(
-            "sdm: {passed_by}: sessions are kept in another folder"
+            "sdm: {passed_by}: sdm uses another folder for kept sessions"
         ));
     }
 }

@@ -35,8 +35,8 @@ fn tell(pid: i32, done: &Rescue) -> io::Result<()> {
     let mut text = format!("process {pid}: ");
     let count = done.removed.len();
     match count {
-        0 => text.push_str("no breakpoint was left in it"),
-        1 => text.push_str("removed a breakpoint: "),
+        0 => text.push_str("it contains no leftover breakpoint"),
+        1 => text.push_str("removed a breakpoint that the debugger had left: "),
         _ => text.push_str(&format!("removed {count} breakpoints: ")),
     }
     let places = done.removed.iter().take(NAMED_MAX);
@@ -52,7 +52,7 @@ fn tell(pid: i32, done: &Rescue) -> io::Result<()> {
         Some(Stay::Unknown(errno)) => format!(
             "; it stays stopped, because the signal that stopped it cannot be read: {errno} (`kill -CONT {pid}` continues it)"
         ),
-        None if done.goes_on => "; it was stopped and was continued".to_owned(),
+        None if done.goes_on => "; it was stopped, and sdm continued it".to_owned(),
         None => "; it runs".to_owned(),
     });
     text.push('\n');

@@ -115,7 +115,7 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
     {
         let absent = match path.is_file() {
             true => "",
-            false => " (there is none)",
+            false => " (this file does not exist)",
         };
         text.push_str(&format!("# {}{absent}\n", printable_name(path)));
     }

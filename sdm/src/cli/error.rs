@@ -28,7 +28,7 @@ pub enum ValueError {
 
 /// An unknown rank in `--stdin`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--stdin {tasks}: only ranks {all} exist")]
+#[error("--stdin {tasks}: the job has only ranks {all}")]
 pub struct StdinError {
     /// The ranks that the option names.
     pub tasks: String,

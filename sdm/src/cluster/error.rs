@@ -16,16 +16,16 @@ pub(crate) enum ClusterError {
     #[error("no cluster is defined; `sdm cluster add NAME TYPE` defines one")]
     NoneDefined,
     /// None of the defined clusters is started. The field has the names of the defined clusters.
-    #[error("no cluster is started; `sdm cluster start {}` starts one", .0.join(" "))]
+    #[error("no cluster is connected; `sdm cluster start {}` connects to one", .0.join(" "))]
     NoneStarted(Vec<String>),
     /// There are several clusters, and none was given.
-    #[error("several clusters are defined; name one with -M: {}", .0.join(", "))]
+    #[error("several clusters are defined; select one with -M: {}", .0.join(", "))]
     WhichCluster(Vec<String>),
     /// No cluster has such a job.
     #[error("{}: no such job in {}", printable(.0.as_bytes()), .1.join(", "))]
     NoJob(String, Vec<String>),
     /// Several clusters have such a job.
-    #[error("several clusters have a job {}; name one: {}", .0, .1.join(", "))]
+    #[error("several clusters have a job {}; select one: {}", .0, .1.join(", "))]
     WhichJob(String, Vec<String>),
     /// There is no element of this name.
     #[error("{}: no job, node, queue, machine or cluster of this name in {}", printable(.0.as_bytes()), .1.join(", "))]
@@ -79,7 +79,7 @@ pub(crate) enum ClusterError {
     NoDirective(String),
     /// The type of resource manager does not know the limit that an option of `sdm submit` sets.
     #[error(
-        "{option}: {cluster} is of type {rm_type}, which has no such limit; --option passes options to its own submit command"
+        "{option}: {cluster} is of type {rm_type}, which does not support this limit; --option passes options to its own submit command"
     )]
     NoLimit {
         /// The option of `sdm submit`.
@@ -136,7 +136,7 @@ pub(crate) enum ClusterError {
 /// The end of an error message about an undefined cluster: the names of the defined ones, or that there are none.
 fn defined_clusters(names: &[String]) -> String {
     match names {
-        [] => "; none is defined".to_owned(),
+        [] => "; no cluster is defined".to_owned(),
         names => format!("; defined: {}", names.join(", ")),
     }
 }

@@ -45,7 +45,10 @@ pub(super) fn processes(args: &PsArgs) -> Result<u8, ClusterError> {
     };
     list(&of, &[nodes, processes], |answers| match args.list.json {
         true => Shown::Json(json(answers, &chosen)),
-        false => Shown::Table(table(answers), "no processes are known"),
+        false => Shown::Table(
+            table(answers),
+            "the resource manager reports no processes of this job",
+        ),
     })
 }
 

@@ -108,7 +108,7 @@ fn start(definition: &Definition) -> Result<(), ClusterError> {
         let said = answer.manager.reason;
         return Err(ClusterError::Refused {
             cluster: definition.name.clone(),
-            said: said.unwrap_or_else(|| "it cannot be started".to_owned()),
+            said: said.unwrap_or_else(|| "the resource manager cannot be started".to_owned()),
         });
     }
     Ok(())

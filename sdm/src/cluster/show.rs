@@ -34,7 +34,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
         let found = found(answers, name);
         match args.list.json {
             true => Shown::Json(found.iter().map(Found::json).collect()),
-            false => Shown::Table(table(&found), "it no longer exists"),
+            false => Shown::Table(table(&found), "the element no longer exists"),
         }
     })
 }

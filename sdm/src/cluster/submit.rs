@@ -242,7 +242,7 @@ mod tests {
         let told = of("local").unwrap_err().to_string();
         assert_eq!(
             told,
-            "--time: here is of type local, which has no such limit; --option passes options to its own submit command"
+            "--time: here is of type local, which does not support this limit; --option passes options to its own submit command"
         );
         let told = of("gridengine").unwrap_err().to_string();
         assert!(

@@ -354,7 +354,7 @@ fn output(definition: &Definition, answer: &Answer, job: &str, far: &mut Option<
         ..Output::default()
     };
     let Some(path) = job.and_then(|it| it.get(id::OUTPUT_PATH)) else {
-        return error("the resource manager does not report where it is");
+        return error("the resource manager does not report where the output is");
     };
     let text = match &definition.host {
         None => end_of(path).map_err(|source| ClusterError::File {

@@ -115,7 +115,7 @@ fn is_unknown(answer: &Answer) -> bool {
 fn say_trouble(answers: &[Answer]) {
     for answer in answers.iter().filter(|answer| is_unknown(answer)) {
         let it = &answer.manager;
-        let why = it.reason.as_deref().unwrap_or("no reason is known");
+        let why = it.reason.as_deref().unwrap_or("the reason is unknown");
         let since = times::moment(it.since);
         complain(format_args!(
             "sdm: {}: ERROR since {since}: {why}; `sdm cluster start {}` reconnects",
@@ -129,11 +129,11 @@ fn say_trouble(answers: &[Answer]) {
 fn say_stale(answers: &[Answer]) {
     for answer in answers.iter().filter(|answer| answer.manager.stale) {
         let it = &answer.manager;
-        let why = it.reason.as_deref().unwrap_or("no reason is known");
+        let why = it.reason.as_deref().unwrap_or("the reason is unknown");
         let state = it.state.word();
         let since = times::moment(it.since);
         complain(format_args!(
-            "sdm: {}: state of {since} ({state}: {why}); `sdm cluster start {}` reconnects",
+            "sdm: {}: data as of {since} ({state}: {why}); `sdm cluster start {}` reconnects",
             it.name, it.name
         ));
     }

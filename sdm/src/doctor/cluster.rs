@@ -32,7 +32,7 @@ pub(super) fn look(name: &str) -> Section {
     let host = definition.host.as_deref();
     let host = host.map_or_else(String::new, |host| format!(" on {host}"));
     let what = format!("{}{host}", definition.rm_type);
-    let start = format!("`sdm cluster start {name}` starts it");
+    let start = format!("`sdm cluster start {name}` connects to it");
     if !sdm_rm::is_running(name) {
         let finding = Finding::unknown(check, format!("{what}: not started"), start);
         return Section::new(place, vec![finding]);
@@ -50,7 +50,7 @@ pub(super) fn look(name: &str) -> Section {
                 Manager::Started => Finding::good(check, format!("{what} answers{reason}")),
                 Manager::Starting => {
                     let text = format!("{what} has not reported its elements yet{reason}");
-                    Finding::unknown(check, text, "ask again in a moment")
+                    Finding::unknown(check, text, "run `sdm doctor` again in a moment")
                 }
                 _ => Finding::bad(
                     check,

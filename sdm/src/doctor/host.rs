@@ -61,7 +61,11 @@ fn asked(args: &DoctorArgs, name: &str, server: &Path) -> Vec<Finding> {
         Ok(child) => child,
         Err(error) => {
             let text = format!("ssh cannot be started: {error}");
-            return vec![Finding::bad(Check::Ssh, text, "install an ssh client")];
+            return vec![Finding::bad(
+                Check::Ssh,
+                text,
+                "install an ssh client on this host",
+            )];
         }
     };
     let heard = hear(&mut child);
@@ -170,8 +174,10 @@ fn of_version(version: &str, wire: u8) -> Finding {
     }
     Finding::bad(
         check,
-        format!("{text}: they cannot communicate (wire version {wire} there, {WIRE_VERSION} here)"),
-        "install the same version on both, or copy this one: --stage",
+        format!(
+            "{text}: these versions cannot communicate (wire version {wire} there, {WIRE_VERSION} here)"
+        ),
+        "install the same version on both hosts, or copy this one with --stage",
     )
 }
 
@@ -183,10 +189,10 @@ fn refused(code: Option<i32>, last_words: &[String], server: &Path) -> Vec<Findi
         let all = last_words.join(" ");
         let remedy = match () {
             () if all.contains("Permission denied") => {
-                "set up a key (ssh-copy-id) or start an agent (ssh-add)"
+                "set up an ssh key (ssh-copy-id) or start an ssh agent (ssh-add)"
             }
-            () if all.contains("Host key") => "connect once by hand to accept the host key",
-            () if all.contains("resolve") => "check the host's name",
+            () if all.contains("Host key") => "run ssh once by hand to accept the host key",
+            () if all.contains("resolve") => "check the spelling of the host name",
             () => "check the host, the network, and the options of ssh (--launcher-option)",
         };
         return vec![Finding::bad(
@@ -201,8 +207,8 @@ fn refused(code: Option<i32>, last_words: &[String], server: &Path) -> Vec<Findi
     let finding = match unknown {
         true => Finding::bad(
             Check::Server,
-            format!("{shown} on the host is of a version without --doctor"),
-            "install this version there too, or copy it: --stage",
+            format!("{shown} on the host is an older version without --doctor"),
+            "install this version on the host, or copy it with --stage",
         ),
         false => Finding::bad(
             Check::Server,
@@ -219,17 +225,17 @@ fn reached(addresses: &[SocketAddr]) -> Finding {
     let mut failed = Vec::new();
     for address in addresses {
         match TcpStream::connect_timeout(address, CONNECT_WAIT) {
-            Ok(_) => return Finding::good(check, format!("connections to {address} work")),
+            Ok(_) => return Finding::good(check, format!("TCP connections to {address} work")),
             Err(error) => failed.push(format!("{address}: {error}")),
         }
     }
     if failed.is_empty() {
         let text = "the host has no address for connections from other hosts, or no free port";
-        return Finding::unknown(check, text, "name ports with --port FIRST-LAST");
+        return Finding::unknown(check, text, "select ports with --port FIRST-LAST");
     }
     Finding::bad(
         check,
-        format!("no connection to the host works: {}", failed.join("; ")),
+        format!("no TCP connection to the host works: {}", failed.join("; ")),
         "use --port FIRST-LAST if a range of ports is open, --reverse if the host can connect to this one, --tunnel \
          if only ssh works",
     )
@@ -267,7 +273,7 @@ mod tests {
         check(
             255,
             &["Could not resolve hostname x"],
-            &[bad(Check::Ssh, "host's name")],
+            &[bad(Check::Ssh, "spelling of the host name")],
         );
         check(
             127,
@@ -278,7 +284,10 @@ mod tests {
         check(
             2,
             &[old],
-            &[reached, bad(Check::Server, "of a version without --doctor")],
+            &[
+                reached,
+                bad(Check::Server, "an older version without --doctor"),
+            ],
         );
     }
 

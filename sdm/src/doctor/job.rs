@@ -46,7 +46,7 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
         Some(why) => Finding::unknown(
             Check::Job,
             format!("{text}: {why}"),
-            "check the hosts of the job: --host",
+            "check these hosts with `sdm doctor --host`",
         ),
     }];
     let here = found
@@ -65,7 +65,7 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     }));
     if obstacles.len() > LISTED_MAX {
         let text = format!(
-            "{} more processes cannot be attached to",
+            "{} more processes cannot be attached to for such reasons",
             obstacles.len() - LISTED_MAX
         );
         findings.push(Finding::bad(Check::Target, text, "as above"));
@@ -98,9 +98,9 @@ fn left(pids: impl Iterator<Item = i32>) -> Option<Finding> {
     let named = pids.join(" ");
     let text = match pids.len() {
         0 => return None,
-        1 => format!("process {named} was stopped by a signal, and no debugger is attached to it"),
+        1 => format!("process {named} is stopped by a signal, and no debugger is attached to it"),
         _ => format!(
-            "processes {named} were stopped by a signal, and no debugger is attached to them"
+            "processes {named} are stopped by a signal, and no debugger is attached to them"
         ),
     };
     let remedy = format!("if a debugger was killed: sdm rescue {named}");
@@ -113,7 +113,7 @@ fn is_stopped(pid: &i32) -> bool {
 
 fn remedy(obstacle: &Obstacle) -> &'static str {
     match obstacle {
-        Obstacle::Gone => "give a running process",
+        Obstacle::Gone => "give the pid of a running process",
         Obstacle::Headless => {
             "let the main thread wait for the other threads (pthread_join) before it ends"
         }
@@ -122,8 +122,12 @@ fn remedy(obstacle: &Obstacle) -> &'static str {
             "the program has changed its privileges or called prctl(PR_SET_DUMPABLE, 0): start it without that, or \
              run sdm as root"
         }
-        Obstacle::Traced { ours: true, .. } => "use that session of sdm's, or its report",
-        Obstacle::Traced { .. } => "end the other debugger, strace or profiler",
+        Obstacle::Traced { ours: true, .. } => {
+            "debug the process in the sdm session that has it, or read that session's report"
+        }
+        Obstacle::Traced { .. } => {
+            "end the other debugger, strace or profiler that traces the process"
+        }
         Obstacle::Forbidden { .. } => "see ptrace-scope",
     }
 }

@@ -66,7 +66,7 @@ fn programs() -> Finding {
     for (index, name) in PROGRAMS.into_iter().enumerate() {
         let Some(path) = own_program(name, None) else {
             if index < NEEDED {
-                let text = format!("{name} is neither in the folder of sdm nor on PATH");
+                let text = format!("{name} was found neither in the folder of sdm nor on PATH");
                 return Finding::bad(check, text, remedy);
             }
             absent.push(name);
@@ -119,7 +119,7 @@ fn ports(args: &DoctorArgs) -> Finding {
     let bound = free.and_then(|it| Some((it.local_addr().ok()?.port(), it)));
     let Some((port, _listener)) = bound else {
         let text = format!("none of {count} ports from {first} on is free");
-        return Finding::bad(check, text, "name other ports: --port FIRST-LAST");
+        return Finding::bad(check, text, "select other ports with --port FIRST-LAST");
     };
     let outer: Vec<IpAddr> = own
         .into_iter()
@@ -143,7 +143,7 @@ fn ports(args: &DoctorArgs) -> Finding {
         check,
         match shown.is_empty() {
             true => "loopback ports are available; this machine has no other address".to_owned(),
-            false => format!("connections to {} work", shown.join(" and ")),
+            false => format!("TCP connections to {} work", shown.join(" and ")),
         },
     )
 }
@@ -152,7 +152,7 @@ fn ssh() -> Finding {
     let check = Check::Ssh;
     let Some(path) = files::search("ssh") else {
         let remedy = "install an ssh client to debug jobs on other hosts without Slurm or MPI";
-        return Finding::unknown(check, "there is no ssh on PATH", remedy);
+        return Finding::unknown(check, "ssh was not found on PATH", remedy);
     };
     match said(&path, &["-V"]) {
         Ok(said) => {
@@ -160,12 +160,19 @@ fn ssh() -> Finding {
             let line = printable(line.map_or("", |it| it.as_str()).as_bytes());
             Finding::good(
                 check,
-                format!("{line} is {}; --host tries it", printable_name(&path)),
+                format!(
+                    "{line} is {}; `sdm doctor --host HOST` tries a connection",
+                    printable_name(&path)
+                ),
             )
         }
         Err(error) => {
             let text = format!("{}: {error}", printable_name(&path));
-            Finding::bad(check, text, "repair it, or put another ssh on PATH")
+            Finding::bad(
+                check,
+                text,
+                "repair this ssh, or put another one first on PATH",
+            )
         }
     }
 }
@@ -203,7 +210,7 @@ fn pmix() -> Finding {
         servers.len()
     );
     if let Some(complaint) = complaints.first() {
-        text.push_str(&format!(", and of others: {complaint}"));
+        text.push_str(&format!("; sdm ignored others: {complaint}"));
     }
     Finding::good(check, text)
 }
@@ -211,11 +218,15 @@ fn pmix() -> Finding {
 fn slurm() -> Finding {
     let check = Check::Slurm;
     if files::search("srun").is_none() {
-        return Finding::good(check, "there is no Slurm here (no srun on PATH)");
+        return Finding::good(check, "this host has no Slurm (srun is not on PATH)");
     }
     let Some(scontrol) = files::search("scontrol") else {
         let remedy = "put Slurm's other commands on PATH too";
-        return Finding::unknown(check, "srun is here, and scontrol is not", remedy);
+        return Finding::unknown(
+            check,
+            "srun was found on PATH, but scontrol was not",
+            remedy,
+        );
     };
     match said(&scontrol, &["ping"]) {
         Ok(said) => {
@@ -246,12 +257,12 @@ fn slurm() -> Finding {
 fn rust() -> Finding {
     let check = Check::Rust;
     let needed = concat!(
-        "building SDM needs Rust ",
+        "building SDM from source needs Rust ",
         env!("CARGO_PKG_RUST_VERSION"),
         " or later"
     );
     let Some(path) = files::search("rustc") else {
-        return Finding::good(check, format!("there is no rustc on PATH; only {needed}"));
+        return Finding::good(check, format!("rustc was not found on PATH; only {needed}"));
     };
     let shown = printable_name(&path);
     let mut command = programs::helper_at(&path);

@@ -40,7 +40,9 @@ pub(super) fn text(sections: &[Section], columns: Option<usize>) -> String {
         count(Verdict::Bad),
         count(Verdict::Unknown),
     );
-    text.push_str(&format!("{good} good, {bad} bad, {unknown} unknown\n"));
+    text.push_str(&format!(
+        "checks: {good} good, {bad} bad, {unknown} unknown\n"
+    ));
     text
 }
 
@@ -110,7 +112,7 @@ mod tests {
             text(&sections, Some(60)),
             "this machine\n  good    gdb            gdb 13.1 is /usr/bin/gdb\n  bad     ptrace-scope   it is 1\n\
              \x20                        -> have root set it to 0, and then\n\
-             \x20                        some more words\n1 good, 1 bad, 0 unknown\n"
+             \x20                        some more words\nchecks: 1 good, 1 bad, 0 unknown\n"
         );
         let value: Value = serde_json::from_str(&json(&sections)).unwrap();
         assert_eq!(value["places"][0]["findings"][0]["remedy"], Value::Null);

@@ -28,11 +28,11 @@ pub(super) enum ToolError {
     Status { what: String, status: i32 },
     #[error("{0}: expected NAMESPACE or NAMESPACE:RANK")]
     NoJob(String),
-    #[error("{0} is not a signal")]
+    #[error("{0} is not the name or number of a signal")]
     NoSignal(String),
     #[error("{0}: no such job at this server")]
     UnknownJob(String),
-    #[error("{0} has no rank {1}")]
+    #[error("job {0} has no rank {1}")]
     NoRank(String, u32),
     #[error("{0} has ended")]
     HasEnded(String),

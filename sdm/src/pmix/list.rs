@@ -67,7 +67,7 @@ pub(super) fn list(servers: &[Rendezvous], is_json: bool) -> Result<u8, ToolErro
     if is_json {
         tell(&Value::Array(document).to_string()).map_err(ToolError::Shown)?;
     } else if servers.is_empty() {
-        complain("no PMIx server of yours that takes tools runs on this machine");
+        complain("none of your PMIx servers on this host accepts tools");
     }
     Ok(if failed == 0 { 0 } else { NOT_STARTED })
 }

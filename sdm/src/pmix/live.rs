@@ -294,7 +294,7 @@ fn relay(
                     show_rest(session, of, is_json)?;
                     return Ok(event.code());
                 } else if LOST.contains(&status) && !is_there(session)? {
-                    return Err(ToolError::Ended("; the server has ended".to_owned()));
+                    return Err(ToolError::Ended("; the PMIx server has ended".to_owned()));
                 }
             }
             Some(Heard::Input(bytes)) => {

@@ -185,7 +185,7 @@ fn shown(
     }
     if let Some(from) = from {
         complain(format_args!(
-            "sdm: the server does not answer {key}; this is {from}"
+            "sdm: the PMIx server does not support the query {key}; the answer below is {from}"
         ));
     }
     tell(show::lines(found).trim_end()).map_err(ToolError::Shown)
@@ -216,7 +216,7 @@ fn filled(
                     found.push(line(&name, Datum::Text(show::job_status(&table))));
                 }
             }
-            Ok(Some((found, "from the states of its processes")))
+            Ok(Some((found, "derived from the states of its processes")))
         }
         MEMORY => {
             for name in names {
@@ -241,7 +241,7 @@ fn filled(
             }
             Ok(Some((
                 found,
-                "what /proc says, in bytes, of those on this machine",
+                "from /proc, in bytes, for processes on this host only",
             )))
         }
         KEYS => {
@@ -250,11 +250,11 @@ fn filled(
                     found.push(line("", Datum::Text(key.to_owned())));
                 }
             }
-            Ok(Some((found, "which of those that sdm knows it answers")))
+            Ok(Some((found, "a list of the keys that it answers")))
         }
         key if QUEUES.contains(&key) => {
             let Ok(queues) = crate::cluster::names::queue_states() else {
-                let why = "empty: no cluster is started that has queues (`sdm cluster start`)";
+                let why = "empty: no cluster with queues is connected (`sdm cluster start`)";
                 return Ok(Some((found, why)));
             };
             let text = |(name, state): (String, String)| match key == QUEUES[0] {
@@ -263,7 +263,7 @@ fn filled(
             };
             let texts: Vec<String> = queues.into_iter().map(text).collect();
             found.push(line(key, Datum::Text(texts.join(","))));
-            Ok(Some((found, "what the clusters' resource managers say")))
+            Ok(Some((found, "from the clusters' resource managers")))
         }
         _ => Ok(None),
     }

@@ -177,7 +177,7 @@ impl Settings {
             };
             let value = value.into_string().map_err(|_| SettingsError {
                 place: variable.clone(),
-                what: "its value is not UTF-8".to_owned(),
+                what: "the value is not UTF-8".to_owned(),
             })?;
             settings.push(Setting {
                 verb: None,
@@ -307,7 +307,7 @@ impl Settings {
             };
         }
         if setting.values.len() != 1 && !matches!(arg.get_action(), ArgAction::Append) {
-            return Err(error("expected one value".to_owned()));
+            return Err(error("expected a single value".to_owned()));
         }
         for value in &setting.values {
             let word = format!("--{}={value}", setting.key);

@@ -83,7 +83,7 @@ impl Settings {
         }
         let file = self.file().map(sdm_text::printable_name);
         let known = match profiles.is_empty() {
-            true => "no [profile.NAME] is defined".to_owned(),
+            true => "the settings file defines no [profile.NAME]".to_owned(),
             false => format!("there are: {}", profiles.join(", ")),
         };
         Err(SettingsError {

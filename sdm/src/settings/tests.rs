@@ -121,7 +121,7 @@ fn invalid_setting_is_named_with_file_and_line() {
         (
             "timeout = [1, 2]",
             &[],
-            "FILE:1: timeout: expected one value",
+            "FILE:1: timeout: expected a single value",
         ),
         (
             "timeout = 1979-05-27",

@@ -474,7 +474,7 @@ fn unsupported_check_is_refused_with_a_reason() {
     ];
     let done = refused(&how).code(124);
     assert!(
-        done.err.contains("line 2: \"what\" is not a number"),
+        done.err.contains("line 2: \"what\" is not an error number"),
         "{done}"
     );
     let open = place.path().join("sdm-check-open.so");

@@ -167,7 +167,7 @@ fn a_script_is_started_by_the_mpi_of_its_program() {
         let done = run(&place, &[], Path::new("/bin/sh"), args);
         let ranks = ["rank 0 of 2", "rank 1 of 2"];
         assert_eq!(lines_of(&done.out), ranks, "{done}");
-        let chosen = "[launcher] mpiexec, because /bin/sh is called with a program of MPICH or a derivative (in its arguments ";
+        let chosen = "[launcher] mpiexec, because /bin/sh is called with an argument that is a program linked with MPICH or a derivative (in its arguments ";
         assert!(done.err.contains(chosen), "{done}");
     }
 }

@@ -228,7 +228,7 @@ fn step_of_one_class_names_the_ranks_it_waits_for() {
     editor.ask("next", &json!({"threadId": 3}));
     while !editor
         .output("console")
-        .contains("next: [2] still run, [0-1] are stopped and not stepped")
+        .contains("next: [2] still run, [0-1] are stopped and were not stepped")
     {
         editor.event("output");
     }

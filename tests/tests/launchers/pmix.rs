@@ -235,7 +235,7 @@ fn pmix_server_is_disabled_or_its_failure_reported() {
     let done = no_library(local(place, 2)).args(batch);
     let done = done.program(&sum, &[]).finish().code(ISOLATED);
     assert!(lines_of(&done.out).contains(&alone), "{done}");
-    let why = "ranks 0-1 (2): no PMIx server: load /no/such/library.so: ";
+    let why = "ranks 0-1 (2): the PMIx server of SDM cannot be started: load /no/such/library.so: ";
     assert!(done.out.contains(why), "{done}");
     let done = no_library(local(place, 2))
         .args(batch)
@@ -245,7 +245,7 @@ fn pmix_server_is_disabled_or_its_failure_reported() {
     assert!(lines_of(&done.out).is_empty(), "{done}");
     let both = format!("{}{}", done.out, done.err);
     assert!(
-        both.contains("no PMIx server: load /no/such/library.so"),
+        both.contains("cannot be started: load /no/such/library.so"),
         "{done}"
     );
     let done = Sdm::run(place, 2).args(["--launcher", "mpirun", "--pmix", "on"]);

@@ -24,7 +24,8 @@ fn rank_ending_before_mpi_init_ends_the_job() {
     for (own, code) in [("7", 7), ("0", 1)] {
         let done = local(&place, 3).args(["--batch", "--no-report"]);
         let done = done.program(&absent, &[own]).finish().code(code);
-        let why = format!("rank 1 ends the job with status {code}: it has ended without MPI_Init");
+        let why =
+            format!("rank 1 ends the job with status {code}: the rank has ended without MPI_Init");
         assert!(done.out.contains(&why), "{done}");
     }
     let sum = place.compile("mpi_sum", Compiler::Mpich);
@@ -51,7 +52,7 @@ fn rank_leaving_without_finalize_ends_the_job() {
                 .finish()
                 .code(code);
             let why = format!(
-                "rank 2 ends the job with status {code}: it has ended without MPI_Finalize"
+                "rank 2 ends the job with status {code}: the rank has ended without MPI_Finalize"
             );
             assert!(done.out.contains(&why), "{done}");
             let told = done.united();
@@ -70,7 +71,7 @@ fn killed_or_continued_rank_ends_the_job() {
     let ends = place.compile("mpi_ends", Compiler::OpenMpi);
     let done = local(&place, 3).args(["--no-holds"]).lines(&["continue"]);
     let done = done.program(&ends, &["kill"]).finish();
-    let why = "rank 2 ends the job with status 137: it has ended without MPI_Finalize";
+    let why = "rank 2 ends the job with status 137: the rank has ended without MPI_Finalize";
     assert!(done.out.contains(why), "{done}");
     let told = done.united();
     assert!(
@@ -135,7 +136,7 @@ fn failing_pmix_library_is_reported_and_session_continues() {
     };
     let alone = "rank 0 of 1: sum 1";
     let done = run("CRASHES").finish().code(118);
-    let why = "ranks 0-1 (2): no PMIx server: sdm-pmix: killed by SIGABRT: the store is full; each MPI process is a job of its own";
+    let why = "ranks 0-1 (2): the PMIx server of SDM cannot be started: sdm-pmix: killed by SIGABRT: the store is full; each MPI process is a job of its own";
     assert!(done.out.contains(why), "{done}");
     // Equal output of both within a moment is one line.
     let printed = |out: &str| {
@@ -146,7 +147,8 @@ fn failing_pmix_library_is_reported_and_session_continues() {
     assert!(is_alone(&done.out), "{done}");
     if sdm_tests::run::is_full() {
         let running = run("HANGS").spawn();
-        let why = "sdm-pmix takes too long; each MPI process is a job of its own";
+        let why =
+            "sdm-pmix did not start within its time limit; each MPI process is a job of its own";
         running.out.wait(0, why);
         let done = running.finish().code(118);
         assert!(is_alone(&done.out), "{done}");

@@ -84,7 +84,7 @@ fn pmix_server_becomes_node_server_if_there_is_none() {
     let node = nix::unistd::gethostname().expect("a name");
     let node = node.to_string_lossy();
     let notice = format!(
-        "this PMIx server is not that of {node}: the node has a server: sdm-pmix (pid {server}"
+        "PMIx tools cannot find this server as the system server of {node}: the node already has a system server: sdm-pmix (pid {server}"
     );
     assert!(text.contains(&notice), "{other:?}");
     assert_eq!(fs::read_to_string(&file).expect("it is left"), said);
@@ -107,7 +107,10 @@ fn foreign_rendezvous_file_is_left_unchanged() {
     ordinary::give(&precious);
     symlink(&precious, &file).expect("a link");
     let sdm = session(&place, &tmp, &held, &first);
-    sdm.out.wait(0, "this PMIx server is not that of ");
+    sdm.out.wait(
+        0,
+        "PMIx tools cannot find this server as the system server of ",
+    );
     end(sdm, &first);
     assert_eq!(
         fs::read_to_string(&precious).expect("it is there"),
@@ -155,7 +158,7 @@ fn tools_list_the_queues_of_the_clusters() {
     assert_eq!(none.code, Some(0), "{}", none.err);
     assert!(
         none.err
-            .contains("empty: no cluster is started that has queues"),
+            .contains("empty: no cluster with queues is connected"),
         "{}",
         none.err
     );

@@ -319,7 +319,7 @@ fn prte_jobs_are_listed_as_cluster_jobs() {
         .refused(1, "nosuch: no such program");
     shell
         .sdm("submit -M dvm --debug -- sleep 1")
-        .refused(1, "attach to it once it runs");
+        .refused(1, "attach to the job when it runs");
     // The server is gone: that is reported, and nothing else is lost.
     prte.end();
     let shell = &prte.shell;

@@ -177,7 +177,7 @@ fn killed_helper_loses_only_its_answer() {
         stopped.is_some()
     });
     processes::signal(stopped.expect("it was waited for"), Signal::SIGKILL);
-    let killed = "rank 3: sdm-pmix with the MPI library's debug library in it: killed by SIGKILL before it answered";
+    let killed = "rank 3: sdm-pmix, which had loaded the MPI library's debug library, failed: killed by SIGKILL before it answered";
     sdm.out.wait(mark, killed);
     sdm.out
         .wait(mark, &format!("ranks 0-2,4-7 (7): {NO_UNEXPECTED}"));

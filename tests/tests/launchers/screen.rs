@@ -37,7 +37,7 @@ fn screen_shows_values_per_rank_and_steps_one_rank() {
         terminal.wait_displayed(&["contribution: 4 values, 1 [", "rank 3: 4"]);
         // One rank continues alone, and then stops elsewhere.
         terminal.keys("3");
-        terminal.wait_displayed(&["Enter focus"]);
+        terminal.wait_displayed(&["Enter set focus"]);
         terminal.keys("\x1b[C\r");
         terminal.wait_displayed(&["[1: 1 stopped]", "contribution = 2"]);
         terminal.keys("n");
@@ -47,7 +47,11 @@ fn screen_shows_values_per_rank_and_steps_one_rank() {
         terminal.wait_displayed(&["(sdm) focus 0,2-3", "[0,2-3: 3 stopped]"]);
         terminal.keys("a");
         // Keys are refused until the previous line is executed; the offered keys show that.
-        terminal.wait_displayed(&["(sdm) focus all", "[all 4: 4 stopped]", "arrows choose"]);
+        terminal.wait_displayed(&[
+            "(sdm) focus all",
+            "[all 4: 4 stopped]",
+            "arrows set the focus",
+        ]);
         quit(terminal);
     }
 }

@@ -17,7 +17,7 @@ fn top_keys_submit_hold_release_and_inspect_a_slurm_job() {
     let words = shell.lowered(&["top"]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut terminal = Terminal::run(&shell.place, "/usr/bin/env".as_ref(), &words, 120);
-    terminal.wait_displayed(&["no jobs: `n` submits one"]);
+    terminal.wait_displayed(&["no jobs; press n to submit one"]);
     terminal.keys("1a");
     terminal.wait_displayed(&["add a resource manager"]);
     // The type is chosen from a list.
@@ -43,7 +43,7 @@ fn top_keys_submit_hold_release_and_inspect_a_slurm_job() {
     terminal.wait_displayed(&["> process", "held 4"]);
     // Enter offers the debugger's actions, such as the stacks of the processes.
     terminal.keys("\r");
-    terminal.wait_displayed(&["stacks    where its processes stand"]);
+    terminal.wait_displayed(&["stacks    print the stacks of its processes"]);
     terminal.keys("\r");
     terminal.wait_displayed(&["rank 1: main", "[Enter: back to sdm top]"]);
     terminal.keys("\r");
@@ -55,7 +55,7 @@ fn top_keys_submit_hold_release_and_inspect_a_slurm_job() {
     terminal.keys("1xy");
     terminal.wait_displayed(&["STOPPED"]);
     terminal.keys("Dy");
-    terminal.wait_displayed(&["no cluster is defined: `a` defines one"]);
+    terminal.wait_displayed(&["no cluster is defined; press a to define one"]);
     terminal.keys("q");
     assert_eq!(terminal.leave().0, 0);
     shell.place.assert_gone();

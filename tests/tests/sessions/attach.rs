@@ -133,7 +133,7 @@ fn open_mpi_job_is_attached_and_left_unchanged() {
         0,
         &["ranks 0,2 (2): main ()"],
     );
-    let none = "--ranks 4: only ranks 0-3 exist (the process table of mpirun";
+    let none = "--ranks 4: the job has only ranks 0-3 (the process table of mpirun";
     check(&["stacks", &starter, "--ranks", "4"], 2, &[none]);
     check(
         &[
@@ -271,7 +271,7 @@ fn thread_in_state_d_is_named_by_an_attach() {
         threads.any(|id| process.thread(id).state() == Some(State('D')))
     });
     let pid = pid.to_string();
-    let said = "a thread of the process is in state D";
+    let said = "a thread of the process is in an uninterruptible wait in the kernel (state D";
     check(&["attach", "--pids", &pid, "-c", "bt"], 124, &[said]);
 }
 

@@ -69,6 +69,10 @@ fn batch_inspects_and_ends_runs_past_time_or_hang_limit() {
     }
     let quiet = ["--hang-timeout", "2", "--on-timeout", "ranks"];
     let done = batch(&place, &quiet, &[], "spin").code(120);
-    assert!(done.out.contains("no output and no stop for 2 s"), "{done}");
+    assert!(
+        done.out
+            .contains("the program had no output and no stop for 2 s"),
+        "{done}"
+    );
     assert!(done.answer("ranks").contains("interrupted"), "{done}");
 }

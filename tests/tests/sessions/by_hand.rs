@@ -129,7 +129,7 @@ fn partial_start_continues_without_missing_servers() {
     // Server 2 would be below server 1, and server 0 next to it.
     let typed = [&commands[0], &commands[2]].map(|line| Typed::new(&place, line));
     let done = sdm.finish().code(0);
-    let named = "ranks 0,2 (2): lost, no answer\n";
+    let named = "ranks 0,2 (2): no answer: sdm-server was lost\n";
     assert!(done.beginning().contains(named), "{done}");
     done.expect_part("print number", "rank 1: 0\n");
     for mut it in typed {
@@ -272,7 +272,7 @@ fn master_says_that_its_front_end_has_hung_up() {
     let done = master.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(1), "{said}");
-    let wanted = "Error: sdm-master: the connection to the front-end has ended: closed by the peer";
+    let wanted = "Error: sdm-master: the connection to sdm has ended: closed by the peer";
     assert!(said.starts_with(wanted), "{said}");
 }
 

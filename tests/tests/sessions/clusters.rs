@@ -57,7 +57,7 @@ fn is_submitted_from_its_folder(shell: &Shell, work: &str) {
         .words(&["submit", "--time", "10", "--", work])
         .refused(
             1,
-            "--time: here is of type local, which has no such limit; --option passes options",
+            "--time: here is of type local, which does not support this limit; --option passes options",
         );
     let clap = shell.words(&["submit", "-x", "A=b", "--", work]);
     clap.refused(2, "unexpected argument '-x'");
@@ -194,7 +194,7 @@ fn failing_agent_is_an_error_with_its_reason() {
     processes::signal(shell.pid("sdm-agent --rm local"), Signal::SIGKILL);
     shell.watch("jobs", |list| list["clusters"][0]["state"] == "ERROR");
     let reason = shell.state("here")["reason"].to_string();
-    assert!(reason.contains("its agent has ended"), "{reason}");
+    assert!(reason.contains("the cluster's agent has ended"), "{reason}");
     // The earlier data is shown, marked as stale.
     let jobs = shell.sdm("jobs --json");
     let shown: Value = serde_json::from_str(&jobs.out).expect("JSON");
@@ -202,7 +202,7 @@ fn failing_agent_is_an_error_with_its_reason() {
     assert_eq!(shown["jobs"].as_array().map(Vec::len), Some(1), "{shown}");
     shell
         .sdm(&format!("cancel {job}"))
-        .refused(1, "its agent has ended");
+        .refused(1, "the cluster's agent has ended");
     // After a restart the manager has its job.
     let _done = shell.sdm("cluster start here").done();
     let _done = shell.sdm(&format!("cancel {job}")).done();
@@ -214,7 +214,7 @@ fn failing_agent_is_an_error_with_its_reason() {
     );
     shell
         .sdm("cluster add odd babble")
-        .refused(1, "its agent sent an invalid message");
+        .refused(1, "the cluster's agent sent an invalid message");
     let _path = shell.agent("gone", "#!/bin/sh\necho no license >&2\nexit 4\n");
     shell.sdm("cluster add left gone").refused(1, "no license");
     // A cluster that could not be started is not kept; a kept cluster in ERROR is not shown as empty.

@@ -115,5 +115,5 @@ fn session_runs_inside_a_container() {
     let done = Sdm::wrapped(&prefix, &place, "doctor")
         .args(["--json"])
         .finish();
-    assert!(done.out.contains("inside a user namespace"), "{done}");
+    assert!(done.out.contains("sdm runs in a user namespace"), "{done}");
 }

@@ -92,7 +92,7 @@ fn core_files_without_ranks_are_named_by_pid() {
         (
             "./work",
             "packed",
-            "packed: compressed: unpack it with zstd: ",
+            "packed: the core file is compressed, and zstd cannot decompress it: ",
         ),
         ("./nosuch", &*one, "./nosuch: no such program"),
     ] {
@@ -150,10 +150,10 @@ fn compressed_core_files_are_unpacked_and_opened() {
     let whole = fs::read(place.path().join(names[2])).expect("it is there");
     fs::write(place.path().join("cut.gz"), &whole[..whole.len() / 2]).expect("there is room");
     let done = ask(&[], &["cut.gz"]).code(2);
-    let said = "cut.gz: compressed: unpack it with gzip: gzip: stdin: unexpected end of file";
+    let said = "cut.gz: the core file is compressed, and gzip cannot decompress it: gzip: stdin: unexpected end of file";
     assert!(done.err.contains(said), "{done}");
     let done = ask(&["--host", "localhost"], &names[1..2]).code(2);
-    let said = "compressed: unpack it with `xz -d` where those hosts read it";
+    let said = "the core file is compressed: decompress it with `xz -d` where those hosts read it";
     assert!(done.err.contains(said), "{done}");
     let left = fs::read_dir(&temporary).expect("it is there");
     let left: Vec<_> = left.flatten().map(|it| it.file_name()).collect();

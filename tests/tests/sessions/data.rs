@@ -217,9 +217,9 @@ fn fortran_sections_are_read_completely_or_refused() {
     let table = |name| fs::read_to_string(place.path().join(name)).expect("it was written");
     assert!(table("grid.csv").ends_with(",7,7,8\n"));
     assert!(table("back.csv").ends_with("\n1,80,60,40\n"));
-    let refusal = "gdb reads parts of `own%view` wrong, as it has a negative stride";
+    let refusal = "gdb reads parts of `own%view` wrong, because the array has a negative stride";
     run(&["watch own%view(1)"], 123).expect_part("watch own%view(1)", refusal);
-    let copy = "gdb may read parts of `$t` wrong, as it is a copy of unknown stride";
+    let copy = "gdb may read parts of `$t` wrong, because it is a copy of unknown stride";
     run(&["set $t = back", "print $t(1)"], 123).expect_part("print $t(1)", copy);
 }
 

@@ -116,7 +116,7 @@ fn each_fault_is_reported_with_its_remedy() {
             None,
             None,
             "unknown",
-            "no ssh",
+            "ssh was not found",
             "install an ssh client",
         ),
         ("mpi", None, None, "unknown", "no mpirun", "load the module"),
@@ -204,7 +204,7 @@ fn undumpable_process_is_reported() {
     // The error names the check.
     let (_, _, err) = said(&["stacks", &pid]);
     assert!(
-        err.contains("`sdm doctor TARGET` looks into it: target"),
+        err.contains("`sdm doctor TARGET` checks this (target)"),
         "{err}"
     );
     drop(process.stdin.take());
@@ -272,7 +272,7 @@ fn remote_host_is_checked() {
     assert!(
         found["found"]
             .as_str()
-            .is_some_and(|it| it.contains("of a version without --doctor")),
+            .is_some_and(|it| it.contains("an older version without --doctor")),
         "{found:#}"
     );
 }

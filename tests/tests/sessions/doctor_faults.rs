@@ -67,9 +67,9 @@ fn kernel_restrictions_are_found() {
     let cases = [
         (
             scope(1),
-            bad(check, "is 1: `sdm attach`", "have root set it to 0"),
+            bad(check, "is 1: `sdm attach`", "ask root to set it to 0"),
         ),
-        (scope(2), bad(check, "only root", "have root set it to 0")),
+        (scope(2), bad(check, "only root", "ask root to set it to 0")),
         (scope(3), bad(check, "no process can be debugged", "reboot")),
         (
             hidden,
@@ -89,7 +89,7 @@ fn forbidden_looks_are_found() {
     let restricted = place.compile("restricted", Compiler::C);
     let prefix = [restricted.to_str().expect("text"), "2"];
     let done = Sdm::wrapped(&prefix, &place, "doctor").args(["--json"]);
-    let forbidden = "cannot be looked at without gdb: ptrace: Operation not permitted";
+    let forbidden = "stacks cannot be read without gdb: ptrace: Operation not permitted";
     let expected = bad(Check::Looks, forbidden, "allow ptrace and process_vm_readv");
     assert_found(&done.finish(), &expected);
 }
@@ -157,7 +157,11 @@ fn too_few_processes_are_found() {
     }
     assert_found(
         &done,
-        &bad(Check::Processes, "ulimit -u is 1", "have the limit raised"),
+        &bad(
+            Check::Processes,
+            "ulimit -u is 1",
+            "ask root to raise the limit",
+        ),
     );
 }
 
@@ -193,7 +197,10 @@ fn missing_gdb_features_are_found() {
         Path::new("gdb"),
         &format!("{}:{path}", place.path().display()),
     );
-    assert_found(&found, &bad(Check::Attach, "ptrace", "see ptrace-scope"));
+    assert_found(
+        &found,
+        &bad(Check::Attach, "ptrace", "see the check `ptrace-scope`"),
+    );
 }
 
 /// An installation with a program of another version, and with some that are absent.
@@ -222,7 +229,7 @@ fn mismatched_sdm_programs_are_found() {
         &done,
         &bad(
             Check::Programs,
-            "sdm-master is neither in the folder of sdm nor on PATH",
+            "sdm-master was found neither in the folder of sdm nor on PATH",
             "one folder",
         ),
     );
@@ -268,7 +275,7 @@ fn failing_ssh_is_found() {
             &bad(
                 Check::Ssh,
                 "ssh cannot connect to the host",
-                "check the host's name",
+                "check the spelling of the host name",
             ),
         );
     }
@@ -283,7 +290,7 @@ fn failing_ssh_is_found() {
         &bad(
             Check::Ssh,
             "OpenSSL version mismatch",
-            "another ssh on PATH",
+            "another one first on PATH",
         ),
     );
     assert_found(
@@ -334,7 +341,7 @@ fn missing_cluster_and_slurm_are_found() {
         .finish();
     assert_found(
         &done,
-        &unknown(Check::Slurm, "scontrol is not", "Slurm's other commands"),
+        &unknown(Check::Slurm, "scontrol was not", "Slurm's other commands"),
     );
 }
 
@@ -397,21 +404,21 @@ fn failed_start_and_attach_name_their_check() {
         as_ever,
         Some(&bare),
         &["--launcher", "mpirun"],
-        "into it: mpi",
+        "checks this (mpi)",
     );
     fails(
         as_ever,
         Some(&bare),
         &["--launcher", "srun"],
-        "into it: slurm",
+        "checks this (slurm)",
     );
     fails(
         as_ever,
         Some(&bare),
         &["--launcher", "ssh", "--host", "node7,node8"],
-        "into it: ssh",
+        "checks this (ssh)",
     );
-    fails(as_ever, None, &["--gdb", "/nosuch/gdb"], ": gdb");
+    fails(as_ever, None, &["--gdb", "/nosuch/gdb"], "(gdb)");
     let old = script(
         place.path(),
         "old-gdb",
@@ -421,10 +428,10 @@ fn failed_start_and_attach_name_their_check() {
         as_ever,
         None,
         &["--gdb", &old.to_string_lossy()],
-        "into it: gdb",
+        "checks this (gdb)",
     );
     let few = ["/bin/sh", "-c", "ulimit -n 30; exec \"$0\" \"$@\""];
-    fails(&few, None, &[], "into it: descriptors");
+    fails(&few, None, &[], "checks this (descriptors)");
     // No check explains a process that is not there.
     let done = Sdm::new(&place, "stacks").args(["999999999"]).finish();
     assert!(done.err.contains("no such process"), "{done}");

@@ -27,7 +27,7 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
         "-np 2",
         "work",
         127,
-        "ranks 0-1 (2): work: not found on PATH\n  the one in this folder is ./work\n",
+        "ranks 0-1 (2): work: not found on PATH\n  to run the program in this folder, write ./work\n",
     ),
     (
         "-n 30000 --launcher mpirun",
@@ -78,7 +78,7 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
         "-n 2 --stdin 1-2",
         "./work",
         2,
-        "--stdin 1-2: only ranks 0-1 exist",
+        "--stdin 1-2: the job has only ranks 0-1",
     ),
     ("-n 2 -x nofile", "./work", 2, "read nofile: No such file"),
     (
@@ -185,15 +185,15 @@ fn missing_gdb_or_launcher_is_named() {
     };
     said(
         &run("local"),
-        "gdb: no such gdb on this host\n  install gdb, or select one by --gdb",
+        "gdb: no such gdb on this host\n  install gdb, or select one with --gdb",
     );
     said(
         &run("mpirun"),
-        "launcher mpirun: not found: no mpirun.openmpi on PATH",
+        "launcher mpirun was not found: no mpirun.openmpi on PATH",
     );
     said(
         &run("mpiexec"),
-        "launcher mpiexec: not found: no mpiexec.hydra on PATH",
+        "launcher mpiexec was not found: no mpiexec.hydra on PATH",
     );
 }
 

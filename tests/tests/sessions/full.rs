@@ -117,7 +117,7 @@ fn screen_is_suspended_resized_and_stopped() {
     assert_eq!(text.lines().count(), 24, "{text}");
     // A command that is waited for: Ctrl-C stops the tasks, not sdm.
     terminal.keys(":continue\r");
-    terminal.wait_displayed(&["^C stops"]);
+    terminal.wait_displayed(&["^C cancel"]);
     terminal.keys(CTRL_C);
     terminal.wait_displayed(&["interrupted"]);
     terminal.keys("q");

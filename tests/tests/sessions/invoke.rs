@@ -64,9 +64,12 @@ fn jobs_are_started_notified_once_and_destroyed() {
     client.wait(&runs, "DONE");
     wait_gone(&shell, "sleep 1000");
     let log = fs::read_to_string(shell.place.path().join("invoke.log")).expect("a log");
-    assert!(log.contains("attribute nonsense: not known"), "{log}");
     assert!(
-        log.contains("max_wall_time 5: this manager has no such limit"),
+        log.contains("attribute nonsense: ignored, because it is unknown"),
+        "{log}"
+    );
+    assert!(
+        log.contains("max_wall_time 5: ignored, because this resource manager has no such limit"),
         "{log}"
     );
     client.exit();

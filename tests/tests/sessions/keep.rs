@@ -74,7 +74,7 @@ fn kept_session_outlives_its_terminals() {
         "400000",
     ];
     let mut first = Terminal::start(&place, &line, 100);
-    first.wait("kept as held");
+    first.wait("session held is kept");
     first.ask("set var code = 7", "set var");
     first.keys("\x1c");
     let (code, screen) = first.leave();
@@ -144,7 +144,10 @@ fn a_killed_keeper_leaves_nothing() {
     processes::signal(keeper, Signal::SIGKILL);
     let (code, screen) = terminal.finish();
     assert_eq!(code, 2, "{screen}");
-    assert!(screen.contains("the keeper was killed"), "{screen}");
+    assert!(
+        screen.contains("the process that keeps the session was killed"),
+        "{screen}"
+    );
     let (code, told) = say(&place, &["resume", "gone"]);
     assert_eq!(code, Some(2));
     assert!(told.contains("no such session"), "{told}");

@@ -129,5 +129,5 @@ fn processes_hidden_by_hidepid_are_reported() {
     };
     assert_unharmed(&done);
     let done = done.code(2);
-    assert!(done.err.contains("looks into it: hidepid"), "{done}");
+    assert!(done.err.contains("checks this (hidepid)"), "{done}");
 }

@@ -80,10 +80,15 @@ fn batch_exits_with_122_if_its_gdb_is_killed() {
     let done = running.finish().code(122);
     let said = format!("{}{}", done.out, done.err);
     assert!(
-        said.contains("gdb was killed (SIGKILL: by a user, or by the kernel for lack of memory)"),
+        said.contains(
+            "gdb was killed by SIGKILL: by a user, or by the kernel because memory ran out"
+        ),
         "{said}"
     );
-    assert!(said.contains("gdb was killed or failed: 0"), "{said}");
+    assert!(
+        said.contains("gdb was killed or failed on rank 0"),
+        "{said}"
+    );
 }
 
 #[test]

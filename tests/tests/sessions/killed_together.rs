@@ -208,14 +208,15 @@ fn process_with_a_breakpoint_of_a_dead_gdb_is_rescued() {
     assert!(done.out.contains("removed"), "{done}");
     assert!(done.out.contains("work+0x"), "{done}");
     assert!(
-        done.out.ends_with("; it was stopped and was continued\n"),
+        done.out
+            .ends_with("; it was stopped, and sdm continued it\n"),
         "{done}"
     );
     assert_eq!(look(pid), before);
     let done = rescue(&place, pid).code(0);
     assert_eq!(
         done.out,
-        format!("process {pid}: no breakpoint was left in it; it runs\n")
+        format!("process {pid}: it contains no leftover breakpoint; it runs\n")
     );
     drop(process.stdin.take());
     assert_eq!(process.wait().expect("it is a child").code(), Some(0));

@@ -48,7 +48,8 @@ fn killed_server_is_logged() {
     let middle = pids(&run)[&1];
     let before = run.err.mark();
     processes::signal(middle, Signal::SIGKILL);
-    run.err.wait(before, "adopts the children of server 1");
+    run.err
+        .wait(before, "this server connects to the servers below server 1");
     run.err.wait(before, "not reached: server 1 on ");
     run.err.wait(before, "Lost: server 1 on ");
     run.ask("print 6*8", "ranks 0,2 (2): 48");

@@ -190,7 +190,7 @@ fn process_that_needs_gdb_is_inspected_by_gdb() {
     let both = stacks(&["--pids", &pids]).code(1);
     let said = format!("{}{}", both.out, both.err);
     let told = format!(
-        "pid {}: sampling by gdb, which takes longer: the process is of another architecture",
+        "pid {}: sampling by gdb, which takes longer: the process runs on another processor architecture than sdm",
         narrow.pid()
     );
     assert!(said.contains(&told), "{both}");
@@ -283,7 +283,7 @@ fn prompt_attaches_only_ranks_that_a_command_needs() {
     let rows = terminal.ask("ranks", "2 not attached, 1 stopped]");
     let is_row = |line: &str| line.contains(&pids[0]) && line.trim_end().ends_with("not attached");
     assert!(rows.lines().any(is_row), "{rows}");
-    let told = "sampling by gdb, which takes longer: it is attached already";
+    let told = "sampling by gdb, which takes longer: gdb is attached already";
     let told = format!("pid {}: {told}", pids[1]);
     for asked in ["stacks", "diagnose 2"] {
         let mixed = terminal.ask(asked, "2 not attached, 1 stopped]");
@@ -398,7 +398,8 @@ fn removed_or_replaced_program_file_is_reported() {
         }
         let words = ["--pids", &process.pid(), "-c", "bt", "-c", "detach"];
         let done = Sdm::new(&place, "attach").args(words).finish().code(0);
-        let told = "the program's file was removed or replaced after its start, and gdb reads none";
+        let told =
+            "the program's file was removed or replaced after its start, so gdb has no symbols";
         assert!(done.united().contains(told), "{name}: {done}");
         assert!(!done.out.contains("numbers.c"), "{name}: {done}");
         let looked = stacks(&["--pids", &process.pid()]).code(0);

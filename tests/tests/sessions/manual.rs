@@ -67,7 +67,7 @@ fn missing_servers_are_named_after_the_wait() {
         .program(&work, &[])
         .finish()
         .code(124);
-    let said = "neither the master nor the servers of tasks 0-1 answered within 1s";
+    let said = "neither sdm-master nor the sdm-servers of ranks 0-1 answered within 1s";
     assert!(done.err.contains(said), "{done}");
 }
 

@@ -92,8 +92,7 @@ fn program_under_valgrind_is_interrupted_and_stopped() {
     let done = memcheck(&place)
         .lines(&["detach"])
         .program(&program, &["spin"]);
-    let refused =
-        "Valgrind runs it and would end with its debugger: kill it, or let it run to its end";
+    let refused = "Valgrind runs the program and would end with its debugger: kill the program, or let it run to its end";
     done.finish().code(123).expect_part("detach", refused);
 }
 
@@ -155,8 +154,8 @@ fn missing_valgrind_is_reported() {
         .code(127);
     let said = done.united();
     assert!(
-        said.contains("valgrind: not found on this host, for --memcheck"),
+        said.contains("--memcheck: valgrind was not found on this host"),
         "{said}"
     );
-    assert!(said.contains("install valgrind"), "{said}");
+    assert!(said.contains("install Valgrind"), "{said}");
 }

@@ -70,7 +70,7 @@ const SYSTEM: &[Case] = &[
         commands: &[
             ("gdb set detach-on-fork off", ""),
             ("gdb set schedule-multiple on", ""),
-            ("continue", "a process that it has forked has ended, in "),
+            ("continue", "a child process of the rank has ended, in "),
             ("print sum >= 0", "ranks 0-1 (2): 1\n"),
             ("kill", ""),
             ("ranks", "ranks 0-1 (2)  signalled"),
@@ -137,8 +137,8 @@ const SYSTEM: &[Case] = &[
             ),
         ],
         shown: &[
-            "received signal SIGUSR1, passed on\n",
-            "received signal SIGTERM, passed on\n",
+            "received signal SIGUSR1, which was passed on to the program\n",
+            "received signal SIGTERM, which was passed on to the program\n",
             "got USR1 3, ALRM 1, FPE 1\n",
         ],
         code: 143,

@@ -104,7 +104,7 @@ fn invalid_xstate_setting_is_named() {
         .lines(&["continue"])
         .program(&work, &["exit"])
         .finish();
-    let said = "SDM_XSTATE: \"sometimes\": not auto, always or never";
+    let said = "SDM_XSTATE: \"sometimes\": expected auto, always or never";
     assert!(done.err.contains(said) || done.out.contains(said), "{done}");
     assert_ne!(done.code, Some(0), "{done}");
 }

@@ -62,7 +62,10 @@ fn report_of_a_crash_escapes_hostile_output() {
         .finish()
         .code(139);
     assert!(done.err.contains("sdm report: rank"), "{done}");
-    assert!(done.err.contains("report.html has all of it"), "{done}");
+    assert!(
+        done.err.contains("report.html has the full report"),
+        "{done}"
+    );
     let files = ["report.html", "report.json", "report.txt", "report.xml"];
     assert_eq!(names(place.path()), files);
 

@@ -42,7 +42,7 @@ fn prompt_restarts_the_job() {
     terminal.keys("run a 'b c'\n");
     terminal.wait("start the job from the beginning, ending 2 tasks? (y or n) ");
     terminal.keys("n\n");
-    terminal.wait("not started again");
+    terminal.wait("the job was not started again");
     terminal.wait("(sdm) ");
     let before = place.pids("sdm-server");
     assert_eq!(before.len(), 1, "{before:?}");
@@ -194,7 +194,7 @@ fn failed_restart_keeps_the_prompt() {
     terminal.keys("run\n");
     terminal.wait("start: launched 0/2");
     terminal.keys("\x03");
-    terminal.wait("run: the start was cancelled");
+    terminal.wait("run: the start of the session was cancelled");
     terminal.wait("(sdm) ");
     assert_eq!(place.pids("sleep 1000"), Vec::<u32>::new());
     fs::remove_file(&mpirun).unwrap();

@@ -203,9 +203,9 @@ fn rank_of_a_killed_shim_is_lost_by_name() {
     let shim = processes::tracer(work(&place)[0]).expect("it is seized");
     processes::kill_if_there(shim);
     let done = running.finish().code(122);
-    let shown = "(sdm-shim-0) was killed, and the program with it";
+    let shown = "(sdm-shim-0) was killed, and the program was killed with it";
     assert!(done.united().contains(shown), "{done}");
-    assert!(done.united().contains("lost: 0"), "{done}");
+    assert!(done.united().contains("lost: rank 0"), "{done}");
     place.assert_gone();
 }
 
@@ -219,7 +219,7 @@ fn rank_in_state_d_is_named_and_the_batch_ends() {
         .program(&program, &[])
         .finish()
         .code(120);
-    let why = "is in state D";
+    let why = "in an uninterruptible wait in the kernel (state D";
     done.expect_part("[@stopped] diagnose", why);
     done.expect_part("[@stopped] stacks", why);
 }

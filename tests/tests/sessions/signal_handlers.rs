@@ -132,7 +132,8 @@ fn handle_works_in_breakpoint_commands() {
     assert!(done.out.contains(first), "{done}");
     let done = run("handle SIGTRAP nostop noprint", "live");
     assert!(
-        done.out.contains("SIGTRAP is reserved for the debugger"),
+        done.out
+            .contains("SIGTRAP is reserved for the debugger, so its handling cannot be changed"),
         "{done}"
     );
 }
@@ -143,7 +144,9 @@ fn handle_refuses_signals_of_the_debugger_by_name() {
     let line = "handle SIGTRAP nostop";
     let done = batch(&place, &[line, "handle 5-6 nostop"], "live").code(0);
     for line in [line, "handle 5-6 nostop"] {
-        let said = format!("{line}: SIGTRAP is reserved for the debugger");
+        let said = format!(
+            "{line}: SIGTRAP is reserved for the debugger, so its handling cannot be changed"
+        );
         assert!(done.out.contains(&said), "{done}");
     }
 }

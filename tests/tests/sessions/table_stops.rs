@@ -123,7 +123,7 @@ fn changes(done: &Done, expression: &str, values: [&str; 2]) {
 
 /// In place of a value that gdb reads wrong.
 const REFUSED: &str =
-    "<gdb reads returned values of this type wrong, because they are in registers>";
+    "<gdb shows wrong values for a returned value of this type, because it is in registers>";
 
 /// A function, what it returns on ranks 0 and 1, and on rank 2.
 type Returned = (&'static str, &'static str, &'static str);

@@ -42,9 +42,10 @@ fn top_keys_list_submit_and_cancel_a_job() {
 #[test]
 fn unsuitable_terminal_is_refused_with_an_alternative() {
     let shell = Shell::new();
-    shell
-        .sdm("top")
-        .refused(1, "a screen needs a terminal; use `sdm jobs --watch`");
+    shell.sdm("top").refused(
+        1,
+        "a screen needs a terminal; use `sdm jobs --watch` for line output",
+    );
     let words = shell.lowered(&["top"]);
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     words.insert(0, "TERM=dumb");
@@ -72,9 +73,9 @@ fn forms_add_a_cluster_and_submit_a_job() {
     sdm_tests::ordinary::give(&config);
     sdm_tests::ordinary::give(config.parent().unwrap());
     let mut terminal = top(&shell, &[]);
-    terminal.wait_displayed(&["no jobs: `n` submits one"]);
+    terminal.wait_displayed(&["no jobs; press n to submit one"]);
     terminal.keys("1");
-    terminal.wait_displayed(&["no cluster is defined: `a` defines one"]);
+    terminal.wait_displayed(&["no cluster is defined; press a to define one"]);
     terminal.keys("a");
     terminal.wait_displayed(&["add a resource manager", "name: is needed"]);
     terminal.keys("here");
@@ -105,7 +106,7 @@ fn forms_add_a_cluster_and_submit_a_job() {
     terminal.wait_displayed(&["> process", "line 3"]);
     terminal.wait_displayed(&["line 25"]);
     terminal.keys("\t\x1b[A");
-    terminal.wait_displayed(&["1 lines below: G follows it"]);
+    terminal.wait_displayed(&["1 below (G: follow)"]);
     terminal.keys("3n\t\t\x1b[C");
     terminal.wait_displayed(&["--profile nap"]);
     terminal.keys("\r");
@@ -141,7 +142,7 @@ fn top_takes_mouse_and_bound_keys_and_saves_its_view() {
     terminal.wait_displayed(&["Enter detail"]);
     terminal.click("sleeps");
     terminal.click("sleeps");
-    terminal.wait_displayed(&["diagnose  what is wrong with it"]);
+    terminal.wait_displayed(&["diagnose  explain why it hangs"]);
     // Esc and a letter that come at once are another key.
     terminal.keys("\x1b");
     terminal.wait_displayed(&["x cancel"]);
@@ -185,13 +186,13 @@ fn top_is_suspended_resized_and_hung_up() {
     terminal.keys("PS1='bash> '; stty -echo\r");
     let sdm = sdm_tests::binaries::folder().join("sdm");
     terminal.keys(&format!("{} top\r", sdm.display()));
-    terminal.wait_displayed(&["no jobs: `n` submits one"]);
+    terminal.wait_displayed(&["no jobs; press n to submit one"]);
     terminal.keys("\x1a");
     terminal.wait_displayed(&["Stopped", "bash> "]);
     terminal.keys("fg\r");
-    terminal.wait_displayed(&["no jobs: `n` submits one", "n submit"]);
+    terminal.wait_displayed(&["no jobs; press n to submit one", "n submit"]);
     terminal.resize(80, 24);
-    let text = terminal.wait_displayed(&["no jobs: `n` submits one", "n submit", "\u{2518}"]);
+    let text = terminal.wait_displayed(&["no jobs; press n to submit one", "n submit", "\u{2518}"]);
     assert!(
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
@@ -203,7 +204,7 @@ fn top_is_suspended_resized_and_hung_up() {
     assert_eq!(code, 0, "{screen}");
     // A terminal that hangs up leaves no process.
     let terminal = top(&shell, &[]);
-    terminal.wait_displayed(&["no jobs: `n` submits one"]);
+    terminal.wait_displayed(&["no jobs; press n to submit one"]);
     sdm_tests::processes::signal(terminal.pid(), nix::sys::signal::Signal::SIGHUP);
     let (code, screen) = terminal.finish();
     assert_ne!(code, 0, "{screen}");
@@ -224,7 +225,7 @@ fn top_writes_little_to_the_terminal() {
     let before = terminal.raw().len();
     terminal.keys(&"jk".repeat(200));
     terminal.keys("?");
-    terminal.wait_displayed(&["any key closes this"]);
+    terminal.wait_displayed(&["press any key to close this help"]);
     // The cursor is hidden with each frame.
     let raw = terminal.raw();
     let frames = raw.matches("\x1b[?25l").count();

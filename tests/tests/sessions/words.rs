@@ -53,7 +53,7 @@ fn breakpoint_commands_may_contain_blocks() {
         .program(&work, &[])
         .finish()
         .code(123);
-    let refused = "ranks 0-1 (2): `else` is outside a block\n";
+    let refused = "ranks 0-1 (2): `else` is allowed inside a block only\n";
     assert!(done.out.contains(refused), "{done}");
 }
 

@@ -42,7 +42,7 @@ fn failed_start_names_the_server() {
     let error = refused("[ $id = 3 ] && export SDM_SERVER_ID=4", LONG);
     says(
         &error,
-        &["two servers have the same number, server 4: pid "],
+        &["two sdm-servers have the same number, server 4: pid "],
     );
     let error = refused(
         "[ $id = 3 ] && export SDM_SERVER_ID=70 SDM_SERVER_COUNT=71",
@@ -50,7 +50,7 @@ fn failed_start_names_the_server() {
     );
     says(
         &error,
-        &["server 70 reported, but only servers 0-5 were started"],
+        &["server 70 connected, but only servers 0-5 were started"],
     );
     let error = refused(
         "[ $id = 2 ] && exec sleep 1000; [ $id = 5 ] && exec sleep 1000",
@@ -119,7 +119,7 @@ fn partial_start_continues_with_the_present_servers() {
     let mut run = Run::of(session.unwrap_or_else(|error| panic!("{error}")));
     let expect = [
         "server 2 exited with code 3 before all servers had reported",
-        "the session starts without servers 2,5, which did not report",
+        "the session starts without servers 2,5, which did not connect",
     ];
     assert_eq!(notes, expect);
     let there: IdSet = "0-1,3,6-7".parse().expect("a set");

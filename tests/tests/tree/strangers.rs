@@ -29,8 +29,8 @@ const COST_MAX: u64 = 8 << 20;
 
 /// Warnings of a server on a busy machine that do not concern strangers.
 const NO_REFUSALS: [&str; 5] = [
-    "nothing is heard over the link",
-    "time is over: missing",
+    "no data arrives over the connection",
+    "the time limit has passed: the answer is counted as missing",
     "lost: ",
     "not reached: ",
     "no parent: ",

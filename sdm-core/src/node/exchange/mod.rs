@@ -120,7 +120,7 @@ impl Node {
         message: ExchangeMessage,
     ) -> Result<(), ProtocolError> {
         let ExchangeMessage { id, step } = message;
-        let wrong = |what: &str| ProtocolError(format!("{}: {what} of an exchange", self.me));
+        let wrong = |what: &str| ProtocolError(format!("{}: {what} in an exchange", self.me));
         if self.root.is_some() {
             return Err(wrong("a step"));
         }
@@ -129,7 +129,9 @@ impl Node {
             (ExchangeStep::Given { empty, pieces }, false) => {
                 let is_known = |it: &Piece| is_part(&it.sources) && it.total > 0;
                 if id.tasks.is_empty() || !is_part(&empty) || !pieces.iter().all(is_known) {
-                    return Err(wrong("givers that are none"));
+                    return Err(wrong(
+                        "received the senders, some of which are not participants,",
+                    ));
                 }
                 self.take_given(link, &id, &empty, &pieces)
             }
@@ -153,7 +155,7 @@ impl Node {
                     return Ok(());
                 };
                 if total > EXCHANGE_BYTES_MAX {
-                    return Err(wrong("more bytes than there can be"));
+                    return Err(wrong("received more bytes than announced"));
                 }
                 let all = self.exchanges.open[at].all.get_or_insert(All {
                     total,
@@ -163,7 +165,7 @@ impl Node {
                 if all.total != total
                     || !append(&mut all.chunks, &mut all.have, total, offset, &bytes)
                 {
-                    return Err(wrong("bytes that do not follow the others"));
+                    return Err(wrong("received bytes out of order"));
                 }
                 self.settle_exchange(at);
                 Ok(())
@@ -172,7 +174,7 @@ impl Node {
                 self.fail_exchange(&id, &ExchangeFailure { lost, why });
                 Ok(())
             }
-            _ => Err(wrong("a step from the wrong direction")),
+            _ => Err(wrong("received a step from the wrong direction")),
         }
     }
 

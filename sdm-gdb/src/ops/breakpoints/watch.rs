@@ -59,7 +59,8 @@ async fn refuse_optimized_out(gdb: &Gdb, expression: &str) -> Result<(), Failure
     match unchecked(gdb, "", expression).await {
         Ok(printed) if printed.trim() == "<optimized out>" => {
             let text = format!("`{expression}` is optimized out here, so it cannot be watched");
-            let hint = "set the watchpoint at a line where the variable has a value";
+            let hint =
+                "stop at a line where the variable has a value, and set the watchpoint there";
             Err(Failure::new(FailureCode::Gdb, text).with_hint(hint))
         }
         // gdb watches what cannot be read yet, as behind a null pointer.

@@ -90,8 +90,9 @@ async fn refuse_parts(
 
 /// The failure for a part of an array with a negative stride.
 pub(super) fn refusal(array: &str) -> Failure {
-    let text = format!("gdb reads parts of `{array}` wrong, as it has a negative stride");
-    let hint = format!("`{array}` without a subscript is read correctly");
+    let text =
+        format!("gdb reads parts of `{array}` wrong, because the array has a negative stride");
+    let hint = format!("print `{array}` without a subscript: gdb reads it correctly");
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 
@@ -116,8 +117,9 @@ async fn is_copy(gdb: &Gdb, place: &str, array: &str) -> bool {
 }
 
 fn copy_refusal(array: &str) -> Failure {
-    let text = format!("gdb may read parts of `{array}` wrong, as it is a copy of unknown stride");
-    let hint = format!("`{array}` without a subscript is read correctly");
+    let text =
+        format!("gdb may read parts of `{array}` wrong, because it is a copy of unknown stride");
+    let hint = format!("print `{array}` without a subscript: gdb reads it correctly");
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 

@@ -142,7 +142,7 @@ fn age_of_the_view_is_shown_while_tasks_run() {
     assert!(debugger.take_changed());
     let text = snapshot::drawn(|frame| debugger.draw(frame), 80, 24);
     assert!(
-        text.contains("(shown: the stop before, 1:10 ago)"),
+        text.contains("(shown: the previous stop, 1:10 ago)"),
         "{text}"
     );
 }

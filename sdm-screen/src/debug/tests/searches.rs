@@ -10,7 +10,7 @@ fn drawn(debugger: &mut Debugger) -> String {
 fn search_finds_text_in_the_focused_panel() {
     let mut debugger = debugger(PLAIN, board());
     let deeds = keys(&mut debugger, "/LINE_7");
-    assert!(drawn(&mut debugger).contains("\n/LINE_7  (Enter looks for it"));
+    assert!(drawn(&mut debugger).contains("\n/LINE_7  (Enter: search"));
     assert_eq!(deeds, [], "letters are no commands");
     keys(&mut debugger, "\n");
     assert_eq!(debugger.source.at, 70);
@@ -18,7 +18,7 @@ fn search_finds_text_in_the_focused_panel() {
     assert_eq!(debugger.source.at, 72);
     keys(&mut debugger, "/line_1(\n");
     assert_eq!(debugger.source.at, 1);
-    assert_eq!(debugger.hint, "search continued from the top");
+    assert_eq!(debugger.hint, "the search continued from the top");
     keys(&mut debugger, "/nowhere\n");
     assert_eq!(
         (debugger.source.at, &*debugger.hint),
@@ -33,7 +33,7 @@ fn search_finds_text_in_the_focused_panel() {
             .starts_with("left")
     );
     keys(&mut debugger, "3/left\n");
-    assert!(debugger.hint.contains("`focus 17` selects"));
+    assert!(debugger.hint.contains("type `:` and `focus 17`"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ use super::cursor::Cursor;
 pub const PREDEFINED: &[(&str, &str)] = &[
     (
         "crashed",
-        "tasks that a signal has ended or is about to end",
+        "ranks that a signal has ended or is about to end",
     ),
     ("exited", "tasks that have exited"),
     ("focus", "tasks in focus"),
@@ -122,8 +122,8 @@ pub enum NameError {
 
 fn classes(count: usize) -> String {
     match count {
-        0 => "no answer with classes exists yet".to_owned(),
-        1 => "the last answer has only one class: @1".to_owned(),
+        0 => "no command has given classes of equal answers yet".to_owned(),
+        1 => "the last answer has only one class of equal answers: @1".to_owned(),
         count => format!("the last answer has the classes @1 to @{count}"),
     }
 }

@@ -141,7 +141,11 @@ fn error_in_a_set_points_at_the_unknown_name() {
             2,
             "no set has the name `@workers`; `info sets` shows all",
         ),
-        ("@1&@9", 3, "the last answer has only one class: @1"),
+        (
+            "@1&@9",
+            3,
+            "the last answer has only one class of equal answers: @1",
+        ),
     ] {
         let set = SetExpr::parse(text, 5).unwrap();
         let error = resolve(&set, &session()).unwrap_err();

@@ -16,7 +16,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "awatch",
         usage: "awatch [-l] EXPR [if COND]",
-        what: "stops at each read or write of an expression",
+        what: "sets a watchpoint: stops at each read or write",
         completes: Completes::Program,
         parse: |name, rest| watch(name, rest, WatchKind::Access),
         ..PLAIN
@@ -25,8 +25,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "break",
         short: &["b", "br", "brk"],
         usage: "break [LOCATION] [if COND]",
-        what: "a breakpoint on the tasks in focus",
-        more: "Without a place: where each task stands, in its selected frame.\nbreak halo.c:40\nbreak exchange if rank == 3\n[0-3] break solve",
+        what: "sets a breakpoint in the ranks in focus",
+        more: "Without a location: at the current line of each rank.\nbreak halo.c:40\nbreak exchange if rank == 3\n[0-3] break solve",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (false, false)),
         ..PLAIN
@@ -34,7 +34,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "catch",
         usage: "catch EVENT",
-        what: "stops at an event",
+        what: "sets a catchpoint: stops at an event",
         more: "fork, vfork, exec, syscall [NAME...], signal [NAME...], throw, rethrow, catch, load, unload\n\
                catch syscall write\ncatch throw",
         completes: Completes::Words(EVENTS),
@@ -45,9 +45,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "commands",
         usage: "commands [N...]",
         what: "gives gdb commands to run at a breakpoint",
-        more: "The lines that follow, up to `end`; without a number, at the last one made.\n\
-               A line `continue` lets the task run on; `if`, `else`, `while` and their `end`\n\
-               stand as in gdb.",
+        more: "The commands are the lines that follow, up to `end`. Without a number they belong to\nthe last breakpoint. `continue` lets the rank continue; `if`, `else`, `while` are as\nin gdb.",
         parse: |name, rest| args::numbers(rest, name).map(C::Commands),
         ..PLAIN
     },
@@ -56,7 +54,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         short: &["cond"],
         usage: "condition N [COND]",
         what: "sets the condition of a breakpoint",
-        more: "condition 1 step > 3\ncondition 1: always again",
+        more: "condition 1 step > 3\ncondition 1: removes the condition",
         parse: |name, rest| {
             let number = args::number(rest, name)?;
             let condition = Some(rest.take_rest().to_owned()).filter(|text| !text.is_empty());
@@ -68,7 +66,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "delete",
         short: &["d"],
         usage: "delete [display] [N...]",
-        what: "removes breakpoints, or all",
+        what: "deletes breakpoints; without a number, all",
         more: "[0-3] delete 1 removes it from these tasks only.",
         parse: |name, rest| {
             if rest.take_word("display") {
@@ -83,7 +81,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "disable",
         short: &["dis", "disa"],
         usage: "disable [N...]",
-        what: "switches breakpoints off",
+        what: "disables breakpoints",
         parse: |name, rest| {
             numbers(name, rest).map(|numbers| C::Enable {
                 numbers,
@@ -95,7 +93,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "enable",
         usage: "enable [N...]",
-        what: "switches breakpoints on",
+        what: "enables breakpoints",
         parse: |name, rest| {
             numbers(name, rest).map(|numbers| C::Enable {
                 numbers,
@@ -107,7 +105,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "hbreak",
         usage: "hbreak LOCATION [if COND]",
-        what: "a hardware breakpoint",
+        what: "sets a hardware breakpoint",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (false, true)),
         ..PLAIN
@@ -129,7 +127,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "load",
         usage: "load FILE",
-        what: "reads the breakpoints and sets that `save` has written",
+        what: "loads the breakpoints and sets that `save` has written",
         completes: Completes::Files,
         parse: |name, rest| args::file(name, rest).map(C::Load),
         ..PLAIN
@@ -137,7 +135,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "rbreak",
         usage: "rbreak REGEX",
-        what: "a breakpoint in every function that matches",
+        what: "sets a breakpoint in every function whose name matches",
         more: "rbreak ^exchange_\nrbreak halo.c:^swap",
         parse: |name, rest| {
             let location = args::expression(name, rest)?;
@@ -152,7 +150,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "rwatch",
         usage: "rwatch [-l] EXPR [if COND]",
-        what: "stops at each read of an expression",
+        what: "sets a watchpoint: stops at each read of an expression",
         completes: Completes::Program,
         parse: |name, rest| watch(name, rest, WatchKind::Read),
         ..PLAIN
@@ -160,7 +158,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "save",
         usage: "save FILE",
-        what: "writes breakpoints and sets down, for `load`",
+        what: "saves breakpoints and sets to a file, for `load`",
         completes: Completes::Files,
         parse: |name, rest| {
             // The form in gdb is `save breakpoints FILE`.
@@ -173,7 +171,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "tbreak",
         short: &["tb", "tbr"],
         usage: "tbreak LOCATION [if COND]",
-        what: "a breakpoint for one stop",
+        what: "sets a breakpoint that is removed at its first stop",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (true, false)),
         ..PLAIN
@@ -181,7 +179,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "tcatch",
         usage: "tcatch EVENT",
-        what: "stops at an event, once",
+        what: "sets a catchpoint that is removed at its first stop",
         completes: Completes::Words(EVENTS),
         parse: |name, rest| catch(name, rest, true),
         ..PLAIN
@@ -190,7 +188,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "thbreak",
         short: &["thb"],
         usage: "thbreak LOCATION [if COND]",
-        what: "a hardware breakpoint for one stop",
+        what: "sets a hardware breakpoint that is removed at its first stop",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (true, true)),
         ..PLAIN
@@ -207,8 +205,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "watch",
         usage: "watch [-l] EXPR [if COND]",
-        what: "stops when an expression changes",
-        more: "watch rod.rank\nwatch -l *cell: the place that it means now, in whatever frame",
+        what: "sets a watchpoint: stops when an expression changes",
+        more: "watch rod.rank\nwatch -l *cell: watches the memory that the expression refers to now, in all frames",
         completes: Completes::Program,
         parse: |name, rest| watch(name, rest, WatchKind::Write),
         ..PLAIN

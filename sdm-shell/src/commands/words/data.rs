@@ -11,7 +11,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "call",
         usage: "call EXPR",
-        what: "evaluates an expression, calls in it included",
+        what: "evaluates an expression that may call functions",
         completes: Completes::Program,
         repeats: true,
         parse: call,
@@ -20,7 +20,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "compare",
         usage: "compare EXPR",
-        what: "compares the values of all tasks with the most frequent one",
+        what: "compares the value on each rank with the most frequent value",
         more: "compare rod.cells: arrays and structures element by element,\n\
                with the first element that differs",
         completes: Completes::Program,
@@ -35,9 +35,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "export",
         usage: "export EXPR FILE.npy|.csv",
-        what: "writes values to a file: the first axis is the ranks",
-        more: "export cell[0:63] cell.npy\nexport residual residual.csv\n\
-               The last word is the file. Slices have both their ends; `numpy.load` reads the first kind.",
+        what: "writes values to a file; the first axis is the ranks",
+        more: "export cell[0:63] cell.npy\nexport residual residual.csv\nThe last word is the file: .npy for `numpy.load`, or .csv. Slices include both ends.",
         completes: Completes::Program,
         parse: export,
         ..PLAIN
@@ -46,9 +45,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "gcore",
         short: &["dump"],
         usage: "gcore FILE",
-        what: "a core file of each task: FILE.RANK",
-        more: "gcore /tmp/core\n[3] gcore core: where gdb runs, core.3\n\
-               `gdb dump memory ...` is gdb's own dump.",
+        what: "writes a core file of each rank: FILE.RANK",
+        more: "gcore /tmp/core\n[3] gcore core: writes core.3 in the working directory of gdb\n`gdb dump memory ...` is gdb's command for raw memory.",
         completes: Completes::Files,
         parse: |name, rest| args::file(name, rest).map(C::Dump),
         ..PLAIN
@@ -64,7 +62,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "outliers",
         usage: "outliers EXPR",
-        what: "groups tasks by value, and names the rare values",
+        what: "groups ranks by value, rare values first",
         more: "outliers step\n[@stopped] outliers expected_tag",
         completes: Completes::Program,
         repeats: true,
@@ -78,8 +76,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "plot",
         usage: "plot EXPR",
-        what: "a line in characters: over ranks, or over elements",
-        more: "plot residual: over the ranks\nplot cell[0:63]: over the elements, a line for each class of ranks",
+        what: "plots values in text: over ranks, or over array elements",
+        more: "plot residual: over the ranks\nplot cell[0:63]: over the elements, one curve for ranks with equal values",
         completes: Completes::Program,
         repeats: true,
         parse: |name, rest| {
@@ -93,8 +91,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "print",
         short: &["p", "pr", "pri", "prin", "inspect"],
         usage: "print[/FORMAT] [EXPR]",
-        what: "the value of an expression, equal ones once",
-        more: "print x\nprint/x mask\nprint, print $: the last value; $$, $$2, $3 are values before it, each rank's own",
+        what: "prints an expression, equal values once",
+        more: "print x\nprint/x mask\nprint, print $: the last value; $$, $$2, $3: earlier values, separate for each rank",
         completes: Completes::Program,
         repeats: true,
         parse: print,
@@ -110,7 +108,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "ptype",
         usage: "ptype EXPR",
-        what: "the definition of a type",
+        what: "prints the definition of a type",
         completes: Completes::Program,
         parse: type_of,
         ..PLAIN
@@ -118,7 +116,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "return",
         usage: "return [EXPR]",
-        what: "leaves the selected function at once",
+        what: "returns from the selected function at once",
         completes: Completes::Program,
         parse: |_, rest| {
             let value = Some(rest.take_rest().to_owned()).filter(|text| !text.is_empty());
@@ -152,7 +150,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "show",
         usage: "show SETTING",
-        what: "gdb's `show` on every task; `show args`: the program's arguments",
+        what: "runs gdb's `show` on every rank; `show args`: the arguments",
         completes: Completes::Program,
         parse: show,
         ..PLAIN
@@ -160,8 +158,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "stats",
         usage: "stats EXPR",
-        what: "smallest, largest, mean, spread and a histogram",
-        more: "stats residual\nstats cell[0:63]: over elements and ranks; stats cells(1:9) in Fortran\nWho holds the smallest and the largest is said, and who has no number.",
+        what: "prints minimum, maximum, mean, spread and a histogram",
+        more: "stats residual\nstats cell[0:63]: over elements and ranks; stats cells(1:9) in Fortran\nAlso names the ranks with the minimum, with the maximum, and without a number.",
         completes: Completes::Program,
         repeats: true,
         parse: |name, rest| {
@@ -174,7 +172,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "whatis",
         usage: "whatis EXPR",
-        what: "the type of an expression",
+        what: "prints the type of an expression",
         completes: Completes::Program,
         parse: type_of,
         ..PLAIN

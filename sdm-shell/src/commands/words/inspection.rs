@@ -13,9 +13,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "backtrace",
         short: &["bt", "where"],
         usage: "bt [N] [--full]",
-        what: "the frames of each task, equal ones once",
-        more: "`bt 5` shows five frames; `--full` also those inside MPI and other runtimes.\n\
-               `bt full` is gdb's own: with the locals of every frame.",
+        what: "prints the stack of each rank, equal stacks once",
+        more: "`bt 5` shows five frames; `--full` also those inside MPI and other runtimes.\n`bt full` is gdb's: with the local variables of every frame.",
         repeats: true,
         parse: backtrace,
         ..PLAIN
@@ -24,8 +23,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "diagnose",
         usage: "diagnose [SAMPLES] [for SECONDS]",
         what: "diagnoses a hang from a few samples of the stacks",
-        more: "Those that run, and those that were interrupted, are looked at three times and run\n\
-               in between; those at a breakpoint are not let run. `diagnose for 30` looks for so long.",
+        more: "Running and interrupted ranks are sampled three times and run between the samples;\nranks at a breakpoint stay stopped. `diagnose 5`: five samples; `diagnose for 30`: over 30 s.",
         parse: diagnose,
         ..PLAIN
     },
@@ -33,7 +31,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "disassemble",
         short: &["disas"],
         usage: "disassemble [ARGS]",
-        what: "gdb's `disassemble` on every task",
+        what: "runs gdb's `disassemble` on every rank",
         completes: Completes::Program,
         parse: pass,
         ..PLAIN
@@ -41,9 +39,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "display",
         usage: "display[/FORMAT] [EXPR]",
-        what: "a value after each stop",
-        more: "display step\ndisplay/i $pc\n\
-               Without an expression: shows all now. `info display` lists them, `undisplay N` ends one.",
+        what: "prints an expression after each stop",
+        more: "display step\ndisplay/i $pc\nWithout an expression: prints all now. `info display` lists them, `undisplay N` removes one.",
         completes: Completes::Program,
         parse: |_, rest| {
             let format = args::format(rest).to_owned();
@@ -58,7 +55,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "down",
         usage: "down [N]",
-        what: "selects a frame further in",
+        what: "selects the next inner frame (the called function)",
         repeats: true,
         parse: |name, rest| select(FrameSelect::Move(-steps(rest, name)?)),
         ..PLAIN
@@ -77,11 +74,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "info",
         short: &["i", "inf"],
         usage: "info locals|args|threads|...",
-        what: "gdb's `info` on every task",
-        more: "info locals, args, threads, breakpoints are merged;\n\
-               info memory adds up what the ranks use, and names the largest;\n\
-               info nodes, tree, links, sets tell of this session;\n\
-               all others are gdb's own text.",
+        what: "runs gdb's `info` on every rank",
+        more: "info locals, args, threads, breakpoints are merged over ranks;\ninfo memory adds up the memory of the ranks, and names the largest;\ninfo nodes, tree, links, sets describe this session;\nall others are gdb's text.",
         completes: Completes::Info,
         repeats: true,
         parse: |_, rest| super::info::parse(rest),
@@ -90,9 +84,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "list",
         short: &["l"],
         usage: "list [ARGS]",
-        what: "source lines, with the number of tasks at each",
-        more: "list: around the stop, or what follows the last ones\n\
-               list 40 / list 40,60 / list solve / list halo.c:40",
+        what: "prints source lines, with the number of ranks at each",
+        more: "list: the lines around the stop, then the following lines\nlist 40 / list 40,60 / list solve / list halo.c:40",
         completes: Completes::Program,
         repeats: true,
         parse: |_, rest| Ok(C::List(rest.take_rest().to_owned())),
@@ -108,9 +101,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "queues",
         usage: "queues",
-        what: "sends and receives of MPI that have not completed",
-        more: "As the MPI library's own debug library knows them: with peer, tag, communicator and length,\n\
-               equal ones once. Of Open MPI 4; the tasks have to be stopped.",
+        what: "lists MPI sends and receives that have not completed",
+        more: "Read by the MPI library's debug library (Open MPI 4): peer, tag, communicator and length,\nequal ones once. The ranks must be stopped.",
         parse: |_, _| Ok(C::Queues),
         ..PLAIN
     },
@@ -126,8 +118,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "stacks",
         usage: "stacks [--full]",
-        what: "the stacks of all threads of all tasks as one tree",
-        more: "`--full` unfolds MPI and other runtimes and shows every thread.",
+        what: "prints the stacks of all threads of all ranks as one tree",
+        more: "`--full` also shows the frames inside MPI and other runtimes, and every thread.",
         completes: Completes::Words(&["--full"]),
         repeats: true,
         parse: |_, rest| {
@@ -142,8 +134,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         short: &["t"],
         usage: "thread [N | apply N...|all CMD]",
         what: "selects a thread, shows the selected one, or runs a command",
-        more: "thread: which one is selected\nthread 2\nthread apply all bt\nthread apply 1 3 print x\n\
-               [3.2] bt: thread 2 of rank 3, for one command. `stacks --full` merges all threads.",
+        more: "thread: shows the selected thread\nthread 2\nthread apply all bt\nthread apply 1 3 print x\n[3.2] bt: thread 2 of rank 3, for one command. `stacks --full` merges all threads.",
         parse: |name, rest| {
             if rest.take_word("apply") {
                 return thread_apply(rest);
@@ -165,7 +156,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "undisplay",
         usage: "undisplay [N...]",
-        what: "ends `display`, or all",
+        what: "removes expressions of `display`; without a number, all",
         parse: |name, rest| args::numbers(rest, name).map(C::Undisplay),
         ..PLAIN
     },
@@ -173,7 +164,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "up",
         short: &["u"],
         usage: "up [N]",
-        what: "selects a frame further out",
+        what: "selects the next outer frame (the caller)",
         repeats: true,
         parse: |name, rest| select(FrameSelect::Move(steps(rest, name)?)),
         ..PLAIN

@@ -24,7 +24,7 @@ pub(super) struct Group {
 /// All groups.
 pub(super) const GROUPS: &[Group] = &[
     Group {
-        title: "Whom commands go to",
+        title: "Selecting ranks",
         classes: &[],
         commands: sets::COMMANDS,
     },
@@ -39,7 +39,7 @@ pub(super) const GROUPS: &[Group] = &[
         commands: breakpoints::COMMANDS,
     },
     Group {
-        title: "Where tasks are",
+        title: "Stacks and states",
         classes: &["stack", "status"],
         commands: inspection::COMMANDS,
     },

@@ -22,9 +22,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "continue",
         short: &["c", "cont", "fg"],
         usage: "continue [COUNT] [&]",
-        what: "lets tasks run until they stop or end",
-        more: "With & it does not wait; `wait` does so later.\n\
-               continue 3: passes twice by the breakpoint that they stand at",
+        what: "continues ranks until they stop or end",
+        more: "With & the prompt returns at once; `wait` waits later.\ncontinue 3: stops at the third hit of the current breakpoint",
         repeats: true,
         parse: |name, rest| {
             counted(name, rest, |count| match count {
@@ -37,8 +36,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "attach",
         usage: "attach SET",
-        what: "attaches to more ranks of a job that runs already",
-        more: "Of those on hosts where the session has a server: those with a rank that --ranks named, or all.",
+        what: "attaches to more ranks of the running job",
+        more: "Attaches to the ranks that --ranks named, or to all, on hosts where the session has an sdm-server.",
         completes: Completes::Sets,
         parse: |_, rest| Ok(C::Attach(SetExpr::take(rest, Until::End)?)),
         ..PLAIN
@@ -46,7 +45,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "detach",
         usage: "detach [SET]",
-        what: "leaves tasks running without a debugger",
+        what: "detaches from ranks, which keep running",
         completes: Completes::Sets,
         parse: |_, rest| {
             if rest.is_empty() {
@@ -68,7 +67,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "interrupt",
         usage: "interrupt",
-        what: "stops running tasks",
+        what: "interrupts running ranks",
         parse: |_, _| Ok(C::Interrupt),
         ..PLAIN
     },
@@ -93,7 +92,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "next",
         short: &["n"],
         usage: "next [COUNT] [&]",
-        what: "to the next line, over calls",
+        what: "steps to the next line, over calls",
         repeats: true,
         parse: |name, rest| step(name, rest, StepKind::Over),
         ..PLAIN
@@ -102,7 +101,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "nexti",
         short: &["ni"],
         usage: "nexti [COUNT] [&]",
-        what: "one instruction, over calls",
+        what: "steps one instruction, over calls",
         repeats: true,
         parse: |name, rest| step(name, rest, StepKind::InstructionOver),
         ..PLAIN
@@ -120,7 +119,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "reverse-next",
         short: &["rn"],
         usage: "reverse-next [COUNT] [&]",
-        what: "back to the line before, over calls",
+        what: "steps back to the previous line, over calls (after `record`)",
         repeats: true,
         parse: |name, rest| back(name, rest, StepKind::Over),
         ..PLAIN
@@ -129,7 +128,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "reverse-step",
         short: &["rs"],
         usage: "reverse-step [COUNT] [&]",
-        what: "back to the line before, into calls",
+        what: "steps back to the previous line, into calls (after `record`)",
         repeats: true,
         parse: |name, rest| back(name, rest, StepKind::Into),
         ..PLAIN
@@ -138,24 +137,22 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "run",
         short: &["r"],
         usage: "run [ARGS] [&]",
-        what: "starts the whole job anew",
-        more: "Breakpoints, focus, sets, displays, holds and settings stay. ARGS replace the program's\n\
-               arguments; words are divided as a shell does, and mean nothing more to it.\n\
-               While the tasks still wait at main, `run` lets them run.",
+        what: "starts the whole job again",
+        more: "Breakpoints, focus, sets, displays, holds and settings stay. ARGS replace the program's\narguments; they are split into words as by a shell, without expansions.\nWhile the ranks still wait at main, `run` continues them.",
         parse: |_, rest| again(rest, false),
         ..PLAIN
     },
     Spec {
         name: "signal",
         usage: "signal NAME|0 [&]",
-        what: "continues and delivers this signal, or none (0)",
+        what: "continues and delivers this signal (0: none)",
         parse: |name, rest| to_place(name, rest, |signal| Command::ContinueSignal { signal }),
         ..PLAIN
     },
     Spec {
         name: "start",
         usage: "start [ARGS]",
-        what: "as `run`, and stops every task at main",
+        what: "starts the job again, as `run`, and stops every rank at main",
         parse: |_, rest| again(rest, true),
         ..PLAIN
     },
@@ -163,7 +160,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "step",
         short: &["s"],
         usage: "step [COUNT] [&]",
-        what: "to the next line, into calls",
+        what: "steps to the next line, into calls",
         repeats: true,
         parse: |name, rest| step(name, rest, StepKind::Into),
         ..PLAIN
@@ -197,8 +194,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "wait",
         short: &["w"],
         usage: "wait [SET] [SECONDS]",
-        what: "waits until tasks have stopped or ended",
-        more: "wait 10: at most ten seconds.\nwait 0-3 10: these only.",
+        what: "waits until ranks have stopped or ended",
+        more: "wait 10: at most ten seconds.\nwait 0-3 10: for ranks 0-3 only.",
         completes: Completes::Sets,
         repeats: true,
         parse: |_, rest| args::wait(rest),

@@ -10,9 +10,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "define",
         usage: "define NAME",
-        what: "a command of your own, up to `end`",
-        more: "define where-all\n  print $arg0\n  bt\nend\n[0-3] where-all x\n\
-               $arg0 to $arg9 are the words behind it, $argc how many, $argv all. `show user` shows it.",
+        what: "defines a command of your own: the lines up to `end`",
+        more: "define where-all\n  print $arg0\n  bt\nend\n[0-3] where-all x\n$arg0 to $arg9 are its arguments, $argc their number, $argv all. `show user` shows the definition.",
         parse: |name, rest| {
             let here = *rest;
             let word = rest.word();
@@ -40,7 +39,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "echo",
         usage: "echo TEXT",
-        what: "shows a text, for scripts",
+        what: "prints a text, for scripts",
         parse: |_, rest| Ok(C::Echo(unescaped(rest.take_rest()))),
         ..PLAIN
     },
@@ -48,7 +47,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "gdb",
         usage: "gdb COMMAND",
         what: "runs a gdb command in each task's gdb",
-        more: "SDM does not look at it: what changes the program's state behind its back is yours.",
+        more: "sdm does not check the command: do not change breakpoints or run the program with it.",
         completes: Completes::Program,
         parse: |name, rest| match rest.take_rest() {
             "" => Err(rest.error(format!("{name}: expected a command for gdb"))),
@@ -76,7 +75,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "make",
         usage: "make [ARGS]",
         what: "runs make on this machine",
-        more: "`make`, then `run`: the job anew, with what was built.",
+        more: "`make`, then `run`: starts the job again with the new program.",
         completes: Completes::Files,
         parse: |_, rest| Ok(C::System(format!("make {}", rest.take_rest()))),
         ..PLAIN
@@ -84,7 +83,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "more",
         usage: "more",
-        what: "shows the last answer without folding",
+        what: "prints the last answer in full",
         parse: |_, _| Ok(C::More),
         ..PLAIN
     },
@@ -111,7 +110,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         short: &["q", "exit"],
         usage: "quit",
         what: "ends the session",
-        more: "What was started is killed, what was attached is left running.",
+        more: "Started programs are killed, attached programs keep running.",
         parse: |_, _| Ok(C::Quit),
         ..PLAIN
     },
@@ -127,7 +126,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "send",
         usage: "send SET TEXT|--eof",
-        what: "a line for the program's standard input",
+        what: "sends a line to the program's standard input",
         more: "send 0 yes\nsend 0 --eof ends the input.",
         completes: Completes::Sets,
         parse: |_, rest| args::send(rest),
@@ -155,7 +154,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "tui",
         usage: "tui enable|disable",
         what: "switches between full screen and prompt",
-        more: "Ctrl-X A at the prompt and on the screen is the same.",
+        more: "Ctrl-X A at the prompt and on the screen does the same.",
         completes: Completes::Words(&["enable", "disable"]),
         parse: |name, rest| {
             let here = *rest;

@@ -9,9 +9,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "defset",
         usage: "defset NAME SET",
-        what: "gives a set a name: @NAME",
-        more: "defset workers all!0\n[@workers] bt\ndefset odd @if:(rank % 2 == 1)\n\
-               The set is what it means now. `info sets` shows all.",
+        what: "gives a set of ranks a name: @NAME",
+        more: "defset workers all!0\n[@workers] bt\ndefset odd @if:(rank % 2 == 1)\nThe set is evaluated once, now. `info sets` shows all sets.",
         completes: Completes::Sets,
         parse: defset,
         ..PLAIN
@@ -19,9 +18,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "focus",
         usage: "focus [SET]",
-        what: "sets the tasks that commands go to",
-        more: "focus 0-3,7\nfocus all\nfocus @prev: back to those before\n\
-               focus 3.2: thread 2 of rank 3\nWithout a set: shows it.",
+        what: "sets the focus: the ranks that commands go to",
+        more: "focus 0-3,7\nfocus all\nfocus @prev: the previous focus\nfocus 3.2: thread 2 of rank 3\nWithout a set: shows the focus.",
         completes: Completes::Sets,
         parse: |_, rest| {
             if rest.is_empty() {
@@ -35,8 +33,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "freeze",
         short: &["hold"],
         usage: "freeze [SET]",
-        what: "keeps tasks where they are: no command lets them run",
-        more: "freeze 0\ncontinue: all but rank 0\n`thaw` ends it. Without a set: those in focus.",
+        what: "freezes ranks: no command continues them",
+        more: "freeze 0\ncontinue: continues all but rank 0\n`thaw` releases them. Without a set: the ranks in focus.",
         completes: Completes::Sets,
         parse: |_, rest| set_or_focus(rest).map(|to| C::Hold { to, on: true }),
         ..PLAIN
@@ -53,7 +51,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "undefset",
         usage: "undefset NAME",
-        what: "forgets the name of a set",
+        what: "removes the name of a set",
         parse: |name, rest| match rest.word().trim_start_matches('@') {
             "" => Err(rest.error(format!("{name}: expected a set's name"))),
             word => Ok(C::ForgetSet(word.to_owned())),

@@ -255,7 +255,7 @@ pub(super) fn note_missed(missed: Vec<(IdSet, Failure)>, observed: &mut Observed
         let tasks = tasks.difference(&partial);
         if !tasks.is_empty() {
             let what = format!(
-                "not judged: the process could not be sampled each time: {}",
+                "not judged: the process was not seen in each sample: {}",
                 why.text
             );
             join(&mut observed.unseen, &tasks, what);

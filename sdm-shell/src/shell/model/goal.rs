@@ -142,7 +142,7 @@ impl Model {
             Goal::LauncherEnded => format!("{said}: waiting for the launcher ({seconds} s)"),
             Goal::Gone(_) => {
                 let left = set_text(&self.left_of(goal), 24);
-                format!("{said}: still running: {left} ({seconds} s); ^C kills them")
+                format!("{said}: not ended yet: {left} ({seconds} s); ^C kills them")
             }
             Goal::Held(ids) | Goal::Started(ids) => {
                 let (to, left) = self.asked_and_left(ids);

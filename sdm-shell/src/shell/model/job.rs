@@ -282,7 +282,11 @@ impl Model {
         }
         self.job.stage = Stage::Over;
         let what = if is_lost { "job is" } else { "servers are" };
-        let then = if anew { "; `run` starts it again" } else { "" };
+        let then = if anew {
+            "; `run` starts the job again"
+        } else {
+            ""
+        };
         self.show(Item::Notice(format!("the {what} gone: {why}{then}")));
     }
 

@@ -7,7 +7,7 @@ use sdm_debug::command::PointSpec;
 impl Model {
     /// Commands that create the breakpoints and sets again.
     pub(crate) fn saved(&self) -> String {
-        let mut text = String::from("# breakpoints and sets of sdm; `load` takes them up again\n");
+        let mut text = String::from("# breakpoints and sets of sdm; `load` restores them\n");
         let mut line = |written: std::fmt::Arguments<'_>| {
             let _ = writeln!(text, "{written}");
         };

@@ -186,7 +186,7 @@ fn task_missing_in_a_sample_is_sampled_again_or_not_judged() {
         let asked = done.sent.iter().filter(|line| line.ends_with(" probe"));
         assert_eq!(asked.count(), looks, "{}", done.screen);
         let why =
-            "rank 3: not judged: the process could not be sampled each time: gdb does not answer";
+            "rank 3: not judged: the process was not seen in each sample: gdb does not answer";
         assert_eq!(done.screen.contains(why), rounds > 1, "{}", done.screen);
     }
 }

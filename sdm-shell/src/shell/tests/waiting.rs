@@ -194,7 +194,7 @@ fn silent_task_is_named_and_its_late_answer_shown() {
     let expect = "\
 ranks 0-1 (2): 42
 rank 2: no answer in time (server 2 is silent)
-rank 3: lost, no answer
+rank 3: no answer: sdm-server was lost
 late, to `print x`:
 rank 2: 42
 ";
@@ -244,7 +244,7 @@ fn partial_start_continues_without_lost_tasks() {
     let run = begun_without("0,2", true);
     assert_eq!(run.ending.code, 0, "{}", run.screen);
     assert_eq!(run.sent, ["0-2 start", "1 set_variable"]);
-    let named = "ranks 0,2 (2): lost, no answer\n";
+    let named = "ranks 0,2 (2): no answer: sdm-server was lost\n";
     assert!(run.screen.contains(named), "{}", run.screen);
     for (lost, partial) in [("0,2", false), ("0-2", true)] {
         let run = begun_without(lost, partial);

@@ -39,7 +39,7 @@ pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
         Verb::Run(args) => {
             let job = run::job(&args, Vec::new())?;
             if job.control.is_some() || job.batch.is_some() {
-                let text = "--control and --batch cannot be used with sdm dap";
+                let text = "--control and --batch cannot be used with `sdm dap`";
                 return Err((2, text.to_owned()));
             }
             Ok(of_job(job))
@@ -57,7 +57,8 @@ pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
         }
         _ => Err((
             2,
-            "the editor sends launch or attach: omit the target".to_owned(),
+            "the editor gives the target by `launch` or `attach`: omit it on the command line"
+                .to_owned(),
         )),
     }
 }

@@ -243,7 +243,7 @@ fn fifo_instead_of_a_file_does_not_block() {
     let server = neighbour.binaries().join("sdm-server");
     let mut server = neighbour.command(Who::User, server);
     let told = Outcome::of(server.args(["--id", "0", "--handover", fifo]));
-    assert!(told.said.contains("it is not a file"), "{told:?}");
+    assert!(told.said.contains("the path is not a file"), "{told:?}");
 }
 
 #[test]
@@ -261,5 +261,8 @@ fn key_file_of_another_user_is_refused() {
     let mut server = neighbour.command(Who::Root, server);
     let told = Outcome::of(server.args(["--id", "0", "--handover"]).arg(path));
     assert!(told.code != Some(0), "{told:?}");
-    assert!(told.said.contains("it belongs to user 65533"), "{told:?}");
+    assert!(
+        told.said.contains("the file belongs to user 65533"),
+        "{told:?}"
+    );
 }

@@ -240,7 +240,7 @@ fn folders_of_the_previous_user_are_refused_after_su() {
     let mut sdm = neighbour.sdm(Who::User, ["sessions"]);
     let told = Outcome::of(sdm.env("XDG_RUNTIME_DIR", &theirs));
     let named = format!(
-        "XDG_RUNTIME_DIR {} belongs to user 65533: sessions are kept in another folder",
+        "XDG_RUNTIME_DIR {} belongs to user 65533: sdm uses another folder for kept sessions",
         theirs.display()
     );
     told.expect(0, &named);

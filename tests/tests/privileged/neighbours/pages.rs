@@ -147,7 +147,7 @@ fn neighbour_with_token_and_cookie_gets_no_page() {
         .expect("it is first");
     let (host, token) = address.split_once("/enter/").expect("an address");
     assert_on_no_command_line(token);
-    let told = "[web] a client was disconnected: it belongs to user 65533, but this is user 65534";
+    let told = "[web] a client was disconnected: the connection belongs to user 65533, but this is user 65534";
     // The token that was stolen lets nobody else in, and is not used up by that.
     let stolen = served.ask(Who::Neighbour, host, &enter(host, token));
     assert!(!stolen.contains("HTTP"), "{stolen}");

@@ -109,6 +109,9 @@ fn foreign_connections_to_an_adapter_are_reported_once() {
     let lines = told.lines().filter(|line| line.contains("disconnected"));
     // One a minute, and one at the end.
     assert!((2..6).contains(&lines.count()), "{told}");
-    assert!(told.contains("it belongs to user 65533"), "{told}");
+    assert!(
+        told.contains("the connection belongs to user 65533"),
+        "{told}"
+    );
     assert!(told.contains("disconnected without a report: "), "{told}");
 }

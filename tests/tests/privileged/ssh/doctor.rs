@@ -53,7 +53,7 @@ pub(super) fn a_host_is_looked_at(place: &Place) {
     hosts_script(&["only-ssh", "1"]);
     let done = look(place, &server, &[]);
     hosts_script(&["mend", "1"]);
-    let said = "no connection to the host works: ";
+    let said = "no TCP connection to the host works: ";
     assert_found(&done, &bad(Check::Firewall, said, "--tunnel"));
     assert_found(&done, &good(Check::Ssh, "the host is reachable"));
 }

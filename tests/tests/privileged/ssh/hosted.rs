@@ -451,7 +451,7 @@ fn who_is_left_running_ends(place: &Place, late: &Path) {
         sdm.ask("detach", "detached");
         if killed {
             processes::signal(sdm.pid(), Signal::SIGKILL);
-            until("the master has ended", || {
+            until("sdm-master, the root of the servers, has ended", || {
                 place.pids("sdm-master").is_empty()
             });
         }

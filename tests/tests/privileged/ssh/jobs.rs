@@ -84,7 +84,7 @@ pub(super) fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
         ])
         .finish()
         .code(2);
-    let said = "ranks 0-3 (4): no such process: the process has ended\n";
+    let said = "ranks 0-3 (4): the process no longer exists: the process has ended\n";
     assert!(done.out.contains(said), "{done}");
     job.finish();
 }
@@ -199,7 +199,7 @@ fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
         .code(2);
     for part in [
         "ranks 2-3 (2): gdb: no such gdb on this host\n",
-        "install gdb, or select one by --gdb",
+        "install gdb, or select one with --gdb",
         "rank 1: main ()",
     ] {
         assert!(done.out.contains(part), "no {part:?} in {done}");
@@ -218,7 +218,7 @@ fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
     assert!(done.err.contains(said), "{done}");
     assert!(
         done.out
-            .contains("ranks 2-3 (2): no server started on 10.77.0.2\n"),
+            .contains("ranks 2-3 (2): no sdm-server started on 10.77.0.2\n"),
         "{done}"
     );
     done.expect("print 6 * 7", "ranks 0-1 (2): 42\n");

@@ -78,7 +78,7 @@ fn goto_moves_a_rank_without_running() {
     assert!(
         editor
             .refused("goto", &unknown)
-            .contains("no target has the number 77")
+            .contains("77 is not the number of a goto target")
     );
     editor.disconnect();
 }

@@ -352,10 +352,10 @@ fn arrays_are_fetched_in_pieces() {
     };
     // A request for all elements returns a thousand, and the rest below one row.
     let parts = editor.below(named("values"));
-    let more = ("[1000...]", "there are more");
+    let more = ("[1000...]", "more elements; expand to see them");
     assert_eq!(ends(&parts), (1001, [("[0]", "0"), more]));
     let parts = editor.below(&parts[1000]);
-    let more = ("[2000...]", "there are more");
+    let more = ("[2000...]", "more elements; expand to see them");
     assert_eq!(ends(&parts), (1001, [("[1000]", "2000"), more]));
     let parts = editor.below(&parts[1000]);
     assert_eq!(

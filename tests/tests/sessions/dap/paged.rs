@@ -192,7 +192,7 @@ fn page_shown_anew_follows_the_editor_until_the_end() {
     let waiting = editor.send("sdm/events", &json!({ "after": u32::MAX }));
     let transcript = editor.disconnect();
     let refused = transcript.iter().find(|it| it["request_seq"] == waiting);
-    let why = "sdm/events: the session is over";
+    let why = "sdm/events: the debug session has ended";
     assert_eq!(refused.expect("it is answered")["message"], why);
 }
 

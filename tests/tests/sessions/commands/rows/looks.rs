@@ -172,7 +172,7 @@ pub(crate) fn source() -> Rows {
         (handle("SIGALRM"), "stop: false, print: true, pass: true"),
         (
             handle("SIGTRAP"),
-            "unsupported: SIGTRAP is reserved for the debugger",
+            "unsupported: SIGTRAP is reserved for the debugger, so its handling cannot be changed",
         ),
         (console("echo hello\\n"), "Text(\"hello\\n\")"),
         (console("nosuch"), "gdb: Undefined command: \"nosuch\""),
