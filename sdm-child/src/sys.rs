@@ -13,7 +13,6 @@ use std::process::{Command, ExitStatus};
 
 use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
-use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use portable_pty::MasterPty;
 
@@ -29,19 +28,12 @@ pub(crate) const SIGNAL_MAX: i32 = 64;
 /// never inherited. A SIGKILL would leave its breakpoints in attached processes. Only with `goes_with_us` it gets
 /// one: then it has attached to nothing, and the kernel kills its program with it.
 pub(crate) fn prepare_gdb(command: &mut Command, goes_with_us: bool) {
-    let us = nix::unistd::getpid();
-    // SAFETY: the closure makes only async-signal-safe calls and allocates nothing.
+    // SAFETY: the function makes only async-signal-safe calls and allocates nothing.
     unsafe {
-        command.pre_exec(move || {
-            become_gdb()?;
-            if goes_with_us {
-                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-                if nix::unistd::getppid() != us {
-                    return Err(io::ErrorKind::Interrupted.into());
-                }
-            }
-            Ok(())
-        });
+        command.pre_exec(become_gdb);
+    }
+    if goes_with_us {
+        sdm_system::goes_with_its_parent(command);
     }
 }
 

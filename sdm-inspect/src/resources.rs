@@ -38,6 +38,9 @@ pub fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
 
 /// True if the holders are below a process, and they and those that they wait for can go on only after that process.
 fn is_waited_back(pid: i32, holders: &[Holder]) -> bool {
+    if holders.is_empty() {
+        return false;
+    }
     let below = descendants(pid);
     let mut open: Vec<i32> = holders.iter().map(|one| one.pid).collect();
     let mut seen = vec![pid];
@@ -51,7 +54,7 @@ fn is_waited_back(pid: i32, holders: &[Holder]) -> bool {
             None => return false,
         }
     }
-    !holders.is_empty()
+    true
 }
 
 /// The processes that a process of one thread waits for; none if it waits for a thread that it does not have. `None` if
