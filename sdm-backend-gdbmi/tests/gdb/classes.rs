@@ -7,7 +7,7 @@ use sdm_debug::command::{BreakSpec, WatchKind, WatchSpec};
 use sdm_debug::reply::{BreakpointPlace, StopReason};
 use sdm_debug::{Command, Event, FailureCode, Reply};
 
-use crate::harness::{Harness, code, stopped};
+use crate::harness::{Harness, code, in_fortran, stopped};
 use crate::pointers::{printed, said, set, value_of, without_python};
 
 /// The line of `classes.f90` in the loop of `look`.
@@ -23,11 +23,8 @@ fn at(number: u32, condition: &str) -> BreakSpec {
 }
 
 /// A program of `classes.f90` that has stopped at this breakpoint; `None` without a Fortran compiler.
-fn with_classes(mut harness: Harness, spec: BreakSpec) -> Option<Harness> {
-    let program = harness.compile_fortran("classes")?;
-    harness.start(&program, &[]);
-    harness.ask(Command::BreakInsert(spec)).unwrap();
-    stopped(harness.run_on());
+fn with_classes(harness: Harness, spec: BreakSpec) -> Option<Harness> {
+    let (harness, _) = in_fortran(harness, "classes", spec)?;
     Some(harness)
 }
 

@@ -7,7 +7,7 @@ use sdm_debug::command::{BacktraceSpec, CoreSpec, FrameSelect, StepKind, ValueFo
 use sdm_debug::reply::{MemoryBlock, SignalView, SourceText, StopReason};
 use sdm_debug::{Command, FailureCode, Reply, TaskState};
 
-use crate::harness::{Harness, code, place, stopped};
+use crate::harness::{Harness, break_spec, code, in_fortran, place, stopped};
 
 fn at(location: &str) -> String {
     location.to_owned()
@@ -336,13 +336,11 @@ fn load(program: &Path, core: &Path) -> Command {
 
 #[test]
 fn core_file_of_a_fortran_program_has_its_signal() {
-    let mut harness = Harness::new();
-    let Some(program) = harness.compile_fortran("lengths") else {
+    let at = break_spec(1, "lengths.f90:7");
+    let Some((mut harness, _)) = in_fortran(Harness::new(), "lengths", at) else {
         return;
     };
-    harness.start(&program, &[]);
-    harness.break_at(1, "lengths.f90:7").unwrap();
-    stopped(harness.run_on());
+    let program = harness.directory.join("lengths");
     let core = save_core(&mut harness);
     let stop = stopped(harness.ask(load(&program, &core)));
     let StopReason::Core { signal, .. } = &stop.reason else {

@@ -177,11 +177,7 @@ impl Harness {
     }
 
     pub(crate) fn break_at(&mut self, number: u32, location: &str) -> Answer {
-        self.ask(Command::BreakInsert(BreakSpec {
-            number,
-            location: location.to_owned(),
-            ..BreakSpec::default()
-        }))
+        self.ask(Command::BreakInsert(break_spec(number, location)))
     }
 
     pub(crate) fn evaluate(&mut self, expression: &str) -> Result<Value, Failure> {
@@ -431,6 +427,27 @@ pub(crate) fn spec(program: &Path, args: &[&str]) -> StartSpec {
             .map(|path| path.as_os_str().as_bytes().to_vec()),
         stop: StopAt::Main,
         ..StartSpec::default()
+    }
+}
+
+/// A Fortran fixture that has stopped at this breakpoint; `None` without a compiler for it.
+pub(crate) fn in_fortran(
+    mut harness: Harness,
+    fixture: &str,
+    spec: BreakSpec,
+) -> Option<(Harness, Stop)> {
+    let program = harness.compile_fortran(fixture)?;
+    harness.start(&program, &[]);
+    harness.ask(Command::BreakInsert(spec)).unwrap();
+    let stop = stopped(harness.run_on());
+    Some((harness, stop))
+}
+
+pub(crate) fn break_spec(number: u32, location: &str) -> BreakSpec {
+    BreakSpec {
+        number,
+        location: location.to_owned(),
+        ..BreakSpec::default()
     }
 }
 

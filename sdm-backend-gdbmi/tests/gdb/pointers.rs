@@ -7,22 +7,14 @@ use sdm_debug::command::{BreakSpec, WatchKind, WatchSpec};
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_debug::{Command, Event, FailureCode, Reply};
 
-use crate::harness::{Harness, code, stopped};
+use crate::harness::{Harness, code, in_fortran, stopped};
 
 /// The last line of the loop in `work`.
 const LOOP: &str = "pointers.f90:43";
 
 /// A program of `pointers.f90` with a breakpoint; `None` without a Fortran compiler.
 fn with_pointers(spec: BreakSpec) -> Option<(Harness, Stop)> {
-    stopped_at(Harness::new(), spec)
-}
-
-fn stopped_at(mut harness: Harness, spec: BreakSpec) -> Option<(Harness, Stop)> {
-    let program = harness.compile_fortran("pointers")?;
-    harness.start(&program, &[]);
-    harness.ask(Command::BreakInsert(spec)).unwrap();
-    let stop = stopped(harness.run_on());
-    Some((harness, stop))
+    in_fortran(Harness::new(), "pointers", spec)
 }
 
 pub(crate) fn value_of(harness: &mut Harness, expression: &str) -> String {
@@ -359,7 +351,7 @@ fn gdb_without_python_evaluates_pointers_by_their_types() {
     let (harness, _folder) = without_python();
     let mut first = at(1, "count == 2 .and. p%count == 12");
     first.temporary = true;
-    let Some((mut harness, stop)) = stopped_at(harness, first) else {
+    let Some((mut harness, stop)) = in_fortran(harness, "pointers", first) else {
         return;
     };
     assert_eq!(stop.reason, StopReason::Breakpoint { number: 1 });

@@ -5,7 +5,7 @@ use sdm_debug::quotes::bare;
 use sdm_debug::reply::{StopReason, Value};
 use sdm_debug::{Command, Reply};
 
-use crate::harness::{Harness, stopped};
+use crate::harness::{Harness, in_fortran, stopped};
 
 /// Placeholder for a value that differs from run to run.
 const ANY: &str = "*";
@@ -267,15 +267,10 @@ fn truncated_values_differ_if_their_hidden_elements_differ() {
 
 #[test]
 fn fortran_values_are_printed_or_refused_if_gdb_misreads_them() {
-    let mut harness = Harness::new();
-    let Some(program) = harness.compile_fortran("sorts") else {
+    let at = at("sorts.f90:20", "own%id == 3");
+    let Some((mut harness, _)) = in_fortran(Harness::new(), "sorts", at) else {
         return;
     };
-    harness.start(&program, &[]);
-    harness
-        .ask(Command::BreakInsert(at("sorts.f90:20", "own%id == 3")))
-        .unwrap();
-    stopped(harness.run_on());
     harness.check(&[
         ("row", "(0.5, 1.5, <repeats 39 times>)"),
         ("row(1)", "0.5"),

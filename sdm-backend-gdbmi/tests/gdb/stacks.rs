@@ -6,7 +6,7 @@ use sdm_debug::reply::{Backtrace, FrameView, TaskStacks};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_system::proc;
 
-use crate::harness::{Answer, Harness, place, stopped};
+use crate::harness::{Answer, Harness, break_spec, in_fortran, place, stopped};
 
 fn frames(answer: Answer) -> Backtrace {
     match answer {
@@ -315,13 +315,10 @@ fn corrupt_stack_ends_with_the_reason() {
 
 #[test]
 fn arguments_have_the_lengths_of_their_own_frames() {
-    let mut harness = Harness::new();
-    let Some(program) = harness.compile_fortran("lengths") else {
+    let at = break_spec(1, "lengths.f90:7");
+    let Some((mut harness, _)) = in_fortran(Harness::new(), "lengths", at) else {
         return;
     };
-    harness.start(&program, &[]);
-    harness.break_at(1, "lengths.f90:7").unwrap();
-    stopped(harness.run_on());
     let args = BacktraceSpec {
         limit: 3,
         args: true,

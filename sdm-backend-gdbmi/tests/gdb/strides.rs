@@ -4,7 +4,7 @@ use sdm_debug::command::{BreakSpec, WatchKind, WatchSpec};
 use sdm_debug::reply::{StopReason, VarObject};
 use sdm_debug::{Command, Event, FailureCode, Reply};
 
-use crate::harness::{Harness, stopped};
+use crate::harness::{Harness, break_spec, in_fortran, stopped};
 
 /// The line of `strides.f90` in its loop, and that in `look`.
 const LOOP: &str = "strides.f90:43";
@@ -24,11 +24,7 @@ fn watchpoint(expression: &str, location: bool) -> WatchSpec {
 impl Harness {
     /// A program of `strides.f90` that has stopped at a breakpoint at `line`; `None` without a Fortran compiler.
     fn strided(line: &str) -> Option<Self> {
-        let mut harness = Self::new();
-        let program = harness.compile_fortran("strides")?;
-        harness.start(&program, &[]);
-        harness.break_at(1, line).unwrap();
-        stopped(harness.run_on());
+        let (harness, _) = in_fortran(Self::new(), "strides", break_spec(1, line))?;
         Some(harness)
     }
 
