@@ -1,7 +1,7 @@
 //! Conclusions about blocked ranks: the text, and the ranks to blame.
 
 use super::collective_groups::CollectiveGroup;
-use super::collective_order::may_be_right;
+use super::collective_order::{NAMED_MAX, may_be_right};
 use super::graph::WaitGraph;
 use super::verdict::Verdict;
 use super::wait_for::Needs;
@@ -68,7 +68,8 @@ impl Blocked<'_> {
             );
             return Verdict::new(Step::Deadlock, text);
         }
-        if let Some(verdict) = self.in_epoch(&odd, most) {
+        let untold = self.in_epoch(&odd, most);
+        if let Some(verdict) = untold.or_else(|| self.with_unknown(&odd, most)) {
             return verdict;
         }
         if odd.is_empty() || odd.len() >= most.tasks.len() {
@@ -132,6 +133,30 @@ impl Blocked<'_> {
         };
         let verdict = Verdict::new(Step::Deadlock, text).between(between);
         (!odd.is_disjoint(self.in_epochs)).then_some(verdict)
+    }
+
+    /// The verdict on odd ranks that wait for a message to or from an unknown rank. None if there are none.
+    fn with_unknown(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<Verdict> {
+        let unknown = self.needs.with_unknown.intersection(odd);
+        let (who, wait, these, its) = match unknown.len() {
+            0 => return None,
+            1 => (format!("rank {unknown}"), "waits", "it", "its call"),
+            count if count <= NAMED_MAX => {
+                (format!("ranks {unknown}"), "wait", "them", "their calls")
+            }
+            _ => ("some ranks".to_owned(), "wait", "them", "their calls"),
+        };
+        let text = format!(
+            "{who} {wait} for a message, and the other ranks wait for {these} in {}; which rank has left out its part of \
+             the message cannot be told, as the other side's rank cannot be read from {its}",
+            most.call
+        );
+        // Which of several other ranks is wanted is unknown.
+        let between = match most.tasks.len() {
+            1 => odd.union(&most.tasks),
+            _ => IdSet::new(),
+        };
+        Some(Verdict::new(Step::Deadlock, text).between(between))
     }
 
     /// Finds ranks that wait for a message from any source in a communicator without other members. None if there are

@@ -40,6 +40,8 @@ pub(super) struct Needs {
     pub(super) complete: IdSet,
     /// Ranks that wait for messages.
     pub(super) messages: IdSet,
+    /// Ranks that wait for a message to or from a rank that is unknown.
+    pub(super) with_unknown: IdSet,
     /// Ranks that wait for the first of several messages, with the senders.
     pub(super) alternatives: Vec<(IdSet, IdSet)>,
     /// Ranks that wait for a file, a pipe or a child.
@@ -153,6 +155,7 @@ impl Needs {
         use ArgumentRole as R;
         self.messages.union_with(&class.tasks);
         let Some(call) = class.known.filter(|call| names_ranks_of_the_job(call)) else {
+            self.with_unknown.union_with(&class.tasks);
             return self.any_other(&class.tasks, members);
         };
         if let Some(peers) = alternatives(call) {
@@ -218,6 +221,7 @@ impl Needs {
                 guessed: false,
             });
         }
+        self.with_unknown.union_with(&unknown);
         self.any_other(&unknown, members);
     }
 }

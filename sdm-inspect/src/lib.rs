@@ -9,7 +9,6 @@
 //! length, count and chain is bounded.
 
 mod address_space;
-mod assembly;
 mod elf;
 pub mod files;
 mod frame_rules;
@@ -29,5 +28,5 @@ pub mod stack;
 mod symbols;
 mod sys;
 pub mod traffic;
-mod unwind;
+pub mod unwind;
 mod values;

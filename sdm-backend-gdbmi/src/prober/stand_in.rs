@@ -220,18 +220,26 @@ impl<'a> StandIn<'a> {
             let at = question.words.iter().position(|word| *word == name)?;
             question.number(at + 1)
         };
+        let one = |at: u64, rest: (&str, String)| {
+            Value::Tuple(tuple(&[("address", format!("{at:#x}")), rest]))
+        };
         let all = match option("-a") {
-            Some(address) => self.inspection.instructions_before(address),
+            // All bytes together, and the calls that do not return.
+            Some(address) => {
+                let code = self.inspection.function_code(address)?;
+                let digits = code.bytes.iter().map(|byte| format!("{byte:02x}"));
+                let ends = code.ends.iter();
+                let ends = ends.map(|at| one(*at, ("inst", "call 0x0 <abort>".to_owned())));
+                let whole = one(code.begin, ("opcodes", digits.collect()));
+                [whole].into_iter().chain(ends).collect()
+            }
             None => {
                 let name = self.inspection.called_before(option("-e")?)?;
-                vec![(option("-s")?, format!("call 0x0 <{name}>"))]
+                vec![one(option("-s")?, ("inst", format!("call 0x0 <{name}>")))]
             }
         };
-        let all = all.into_iter().map(|(address, text)| {
-            let pair = [("address", format!("{address:#x}")), ("inst", text)];
-            Value::Tuple(tuple(&pair))
-        });
-        Some(named([("asm_insns", Value::List(all.collect()))]))
+        let all = Value::List(all);
+        Some(named([("asm_insns", all)]))
     }
 
     /// The variables of a frame with their contents, which show whether they change.

@@ -95,3 +95,20 @@ fn nonblocking_operation_against_the_blocking_one_is_named() {
         "MPI_Allreduce and MPI_Iallreduce, of which a nonblocking one matches no blocking one";
     check_named(&seen, "0", "0", expect);
 }
+
+/// The call's arguments cannot be read: the rank that waits is the victim as likely as not.
+#[test]
+fn receiver_from_an_unknown_rank_is_not_blamed_alone() {
+    let probe = "main:3 MPI_Mprobe:3";
+    let check = |waiting: &str, others: &str, named: &str, part: &str| {
+        let mut seen = standing(&[(others, BARRIER, "", ""), (waiting, probe, "", "")]);
+        call(&mut seen, others, "MPI_Barrier", &[WORLD]);
+        call(&mut seen, waiting, "MPI_Mprobe", &[(R::Tag, "MPI_ANY_TAG")]);
+        check_named(&seen, "", named, part);
+    };
+    let part = "rank 2 waits for a message, and the other ranks wait for it in MPI_Barrier; which rank has left out its part";
+    check("2", "0-1,3", "", part);
+    check("1,3", "0,2,4", "", "ranks 1,3 wait for a message");
+    // In a job of two either is wrong.
+    check("0", "1", "0-1", "rank 0 waits for a message");
+}

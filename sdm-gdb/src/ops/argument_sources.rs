@@ -175,8 +175,18 @@ async fn from_call(
     (place, role): (usize, ArgumentRole),
 ) -> Result<Option<Value>, Failure> {
     let is_handle = is_object(role);
-    let bytes = if is_handle { 8 } else { 4 };
-    let Some(number) = kept.argument(gdb, thread, (place, bytes)).await? else {
+    let number = match is_handle {
+        // Of MPICH's handle, which has 4 bytes, a copy can have no more.
+        true => match kept.argument(gdb, thread, (place, 8)).await? {
+            Some(number) => Some(number),
+            None => {
+                let half = kept.argument(gdb, thread, (place, 4)).await?;
+                half.map(|half| half & i64::from(u32::MAX))
+            }
+        },
+        false => kept.argument(gdb, thread, (place, 4)).await?,
+    };
+    let Some(number) = number else {
         return Ok(None);
     };
     let text = |text: String| Value { text, cut: None };

@@ -5,15 +5,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::frame::{ProcessStacks, StackFrame, ThreadStack};
-use super::tail_callee;
+use super::tail_callee::{self, CALL};
 use super::thread::{Detail, ThreadInspection, read_thread};
 use crate::address_space::{CODE_BYTES_MAX, Space};
-use crate::assembly::assembly;
 use crate::memory::Memory;
 use crate::python::{PythonThread, Runtime, is_evaluation};
 use crate::snapshot::{Registers, Snapshot, Thread, read_memory};
-use crate::unwind::End;
+use crate::unwind::{End, FunctionCode, never_returns};
 use crate::values::{Scope, Value, evaluate};
+
+/// Size of a near call with a relative target.
+const CALL_BYTES: u64 = 5;
 
 /// The inspection of a process at one moment: its unwound and named stacks.
 pub struct Inspection {
@@ -146,16 +148,25 @@ impl Inspection {
         tail_callee::before(&self.space, address)
     }
 
-    /// The instructions of the function at an address, up to that address: each with its start and its text in AT&T
-    /// syntax.
+    /// The code of the function that contains an address. Of one without a symbol it ends there.
     #[must_use]
-    pub fn instructions_before(&self, address: u64) -> Vec<(u64, String)> {
-        let begin = self.space.begins(address.wrapping_sub(1));
-        let code = begin.and_then(|begin| {
-            let bytes = address.checked_sub(begin)?.min(CODE_BYTES_MAX);
-            Some((begin, self.space.code(begin, bytes)?))
-        });
-        code.map_or_else(Vec::new, |(begin, code)| assembly(begin, code))
+    pub fn function_code(&self, address: u64) -> Option<FunctionCode> {
+        let (begin, bytes) = self.space.function_code(address).or_else(|| {
+            let begin = self.space.begins(address)?;
+            let count = (address.checked_sub(begin)? + 1).min(CODE_BYTES_MAX);
+            Some((begin, self.space.code(begin, count)?))
+        })?;
+        // Each place that looks like a call: those that are none are not asked for.
+        let calls = bytes.iter().zip(begin..).filter(|(byte, _)| **byte == CALL);
+        let is_end = |at: &u64| {
+            let called = tail_callee::before(&self.space, at + CALL_BYTES);
+            called.is_some_and(|name| never_returns(&name))
+        };
+        Some(FunctionCode {
+            begin,
+            bytes: bytes.to_vec(),
+            ends: calls.map(|(_, at)| at).filter(is_end).collect(),
+        })
     }
 
     /// Address of a variable of this name, in the first file that has one.

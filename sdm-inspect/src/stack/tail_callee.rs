@@ -7,7 +7,7 @@ use super::frame::StackFrame;
 use crate::address_space::Space;
 
 /// Opcode of a near `call` with a relative target.
-const CALL: u8 = 0xe8;
+pub(super) const CALL: u8 = 0xe8;
 /// `call *...(%rip)`.
 const CALL_INDIRECT: [u8; 2] = [0xff, 0x15];
 

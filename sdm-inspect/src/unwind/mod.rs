@@ -1,7 +1,12 @@
 //! Unwinds a stack from its innermost function to the outermost, from the bytes of a snapshot.
 
+mod arguments;
 mod code_flow;
 mod heuristic;
+
+pub use arguments::{
+    ARGUMENTS, ArgumentPlace, ArgumentPlaces, FunctionCode, argument_places, never_returns,
+};
 
 use crate::address_space::Space;
 use crate::frame_rules::NoStep;
