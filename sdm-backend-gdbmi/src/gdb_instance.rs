@@ -99,6 +99,11 @@ pub(crate) trait Slot {
     /// Sends a signal to the programs that were started here. A stopped program gets it only if `_standing` is set.
     fn signal_program(&mut self, _signal: Signal, _standing: bool) {}
 
+    /// True while output of a program that has ended is still read.
+    fn is_lingering(&self) -> bool {
+        false
+    }
+
     /// True while a program that was started here and detached has not ended.
     fn is_left_running(&self) -> bool {
         false

@@ -485,6 +485,10 @@ impl Slot for Task {
         self.seized.is_some().then_some(self)
     }
 
+    fn is_lingering(&self) -> bool {
+        self.linger_until.is_some() && !self.streams.outputs.is_empty()
+    }
+
     fn is_over(&self) -> bool {
         !self.is_left_running() && self.streams.outputs.is_empty() && self.is_down()
     }

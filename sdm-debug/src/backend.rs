@@ -113,8 +113,9 @@ pub trait LauncherDuties: Backend {
         None
     }
 
-    /// True once every process that a launcher started for one of its tasks has ended or has been asked to end. The
-    /// owner then begins the end of the session. Never true without such processes.
+    /// True once every process that a launcher started for one of its tasks has ended or has been asked to end, and the
+    /// output of ended programs is read. The owner then begins the end of the session. Never true without such
+    /// processes.
     fn is_deserted(&self) -> bool {
         false
     }

@@ -29,6 +29,8 @@ use super::spawn_ids::Spare;
 const END_WAIT: Duration = Duration::from_secs(12);
 /// Time limit for the launcher to end and print its last lines, after no member can be reached any more.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(5);
+/// Time limit for the output of lost tasks: members above gather it for a moment, and report a loss at once.
+const OUTPUT_WAIT: Duration = Duration::from_millis(300);
 /// Time from the beginning of the end until started processes get a signal to end.
 const ASK_AFTER: Duration = Duration::from_secs(7);
 /// Minimum part of that time that is kept for the launcher's last lines after the servers have ended.
@@ -63,8 +65,9 @@ pub struct Session {
     span: Span,
     pub(super) waiting: VecDeque<SessionEvent>,
     held_back: bool,
-    /// Set once no member can be reached: the reason, and the deadline for the launcher's end.
-    deserted: Option<(String, Instant)>,
+    /// Set once no member can be reached: the reason, the time until which output comes that the loss has overtaken, and
+    /// the deadline for the launcher's end.
+    deserted: Option<(String, Instant, Instant)>,
     pub(super) ending: bool,
     ended: bool,
 }
@@ -269,7 +272,8 @@ impl Session {
                 if let Some(why) = self.all_are_lost(&delivery) {
                     // A stopped launcher or master notices the loss only when it runs, and then ends.
                     self.go_on();
-                    self.deserted = Some((why, Instant::now() + LAUNCHER_WAIT));
+                    let now = Instant::now();
+                    self.deserted = Some((why, now + OUTPUT_WAIT, now + LAUNCHER_WAIT));
                 }
                 let event = events::translate(delivery);
                 let joined = event.iter().map(|event| self.spare.joined(event));
@@ -435,14 +439,17 @@ impl DebugSession for Session {
                 self.hold_back();
                 return Some(event);
             }
-            let over = |(_, until): &mut (String, Instant)| {
-                self.launch.is_over() || Instant::now() >= *until
+            let is_over = self.launch.is_over();
+            let until = |(_, output, end): &(String, Instant, Instant)| match is_over {
+                true => *output,
+                false => *end,
             };
-            if let Some((why, _)) = self.deserted.take_if(over) {
+            let over = |it: &mut _| Instant::now() >= until(it);
+            if let Some((why, ..)) = self.deserted.take_if(over) {
                 self.end_deserted();
                 return Some(SessionEvent::Ended(why));
             }
-            let own = self.deserted.iter().map(|(_, until)| *until);
+            let own = self.deserted.iter().map(until);
             let own = own.chain(self.next_look()).min();
             match self.driver.next(own.into_iter().chain(deadline).min()) {
                 Ok(Some(event)) => self.handle(event),

@@ -486,7 +486,9 @@ impl LauncherDuties for GdbBackend {
     }
 
     fn is_deserted(&self) -> bool {
-        self.shims.are_deserted()
+        // Ranks that a launcher kills have said why before.
+        let mut slots = self.slots.values();
+        self.shims.are_deserted() && !slots.any(|known| known.slot.is_lingering())
     }
 
     fn dismiss(&mut self) {

@@ -302,7 +302,7 @@ impl Member {
 
     /// The own tasks are shut down.
     pub fn handle_local_down(&mut self, now: Instant) {
-        self.node.handle_local_down();
+        self.node.handle_local_down(now);
         self.drain_node(now);
     }
 

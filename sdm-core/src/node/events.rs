@@ -143,10 +143,16 @@ impl Node {
         let born = now
             .checked_sub(Duration::from_micros(event.age_us.into()))
             .unwrap_or(now);
-        let reach = self.children[child].reach().clone();
+        let mut counted = self.children[child].reach().clone();
+        let is_known = |block: &EventBlock| block.sources.is_subset(&counted);
+        if event.lane == Lane::Bulk && !event.blocks.iter().all(is_known) {
+            // The report of a loss overtakes what the lost tasks have printed before.
+            let lost = self.children[child].planned.difference(&self.reach());
+            counted.union_with(&lost);
+        }
         for mut block in event.blocks {
             // A child's report counts only for tasks that it reaches now.
-            block.sources.intersect_with(&reach);
+            block.sources.intersect_with(&counted);
             if !block.sources.is_empty() {
                 self.add_event(now, event.lane, block, born);
             }

@@ -319,7 +319,7 @@ impl Fuzz {
                         delivered.union_with(&block.sources);
                     }
                 }
-                Some(Action::End(_)) => self.node.handle_local_down(),
+                Some(Action::End(_)) => self.node.handle_local_down(self.now),
                 Some(_) => {}
             }
         }

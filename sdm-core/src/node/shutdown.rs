@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::{Action, Node, ProtocolError};
-use crate::message::{EndPolicy, Message};
+use crate::message::{EndPolicy, Lane, Message};
 
 /// Time limit of a member's wait for the members below it to end.
 const END_WAIT: Duration = Duration::from_secs(6);
@@ -95,8 +95,11 @@ impl Node {
         self.actions.push_back(Action::End(policy));
     }
 
-    /// The own tasks are shut down, as [`Action::End`] asked.
-    pub fn handle_local_down(&mut self) {
+    /// The own tasks are shut down, as [`Action::End`] asked. Their last events, which wait here to be sent together,
+    /// are sent before the end.
+    pub fn handle_local_down(&mut self, now: Instant) {
+        self.flush_events(Lane::Control, now);
+        self.flush_events(Lane::Bulk, now);
         if let Some(ending) = &mut self.ending {
             ending.local_down = true;
             self.check_ended();

@@ -1,6 +1,7 @@
 //! `--batch`: the program runs to its end unattended; commands run at a crash or a hang.
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_diagnose::Diagnosis;
 use sdm_idset::{IdSet, set_text};
@@ -15,7 +16,7 @@ use super::model::open_commands::RunEnd;
 use super::model::{Break, Model, Over};
 use super::report::Values;
 use super::{SessionHandle, ask, diagnose, exit, notices, outcome, report, run, script};
-use crate::exit_codes::{GIVEN_UP, TIMED_OUT};
+use crate::exit_codes::{GIVEN_UP, SIGNALLED, TIMED_OUT};
 
 /// Maximum number of errors in the use of MPI that are repeated at the end.
 const MPI_ERRORS_SHOWN_MAX: usize = 50;
@@ -249,22 +250,25 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
     }
 }
 
-/// The end of a job that its launcher has ended, since a rank has exited by itself: the others were killed, and their
-/// servers have left. `None` if it is not so.
+/// The end of a job that its launcher has ended, since a rank has exited by itself or has aborted it: the others were
+/// killed, and their servers have left. `None` if it is not so.
 async fn end_by_launcher(session: &SessionHandle) -> Option<BatchEnd> {
-    let (exited, rest, by) = session.read(|model| {
+    let (rest, by) = session.read(|model| {
         let tasks = &model.tasks;
         let exited = tasks.in_state(|state| matches!(state, TaskState::Exited(_)));
-        let killed =
-            |state: &TaskState| matches!(state, TaskState::Signalled(_) | TaskState::GdbDead);
-        let killed = tasks.in_state(killed);
         let rest = model.all.difference(&exited);
-        let is_killed = rest.is_subset(&killed.union(tasks.cut_off()));
+        let is_killed = |state: &TaskState| match state {
+            TaskState::GdbDead => true,
+            // A crash, where no rank has exited.
+            TaskState::Signalled(_) => !exited.is_empty(),
+            _ => false,
+        };
+        let killed = tasks.in_state(is_killed).union(tasks.cut_off());
         let by = tasks.rows_of(&exited).into_iter();
         let by = by.max_by_key(|row| row.state != TaskState::Exited(0));
-        (exited, if is_killed { rest } else { IdSet::new() }, by)
+        (rest.is_subset(&killed).then_some(rest), by)
     });
-    let by = by.filter(|_| !exited.is_empty() && !rest.is_empty())?;
+    let rest = rest.filter(|rest| !rest.is_empty())?;
     let until = session.now() + LEAVE_WAIT;
     let have_left = |model: &Model| rest.is_subset(model.tasks.cut_off());
     while !session.read(have_left) && session.now() < until && !session.is_over() {
@@ -279,6 +283,18 @@ async fn end_by_launcher(session: &SessionHandle) -> Option<BatchEnd> {
         return None;
     };
     let code = u8::try_from(code).ok().filter(|code| *code != 0)?;
+    let Some(by) = by else {
+        // A process of the session's that is killed gives these codes: the end of the program is unknown.
+        let killed = [Signal::SIGKILL as u8, SIGNALLED + Signal::SIGKILL as u8];
+        if killed.contains(&code) {
+            return None;
+        }
+        read_last_words(session, &rest).await;
+        let why = format!(
+            "the launcher killed all ranks and exited with code {code}, as at an abort or a fatal error in MPI"
+        );
+        return Some(BatchEnd::ByLauncher(code, why));
+    };
     let who = Names::ranks().label(&by.tasks, 60);
     let what = match by.last {
         Some(Happening::Exited {
@@ -289,6 +305,16 @@ async fn end_by_launcher(session: &SessionHandle) -> Option<BatchEnd> {
     };
     let why = format!("{who}: {what}, and the launcher ended the job");
     Some(BatchEnd::ByLauncher(code, why))
+}
+
+/// Waits for the output of ranks that were killed, which has the reason of an abort. Their servers, which have passed
+/// it on before they left, say where it ends.
+async fn read_last_words(session: &SessionHandle, tasks: &IdSet) {
+    let until = session.now() + LEAVE_WAIT;
+    let has_ended = |model: &Model| model.news.output.has_ended(tasks);
+    while !session.read(has_ended) && session.now() < until && !session.is_over() {
+        session.turn(Some(until)).await;
+    }
 }
 
 fn too_long(

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
+use nix::sys::signal::Signal;
 use sdm_system::look_socket;
 use sdm_tests::counted_gdb::CountedGdb;
 use sdm_tests::place::{Compiler, Place};
@@ -78,7 +79,6 @@ fn launcher_ends_the_job_of_a_rank_that_exits() {
 
 #[test]
 fn fatal_mpi_error_stops_its_rank_and_shows_its_class() {
-    // MPICH tells nobody who is to be asked before its launcher kills all.
     let (launcher, compiler) = LAUNCHERS[0];
     let place = Place::new();
     let program = place.compile("mpi_fatal", compiler);
@@ -101,6 +101,37 @@ fn fatal_mpi_error_stops_its_rank_and_shows_its_class() {
         .finish();
     assert!(done.out.contains(&shown), "{done}");
     done.expect_part("[1] bt", "exchange (rank=1) at mpi_fatal.c");
+}
+
+#[test]
+fn fatal_error_of_mpich_has_its_code_and_its_text() {
+    // MPICH tells nobody who is to be asked before its launcher kills all.
+    let (launcher, compiler) = LAUNCHERS[1];
+    let place = Place::new();
+    let _program = place.compile("mpi_fatal", compiler);
+    // The lowest byte of MPICH's code for an error of this kind.
+    let invalid_rank = 6;
+    let done = batch(&place, launcher, "/nosuch/gdb", "mpi_fatal", &[]).code(invalid_rank);
+    for shown in [
+        "(rank 1 in comm 0): Fatal error in ",
+        "Invalid rank has value 99",
+        "the launcher killed all ranks and exited with code 6",
+    ] {
+        assert!(done.united().contains(shown), "{shown}: {done}");
+    }
+}
+
+#[test]
+fn killed_process_of_sdm_is_no_outcome_of_the_program() {
+    let (launcher, compiler) = LAUNCHERS[1];
+    let place = Place::new();
+    let program = place.compile("mpi_looked", compiler);
+    let folder = place.path().to_str().expect("text");
+    let options = ["--launcher", launcher, "--batch", "--no-report"];
+    let running = Sdm::run(&place, 1).args(options);
+    let running = running.program(&program, &[folder]).spawn();
+    processes::signal(tracer_of(&running), Signal::SIGKILL);
+    let _done = running.finish().code(122);
 }
 
 #[test]
@@ -136,15 +167,20 @@ fn crash_abort_or_early_exit_starts_one_gdb_for_its_rank() {
     }
 }
 
-/// A look from outside at the only rank of a batch, which is let go until this is dropped.
-fn looked_at(running: &Running<'_>) -> UnixStream {
+/// The process of SDM's that traces the only rank of a batch.
+fn tracer_of(running: &Running<'_>) -> u32 {
     let shown = running.out.wait_line(0, "process ");
     let words = shown.split("process ").nth(1).expect("it was waited for");
     let pid = words
         .split_whitespace()
         .next()
         .and_then(|it| it.parse().ok());
-    let tracer = processes::tracer(pid.expect("a pid")).expect("a batch is traced");
+    processes::tracer(pid.expect("a pid")).expect("a batch is traced")
+}
+
+/// A look from outside at the only rank of a batch, which is let go until this is dropped.
+fn looked_at(running: &Running<'_>) -> UnixStream {
+    let tracer = tracer_of(running);
     let mut look = look_socket::connect(tracer.cast_signed()).expect("it listens");
     look.read_exact(&mut [0]).expect("the rank is let go");
     look

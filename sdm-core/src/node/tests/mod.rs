@@ -11,7 +11,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::Delivery;
 use crate::config::Config;
 use crate::ids::{CommandId, ServerId};
-use crate::message::{Block, EndPolicy, Health, Status, SyncPolicy};
+use crate::message::{Block, EndPolicy, Health, Lane, Status, SyncPolicy};
 use crate::topology::Topology;
 pub(super) use net::Net;
 use net::answer_all;
@@ -193,5 +193,35 @@ fn all_members_end_without_a_front_end() {
     net.kill(ServerId::FRONT_END);
     while !net.nodes.is_empty() {
         assert!(net.step(), "everything ends");
+    }
+}
+
+#[test]
+fn leaving_member_sends_its_last_events() {
+    for lane in [Lane::Control, Lane::Bulk] {
+        let config = Config {
+            event_window: Duration::from_secs(1),
+            ..Config::default()
+        };
+        let mut net = Net::with(16, Topology::Binomial, 5, config);
+        net.init();
+        // Others are below it, so that it waits whether they say the same.
+        let (now, server, task) = (net.now, ServerId(7), IdSet::single(TaskId(7)));
+        let words = Bytes::from_static(b"last words");
+        net.node(server)
+            .handle_local_event(now, lane, &task, words.clone());
+        net.node(server).leave(now, EndPolicy::KillStarted);
+        net.drain(server);
+        net.run_until(|deliveries| {
+            let mut lost = deliveries.iter();
+            lost.any(|it| matches!(it, Delivery::Reach(change) if change.health == Health::Lost))
+        });
+        let after = net.now + Duration::from_secs(5);
+        while net.now < after && net.step() {}
+        let told = net.deliveries.iter().any(|delivery| match delivery {
+            Delivery::Events(blocks) => blocks.iter().any(|block| block.payload == words),
+            _ => false,
+        });
+        assert!(told, "{lane:?}");
     }
 }

@@ -185,7 +185,10 @@ impl Net {
                 Action::Exchanged { id, outcome } => self.exchanged.push((at, id, outcome)),
                 Action::Datagram(letter) => self.letters.push((at, letter)),
                 Action::Deliver(delivery) => self.deliveries.push(delivery),
-                Action::End(_) => self.node(at).handle_local_down(),
+                Action::End(_) => {
+                    let now = self.now;
+                    self.node(at).handle_local_down(now);
+                }
                 Action::Ended => {
                     self.nodes.remove(&at);
                     self.cut_links_of(at);
