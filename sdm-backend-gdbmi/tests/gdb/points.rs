@@ -81,6 +81,21 @@ fn excess_hardware_watchpoints_are_reported() {
     assert_eq!(place(&stop).0, "main");
 }
 
+/// At a place with a later breakpoint the change of a watched variable is reported, with the values that gdb gives.
+#[test]
+fn watchpoint_shows_its_values_at_a_breakpoint() {
+    let mut harness = Harness::new();
+    let program = harness.compile("points", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "points.c:18").unwrap();
+    assert_eq!(harness.reason(), StopReason::Breakpoint { number: 1 });
+    harness.ask(watch(2, "local", WatchKind::Write)).unwrap();
+    harness.break_at(3, "points.c:19").unwrap();
+    harness.break_at(4, "points.c:20").unwrap();
+    assert_eq!(seen(&harness.reason()), (2, Some("1"), Some("2")));
+    assert_eq!(seen(&harness.reason()), (2, Some("2"), Some("4")));
+}
+
 #[test]
 fn watchpoint_reports_change_and_end_of_scope() {
     let mut harness = Harness::new();

@@ -6,7 +6,7 @@ use crate::gdb::Gdb;
 use crate::ops::breakpoints::{delete_ended, wanting};
 use crate::ops::lines::{self, LinesResult};
 use crate::state::StopRecord;
-use crate::state::breakpoints::Owner;
+use crate::state::breakpoints::{Owner, watch_number};
 use crate::text::last_text;
 
 /// The meaning of a stop.
@@ -35,6 +35,8 @@ pub(super) async fn outcome_of(gdb: &Gdb, stop: &StopRecord) -> Hit {
     if !is_hit {
         return Hit::Stops(stop.owner);
     }
+    let changed = watch_number(&stop.results);
+    let changed = changed.and_then(|number| gdb.get().breakpoints.owner(number));
     let wanting = wanting(gdb, stop.owner, &stop.met).await;
     let mut stops = stop.scope.as_ref().map(|_| None);
     for owner in wanting {
@@ -46,6 +48,10 @@ pub(super) async fn outcome_of(gdb: &Gdb, stop: &StopRecord) -> Hit {
         }
         match carry_out(gdb, owner, commands).await {
             Some(true) => {}
+            // Its values are shown, which the place of a breakpoint does not tell.
+            Some(false) if changed.is_some() && owner == changed && stops != Some(None) => {
+                stops = Some(owner);
+            }
             Some(false) => stops = stops.or(Some(owner)),
             None => return Hit::Resumed,
         }
