@@ -7,9 +7,9 @@ use sdm_runtime::attribute as id;
 use serde_json::{Value, json};
 
 use super::choose::{look, split};
-use super::element::{self, Element};
+use super::element::{self, Element, names};
 use super::error::ClusterError;
-use super::table::{Stand, Table};
+use super::table::{Stand, Table, cut};
 use super::times;
 use super::watch::{Shown, list};
 use crate::cli::ShowArgs;
@@ -19,6 +19,8 @@ const KINDS: [Kind; 4] = [Kind::Job, Kind::Node, Kind::Queue, Kind::Machine];
 
 /// Attributes in seconds of Unix time; 0 if unknown.
 const TIMES: [&str; 3] = [id::SUBMIT_TIME, id::START_TIME, id::END_TIME];
+/// Maximum width of an environment in a table, in terminal columns. `--json` has all of it.
+const ENVIRONMENT_COLUMNS_MAX: usize = 60;
 
 /// Shows all attributes of the named element.
 pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
@@ -34,7 +36,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
         let found = found(answers, name);
         match args.list.json {
             true => Shown::Json(found.iter().map(Found::json).collect()),
-            false => Shown::Table(table(&found), "the element no longer exists"),
+            false => Shown::Table(table(&found, answers), "the element no longer exists"),
         }
     })
 }
@@ -78,13 +80,15 @@ impl Found<'_> {
     }
 }
 
-fn table(found: &[Found<'_>]) -> Table {
+fn table(found: &[Found<'_>], answers: &[Answer]) -> Table {
+    let queues = names(answers, Kind::Queue);
     let mut table = Table::new(&[
         ("CLUSTER", Stand::Left),
         ("ELEMENT", Stand::Left),
         ("ATTRIBUTE", Stand::Left),
-        ("VALUE", Stand::Cut),
         ("ID", Stand::Left),
+        // Last, as a long value would move what follows it in all rows.
+        ("VALUE", Stand::Cut),
     ]);
     for found in found {
         match found {
@@ -99,7 +103,7 @@ fn table(found: &[Found<'_>]) -> Table {
                 ];
                 for (name, value, id) in rows.into_iter().filter(|(_, value, _)| !value.is_empty())
                 {
-                    let cells = [&it.name, "cluster", name, value, id];
+                    let cells = [&it.name, "cluster", name, id, value];
                     table.push(cells.map(str::to_owned).to_vec());
                 }
             }
@@ -107,11 +111,16 @@ fn table(found: &[Found<'_>]) -> Table {
                 let definitions = definitions(element.of);
                 for (id, value) in &element.group.attributes {
                     let name = definitions.get(&**id).map_or(&**id, |it| &it.name);
-                    let value = match TIMES.contains(&id.as_str()) {
-                        true => value.parse().map(times::moment).unwrap_or_default(),
-                        false => value.clone(),
+                    let queue = queues.get(&(element.cluster(), &**value)).copied();
+                    let value = match id.as_str() {
+                        id if TIMES.contains(&id) => {
+                            value.parse().map(times::moment).unwrap_or_default()
+                        }
+                        id::QUEUE_ID => queue.unwrap_or(value).to_owned(),
+                        id::ENV => cut(value, ENVIRONMENT_COLUMNS_MAX),
+                        _ => value.clone(),
                     };
-                    let cells = [element.cluster(), word(*kind), name, &value, id];
+                    let cells = [element.cluster(), word(*kind), name, id, &value];
                     table.push(cells.map(str::to_owned).to_vec());
                 }
             }

@@ -102,7 +102,8 @@ impl Table {
     }
 }
 
-fn cut(cell: &str, width: usize) -> String {
+/// The beginning of a text that is wider than so many terminal columns.
+pub(super) fn cut(cell: &str, width: usize) -> String {
     if columns(cell) <= width {
         return cell.to_owned();
     }

@@ -106,6 +106,23 @@ fn is_refused_by_the_system(shell: &Shell) {
     }
 }
 
+/// The queue of a job is shown by its name, and a long environment widens no other row.
+fn is_shown_with_its_attributes(shell: &Shell, job: &str) {
+    let queues = shell.sdm("queues --json").done().out;
+    let queues: Value = serde_json::from_str(&queues).expect("JSON");
+    let queue = queues["queues"][0]["attributes"]["name"].as_str();
+    let shown = shell.sdm(&format!("show {job}")).done().out;
+    let value = |name: &str| {
+        let line = shown.lines().find(|line| line.contains(name));
+        line.and_then(|line| line.split_whitespace().last())
+    };
+    assert_eq!(value(" Queue "), queue, "{shown}");
+    assert_eq!(value(" Name "), Some("turns"), "{shown}");
+    let folder = shell.place.path().display().to_string();
+    let wide = |line: &&str| line.chars().count() > 120 && !line.contains(&folder);
+    assert_eq!(shown.lines().find(wide), None);
+}
+
 #[test]
 fn job_is_submitted_watched_inspected_and_ended() {
     let shell = Shell::new();
@@ -146,8 +163,7 @@ fn job_is_submitted_watched_inspected_and_ended() {
     shell.wait_job(&runs, "jobState", "RUNNING");
     let shown = shell.sdm(&format!("ps {runs}")).done();
     assert!(shown.out.contains("RUNNING"), "{}", shown.out);
-    let shown = shell.sdm(&format!("show {runs}")).done();
-    assert!(shown.out.contains("turns"), "{}", shown.out);
+    is_shown_with_its_attributes(&shell, &runs);
     let stacks = shell.sdm(&format!("stacks here:{runs}"));
     assert_eq!(stacks.code, Some(0), "{} {}", stacks.out, stacks.err);
     assert!(stacks.out.contains("main ()"), "{}", stacks.out);
