@@ -89,6 +89,11 @@ def member(value, name):
 def object_of(value, address):
     return typed(address, symbol_of(value["_vptr"]), value["_vptr"], length_of(value))
 
+# The object of a class with the type that it has, and any other value itself.
+def instance(value):
+    is_object = is_class(value.type.strip_typedefs()) and not is_array(value["_data"].type)
+    return object_of(value, known(value["_data"])) if is_object else value
+
 # A section of an array or a text. In its form each subscript is a `#`: `#:#,#`. gdb itself counts from the wrong end
 # where a stride is negative, so that there the section is one of a copy.
 def section(value, name, form, *subscripts):
@@ -237,6 +242,8 @@ def described_by(structure, field):
     found = structure[field.name]
     if structure.address is None or not is_array(found.type) or is_text(found.type.strip_typedefs()):
         return None
+    if not allocated(found):
+        return None
     bounds = bounds_of(found)
     if all(stride >= 0 for _, _, stride in bounds):
         return None
@@ -371,5 +378,5 @@ def child(value, number):
         return found
     raise Wrong("this value has no part %d" % int(number))
 
-for work in (held, part, section, item, same, sizeof, allocated, fitting, variable, child):
+for work in (held, part, instance, section, item, same, sizeof, allocated, fitting, variable, child):
     Function(work.__name__, work)

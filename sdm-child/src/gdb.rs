@@ -26,10 +26,11 @@ use crate::stdio::set_nonblocking;
 /// - `mi-async`: without it gdb reads no commands while the program runs.
 /// - `print elements`: arrays that differ after gdb's default of 200 elements must not look equal; the backend cuts
 ///   them for display.
+/// - `print object`: what is behind a pointer to a base class is shown with all its members, also in editors.
 /// - `unwindonsignal`: a program must not continue in an interrupted call, even after a detach or the server's death.
 ///
 /// An empty `debug-file-directory`, set later, makes gdb 2.7 times faster and stacks complete.
-const SETTINGS: [&str; 16] = [
+const SETTINGS: [&str; 17] = [
     "set auto-load safe-path /usr/share/gdb/auto-load",
     "set auto-load scripts-directory $datadir/auto-load:/usr/share/gdb/auto-load",
     "set auto-load local-gdbinit off",
@@ -42,6 +43,7 @@ const SETTINGS: [&str; 16] = [
     "set height 0",
     "set style enabled off",
     "set print elements 4000",
+    "set print object on",
     "set startup-with-shell on",
     "set history save off",
     "set breakpoint pending off",

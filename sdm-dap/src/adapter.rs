@@ -9,6 +9,7 @@ mod breakpoints;
 mod command_results;
 mod deferred_requests;
 mod disconnect;
+mod evaluation;
 mod frames;
 mod goto;
 mod multi_client;

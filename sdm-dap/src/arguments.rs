@@ -16,6 +16,7 @@ pub(crate) struct InitializeArguments {
     pub(crate) supports_progress_reporting: bool,
     pub(crate) supports_invalidated_event: bool,
     pub(crate) supports_start_debugging_request: bool,
+    pub(crate) supports_variable_type: bool,
 }
 
 impl Default for InitializeArguments {
@@ -27,6 +28,7 @@ impl Default for InitializeArguments {
             supports_progress_reporting: false,
             supports_invalidated_event: false,
             supports_start_debugging_request: false,
+            supports_variable_type: false,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::error::RequestError;
 use crate::member_expressions::ParentValue;
 use crate::message::Request;
 use crate::references::{FrameHandle, ScopeKind};
+use crate::values::Variables;
 
 /// Time that a question to tasks may take.
 const QUERY_WAIT: Duration = Duration::from_secs(60);
@@ -61,6 +62,11 @@ pub(crate) enum Purpose {
     Scope {
         request: Request,
         scope: (Arc<FrameHandle>, ScopeKind),
+    },
+    /// Find the types of listed variables: the last commands ask for those of these names.
+    Types {
+        request: Request,
+        listed: Box<(Variables, Vec<String>)>,
     },
     /// List the parts of a value.
     Parts {
@@ -159,6 +165,7 @@ impl Purpose {
             Self::Points { request, .. }
             | Self::Elsewhere { request, .. }
             | Self::Scope { request, .. }
+            | Self::Types { request, .. }
             | Self::Parts { request, .. }
             | Self::Evaluate { request, .. }
             | Self::Frames { request, .. }

@@ -73,6 +73,8 @@ pub(crate) enum Node {
         expression: String,
         object: Option<String>,
         kind: WholeKind,
+        /// Its type; empty until it has a variable object.
+        type_name: String,
     },
     /// A part of a variable object, by the object's name, with its own parts from `from` on.
     Part {
@@ -192,6 +194,17 @@ impl References {
         let name = format!("dap{}", self.objects);
         *object = Some(name.clone());
         Some(name)
+    }
+
+    /// Stores the kind and the type of an expression's value, which are known once its variable object is made.
+    pub(crate) fn note_type(&mut self, id: i64, known: &ParentValue) {
+        if let Some(Node::Expression {
+            kind, type_name, ..
+        }) = self.nodes.get_mut(&id)
+        {
+            *kind = known.kind;
+            type_name.clone_from(&known.type_name);
+        }
     }
 
     /// Forgets the references of tasks that run now; returns their useless variable objects, each with its tasks.

@@ -122,6 +122,18 @@ impl Variables {
         at
     }
 
+    /// The names of variables that an expression names.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
+        let named = self.found.iter().filter(|it| it.evaluate_name.is_some());
+        named.map(|it| &*it.name)
+    }
+
+    /// Sets the type of the variable of this name. Variables that it hides have none.
+    pub(crate) fn set_type(&mut self, name: &str, type_name: &str) {
+        let at = self.place(name, 0);
+        type_name.clone_into(&mut self.found[at].type_name);
+    }
+
     /// True if nothing was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
@@ -210,6 +222,18 @@ impl Variable {
     }
 }
 
+/// gdb's words before the type of an object, if that is not the one of the pointer or the reference to it.
+pub(crate) const REAL_TYPE: &str = "/* real type = ";
+
+/// The name of a type in gdb's text, `type = int`. For a pointer to a base class it also has the object's own type:
+/// `type = /* real type = Derived * */`, and a second line.
+pub(crate) fn type_name(text: &str) -> &str {
+    let name = text.trim().strip_prefix("type = ").unwrap_or(text);
+    let real = name.strip_prefix(REAL_TYPE);
+    let real = real.and_then(|it| it.split_once(" */")).map(|(it, _)| it);
+    real.unwrap_or(name).trim()
+}
+
 /// True if a value has parts, judging by gdb's printed text: a structure, an array, or a pointer to data.
 pub(crate) fn has_parts(text: &str) -> bool {
     let text = text.trim_start();
@@ -270,6 +294,13 @@ mod tests {
         }
         let (text, _) = variables.into_sorted()[0].told(&mut References::default());
         assert_eq!(text, "b [1,7], c [2], a [5]");
+    }
+
+    #[test]
+    fn name_of_a_type_is_the_one_of_the_object() {
+        assert_eq!(type_name("type = int [3]"), "int [3]");
+        let real = "type = /* real type = b::Derived * */\nb::Base *";
+        assert_eq!(type_name(real), "b::Derived *");
     }
 
     #[test]

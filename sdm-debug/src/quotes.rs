@@ -53,7 +53,7 @@ pub fn referred(printed: &str) -> &str {
     behind.map_or(printed, |(_, value)| value)
 }
 
-/// The text after the type prefix of a reference (true) or of a pointer (false); `None` without such a prefix. In lists
+/// The text after the type prefix of a reference or an object (true), or of a pointer (false); `None` without one. In lists
 /// of variables gdb prints a reference's address without its type.
 fn behind_type(printed: &str) -> Option<(bool, &str)> {
     if let Some(address) = printed.strip_prefix("@0x") {
@@ -75,6 +75,10 @@ fn behind_type(printed: &str) -> Option<(bool, &str)> {
     }
     if rest.starts_with("@0x") {
         return behind_type(rest);
+    }
+    // An object in memory, with the type that it has.
+    if rest.starts_with('{') {
+        return Some((true, rest));
     }
     // The user has set `print address off`.
     let is_reference = name.ends_with('&') || name.contains("(&)") || name.contains("(&&)");

@@ -1,8 +1,8 @@
 //! Hands the answers of a finished job to the handler of its purpose.
 
 use super::{
-    breakpoints, deferred_requests, disconnect, frames, goto, multi_client, prompt, queries,
-    restart, run_control, startup, stopped_events, variables,
+    breakpoints, deferred_requests, disconnect, evaluation, frames, goto, multi_client, prompt,
+    queries, restart, run_control, startup, stopped_events, variables,
 };
 use crate::connection::{Connection, Phase};
 use crate::jobs::{Job, Purpose};
@@ -55,6 +55,9 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
         Purpose::Scope { request, scope } => {
             variables::finish_scope(connection, &request, &scope, &answers)
         }
+        Purpose::Types { request, listed } => {
+            variables::finish_types(connection, &request, *listed, &answers)
+        }
         Purpose::Parts {
             request,
             object,
@@ -68,7 +71,7 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
             expression,
             frame,
         } => {
-            variables::finish_evaluate(connection, &request, &expression, frame.as_ref(), &answers)
+            evaluation::finish_evaluate(connection, &request, &expression, frame.as_ref(), &answers)
         }
         Purpose::Ask { request, question } => {
             queries::finish_ask(connection, &request, &question, &answers);

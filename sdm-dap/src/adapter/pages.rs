@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{prompt, variables};
+use super::{evaluation, prompt};
 use crate::connection::{Connection, Phase};
 use crate::console::{Console, ConsoleLine};
 use crate::error::{Handled, RequestError};
@@ -61,7 +61,7 @@ pub(super) fn line(connection: &mut Connection, request: &Request) -> Handled {
         Ok(Some(LineCommand {
             tasks,
             wish: wish @ (LineRequest::Interrupt | LineRequest::Restart(_)),
-        })) => return variables::carry_out(connection, request, &wish, tasks),
+        })) => return evaluation::carry_out(connection, request, &wish, tasks),
         // The shell has the reason for an error.
         read => matches!(read, Ok(Some(it)) if it.wish == LineRequest::Shell(true)),
     };

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    breakpoints, disconnect, frames, goto, multi_client, pages, prompt, queries, restart,
-    run_control, startup, stopped_events, variables,
+    breakpoints, disconnect, evaluation, frames, goto, multi_client, pages, prompt, queries,
+    restart, run_control, startup, stopped_events, variables,
 };
 use crate::action::Action;
 use crate::arguments::InitializeArguments;
@@ -74,7 +74,7 @@ const HANDLERS: [(&str, Handler); 36] = [
     ("continue", run_control::go_on),
     ("dataBreakpointInfo", breakpoints::data_breakpoint_info),
     ("disassemble", queries::disassemble),
-    ("evaluate", variables::evaluate),
+    ("evaluate", evaluation::evaluate),
     ("exceptionInfo", queries::exception_info),
     ("goto", goto::goto),
     ("gotoTargets", goto::goto_targets),

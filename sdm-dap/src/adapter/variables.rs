@@ -1,4 +1,4 @@
-//! The requests `scopes`, `variables` and `evaluate`.
+//! The requests `scopes` and `variables`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,21 +9,20 @@ use sdm_idset::IdSet;
 use sdm_view::render::value_text;
 use serde_json::{Value, json};
 
-use super::{prompt, restart, run_control};
 use crate::answers::Answers;
-use crate::arguments::{EvaluateArguments, FrameArguments, VariablesArguments};
-use crate::connection::{Connection, Phase, Role};
-use crate::error::{Handled, RequestError, early};
+use crate::arguments::{FrameArguments, VariablesArguments};
+use crate::connection::Connection;
+use crate::error::{Handled, RequestError};
 use crate::jobs::Purpose;
 use crate::member_expressions::{ParentValue, WholeKind};
-use crate::memory;
 use crate::message::Request;
 use crate::references::{FrameHandle, Node, ScopeKind};
-use crate::repl::{self, LineCommand, LineRequest};
-use crate::values::{OneValue, Variables, has_parts, set_name};
+use crate::values::{OneValue, REAL_TYPE, Variables, has_parts, set_name, type_name};
 
 /// Number of parts requested at once unless the client says otherwise.
 const PARTS_MAX: u32 = 1000;
+/// Maximum number of variables of a scope whose types are requested: each is a question to gdb.
+const TYPES_MAX: usize = 256;
 
 pub(super) fn scopes(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: FrameArguments = request.read()?;
@@ -113,6 +112,7 @@ fn open_expression(
         expression,
         object,
         kind,
+        type_name,
     } = node
     else {
         return Err(RequestError::Reference(id));
@@ -120,6 +120,7 @@ fn open_expression(
     let whole = ParentValue {
         expression: Some(expression.clone()),
         kind,
+        type_name,
     };
     let mut commands = Vec::new();
     let known = object.is_some();
@@ -132,6 +133,7 @@ fn open_expression(
             .as_deref()
             .map(FrameHandle::select)
             .unwrap_or_default();
+        commands.push((tasks.clone(), type_of(&expression)));
         let create = Command::VarCreate {
             name: name.clone(),
             expression,
@@ -192,15 +194,18 @@ pub(super) fn finish_scope(
             let place = places.entry(name).or_default();
             let text = value_text(&variable.value);
             let expression = kind.expression(name);
+            // gdb lists the innermost block first. Its variable hides others of the name, which no expression reaches.
+            let is_hidden = *place > 0;
             // An address in a register has no type, so no parts.
-            let opens =
-                has_parts(&text) && (*kind != ScopeKind::Registers || text.starts_with('{'));
+            let has_type = *kind != ScopeKind::Registers || text.starts_with('{');
+            let opens = has_parts(&text) && has_type && !is_hidden;
             let node = opens.then(|| Node::Expression {
                 frame: Some(frame.clone()),
                 tasks: tasks.clone(),
                 expression: expression.clone(),
                 object: None,
                 kind: WholeKind::of_text(&text),
+                type_name: String::new(),
             });
             let value = OneValue {
                 tasks: tasks.clone(),
@@ -208,11 +213,68 @@ pub(super) fn finish_scope(
                 node,
             };
             let added = variables.add(name, *place, value);
-            added.evaluate_name = Some(expression);
+            added.evaluate_name = Some(expression).filter(|_| !is_hidden);
             *place += 1;
         }
     }
     add_others(&mut variables, last);
+    let names: Vec<String> = variables
+        .named()
+        .take(TYPES_MAX)
+        .map(str::to_owned)
+        .collect();
+    let has_types = connection.client.supports_variable_type && *kind != ScopeKind::Registers;
+    if !has_types || names.is_empty() {
+        show_variables(connection, request, variables);
+        return;
+    }
+    let mut commands = frame.select();
+    commands.extend(
+        names
+            .iter()
+            .map(|name| (frame.tasks.clone(), type_of(name))),
+    );
+    let purpose = Purpose::Types {
+        request: request.clone(),
+        listed: Box::new((variables, names)),
+    };
+    connection.begin_job(purpose, commands);
+}
+
+/// The command for the type of an expression.
+pub(super) fn type_of(expression: &str) -> Command {
+    Command::TypeOf {
+        expression: expression.to_owned(),
+        full: false,
+    }
+}
+
+/// The type in the answers to [`type_of`]; `None` if tasks have different ones.
+pub(super) fn one_type(answers: &Answers) -> Option<&str> {
+    let mut types = answers.replies().filter_map(|(_, reply)| match reply {
+        Reply::Text(text) => Some(type_name(text)),
+        _ => None,
+    });
+    let first = types.next()?;
+    types.all(|other| other == first).then_some(first)
+}
+
+/// True for gdb's text of a type where the object is of a class that is derived from it.
+fn is_of_another_type(reply: &Reply) -> bool {
+    matches!(reply, Reply::Text(text) if text.contains(REAL_TYPE))
+}
+
+pub(super) fn finish_types(
+    connection: &mut Connection,
+    request: &Request,
+    (mut variables, names): (Variables, Vec<String>),
+    answers: &[Answers],
+) {
+    for (name, answers) in names.iter().rev().zip(answers.iter().rev()) {
+        if let Some(of) = one_type(answers) {
+            variables.set_type(name, of);
+        }
+    }
     show_variables(connection, request, variables);
 }
 
@@ -243,15 +305,35 @@ pub(super) fn finish_parts(
         connection.write(request.refusal(&RequestError::Tasks(why)));
         return;
     }
-    let asked = request.read::<VariablesArguments>();
-    let is_piece = asked.is_ok_and(|asked| asked.count.is_some_and(|count| count > 0));
+    let asked = request.read::<VariablesArguments>().ok();
+    let is_piece = asked.as_ref().and_then(|it| it.count) > Some(0);
+    let made = answers.iter().flat_map(Answers::replies);
+    let made = made.filter_map(|(_, reply)| match reply {
+        Reply::VarObject(object) if !object.pretty => Some(object),
+        _ => None,
+    });
+    let mut whole = whole.clone();
+    if let (Some(object), Some(asked)) = (made.last(), asked) {
+        let is_other = |it: &Answers| it.replies().any(|(_, reply)| is_of_another_type(reply));
+        whole.kind = match WholeKind::of(object) {
+            WholeKind::Reference if whole.is_variable() && !answers.iter().any(is_other) => {
+                WholeKind::Plain
+            }
+            kind => kind,
+        };
+        whole.type_name.clone_from(&object.type_name);
+        connection
+            .references
+            .note_type(asked.variables_reference, &whole);
+    }
     let mut variables = Variables::default();
     for (tasks, reply) in last.replies() {
         let Reply::VarChildren { children, more } = reply else {
             continue;
         };
+        let of = whole.with_parts(children);
         for (number, child) in (from..).zip(children) {
-            let name = add_part(&mut variables, tasks, (child, number), whole);
+            let name = add_part(&mut variables, tasks, (child, number), &of);
             connection.references.note_part(object, &name, &child.name);
         }
         // A client that requests a range knows the number of parts. Other clients find the rest below a row of its
@@ -275,153 +357,6 @@ pub(super) fn finish_parts(
     show_variables(connection, request, variables);
 }
 
-pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handled {
-    let arguments: EvaluateArguments = request.read()?;
-    let expression = arguments.expression.trim().to_owned();
-    let frame = match arguments.frame_id {
-        None => None,
-        Some(id) => {
-            let frame = connection.references.frame(id);
-            Some(frame.cloned().ok_or(RequestError::Frame(id))?)
-        }
-    };
-    let standing = connection.tasks.standing();
-    let mut tasks = match &frame {
-        Some(frame) => frame.tasks.intersection(&standing),
-        None => connection.focused(),
-    };
-    let mut command = Command::Evaluate {
-        expression: expression.clone(),
-    };
-    if arguments.context.as_deref() == Some("repl") {
-        if prompt::wants(connection, &expression) {
-            return prompt::submit(connection, request, &expression, false);
-        }
-        match repl::read(&expression, &connection.tasks)? {
-            Some(LineCommand { tasks: whom, wish }) => {
-                prompt::open(connection);
-                tasks = whom.clone().unwrap_or(tasks);
-                match wish {
-                    LineRequest::Ask(asked) => command = *asked,
-                    LineRequest::Shell(runs) => {
-                        return prompt::submit(connection, request, &expression, runs);
-                    }
-                    wish => return carry_out(connection, request, &wish, whom),
-                }
-            }
-            None if expression.is_empty() => return Ok(Some(said(""))),
-            None => {}
-        }
-    }
-    let expression = repl::expression(&command).map_or(expression, str::to_owned);
-    if tasks.is_empty() {
-        return Err(RequestError::Runs("the selected rank".to_owned()));
-    }
-    let mut commands = frame
-        .as_deref()
-        .map(FrameHandle::select)
-        .unwrap_or_default();
-    for (whom, _) in &mut commands {
-        whom.intersect_with(&tasks);
-    }
-    commands.push((tasks, command));
-    let purpose = Purpose::Evaluate {
-        request: request.clone(),
-        expression,
-        frame,
-    };
-    connection.begin_job(purpose, commands);
-    Ok(None)
-}
-
-/// Carries out a line that is neither a question nor for the shell; `whom` has the tasks that it names, if any.
-pub(super) fn carry_out(
-    connection: &mut Connection,
-    request: &Request,
-    wish: &LineRequest,
-    whom: Option<IdSet>,
-) -> Handled {
-    match wish {
-        LineRequest::Interrupt => {
-            let all = connection.tasks.all().clone();
-            let running = connection.tasks.running();
-            let tasks = whom.unwrap_or(all).intersection(&running);
-            run_control::interrupt(connection, tasks);
-        }
-        LineRequest::Restart(to_main) => {
-            if connection.company.role != Role::Owner || connection.phase != Phase::Live {
-                return Err(early(
-                    &request.command,
-                    "the session has no program that can be restarted",
-                ));
-            }
-            // The restart stops at `main`, or only at breakpoints.
-            connection.manner.stop_at_entry = *to_main;
-            connection.write(request.response(said("")));
-            restart::begin_again(connection);
-            return Ok(None);
-        }
-        LineRequest::Ask(_) | LineRequest::Shell(_) => {}
-    }
-    Ok(Some(said("")))
-}
-
-pub(super) fn finish_evaluate(
-    connection: &mut Connection,
-    request: &Request,
-    expression: &str,
-    frame: Option<&Arc<FrameHandle>>,
-    answers: &[Answers],
-) {
-    let Some(last) = answers.last() else {
-        connection.write(request.response(said("")));
-        return;
-    };
-    if let Some(console) = &connection.prompt.console {
-        console.shell.note_answer(&last.all);
-    }
-    let values = last.replies().filter_map(|(tasks, reply)| match reply {
-        Reply::Value(value) => Some((tasks, value_text(value))),
-        _ => None,
-    });
-    let mut variables = Variables::default();
-    for (tasks, text) in values {
-        let node = has_parts(&text).then(|| Node::Expression {
-            frame: frame.cloned(),
-            tasks: tasks.clone(),
-            expression: expression.to_owned(),
-            object: None,
-            kind: WholeKind::of_text(&text),
-        });
-        let tasks = tasks.clone();
-        variables.add(expression, 0, OneValue { tasks, text, node });
-    }
-    if variables.is_empty() {
-        match last.complaint().filter(|_| !last.is_done_by_any()) {
-            Some(why) => connection.write(request.refusal(&RequestError::Tasks(why))),
-            None => {
-                let text = repl::text(last);
-                let body = json!({"result": text, "variablesReference": 0});
-                connection.write(request.response(body));
-            }
-        }
-        return;
-    }
-    add_failures(&mut variables, expression, last);
-    let variables = variables.into_sorted();
-    let (text, below) = variables[0].told(&mut connection.references);
-    let mut body = json!({"result": text, "variablesReference": below});
-    if let Some(address) = memory::pointer(&text) {
-        body["memoryReference"] = json!(address);
-    }
-    connection.write(request.response(body));
-}
-
-/// The response to a console line without a value.
-fn said(text: &str) -> Value {
-    json!({"result": text, "variablesReference": 0})
-}
-
 /// Adds a part of a value for some tasks, with its number among the parts; returns its name.
 fn add_part(
     variables: &mut Variables,
@@ -430,17 +365,20 @@ fn add_part(
     whole: &ParentValue,
 ) -> String {
     let text = value_text(&child.value);
-    let expression = whole.part(child, number);
+    let part = whole.part(child, number);
+    // In its place gdb shows the object behind a pointer of Rust.
+    let expression = part
+        .expression
+        .clone()
+        .filter(|_| part.kind != WholeKind::RustPointer);
     // gdb does not count the parts that a pretty-printer makes until they are requested.
     let has_below = child.children > 0 || child.more || (child.pretty && has_parts(&text));
-    let node = has_below.then(|| Node::Part {
+    let is_null = text == "0x0";
+    let node = (has_below && !is_null).then(|| Node::Part {
         tasks: tasks.clone(),
         object: child.name.clone(),
         from: 0,
-        whole: ParentValue {
-            expression: expression.clone(),
-            kind: WholeKind::of(child, &text),
-        },
+        whole: part,
     });
     let value = OneValue {
         tasks: tasks.clone(),
@@ -480,17 +418,5 @@ fn add_others(variables: &mut Variables, answers: &Answers) {
             node: None,
         };
         variables.add("not all", 0, value);
-    }
-}
-
-/// Adds the tasks that cannot evaluate the expression, with the failure as value.
-fn add_failures(variables: &mut Variables, name: &str, answers: &Answers) {
-    for (tasks, failure) in &answers.all.failed {
-        let value = OneValue {
-            tasks: tasks.clone(),
-            text: format!("<{failure}>"),
-            node: None,
-        };
-        variables.add(name, 0, value);
     }
 }

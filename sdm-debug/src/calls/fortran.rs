@@ -184,6 +184,28 @@ pub fn fortran_argument(arguments: &[String], place: usize, role: ArgumentRole) 
     })
 }
 
+/// Functions of gdb for Fortran whose argument is the variable itself, not its value.
+pub const INQUIRIES: [&str; 9] = [
+    "allocated",
+    "associated",
+    "kind",
+    "lbound",
+    "loc",
+    "rank",
+    "shape",
+    "size",
+    "ubound",
+];
+/// Functions that gdb computes itself, from values.
+pub const COMPUTED: [&str; 6] = ["abs", "ceiling", "cmplx", "floor", "mod", "modulo"];
+
+/// True for the name of a function of gdb's for Fortran, in small or capital letters.
+#[must_use]
+pub fn is_gdb_function(name: &str) -> bool {
+    let mut known = INQUIRIES.iter().chain(&COMPUTED);
+    known.any(|it| it.eq_ignore_ascii_case(name.trim()))
+}
+
 /// The names in front of parentheses that can be array elements or function calls: evaluation is harmless if all are
 /// arrays.
 ///

@@ -9,7 +9,8 @@ mod wait_functions;
 use sdm_mpi::{ArgumentRole, mpi_name, outer_name};
 
 pub use fortran::{
-    Form, array_names, fortran_argument, fortran_arguments, is_array_type, statement,
+    COMPUTED, Form, INQUIRIES, array_names, fortran_argument, fortran_arguments, is_array_type,
+    is_gdb_function, statement,
 };
 pub use source::{call_arguments, is_harmless};
 pub use started::{loop_of_c, loop_of_fortran, polling_function, started_collectives};

@@ -35,10 +35,11 @@ impl Wanted<'_> {
 /// Makes a variable object. For an array with strides its children are the array's actual elements.
 pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Failure> {
     let place = wanted.place.unwrap_or_default();
-    let line = wanted.line(&pointers::valued(gdb, place, wanted.expression).await?);
-    let (maker, name) = (gdb.clone(), wanted.name.to_owned());
+    let valued = pointers::valued(gdb, place, wanted.expression).await?;
+    let line = wanted.line(&valued);
+    let (maker, name, first) = (gdb.clone(), wanted.name.to_owned(), line.clone());
     let made = gdb.finish(async move {
-        let results = maker.mi(line).await?;
+        let results = maker.mi(first).await?;
         Ok::<_, Failure>((results, MadeObject::new(&maker, &name)))
     });
     let (results, made) = made.await?;
@@ -62,6 +63,14 @@ pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Fai
             object = made_again(gdb, &wanted, repacked(&copy)).await?;
         }
         Some(Layout::Single { lows, highs }) => object.children = count(lows, highs),
+        Some(Layout::Plain) if is_class(&object) && pointers::has_functions(gdb).await => {
+            let instance = wanted.line(&format!("$_sdm_instance({valued})"));
+            object = match made_again(gdb, &wanted, instance).await {
+                Ok(object) => object,
+                // It is not allocated, or not associated.
+                Err(_) => made_again(gdb, &wanted, line).await?,
+            };
+        }
         _ => {}
     }
     made.keep(Object { fortran });
@@ -73,7 +82,8 @@ pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Fai
 async fn made_again(gdb: &Gdb, wanted: &Wanted<'_>, line: String) -> Result<VarObject, Failure> {
     let (maker, name) = (gdb.clone(), wanted.name.to_owned());
     let made = gdb.finish(async move {
-        maker.mi(format!("-var-delete {name}")).await?;
+        // It is gone where another try has failed.
+        let _ = maker.mi(format!("-var-delete {name}")).await;
         maker.mi(line).await
     });
     Ok(object_of(&made.await?))
@@ -82,6 +92,11 @@ async fn made_again(gdb: &Gdb, wanted: &Wanted<'_>, line: String) -> Result<VarO
 /// True for a pointer to data, other than a null pointer.
 fn is_pointer(object: &VarObject) -> bool {
     object.value.text != "0x0" && pointers::is_pointer_type(&object.type_name)
+}
+
+/// True for an object of a class of Fortran, or an array of such.
+fn is_class(object: &VarObject) -> bool {
+    object.type_name.starts_with("Type __class_")
 }
 
 /// The variable object in a record of gdb's.
@@ -156,6 +171,13 @@ async fn here(gdb: &Gdb) -> Option<String> {
 }
 
 async fn layout(gdb: &Gdb, place: &str, expression: &str, object: &VarObject) -> Layout {
+    if is_class(object) {
+        let bounds = strides::ends(gdb, place, expression).await;
+        return bounds.map_or(Layout::Plain, |(lows, highs)| Layout::Single {
+            lows,
+            highs,
+        });
+    }
     if !is_array(object) {
         return Layout::Plain;
     }
@@ -273,7 +295,10 @@ pub(super) async fn put_right(gdb: &Gdb, of: &FortranObject, children: &mut [Var
             }
             continue;
         }
-        let is_pointer = is_pointer(child);
+        if show_missing(child) {
+            continue;
+        }
+        let is_pointer = is_pointer(child) || is_class(child);
         // A row of an array lies within it as gdb takes it to.
         if !is_pointer && (!is_array(child) || child.expression.parse::<i64>().is_ok()) {
             continue;
@@ -306,6 +331,21 @@ pub(super) async fn put_right(gdb: &Gdb, of: &FortranObject, children: &mut [Var
             }
         }
     }
+}
+
+/// Shows a part that has no value, as an array that is not allocated, as such; returns false for others. gdb shows an
+/// array without elements, and lists the components of a null pointer.
+fn show_missing(child: &mut VarObject) -> bool {
+    let kind = &child.type_name;
+    let text = match kind.ends_with(":)") && child.value.text == "[0]" {
+        true if kind.contains(", allocatable (") => "<not allocated>",
+        true => "<not associated>",
+        false if child.value.text == "0x0" && pointers::is_pointer_type(kind) => "0x0",
+        false => return false,
+    };
+    child.value = value(text);
+    child.children = 0;
+    true
 }
 
 /// The designator of a part by gdb's path below an object: `a(2)%v` for `2.v` of `a`. gdb counts the last subscript

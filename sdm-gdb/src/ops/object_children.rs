@@ -89,6 +89,9 @@ fn code(shown: &str) -> Option<u8> {
     Some(number.to_le_bytes()[0])
 }
 
+/// The letters with which gdb shows the characters 7 to 13.
+const ESCAPES: &[u8; 7] = b"abtnvfr";
+
 /// A text in quotes, without the zeros at its end.
 fn text(mut codes: Vec<u8>, is_cut: bool) -> String {
     while !is_cut && codes.last() == Some(&0) {
@@ -99,6 +102,7 @@ fn text(mut codes: Vec<u8>, is_cut: bool) -> String {
         for c in chunk.valid().chars() {
             match c {
                 '"' | '\\' => shown.extend(['\\', c]),
+                '\x07'..='\r' => shown.extend(['\\', char::from(ESCAPES[c as usize - 7])]),
                 c if c.is_control() => shown.push_str(&format!("\\{:03o}", u32::from(c))),
                 c => shown.push(c),
             }
@@ -119,7 +123,7 @@ mod tests {
     fn characters_are_shown_as_text() {
         for (codes, is_cut, expect) in [
             (&b"left\0\0"[..], false, r#""left""#),
-            (b"a\0b\"\\\n\0", false, r#""a\000b\"\\\012""#),
+            (b"a\0b\"\\\n\0", false, r#""a\000b\"\\\n""#),
             (b"\xc3\xa4\xff", false, "\"\u{e4}\\377\""),
             (b"\0\0", false, r#""""#),
             (b"ab\0", true, r#""ab\000"..."#),

@@ -89,6 +89,8 @@ pub(crate) async fn children(
         return Ok(Reply::VarChildren { more, children });
     }
     if let Some(fortran) = &of.1 {
+        // Names of Fortran begin with a letter: this is the compiler's own, as `_vptr`.
+        children.retain(|child| !child.expression.starts_with('_'));
         object_arrays::put_right(gdb, fortran, &mut children).await;
     }
     // The members of a class are below its access sections (`public` and so on), of which there are few.

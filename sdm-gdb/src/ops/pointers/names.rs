@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::words::{
-    ABOUT, ALLOCATED, COMPUTED, SIZEOF, dotted, is_operand, is_taken, is_type, matching,
-};
+use sdm_debug::calls::{COMPUTED, INQUIRIES};
+
+use super::words::{ALLOCATED, SIZEOF, dotted, is_operand, is_taken, is_type, matching};
 
 /// Deepest nesting of brackets.
 const DEPTH_MAX: usize = 16;
@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
             _ if !is_plain => None,
             word if !has_arguments && is_taken(word) => None,
             word if is_type(word) => Some(Role::Type),
-            word if word == SIZEOF || ABOUT.contains(&word) => Some(Role::Inquiry),
+            word if word == SIZEOF || INQUIRIES.contains(&word) => Some(Role::Inquiry),
             _ => is_function.then_some(role),
         };
         if let Some(within) = within {

@@ -1,5 +1,7 @@
 //! The words and signs of a Fortran expression.
 
+use sdm_debug::calls::is_gdb_function;
+
 /// First words of the names of gdb's types.
 const TYPES: [&str; 7] = [
     "character",
@@ -11,31 +13,14 @@ const TYPES: [&str; 7] = [
     "real",
 ];
 
-/// Functions of gdb whose argument is the variable itself, not its value.
-pub(super) const ABOUT: [&str; 9] = [
-    ALLOCATED,
-    "associated",
-    "kind",
-    "lbound",
-    "loc",
-    "rank",
-    "shape",
-    "size",
-    "ubound",
-];
 /// gdb itself knows it of arrays only.
 pub(super) const ALLOCATED: &str = "allocated";
 /// gdb's operator for the size of a type: it evaluates nothing.
 pub(super) const SIZEOF: &str = "sizeof";
-/// Functions that gdb computes itself, from values.
-pub(super) const COMPUTED: [&str; 6] = ["abs", "ceiling", "cmplx", "floor", "mod", "modulo"];
 
 /// True for the name of a variable that gdb takes for a function, or for a word of its own (`single precision`).
 pub(super) fn is_taken(name: &str) -> bool {
-    let name = name.trim().to_ascii_lowercase();
-    [&ABOUT[..], &COMPUTED, &["single"]]
-        .iter()
-        .any(|list| list.contains(&&*name))
+    is_gdb_function(name) || name.trim().eq_ignore_ascii_case("single")
 }
 
 /// True for the name of one of gdb's types: `integer`, `real_8`.

@@ -197,8 +197,7 @@ pub(super) fn count(lows: &[i64], highs: &[i64]) -> Option<i64> {
 
 /// The bounds of a Fortran array whose elements are no neighbours in memory; `None` for everything else.
 pub(super) async fn strided(gdb: &Gdb, place: &str, array: &str) -> Option<Strided> {
-    let lows = bounds(gdb, place, "lbound", array).await?;
-    let highs = bounds(gdb, place, "ubound", array).await?;
+    let (lows, highs) = ends(gdb, place, array).await?;
     let count = count(&lows, &highs)?;
     let first: Vec<String> = lows.iter().map(ToString::to_string).collect();
     let first = first.join(",");
@@ -223,6 +222,12 @@ fn is_beyond(text: &str) -> bool {
     let digits = address.and_then(|text| text.split(|c: char| !c.is_ascii_hexdigit()).next());
     let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     address.is_some_and(|address| i128::from(address) >= DISTANCE_MAX << 8)
+}
+
+/// The lower and the upper bounds of an array; `None` for anything else.
+pub(super) async fn ends(gdb: &Gdb, place: &str, array: &str) -> Option<(Vec<i64>, Vec<i64>)> {
+    let lows = bounds(gdb, place, "lbound", array).await?;
+    Some((lows, bounds(gdb, place, "ubound", array).await?))
 }
 
 /// The lower or upper bounds of an array, one for each dimension; `None` for everything else, as a function.

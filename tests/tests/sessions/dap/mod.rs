@@ -11,6 +11,7 @@ mod hostile;
 mod launching;
 mod life;
 mod looking;
+mod names;
 mod paged;
 mod picked;
 mod transcript;
