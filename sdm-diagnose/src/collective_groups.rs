@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{TORCH_PREFIX, is_of_two_groups, is_of_world, mpi_name, needs_all};
+use sdm_mpi::{TORCH_PREFIX, is_of_two_groups, is_of_world, mpi_name, needs_all, sends_from_root};
 
 use super::graph::SetNeed;
 use super::members::Members;
-use super::operations::{NONBLOCKING, is_of_collective, is_owed, started_by};
+use super::operations::{NONBLOCKING, awaited_ranks, is_of_collective, is_owed, started_by};
 use super::verdict::Verdict;
 use super::wait_for::{Class, Needs};
 use super::{Cause, Step};
@@ -38,6 +38,8 @@ pub(super) struct CollectiveGroup {
     pub(super) tag: Option<i64>,
     /// The rank with whose group this one makes an intercommunicator. None for other operations, and if unknown.
     pub(super) remote_leader: Option<TaskId>,
+    /// The ranks whose part a rank lacks of what the root sends. None if unknown, and for other operations.
+    pub(super) awaited: Option<IdSet>,
 }
 
 impl CollectiveGroup {
@@ -156,6 +158,9 @@ impl Needs {
                 count,
                 tag,
                 remote_leader: rank_of(remote_leader),
+                awaited: call
+                    .filter(|_| sends_from_root(class.call))
+                    .and_then(awaited_ranks),
             };
             let is_same = |known: &&mut CollectiveGroup| known.is_same_operation(&gathering);
             let same = self.gatherings.iter_mut().find(is_same);
@@ -297,7 +302,13 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
                 "ranks {who} and {} are in {call}, but do not name each other's leader: ranks {who} name rank {leader}",
                 other.tasks
             );
-            return Some(Verdict { text, ..both }.of(Cause::Communicator));
+            // The rank that is named may be none of the leaders.
+            let own = rank_of(other.root).map(IdSet::single);
+            let own = own.filter(|_| rank_of(other.root) != Some(leader));
+            let between = own.map(|own| own.union(&rank_of(one.root).into_iter().collect()));
+            let between = between.unwrap_or_else(|| both.between.clone());
+            let verdict = Verdict { text, ..both }.of(Cause::Communicator);
+            return Some(verdict.between(between));
         }
         let (own, others) = one.tag.zip(other.tag).filter(|(own, others)| own != others)?;
         let text = format!(

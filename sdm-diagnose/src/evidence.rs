@@ -12,7 +12,7 @@ use sdm_debug::probe::{
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
-use sdm_mpi::{is_of_neighbors, is_of_two_groups};
+use sdm_mpi::{is_of_neighbors, is_of_two_groups, sends_from_root};
 
 use super::operations::{is_of_collective, is_rank_of_the_job, started_by};
 use super::threads::{among_threads, computing};
@@ -210,6 +210,7 @@ impl<'a> Evidence<'a> {
                 R::Root => "root",
                 R::Target if is_of_two_groups(&call.function) => "remote leader",
                 R::Target if is_of_neighbors(&call.function) => "for the parts of",
+                R::Target if sends_from_root(&call.function) => "for the part of",
                 R::Target if kind(&call.function) == WaitKind::Message => "with",
                 R::Target => "target",
                 R::Requests => "requests:",

@@ -98,6 +98,9 @@ fn undecided(
     odd: &IdSet,
     mut text: String,
 ) -> Verdict {
+    if let Some(verdict) = behind_its_root(these) {
+        return verdict;
+    }
     if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
         let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
         text += &format!(" (at fault: {ranks} {odd}, or a rank that skipped that call)");
@@ -110,6 +113,31 @@ fn undecided(
         true => verdict.between(odd.union(&most.tasks)),
         false => verdict,
     }
+}
+
+/// The verdict on a single rank that waits for the data of a root that is past the operation, as other ranks are. None of
+/// these waits for that root, so they have got their data from another one, or have not made the call.
+fn behind_its_root(these: &[&CollectiveGroup]) -> Option<Verdict> {
+    let mut waiting = these.iter().filter(|one| one.awaited.is_some());
+    let one = waiting.next().filter(|_| waiting.next().is_none())?;
+    let root = TaskId(u32::try_from(one.root?).ok()?);
+    let others = these.iter().filter(|other| other.name != one.name);
+    let past = IdSet::union_all(others.clone().map(|other| &other.tasks));
+    let mut there = others.filter(|other| other.tasks.contains(root));
+    let there = there.next()?.operation();
+    // Another rank that hands the data on could have omitted the call.
+    let is_by_root = one.awaited.as_ref() == Some(&IdSet::single(root));
+    if one.tasks.len() != 1 || past.len() < 2 || !is_by_root {
+        return None;
+    }
+    let rank = &one.tasks;
+    let text = format!(
+        "rank {rank} waits in {} for root {root}, which is in {there}, and other ranks are past it as well: rank {rank} \
+         names another root than they do, or made a call that they skipped",
+        one.call
+    );
+    let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Root);
+    Some(verdict.blaming(rank.clone()))
 }
 
 /// True if the root of this operation is certainly not past it, and is in `elsewhere`.

@@ -321,6 +321,13 @@ pub fn is_of_neighbors(function: &str) -> bool {
     mpi_name(function).is_some_and(|name| name.starts_with("neighbor_"))
 }
 
+/// True for collective operations in which the root sends, and the others wait for its data.
+#[must_use]
+pub fn sends_from_root(function: &str) -> bool {
+    let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
+    matches!(name.as_deref(), Some("bcast" | "scatter" | "scatterv"))
+}
+
 /// True for collective file operations.
 #[must_use]
 pub fn is_of_all(function: &str) -> bool {

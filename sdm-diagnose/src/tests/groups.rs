@@ -180,6 +180,10 @@ fn group_that_skips_an_intercommunicator_is_named() {
         "",
         "do not name each other's leader",
     );
+    // Those who have to know the other side are the leaders, 0 and 2.
+    let found = judge(&seen);
+    let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
+    assert_eq!(named, set("0,2"), "{found:#?}");
     assert_eq!(judge(&seen).cause, Cause::Communicator);
     // Rank 1 is missing in its own group.
     let mut seen = standing(&[
@@ -227,4 +231,33 @@ fn member_that_skips_a_communicator_of_a_group_is_blamed() {
         "2",
         "they skipped that call and wait in MPI_Barrier",
     );
+}
+
+/// Rank 2 waits for the part of root 1, which has gone on with the others.
+#[test]
+fn rank_that_waits_for_a_root_past_the_call_is_blamed() {
+    let seen = |operation: &str, others: &str, root: &str, awaited: &str| {
+        let frame = format!("main:4 {operation}:4");
+        let mut seen = standing(&[("2", &frame, "", ""), (others, BARRIER, "", "")]);
+        call(&mut seen, "2", operation, &[(R::Root, root), WORLD]);
+        add(&mut seen, "2", (R::Target, "its part", awaited));
+        call(&mut seen, others, "MPI_Barrier", &[WORLD]);
+        seen
+    };
+    for operation in ["MPI_Bcast", "MPI_Scatter"] {
+        let seen = seen(operation, "0-1,3", "1", "1");
+        let part = format!("rank 2 waits in {operation} for root 1, which is in MPI_Barrier");
+        check(&seen, Step::CannotGoOn, "2", &part);
+        assert_eq!(judge(&seen).cause, Cause::Root);
+    }
+    // Rank 3, which hands the data on, may have skipped the call, and of two ranks either.
+    let part = "or a rank that skipped that call";
+    check(
+        &seen("MPI_Bcast", "0-1,3", "1", "3"),
+        Step::CannotGoOn,
+        "",
+        part,
+    );
+    let of_two = judge(&seen("MPI_Bcast", "1", "1", "1"));
+    assert!(!of_two.conclusion.contains("another root"), "{of_two:#?}");
 }

@@ -16,7 +16,7 @@ use super::call_registers::kept;
 use super::frames::GdbFrame;
 use super::operation::operations;
 use super::other_jobs::{add_possible, beginning};
-use super::ranks::messages::{awaited_neighbors, find_receive, unexpected};
+use super::ranks::messages::{awaited_ranks, find_receive, unexpected};
 use super::ranks::requests::{alternatives, requests};
 use super::ranks::{Named, Place, number_sources, remote_leader, translate};
 use super::threads::ReadThread;
@@ -222,7 +222,7 @@ async fn by_ranks_of_the_job(
         }
         communicator = communicator.or(of_collective);
     }
-    found.extend(awaited_neighbors(place, (function, communicator), found).await?);
+    found.extend(awaited_ranks(place, (function, communicator), found).await?);
     number_sources(place, found).await?;
     find_receive(place, (function, communicator), found).await?;
     let receives = found.iter().any(|it| it.role == ArgumentRole::Source);

@@ -7,7 +7,7 @@ use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_inspect::memory::Memory;
 use sdm_inspect::mpi::{Communicator, Message, Mpich, OpenMpi, OwnObjects};
-use sdm_mpi::{is_of_neighbors, mpi_name};
+use sdm_mpi::{is_of_neighbors, mpi_name, sends_from_root};
 
 use super::{Place, argument, of_process, text_of, with_mpich, with_text};
 
@@ -166,21 +166,24 @@ pub(in crate::ops) async fn find_receive(
     Ok(())
 }
 
-/// The neighbors whose part a collective operation among neighbors lacks, as an argument; `None` if they are unknown.
-pub(in crate::ops) async fn awaited_neighbors(
+/// The ranks whose part a collective operation lacks, among neighbors or from a root, as an argument; `None` if they are
+/// unknown.
+pub(in crate::ops) async fn awaited_ranks(
     place: &Place<'_>,
     (function, communicator): (&str, Option<Communicator>),
     found: &[CallArgument],
 ) -> Result<Option<CallArgument>, Failure> {
-    if !is_of_neighbors(function) {
-        return Ok(None);
-    }
+    let its = match (is_of_neighbors(function), sends_from_root(function)) {
+        (true, _) => "its neighbors",
+        (_, true) => "its part",
+        _ => return Ok(None),
+    };
     let messages = Messages::of(place, communicator, found).await?;
     let posted = messages.and_then(|it| it.posted_of_collective());
     Ok(posted.and_then(|(posted, size)| {
         let peers: Vec<u32> = posted.iter().map(|message| message.peer).collect();
         let text = text_of(&peers, size)?;
-        Some(with_text(ArgumentRole::Target, "its neighbors", text))
+        Some(with_text(ArgumentRole::Target, its, text))
     }))
 }
 
