@@ -241,7 +241,10 @@ impl Manager for Slurm {
     fn change(&mut self, job: &str, change: &JobChange) -> Result<(), ManagerError> {
         let job_id = format!("JobId={job}");
         let told = match change {
-            JobChange::Hold => ask("scontrol", &["hold", job], &[]),
+            JobChange::Hold => ask("scontrol", &["hold", job], &[]).or_else(|why| {
+                // Slurm can refuse, although it holds the job: of one that its partition cannot start.
+                is_held(job).then(Vec::new).ok_or(why)
+            }),
             JobChange::Release => ask("scontrol", &["release", job], &[]),
             JobChange::Priority(number) => {
                 let priority = format!("Priority={number}");
@@ -254,6 +257,12 @@ impl Manager for Slurm {
         };
         told.map(drop)
     }
+}
+
+/// True if Slurm holds a job that waits: its priority is 0.
+fn is_held(job: &str) -> bool {
+    let asked = ask("squeue", &["-h", "-t", "PD", "-j", job, "-o", "%Q"], &[]);
+    asked.is_ok_and(|said| said.first().is_some_and(|priority| priority.trim() == "0"))
 }
 
 type Both = (BTreeMap<String, Job>, BTreeMap<String, Attributes>);

@@ -59,6 +59,14 @@ fn elsewhere(shell: &Shell, words: &[&str]) -> String {
     text + &String::from_utf8_lossy(&output.stderr)
 }
 
+/// A job that no partition can start is held, although Slurm's own command says that it failed.
+fn is_held_although_slurm_refuses(shell: &Shell) {
+    let large = shell.submit(&["-M", "s", "-n", "200", "--", "sleep", "1000"]);
+    shell.wait_job(&large, "jobState", "PENDING");
+    let _done = shell.sdm(&format!("hold {large}")).done();
+    let _done = shell.sdm(&format!("cancel {large}")).done();
+}
+
 #[test]
 fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
     let Some(_slurm) = Part::slurm() else { return };
@@ -119,6 +127,7 @@ fn slurm_mpi_job_is_submitted_tracked_and_inspected() {
     });
     assert!(!shell.sdm("jobs").done().out.contains("foreign"));
 
+    is_held_although_slurm_refuses(&shell);
     let cancelled = shell.submit(&["-M", "s", "--", "sleep", "1000"]);
     shell.wait_job(&cancelled, "jobState", "RUNNING");
     let _done = shell.sdm(&format!("cancel s:{cancelled}")).done();
