@@ -376,7 +376,7 @@ fn profile_is_a_flame_graph_with_a_slider_over_time() {
     page.line("profile 1");
     page.wait_text(
         "#log",
-        "profile: not sampled, because gdb is attached or the program has ended: rank 4",
+        "profile: not sampled, because gdb is attached or the program has ended:\n  rank 4",
     );
     page.line("quit");
     page.wait_text("#link", "The session is over.");

@@ -13,6 +13,7 @@ use sdm_tests::job::{below, look};
 use sdm_tests::leftovers::{self, descendants_living};
 use sdm_tests::place::Place;
 use sdm_tests::processes::{self, kill_if_there, signal, tracer};
+use sdm_tests::questions::changed_outside;
 use sdm_tests::run::{BOUND, is_full};
 use sdm_tests::sdm::{Running, Sdm};
 
@@ -130,6 +131,8 @@ fn carry_out(seed: u64) {
     let cell = Cell::new(seed);
     println!("seed {seed}: {cell:?}");
     let (place, elsewhere) = (Place::new(), [Place::new(), Place::new()]);
+    // The processes of each cell are a job of their own, also where the kernel gives their numbers again.
+    changed_outside();
     let processes = [waiting(&elsewhere[0]), waiting(&elsewhere[1])];
     let pids: Vec<u32> = processes.iter().map(Child::id).collect();
     let before: Vec<_> = pids.iter().map(|pid| look(*pid)).collect();

@@ -75,6 +75,7 @@ fn observed(job: &Job, folder: &Path, by: &str) -> Value {
         for field in ["cpu", "processes", "marks", "within"] {
             sample.remove(field);
         }
+        sample.values_mut().for_each(remove_states);
     }
     let [step, suspects, conclusion] =
         ["step", "suspects", "conclusion"].map(|it| told.found[it].clone());
@@ -85,6 +86,20 @@ fn observed(job: &Job, folder: &Path, by: &str) -> Value {
         "suspects": suspects,
         "conclusion": conclusion,
     })
+}
+
+/// Removes the states of the processes at the other ends of what is waited for: gdb has those that it debugs stopped.
+fn remove_states(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(remove_states),
+        Value::Object(fields) => {
+            if fields.contains_key("pid") {
+                fields.remove("state");
+            }
+            fields.values_mut().for_each(remove_states);
+        }
+        _ => {}
+    }
 }
 
 fn check(under: Under, program: &Path, way: &str) {

@@ -28,7 +28,7 @@ pub(super) fn the_network_is_the_one_that_was_chosen(place: &Place, work: &Path)
     let done = four(&["--interface", "fd77::/64", "--port", "23500-23501"]).code(0);
     done.expect("print 1", "ranks 0-3 (4): 1\n");
     let done = four(&["--port", "23500-23500", "--tasks-per-server", "1"]).code(124);
-    let said = "listen at tcp://[::]:23500: everything up to tcp://[::]:23500 is in use";
+    let said = "listen at tcp://[::]:23500: every port or path up to tcp://[::]:23500 is in use";
     assert!(done.err.contains(said), "{done}");
     let done = four(&["--interface", "ib0"]).code(124);
     assert!(
