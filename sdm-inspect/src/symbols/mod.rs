@@ -3,6 +3,7 @@
 mod calls;
 mod debug;
 mod debug_file;
+mod demangle;
 mod line;
 mod names;
 mod rows;

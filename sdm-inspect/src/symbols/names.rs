@@ -1,22 +1,17 @@
 //! Names of functions as gdb shows them: of the entry in the debug information, qualified by its enclosing entries.
 
-use cpp_demangle::{DemangleOptions, Symbol};
 use gimli::{
     AttributeValue, DebugInfoOffset, DebuggingInformationEntry, DwLang, DwTag, Dwarf,
     DwarfFileType, Unit, UnitHeader, UnitOffset, UnitRef, UnitSectionOffset,
 };
 
+use super::demangle::{NAME_BYTES_MAX, without_parameters};
 use crate::elf::Slice;
 
 /// Maximum number of references from an entry to another one that has its name.
 const HOPS_MAX: usize = 16;
 /// Deepest nesting of entries.
 const DEPTH_MAX: usize = 256;
-/// Longest name, in bytes; a longer one is cut for display.
-const NAME_BYTES_MAX: usize = 1 << 16;
-
-const OPERATOR: &str = "operator";
-const LITERAL: &str = "::operator \"\"";
 
 type Entry = DebuggingInformationEntry<Slice>;
 
@@ -237,66 +232,4 @@ fn has_scopes(language: Option<DwLang>) -> bool {
         )
     );
     is_cplus || is_fortran(language)
-}
-
-/// A demangled linker name.
-pub(super) fn demangled(name: &str) -> String {
-    if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return format!("{rust:#}");
-    }
-    cplus(name, &DemangleOptions::default()).unwrap_or_else(|| name.to_owned())
-}
-
-fn without_parameters(name: &str) -> Option<String> {
-    let options = DemangleOptions::default().no_params().no_return_type();
-    let mut name = cplus(name, &options)?;
-    let qualifiers = [" const", " volatile", " &", " &&"];
-    while let Some(rest) = qualifiers.iter().find_map(|it| name.strip_suffix(it)) {
-        name.truncate(rest.len());
-    }
-    Some(name)
-}
-
-fn cplus(name: &str, options: &DemangleOptions) -> Option<String> {
-    if name.len() > NAME_BYTES_MAX || !name.starts_with("_Z") {
-        return None;
-    }
-    let symbol = Symbol::new(name.as_bytes()).ok()?;
-    symbol.demangle_with_options(options).ok().map(literal)
-}
-
-/// A name as gdb has it: the demangler writes `operator_km::operator ""` for the operator of a literal.
-fn literal(name: String) -> String {
-    let parts = name.split_once(LITERAL).and_then(|(before, after)| {
-        let (scope, own) = before.rsplit_once(OPERATOR)?;
-        Some((scope, own, literal(after.to_owned())))
-    });
-    match parts {
-        Some((scope, own, rest)) => format!("{scope}{OPERATOR}\"\" {own}{rest}"),
-        None => name,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operator_of_a_literal_has_its_name_in_c_plus_plus() {
-        let check = |linker: &str, full: &str, bare: &str| {
-            assert_eq!(demangled(linker), full);
-            assert_eq!(without_parameters(linker).as_deref(), Some(bare));
-        };
-        check(
-            "_Zli3_kmy",
-            "operator\"\" _km(unsigned long long)",
-            "operator\"\" _km",
-        );
-        check(
-            "_ZN5unitsli3_kmEy",
-            "units::operator\"\" _km(unsigned long long)",
-            "units::operator\"\" _km",
-        );
-        check("_Z1fi", "f(int)", "f");
-    }
 }

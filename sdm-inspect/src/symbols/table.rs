@@ -56,7 +56,7 @@ impl Table {
         let before = self.0.partition_point(|it| it.address <= address);
         let mut known = self.0[..before].iter().rev().take(NEIGHBOURS_MAX);
         let holder = known.find(|it| it.bytes == 0 || address - it.address < it.bytes)?;
-        Some(super::names::demangled(holder.name))
+        Some(super::demangle::demangled(holder.name))
     }
 
     /// Start and end of the function that contains an address; `None` for a part of a function that is elsewhere.
