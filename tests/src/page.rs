@@ -17,12 +17,12 @@ use crate::run::BOUND;
 /// Shell command that starts the browser with the pipes of its protocol as descriptors 3 and 4, and no other stream.
 const START: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
-/// JavaScript of a promise for the value of EXPRESSION once that is truthy. Each change of the document is a new
-/// attempt.
+/// JavaScript of the document of a page and those of its frames.
+const DOCUMENTS: &str = "((all) => all(document, all))((of, all) => [of, ...[...of.querySelectorAll('iframe')].flatMap((it) => it.contentDocument ? all(it.contentDocument, all) : [])])";
+/// JavaScript of a promise for the value of EXPRESSION once that is truthy: it is looked at before each frame that the
+/// browser draws, since a change of layout or of a document within is no mutation of the page's own.
 const WAIT: &str = "new Promise((done) => {
-  const look = () => { const found = (() => { try { return EXPRESSION; } catch { return null; } })(); if (found) { observer.disconnect(); done(found); } };
-  const observer = new MutationObserver(look);
-  observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+  const look = () => { const found = (() => { try { return EXPRESSION; } catch { return null; } })(); if (found) done(found); else requestAnimationFrame(look); };
   look();
 })";
 
@@ -34,6 +34,9 @@ pub struct BrowserPage {
     number: u64,
     session: String,
     questions: Questions,
+    /// Selector of an element: what is looked at and clicked is in the document that has it, the page's own or a
+    /// frame's. Empty for the page's own.
+    pub within: &'static str,
     /// Warnings and errors in the browser's log, such as requests that a security policy has blocked.
     pub complaints: Vec<String>,
     /// Number of requests of the page since `Network.enable`.
@@ -91,6 +94,7 @@ impl BrowserPage {
             number: 0,
             session: String::new(),
             questions: Questions::default(),
+            within: "",
             complaints: Vec::new(),
             requests: 0,
         };
@@ -122,8 +126,12 @@ impl BrowserPage {
     /// The value of an expression in the page.
     ///
     /// # Panics
-    /// If it has none.
+    /// If the expression has no value.
     pub fn value(&mut self, expression: &str) -> Value {
+        self.evaluate(&self.inside(expression))
+    }
+
+    fn evaluate(&mut self, expression: &str) -> Value {
         let ask = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         loop {
             let answer = self.try_call("Runtime.evaluate", ask.clone());
@@ -139,12 +147,24 @@ impl BrowserPage {
         }
     }
 
+    /// The expression, evaluated in the document that is meant.
+    fn inside(&self, expression: &str) -> String {
+        match self.within {
+            "" => expression.to_owned(),
+            within => format!(
+                "((document) => {expression})({DOCUMENTS}.find((it) => it.querySelector({})))",
+                json!(within)
+            ),
+        }
+    }
+
     /// Waits until an expression is truthy; returns its value.
     ///
     /// # Panics
     /// If it does not come to that within [`BOUND`].
     pub fn wait(&mut self, expression: &str) -> Value {
-        self.value(&WAIT.replace("EXPRESSION", expression))
+        let wait = WAIT.replace("EXPRESSION", &self.inside(expression));
+        self.evaluate(&wait)
     }
 
     /// Waits until an element of the selector contains `text`; returns the element's whole text.
@@ -162,12 +182,14 @@ impl BrowserPage {
     /// Waits for an element of the selector, and clicks into the middle of the first one.
     ///
     /// # Panics
-    /// If it does not come.
+    /// If no such element appears.
     pub fn click(&mut self, selector: &str) {
         let selector = json!(selector);
         let at = self.wait(&format!(
             "(() => {{ const it = document.querySelector({selector}); it.scrollIntoView({{ block: 'nearest' }}); \
-             const box = it.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+             const box = it.getBoundingClientRect(); let [x, y] = [box.x + box.width / 2, box.y + box.height / 2]; \
+             for (let frame = it.ownerDocument.defaultView.frameElement; frame; frame = frame.ownerDocument.defaultView.frameElement) {{ \
+             const outer = frame.getBoundingClientRect(); x += outer.x; y += outer.y; }} return [x, y]; }})()"
         ));
         for kind in ["mousePressed", "mouseReleased"] {
             let event =
@@ -188,14 +210,20 @@ impl BrowserPage {
         }
     }
 
-    /// Presses a key: `Enter`, `ArrowDown`, `c`.
+    /// Presses a key: `Enter`, `ArrowDown`, `F1`, `c`.
     pub fn key(&mut self, key: &str) {
         let text = match key {
             "Enter" => "\r",
             one if one.chars().count() == 1 => one,
             _ => "",
         };
-        let down = json!({ "type": "keyDown", "key": key, "text": text });
+        // VS Code knows keys by their numbers.
+        let number = match key {
+            "Enter" => 13,
+            "F1" => 112,
+            _ => 0,
+        };
+        let down = json!({ "type": "keyDown", "key": key, "code": key, "text": text, "windowsVirtualKeyCode": number });
         self.call("Input.dispatchKeyEvent", down);
         self.call(
             "Input.dispatchKeyEvent",
@@ -209,7 +237,10 @@ impl BrowserPage {
     /// If it asks again what was asked before.
     pub fn line(&mut self, text: &str) {
         self.questions.enter(text);
-        self.click("#command");
+        // A click can miss a field that moves, as while a page is loaded.
+        self.wait(
+            "(document.querySelector('#command').focus(), document.activeElement.id === 'command')",
+        );
         self.call("Input.insertText", json!({ "text": text }));
         self.key("Enter");
     }
@@ -217,7 +248,7 @@ impl BrowserPage {
     /// Saves a screenshot of the page as a PNG file.
     ///
     /// # Panics
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn picture(&mut self, path: &Path) {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         let text = answer["data"].as_str().expect("a picture").to_owned();

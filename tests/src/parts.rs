@@ -15,22 +15,23 @@ pub use crate::service::Part;
 /// If the script cannot be run.
 pub fn openmpi5() -> Option<PathBuf> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    installed(FOLDER.get_or_init(|| install("openmpi5")))
+    installed(FOLDER.get_or_init(|| install("openmpi5", &[])))
 }
 
-/// The folder of VS Code's client for tests, which `scripts/editors` installs. `None` if that is impossible: the
-/// reason is printed, and `scripts/test` counts it.
+/// The folder of npm packages that `scripts/editors` installs: `testsupport` or `code-server`. `None` if that is
+/// impossible: the reason is printed, and `scripts/test` counts it.
 ///
 /// # Panics
 /// If the script cannot be run.
-pub fn editors() -> Option<PathBuf> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    installed(FOLDER.get_or_init(|| install("editors")))
+#[must_use]
+pub fn editors(name: &str) -> Option<PathBuf> {
+    installed(&install("editors", &[name]))
 }
 
 /// The path of software that a script of `scripts/` has installed for this build, or the reason why there is none.
-fn install(name: &str) -> Result<PathBuf, String> {
+fn install(name: &str, arguments: &[&str]) -> Result<PathBuf, String> {
     let mut command = Command::new(script(name));
+    command.args(arguments);
     // Where this build is, as the script sees it.
     let target = crate::binaries::folder().join("..");
     command.env(

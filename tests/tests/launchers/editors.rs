@@ -1,5 +1,7 @@
 //! An editor debugs an MPI job.
 
+mod panel;
+
 use std::path::Path;
 use std::process::Command;
 
