@@ -5,6 +5,7 @@ use std::path::Path;
 
 use sdm_tests::fixture::cache;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::is_full;
 use sdm_tests::sdm::{Done, Sdm};
 use serde_json::Value;
 
@@ -360,7 +361,9 @@ fn strict_sends_reveal_a_deadlock_hidden_by_buffering() {
                 "MPI_Sendrecv(numbers, 1, MPI_INT, other, 0, others, 0",
             ),
         ];
-        for (name, text) in sends {
+        // The parts of the long run have both.
+        let count = if is_full() { sends.len() } else { 1 };
+        for (name, text) in sends.into_iter().take(count) {
             let _done = checked(&place, launcher, 2, &["--check", "--batch", "--no-report"])
                 .program(&program, &[name])
                 .finish()
