@@ -26,8 +26,29 @@ impl Diagnosis {
                 "what": node.what,
             })
         });
-        json!({ "nodes": nodes.collect::<Vec<_>>(), "edges": edges.collect::<Vec<_>>() })
+        json!({
+            "nodes": nodes.collect::<Vec<_>>(),
+            "edges": edges.collect::<Vec<_>>(),
+            "circles": short_circles(self),
+        })
     }
+}
+
+/// The cycles whose ranks are nodes of their own, as far as there is room: the one of the verdict first.
+fn short_circles(found: &Diagnosis) -> Vec<Vec<u32>> {
+    let more = match found.circle.is_empty() {
+        true => Vec::new(),
+        false => found.graph.reduce().circles,
+    };
+    let mut room = NODES_MAX / 2;
+    let mut circles = vec![found.circle.clone()];
+    circles.extend(more);
+    circles.retain(|circle| {
+        let fits = !circle.is_empty() && circle.len() <= room;
+        room -= if fits { circle.len() } else { 0 };
+        fits
+    });
+    circles
 }
 
 /// Tasks that wait alike.
@@ -39,8 +60,8 @@ pub(crate) struct Drawn<'a> {
 
 /// The nodes: the groups of the findings. Each rank of a short cycle is a node of its own.
 pub(crate) fn nodes(found: &Diagnosis) -> Vec<Drawn<'_>> {
-    let alone = found.circle.len() <= NODES_MAX / 2;
-    let circle = found.circle.iter().filter(|_| alone);
+    let circles = short_circles(found);
+    let circle = circles.iter().flatten();
     let circle: Vec<IdSet> = circle.map(|rank| IdSet::single(TaskId(*rank))).collect();
     let in_circle = IdSet::union_all(&circle);
     let mut nodes = Vec::new();

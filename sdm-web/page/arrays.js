@@ -25,6 +25,29 @@ export function since({ over }, rows, before) {
     ({ tasks: format(ranks.map((rank) => [rank, rank])), numbers: difference(numbers, less) })));
 }
 
+const UNITS = { nan: NaN, inf: Infinity, '-inf': -Infinity };
+
+// A plot's numbers with those that JSON has no numbers for.
+export function whole(plot) {
+  return { ...plot, lines: plot.lines.map((row) => {
+    const numbers = [...row.numbers];
+    for (const { at, value } of row.not_finite ?? []) numbers[at] = UNITS[value] ?? null;
+    return { ...row, numbers };
+  }) };
+}
+
+// Where the indices of rows and of columns begin, as the slices of an expression say, and whether it is one of Fortran's, whose
+// first index is that of the columns.
+export function bounds(expression, { row, most }) {
+  const c = [...expression.matchAll(/\[(-?\d+):(-?\d+)(?::\d+)?\]/g)];
+  const f = [...(/\(([^()]*:[^()]*)\)$/.exec(expression)?.[1] ?? '').matchAll(/(-?\d+):(-?\d+)(?=[,:]|$)/g)];
+  const isFortran = c.length === 0 && f.length > 0;
+  const found = (isFortran ? f.toReversed() : c).map(([, first, last]) => ({ first: Number(first), length: last - first + 1 }));
+  // A slice counts where it is as long as what it is to be the index of.
+  const of = (at, length) => (found.at(at)?.length === length ? found.at(at).first : 0);
+  return row ? { isFortran, rows: of(0, Math.ceil(most / row)), columns: found.length > 1 || row === found[0]?.length ? of(-1, row) : 0 } : { isFortran, rows: of(-1, most), columns: 0 };
+}
+
 // Where each of these lengths begins, one behind the other, and where the last one ends.
 const edges = (lengths) => lengths.reduce((all, length) => [...all, all.at(-1) + length], [0]);
 

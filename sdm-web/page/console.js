@@ -1,7 +1,7 @@
 // The prompt's own language, and what the session says as text.
 
 import { el, byId } from './dom.js';
-import { interrupt, line, on } from './link.js';
+import { answer, interrupt, on } from './link.js';
 
 const ENTRIES_MAX = 500;
 const HISTORY_MAX = 200;
@@ -35,7 +35,8 @@ export function start() {
     if (history.length > HISTORY_MAX) history.shift();
     at = history.length;
     input.value = '';
-    line(text);
+    // What was not taken can be sent again.
+    answer(text).then((isTaken) => { if (!isTaken && input.value === '' && !input.disabled) input.value = text; });
   });
   input.addEventListener('keydown', (event) => {
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];

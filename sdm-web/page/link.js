@@ -6,6 +6,10 @@ const listeners = new Map();
 // Who waits for the editor's answer, by the number of what was asked.
 const asked = new Map();
 let tell = () => {};
+let over = () => {};
+let isQuestion = false;
+// A browser tries again every three seconds: by then a session that goes on has answered.
+const TRIES_MAX = 3;
 
 // True in an editor's panel, where the editor shows the source.
 export const isPanel = Boolean(editor);
@@ -48,40 +52,61 @@ export function show(path, line) {
   editor.postMessage({ path, line });
 }
 
-export function open(state) {
+// The last that is told: the answer to the last line may come later, or not at all.
+function end(text) {
+  tell(text);
+  tell = () => {};
+  over();
+}
+
+// `state` gets what there is to say about the connection, and `ended` is called once the session is over or gone.
+export function open(state, ended) {
   tell = state;
+  over = ended;
   if (editor) {
-    listen().catch(() => tell('The session is over.'));
+    listen().catch(() => end('The session is over.'));
     return;
   }
   const events = new EventSource('/events');
-  events.onopen = () => tell('');
-  events.onerror = () => tell(events.readyState === EventSource.CLOSED ? 'The session cannot be reached.' : 'Connecting again ...');
+  let failed = 0;
+  events.onopen = () => { failed = 0; tell(''); };
+  events.onerror = () => {
+    failed += navigator.onLine ? 1 : 0;
+    if (events.readyState !== EventSource.CLOSED && failed < TRIES_MAX) return tell('Connecting again ...');
+    events.close();
+    return end('The session is gone, or cannot be reached: load the page again to look for it.');
+  };
   events.onmessage = ({ data }) => {
     const record = JSON.parse(data);
     deliver(record);
     if (record.kind === 'end') {
       events.close();
-      tell('The session is over.');
-      // The answer to the last line may come later, or not at all.
-      tell = () => {};
+      end('The session is over.');
     }
   };
+  window.addEventListener('online', () => tell(''));
 }
 
+// True if it was taken.
 async function post(path, text) {
   if (editor) {
-    await ask(`sdm${path}`, { text }).then(() => tell(''), tell);
-    return;
+    return ask(`sdm${path}`, { text }).then(() => { tell(''); return true; }, (error) => { tell(error); return false; });
   }
   const response = await fetch(path, { method: 'POST', body: text }).catch(() => null);
   if (!response) tell('The session cannot be reached.');
-  else if (!response.ok) tell((await response.text()).trim());
-  else tell('');
+  else tell(response.ok ? '' : (await response.text()).trim());
+  return Boolean(response?.ok);
 }
 
+on('prompt', ({ question }) => {
+  if (isQuestion && !question) tell('');
+  isQuestion = question;
+});
+
 // Sends a line as a person types it at the prompt.
-export const line = (text) => post('/line', text);
+export const answer = (text) => post('/line', text);
+// A line that a button or a picture stands for. It is no answer to a question.
+export const line = (text) => (isQuestion ? tell('The console asks a question: answer it first.') : answer(text));
 // What Ctrl-C does at the prompt.
 export const interrupt = () => post('/interrupt', '');
 export const suspend = () => post('/suspend', '');

@@ -34,19 +34,20 @@ function control(text) {
 }
 
 function showStates() {
-  const rows = new Map();
-  for (const { state, health, count: many } of board.ranks) {
-    const name = health === 'reachable' ? state : health;
-    rows.set(name, (rows.get(name) ?? 0) + many);
-  }
-  fill(byId('states'), [...rows].map(([name, many]) => el('li', { class: `state ${/^\w+$/.test(name) ? name : ''}` }, `${many} ${name}`)));
+  fill(byId('states'), map.states(board.ranks).map(([name, tasks, colour]) => el('li', { class: `state ${colour}` }, `${count(tasks)} ${name}`)));
   const focus = byId('focus');
   if (document.activeElement !== focus) focus.value = board.focus === board.all ? 'all' : board.focus;
-  byId('stacks').classList.toggle('stale', board.stale);
 }
 
 fill(byId('controls'), CONTROLS.map(([name, key, text]) =>
   el('button', { type: 'button', title: `${text} (key ${key})`, 'data-line': text, onclick: () => control(text) }, name)));
+
+byId('keys').textContent = [...CONTROLS.map(([name, key]) => `${key} ${name}`), '/ console', 'arrows, Home, End move in stacks, tabs and map', 'Shift and arrows mark', 'Enter makes the row or the mark the focus', 'l source of the row', '? these keys'].join(', ');
+function tellKeys() {
+  byId('keys').hidden = !byId('keys').hidden;
+  byId('keysbutton').setAttribute('aria-expanded', String(!byId('keys').hidden));
+}
+byId('keysbutton').addEventListener('click', tellKeys);
 
 byId('focusform').addEventListener('submit', (event) => {
   event.preventDefault();
@@ -60,6 +61,7 @@ document.addEventListener('keydown', (event) => {
   const found = CONTROLS.find(([, key]) => key === event.key);
   if (found) control(found[2]);
   else if (event.key === '/') byId('command').focus();
+  else if (event.key === '?') tellKeys();
   else return;
   event.preventDefault();
 });
@@ -81,4 +83,7 @@ for (const part of [prompt, tree, map, waits, flame, values, source]) part.start
 for (const [kind, view] of [['diagnosis', 'waits'], ['profile', 'profile'], ['listing', 'source']]) on(kind, () => show(view));
 for (const kind of ['plot', 'stats', 'comparison']) on(kind, () => show('values'));
 on('values', ({ expression }) => { if (!/^\d+: /.test(expression)) show('values'); });
-open((text) => { byId('link').textContent = text; });
+open((text) => { byId('link').textContent = text; }, () => {
+  document.body.classList.add('over');
+  for (const it of document.querySelectorAll('#controls button, #focusform button, #focus, #command, #valuesform button')) it.disabled = true;
+});

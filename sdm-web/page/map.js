@@ -4,7 +4,7 @@
 
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
-import { count, format, has, label, runs, union } from './sets.js';
+import { count, format, has, label, runs, union, without } from './sets.js';
 
 const WIDTH = 600;
 const HEIGHT = 420;
@@ -37,6 +37,24 @@ function sizes() {
   return sets.map((tasks, at) => [name(at), union(tasks), `b${at}`]).filter(([, tasks]) => tasks !== '');
 }
 
+const STATES = new Set(['stopped', 'running', 'crashed', 'exited', 'lost', 'silent', 'gdb_dead', 'not attached']);
+const HOW_MAX = 3;
+
+// The ranks of each state: [its name, its set, its colour, how they came to it].
+export function states(rows) {
+  const found = new Map();
+  for (const { state, health, crashed, last, tasks } of rows) {
+    const name = health !== 'reachable' ? health : crashed ? 'crashed' : state;
+    const how = name === 'crashed' ? last?.signal ?? last?.what ?? last?.error : name === 'exited' && last && `code ${last.code}`;
+    const known = found.get(name) ?? { sets: [], how: new Set() };
+    found.set(name, known);
+    known.sets.push(tasks);
+    if (how) known.how.add(how);
+  }
+  return [...found].map(([name, { sets, how }]) =>
+    [name.replaceAll('_', ' '), union(sets), STATES.has(name) ? `s-${name.replaceAll(/\W/g, '-')}` : 'rest', [...how].slice(0, HOW_MAX)]);
+}
+
 // What distinguishes the ranks: [what it is called, its set, its colour].
 function classes() {
   const named = (rows) => rows.map(([text, tasks], at) => [text, tasks, at < COLOURS ? `c${at}` : 'rest']);
@@ -51,10 +69,7 @@ function classes() {
     }
     return named([...places].map(([name, sets]) => [name, union(sets)]));
   }
-  return named((board?.ranks ?? []).map(({ state, health, last, tasks }) => {
-    const how = last?.signal ?? (last?.kind === 'exit' ? `code ${last.code}` : last?.reason);
-    return [[health === 'reachable' ? state : health, how].filter(Boolean).join(', '), tasks];
-  }));
+  return states(board?.ranks ?? []).map(([name, tasks, colour, how]) => [[name, ...how].join(', '), tasks, colour]);
 }
 
 function shape() {
@@ -138,6 +153,9 @@ function draw() {
   const found = classes();
   const shown = found.slice(0, COLOURS);
   if (found.length > COLOURS) shown.push([`${found.length - COLOURS} more`, union(found.slice(COLOURS).map(([, tasks]) => tasks)), 'rest']);
+  // Who is in none of the classes: where stacks are looked at, and where a value has not been asked for.
+  const rest = without(board.all, shown.map(([, tasks]) => tasks));
+  const unknown = rest && found.length + (by === 'place') > 0 ? [[by === 'place' && board.stale ? 'looking ...' : 'not known', rest, 'unknown']] : [];
   const cells = shown.map(([text, tasks, colour]) =>
     el('path', { class: `class ${colour}`, d: outline(tasks), 'data-tasks': tasks }, el('title', {}, `${text}: ${label(tasks)}`)));
   const numbers = [];
@@ -149,9 +167,11 @@ function draw() {
       }
     });
   }
+  // Neighbours of the same class are told apart.
+  const between = cell > 4 ? el('path', { class: 'between', d: Array.from({ length: columns - 1 }, (_, at) => `M${((at + 1) * cell - 0.5).toFixed(2)} 0V${rows * cell}`).join('') }) : null;
   const hosts = grid.cells && nodes.length <= HOSTS_MAX;
   const names = hosts ? nodes.map(({ host }, at) => el('text', { class: 'host', x: columns * cell + 6, y: grid.starts[at] * cell + cell / 2 + 4 }, host)) : [];
-  fill(byId('mapcells'), el('path', { class: 'unknown', d: outline(board.all) }), cells, numbers, names,
+  fill(byId('mapcells'), el('path', { class: 'unknown', d: outline(board.all) }), cells, between ?? [], numbers, names,
     el('path', { id: 'mapfocus', d: board.focus === board.all ? '' : outline(board.focus) }),
     el('path', { id: 'mapmark', d: '' }));
   const svg = byId('mapsvg');
@@ -160,7 +180,7 @@ function draw() {
   // Few ranks are not blown up.
   svg.setAttribute('width', width);
   svg.setAttribute('aria-label', `Map of ${total} ranks by ${by}; arrows move, shift and arrows mark, Enter makes the mark the focus`);
-  fill(byId('maplegend'), shown.map(([text, tasks, colour]) => el('li', {},
+  fill(byId('maplegend'), [...shown, ...unknown].map(([text, tasks, colour]) => el('li', {},
     el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) },
       el('span', { class: `swatch ${colour}`, 'aria-hidden': 'true' }), text, ' ', el('span', { class: 'tasks' }, label(tasks))))));
   drawMark();
@@ -214,6 +234,10 @@ export function start() {
     if (event.key in steps && total > 0) {
       const to = (mark?.to ?? 0) + (mark ? steps[event.key] : 0);
       if (to >= 0 && to < grid.columns * grid.rows) mark = { from: event.shiftKey && mark ? mark.from : to, to };
+      drawMark();
+    } else if (['Home', 'End'].includes(event.key) && total > 0) {
+      const to = event.key === 'Home' ? 0 : grid.ranks ? grid.ranks.findLastIndex((rank) => rank >= 0) : total - 1;
+      mark = { from: event.shiftKey && mark ? mark.from : to, to };
       drawMark();
     } else if (event.key === 'Enter') choose();
     else return;

@@ -55,6 +55,22 @@ export function union(texts) {
   return format(pairs);
 }
 
+// The ranks of a set that are in none of these.
+export function without(text, texts) {
+  const taken = parse(union(texts));
+  const left = [];
+  runs(text, (first, last) => {
+    let from = first;
+    for (const [start, end] of taken) {
+      if (end < from || start > last) continue;
+      if (start > from) left.push([from, start - 1]);
+      from = end + 1;
+    }
+    if (from <= last) left.push([from, last]);
+  });
+  return format(left);
+}
+
 // `rank 3`, `ranks 0-3 (4)`.
 export function label(text) {
   const many = count(text);

@@ -7,6 +7,7 @@ import { label } from './sets.js';
 let board = null;
 let source = null;
 let listing = null;
+let isMoved = false;
 // The line that was asked for last.
 let wanted = 0;
 
@@ -35,7 +36,7 @@ function draw() {
     for (const place of places) if (fileOf(place.file) === file) points.set(place.line, number);
   }
   const head = listing
-    ? el('p', {}, code(path, path, wanted || listing.lines[0]?.line || 1))
+    ? el('p', {}, code(path, path, wanted || listing.lines[0]?.line || 1), ' ', source ? el('button', { type: 'button', onclick: () => { listing = null; draw(); } }, 'Where the focus stands') : null)
     : el('p', {}, code(path, path, source.line), ` ${source.function}: `, label(source.tasks), source.caller ? ' (further in)' : '');
   const lines = listing?.lines ?? source.lines.map((text, at) => ({ line: source.first + at, text, here: source.first + at === source.line ? source.tasks : '' }));
   fill(byId('source'), head,
@@ -48,9 +49,18 @@ function draw() {
 }
 
 export function start() {
-  on('sight', (sight) => { source = sight.source; listing = null; draw(); });
+  const placeOf = (it) => it && `${it.path}:${it.line} ${it.function}`;
+  on('stop', () => { isMoved = true; });
+  // A look follows each command, also the one that has listed.
+  on('sight', (sight) => {
+    if (isMoved || placeOf(sight.source) !== placeOf(source)) listing = null;
+    isMoved = false;
+    source = sight.source;
+    draw();
+  });
   on('listing', (record) => {
     listing = record;
+    isMoved = false;
     if (isPanel && wanted && listing.file.startsWith('/')) show(listing.file, wanted);
     wanted = 0;
     draw();

@@ -15,7 +15,8 @@ export function merge(stacks) {
   for (const stack of stacks) {
     let node = root;
     for (const frame of stack.frames) {
-      const key = `${frame.module}\t${frame.function}\t${frame.file}\t${frame.line}`;
+      // Recursion of another depth is another place, as in `stacks`.
+      const key = `${frame.module}\t${frame.function}\t${frame.file}\t${frame.line}\t${frame.repeat}`;
       if (!node.children.has(key)) {
         node.children.set(key, { frame, key: `${node.key}\n${key}`, parts: [], children: new Map() });
       }
@@ -71,6 +72,8 @@ export function start() {
   let before = new Map();
   let now = new Map();
   let current = '';
+  let board = null;
+  let last = null;
 
   const rows = () => [...tree.querySelectorAll('[role=treeitem]')];
   const isFolded = (node) => folded.get(node.key) ?? !open.has(node.key);
@@ -122,6 +125,8 @@ export function start() {
 
   function draw(stacks) {
     const text = JSON.stringify(stacks);
+    last = stacks;
+    say();
     if (text === shown) return;
     shown = text;
     before = now;
@@ -133,13 +138,20 @@ export function start() {
     const keep = (node) => { now.set(node.key, node); node.children.forEach(keep); };
     roots.forEach(keep);
     fill(tree, items(roots).filter(Boolean));
-    const rest = stacks ? [
-      stacks.others && `${label(stacks.others)} in stacks that there was no room for`,
-      stacks.bare && `${label(stacks.bare)} with a thread without a frame`,
-    ] : ['No rank stands: Interrupt (the key i) stops those that run.'];
-    note.textContent = rest.filter(Boolean).join('; ');
     const again = rows().find((row) => row.dataset.key === current) ?? rows()[0];
     if (again) select(again, had);
+  }
+
+  // What there is to say about the rows, or instead of them.
+  function say() {
+    const isLooked = board?.stale && board.running !== board.all;
+    const none = board?.running ? 'No rank stands: Interrupt (the key i) stops those that run.' : 'No rank stands.';
+    const rest = last ? [
+      last.others && `${label(last.others)} in stacks that there was no room for`,
+      last.bare && `${label(last.bare)} with a thread without a frame`,
+    ] : [isLooked || !board ? 'Looking ...' : none];
+    note.textContent = rest.filter(Boolean).join('; ');
+    byId('stacks').classList.toggle('stale', Boolean(last && board?.stale));
   }
 
   tree.addEventListener('keydown', (event) => {
@@ -166,6 +178,7 @@ export function start() {
     act();
   });
 
+  on('board', (record) => { board = record; say(); });
   on('sight', ({ stacks }) => draw(stacks));
   on('answer', ({ classes }) => {
     const stacks = classes.find(({ type }) => type === 'stacks');

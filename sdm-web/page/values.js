@@ -1,9 +1,9 @@
 // What an expression is on the ranks: compared, alone, as numbers, and arrays as a line, a table and a heat map.
 
-import { difference, since, stitch } from './arrays.js';
+import { bounds, difference, since, stitch, whole } from './arrays.js';
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
-import { count, label, nth } from './sets.js';
+import { count, label, nth, union } from './sets.js';
 
 const WIDTH = 600;
 const HEIGHT = 180;
@@ -13,8 +13,12 @@ const CHOICES_MAX = 1000;
 const TEXT_MAX = 200;
 const ROWS_MAX = 200;
 const PLOTS_MAX = 16;
+const ADDRESSES_MAX = 3;
 // The choice of what the same ranks had at the stop before.
 const BEFORE = 'before';
+// Colours of cells: eight steps, no number, and those that are none of the steps.
+const HEATS = ['h0', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'h7', 'none', 'nan', 'inf', 'low'];
+const ASKS = /^\s*(?:\[[^\]]*\]\s*)?(?:outliers|compare|stats|plot)\s/;
 const ASKED = [
   ['Outliers', 'outliers', 'which values there are, and who has each'],
   ['Compare', 'compare', 'where it differs from what most have'],
@@ -23,17 +27,28 @@ const ASKED = [
 ];
 
 const focus = (tasks) => el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) }, label(tasks));
-const number = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(5));
+// What has no digits is called as `stats` and gdb call it.
+const odd = (value) => (Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf');
+const number = (value) => (!Number.isFinite(value) ? odd(value) : Number.isInteger(value) ? String(value) : value.toPrecision(5));
+// Hundreds of digits are a power of ten.
+const brief = (text) => (text.length > 24 && Number.isFinite(Number(text)) ? String(Number(text)) : text);
 
-function table(heads, rows) {
+function table(heads, rows, name) {
   const more = rows.length > ROWS_MAX ? el('p', { class: 'note' }, `and ${rows.length - ROWS_MAX} more`) : null;
-  return [el('table', {}, el('tr', {}, heads.map((head) => (head !== '' ? el('th', { scope: 'col' }, head) : el('td')))),
+  return [el('table', { class: name }, el('tr', {}, heads.map((head) => (head !== '' ? el('th', { scope: 'col' }, head) : el('td')))),
     rows.slice(0, ROWS_MAX).map((cells) => el('tr', {}, cells.map((cell) => el('td', {}, cell))))), more];
 }
 
 let show = () => {};
 
 const cut = (text) => (text?.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}...` : text);
+
+// Rows of values and ranks. Of many addresses, which differ between processes anyway, there is one row.
+function folded(values) {
+  const isAddress = ({ value }) => /^(?:\([^()]*\) )?0x[0-9a-f]+$/.test(value);
+  if (values.length <= ADDRESSES_MAX || !values.every(isAddress)) return values.map(({ tasks, value }) => [value, tasks]);
+  return [[`${values[0].value} and ${values.length - 1} other addresses`, union(values.map(({ tasks }) => tasks))]];
+}
 
 function bars(counts, name) {
   const most = Math.max(1, ...counts);
@@ -46,30 +61,38 @@ function bars(counts, name) {
     }));
 }
 
-const range = (all) => all.reduce(([a, b], value) => (value === null ? [a, b] : [Math.min(a, value), Math.max(b, value)]), [Infinity, -Infinity]);
+const range = (all) => all.reduce(([a, b], value) => (Number.isFinite(value) ? [Math.min(a, value), Math.max(b, value)] : [a, b]), [Infinity, -Infinity]);
+// From 0 to 1. By halves, as the range itself may be too large for a number.
+const share = (value, low, high) => (value / 2 - low / 2) / (high / 2 - low / 2 || 1);
+const swatch = (colour) => el('span', { class: `swatch ${colour}`, 'aria-hidden': 'true' });
 
 function lines({ expression, over }, rows) {
   const [low, high] = range(rows.flatMap(({ numbers }) => numbers));
   const most = Math.max(...rows.map(({ numbers }) => numbers.length), 2);
   const x = (at) => (at / (most - 1)) * WIDTH;
-  const y = (value) => HEIGHT - ((value - low) / (high - low || 1)) * HEIGHT;
+  const y = (value) => HEIGHT - share(value, low, high) * HEIGHT;
   const parts = rows.slice(0, LINES_MAX).map(({ numbers, tasks }, at) => {
     let pen = 'M';
     const d = numbers.map((value, index) => {
-      if (value === null) { pen = 'M'; return ''; }
+      if (!Number.isFinite(value)) { pen = 'M'; return ''; }
       const point = `${pen}${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
       pen = 'L';
       return point;
     }).join('');
     return el('path', { class: `curve k${at}`, d, 'data-tasks': tasks }, el('title', {}, label(tasks)));
   });
-  return [el('svg', { id: 'plot', role: 'img', viewBox: `-2 -4 ${WIDTH + 4} ${HEIGHT + 8}`, 'aria-label': `${expression} over ${over}, from ${number(low)} to ${number(high)}` }, parts),
+  if (!(low <= high)) return el('p', { class: 'note' }, 'There is no finite number to draw.');
+  const zero = low < 0 && high > 0 ? [el('line', { class: 'zero', x1: 0, x2: WIDTH, y1: y(0).toFixed(1), y2: y(0).toFixed(1) }), el('text', { x: WIDTH, y: (y(0) - 3).toFixed(1), 'text-anchor': 'end' }, '0')] : [];
+  const ends = [el('text', { x: 2, y: 8 }, number(high)), el('text', { x: 2, y: HEIGHT }, number(low))];
+  const more = rows.length > LINES_MAX ? el('li', {}, `${rows.length - LINES_MAX} more are not drawn`) : null;
+  return [el('svg', { id: 'plot', role: 'img', viewBox: `-2 -4 ${WIDTH + 4} ${HEIGHT + 8}`, 'aria-label': `${expression} over ${over}, from ${number(low)} to ${number(high)}` }, zero, parts, ends),
+    el('ul', { class: 'legend', 'aria-label': 'Lines' }, rows.slice(0, LINES_MAX).map(({ tasks }, at) => el('li', {}, swatch(`k${at}`), label(tasks))), more),
     el('p', { class: 'note' }, `from ${number(low)} to ${number(high)} over ${most} ${over}`)];
 }
 
 // Cells from the lowest (dark) to the highest, a path for each step of colour. A class is a row of them; of an array of
 // several dimensions it is a block.
-function heat({ expression }, rows, columns) {
+function heat({ expression }, rows, columns, from) {
   const [low, high] = range(rows.flatMap(({ numbers }) => numbers));
   const most = Math.max(...rows.map(({ numbers }) => numbers.length));
   if (!(low <= high) || rows.length * most > CELLS_MAX) return el('p', { class: 'note' }, 'There is no room for a heat map.');
@@ -78,26 +101,34 @@ function heat({ expression }, rows, columns) {
   const beside = columns > 0 ? Math.min(4, Math.ceil(Math.sqrt(rows.length))) : 1;
   const gap = columns > 0 ? 18 : 0;
   const cell = Math.min((WIDTH - gap * (beside - 1)) / (beside * wide), 24);
-  const [across, down] = [wide * cell + gap, tall * cell + gap];
-  const d = Array.from({ length: 9 }, () => '');
+  // A row of many numbers is seen as well.
+  const high_cell = columns > 0 ? cell : Math.max(cell, 8);
+  const [across, down] = [wide * cell + gap, tall * high_cell + gap];
+  const d = HEATS.map(() => '');
+  const counts = { nan: 0, inf: 0, '-inf': 0 };
   rows.forEach(({ numbers }, block) => numbers.forEach((value, at) => {
-    const step = value === null ? 8 : Math.min(7, Math.floor(((value - low) / (high - low || 1)) * 8));
+    const name = value === null || Number.isFinite(value) ? null : odd(value);
+    if (name) counts[name] += 1;
+    const step = name ? HEATS.indexOf(name === '-inf' ? 'low' : name) : value === null ? 8 : Math.min(7, Math.floor(share(value, low, high) * 8));
     const x = (block % beside) * across + (at % wide) * cell;
-    const y = Math.floor(block / beside) * down + gap + Math.floor(at / wide) * cell;
-    d[step] += `M${x.toFixed(2)} ${y.toFixed(2)}h${cell.toFixed(2)}v${cell.toFixed(2)}h-${cell.toFixed(2)}z`;
+    const y = Math.floor(block / beside) * down + gap + Math.floor(at / wide) * high_cell;
+    d[step] += `M${x.toFixed(2)} ${y.toFixed(2)}h${cell.toFixed(2)}v${high_cell.toFixed(2)}h-${cell.toFixed(2)}z`;
   }));
-  const here = el('p', { class: 'note', id: 'heathere', role: 'status' }, `dark is ${number(low)}, bright ${number(high)}`);
+  const odds = Object.entries(counts).filter(([, many]) => many > 0);
+  const steps = Array.from({ length: 8 }, (_, at) => swatch(`h${at}`));
+  const scale = el('p', { class: 'note scale' }, `${number(low)} `, steps, ` ${number(high)}`, odds.map(([name, many]) => [' ', swatch(name === '-inf' ? 'low' : name), `${name} (${many})`]).flat());
+  const here = el('p', { class: 'note', id: 'heathere', role: 'status' });
   const [width, height] = [beside * across - gap, Math.ceil(rows.length / beside) * down];
   const svg = el('svg', { id: 'heat', role: 'img', viewBox: `0 0 ${width} ${height}`, width, height, 'aria-label': `${expression} as a heat map of ${rows.length} times ${tall} by ${wide}`, onpointermove: (event) => {
     const to = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
     const [left, top] = [Math.floor(to.x / across), Math.floor(to.y / down)];
-    const [row, column] = [Math.floor((to.y - top * down - gap) / cell), Math.floor((to.x - left * across) / cell)];
+    const [row, column] = [Math.floor((to.y - top * down - gap) / high_cell), Math.floor((to.x - left * across) / cell)];
     const found = rows[top * beside + left];
     const value = row >= 0 && column < wide ? found?.numbers[row * wide + column] : undefined;
-    if (value !== undefined) here.textContent = `${label(found.owners ? `${found.owners[row * wide + column]}` : found.tasks)}, ${columns > 0 ? `row ${row}, column ${column}` : `number ${column}`}: ${value ?? 'no number'}`;
-  } }, d.map((path, step) => (path ? el('path', { class: `heat ${step === 8 ? 'none' : `h${step}`}`, d: path }) : null)),
+    if (value !== undefined) here.textContent = `${label(found.owners ? `${found.owners[row * wide + column]}` : found.tasks)}, ${columns > 0 ? `row ${row + from.rows}, column ${column + from.columns}` : `number ${column + from.rows}`}: ${value === null ? 'no number' : Number.isFinite(value) ? value : odd(value)}`;
+  } }, d.map((path, step) => (path ? el('path', { class: `heat ${HEATS[step]}`, d: path }) : null)),
   gap ? rows.map(({ tasks }, block) => el('text', { x: (block % beside) * across, y: Math.floor(block / beside) * down + 13 }, label(tasks))) : []);
-  return [svg, here];
+  return [svg, scale, here];
 }
 
 // The numbers of the classes that are asked for, less those of the one, or of the stop, that they are compared with, and how many
@@ -110,32 +141,54 @@ function chosen(plot, before) {
   const columns = Number(byId('columns').value) || 0;
   if (byId('stitch').value === '' || plot.over === 'ranks' || rows.length === 0) return { rows, columns };
   const number = (id, least) => Math.max(Math.floor(Number(byId(id).value)) || 0, least);
-  const whole = stitch(rows, { columns, isDown: byId('stitch').value === 'columns', line: number('line-length', 1), ghosts: number('ghosts', 0), most: CELLS_MAX });
-  return whole ? { rows: [whole.row], columns: whole.columns } : { rows, columns, note: 'There is no room for the arrays of all ranks as one.' };
+  const one = stitch(rows, { columns, isDown: byId('stitch').value === 'columns', line: number('line-length', 1), ghosts: number('ghosts', 0), most: CELLS_MAX });
+  if (one?.row.numbers.length === 0) return { rows: [], columns, note: `Nothing is left of the arrays without ${number('ghosts', 0)} ghosts at each edge.` };
+  return one ? { rows: [one.row], columns: one.columns, isStitched: true } : { rows, columns, note: 'There is no room for the arrays of all ranks as one.' };
 }
 
 const cell = (value) => (value === null || value === undefined ? '-' : number(value));
 const upTo = (most) => Array.from({ length: most }, (_, at) => at);
 
-function drawPlot(plot, before) {
-  const { rows, columns, note } = chosen(plot, before);
-  const most = Math.max(...rows.map(({ numbers }) => numbers.length), 0);
-  const save = () => {
-    const lists = [['', ...rows.map(({ tasks }) => `"${tasks}"`)], ...upTo(most).map((at) => [at, ...rows.map(({ numbers }) => numbers[at] ?? '')])];
-    const link = document.createElement('a');
-    link.href = URL.createObjectURL(new Blob([lists.map((row) => row.join(',')).join('\n')], { type: 'text/csv' }));
-    link.download = 'values.csv';
-    link.click();
-    URL.revokeObjectURL(link.href);
-  };
-  const first = rows.slice(0, LINES_MAX);
-  const numbers = columns > 0 && rows.length === 1
-    ? table(['row', ...upTo(Math.min(columns, most))], upTo(Math.ceil(most / columns)).map((at) => [at, ...rows[0].numbers.slice(at * columns, (at + 1) * columns).map(cell)]))
-    : table([plot.over === 'ranks' ? 'rank' : 'element', ...first.map(({ tasks }) => focus(tasks))], upTo(most).map((at) => [plot.over === 'ranks' ? nth(plot.lines[0].tasks, at) : at, ...first.map((row) => cell(row.numbers[at]))]));
+// Saves rows of cells under the name of an expression.
+function save(name, rows) {
+  const quoted = (it) => (typeof it === 'number' ? (Number.isFinite(it) ? it : odd(it)) : it === null || it === undefined ? '' : `"${it.replaceAll('"', '""')}"`);
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([rows.map((row) => row.map(quoted).join(',')).join('\n'), '\n'], { type: 'text/csv' }));
+  link.download = `${name.replaceAll(/[^\w.-]+/g, '_').slice(0, 60)}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+// What a plot is called with what it is compared with: an earlier one by how many stops lie between, and when it was.
+function titleOf({ expression }, before) {
   const less = byId('less').value;
-  const than = less === BEFORE ? 'that of the stop before' : less && `that of ${label(less)}`;
-  show(than ? `${plot.expression}, less ${than}` : plot.expression, note ? el('p', { class: 'note' }, note) : null, columns > 0 ? null : lines(plot, rows), heat(plot, rows, columns),
-    columns > 0 ? lines(plot, rows) : null, el('button', { type: 'button', onclick: save }, 'Save as CSV'), numbers);
+  if (less === '') return expression;
+  return `${expression}, less ${less === BEFORE ? `that of ${before.name}` : `that of ${label(less)}`}`;
+}
+
+function drawPlot(plot, before) {
+  const { rows, columns, note, isStitched } = chosen(plot, before?.plot);
+  const title = titleOf(plot, before);
+  const most = Math.max(...rows.map(({ numbers }) => numbers.length), 0);
+  if (most === 0) return show(title, el('p', { class: 'note' }, note ?? 'There is no number.'));
+  const own = columns === (plot.row ?? 0) && !isStitched && plot.over !== 'ranks';
+  const from = own ? bounds(plot.expression, { row: columns, most }) : { rows: 0, columns: 0 };
+  const first = rows.slice(0, LINES_MAX);
+  const isTable = columns > 0 && rows.length === 1;
+  const pair = (i, j) => (from.isFortran ? `(${j},${i})` : `[${i}][${j}]`);
+  const index = (at) => (plot.over === 'ranks' ? nth(plot.lines[0].tasks, at)
+    : columns > 0 && own ? pair(Math.floor(at / columns) + from.rows, (at % columns) + from.columns) : columns > 0 ? at : at + from.rows);
+  const kind = plot.over === 'ranks' ? 'rank' : 'element';
+  const heads = upTo(Math.min(columns, most)).map((at) => at + from.columns);
+  const grid = isTable ? upTo(Math.ceil(most / columns)).map((at) => [at + from.rows, ...rows[0].numbers.slice(at * columns, (at + 1) * columns)]) : [];
+  const named = ({ tasks }) => (isStitched ? 'all ranks' : label(tasks));
+  const csv = () => save(plot.expression, isTable ? [[`${title}, ${named(rows[0])}`, ...heads], ...grid]
+    : [[kind, ...rows.map((row) => `${title}, ${named(row)}`)], ...upTo(most).map((at) => [index(at), ...rows.map(({ numbers }) => numbers[at])])]);
+  const numbers = isTable ? table(['row', ...heads], grid.map(([at, ...values]) => [at, ...values.map(cell)]), 'numbers')
+    : table([kind, ...first.map(({ tasks }, at) => [columns > 0 ? null : swatch(`k${at}`), focus(tasks)])], upTo(most).map((at) => [index(at), ...first.map((row) => cell(row.numbers[at]))]), 'numbers');
+  const way = own && columns > 0 ? el('p', { class: 'note' }, from.isFortran ? 'The first index goes to the right, the last one down.' : 'In C and C++ the last index goes to the right, in Fortran the first one.') : null;
+  show(title, note ? el('p', { class: 'note' }, note) : null, columns > 0 ? null : lines(plot, rows), heat(plot, rows, columns, from),
+    columns > 0 && !isStitched ? lines(plot, rows) : null, el('button', { type: 'button', onclick: csv }, 'Save as CSV'), way, numbers);
 }
 
 export function start() {
@@ -143,13 +196,17 @@ export function start() {
   // The last plot of an expression, the stop that it is of, and the plot of the stop before.
   const plots = new Map();
   let stop = 0;
-  const again = () => last && drawPlot(last, plots.get(last.expression).before);
+  // Stops since the page was opened: those that come together are one, as they are looked at together.
+  let isMoved = false;
+  const settle = () => { stop += isMoved ? 1 : 0; isMoved = false; };
+  // What was asked for and is not answered, and what has been said since.
+  let pending = null;
+  const again = () => last && !pending && drawPlot(last, plots.get(last.expression).before);
   const input = el('input', { id: 'expression', size: 14, autocomplete: 'off', spellcheck: 'false' });
-  const choice = (id, name) => [el('label', { for: id }, name), el('select', { id, onchange: again })];
-  const parts = el('p', { id: 'parts' }, choice('of', 'Of'), choice('less', 'less'),
-    el('label', { for: 'columns' }, 'Columns'), el('input', { id: 'columns', type: 'number', min: 0, value: 0, onchange: again }),
-    choice('stitch', 'Ranks'), el('label', { for: 'line-length' }, 'of'), el('input', { id: 'line-length', type: 'number', min: 1, value: 1, onchange: again }),
-    el('label', { for: 'ghosts' }, 'Ghosts'), el('input', { id: 'ghosts', type: 'number', min: 0, value: 0, onchange: again }));
+  const choice = (id, name) => el('span', { class: 'pair' }, el('label', { for: id }, name), el('select', { id, onchange: again }));
+  const amount = (id, name, least) => el('span', { class: 'pair' }, el('label', { for: id }, name), el('input', { id, type: 'number', min: least, value: least, onchange: again }));
+  const parts = el('p', { id: 'parts' }, choice('of', 'Of'), choice('less', 'less'), amount('columns', 'Columns', 0),
+    el('span', { class: 'pair' }, choice('stitch', 'Ranks'), amount('line-length', 'of', 1)), amount('ghosts', 'Ghosts', 0));
   const form = el('form', { id: 'valuesform' }, el('label', { for: 'expression' }, 'Expression'), input,
     ASKED.map(([name, word, title]) => el('button', { type: word === 'outliers' ? 'submit' : 'button', title, 'data-word': word, onclick: (event) => {
       event.preventDefault();
@@ -160,12 +217,31 @@ export function start() {
   fill(byId('stitch'), [['', 'apart'], ['rows', 'in rows'], ['columns', 'in columns']].map(([value, name]) => el('option', { value }, name)));
   show = (title, ...found) => {
     parts.hidden = last === null;
+    pending = null;
     fill(byId('shown'), el('h3', {}, title), found.flat(2).filter(Boolean));
   };
   const answer = (...found) => {
     last = null;
     show(...found);
   };
+
+  const fail = (text) => {
+    last = null;
+    pending = null;
+    fill(byId('shown'), el('pre', { class: 'failed', role: 'alert' }, text));
+  };
+  // What was there belongs to another question from now on.
+  on('typed', ({ text: whole }) => {
+    const text = whole.replace(/^.*?\(sdm\) */s, '').trim();
+    if (!ASKS.test(text)) return;
+    pending = { text, said: [] };
+    parts.hidden = true;
+    fill(byId('shown'), el('p', { class: 'note' }, `${text} ...`));
+  });
+  on('said', ({ text }) => pending?.said.push(text));
+  // What the page's server says in place of a record is in no console.
+  on('notice', ({ text }) => { if (pending && / too long for the page$/.test(text)) fail(`${text}: ask for a part of it`); });
+  on('prompt', ({ asked }) => { if (pending && asked) fail(pending.said.join('').trim() || `${pending.text}: no answer`); });
 
   on('values', ({ expression, values }) => {
     // What `display` shows stands below.
@@ -176,38 +252,62 @@ export function start() {
   });
   on('comparison', ({ expression, reference, value, others }) => answer(expression,
     el('p', {}, focus(reference), ` ${count(reference) === 1 ? 'has' : 'have'} ${cut(value)}`),
-    table(['ranks', 'differ in', 'first', 'there', 'they have'], others.map((other) =>
+    table(['ranks', 'differ in', 'first difference', 'most have', 'these have'], others.map((other) =>
       [focus(other.tasks), `${other.differing} of ${other.of}`, other.path, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
   // A sum in another order of the ranks differs in its last digits.
   const rounded = (value) => (typeof value === 'number' ? Number(value.toPrecision(12)) : value);
-  on('stats', ({ expression, count: many, min, max, mean, stddev, histogram, nan }) => {
-    const part = histogram ? (histogram.high - histogram.low) / histogram.counts.length : 0;
-    const rows = [['smallest', min && `${min.value}`, min?.on.tasks && focus(min.on.tasks)], ['largest', max && `${max.value}`, max?.on.tasks && focus(max.on.tasks)], ['mean', rounded(mean), null], ['deviation', rounded(stddev), null], ['not a number', nan.count, nan.tasks && focus(nan.tasks)]];
-    answer(expression, histogram ? bars(histogram.counts, (at) => `from ${number(histogram.low + at * part)} to ${number(histogram.low + (at + 1) * part)}`) : null,
+  on('stats', ({ expression, count: many, min, max, mean, stddev, histogram, nan, inf, minus_inf: minus }) => {
+    // By shares of the ends, as the range itself may be too large for a number.
+    const edge = (at) => number(histogram.low * (1 - at / histogram.counts.length) + histogram.high * (at / histogram.counts.length));
+    const rows = [['smallest', min && brief(`${min.value}`), min?.on.tasks && focus(min.on.tasks)], ['largest', max && brief(`${max.value}`), max?.on.tasks && focus(max.on.tasks)], ['mean', rounded(mean), null], ['deviation', rounded(stddev), null], ['not a number', nan.count, nan.tasks && focus(nan.tasks)],
+      ...[['inf', inf], ['-inf', minus]].filter(([, it]) => it?.count).map(([name, it]) => [name, it.count, it.tasks && focus(it.tasks)])];
+    answer(expression, histogram ? bars(histogram.counts, (at) => `from ${edge(at)} to ${edge(at + 1)}`) : null,
       el('p', { class: 'note' }, `${many} numbers${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
-  on('stop', () => { stop += 1; });
-  on('plot', (plot) => {
+  on('stop', () => { isMoved = true; });
+  on('plot', (record) => {
+    settle();
+    const plot = whole(record);
     const isNew = last?.expression !== plot.expression;
     last = plot;
     const earlier = plots.get(plot.expression);
-    const before = earlier?.stop === stop ? earlier.before : earlier?.plot;
+    const before = earlier?.stop === stop ? earlier.before : earlier;
+    if (before) before.name = stop - before.stop === 1 ? 'the stop before' : `${before.when}, ${stop - before.stop} stops before`;
     plots.delete(plot.expression);
-    plots.set(plot.expression, { plot, stop, before });
+    // Of those before this one no further ones are kept.
+    plots.set(plot.expression, { plot, stop, when: new Date().toLocaleTimeString(), before: before && { ...before, before: null } });
     if (plots.size > PLOTS_MAX) plots.delete(plots.keys().next().value);
     const had = [byId('of').value, byId('less').value];
     const names = plot.over === 'ranks' ? [] : plot.lines.slice(0, CHOICES_MAX).map(({ tasks }) => tasks);
     ['of', 'less'].forEach((id, at) => {
-      fill(byId(id), el('option', { value: '' }, ['all', 'nothing'][at]), id === 'less' && before ? [el('option', { value: BEFORE }, 'the stop before')] : [], names.map((tasks) => el('option', { value: tasks }, label(tasks))));
+      fill(byId(id), el('option', { value: '' }, ['all', 'nothing'][at]), id === 'less' && before ? [el('option', { value: BEFORE }, before.name)] : [], names.map((tasks) => el('option', { value: tasks }, label(tasks))));
       // What was chosen for the same expression stays, as at the next stop.
       if (!isNew && (names.includes(had[at]) || (had[at] === BEFORE && before))) byId(id).value = had[at];
     });
     if (isNew) byId('columns').value = plot.row ?? 0;
     drawPlot(plot, before);
   });
-  on('sight', ({ locals, watched, missing }) => {
-    const named = (title, all) => (all.length ? [el('h3', {}, title), ...table(['name', 'value', 'ranks'], all.flatMap(({ name, values }) =>
-      values.map(({ tasks, value }, at) => [at === 0 ? el('code', {}, name) : '', value, values.length > 1 ? focus(tasks) : '']))) ] : []);
-    fill(byId('locals'), [...named('Watched', watched), ...named('Variables', locals), missing ? el('p', { class: 'note' }, missing) : null].filter(Boolean));
+  let sight = null;
+  let whom = '';
+  // Ranks in other functions have other variables: those of the same ranks stand together, and whose they are is said.
+  const groups = (title, all) => {
+    const found = Map.groupBy(all, ({ values }) => union(values.map(({ tasks }) => tasks)));
+    return [...found].sort(([a], [b]) => count(b) - count(a)).flatMap(([tasks, those]) => [
+      el('h3', {}, tasks === whom ? title : [`${title} of `, focus(tasks)]),
+      ...table(['name', 'value', 'ranks'], those.flatMap(({ name, values }) => folded(values).map(([value, ranks], at) =>
+        [at === 0 ? el('code', {}, name) : '', cut(value), values.length > 1 || union([ranks]) !== whom ? focus(ranks) : '']))),
+    ]);
+  };
+  const drawSight = () => sight && fill(byId('locals'), [...groups('Watched', sight.watched), ...groups('Variables', sight.locals), sight.missing ? el('p', { class: 'note' }, sight.missing) : null].filter(Boolean));
+  on('sight', (record) => {
+    settle();
+    sight = record;
+    drawSight();
+  });
+  on('board', ({ focus: tasks }) => {
+    const had = whom;
+    // In the form in which sets are joined here.
+    whom = union([tasks]);
+    if (whom !== had) drawSight();
   });
 }

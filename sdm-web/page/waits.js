@@ -2,11 +2,12 @@
 
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
-import { count, has, label } from './sets.js';
+import { count, label, nth } from './sets.js';
 
 const WIDTH = 640;
 const BOX = 190;
 const TALL = 54;
+const EDGES_MAX = 40;
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 3)}...` : text);
 
@@ -19,19 +20,20 @@ const parts = (what) => {
 // The step as `diagnose` begins its answer.
 const named = (step) => (/^\w+$/.test(step) ? `${step[0].toUpperCase()}${step.slice(1).replaceAll('_', ' ')}: ` : '');
 
-// Where the middle of each node is: those of the circle on one, the others in rows below.
-function layout(nodes, inCircle) {
-  const circle = nodes.filter(inCircle);
-  const rest = nodes.filter((node) => !inCircle(node));
+// Where the middle of each node is: those of each circle on one, the others in rows below.
+function layout(loops, rest) {
   const places = new Map();
-  // A loop: down on the right, up on the left, so that each arrow has room between two boxes.
-  const half = Math.ceil(circle.length / 2);
-  circle.forEach((node, at) => {
-    const isRight = at < half;
-    const row = isRight ? at : circle.length - 1 - at + (circle.length % 2) / 2;
-    places.set(node, [WIDTH * (isRight ? 0.75 : 0.25), TALL + row * TALL * 1.7]);
-  });
-  const top = TALL + half * TALL * 1.7;
+  let top = TALL;
+  for (const loop of loops) {
+    // A loop: down on the right, up on the left, so that each arrow has room between two boxes.
+    const half = Math.ceil(loop.length / 2);
+    loop.forEach((node, at) => {
+      const isRight = at < half;
+      const row = isRight ? at : loop.length - 1 - at + (loop.length % 2) / 2;
+      places.set(node, [WIDTH * (isRight ? 0.75 : 0.25), top + row * TALL * 1.7]);
+    });
+    top += half * TALL * 1.7;
+  }
   const columns = Math.min(3, Math.max(1, rest.length));
   rest.forEach((node, at) => {
     const gap = WIDTH / columns;
@@ -56,19 +58,26 @@ function arrow([x1, y1], [x2, y2]) {
   return { d: `M${n(ax)} ${n(ay)}Q${n(mx)} ${n(my)} ${n(bx)} ${n(by)}`, x: n(mx), y: n(my) };
 }
 
+// From a box back to it: some of its ranks wait for others of them.
+function within([x, y]) {
+  const low = y + TALL / 2;
+  return { d: `M${x - 24} ${low}C${x - 36} ${low + 26} ${x + 36} ${low + 26} ${x + 24} ${low}`, x: x + 30, y: low + 18 };
+}
+
 function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by: holders }) {
   const whose = step === 'held_up' && holders ? `Held up by ${label(holders)}: ` : `${named(step)}${suspects ? `likely to blame: ${label(suspects)}: ` : ''}`;
-  const inCircle = (node) => count(node.tasks) === 1 && circle.some((rank) => has(node.tasks, rank));
   const { nodes, edges } = graph;
-  const next = new Map(circle.map((rank, at) => [rank, circle[(at + 1) % circle.length]]));
-  const isOnCircle = ({ from, to }) => [...next].some(([a, b]) => inCircle(nodes[from]) && inCircle(nodes[to]) && has(nodes[from].tasks, a) && has(nodes[to].tasks, b));
-  const ordered = [...nodes].sort((a, b) => circle.findIndex((rank) => has(a.tasks, rank)) - circle.findIndex((rank) => has(b.tasks, rank)));
-  const { places, height } = layout(ordered, inCircle);
-  const arrows = edges.filter(({ from, to }) => from !== to).map((edge) => {
-    const { d, x, y } = arrow(places.get(nodes[edge.from]), places.get(nodes[edge.to]));
-    const text = `${label(nodes[edge.from].tasks)} for ${label(nodes[edge.to].tasks)}: ${nodes[edge.from].what}`;
+  const alone = new Map(nodes.filter(({ tasks }) => count(tasks) === 1).map((node) => [nth(node.tasks, 0), node]));
+  const loops = (graph.circles ?? [circle]).map((ranks) => ranks.map((rank) => alone.get(rank)).filter(Boolean));
+  const next = new Map(loops.flatMap((loop) => loop.map((node, at) => [node, loop[(at + 1) % loop.length]])));
+  const isOnCircle = ({ from, to }) => next.get(nodes[from]) === nodes[to];
+  const { places, height } = layout(loops, nodes.filter((node) => !next.has(node)));
+  const arrows = edges.map((edge) => {
+    const [from, to] = [nodes[edge.from], nodes[edge.to]];
+    const { d, x, y } = from === to ? within(places.get(from)) : arrow(places.get(from), places.get(to));
+    const text = from === to ? `${label(from.tasks)} for one another: ${from.what}` : `${label(from.tasks)} for ${label(to.tasks)}: ${from.what}`;
     return el('g', { class: isOnCircle(edge) ? 'wait circle' : 'wait' },
-      el('path', { d }, el('title', {}, text)), edge.waits > 1 ? el('text', { x, y }, edge.waits) : null);
+      el('path', { d }, el('title', {}, text)), edge.waits > 1 ? el('text', { x, y }, `${edge.waits} waits`) : null);
   });
   const boxes = nodes.map((node) => {
     const [x, y] = places.get(node);
@@ -83,6 +92,10 @@ function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by:
   fill(byId('waits'),
     el('p', { class: `verdict ${/^\w+$/.test(step) ? step : ''}` }, whose, conclusion),
     nodes.length ? el('svg', { id: 'waitssvg', role: 'img', 'aria-label': `Who waits for whom: ${conclusion}`, viewBox: `0 0 ${WIDTH} ${height}` }, head, arrows, boxes) : null,
+    // As text as well: what stands at an arrow is seen by the mouse only.
+    el('ul', { id: 'edges', class: 'note', 'aria-label': 'Waits' }, edges.slice(0, EDGES_MAX).map(({ from, to, waits }) =>
+      el('li', {}, `${label(nodes[from].tasks)} for ${from === to ? 'one another' : label(nodes[to].tasks)}${waits > 1 ? ` (${waits} waits)` : ''}: ${nodes[from].what}`)),
+    edges.length > EDGES_MAX ? el('li', {}, `and ${edges.length - EDGES_MAX} more`) : null),
     el('ul', { id: 'findings', 'aria-label': 'Findings' }, findings.map((finding) => el('li', {},
       el('button', { type: 'button', onclick: () => line(`focus ${finding.tasks}`) }, label(finding.tasks)), ' ', finding.what,
       el('ul', { class: 'note' }, finding.evidence.map((text) => el('li', {}, text)))))));

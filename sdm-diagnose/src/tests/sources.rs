@@ -64,6 +64,13 @@ fn each_of_several_circles_is_named() {
     }
     let expect = "in 2 cycles (0 -> 1 -> 0; 2 -> 3 -> 2); no single rank";
     check_named(&seen, "", "0-3", expect);
+    // Each is drawn: a node for each of its ranks, and who waits for whom.
+    let graph = judge(&seen).graph_to_json();
+    assert_eq!(graph["circles"], serde_json::json!([[0, 1], [2, 3]]));
+    let nodes = graph["nodes"].as_array().unwrap().iter();
+    let nodes: Vec<&str> = nodes.filter_map(|node| node["tasks"].as_str()).collect();
+    assert_eq!(nodes, ["0", "1", "2", "3"]);
+    assert_eq!(graph["edges"].as_array().unwrap().len(), 4);
 }
 
 /// Rank 1 waits for a message of rank 2, which waits for it in an operation of ranks 0 to 2.

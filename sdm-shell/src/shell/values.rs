@@ -11,7 +11,8 @@ use super::model::open_commands::OpenCommand;
 use super::slices::{SliceError, Slices, is_cut};
 use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
-use whole::{Values, compared, differ_beyond_a_cut, number_of};
+pub(super) use whole::number_of;
+use whole::{Values, compared, differ_beyond_a_cut};
 
 pub(super) mod bounds;
 mod fortran;

@@ -1,8 +1,10 @@
 //! Records that a live page gets in addition to those of `--json`: the state of the session, and its console.
 
+use sdm_debug::TaskState;
 use serde_json::{Value, json};
 
 use super::{VERSION, break_row, rank_row, reply, set};
+use crate::item::{Happening, RankRow};
 use crate::overview::{Named, Overview, Sight, SourceSight};
 
 /// Number of source lines that a page gets before and after the current line.
@@ -16,11 +18,19 @@ pub fn board(board: &Overview) -> String {
         "all": set(&board.all),
         "focus": set(&board.focus),
         "running": set(&board.running),
-        "ranks": board.ranks.iter().map(rank_row).collect::<Vec<_>>(),
+        "ranks": board.ranks.iter().map(state).collect::<Vec<_>>(),
         "breakpoints": board.breakpoints.iter().map(break_row).collect::<Vec<_>>(),
         "stale": board.is_stale,
     });
     record("board", fields)
+}
+
+/// A row of `ranks`, and whether its tasks have crashed, as the set `@crashed` has it.
+fn state(row: &RankRow) -> Value {
+    let is_at_crash = matches!(&row.last, Some(Happening::Stopped(stop)) if stop.reason.is_crash());
+    let mut fields = rank_row(row);
+    fields["crashed"] = (is_at_crash || matches!(row.state, TaskState::Signalled(_))).into();
+    fields
 }
 
 /// The record `sight`: the stacks, source and values that were queried after the last stop.

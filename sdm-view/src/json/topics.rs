@@ -150,7 +150,16 @@ fn stats(expression: &str, tasks: &IdSet, stats: &Stats) -> Value {
 
 /// The record of `plot`. Infinite numbers and NaN are null.
 fn plot(plot: &Plot) -> Value {
-    let line = |(tasks, values): &(IdSet, Vec<f64>)| json!({ "tasks": set(tasks), "count": tasks.len(), "numbers": values });
+    let line = |(tasks, values): &(IdSet, Vec<f64>)| {
+        let odd = values.iter().enumerate().filter(|(_, it)| !it.is_finite());
+        let odd = odd.map(|(at, it)| json!({ "at": at, "value": it.to_string().to_lowercase() }));
+        json!({
+            "tasks": set(tasks),
+            "count": tasks.len(),
+            "numbers": values,
+            "not_finite": odd.collect::<Vec<_>>(),
+        })
+    };
     json!({
         "expression": plot.expression,
         "over": if plot.over_ranks { "ranks" } else { "elements" },

@@ -240,7 +240,14 @@ fn open_browser(address: &str) -> Option<SecretFile> {
             .spawn()?;
         // It is to leave no zombie.
         let waits = thread::Builder::new().name("browser".to_owned());
-        waits.spawn(move || drop(child.wait()))?;
+        waits.spawn(move || match child.wait() {
+            Ok(status) if !status.success() => {
+                complain(format_args!(
+                    "[web] --browser: xdg-open found no browser ({status})"
+                ));
+            }
+            _ => {}
+        })?;
         Ok(file)
     };
     let file: io::Result<SecretFile> = shown();

@@ -196,8 +196,9 @@ fn crashed_rank_is_on_the_map_and_one_click_leads_to_its_line() {
     let (running, mut page) = open(&browser, &place, sdm);
     page.wait_text("#states", "8 stopped");
     page.click("[data-line='continue &']");
-    page.wait_text("#maplegend", "stopped, SIGSEGV rank 3");
+    page.wait_text("#maplegend", "crashed, SIGSEGV rank 3");
     page.wait_text("#states", "7 running");
+    page.wait_text("#states", "1 crashed");
     golden::check("web_crash", &format!("{}\n", text(&page.value(MAP))));
     page.click("#maplegend li:last-child button");
     page.wait_text("#prompt", "[3: 1 stopped]");
@@ -322,11 +323,13 @@ fn save_numbers(page: &mut BrowserPage, place: &Place) {
     let down = json!({ "behavior": "allow", "downloadPath": folder });
     page.call("Browser.setDownloadBehavior", down);
     page.click("#shown > button");
-    let file = place.path().join("values.csv");
+    let file = place.path().join("cells.csv");
     until("the numbers are saved", || file.exists());
     let saved = std::fs::read_to_string(file).expect("it is there");
-    assert!(saved.starts_with(",\"5\"\n0,0\n1,1\n"), "{saved}");
-    assert!(saved.contains("\n35,-100\n"), "{saved}");
+    let heads = "\"cells, rank 5\",0,1,2,3,4,5,6,7\n0,0,1,";
+    assert!(saved.starts_with(heads), "{saved}");
+    let row = saved.lines().nth(5).expect("row 4");
+    assert_eq!(row.split(',').nth(4), Some("-100"), "{saved}");
 }
 
 /// Frames whose place is not within that of their caller, and the names and shares of all.

@@ -224,6 +224,11 @@ fn odd_value_is_found_by_mouse_and_by_keyboard() {
     page.key("ArrowRight");
     page.key("Enter");
     page.wait_text("#prompt", "[5: 1 stopped]");
+    for (key, rank) in [("End", 7), ("Home", 0)] {
+        page.key(key);
+        page.key("Enter");
+        page.wait_text("#prompt", &format!("[{rank}: 1 stopped]"));
+    }
     page.value("document.querySelector('#tab-map').focus()");
     for tab in ["waits", "profile", "values"] {
         page.key("ArrowRight");
@@ -347,7 +352,7 @@ fn hostile_output_and_values_cannot_script_a_page() {
         return;
     };
     page.click("[data-line='continue &']");
-    page.wait_text("#states", "8 stopped");
+    page.wait_text("#states", "8 crashed");
     page.wait_text("#log", "SIGSEGV");
     page.line("focus all");
     page.line("up");
@@ -380,6 +385,8 @@ fn records_of_hostile_strings_are_shown_as_text() {
         return;
     };
     page.wait_text("#tree", "main");
+    let otherwise = page.value(include_str!("web_views.js"));
+    assert_eq!(otherwise, json!([]));
     let found = page.value(include_str!("web_fuzz.js"));
     assert_eq!(found, serde_json::json!({ "problems": [], "records": 400 }));
     assert_eq!(page.value("document.title"), "work (8) - sdm");

@@ -21,7 +21,7 @@
   const named = () => ({ name: text(), values: many(() => ({ tasks: set(), count: 1, value: text() })) });
   const numbers = () => many(() => (draw(5) ? draw(1000) / 7 : null));
   const MAKE = [
-    () => ({ kind: 'board', all: '0-7', focus: set(), prompt: text(), stale: !!draw(2), breakpoints: many(() => ({ number: draw(9), places: many(() => ({ function: text(), file: text(), line: draw(99) })) })), ranks: many(() => ({ state: text(), health: draw(2) ? 'reachable' : text(), count: 2, tasks: set(), last: draw(2) ? null : { kind: text(), reason: text(), signal: text(), code: 1 } })) }),
+    () => ({ kind: 'board', all: '0-7', focus: set(), prompt: text(), stale: !!draw(2), breakpoints: many(() => ({ number: draw(9), places: many(() => ({ function: text(), file: text(), line: draw(99) })) })), ranks: many(() => ({ crashed: !!draw(2), state: text(), health: draw(2) ? 'reachable' : text(), count: 2, tasks: set(), last: draw(2) ? null : { kind: text(), reason: text(), signal: text(), code: 1 } })) }),
     () => ({ kind: 'sight', stacks: draw(4) ? stacks() : null, source: draw(3) ? { path: text(), function: text(), line: 3, first: 1, lines: many(text), caller: !!draw(2), tasks: set() } : null, locals: many(named), watched: many(named), missing: text() }),
     () => ({ kind: 'said', text: text() }),
     () => ({ kind: 'typed', text: text() }),
@@ -34,9 +34,9 @@
     () => ({ kind: 'nodes', rows: [{ host: text(), tasks: set() }, { host: text(), tasks: '' }] }),
     () => ({ kind: 'listing', file: text(), tasks: set(), lines: many(() => ({ line: draw(99), text: text(), here: draw(2) ? '' : set(), count: 1 })) }),
     () => ({ kind: 'comparison', expression: text(), reference: set(), value: text(), others: many(() => ({ tasks: set(), differing: 2, of: 3, path: text(), reference: text(), value: text() })) }),
-    () => ({ kind: 'plot', expression: text(), over: draw(2) ? 'ranks' : 'elements', row: draw(2) ? null : 1 + draw(3), lines: many(() => ({ tasks: set(), numbers: numbers() })) }),
+    () => ({ kind: 'plot', expression: text(), over: draw(2) ? 'ranks' : 'elements', row: draw(2) ? null : 1 + draw(3), lines: many(() => ({ tasks: set(), numbers: numbers(), not_finite: many(() => ({ at: draw(3), value: draw(2) ? text() : 'nan' })) })) }),
     () => ({ kind: 'stats', expression: text(), count: 3, min: { value: text(), on: { tasks: set() } }, max: null, mean: 1, stddev: null, nan: { count: 0, tasks: null }, histogram: draw(2) ? null : { low: 0, high: 1, counts: [1, 0, 2] } }),
-    () => ({ kind: 'diagnosis', step: text(), conclusion: text(), suspects: draw(2) ? '' : set(), held_up_by: '', circle: draw(2) ? [] : [0, 1], findings: many(() => ({ tasks: set(), what: text(), evidence: many(text) })), graph: { nodes: [{ tasks: '0', kind: text(), what: text() }, { tasks: '1', kind: 'waits', what: text() }], edges: [{ from: 0, to: 1, waits: draw(9) }, { from: 1, to: 0, waits: 1 }] } }),
+    () => ({ kind: 'diagnosis', step: text(), conclusion: text(), suspects: draw(2) ? '' : set(), held_up_by: '', circle: draw(2) ? [] : [0, 1], findings: many(() => ({ tasks: set(), what: text(), evidence: many(text) })), graph: { nodes: [{ tasks: '0', kind: text(), what: text() }, { tasks: '1', kind: 'waits', what: text() }], edges: [{ from: 0, to: draw(2), waits: draw(9) }, { from: 1, to: 0, waits: 1 }], circles: draw(2) ? [] : [[0, 1]] } }),
   ];
   let records = 0;
   for (; records < 400; records += 1) {

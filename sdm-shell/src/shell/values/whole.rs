@@ -111,7 +111,7 @@ async fn whole_value(
 }
 
 /// The value of an integer expression in a task. None if it is not such a number.
-pub(super) async fn number_of(
+pub(in crate::shell) async fn number_of(
     session: &SessionHandle,
     said: &Invocation<'_>,
     task: &IdSet,

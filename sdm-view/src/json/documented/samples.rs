@@ -410,7 +410,7 @@ fn plot(row: Option<usize>) -> Item {
         expression: text("x"),
         over_ranks: row.is_none(),
         row,
-        lines: vec![(some(), vec![1.0, f64::NAN])],
+        lines: vec![(some(), vec![1.0, f64::NAN, f64::INFINITY, -f64::INFINITY])],
     })
 }
 

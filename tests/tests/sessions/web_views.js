@@ -1,0 +1,110 @@
+// Gives the page records as of sessions that are hard to come by, and returns what it shows otherwise than it should.
+(async () => {
+  const { deliver } = await import('/link.js');
+  const problems = [];
+  const equal = (what, found, expected) => {
+    const [a, b] = [found, expected].map((it) => JSON.stringify(it));
+    if (a !== b) problems.push(`${what}: ${a} in place of ${b}`);
+  };
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const texts = (selector) => all(selector).map((it) => it.textContent);
+  const row = (tasks, state, more) => ({ tasks, count: 1, state, health: 'reachable', program: '', last: null, crashed: false, ...more });
+  const board = (more) => ({ kind: 'board', prompt: '', all: '0-7', focus: '0-7', running: '', stale: false, breakpoints: [], ranks: [row('0-7', 'stopped')], ...more });
+  const sight = (more) => ({ kind: 'sight', stacks: null, source: null, locals: [], watched: [], missing: '', ...more });
+
+  // The first look takes its time, and nothing is said of ranks that nobody has looked at.
+  deliver(sight());
+  deliver(board({ stale: true }));
+  equal('first look', texts('#stacksnote'), ['Looking ...']);
+  deliver(board({ running: '0-7', ranks: [row('0-7', 'running')] }));
+  equal('all run', texts('#stacksnote'), ['No rank stands: Interrupt (the key i) stops those that run.']);
+
+  // A state is one class, and has the same colour in the map and above it.
+  const crash = { crashed: true, last: { kind: 'stop', reason: 'signal', signal: 'SIGSEGV' } };
+  deliver(board({ ranks: [row('0-3', 'running'), row('4', 'stopped', { last: { kind: 'stop', reason: 'at_main' } }), row('5', 'stopped'), row('6', 'stopped', crash), row('7', 'running', { health: 'lost' })] }));
+  equal('states', texts('#states li'), ['4 running', '2 stopped', '1 crashed', '1 lost']);
+  equal('classes', all('#mapcells .class').map((it) => `${it.getAttribute('class')} ${it.dataset.tasks}`), ['class s-running 0-3', 'class s-stopped 4-5', 'class s-crashed 6', 'class s-lost 7']);
+  equal('legend', texts('#maplegend li'), ['running ranks 0-3 (4)', 'stopped ranks 4-5 (2)', 'crashed, SIGSEGV rank 6', 'lost rank 7']);
+  const colour = (it) => getComputedStyle(it).getPropertyValue('--colour');
+  equal('colours', all('#states li').map(colour), all('#mapcells .class').map(colour));
+  equal('distinct colours', new Set(all('#states li').map(colour)).size, 4);
+
+  // Recursion of another depth is another row.
+  const frame = (name, line, repeat) => ({ module: '', function: name, file: 'a.c', line, repeat });
+  const stack = (tasks, repeat) => ({ tasks, count: 4, threads: 4, frames: [frame('main', 9, 1), frame('down', 5, repeat)] });
+  const stacks = { type: 'stacks', tasks: '0-7', count: 8, others: '', bare: '', stacks: [stack('0-3', 3), stack('4-7', 5)] };
+  const source = { path: '/a.c', function: 'down', line: 5, first: 4, lines: ['x', 'y'], caller: false, tasks: '0-7' };
+  const named = (name, ...values) => ({ name, values: values.map(([tasks, value]) => ({ tasks, count: 1, value })) });
+  deliver(sight({ stacks, source, locals: [named('step', ['0-7', '60']), named('fault', ['3', 'FAULT_HANG']), named('sum', ['0-2,4-7', '1'])] }));
+  deliver(board());
+  equal('recursion', all('#tree [role=treeitem]').slice(1).map((it) => it.ariaLabel.replace(', changed', '')), ['down (3 times), a.c:5: ranks 0-3 (4)', 'down (5 times), a.c:5: ranks 4-7 (4)']);
+  // Who has a variable is said where not everybody has it.
+  equal('variables', all('#locals tr').map((it) => [...it.cells].map((cell) => cell.textContent)).filter(([name]) => name !== 'name'),
+    [['step', '60', ''], ['sum', '1', 'ranks 0-2,4-7 (7)'], ['fault', 'FAULT_HANG', 'rank 3']]);
+
+  // What was listed stays until the ranks are elsewhere.
+  const shown = () => document.querySelector('#source code').textContent;
+  deliver({ kind: 'listing', file: '/b.c', tasks: '0-7', lines: [{ line: 1, text: 'z', here: '', count: 0 }] });
+  deliver(sight({ stacks, source }));
+  equal('listing', shown(), '/b.c');
+  deliver({ kind: 'stop' });
+  deliver(sight({ stacks, source }));
+  equal('source after a stop', shown(), '/a.c');
+
+  // An expression that fails leaves no picture of another one.
+  const plot = (expression, numbers, more) => ({ kind: 'plot', expression, over: 'elements', row: null, lines: [{ tasks: '0-7', count: 8, numbers, not_finite: [] }], ...more });
+  const ask = (text) => deliver({ kind: 'typed', text: `[all 8: 8 stopped] (sdm) ${text}` });
+  deliver(plot('line[2:4]', [1, 2, 3]));
+  equal('indices', texts('#shown tr td:first-child').filter(Boolean), ['2', '3', '4']);
+  ask('plot nonsense(');
+  equal('picture while another one is asked for', all('#shown svg, #shown table').length, 0);
+  deliver({ kind: 'said', text: 'plot: a syntax error\n' });
+  deliver({ kind: 'prompt', text: '(sdm)', question: false, asked: true });
+  equal('failure', [all('#shown svg, #shown table, #shown button').length, texts('#shown [role=alert]')], [0, ['plot: a syntax error']]);
+
+  ask('plot large');
+  deliver({ kind: 'notice', text: 'a record of 9999999 bytes is too long for the page' });
+  deliver({ kind: 'said', text: 'large: 1000000 elements\n' });
+  deliver({ kind: 'prompt', text: '(sdm)', question: false, asked: true });
+  equal('too long', texts('#shown [role=alert]'), ['a record of 9999999 bytes is too long for the page: ask for a part of it']);
+
+  // What is no finite number, and a range that is too large for a number.
+  ask('plot special');
+  deliver(plot('special', [null, null, null, 1e308, -1e308, 0], { lines: [{ tasks: '0-7', count: 8, numbers: [null, null, null, 1e308, -1e308, 0], not_finite: [['nan', 0], ['inf', 1], ['-inf', 2]].map(([value, at]) => ({ value, at })) }] }));
+  equal('numbers', texts('#shown tr td:last-child'), ['nan', 'inf', '-inf', '1e+308', '-1e+308', '0']);
+  equal('outlines', all('#shown path').filter((it) => /NaN|Infinity/.test(it.getAttribute('d'))).length, 0);
+  equal('cells', all('#heat path').map((it) => it.getAttribute('class')), ['heat h0', 'heat h4', 'heat h7', 'heat nan', 'heat inf', 'heat low']);
+  const part = (count) => ({ count, tasks: count ? '0-7' : '' });
+  const end = (value) => ({ value, on: part(8) });
+  deliver({ kind: 'stats', expression: 'special[0:7]', tasks: '0-7', count: 3, min: end(`-1${'0'.repeat(308)}`), max: end('1e308'), mean: 0, stddev: null, sum: 0, nan: part(8), inf: part(8), minus_inf: part(16), histogram: { low: -1e308, high: 1e308, counts: [1, 1], below: 0, above: 0 } });
+  equal('statistics', all('#shown tr').slice(1).map((it) => [...it.cells].slice(0, 2).map((cell) => cell.textContent).join(' ')), ['smallest -1e+308', 'largest 1e308', 'mean 0', 'not a number 8', 'inf 8', '-inf 16']);
+  equal('bars', texts('#histogram title'), ['from -1e+308 to 0: 1', 'from 0 to 1e+308: 1']);
+
+  // Rows and columns have the indices that the program has; of Fortran's the first one goes to the right.
+  const heads = () => [texts('#shown .numbers th').slice(1), texts('#shown .numbers td:first-child')];
+  deliver(plot('g[2:3][5:7]', [1, 2, 3, 4, 5, 6], { row: 3 }));
+  equal('bounds in C', heads(), [['5', '6', '7'], ['2', '3']]);
+  deliver(plot('u(-1:1,4:5)', [1, 2, 3, 4, 5, 6], { row: 3 }));
+  equal('bounds in Fortran', heads(), [['-1', '0', '1'], ['4', '5']]);
+  // Blocks that are nothing but ghosts.
+  const enter = (id, value) => { const it = document.getElementById(id); it.value = value; it.dispatchEvent(new Event('change')); };
+  enter('stitch', 'rows');
+  enter('ghosts', 9);
+  equal('nothing but ghosts', [all('#shown svg').length, texts('#shown .note')], [0, ['Nothing is left of the arrays without 9 ghosts at each edge.']]);
+  enter('stitch', '');
+
+  // Each circle is drawn and marked, and a group that waits within itself has an arrow.
+  const node = (tasks) => ({ tasks, count: 1, kind: 'waits', what: 'waiting in MPI_Recv' });
+  const edge = ([from, to]) => ({ from, to, waits: 1 });
+  deliver({ kind: 'diagnosis', step: 'deadlock', conclusion: 'x', suspects: '', held_up_by: '', circle: [0, 1, 2], findings: [],
+    graph: { nodes: [...['0', '1', '2', '3', '4', '5-7'].map(node)], edges: [[0, 1], [1, 2], [2, 0], [3, 4], [4, 3], [5, 5]].map(edge), circles: [[0, 1, 2], [3, 4]] } });
+  equal('circles', [all('.wait.circle').length, texts('.wait:not(.circle) title')], [5, ['ranks 5-7 (3) for one another: waiting in MPI_Recv']]);
+
+  // A button is no answer to a question.
+  deliver({ kind: 'prompt', text: 'Delete all breakpoints? (y or n)', question: true, asked: true });
+  document.querySelector("[data-line='stacks']").click();
+  equal('question', texts('#link'), ['The console asks a question: answer it first.']);
+  deliver({ kind: 'prompt', text: '(sdm)', question: false, asked: true });
+  equal('after the question', texts('#link'), ['']);
+  return problems;
+})()
