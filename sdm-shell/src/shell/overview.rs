@@ -63,10 +63,7 @@ fn board(model: &Model) -> Overview {
         ranks: model.rank_rows(&model.all),
         breakpoints: model.breaks.rows().to_vec(),
         sight: Arc::clone(&model.glance.sight),
-        is_stale: model
-            .glance
-            .seen
-            .is_none_or(|(moves, _)| moves != model.tasks.moves()),
+        is_stale: model.glance.known != Some(model.tasks.moves()),
     }
 }
 
@@ -88,6 +85,7 @@ pub(super) async fn look(session: &SessionHandle) {
     let sight = sight(session).await;
     session.edit(|model| {
         model.glance.sight = Arc::new(sight);
+        model.glance.known = Some(now.0);
         model.glance.changes += 1;
     });
 }

@@ -5,6 +5,7 @@ pub(super) mod fake;
 mod golden;
 mod killing;
 mod lines;
+mod overview;
 mod scale;
 mod told;
 mod waiting;

@@ -146,8 +146,9 @@ pub(crate) struct LastView {
     pub(crate) lines: u64,
     /// Number of task moves and of lines at the last query. None before the first query.
     pub(crate) seen: Option<(u64, u64)>,
-    /// The result of the last query.
+    /// The result of the last query, and the number of task moves that it is of. None before the first result.
     pub(crate) sight: Arc<Sight>,
+    pub(crate) known: Option<u64>,
 }
 
 /// Requests from outside the session that are not handled yet.

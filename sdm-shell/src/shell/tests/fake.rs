@@ -13,6 +13,7 @@ use sdm_debug::reply::{Frame, Stop, StopReason, Value, Variable};
 use sdm_debug::{Command, Event, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_session::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent};
+use sdm_view::item::View;
 use sdm_view::render::{Names, RecordedScreen, TextView};
 
 use crate::{
@@ -165,6 +166,24 @@ pub(in crate::shell) fn act(
     deed: impl FnOnce(&mut Shell<Fake>, Sender<Control>) -> Ending,
 ) -> Run {
     let recorder = RecordedScreen::new(width);
+    let view = Box::new(TextView::new(recorder.clone(), Names::ranks()));
+    let (ending, sent) = act_in(view, count, options, respond, deed);
+    let screen = recorder.text.borrow().clone();
+    Run {
+        screen,
+        sent,
+        ending,
+    }
+}
+
+/// Runs `act` on a shell over a scripted session of `count` tasks, shown in `view`; returns its end and what was sent.
+pub(in crate::shell) fn act_in(
+    view: Box<dyn View>,
+    count: u32,
+    options: Options,
+    respond: Responder,
+    deed: impl FnOnce(&mut Shell<Fake>, Sender<Control>) -> Ending,
+) -> (Ending, Vec<String>) {
     let now = Rc::new(Cell::new(Duration::ZERO));
     let sent = Rc::default();
     let (to, controls) = channel();
@@ -181,7 +200,7 @@ pub(in crate::shell) fn act(
     let mut shell = Shell::new(
         fake,
         Application {
-            view: Box::new(TextView::new(recorder.clone(), Names::ranks())),
+            view,
             machine: Box::new(OnlyFiles),
             controls,
             clock: Box::new(move || base + now.get()),
@@ -191,12 +210,8 @@ pub(in crate::shell) fn act(
     let ending = deed(&mut shell, to);
     let (_, ended) = shell.into_parts();
     ended.show(ending.code, ending.reason.clone());
-    let screen = recorder.text.borrow().clone();
-    Run {
-        screen,
-        sent: sent.borrow().clone(),
-        ending,
-    }
+    let sent = sent.borrow().clone();
+    (ending, sent)
 }
 
 pub(in crate::shell) fn set(text: &str) -> IdSet {

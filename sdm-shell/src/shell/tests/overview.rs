@@ -1,0 +1,75 @@
+//! Tests of what a view of the whole state is shown.
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sdm_debug::command::StartSpec;
+use sdm_debug::reply::{StackFrame, TaskStacks};
+use sdm_debug::{Command, Reply};
+use sdm_view::item::{Item, View};
+use sdm_view::overview::Overview;
+
+use super::fake::*;
+use crate::{Control, LineSource, Options, ScriptLine};
+
+/// Notes of each state that is shown whether it is stale, and whether it has stacks.
+#[derive(Clone, Default)]
+struct Boards(Rc<RefCell<Vec<(bool, bool)>>>);
+
+impl View for Boards {
+    fn show(&mut self, _at: Duration, _item: &Item) {}
+
+    fn status(&mut self, _line: Option<&str>) {}
+
+    fn pass(&mut self, _stderr: bool, _bytes: &[u8]) {}
+
+    fn wants_board(&self) -> bool {
+        true
+    }
+
+    fn show_board(&mut self, board: &Overview) {
+        let shown = (board.is_stale, board.sight.stacks.is_some());
+        self.0.borrow_mut().push(shown);
+    }
+}
+
+/// Lines come from elsewhere.
+struct Nobody;
+
+impl LineSource for Nobody {
+    fn request(&mut self, _prompt: &str, _question: bool) {}
+
+    fn retell(&mut self, _prompt: &str) {}
+}
+
+#[test]
+fn state_is_stale_until_the_first_stacks_have_come() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => {
+            let text = "quit".to_owned();
+            let quit = Control::Line(ScriptLine {
+                text,
+                origin: String::new(),
+            });
+            let mut said = at_main(id, to);
+            said.push((5000, Said::Control(quit)));
+            said
+        }
+        Command::Stacks { .. } => {
+            let frames = vec![StackFrame::own("main", "halo.c", 70)];
+            let stacks = Reply::Stacks(TaskStacks::of_main(frames, 1));
+            let stacks = class(&to.to_string(), stacks);
+            vec![(900, answer(id, vec![stacks])), (901, complete(id))]
+        }
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    });
+    let boards = Boards::default();
+    let shown = Box::new(boards.clone());
+    act_in(shown, 4, Options::default(), respond, |shell, _| {
+        shell.start(vec![(set("0-3"), StartSpec::default())]);
+        shell.run_lines(&mut Nobody)
+    });
+    let mut seen = boards.0.take();
+    seen.dedup();
+    assert_eq!(seen, [(true, false), (false, true)]);
+}
