@@ -36,16 +36,20 @@ export function whole(plot) {
   }) };
 }
 
-// Where the indices of rows and of columns begin, as the slices of an expression say, and whether it is one of Fortran's, whose
-// first index is that of the columns.
+// The index of something by its place, as `a[2:8:3]` begins with 2 and goes on with 5.
+const counted = ({ first, step } = { first: 0, step: 1 }) => (at) => first + at * step;
+export const PLACES = { isFortran: false, rows: counted(), columns: counted() };
+
+// The indices of rows and of columns, as the slices of an expression say, and whether it is one of Fortran's, whose first index is
+// that of the columns.
 export function bounds(expression, { row, most }) {
-  const c = [...expression.matchAll(/\[(-?\d+):(-?\d+)(?::\d+)?\]/g)];
-  const f = [...(/\(([^()]*:[^()]*)\)$/.exec(expression)?.[1] ?? '').matchAll(/(-?\d+):(-?\d+)(?=[,:]|$)/g)];
+  const c = [...expression.matchAll(/\[\s*(-?\d+)\s*:\s*(-?\d+)\s*(?::\s*(\d+)\s*)?\]/g)];
+  const f = [...(/\(([^()]*:[^()]*)\)$/.exec(expression)?.[1] ?? '').matchAll(/(-?\d+)\s*:\s*(-?\d+)(?:\s*:\s*(\d+))?\s*(?=,|$)/g)];
   const isFortran = c.length === 0 && f.length > 0;
-  const found = (isFortran ? f.toReversed() : c).map(([, first, last]) => ({ first: Number(first), length: last - first + 1 }));
+  const found = (isFortran ? f.toReversed() : c).map(([, first, last, step = 1]) => ({ first: Number(first), step: Number(step), length: Math.floor((last - first) / step) + 1 }));
   // A slice counts where it is as long as what it is to be the index of.
-  const of = (at, length) => (found.at(at)?.length === length ? found.at(at).first : 0);
-  return row ? { isFortran, rows: of(0, Math.ceil(most / row)), columns: found.length > 1 || row === found[0]?.length ? of(-1, row) : 0 } : { isFortran, rows: of(-1, most), columns: 0 };
+  const of = (at, length) => counted(found.at(at)?.length === length ? found.at(at) : undefined);
+  return row ? { isFortran, rows: of(0, Math.ceil(most / row)), columns: found.length > 1 || row === found[0]?.length ? of(-1, row) : counted() } : { isFortran, rows: of(-1, most), columns: counted() };
 }
 
 // Where each of these lengths begins, one behind the other, and where the last one ends.

@@ -1,6 +1,6 @@
 // What an expression is on the ranks: compared, alone, as numbers, and arrays as a line, a table and a heat map.
 
-import { bounds, difference, since, stitch, whole } from './arrays.js';
+import { PLACES, bounds, difference, since, stitch, whole } from './arrays.js';
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
 import { count, label, nth, union } from './sets.js';
@@ -125,7 +125,7 @@ function heat({ expression }, rows, columns, from) {
     const [row, column] = [Math.floor((to.y - top * down - gap) / high_cell), Math.floor((to.x - left * across) / cell)];
     const found = rows[top * beside + left];
     const value = row >= 0 && column < wide ? found?.numbers[row * wide + column] : undefined;
-    if (value !== undefined) here.textContent = `${label(found.owners ? `${found.owners[row * wide + column]}` : found.tasks)}, ${columns > 0 ? `row ${row + from.rows}, column ${column + from.columns}` : `number ${column + from.rows}`}: ${value === null ? 'no number' : Number.isFinite(value) ? value : odd(value)}`;
+    if (value !== undefined) here.textContent = `${label(found.owners ? `${found.owners[row * wide + column]}` : found.tasks)}, ${columns > 0 ? `row ${from.rows(row)}, column ${from.columns(column)}` : `element ${from.rows(column)}`}: ${value === null ? 'no number' : Number.isFinite(value) ? value : odd(value)}`;
   } }, d.map((path, step) => (path ? el('path', { class: `heat ${HEATS[step]}`, d: path }) : null)),
   gap ? rows.map(({ tasks }, block) => el('text', { x: (block % beside) * across, y: Math.floor(block / beside) * down + 13 }, label(tasks))) : []);
   return [svg, scale, here];
@@ -172,15 +172,15 @@ function drawPlot(plot, before) {
   const most = Math.max(...rows.map(({ numbers }) => numbers.length), 0);
   if (most === 0) return show(title, el('p', { class: 'note' }, note ?? 'There is no number.'));
   const own = columns === (plot.row ?? 0) && !isStitched && plot.over !== 'ranks';
-  const from = own ? bounds(plot.expression, { row: columns, most }) : { rows: 0, columns: 0 };
+  const from = own ? bounds(plot.expression, { row: columns, most }) : PLACES;
   const first = rows.slice(0, LINES_MAX);
   const isTable = columns > 0 && rows.length === 1;
   const pair = (i, j) => (from.isFortran ? `(${j},${i})` : `[${i}][${j}]`);
   const index = (at) => (plot.over === 'ranks' ? nth(plot.lines[0].tasks, at)
-    : columns > 0 && own ? pair(Math.floor(at / columns) + from.rows, (at % columns) + from.columns) : columns > 0 ? at : at + from.rows);
+    : columns > 0 && own ? pair(from.rows(Math.floor(at / columns)), from.columns(at % columns)) : columns > 0 ? at : from.rows(at));
   const kind = plot.over === 'ranks' ? 'rank' : 'element';
-  const heads = upTo(Math.min(columns, most)).map((at) => at + from.columns);
-  const grid = isTable ? upTo(Math.ceil(most / columns)).map((at) => [at + from.rows, ...rows[0].numbers.slice(at * columns, (at + 1) * columns)]) : [];
+  const heads = upTo(Math.min(columns, most)).map(from.columns);
+  const grid = isTable ? upTo(Math.ceil(most / columns)).map((at) => [from.rows(at), ...rows[0].numbers.slice(at * columns, (at + 1) * columns)]) : [];
   const named = ({ tasks }) => (isStitched ? 'all ranks' : label(tasks));
   const csv = () => save(plot.expression, isTable ? [[`${title}, ${named(rows[0])}`, ...heads], ...grid]
     : [[kind, ...rows.map((row) => `${title}, ${named(row)}`)], ...upTo(most).map((at) => [index(at), ...rows.map(({ numbers }) => numbers[at])])]);

@@ -141,7 +141,7 @@ async fn is_single(
     };
     let slices = Slices::of(expression).ok();
     let element = slices.as_ref().and_then(Slices::element);
-    let line = format!("ptype {}", element.unwrap_or(expression));
+    let line = format!("ptype {}", element.as_deref().unwrap_or(expression));
     let printed = ask::printed(session, said.line, &one, line).await;
     let printed = printed.unwrap_or_default();
     let mut words = printed.split_whitespace();

@@ -1,9 +1,9 @@
-//! Slices of arrays in an expression: `cell[0:63]`, `grid[0:2][1:3]`, `rods[0:3].rank`. Both ends are
-//! included.
+//! Slices of arrays in an expression: `cell[0:63]`, `grid[0:2][1:3]`, `rods[0:3].rank`, and every eighth element:
+//! `cell[0:63:8]`. Both ends are included.
 //!
 //! gdb supports slices for Fortran (`cells(0:2)`) only. In C and C++ the last slice, if nothing follows it,
-//! becomes gdb's `cell[0]@64`. That also works for pointers and for types with an `operator[]`. Other
-//! slices are evaluated index by index.
+//! becomes gdb's `cell[0]@64`, and with a stride an array of its elements: `{*&cell[0], *&cell[8]}`. Both also work
+//! for pointers and for types with an `operator[]`. Other slices are evaluated index by index.
 use sdm_debug::Command;
 use sdm_debug::quotes::outside_quotes;
 
@@ -11,6 +11,10 @@ use sdm_debug::quotes::outside_quotes;
 const QUESTIONS_MAX: usize = 256;
 /// Maximum number of elements in a slice that gdb evaluates.
 const LENGTH_MAX: u64 = 1 << 18;
+/// Maximum number of elements in a slice with a stride, of which gdb evaluates each for itself, and of those that are
+/// named in one question.
+const STRIDED_MAX: u64 = 1 << 11;
+const PIECE_STRIDED_MAX: u64 = 1 << 8;
 /// Maximum number of bytes of memory whose numbers gdb prints at once: a byte takes up to eight characters, and gdb's
 /// output is cut at 1 MiB.
 const PIECE_BYTES_MAX: u64 = 1 << 16;
@@ -43,11 +47,55 @@ pub(super) struct Range {
     pub(super) last: i64,
 }
 
+/// The indices of a slice in brackets: `count` of them from `first` on, each larger by `step`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Indices {
+    first: i64,
+    step: u64,
+    count: u64,
+}
+
+impl Indices {
+    /// Parses a slice with its brackets.
+    ///
+    /// # Errors
+    /// [`SliceError`]: not two or three numbers, or the wrong way round.
+    fn parse(written: &str) -> Result<Self, SliceError> {
+        let numbers = written[1..written.len() - 1].split(':');
+        let numbers: Result<Vec<i64>, _> = numbers.map(|it| it.trim().parse()).collect();
+        let (first, last, step) = match numbers.as_deref() {
+            Ok(&[first, last]) => (first, last, 1),
+            Ok(&[first, last, step]) if step > 0 => (first, last, step),
+            _ => return Err(SliceError::NoNumber(written.to_owned())),
+        };
+        let span = last.checked_sub(first).map(u64::try_from);
+        let Some(Ok(span)) = span else {
+            return Err(SliceError::Backwards(written.to_owned()));
+        };
+        let step = step.unsigned_abs();
+        let count = span / step + 1;
+        Ok(Self { first, step, count })
+    }
+
+    fn at(self, place: u64) -> i64 {
+        self.first.saturating_add_unsigned(place * self.step)
+    }
+
+    /// The gdb expression for `count` elements of an array, from a place among the indices on.
+    fn elements(self, array: &str, from: u64, count: u64) -> String {
+        if self.step == 1 {
+            return format!("{array}[{}]@{count}", self.at(from));
+        }
+        // What an `operator[]` returns is a reference, and gdb would show where each leads to.
+        let each = (from..from + count).map(|place| format!("*&{array}[{}]", self.at(place)));
+        format!("{{{}}}", each.collect::<Vec<_>>().join(", "))
+    }
+}
+
 /// The slice that gdb evaluates at once: its pieces, one after another, make up the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LastSlice {
-    first: i64,
-    count: u64,
+    indices: Indices,
     /// Bytes of the questions after the slice: none in C, other subscripts in Fortran.
     behind: usize,
     /// Number of elements of Fortran's in each element of the slice; `None` in C.
@@ -58,7 +106,7 @@ struct LastSlice {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SliceError {
     /// A bound is not a number.
-    #[error("slice `{0}`: expected numbers, as in [0:63]")]
+    #[error("slice `{0}`: expected numbers, as in [0:63] or [0:63:8]")]
     NoNumber(String),
     /// The last index is before the first.
     #[error("slice `{0}`: its last element is before its first")]
@@ -99,58 +147,43 @@ impl Slices {
             slices.last = last_section(expression);
         }
         let mut done = 0;
-        for (begin, colon, end) in found {
+        for (begin, end) in found {
             let written = &expression[begin..end];
             if begin < done {
                 // One slice is nested in another.
                 return Err(SliceError::NoNumber(written.to_owned()));
             }
             let before = &expression[done..begin];
-            let (first, last) = (
-                &expression[begin + 1..colon],
-                &expression[colon + 1..end - 1],
-            );
-            let number = |text: &str| text.trim().parse::<i64>().ok();
-            let (Some(first), Some(last)) = (number(first), number(last)) else {
-                return Err(SliceError::NoNumber(written.to_owned()));
-            };
-            let Some(span) = last
-                .checked_sub(first)
-                .and_then(|it| u64::try_from(it).ok())
-            else {
-                return Err(SliceError::Backwards(written.to_owned()));
-            };
+            let indices = Indices::parse(written)?;
             let is_last = end == expression.trim_end().len();
-            let asked = slices.questions.len() as u64;
-            let max = match is_last {
-                true => LENGTH_MAX,
-                false => QUESTIONS_MAX as u64 / asked,
+            let max = match (is_last, indices.step) {
+                (true, 1) => LENGTH_MAX,
+                (true, _) => STRIDED_MAX,
+                (false, _) => QUESTIONS_MAX as u64 / slices.questions.len() as u64,
             };
-            if span >= max {
+            if indices.count > max {
                 let slice = written.to_owned();
                 return Err(SliceError::TooLong { slice, max });
             }
-            slices.add_ranges(before, first, last);
+            slices.add_ranges(before, indices);
+            let arrays = slices.questions.iter().map(|it| format!("{it}{before}"));
             if is_last {
+                let whole = |array: String| indices.elements(&array, 0, indices.count);
+                slices.questions = arrays.map(whole).collect();
+                let (behind, inner) = (0, None);
                 slices.last = Some(LastSlice {
-                    first,
-                    count: span + 1,
-                    behind: 0,
-                    inner: None,
+                    indices,
+                    behind,
+                    inner,
                 });
-                let tail = format!("{before}[{first}]@{}", span + 1);
-                let all = slices.questions.iter_mut();
-                all.for_each(|it| it.push_str(&tail));
             } else {
-                let each = |question: &String| {
-                    let indices = first..=last;
-                    let with = |index| format!("{question}{before}[{index}]");
-                    indices.map(with).collect::<Vec<_>>()
+                let each = |array: String| {
+                    let places = 0..indices.count;
+                    places.map(move |place| format!("{array}[{}]", indices.at(place)))
                 };
-                slices.questions = slices.questions.iter().flat_map(each).collect();
-                slices
-                    .outer
-                    .push(usize::try_from(span + 1).unwrap_or(usize::MAX));
+                slices.questions = arrays.flat_map(each).collect();
+                let count = usize::try_from(indices.count);
+                slices.outer.push(count.unwrap_or(usize::MAX));
             }
             done = end;
         }
@@ -160,16 +193,26 @@ impl Slices {
     }
 
     /// Adds the range of a slice of each array that the questions so far lead to.
-    fn add_ranges(&mut self, before: &str, first: i64, last: i64) {
+    fn add_ranges(&mut self, before: &str, indices: Indices) {
+        let (first, last) = (indices.first, indices.at(indices.count - 1));
         let arrays = self.questions.iter().map(|it| format!("{it}{before}"));
         let ranges = arrays.map(|array| Range { array, first, last });
         self.ranges.extend(ranges);
     }
 
     /// An element of the slice that gdb evaluates at once. None if there is no such slice.
-    pub(super) fn element(&self) -> Option<&str> {
-        let (element, _) = self.questions.first()?.rsplit_once('@')?;
-        Some(element)
+    pub(super) fn element(&self) -> Option<String> {
+        let array = self.array_of(self.questions.first()?)?;
+        Some(format!("{array}[{}]", self.last.as_ref()?.indices.first))
+    }
+
+    /// The array of C's that a question takes a slice of.
+    fn array_of(&self, question: &str) -> Option<&str> {
+        self.last.as_ref().filter(|last| last.inner.is_none())?;
+        let at = self.questions.iter().position(|it| it == question)?;
+        // The ranges of the last slice are last, one for each question.
+        let first = self.ranges.len().checked_sub(self.questions.len())?;
+        Some(&self.ranges.get(first + at)?.array)
     }
 
     /// The commands that evaluate the questions, in a format of gdb (`/d`). Each prints all of its numbers as text. A
@@ -208,40 +251,38 @@ impl Slices {
         let Some(last) = &self.last else {
             return whole();
         };
+        let indices = last.indices;
         let one = match (last.inner, bytes) {
             (Some(inner), _) => PIECE_NUMBERS_MAX / inner,
-            (None, Some(bytes)) => PIECE_BYTES_MAX / bytes.max(1),
+            (None, Some(bytes)) if indices.step == 1 => PIECE_BYTES_MAX / bytes.max(1),
+            (None, Some(bytes)) => PIECE_STRIDED_MAX.min(PIECE_BYTES_MAX / bytes.max(1)),
             (None, None) => return whole(),
         };
         let one = one.max(1);
         let questions = self.questions.len() as u64;
-        let pieces = last.count.div_ceil(one).saturating_mul(questions);
+        let pieces = indices.count.div_ceil(one).saturating_mul(questions);
         if pieces > PIECES_MAX {
             let max = PIECES_MAX;
             return Err(SliceError::TooLarge { pieces, max });
         }
         let (slice, behind) = question.split_at(question.len() - last.behind);
-        let opening = if last.inner.is_some() {
-            ['(', ',']
-        } else {
-            ['[', '[']
+        let before = match last.inner {
+            Some(_) => slice.rfind(['(', ',']).map(|at| &slice[..=at]),
+            None => self.array_of(question),
         };
-        let Some(before) = slice.rfind(opening).map(|at| &slice[..=at]) else {
+        let Some(before) = before else {
             return whole();
         };
         let piece = |from: u64| {
-            let count = one.min(last.count - from);
-            let first = last.first.saturating_add_unsigned(from);
-            match last.inner {
-                Some(_) => {
-                    let end = first.saturating_add_unsigned(count - 1);
-                    format!("{before}{first}:{end}{behind}")
-                }
-                None => format!("{before}{first}]@{count}"),
+            let count = one.min(indices.count - from);
+            if last.inner.is_none() {
+                return indices.elements(before, from, count);
             }
+            let (first, end) = (indices.at(from), indices.at(from + count - 1));
+            format!("{before}{first}:{end}{behind}")
         };
         let step = usize::try_from(one).unwrap_or(usize::MAX);
-        Ok((0..last.count).step_by(step).map(piece).collect())
+        Ok((0..indices.count).step_by(step).map(piece).collect())
     }
 }
 
@@ -264,12 +305,12 @@ fn last_section(expression: &str) -> Option<LastSlice> {
         let count = u64::try_from(end.checked_sub(first)?)
             .ok()?
             .checked_add(1)?;
-        if let Some(LastSlice { count, .. }) = last {
-            inner = inner.checked_mul(count)?;
+        if let Some(LastSlice { indices, .. }) = last {
+            inner = inner.checked_mul(indices.count)?;
         }
+        let step = 1;
         last = Some(LastSlice {
-            first,
-            count,
+            indices: Indices { first, step, count },
             behind,
             inner: Some(inner),
         });
@@ -284,28 +325,28 @@ pub(super) fn is_cut(text: &str) -> bool {
         .is_some_and(|(_, mark)| mark.starts_with("... (cut: "))
 }
 
-/// Finds the slices of an expression: the byte offsets of the opening bracket, the colon and the end.
-fn found(expression: &str) -> Vec<(usize, usize, usize)> {
+/// Finds the slices of an expression: the byte offsets of the opening bracket and the end.
+fn found(expression: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    // Each open bracket with its colons: `::` belongs to a name, and `?` to its own colon.
-    let mut open: Vec<(usize, char, Vec<usize>)> = Vec::new();
+    // Each open bracket with the number of its colons: `::` belongs to a name, and `?` to its own colon.
+    let mut open: Vec<(usize, char, u32)> = Vec::new();
     let bytes = expression.as_bytes();
     let is_colon = |at: usize| bytes.get(at) == Some(&b':');
     for (at, c) in outside_quotes(expression) {
         match c {
-            '[' | '(' | '{' => open.push((at, c, Vec::new())),
+            '[' | '(' | '{' => open.push((at, c, 0)),
             ']' | ')' | '}' => {
                 if let Some((begin, '[', colons)) = open.pop()
-                    && let [colon] = colons[..]
+                    && (1..=2).contains(&colons)
                     && c == ']'
                     && !expression[begin..at].contains('?')
                 {
-                    found.push((begin, colon, at + 1));
+                    found.push((begin, at + 1));
                 }
             }
             ':' if !is_colon(at + 1) && (at == 0 || !is_colon(at - 1)) => {
                 if let Some((.., colons)) = open.last_mut() {
-                    colons.push(at);
+                    *colons += 1;
                 }
             }
             _ => {}
@@ -345,6 +386,8 @@ mod tests {
             ("cell[0:63]", &["cell[0]@64"], &[]),
             ("rod->cells[ 2 : 3 ] ", &["rod->cells[2]@2"], &[]),
             ("m[1][0:2]", &["m[1][0]@3"], &[]),
+            ("x[1:6:2]", &["{*&x[1], *&x[3], *&x[5]}"], &[]),
+            ("m[0:4:4][7:8:9]", &["{*&m[0][7]}", "{*&m[4][7]}"], &[2]),
             ("m[0:1][1:3]", &["m[0][1]@3", "m[1][1]@3"], &[2]),
             (
                 "r[1:3].rank",
@@ -360,6 +403,12 @@ mod tests {
             assert_eq!(slices.questions, questions, "{expression}");
             assert_eq!(slices.outer, outer, "{expression}");
         }
+        assert!(Slices::of("a(1:2)").unwrap().any && Slices::of("a[1:2]").unwrap().any);
+        assert!(!Slices::of("a(1, x)").unwrap().any && !Slices::of("f(N::x)").unwrap().any);
+    }
+
+    #[test]
+    fn long_slices_are_asked_in_pieces() {
         for (expression, size, pieces) in [
             (
                 "v[5:40004]",
@@ -385,6 +434,16 @@ mod tests {
                 ],
             ),
             ("v[0:9]", None, &["v[0]@10"]),
+            (
+                "m[0:1][5:9:2]",
+                Some(30_000),
+                &[
+                    "{*&m[0][5], *&m[0][7]}",
+                    "{*&m[0][9]}",
+                    "{*&m[1][5], *&m[1][7]}",
+                    "{*&m[1][9]}",
+                ],
+            ),
             ("w( -2 : 16384 )", None, &["w(-2:16381)", "w(16382:16384)"]),
             (
                 "g(1:8192,3, 0:3 , j)",
@@ -404,14 +463,14 @@ mod tests {
             });
             assert_eq!(asked.collect::<Vec<_>>(), pieces, "{expression}");
         }
-        assert!(Slices::of("a(1:2)").unwrap().any && Slices::of("a[1:2]").unwrap().any);
-        assert!(!Slices::of("a(1, x)").unwrap().any && !Slices::of("f(N::x)").unwrap().any);
     }
 
     #[test]
     fn malformed_or_oversized_slice_is_refused() {
         for (expression, part) in [
             ("a[i:3]", "expected numbers"),
+            ("a[0:3:0]", "expected numbers"),
+            ("a[0:4096:2]", "more than 2048"),
             ("a[3:1]", "before its first"),
             ("a[b[0:1]:3]", "expected numbers"),
             ("a[0:999999999999]", "more than 262144"),

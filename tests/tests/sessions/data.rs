@@ -37,6 +37,37 @@ fn statistics_cover_elements_and_ranks_of_a_slice() {
 }
 
 #[test]
+fn slice_with_a_stride_has_every_nth_element() {
+    let place = Place::new();
+    let cells = place.compile("cells", Compiler::Cxx);
+    let done = Sdm::run(&place, 4)
+        .lines(&FILLED)
+        .lines(&["stats many[1:9:4]", "outliers many[1:9:4]"])
+        .lines(&["export grid[0:2:2][1:3:2] grid.csv", "outliers rods[0:2:2]"])
+        .lines(&["plot cell[0:63:21]", "stats few[0:4:2]"])
+        .program(&cells, &[])
+        .finish()
+        .code(123);
+    let many =
+        "12 numbers on ranks 0-3 (4)\n  min     1 on ranks 0-3 (4)\n  max     9 on ranks 0-3 (4)\n";
+    done.expect_part("stats many[1:9:4]", many);
+    done.expect_part("outliers many[1:9:4]", "{1, 5, 9}");
+    done.expect_part(
+        "outliers rods[0:2:2]",
+        "{{rank = 3, heat = 0}, {rank = 3, heat = 1}}",
+    );
+    let cell = "cell[0:63:21]: 4 elements, from 0 to 18.75\n";
+    done.expect_part("plot cell[0:63:21]", cell);
+    done.expect_part(
+        "stats few[0:4:2]",
+        "`few` has 4 elements: none has the index 4",
+    );
+    let grid = fs::read_to_string(place.path().join("grid.csv")).expect("it was written");
+    let expect = "rank,[0][0],[0][1],[1][0],[1][1]\n0,10,30,90,110\n1,11,31,91,111\n";
+    assert!(grid.starts_with(expect), "{grid}");
+}
+
+#[test]
 fn array_without_a_slice_is_refused_with_an_example() {
     let place = Place::new();
     let cells = place.compile("cells", Compiler::Cxx);

@@ -56,6 +56,10 @@
   const ask = (text) => deliver({ kind: 'typed', text: `[all 8: 8 stopped] (sdm) ${text}` });
   deliver(plot('line[2:4]', [1, 2, 3]));
   equal('indices', texts('#shown tr td:first-child').filter(Boolean), ['2', '3', '4']);
+  deliver(plot('line[2:8:3]', [1, 2, 3]));
+  equal('indices with a stride', texts('#shown tr td:first-child').filter(Boolean), ['2', '5', '8']);
+  deliver(plot('ranks', [1, 2], { over: 'ranks', lines: [{ tasks: '1-5/4', count: 2, numbers: [1, 2], not_finite: [] }] }));
+  equal('ranks', texts('#shown tr td:first-child').filter(Boolean), ['1', '5']);
   ask('plot nonsense(');
   equal('picture while another one is asked for', all('#shown svg, #shown table').length, 0);
   deliver({ kind: 'said', text: 'plot: a syntax error\n' });
@@ -84,6 +88,10 @@
   const heads = () => [texts('#shown .numbers th').slice(1), texts('#shown .numbers td:first-child')];
   deliver(plot('g[2:3][5:7]', [1, 2, 3, 4, 5, 6], { row: 3 }));
   equal('bounds in C', heads(), [['5', '6', '7'], ['2', '3']]);
+  deliver(plot('g[0:4:4][1:7:3]', [1, 2, 3, 4, 5, 6], { row: 3 }));
+  equal('strides in C', heads(), [['1', '4', '7'], ['0', '4']]);
+  deliver(plot('u(1:5:2,4:7:3)', [1, 2, 3, 4, 5, 6], { row: 3 }));
+  equal('strides in Fortran', heads(), [['1', '3', '5'], ['4', '7']]);
   deliver(plot('u(-1:1,4:5)', [1, 2, 3, 4, 5, 6], { row: 3 }));
   equal('bounds in Fortran', heads(), [['-1', '0', '1'], ['4', '5']]);
   // Blocks that are nothing but ghosts.

@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "export",
         usage: "export EXPR FILE.npy|.csv",
         what: "writes values to a file; the first axis is the ranks",
-        more: "export cell[0:63] cell.npy\nexport residual residual.csv\nThe last word is the file: .npy for `numpy.load`, or .csv. Slices include both ends.",
+        more: "export cell[0:63] cell.npy\nexport residual residual.csv\nThe last word is the file: .npy for `numpy.load`, or .csv. Slices include both ends; cell[0:63:8] has every eighth element.",
         completes: Completes::Program,
         parse: export,
         ..PLAIN
@@ -77,7 +77,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "plot",
         usage: "plot EXPR",
         what: "plots values in text: over ranks, or over array elements",
-        more: "plot residual: over the ranks\nplot cell[0:63]: over the elements, one curve for ranks with equal values",
+        more: "plot residual: over the ranks\nplot cell[0:63]: over the elements, one curve for ranks with equal values; cell[0:63:8]: every eighth",
         completes: Completes::Program,
         repeats: true,
         parse: |name, rest| {
