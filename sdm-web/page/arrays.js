@@ -25,6 +25,13 @@ export function since({ over }, rows, before) {
     ({ tasks: format(ranks.map((rank) => [rank, rank])), numbers: difference(numbers, less) })));
 }
 
+// Rows of values, each for those of its ranks that had the same value in the earlier rows: `had`.
+export function parted(rows, earlier) {
+  const known = new Map(earlier.flatMap(({ tasks, value }) => members(tasks).map((rank) => [rank, value])));
+  return rows.flatMap(({ tasks, value }) => [...Map.groupBy(members(tasks), (rank) => known.get(rank))].map(([had, ranks]) =>
+    ({ tasks: format(ranks.map((rank) => [rank, rank])), count: ranks.length, value, had })));
+}
+
 const UNITS = { nan: NaN, inf: Infinity, '-inf': -Infinity };
 
 // A plot's numbers with those that JSON has no numbers for.

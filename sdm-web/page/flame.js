@@ -57,10 +57,11 @@ export function start() {
     slider.setAttribute('max', record.parts);
     slider.value = 0;
     draw(record);
-    fill(byId('flameclasses'), record.classes.map(({ tasks, moved, times, all, frames: stack }) => {
+    fill(byId('flameclasses'), record.classes.map(({ tasks, moved, places, times, all, frames: stack }) => {
       const inner = stack.at(-1);
-      const where = inner ? `${percent(times, all)} in ${inner.function}${inner.file ? ` ${inner.file}${inner.line ? `:${inner.line}` : ''}` : ''}` : 'in further places';
-      return el('li', {}, el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) }, label(tasks)), ` ${moved ? '' : 'did not move, '}${where}`);
+      const place = inner && `${inner.function}${inner.file ? ` ${inner.file}${inner.line ? `:${inner.line}` : ''}` : ''}`;
+      const where = !inner ? 'elsewhere' : moved ? `${places} places; ${percent(times, all)} of the time in ${place}` : `always in the same place, ${place}`;
+      return el('li', {}, el('button', { type: 'button', onclick: () => line(`focus ${tasks}`) }, label(tasks)), ` ${where}`);
     }));
   });
 }

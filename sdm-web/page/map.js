@@ -52,7 +52,7 @@ export function states(rows) {
     if (how) known.how.add(how);
   }
   return [...found].map(([name, { sets, how }]) =>
-    [name.replaceAll('_', ' '), union(sets), STATES.has(name) ? `s-${name.replaceAll(/\W/g, '-')}` : 'rest', [...how].slice(0, HOW_MAX)]);
+    [name, union(sets), STATES.has(name) ? `s-${name.replaceAll(/\W/g, '-')}` : 'rest', [...how].slice(0, HOW_MAX)]);
 }
 
 // What distinguishes the ranks: [what it is called, its set, its colour].

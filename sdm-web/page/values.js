@@ -1,6 +1,6 @@
 // What an expression is on the ranks: compared, alone, as numbers, and arrays as a line, a table and a heat map.
 
-import { PLACES, bounds, difference, since, stitch, whole } from './arrays.js';
+import { PLACES, bounds, difference, parted, since, stitch, whole } from './arrays.js';
 import { el, byId, fill } from './dom.js';
 import { line, on } from './link.js';
 import { count, label, nth, union } from './sets.js';
@@ -12,7 +12,7 @@ const LINES_MAX = 8;
 const CHOICES_MAX = 1000;
 const TEXT_MAX = 200;
 const ROWS_MAX = 200;
-const PLOTS_MAX = 16;
+const ANSWERS_MAX = 16;
 const ADDRESSES_MAX = 3;
 // The choice of what the same ranks had at the stop before.
 const BEFORE = 'before';
@@ -22,7 +22,7 @@ const ASKS = /^\s*(?:\[[^\]]*\]\s*)?(?:outliers|compare|stats|plot)\s/;
 const ASKED = [
   ['Outliers', 'outliers', 'which values there are, and who has each'],
   ['Compare', 'compare', 'where it differs from what most have'],
-  ['Histogram', 'stats', 'smallest, largest, mean, and how many have which'],
+  ['Stats', 'stats', 'min, max, mean, and a histogram'],
   ['Plot', 'plot', 'numbers over ranks, or an array over its elements'],
 ];
 
@@ -43,12 +43,15 @@ let show = () => {};
 
 const cut = (text) => (text?.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}...` : text);
 
-// Rows of values and ranks. Of many addresses, which differ between processes anyway, there is one row.
-function folded(values) {
+// Rows of a value, what it was before, and ranks. Of many addresses, which differ between processes anyway, there is one row.
+function folded(values, earlier) {
   const isAddress = ({ value }) => /^(?:\([^()]*\) )?0x[0-9a-f]+$/.test(value);
-  if (values.length <= ADDRESSES_MAX || !values.every(isAddress)) return values.map(({ tasks, value }) => [value, tasks]);
-  return [[`${values[0].value} and ${values.length - 1} other addresses`, union(values.map(({ tasks }) => tasks))]];
+  if (values.length > ADDRESSES_MAX && values.every(isAddress)) return [{ value: `${values[0].value} and ${values.length - 1} other addresses`, tasks: union(values.map(({ tasks }) => tasks)) }];
+  return earlier ? parted(values, earlier) : values;
 }
+
+// What a value was, where it is another one now.
+const past = ({ value, had }) => (had === undefined || had === value ? '' : cut(had));
 
 function bars(counts, name) {
   const most = Math.max(1, ...counts);
@@ -167,7 +170,7 @@ function titleOf({ expression }, before) {
 }
 
 function drawPlot(plot, before) {
-  const { rows, columns, note, isStitched } = chosen(plot, before?.plot);
+  const { rows, columns, note, isStitched } = chosen(plot, before?.found);
   const title = titleOf(plot, before);
   const most = Math.max(...rows.map(({ numbers }) => numbers.length), 0);
   if (most === 0) return show(title, el('p', { class: 'note' }, note ?? 'There is no number.'));
@@ -193,15 +196,34 @@ function drawPlot(plot, before) {
 
 export function start() {
   let last = null;
-  // The last plot of an expression, the stop that it is of, and the plot of the stop before.
-  const plots = new Map();
+  // The last answer for an expression, the stop that it is of, and the answer of a stop before.
+  const answers = new Map();
   let stop = 0;
   // Stops since the page was opened: those that come together are one, as they are looked at together.
   let isMoved = false;
   const settle = () => { stop += isMoved ? 1 : 0; isMoved = false; };
   // What was asked for and is not answered, and what has been said since.
   let pending = null;
-  const again = () => last && !pending && drawPlot(last, plots.get(last.expression).before);
+  const again = () => last && !pending && drawPlot(last, answers.get(`plot ${last.expression}`).before);
+  // Keeps an answer for a later stop; returns what it was at an earlier one, and how that is called.
+  const remember = (key, found) => {
+    settle();
+    const earlier = answers.get(key);
+    const before = earlier?.stop === stop ? earlier.before : earlier;
+    if (before) before.name = stop - before.stop === 1 ? 'the stop before' : `${before.when}, ${stop - before.stop} stops before`;
+    answers.delete(key);
+    // Of those before this one no further ones are kept.
+    answers.set(key, { found, stop, when: new Date().toLocaleTimeString(), before: before && { ...before, before: null } });
+    if (answers.size > ANSWERS_MAX) answers.delete(answers.keys().next().value);
+    return before;
+  };
+  // What is asked for anew at each stop, and the stop that it was asked for last.
+  const follows = { line: '', stop: 0, isFree: false };
+  const follow = () => {
+    if (!byId('follow').checked || !follows.line || !follows.isFree || isMoved || follows.stop === stop) return;
+    follows.stop = stop;
+    line(follows.line);
+  };
   const input = el('input', { id: 'expression', size: 14, autocomplete: 'off', spellcheck: 'false' });
   const choice = (id, name) => el('span', { class: 'pair' }, el('label', { for: id }, name), el('select', { id, onchange: again }));
   const amount = (id, name, least) => el('span', { class: 'pair' }, el('label', { for: id }, name), el('input', { id, type: 'number', min: least, value: least, onchange: again }));
@@ -212,6 +234,7 @@ export function start() {
       event.preventDefault();
       if (input.value.trim()) line(`${word} ${input.value.trim()}`);
     } }, name)));
+  form.append(el('span', { class: 'pair' }, el('input', { id: 'follow', type: 'checkbox', onchange: follow }), el('label', { for: 'follow' }, 'at each stop')));
   fill(byId('values'), form, parts, el('div', { id: 'shown', role: 'region', 'aria-label': 'Values' }), el('div', { id: 'locals' }));
   parts.hidden = true;
   fill(byId('stitch'), [['', 'apart'], ['rows', 'in rows'], ['columns', 'in columns']].map(([value, name]) => el('option', { value }, name)));
@@ -235,20 +258,29 @@ export function start() {
     const text = whole.replace(/^.*?\(sdm\) */s, '').trim();
     if (!ASKS.test(text)) return;
     pending = { text, said: [] };
+    settle();
+    follows.line = text;
+    follows.stop = stop;
     parts.hidden = true;
     fill(byId('shown'), el('p', { class: 'note' }, `${text} ...`));
   });
   on('said', ({ text }) => pending?.said.push(text));
   // What the page's server says in place of a record is in no console.
   on('notice', ({ text }) => { if (pending && / too long for the page$/.test(text)) fail(`${text}: ask for a part of it`); });
-  on('prompt', ({ asked }) => { if (pending && asked) fail(pending.said.join('').trim() || `${pending.text}: no answer`); });
+  on('prompt', ({ asked, question }) => {
+    if (pending && asked) fail(pending.said.join('').trim() || `${pending.text}: no answer`);
+    follows.isFree = asked && !question;
+    follow();
+  });
 
   on('values', ({ expression, values }) => {
     // What `display` shows stands below.
     if (/^\d+: /.test(expression)) return;
     const all = values.reduce((sum, row) => sum + row.count, 0);
-    answer(expression, table(['ranks', '', 'value'], values.map((row) =>
-      [focus(row.tasks), el('span', { class: 'share' }, el('span', { class: 'bar', 'width%': (row.count / all) * 100 })), cut(row.value)])));
+    const before = remember(`outliers ${expression}`, values);
+    const rows = before ? [...parted(values.slice(0, ROWS_MAX), before.found), ...values.slice(ROWS_MAX)] : values;
+    answer(expression, table(['ranks', '', 'value', ...(before ? [`at ${before.name}`] : [])], rows.map((row) =>
+      [focus(row.tasks), el('span', { class: 'share' }, el('span', { class: 'bar', 'width%': (row.count / all) * 100 })), cut(row.value), ...(before ? [cut(row.had) ?? '-'] : [])])));
   });
   on('comparison', ({ expression, reference, value, others }) => answer(expression,
     el('p', {}, focus(reference), ` ${count(reference) === 1 ? 'has' : 'have'} ${cut(value)}`),
@@ -256,27 +288,20 @@ export function start() {
       [focus(other.tasks), `${other.differing} of ${other.of}`, other.path, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
   // A sum in another order of the ranks differs in its last digits.
   const rounded = (value) => (typeof value === 'number' ? Number(value.toPrecision(12)) : value);
-  on('stats', ({ expression, count: many, min, max, mean, stddev, histogram, nan, inf, minus_inf: minus }) => {
+  on('stats', ({ expression, count: many, min, max, mean, stddev, sum, histogram, nan, inf, minus_inf: minus }) => {
     // By shares of the ends, as the range itself may be too large for a number.
     const edge = (at) => number(histogram.low * (1 - at / histogram.counts.length) + histogram.high * (at / histogram.counts.length));
-    const rows = [['smallest', min && brief(`${min.value}`), min?.on.tasks && focus(min.on.tasks)], ['largest', max && brief(`${max.value}`), max?.on.tasks && focus(max.on.tasks)], ['mean', rounded(mean), null], ['deviation', rounded(stddev), null], ['not a number', nan.count, nan.tasks && focus(nan.tasks)],
-      ...[['inf', inf], ['-inf', minus]].filter(([, it]) => it?.count).map(([name, it]) => [name, it.count, it.tasks && focus(it.tasks)])];
+    const rows = [['min', min && brief(`${min.value}`), min?.on.tasks && focus(min.on.tasks)], ['max', max && brief(`${max.value}`), max?.on.tasks && focus(max.on.tasks)], ['mean', rounded(mean), null], ['stddev', rounded(stddev), null], ['sum', rounded(sum), null],
+      ...[['nan', nan], ['inf', inf], ['-inf', minus]].filter(([, it]) => it?.count).map(([name, it]) => [name, it.count, it.tasks && focus(it.tasks)])];
     answer(expression, histogram ? bars(histogram.counts, (at) => `from ${edge(at)} to ${edge(at + 1)}`) : null,
       el('p', { class: 'note' }, `${many} numbers${histogram ? `, the bars from ${number(histogram.low)} to ${number(histogram.high)}` : ''}`), table(['', 'value', 'ranks'], rows.filter(([, value]) => value !== null && value !== undefined)));
   });
   on('stop', () => { isMoved = true; });
   on('plot', (record) => {
-    settle();
     const plot = whole(record);
     const isNew = last?.expression !== plot.expression;
     last = plot;
-    const earlier = plots.get(plot.expression);
-    const before = earlier?.stop === stop ? earlier.before : earlier;
-    if (before) before.name = stop - before.stop === 1 ? 'the stop before' : `${before.when}, ${stop - before.stop} stops before`;
-    plots.delete(plot.expression);
-    // Of those before this one no further ones are kept.
-    plots.set(plot.expression, { plot, stop, when: new Date().toLocaleTimeString(), before: before && { ...before, before: null } });
-    if (plots.size > PLOTS_MAX) plots.delete(plots.keys().next().value);
+    const before = remember(`plot ${plot.expression}`, plot);
     const had = [byId('of').value, byId('less').value];
     const names = plot.over === 'ranks' ? [] : plot.lines.slice(0, CHOICES_MAX).map(({ tasks }) => tasks);
     ['of', 'less'].forEach((id, at) => {
@@ -288,21 +313,30 @@ export function start() {
     drawPlot(plot, before);
   });
   let sight = null;
+  // What the ranks had where they stood before in the same function, and the stop that `sight` is of.
+  let earlier = null;
+  let seen = 0;
   let whom = '';
   // Ranks in other functions have other variables: those of the same ranks stand together, and whose they are is said.
-  const groups = (title, all) => {
+  const groups = (title, all, before) => {
+    const had = new Map(before?.map(({ name, values }) => [name, values]));
     const found = Map.groupBy(all, ({ values }) => union(values.map(({ tasks }) => tasks)));
     return [...found].sort(([a], [b]) => count(b) - count(a)).flatMap(([tasks, those]) => [
       el('h3', {}, tasks === whom ? title : [`${title} of `, focus(tasks)]),
-      ...table(['name', 'value', 'ranks'], those.flatMap(({ name, values }) => folded(values).map(([value, ranks], at) =>
-        [at === 0 ? el('code', {}, name) : '', cut(value), values.length > 1 || union([ranks]) !== whom ? focus(ranks) : '']))),
+      ...variables(those.flatMap(({ name, values }) => folded(values, had.get(name)).map((row, at, all) =>
+        [at === 0 ? el('code', {}, name) : '', cut(row.value), past(row), all.length > 1 || union([row.tasks]) !== whom ? focus(row.tasks) : '']))),
     ]);
   };
-  const drawSight = () => sight && fill(byId('locals'), [...groups('Watched', sight.watched), ...groups('Variables', sight.locals), sight.missing ? el('p', { class: 'note' }, sight.missing) : null].filter(Boolean));
+  // There is no room for what no variable was before.
+  const variables = (rows) => (rows.some(([, , was]) => was !== '') ? table(['name', 'value', 'at the stop before', 'ranks'], rows) : table(['name', 'value', 'ranks'], rows.map(([name, value, , who]) => [name, value, who])));
+  const drawSight = () => sight && fill(byId('locals'), [...groups('Watched', sight.watched, earlier?.watched), ...groups('Variables', sight.locals, earlier?.locals), sight.missing ? el('p', { class: 'note' }, sight.missing) : null].filter(Boolean));
   on('sight', (record) => {
     settle();
+    if (stop !== seen) earlier = sight?.source?.function === record.source?.function ? sight : null;
+    seen = stop;
     sight = record;
     drawSight();
+    follow();
   });
   on('board', ({ focus: tasks }) => {
     const had = whom;

@@ -42,6 +42,13 @@
   equal('variables', all('#locals tr').map((it) => [...it.cells].map((cell) => cell.textContent)).filter(([name]) => name !== 'name'),
     [['step', '60', ''], ['sum', '1', 'ranks 0-2,4-7 (7)'], ['fault', 'FAULT_HANG', 'rank 3']]);
 
+  const cells = (selector) => all(selector).map((it) => [...it.cells].map((cell) => cell.textContent));
+  deliver({ kind: 'stop' });
+  deliver(sight({ stacks, source, locals: [named('step', ['0-7', '61']), named('sum', ['0-1', '1'], ['2,4-7', '2'])] }));
+  equal('variables at the stop before', cells('#locals tr'), [
+    ['name', 'value', 'at the stop before', 'ranks'], ['step', '61', '60', ''],
+    ['name', 'value', 'at the stop before', 'ranks'], ['sum', '1', '', 'ranks 0-1 (2)'], ['', '2', '1', 'ranks 2,4-7 (6)']]);
+
   // What was listed stays until the ranks are elsewhere.
   const shown = () => document.querySelector('#source code').textContent;
   deliver({ kind: 'listing', file: '/b.c', tasks: '0-7', lines: [{ line: 1, text: 'z', here: '', count: 0 }] });
@@ -72,6 +79,28 @@
   deliver({ kind: 'prompt', text: '(sdm)', question: false, asked: true });
   equal('too long', texts('#shown [role=alert]'), ['a record of 9999999 bytes is too long for the page: ask for a part of it']);
 
+  // What a value was where it was asked for before, and asking for it anew.
+  const values = (...rows) => ({ kind: 'values', expression: 'v', values: rows.map(([tasks, value]) => ({ tasks, count: 1, value })) });
+  deliver(values(['0-5', '1'], ['6-7', '2']));
+  deliver({ kind: 'stop' });
+  deliver(values(['0-3,6-7', '1'], ['4-5', '3']));
+  equal('values at the stop before', cells('#shown tr'), [['ranks', '', 'value', 'at the stop before'], ['ranks 0-3 (4)', '', '1', '1'], ['ranks 6-7 (2)', '', '1', '2'], ['ranks 4-5 (2)', '', '3', '1']]);
+  const [send, sent] = [window.fetch, []];
+  window.fetch = (path, { body }) => { sent.push(body); return Promise.resolve(new Response('')); };
+  const free = { kind: 'prompt', text: '(sdm)', question: false, asked: true };
+  ask('outliers v');
+  deliver(values(['0-7', '1']));
+  document.getElementById('follow').click();
+  deliver(free);
+  equal('nothing is asked anew without a stop', sent, []);
+  deliver({ kind: 'stop' });
+  deliver(free);
+  deliver(sight({ stacks, source }));
+  deliver(sight({ stacks, source }));
+  equal('asked anew at a stop', sent, ['outliers v']);
+  document.getElementById('follow').click();
+  window.fetch = send;
+
   // What is no finite number, and a range that is too large for a number.
   ask('plot special');
   deliver(plot('special', [null, null, null, 1e308, -1e308, 0], { lines: [{ tasks: '0-7', count: 8, numbers: [null, null, null, 1e308, -1e308, 0], not_finite: [['nan', 0], ['inf', 1], ['-inf', 2]].map(([value, at]) => ({ value, at })) }] }));
@@ -81,7 +110,7 @@
   const part = (count) => ({ count, tasks: count ? '0-7' : '' });
   const end = (value) => ({ value, on: part(8) });
   deliver({ kind: 'stats', expression: 'special[0:7]', tasks: '0-7', count: 3, min: end(`-1${'0'.repeat(308)}`), max: end('1e308'), mean: 0, stddev: null, sum: 0, nan: part(8), inf: part(8), minus_inf: part(16), histogram: { low: -1e308, high: 1e308, counts: [1, 1], below: 0, above: 0 } });
-  equal('statistics', all('#shown tr').slice(1).map((it) => [...it.cells].slice(0, 2).map((cell) => cell.textContent).join(' ')), ['smallest -1e+308', 'largest 1e308', 'mean 0', 'not a number 8', 'inf 8', '-inf 16']);
+  equal('statistics', all('#shown tr').slice(1).map((it) => [...it.cells].slice(0, 2).map((cell) => cell.textContent).join(' ')), ['min -1e+308', 'max 1e308', 'mean 0', 'sum 0', 'nan 8', 'inf 8', '-inf 16']);
   equal('bars', texts('#histogram title'), ['from -1e+308 to 0: 1', 'from 0 to 1e+308: 1']);
 
   // Rows and columns have the indices that the program has; of Fortran's the first one goes to the right.
