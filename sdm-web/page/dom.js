@@ -22,6 +22,25 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
+// Leads the keyboard through what can be clicked in a picture: Tab comes to one part, arrows to the others, Enter clicks.
+export function walk(picture, parts) {
+  const go = (to) => { for (const part of parts) part.setAttribute('tabindex', part === to ? 0 : -1); };
+  go(parts[0]);
+  picture.addEventListener('keydown', (event) => {
+    const at = parts.indexOf(event.target);
+    const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: parts.length - 1 }[event.key];
+    if (at < 0 || (to === undefined && event.key !== 'Enter')) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (to === undefined) parts[at].dispatchEvent(new MouseEvent('click'));
+    else if (parts[to]) {
+      go(parts[to]);
+      parts[to].focus();
+    }
+  });
+  return picture;
+}
+
 export const byId = (id) => document.getElementById(id);
 
 export function fill(element, ...children) {

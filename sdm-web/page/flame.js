@@ -1,6 +1,6 @@
 // What ranks did over a while: the frames of a profile, as wide as they were seen often, in all of the time or a part of it.
 
-import { el, byId, fill } from './dom.js';
+import { el, byId, fill, walk } from './dom.js';
 import { line, on } from './link.js';
 import { label } from './sets.js';
 
@@ -32,16 +32,17 @@ function draw({ nodes, parts, span_ms: span }) {
   byId('flamewhen').textContent = at === 0 ? `all of ${seconds(parts)}` : `from ${seconds(at - 1)} to ${seconds(at)}`;
   const all = frames(nodes, at === 0 ? null : at - 1);
   const height = (Math.max(0, ...all.map(({ node }) => node.depth)) + 1) * TALL;
-  fill(byId('flamegraph'), el('svg', { id: 'flame', role: 'img', viewBox: `0 0 ${WIDTH} ${height}`, 'aria-label': `Flame graph, ${byId('flamewhen').textContent}: ${all.length} functions` },
+  const drawn = el('svg', { id: 'flame', role: 'group', viewBox: `0 0 ${WIDTH} ${height}`, 'aria-label': `Flame graph, ${byId('flamewhen').textContent}: ${all.length} functions` },
     all.map(({ node, x, width, share }) => {
       const { function: name, file, lines: [first, last], tasks } = node;
       const place = file ? ` at ${file}:${first}${last > first ? `-${last}` : ''}` : '';
       const room = Math.floor((width - 6) / LETTER);
-      return el('g', { class: `flame f${node.depth % 2}`, onclick: () => line(`focus ${tasks}`) },
+      return el('g', { class: `flame f${node.depth % 2}`, role: 'button', 'aria-label': `${name}${place}: ${share}, ${label(tasks)}`, onclick: () => line(`focus ${tasks}`) },
         el('rect', { x: x.toFixed(2), y: node.depth * TALL, width: width.toFixed(2), height: TALL - 1 }),
         room > 2 ? el('text', { x: (x + 3).toFixed(2), y: node.depth * TALL + 14 }, name.length > room ? `${name.slice(0, room - 1)}…` : name) : null,
         el('title', {}, `${name}${place}: ${share}, ${label(tasks)}`));
-    })));
+    }));
+  fill(byId('flamegraph'), walk(drawn, [...drawn.querySelectorAll('.flame')]));
 }
 
 export function start() {

@@ -42,7 +42,7 @@ function showStates() {
 fill(byId('controls'), CONTROLS.map(([name, key, text]) =>
   el('button', { type: 'button', title: `${text} (key ${key})`, 'data-line': text, onclick: () => control(text) }, name)));
 
-byId('keys').textContent = [...CONTROLS.map(([name, key]) => `${key} ${name}`), '/ console', 'arrows, Home, End move in stacks, tabs and map', 'Shift and arrows mark', 'Enter makes the row or the mark the focus', 'l source of the row', '? these keys'].join(', ');
+byId('keys').textContent = [...CONTROLS.map(([name, key]) => `${key} ${name}`), '/ console', 'arrows, Home, End move in stacks, tabs and pictures', 'Shift and arrows mark', 'Enter makes the row, the mark or the box the focus', 'l source of the row', '? these keys'].join(', ');
 function tellKeys() {
   byId('keys').hidden = !byId('keys').hidden;
   byId('keysbutton').setAttribute('aria-expanded', String(!byId('keys').hidden));

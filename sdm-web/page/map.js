@@ -138,7 +138,11 @@ function between(a, b) {
 function drawMark() {
   const tasks = mark ? between(mark.from, mark.to) : '';
   byId('mapmark')?.setAttribute('d', tasks && outline(tasks));
-  const rank = mark ? rankOf(mark.to) : -1;
+  tell(mark ? rankOf(mark.to) : -1);
+}
+
+// Says which rank a cell is, and its class.
+function tell(rank) {
   const found = rank >= 0 ? classes().find((it) => has(it[1], rank)) : null;
   byId('maphere').textContent = rank >= 0 ? `rank ${rank}: ${found?.[0] ?? 'unknown'}` : '';
 }
@@ -221,10 +225,11 @@ export function start() {
     drawMark();
   });
   svg.addEventListener('pointermove', (event) => {
-    if (!draws) return;
+    if (!draws) return tell(total > 0 ? rankOf(cellAt(event)) : -1);
     mark.to = cellAt(event);
     drawMark();
   });
+  svg.addEventListener('pointerleave', drawMark);
   svg.addEventListener('pointerup', () => {
     if (draws) choose();
     draws = false;

@@ -109,8 +109,8 @@ export function start() {
     const row = el('div', { class: 'row', onclick: () => { select(element); line(`focus ${node.tasks}`); } },
       el('span', { class: 'bar', 'aria-hidden': 'true', 'width%': (node.count / all) * 100 }),
       el('span', { class: 'twisty', 'aria-hidden': 'true', onclick: (event) => { event.stopPropagation(); select(element); fold(element, !isFolded(node)); } }),
-      el('span', { class: 'function' }, node.frame.function || '??', repeat),
-      el('span', { class: 'place', title: file(node) ? 'shows the source (key l)' : null, onclick: (event) => { event.stopPropagation(); select(element); list(node); } }, place),
+      el('span', { class: 'function', title: node.frame.function }, node.frame.function || '??', repeat),
+      el('span', { class: file(node) ? 'place source' : 'place', title: file(node) ? `${place}: shows the source (key l)` : place, onclick: (event) => { event.stopPropagation(); select(element); list(node); } }, place),
       isNew ? el('span', { class: 'new' }, 'changed') : null,
       el('span', { class: 'tasks' }, label(node.tasks)));
     const element = el('li', {

@@ -190,8 +190,9 @@ function drawPlot(plot, before) {
   const numbers = isTable ? table(['row', ...heads], grid.map(([at, ...values]) => [at, ...values.map(cell)]), 'numbers')
     : table([kind, ...first.map(({ tasks }, at) => [columns > 0 ? null : swatch(`k${at}`), focus(tasks)])], upTo(most).map((at) => [index(at), ...first.map((row) => cell(row.numbers[at]))]), 'numbers');
   const way = own && columns > 0 ? el('p', { class: 'note' }, from.isFortran ? 'The first index goes to the right, the last one down.' : 'In C and C++ the last index goes to the right, in Fortran the first one.') : null;
+  const room = el('div', { class: 'wide', role: 'group', tabindex: 0, 'aria-label': `Numbers of ${plot.expression}` }, numbers.filter(Boolean));
   show(title, note ? el('p', { class: 'note' }, note) : null, columns > 0 ? null : lines(plot, rows), heat(plot, rows, columns, from),
-    columns > 0 && !isStitched ? lines(plot, rows) : null, el('button', { type: 'button', onclick: csv }, 'Save as CSV'), way, numbers);
+    columns > 0 && !isStitched ? lines(plot, rows) : null, el('button', { type: 'button', onclick: csv }, 'Save as CSV'), way, room);
 }
 
 export function start() {
@@ -285,7 +286,7 @@ export function start() {
   on('comparison', ({ expression, reference, value, others }) => answer(expression,
     el('p', {}, focus(reference), ` ${count(reference) === 1 ? 'has' : 'have'} ${cut(value)}`),
     table(['ranks', 'differ in', 'first difference', 'most have', 'these have'], others.map((other) =>
-      [focus(other.tasks), `${other.differing} of ${other.of}`, other.path, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
+      [focus(other.tasks), `${other.differing} of ${other.of}`, `${expression}${other.path}`, cut(other.reference) ?? '-', cut(other.value) ?? '-']))));
   // A sum in another order of the ranks differs in its last digits.
   const rounded = (value) => (typeof value === 'number' ? Number(value.toPrecision(12)) : value);
   on('stats', ({ expression, count: many, min, max, mean, stddev, sum, histogram, nan, inf, minus_inf: minus }) => {

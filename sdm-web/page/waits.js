@@ -1,7 +1,8 @@
 // Who waits for whom, as the last diagnosis has found: groups of ranks and arrows between them, the circle marked.
 
-import { el, byId, fill } from './dom.js';
+import { el, byId, fill, walk } from './dom.js';
 import { line, on } from './link.js';
+import { find } from './source.js';
 import { count, label, nth } from './sets.js';
 
 const WIDTH = 640;
@@ -20,6 +21,15 @@ const parts = (what) => {
 // The step as `diagnose` begins its answer.
 const named = (step) => (/^\w+$/.test(step) ? `${step[0].toUpperCase()}${step.slice(1).replaceAll('_', ' ')}: ` : '');
 
+// A text whose first place in the program is a button that shows its line.
+function placed(text) {
+  const found = / at ([^\s:;,]+):(\d+)/.exec(text);
+  if (!found) return [text];
+  const from = found.index + ' at '.length;
+  const place = `${found[1]}:${found[2]}`;
+  return [text.slice(0, from), el('button', { type: 'button', class: 'code', title: 'shows the source', onclick: () => find(found[1], Number(found[2])) }, place), text.slice(from + place.length)];
+}
+
 // Where the middle of each node is: those of each circle on one, the others in rows below.
 function layout(loops, rest) {
   const places = new Map();
@@ -34,6 +44,8 @@ function layout(loops, rest) {
     });
     top += half * TALL * 1.7;
   }
+  // What stands at an arrow has room between the boxes.
+  if (loops.length > 0) top += TALL / 2;
   const columns = Math.min(3, Math.max(1, rest.length));
   rest.forEach((node, at) => {
     const gap = WIDTH / columns;
@@ -81,7 +93,7 @@ function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by:
   });
   const boxes = nodes.map((node) => {
     const [x, y] = places.get(node);
-    return el('g', { class: `node ${/^\w+$/.test(node.kind) ? node.kind : ''}`, onclick: () => line(`focus ${node.tasks}`) },
+    return el('g', { class: `node ${/^\w+$/.test(node.kind) ? node.kind : ''}`, role: 'button', 'aria-label': `${label(node.tasks)}: ${node.what}`, onclick: () => line(`focus ${node.tasks}`) },
       el('rect', { x: x - BOX / 2, y: y - TALL / 2, width: BOX, height: TALL, rx: 5 }),
       el('text', { x, y: y - 10, 'text-anchor': 'middle' }, short(label(node.tasks), 28)),
       parts(node.what).map((part, at) => el('text', { x, y: y + 6 + at * 14, 'text-anchor': 'middle', class: 'what' }, short(part, 34))),
@@ -91,13 +103,13 @@ function draw({ conclusion, graph, circle, findings, step, suspects, held_up_by:
     el('marker', { id, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7 - 3 * at, markerHeight: 7 - 3 * at, orient: 'auto' }, el('path', { d: 'M0 0L8 4L0 8z' }))));
   fill(byId('waits'),
     el('p', { class: `verdict ${/^\w+$/.test(step) ? step : ''}` }, whose, conclusion),
-    nodes.length ? el('svg', { id: 'waitssvg', role: 'img', 'aria-label': `Who waits for whom: ${conclusion}`, viewBox: `0 0 ${WIDTH} ${height}` }, head, arrows, boxes) : null,
+    nodes.length ? walk(el('svg', { id: 'waitssvg', role: 'group', 'aria-label': `Who waits for whom: ${conclusion}`, viewBox: `0 0 ${WIDTH} ${height}` }, head, arrows, boxes), boxes) : null,
     // As text as well: what stands at an arrow is seen by the mouse only.
     el('ul', { id: 'edges', class: 'note', 'aria-label': 'Waits' }, edges.slice(0, EDGES_MAX).map(({ from, to, waits }) =>
-      el('li', {}, `${label(nodes[from].tasks)} for ${from === to ? 'one another' : label(nodes[to].tasks)}${waits > 1 ? ` (${waits} waits)` : ''}: ${nodes[from].what}`)),
+      el('li', {}, `${label(nodes[from].tasks)} for ${from === to ? 'one another' : label(nodes[to].tasks)}${waits > 1 ? ` (${waits} waits)` : ''}: `, placed(nodes[from].what))),
     edges.length > EDGES_MAX ? el('li', {}, `and ${edges.length - EDGES_MAX} more`) : null),
     el('ul', { id: 'findings', 'aria-label': 'Findings' }, findings.map((finding) => el('li', {},
-      el('button', { type: 'button', onclick: () => line(`focus ${finding.tasks}`) }, label(finding.tasks)), ' ', finding.what,
+      el('button', { type: 'button', onclick: () => line(`focus ${finding.tasks}`) }, label(finding.tasks)), ' ', placed(finding.what),
       el('ul', { class: 'note' }, finding.evidence.map((text) => el('li', {}, text)))))));
 }
 

@@ -13,8 +13,8 @@ use sdm_view::render::{Names, Screen, Style, TextView};
 
 use crate::news::News;
 
-/// The width of the text that a page shows, in columns.
-const COLUMNS: usize = 74;
+/// The width of the text that a page shows, in columns: that of its console in a window of 1280 pixels.
+const COLUMNS: usize = 72;
 /// Time limit at the end of a session for pages to receive the last records.
 const END_WAIT: Duration = Duration::from_secs(2);
 

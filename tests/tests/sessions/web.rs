@@ -387,6 +387,7 @@ fn records_of_hostile_strings_are_shown_as_text() {
     page.wait_text("#tree", "main");
     let otherwise = page.value(include_str!("web_views.js"));
     assert_eq!(otherwise, json!([]));
+    check_look(&mut page);
     let found = page.value(include_str!("web_fuzz.js"));
     assert_eq!(found, serde_json::json!({ "problems": [], "records": 400 }));
     assert_eq!(page.value("document.title"), "work (8) - sdm");

@@ -29,6 +29,12 @@
   equal('colours', all('#states li').map(colour), all('#mapcells .class').map(colour));
   equal('distinct colours', new Set(all('#states li').map(colour)).size, 4);
 
+  // The cell under the mouse is named.
+  document.getElementById('tab-map').click();
+  const { x, y } = all('#mapcells text').find((it) => it.textContent === '6').getBoundingClientRect();
+  document.getElementById('mapsvg').dispatchEvent(new PointerEvent('pointermove', { clientX: x + 2, clientY: y + 2 }));
+  equal('cell', texts('#maphere'), ['rank 6: crashed, SIGSEGV']);
+
   // Recursion of another depth is another row.
   const frame = (name, line, repeat) => ({ module: '', function: name, file: 'a.c', line, repeat });
   const stack = (tasks, repeat) => ({ tasks, count: 4, threads: 4, frames: [frame('main', 9, 1), frame('down', 5, repeat)] });
@@ -47,7 +53,7 @@
   deliver(sight({ stacks, source, locals: [named('step', ['0-7', '61']), named('sum', ['0-1', '1'], ['2,4-7', '2'])] }));
   equal('variables at the stop before', cells('#locals tr'), [
     ['name', 'value', 'at the stop before', 'ranks'], ['step', '61', '60', ''],
-    ['name', 'value', 'at the stop before', 'ranks'], ['sum', '1', '', 'ranks 0-1 (2)'], ['', '2', '1', 'ranks 2,4-7 (6)']]);
+    ['name', 'value', 'at the stop before', 'ranks'], ['sum', '1', '', 'ranks 0-1 (2)'], ['', '2', '1', 'ranks 2,4-7 (5)']]);
 
   // What was listed stays until the ranks are elsewhere.
   const shown = () => document.querySelector('#source code').textContent;
@@ -136,6 +142,45 @@
   deliver({ kind: 'diagnosis', step: 'deadlock', conclusion: 'x', suspects: '', held_up_by: '', circle: [0, 1, 2], findings: [],
     graph: { nodes: [...['0', '1', '2', '3', '4', '5-7'].map(node)], edges: [[0, 1], [1, 2], [2, 0], [3, 4], [4, 3], [5, 5]].map(edge), circles: [[0, 1, 2], [3, 4]] } });
   equal('circles', [all('.wait.circle').length, texts('.wait:not(.circle) title')], [5, ['ranks 5-7 (3) for one another: waiting in MPI_Recv']]);
+
+  // Boxes and places are reached by the keyboard.
+  const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+  const lines = [];
+  window.fetch = (path, { body }) => { lines.push(body); return Promise.resolve(new Response('')); };
+  document.getElementById('tab-waits').click();
+  document.querySelector('#waitssvg [tabindex="0"]').focus();
+  for (const key of ['ArrowRight', 'ArrowDown', 'Enter', 'End', 'Enter']) press(key);
+  equal('boxes by keys', lines, ['focus 2', 'focus 5-7']);
+  deliver({ kind: 'diagnosis', step: 'deadlock', conclusion: 'x', suspects: '', held_up_by: '', circle: [], findings: [{ tasks: '0', what: 'waiting in MPI_Recv, called from get () at a.c:60; nothing changed', evidence: [] }],
+    graph: { nodes: ['0', '1'].map((tasks) => ({ ...node(tasks), what: 'waiting in MPI_Recv, called from get () at a.c:61' })), edges: [edge([0, 1])], circles: [] } });
+  for (const list of ['edges', 'findings']) document.querySelector(`#${list} .code`).click();
+  equal('places of waits', lines.slice(2), ['list a.c:61', 'list a.c:60']);
+  equal('texts of waits', texts('#edges li'), ['rank 0 for rank 1: waiting in MPI_Recv, called from get () at a.c:61']);
+  const flame = (depth, tasks) => ({ depth, function: 'f', file: 'a.c', lines: [1, 1], times: 4, parts: [4], tasks });
+  deliver({ kind: 'profile', nodes: [flame(0, '0-7'), flame(1, '0-3')], parts: 1, span_ms: 10, classes: [] });
+  document.querySelector('#flame [tabindex="0"]').focus();
+  for (const key of ['ArrowDown', 'Enter']) press(key);
+  equal('frames by keys', lines.slice(4), ['focus 0-3']);
+  window.fetch = send;
+
+  // Long names and values leave room for the ranks.
+  const long = (size) => 'x'.repeat(size);
+  const far = { ...stack('0-6', 1), frames: [frame(`solve(${long(90)})`, 5, 1)] };
+  deliver(sight({ stacks: { ...stacks, stacks: [far, { ...stack('7', 1), count: 1 }] }, source, locals: [named(long(60), ['0-3', long(180)], ['4-7', '2'])] }));
+  deliver(values(['0-3', long(180)], ['4-7', '2']));
+  const wide = (it, around) => it.getBoundingClientRect().right > around.getBoundingClientRect().right;
+  equal('rows wider than the stacks', all('#tree .tasks').filter((it) => wide(it, it.parentElement)).length, 0);
+  equal('tables wider than the page', all('#values table').filter((it) => wide(it, document.getElementById('values'))).length, 0);
+
+  deliver(sight({ source: { ...source, lines: [long(200), long(200)], tasks: '0-6' } }));
+  document.getElementById('tab-source').click();
+  equal('ranks beside a long line', all('#source .here td:last-child').filter((it) => wide(it, document.getElementById('source'))).length, 0);
+  // A line of the session's text is one line of the console.
+  const log = document.getElementById('log');
+  for (let at = 0; at < 60; at += 1) deliver({ kind: 'said', text: long(72) });
+  equal('height of a line', new Set([...log.children].slice(-60).map((it) => Math.round(it.getBoundingClientRect().height))).size === 1 && log.lastChild.getBoundingClientRect().height < 30, true);
+  deliver({ kind: 'comparison', expression: 'part', reference: '0', value: '1', others: [{ tasks: '1', differing: 1, of: 4, path: '.rank', reference: '0', value: '1' }] });
+  equal('difference', cells('#shown tr')[1], ['rank 1', '1 of 4', 'part.rank', '0', '1']);
 
   // A button is no answer to a question.
   deliver({ kind: 'prompt', text: 'Delete all breakpoints? (y or n)', question: true, asked: true });
