@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{TORCH_PREFIX, is_of_two_groups, is_of_world, mpi_name, needs_all, sends_from_root};
+use sdm_mpi::{
+    TORCH_PREFIX, connects_programs, is_of_two_groups, is_of_world, mpi_name, needs_all,
+    sends_from_root,
+};
 
 use super::graph::SetNeed;
 use super::members::Members;
@@ -174,7 +177,7 @@ impl Needs {
     /// Adds the waits of ranks in a collective operation for the ranks that are not in it.
     pub(super) fn collectives(&mut self, members: &Members<'_>) {
         let at_end = self.at_end();
-        let mut unknown = IdSet::new();
+        let (mut unknown, mut outside) = (IdSet::new(), IdSet::new());
         let told = IdSet::union_all(self.neighbors.iter().map(|wait| &wait.who));
         for one in &self.gatherings {
             let all = one.members.as_ref().unwrap_or(members.all);
@@ -201,6 +204,11 @@ impl Needs {
                 true => need(who, late, false),
                 false => need(who, lost, true),
             };
+            // Other programs are awaited, unless a rank is known to be missing.
+            if connects_programs(&one.call) && (peers.is_empty() || !world) {
+                outside.union_with(&one.tasks);
+                continue;
+            }
             if peers.is_empty() {
                 match self.remote_side(one) {
                     RemoteSide::Here => self.complete.union_with(&one.tasks),
@@ -240,6 +248,7 @@ impl Needs {
             }
         }
         self.any_other(&unknown, members);
+        self.outside(&outside, members);
     }
 
     /// The other side of an operation in which no rank of the own side is missing.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, TaskWaits, WaitFor};
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{is_of_all, is_outside, takes_requests};
+use sdm_mpi::{connects_programs, is_of_all, is_outside, takes_requests};
 
 use super::collective_groups::CollectiveGroup;
 use super::epochs::EpochWait;
@@ -91,9 +91,10 @@ impl Needs {
                 WaitKind::Mpi | WaitKind::Collective if is_outside(class.call) => {
                     // In a collective file operation, ranks that poll wait for the other ranks, and not for
                     // a file.
-                    let there = match is_of_all(class.call) {
-                        true => class.tasks.intersection(&polling),
-                        false => IdSet::new(),
+                    let there = match class.call {
+                        call if connects_programs(call) => class.tasks.clone(),
+                        call if is_of_all(call) => class.tasks.intersection(&polling),
+                        _ => IdSet::new(),
                     };
                     needs.outside(&class.tasks.difference(&there), members);
                     if !there.is_empty() {
@@ -134,7 +135,7 @@ impl Needs {
     }
 
     /// Adds waits of ranks that can depend on more than the job's ranks.
-    fn outside(&mut self, who: &IdSet, members: &Members<'_>) {
+    pub(super) fn outside(&mut self, who: &IdSet, members: &Members<'_>) {
         self.outside.union_with(who);
         self.any_other(who, members);
     }

@@ -90,7 +90,7 @@ use WaitsFor as W;
 
 /// The known functions, by name.
 #[rustfmt::skip]
-const FUNCTIONS: [Function; 98] = [
+const FUNCTIONS: [Function; 102] = [
     ("address", W::Nobody, &[]),
     ("allgather", W::All, &[(6, R::Communicator)]),
     // A rank that no other rank sends anything can leave those with several counts.
@@ -104,6 +104,8 @@ const FUNCTIONS: [Function; 98] = [
     ("bsend", W::Message, &[(1, R::Count), (3, R::Destination), (4, R::Tag), (5, R::Communicator)]),
     ("cart_create", W::All, &[(0, R::Communicator)]),
     ("cart_sub", W::All, &[(0, R::Communicator)]),
+    ("comm_accept", W::All, &[(3, R::Communicator)]),
+    ("comm_connect", W::All, &[(3, R::Communicator)]),
     ("comm_create", W::All, &[(0, R::Communicator)]),
     ("comm_create_group", W::All, &[(1, R::Communicator), (2, R::Tag)]),
     ("comm_dup", W::All, &[(0, R::Communicator)]),
@@ -111,6 +113,8 @@ const FUNCTIONS: [Function; 98] = [
     ("comm_free", W::Members, &[]),
     ("comm_rank", W::Nobody, &[]),
     ("comm_size", W::Nobody, &[]),
+    ("comm_spawn", W::All, &[(5, R::Communicator)]),
+    ("comm_spawn_multiple", W::All, &[(6, R::Communicator)]),
     ("comm_split", W::All, &[(0, R::Communicator)]),
     ("comm_split_type", W::All, &[(0, R::Communicator)]),
     ("dist_graph_create", W::Members, &[(0, R::Communicator)]),
@@ -349,6 +353,19 @@ pub fn is_of_all(function: &str) -> bool {
     ["_all", "_ordered"].iter().any(|end| whole.ends_with(end)) || OF_ALL.contains(&operation)
 }
 
+/// True for collective operations that connect the ranks of a communicator with other programs. They wait for these only
+/// once all ranks have called.
+#[must_use]
+pub fn connects_programs(function: &str) -> bool {
+    const CALLS: [&str; 4] = [
+        "comm_accept",
+        "comm_connect",
+        "comm_spawn",
+        "comm_spawn_multiple",
+    ];
+    mpi_name(function).is_some_and(|name| CALLS.contains(&name.as_str()))
+}
+
 /// True for calls that can depend on more than the job's ranks: other programs, a disk.
 #[must_use]
 pub fn is_outside(function: &str) -> bool {
@@ -382,6 +399,7 @@ mod tests {
         check("MPI_Bcast", Some(W::Members));
         check("torch.distributed.broadcast", Some(W::Members));
         check("MPI_Neighbor_alltoallw", Some(W::Members));
+        check("mpi_comm_spawn_", Some(W::All));
         check("PMPI_Recv", Some(W::Message));
         check("mpi_iprobe_", Some(W::Poll));
         check("MPI_Wtime", Some(W::Nobody));

@@ -261,3 +261,36 @@ fn rank_that_waits_for_a_root_past_the_call_is_blamed() {
     let of_two = judge(&seen("MPI_Bcast", "1", "1", "1"));
     assert!(!of_two.conclusion.contains("another root"), "{of_two:#?}");
 }
+
+/// Ranks wait for another program only once all ranks of the communicator are there.
+#[test]
+fn member_that_skips_a_connection_with_a_program_is_blamed() {
+    for function in [
+        "MPI_Comm_spawn",
+        "mpi_comm_spawn_multiple_",
+        "MPI_Comm_accept",
+        "PMPI_Comm_connect",
+    ] {
+        let place = format!("main:5 {function}:5");
+        let seen = |who: &str, elsewhere: &str, ranks: &str, then: &str| {
+            let frame = format!("main:9 {then}:9");
+            let mut seen = standing(&[(who, &place, "", ""), (elsewhere, &frame, "", "")]);
+            call(&mut seen, who, function, &[(R::Communicator, "some")]);
+            if !ranks.is_empty() {
+                within(&mut seen, who, ranks);
+            }
+            call(&mut seen, elsewhere, then, &[WORLD]);
+            seen
+        };
+        for then in ["MPI_Barrier", "MPI_Finalize"] {
+            let found = judge(&seen("0,2", "1,3", "0-2", then));
+            assert!(found.step.is_proved(), "{found:#?}");
+            assert_eq!(found.suspects, set("1"), "{found:#?}");
+        }
+        // All are there, or it is unknown who has to be.
+        for ranks in ["0,2", ""] {
+            let found = judge(&seen("0,2", "1,3", ranks, "MPI_Barrier"));
+            assert_eq!((found.step, found.held_up_by), (Step::HeldUp, set("0,2")));
+        }
+    }
+}
