@@ -16,7 +16,7 @@ use super::findings::findings;
 use super::graph::Reduced;
 use super::members::Members;
 use super::messages::{from_another_source, misdirected, tags_of_circle};
-use super::mismatch::mismatch;
+use super::mismatch::{mismatch, root_waits_back};
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
 use super::threads::{MpiWaits, by_other_threads};
@@ -328,6 +328,7 @@ impl<'a> Case<'a> {
         let verdict = verdict.or_else(|| case.apart());
         let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
         let verdict = verdict.or_else(mismatched);
+        let verdict = verdict.or_else(|| root_waits_back(&case.there, &self.all));
         let verdict = verdict.or_else(|| tags_of_circle(&self.needs, &self.reduced.circle));
         verdict.unwrap_or_else(|| case.conclude())
     }

@@ -140,6 +140,30 @@ fn behind_its_root(these: &[&CollectiveGroup]) -> Option<Verdict> {
     Some(verdict.blaming(rank.clone()))
 }
 
+/// The verdict on a rank and the root whose data it waits for: the root waits for that rank in another operation of the
+/// same ranks. The others can be elsewhere.
+pub(super) fn root_waits_back(there: &[&CollectiveGroup], all: &IdSet) -> Option<Verdict> {
+    there.iter().find_map(|one| {
+        let root = IdSet::single(TaskId(u32::try_from(one.root?).ok()?));
+        let ranks = one.ranks(all)?;
+        let mut others = there.iter();
+        let other = others.find(|other| {
+            let is_of_both = other.ranks(all) == Some(ranks) && other.context == one.context;
+            needs_all(&other.name) && is_of_both && root.is_subset(&other.tasks)
+        })?;
+        let rank = &one.tasks;
+        let is_it = one.awaited.as_ref() == Some(&root) && rank.len() == 1;
+        let text = format!(
+            "rank {rank} waits in {} for root {root}, which waits for rank {rank} in {}: they name different roots, or one of \
+             them skipped a call",
+            one.call,
+            other.operation()
+        );
+        let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Root);
+        is_it.then(|| verdict.between(rank.union(&root)))
+    })
+}
+
 /// True if the root of this operation is certainly not past it, and is in `elsewhere`.
 ///
 /// A root that gathers leaves only with the parts of all ranks. Where all other ranks wait for the part of a root that

@@ -294,3 +294,35 @@ fn member_that_skips_a_connection_with_a_program_is_blamed() {
         }
     }
 }
+
+/// Rank 2 waits for the part of root 1, which waits for it in an operation of all ranks. The others wait for messages.
+#[test]
+fn rank_and_the_root_that_waits_for_it_are_named() {
+    let seen = |waits: &str, of: &str, operation: &str| {
+        let [own, there] = [waits, operation].map(|name| format!("main:4 {name}:4"));
+        let mut seen = standing(&[
+            ("0,3", "main:3 MPI_Recv:3", "", ""),
+            ("1", &there, "", ""),
+            ("2", &own, "", ""),
+        ]);
+        receive(&mut seen, "0,3", "2");
+        call(&mut seen, "1", operation, &[WORLD]);
+        call(&mut seen, "2", waits, &[(R::Root, "1"), WORLD]);
+        add(&mut seen, "2", (R::Target, "its part", of));
+        seen
+    };
+    for waits in ["MPI_Bcast", "MPI_Scatterv"] {
+        let seen = seen(waits, "1", "MPI_Barrier");
+        let part =
+            format!("rank 2 waits in {waits} for root 1, which waits for rank 2 in MPI_Barrier");
+        check(&seen, Step::CannotGoOn, "", &part);
+        let found = judge(&seen);
+        let named = IdSet::union_all(found.guilty.iter().map(|one| &one.tasks));
+        assert_eq!((named, found.cause), (set("1-2"), Cause::Root));
+    }
+    // Rank 3 hands the data on, or the root waits for a part of another rank.
+    for (of, operation) in [("3", "MPI_Barrier"), ("1", "MPI_Reduce")] {
+        let found = judge(&seen("MPI_Bcast", of, operation));
+        assert!(!found.conclusion.contains("different roots"), "{found:#?}");
+    }
+}
