@@ -3,7 +3,7 @@
 use super::collective_groups::CollectiveGroup;
 use super::collective_order::{NAMED_MAX, may_be_right};
 use super::graph::WaitGraph;
-use super::verdict::Verdict;
+use super::verdict::{Verdict, in_number, waiting};
 use super::wait_for::Needs;
 use super::{Cause, Step};
 use sdm_idset::{IdSet, TaskId};
@@ -63,7 +63,7 @@ impl Blocked<'_> {
         }
         if !odd.is_empty() && odd.is_subset(self.locking) {
             let text = format!(
-                "some ranks wait for a window lock that one of the ranks in {} may hold; which of them is unknown",
+                "ranks wait for a window lock that one of the ranks in {} may hold; which of them is unknown",
                 most.call
             );
             return Verdict::new(Step::Deadlock, text);
@@ -98,10 +98,7 @@ impl Blocked<'_> {
             1 => "; it waits for a message that another rank may have failed to send or receive",
             _ => "; they wait for messages that other ranks may have failed to send or receive",
         };
-        let have = match odd.len() {
-            1 => "it has",
-            _ => "they have",
-        };
+        let have = in_number("[it has|they have]", odd.len());
         let text = format!(
             "the other ranks wait in {}, which {have} not reached{doubt}{circle}",
             most.call
@@ -138,17 +135,18 @@ impl Blocked<'_> {
     /// The verdict on odd ranks that wait for a message to or from an unknown rank. None if there are none.
     fn with_unknown(&self, odd: &IdSet, most: &CollectiveGroup) -> Option<Verdict> {
         let unknown = self.needs.with_unknown.intersection(odd);
-        let (who, wait, these, its) = match unknown.len() {
+        let who = match unknown.len() {
             0 => return None,
-            1 => (format!("rank {unknown}"), "waits", "it", "its call"),
-            count if count <= NAMED_MAX => {
-                (format!("ranks {unknown}"), "wait", "them", "their calls")
-            }
-            _ => ("some ranks".to_owned(), "wait", "them", "their calls"),
+            count if count <= NAMED_MAX => waiting(&unknown),
+            _ => "some ranks wait".to_owned(),
+        };
+        let (these, its) = match unknown.len() {
+            1 => ("it", "its call"),
+            _ => ("them", "their calls"),
         };
         let text = format!(
-            "{who} {wait} for a message, and the other ranks wait for {these} in {}; which rank has left out its part of \
-             the message cannot be told, as the other side's rank cannot be read from {its}",
+            "{who} for a message, and other ranks wait for {these} in {}; which rank has left out its part of the message \
+             cannot be told, as the other side's rank cannot be read from {its}",
             most.call
         );
         // Which of several other ranks is wanted is unknown.
@@ -183,10 +181,13 @@ impl Blocked<'_> {
             (is_one && waits && is_odd).then_some((one, missing))
         });
         let (one, missing) = found?;
-        let text = format!(
-            "other ranks wait for them in {}; they skipped that call and wait in {}",
-            one.call, most.call
+        let text = in_number(
+            "other ranks wait for [it|them] in {}; [it skipped that call and waits|they skipped that call and wait] in {}",
+            missing.len(),
         );
+        let text = text
+            .replacen("{}", &one.call, 1)
+            .replacen("{}", &most.call, 1);
         Some(Verdict::new(Step::Deadlock, text).blaming(missing))
     }
 
@@ -304,13 +305,8 @@ impl Blocked<'_> {
         let holders = IdSet::union_all(locks.iter().map(|(_, holders)| holders));
         let call = &most.call;
         if odd.is_subset(&waiting) && holders.is_subset(&most.tasks) {
-            let (they, hold, wait) = match holders.len() {
-                1 => ("it", "holds", "waits"),
-                _ => ("they", "hold", "wait"),
-            };
-            let text = format!(
-                "{they} {hold} a lock that other ranks wait for, and {wait} for those ranks in {call}"
-            );
+            let text = "[it holds|they hold] a lock that other ranks wait for, and [waits|wait] for those ranks in ";
+            let text = in_number(text, holders.len()) + call;
             return Some((holders, text));
         }
         let ones = self.needs.graph.ones.iter();

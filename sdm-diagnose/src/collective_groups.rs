@@ -13,7 +13,7 @@ use sdm_mpi::{
 use super::graph::SetNeed;
 use super::members::Members;
 use super::operations::{NONBLOCKING, awaited_ranks, is_of_collective, is_owed, started_by};
-use super::verdict::Verdict;
+use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::{Class, Needs};
 use super::{Cause, Step};
 
@@ -298,9 +298,11 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         let both = verdict(String::new()).between(leaders);
         if other.name != one.name {
             let text = format!(
-                "ranks {who} wait in {call} for the group of rank {leader}, which is in {}: that group skipped the \
-                 call, or ranks {who} made it once too often",
-                other.call
+                "{} in {call} for the group of rank {leader}, which is in {}: that group skipped the call, or {} made it \
+                 once too often",
+                waiting(who),
+                other.call,
+                ranks(who)
             );
             let between = who.union(&IdSet::single(leader));
             return Some(verdict(text).between(between));
@@ -308,8 +310,9 @@ pub(super) fn unmet_group(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         let is_led = other.remote_leader.is_some_and(|own| who.contains(own));
         if rank_of(other.root) != Some(leader) || !is_led {
             let text = format!(
-                "ranks {who} and {} are in {call}, but do not name each other's leader: ranks {who} name rank {leader}",
-                other.tasks
+                "ranks {who} and {} are in {call}, but do not name each other's leader: rank {leader} is named by {}",
+                other.tasks,
+                ranks(who)
             );
             // The rank that is named may be none of the leaders.
             let own = rank_of(other.root).map(IdSet::single);
@@ -339,8 +342,12 @@ fn skipped_by_members(needs: &Needs, one: &CollectiveGroup, missing: &IdSet) -> 
     });
     let is_told = past.name != one.name && (is_met || missing.len() < one.tasks.len());
     let text = format!(
-        "ranks {} wait in {} for ranks {missing} of their group, which skipped that call and wait in {}",
-        one.tasks, one.call, past.call
+        "{} in {} for {} of the same group, which skipped that call and {} in {}",
+        waiting(&one.tasks),
+        one.call,
+        ranks(missing),
+        in_number("[waits|wait]", missing.len()),
+        past.call
     );
     let verdict = Verdict::new(Step::CannotGoOn, text).blaming(missing.clone());
     is_told.then_some(verdict)

@@ -6,7 +6,7 @@ use sdm_mpi::needs_all;
 use super::Step;
 use super::collective_groups::CollectiveGroup;
 use super::operations::NONBLOCKING;
-use super::verdict::Verdict;
+use super::verdict::{Verdict, ranks, waiting};
 use super::wait_for::Needs;
 
 /// Maximum number of ranks that are listed in a text.
@@ -91,8 +91,7 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let is_of_one = behind.len() > 1 && partners.len() == 1;
     let who = match (is_of_one, behind.len()) {
         (true, _) => "other ranks wait".to_owned(),
-        (false, 1) => format!("rank {behind} waits"),
-        (false, count) if count <= NAMED_MAX => format!("ranks {behind} wait"),
+        (false, count) if count <= NAMED_MAX => waiting(&behind),
         _ => "some ranks wait".to_owned(),
     };
     let (named, left_out) = match partners.len() {
@@ -148,10 +147,13 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         }
         None => one.call.clone(),
     };
-    let (who, is, them) = match absent.len() {
-        1 => (format!("rank {absent}"), "is", "it"),
-        count if count <= NAMED_MAX => (format!("ranks {absent}"), "are", "them"),
-        _ => ("ranks".to_owned(), "are", "them"),
+    let who = match absent.len() {
+        count if count <= NAMED_MAX => ranks(&absent),
+        _ => "ranks".to_owned(),
+    };
+    let (is, them) = match absent.len() {
+        1 => ("is", "it"),
+        _ => ("are", "them"),
     };
     let past = format!("{who} {is} in MPI_Finalize");
     if !one.is_owed {
@@ -167,8 +169,9 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
             }
         };
         let text = format!(
-            "ranks wait in {call}{within}, while {past}: {who} \
-             skipped it, or the waiting ranks differ in their arguments; {operation}"
+            "{} in {call}{within}, while {past}: {who} skipped it, or the waiting ranks differ in their arguments; \
+             {operation}",
+            waiting(&one.tasks)
         );
         let both = match is_of_several {
             true => IdSet::new(),

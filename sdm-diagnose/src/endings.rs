@@ -3,7 +3,7 @@
 use sdm_idset::IdSet;
 
 use super::collective_order::NAMED_MAX;
-use super::verdict::Verdict;
+use super::verdict::{Verdict, in_number, ranks};
 use super::{Cause, Observed, Step};
 
 /// The verdict where a rank crashes or aborts the job. The waits of the others add nothing to that.
@@ -11,15 +11,17 @@ pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
     let aborting = &observed.aborting;
     let (first, what) = aborting.first()?;
     let who = IdSet::union_all(aborting.iter().map(|(tasks, _)| tasks));
-    let ranks = match first.len() {
-        1 => format!("rank {first}"),
-        count if count <= NAMED_MAX => format!("ranks {first}"),
+    let named = match first.len() {
+        count if count <= NAMED_MAX => ranks(first),
         count => format!("{count} ranks"),
     };
     // The ranks to blame are named before the text.
     let text = match who.len() - first.len() {
         0 => what.clone(),
-        more => format!("{ranks}: {what}; {more} more of the ranks end as well"),
+        more => {
+            let more = in_number(&format!("{more} more [rank ends|ranks end] as well"), more);
+            format!("{named}: {what}; {more}")
+        }
     };
     let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Aborted);
     Some(verdict.blaming(who))

@@ -20,10 +20,13 @@ use super::mismatch::{mismatch, root_waits_back};
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
 use super::threads::{MpiWaits, by_other_threads};
-use super::verdict::Verdict;
+use super::verdict::{Verdict, in_number};
 use super::wait::{WaitKind, is_between_groups, is_of_window, locks_window};
 use super::wait_for::{Needs, resources};
 use super::{Cause, Diagnosis, Observed, Step};
+
+/// The beginning of the verdict on ranks whose main thread waits for a computing one, which follows.
+const BESIDE: &str = "the other ranks wait for [it; its|them; their] main thread waits while ";
 
 /// Judges the observations. Nothing is proved about ranks that exchange data while they stay in their
 /// calls.
@@ -220,9 +223,10 @@ impl<'a> Case<'a> {
         }
         let orphaned = self.evidence.orphaned.intersection(&self.seen.still);
         if !orphaned.is_empty() {
-            let text = "they wait for a lock whose holder has ended without releasing it";
+            let text =
+                "[it waits|they wait] for a lock whose holder has ended without releasing it";
             return Some(
-                Verdict::new(Step::CannotGoOn, text)
+                Verdict::new(Step::CannotGoOn, in_number(text, orphaned.len()))
                     .of(Cause::Thread)
                     .blaming(orphaned),
             );
@@ -231,20 +235,24 @@ impl<'a> Case<'a> {
         if !alone.is_empty() {
             let text = match alone.is_disjoint(&self.evidence.of_several) {
                 true => {
-                    "they wait for another thread of their process, but there is none: it has ended, or the process was \
-                     forked without it"
+                    "[it waits|they wait] for another thread of [its|their] process, but there is none: that has ended, or the \
+                     process was forked without it"
                 }
-                false => "all threads of these processes wait for one another",
+                false => "all threads of [this process|these processes] wait for one another",
             };
-            let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Thread);
+            let verdict =
+                Verdict::new(Step::CannotGoOn, in_number(text, alone.len())).of(Cause::Thread);
             return Some(verdict.blaming(alone));
         }
         let of_own_pipe = self.evidence.of_own_pipe.intersection(&self.seen.still);
         if !of_own_pipe.is_empty() {
             let text = match of_own_pipe.is_subset(&self.evidence.waited_back) {
-                true => "they wait for processes that cannot go on before they do",
-                false => "they wait at a pipe whose other end no other process has open",
+                true => {
+                    "[it waits|they wait] for processes that cannot go on before [it does|they do]"
+                }
+                false => "[it waits|they wait] at a pipe whose other end no other process has open",
             };
+            let text = in_number(text, of_own_pipe.len());
             let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Resource);
             return Some(verdict.blaming(of_own_pipe));
         }
@@ -274,18 +282,18 @@ impl<'a> Case<'a> {
         let (cause, text) = match (gone.is_empty(), halted.is_empty()) {
             (true, false) => (
                 Cause::Stopped,
-                "the other ranks wait for tasks that a signal has stopped",
+                "a signal has stopped [it, and the other ranks wait for it|them, and the other ranks wait for them]",
             ),
             (false, true) => (
                 Cause::Ended,
-                "the other ranks wait in MPI for tasks that are gone",
+                "[it has|they have] ended or [is|are] lost, and the other ranks wait for [it|them] in MPI",
             ),
             _ => (
                 Cause::Ended,
-                "the other ranks wait for tasks that are gone, or that a signal has stopped",
+                "they have ended or are lost, or a signal has stopped them, and the other ranks wait for them",
             ),
         };
-        Verdict::new(Step::CannotGoOn, text)
+        Verdict::new(Step::CannotGoOn, in_number(text, lost_on.len()))
             .of(cause)
             .blaming(lost_on.clone())
     }
@@ -350,53 +358,52 @@ impl<'a> Case<'a> {
         let polls = self.seen.polling();
         let stood = IdSet::union_all(self.observed.stood.iter().map(|(who, _)| who));
         let computing = self.evidence.computing_beside(&known);
-        let computing = computing.map(|line| {
-            format!("the other ranks wait for these, whose main thread waits while {line}")
-        });
         let (cause, text) = match () {
             () if known.is_subset(&stood) => (
                 Cause::Stopped,
-                "the other ranks wait for tasks that the debugger has stopped",
+                "the debugger has stopped [it, and the other ranks wait for it|them, and the other ranks wait for them]",
             ),
             () if known.is_subset(&self.acting) => (
                 Cause::Thread,
-                "the other ranks wait for these, whose main thread waits while another of their threads runs",
+                "the other ranks wait for [it; its|them; their] main thread waits while another of [its|their] threads runs",
             ),
             () if known.is_subset(&polls) => (
                 Cause::Polling,
-                "the other ranks wait for these, which poll: what they poll for does not arrive, or is not due yet",
+                "the other ranks wait for [it while it polls|them while they poll]: what [it polls|they poll] for does not arrive, or \
+                 is not due yet",
             ),
             () if known.is_subset(&self.seen.sleeping()) => (
                 Cause::Sleeping,
-                "the other ranks wait for these, which sleep, once or repeatedly, for an unknown reason",
+                "the other ranks wait for [it while it sleeps|them while they sleep], once or repeatedly; the reason is unknown",
             ),
             () if known.is_subset(&self.seen.moving) => (
                 Cause::Computing,
-                "the other ranks wait for these, which compute: an endless loop, or a long computation",
+                "the other ranks wait for [it while it computes|them while they compute]: an endless loop, or a long computation",
             ),
-            () if computing.is_some() => {
-                (Cause::Computing, computing.as_deref().unwrap_or_default())
-            }
+            () if computing.is_some() => (Cause::Computing, BESIDE),
             () if known.is_subset(&self.evidence.among_threads) => (
                 Cause::Thread,
-                "the other ranks wait for these, whose threads all wait for one another",
+                "the other ranks wait for [it; its|them; their] threads all wait for one another",
             ),
             () if known.is_subset(&self.seen.still) => (
                 self.cause_of_still(&known),
-                "the other ranks wait for these, which wait for something else; what would end that wait is unknown",
+                "the other ranks wait for [it while it waits|them while they wait] for something else; what would end that wait \
+                 is unknown",
             ),
             () => (
                 Cause::Unknown,
-                "the other ranks wait for these, which were not seen waiting for them",
+                "the other ranks wait for [it; it was|them; they were] not seen waiting for the others",
             ),
         };
         let doubt = match self.reduced.holders_guessed {
             true => "; which rank each of the others waits for is unknown",
             false => "",
         };
+        let doing = computing.filter(|_| text == BESIDE);
+        let doing = doing.map(String::as_str).unwrap_or_default();
         Verdict {
-            held_up_by: known,
-            ..Verdict::new(Step::HeldUp, format!("{text}{doubt}")).of(cause)
+            held_up_by: known.clone(),
+            ..Verdict::new(Step::HeldUp, in_number(text, known.len()) + doing + doubt).of(cause)
         }
     }
 
@@ -443,7 +450,7 @@ impl<'a> Case<'a> {
             "a send and its matching receive are both posted and do not complete: the cause is below MPI, or the message is long"
                 .to_owned()
         } else {
-            "they wait for tasks whose activity is unknown".to_owned()
+            "some ranks wait for others whose activity is unknown".to_owned()
         };
         Verdict::new(Step::CannotTell, text)
     }

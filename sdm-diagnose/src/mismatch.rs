@@ -6,7 +6,7 @@ use sdm_mpi::{needs_all, started_collective};
 use super::collective_groups::CollectiveGroup;
 use super::collective_order::NAMED_MAX;
 use super::operations::NONBLOCKING;
-use super::verdict::Verdict;
+use super::verdict::{Verdict, ranks};
 use super::{Cause, Step};
 
 /// The verdict on operations of the same ranks that do not match: different ones, or with different
@@ -102,8 +102,10 @@ fn undecided(
         return verdict;
     }
     if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
-        let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
-        text += &format!(" (at fault: {ranks} {odd}, or a rank that skipped that call)");
+        text += &format!(
+            " (at fault: {}, or a rank that skipped that call)",
+            ranks(odd)
+        );
     }
     let verdict = Verdict::new(Step::CannotGoOn, text);
     // Of several ranks that are past it all but one can have made their part. A rank of a neighbourhood operation has left

@@ -6,7 +6,7 @@ use sdm_mpi::is_of_neighbors;
 use super::Step;
 use super::graph::SetNeed;
 use super::operations::awaited_ranks;
-use super::verdict::Verdict;
+use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::{Class, Needs};
 
 /// Ranks that wait for the parts of some of their neighbors.
@@ -52,22 +52,19 @@ pub(super) fn skipped_by_neighbors(needs: &Needs, blocked: &IdSet) -> Option<Ver
     let mut elsewhere = needs.gatherings.iter();
     let other = elsewhere.find(|one| !absent.is_empty() && absent.is_subset(&one.tasks))?;
     let (call, past) = (&first.call, &other.call);
-    let ranks = |ranks: &IdSet| match ranks.len() {
-        1 => format!("rank {ranks}"),
-        _ => format!("ranks {ranks}"),
-    };
     let (who, missing) = (ranks(&there), ranks(&absent));
+    let (they_wait, wait) = (waiting(&there), in_number("[waits|wait]", absent.len()));
     let verdict = |text| Verdict::new(Step::CannotGoOn, text);
     Some(match absent.len() < there.len() {
         true => {
             let text = format!(
-                "{who} wait in {call} for the part of {missing}, which skipped that call and waits in {past}"
+                "{they_wait} in {call} for the part of {missing}, which skipped that call and {wait} in {past}"
             );
             verdict(text).blaming(absent)
         }
         false => {
             let text = format!(
-                "{who} waits in {call} for the part of {missing}, which waits in {past}: {missing} skipped that call, or \
+                "{they_wait} in {call} for the part of {missing}, which {wait} in {past}: {missing} skipped that call, or \
                  {who} made it once too often"
             );
             verdict(text).between(absent.union(&there))

@@ -320,7 +320,7 @@ fn polling_rank_is_distinguished_from_waiting_ranks() {
     ];
     let mut seen = observed(&looks);
     receive(&mut seen, "0-4", "5");
-    check(&seen, Step::HeldUp, "5", "which poll");
+    check(&seen, Step::HeldUp, "5", "while it polls");
     let found = judge(&seen);
     assert!(
         found.findings[0].what.contains("polling with MPI_Iprobe"),
@@ -361,13 +361,23 @@ fn ended_or_stopped_rank_is_blamed_only_if_awaited() {
     };
     let mut seen = with(&[look, look]);
     seen.gone.push((set("3"), "exited with code 1".to_owned()));
-    check(&seen, Step::CannotGoOn, "3", "tasks that are gone");
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "3",
+        "it has ended or is lost, and the other ranks wait for it in MPI",
+    );
     let mut seen = with(&[look, look]);
     seen.halted.push((set("3"), "stopped".to_owned()));
     check(&seen, Step::CannotGoOn, "3", "a signal has stopped");
     let mut seen = with(&[look, look]);
     seen.stood.push((set("3"), "at a breakpoint".to_owned()));
-    check(&seen, Step::HeldUp, "3", "that the debugger has stopped");
+    check(
+        &seen,
+        Step::HeldUp,
+        "3",
+        "the debugger has stopped it, and the other ranks wait for it",
+    );
     let looks: [Look<'_>; 2] = [
         &[("0-2", "main:80 f:1", "1", "s=1")],
         &[("0-2", "main:81 g:1", "1", "s=2")],
@@ -417,7 +427,7 @@ fn rank_using_cpu_time_in_user_code_progresses() {
     let own = seen("main:80 compute:44 MPI_Wtime:44");
     check(&own, Step::NoHangSeen, "", "show progress");
     // Processor time within a library function proves nothing, since MPI spins while it waits.
-    let text = "they made no progress, while other ranks did";
+    let text = " made no progress, while other ranks did";
     check(&seen("main:80 work:31 usleep:31"), Step::HeldUp, "3", text);
 }
 

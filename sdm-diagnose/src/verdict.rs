@@ -46,3 +46,25 @@ impl Verdict {
         Self { between, ..self }
     }
 }
+
+/// The words for one or for several ranks: `rank 3` or `ranks 1-2`.
+pub(super) fn ranks(tasks: &IdSet) -> String {
+    in_number("[rank|ranks] ", tasks.len()) + &tasks.to_string()
+}
+
+/// As `ranks`, with the verb: `rank 3 waits` or `ranks 1-2 wait`.
+pub(super) fn waiting(tasks: &IdSet) -> String {
+    ranks(tasks) + in_number(" [waits|wait]", tasks.len()).as_str()
+}
+
+/// A text that has the words for one and for several ranks in brackets: `[it waits|they wait] for a lock`.
+pub(super) fn in_number(text: &str, count: u64) -> String {
+    let mut parts = text.split(['[', ']']);
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    while let (Some(words), Some(rest)) = (parts.next(), parts.next()) {
+        let (one, several) = words.split_once('|').unwrap_or((words, words));
+        told += if count == 1 { one } else { several };
+        told += rest;
+    }
+    told
+}

@@ -72,7 +72,7 @@ pub const HANGS: &[Case] = &[
     ("polls", "held_up", "3", "MPI_Iprobe"),
     ("tests", "held_up", "3", "MPI_Test"),
     ("sleeps", "held_up", "3", "pause"),
-    ("naps", "held_up", "3", "which sleep, "),
+    ("naps", "held_up", "3", "while it sleeps, "),
     ("consensus", "held_up", "0-7", "all ranks poll"),
     ("chain", "held_up", "0", "running within spin ()"),
     ("file_lock", "held_up", "3", "for the lock on "),
@@ -94,13 +94,13 @@ pub const HANGS: &[Case] = &[
         "a_thread_will_send",
         "held_up",
         "3",
-        "another of their threads runs",
+        "another of its threads runs",
     ),
     (
         "a_thread_wakes",
         "held_up",
         "3",
-        "another of their threads runs",
+        "another of its threads runs",
     ),
     ("threads_in_mpi", "deadlock", "2-3", "for thread"),
     ("window_lock", "held_up", "3", "running within spin ()"),
@@ -109,7 +109,7 @@ pub const HANGS: &[Case] = &[
     ("requests_of_some", "deadlock", "", "in a cycle"),
     ("ring_beside", "deadlock", "", "in a cycle"),
     ("grid", "deadlock", "", "have not reached"),
-    ("some_compute", "held_up", "5", "which compute"),
+    ("some_compute", "held_up", "5", "while it computes"),
 ];
 
 /// Waits of a rank outside of MPI, with a part of the kernel's information about them.

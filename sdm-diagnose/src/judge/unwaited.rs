@@ -5,7 +5,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::Case;
 use crate::motion::SamePlace;
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, in_number};
 use crate::wait::WaitKind;
 use crate::{Cause, Step};
 
@@ -21,8 +21,8 @@ impl Case<'_> {
             return self.held_up_by(awaited);
         }
         if !self.acting.is_empty() {
-            let text =
-                "their main threads wait in MPI, while other threads of the same processes run";
+            let text = "[its main thread waits|their main threads wait] in MPI, while other threads of the same process[|es] run";
+            let text = in_number(text, self.acting.len());
             return Verdict {
                 held_up_by: self.acting.clone(),
                 ..Verdict::new(Step::HeldUp, text).of(Cause::Thread)
@@ -46,24 +46,25 @@ impl Case<'_> {
         let everybody = self.seen.moving.is_empty();
         let text = match biggest {
             Some((call, WaitKind::File)) => {
-                format!("they wait for a file, in {call}: the cause is outside these tasks")
+                format!("[it waits|they wait] for a file, in {call}: the cause is outside the job")
             }
-            Some((call, WaitKind::Lock)) => format!("they wait for a lock or a thread, in {call}"),
+            Some((call, WaitKind::Lock)) => format!("[it waits|they wait] for a lock or a thread, in {call}"),
             Some(_) if everybody => "no rank made progress, and no rank waits in MPI".to_owned(),
             None if everybody && self.observed.unranked => {
                 let text = "all wait in MPI, but their ranks in one job are unknown: diagnose each job by itself";
                 return Verdict::new(Step::CannotTell, text);
             }
             None if everybody => {
-                "they wait in MPI calls that can depend on files or other programs".to_owned()
+                "[it waits in an MPI call|they wait in MPI calls] that can depend on files or other programs".to_owned()
             }
-            _ => "they made no progress, while other ranks did".to_owned(),
+            _ => "[it|they] made no progress, while other ranks did".to_owned(),
         };
         let holders = match self.waiting.is_empty() {
             true => elsewhere,
             false => self.needs.outside.union(&elsewhere),
         };
         let cause = self.cause_of_still(&holders);
+        let text = in_number(&text, holders.len());
         Verdict {
             held_up_by: holders,
             ..Verdict::new(Step::HeldUp, text).of(cause)
@@ -93,8 +94,8 @@ impl Case<'_> {
         if !is_it || standing.is_empty() || busy.is_empty() {
             return None;
         }
-        let text =
-            "the other ranks poll, while these compute: an endless loop, or a long computation";
+        let text = "the other ranks poll while [it computes|they compute]: an endless loop, or a long computation";
+        let text = in_number(text, busy.len());
         Some(Verdict {
             held_up_by: busy,
             ..Verdict::new(Step::HeldUp, text).of(Cause::Computing)

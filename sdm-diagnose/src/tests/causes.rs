@@ -269,7 +269,7 @@ fn computing_lock_holder_delays_waiting_ranks() {
     lock_window(&mut seen, "0-1", "MPI_Win_lock", "0");
     call(&mut seen, "3", "MPI_Barrier", &[WORLD]);
     hold_lock(&mut seen, "2", Some(0));
-    check(&seen, Step::HeldUp, "2", "which compute");
+    check(&seen, Step::HeldUp, "2", "while it computes");
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn thread_waiting_for_missing_thread_is_blamed() {
     };
     seen.samples[1].waits.push((set("1"), waits));
     check_cause(&seen, Cause::Thread, &["1 pthread_mutex_lock"]);
-    let part = "another thread of their process, but there is none";
+    let part = "it waits for another thread of its process, but there is none";
     check(&seen, Step::CannotGoOn, "1", part);
 }
 

@@ -34,7 +34,7 @@ fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
         call(&mut seen, "2", "MPI_Finalize", &[]);
         seen
     };
-    let unknown = "ranks wait in MPI_Wait for a nonblocking collective operation, while rank 2 is in MPI_Finalize: rank 2 \
+    let unknown = "ranks 0-1 wait in MPI_Wait for a nonblocking collective operation, while rank 2 is in MPI_Finalize: rank 2 \
                    skipped it, or the waiting ranks differ in their arguments; ranks leave some such operations early, \
                    and the request does not say which one it is";
     check_named(&with(&[]), "", "0-2", unknown);
@@ -42,7 +42,7 @@ fn rank_past_a_nonblocking_broadcast_is_not_blamed() {
     let several = "they have started several operations, perhaps in different orders";
     check_named(&with(&["MPI_Ibarrier", "MPI_Ibcast"]), "", "", several);
     check_named(&with(&["MPI_Ibarrier", "MPI_Iallreduce"]), "", "", several);
-    let early = "ranks wait in MPI_Wait for MPI_Ireduce, while rank 2 is in \
+    let early = "ranks 0-1 wait in MPI_Wait for MPI_Ireduce, while rank 2 is in \
                  MPI_Finalize: rank 2 skipped it, or the waiting ranks differ in their arguments; ranks leave it early";
     check_named(&with(&["MPI_Ireduce"]), "", "0-2", early);
     let skipped = "rank 2 is in MPI_Finalize, while other ranks wait for it in MPI_Wait for MPI_Ibarrier, which rank 2 skipped";
@@ -190,7 +190,7 @@ fn rank_computing_while_others_poll_is_awaited() {
             ("0", "main:4 work:7", "i=2", ""),
         ],
     ];
-    let part = "the other ranks poll, while these compute";
+    let part = "the other ranks poll while";
     check(&observed(&looks), Step::HeldUp, "0", part);
     // A rank that sleeps, and was not seen polling, may wait for anything.
     let asleep = looks.map(|look| [("1-2", "main:5 usleep:5", "", ""), look[1]]);

@@ -200,7 +200,7 @@ fn group_that_skips_an_intercommunicator_is_named() {
         &seen,
         Step::CannotGoOn,
         "1",
-        "of their group, which skipped that call",
+        "rank 0 waits in MPI_Intercomm_create for rank 1 of the same group, which skipped that call and waits in MPI_Barrier",
     );
 }
 
@@ -229,7 +229,7 @@ fn member_that_skips_a_communicator_of_a_group_is_blamed() {
         &seen,
         Step::Deadlock,
         "2",
-        "they skipped that call and wait in MPI_Barrier",
+        "other ranks wait for it in MPI_Comm_create_group; it skipped that call and waits in MPI_Barrier",
     );
 }
 

@@ -119,7 +119,7 @@ fn rank_awaited_by_outlier_may_have_skipped_its_send() {
     ];
     let mut seen = observed(&[look, look]);
     call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
-    let part = "rank 0 waits for a message, and the other ranks wait for it in MPI_Barrier; which rank has left out its \
+    let part = "rank 0 waits for a message, and other ranks wait for it in MPI_Barrier; which rank has left out its \
                 part of the message cannot be told";
     check(&seen, Step::Deadlock, "", part);
 }
@@ -227,4 +227,20 @@ fn thread_that_computes_before_a_barrier_is_named() {
         let named = lines.any(|text| text.starts_with(line));
         assert_eq!(named, is_named, "{frames}: {found:#?}");
     }
+}
+
+#[test]
+fn words_agree_with_the_number_of_ranks() {
+    use crate::verdict::{in_number, ranks, waiting};
+    let text = "[it waits|they wait] for [a lock|locks] of rank 3[|s]";
+    assert_eq!(in_number(text, 1), "it waits for a lock of rank 3");
+    assert_eq!(in_number(text, 2), "they wait for locks of rank 3s");
+    assert_eq!(
+        ranks(&set("3")) + "; " + &ranks(&set("1,3")),
+        "rank 3; ranks 1,3"
+    );
+    assert_eq!(
+        waiting(&set("3")) + "; " + &waiting(&set("1-2")),
+        "rank 3 waits; ranks 1-2 wait"
+    );
 }

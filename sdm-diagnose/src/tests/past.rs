@@ -66,7 +66,7 @@ fn rank_past_a_reduction_does_not_delay_its_root() {
     let rooted = [(ArgumentRole::Root, "0"), WORLD];
     call(&mut seen, "0", "MPI_Reduce", &rooted);
     call(&mut seen, "1,3", "MPI_Bcast", &rooted);
-    check(&seen, Step::HeldUp, "2", "which compute");
+    check(&seen, Step::HeldUp, "2", "while it computes");
 }
 
 /// A root is past its broadcast and waits for ranks in it. One of them is delayed by the rank in between,
@@ -87,7 +87,7 @@ fn root_past_its_broadcast_does_not_delay_ranks_in_it() {
         "MPI_Bcast",
         &[(ArgumentRole::Root, "0"), WORLD],
     );
-    check(&seen, Step::HeldUp, "2", "which compute");
+    check(&seen, Step::HeldUp, "2", "while it computes");
     // Without a late rank there is a cycle.
     let nobody: Look<'_> = &[look[0], ("1-3", look[1].1, "", "")];
     let mut seen = observed(&[nobody, nobody]);

@@ -113,7 +113,7 @@ fn receiver_from_an_unknown_rank_is_not_blamed_alone() {
         call(&mut seen, waiting, "MPI_Mprobe", &[(R::Tag, "MPI_ANY_TAG")]);
         check_named(&seen, "", named, part);
     };
-    let part = "rank 2 waits for a message, and the other ranks wait for it in MPI_Barrier; which rank has left out its part";
+    let part = "rank 2 waits for a message, and other ranks wait for it in MPI_Barrier; which rank has left out its part";
     check("2", "0-1,3", "", part);
     check("1,3", "0,2,4", "", "ranks 1,3 wait for a message");
     // In a job of two either is wrong.

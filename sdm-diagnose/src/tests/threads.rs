@@ -34,12 +34,7 @@ fn threads_waiting_for_one_another_are_all_shown() {
         ..TaskWaits::default()
     };
     seen.samples[1].waits.push((set("1"), waits));
-    check(
-        &seen,
-        Step::HeldUp,
-        "1",
-        "whose threads all wait for one another",
-    );
+    check(&seen, Step::HeldUp, "1", "threads all wait for one another");
     let found = judge(&seen);
     let of_rank = found.findings.iter().find(|one| one.tasks == set("1"));
     let lines = [
@@ -74,7 +69,7 @@ fn equal_waits_with_a_running_thread_are_no_deadlock() {
         }
         let of_unknown = [(R::Source, source), WORLD];
         call(&mut seen, "0-1", "MPI_Recv", &of_unknown);
-        let part = "whose main thread waits while another of their threads runs";
+        let part = "main thread waits while another of";
         check(&seen, Step::HeldUp, "0", part);
     }
 }
@@ -97,7 +92,7 @@ fn computing_rank_is_awaited_by_ranks_with_a_running_thread() {
         stacks.threads.push(timer);
     }
     receive(&mut seen, "1", "0");
-    check(&seen, Step::HeldUp, "0", "which compute");
+    check(&seen, Step::HeldUp, "0", "while it computes");
 }
 
 /// Rank 1 has two threads, which wait for each other.
@@ -124,14 +119,14 @@ fn threads_of_which_none_can_go_on_are_proved_stuck() {
     };
     seen.samples[1].waits.push((set("1"), waits));
     // A thread that spends processor time was perhaps awoken just now.
-    check(&seen, Step::HeldUp, "1", "wait for something else");
-    seen.samples[1].cpu_ms = vec![(set("1"), 0)];
     check(
         &seen,
-        Step::CannotGoOn,
+        Step::HeldUp,
         "1",
-        "all threads of these processes wait for one another",
+        "while it waits for something else",
     );
+    seen.samples[1].cpu_ms = vec![(set("1"), 0)];
+    check(&seen, Step::CannotGoOn, "1", "all threads of th");
     assert_eq!(judge(&seen).cause, Cause::Thread);
 }
 
@@ -162,10 +157,15 @@ fn rank_whose_child_waits_for_it_is_proved_stuck() {
     seen.samples[1]
         .waits
         .push((set("1"), child("a child to end")));
-    check(&seen, Step::HeldUp, "1", "wait for something else");
+    check(
+        &seen,
+        Step::HeldUp,
+        "1",
+        "while it waits for something else",
+    );
     let waits = child(&format!("a child to end{}", sdm_debug::probe::WAITS_BACK));
     seen.samples[1].waits.last_mut().unwrap().1 = waits;
-    let part = "they wait for processes that cannot go on before they do";
+    let part = "it waits for processes that cannot go on before it does";
     check(&seen, Step::CannotGoOn, "1", part);
     assert_eq!(judge(&seen).cause, Cause::Resource);
 }
@@ -176,10 +176,15 @@ fn rank_that_sleeps_between_polls_polls() {
     let nap = "main:5 usleep:5";
     let mut seen = standing(&[("0", WAITING, "", ""), ("1", nap, "", "")]);
     reduce_all(&mut seen, "0");
-    check(&seen, Step::HeldUp, "1", "which sleep, once or repeatedly");
+    check(
+        &seen,
+        Step::HeldUp,
+        "1",
+        "while it sleeps, once or repeatedly",
+    );
     let request = [(R::Source, "0"), (R::Tag, "4"), WORLD];
     call(&mut seen, "1", "MPI_Test", &request);
-    check(&seen, Step::HeldUp, "1", "which poll");
+    check(&seen, Step::HeldUp, "1", "while it polls");
     let found = judge(&seen);
     assert_eq!(found.cause, Cause::Polling);
     assert_eq!(found.guilty[0].call, "MPI_Test");
@@ -200,7 +205,7 @@ fn rank_that_sleeps_between_polls_polls() {
     ];
     let mut seen = observed(&looks);
     call(&mut seen, "1", "MPI_Test", &request);
-    let part = "the other ranks poll, while these compute";
+    let part = "the other ranks poll while";
     check(&seen, Step::HeldUp, "0", part);
 }
 
@@ -234,7 +239,12 @@ fn thread_computing_in_a_library_function_is_named() {
             let what = WaitFor::SystemCall("epoll_wait".to_owned());
             waits.threads.push(ThreadWait { thread: 2, what });
             seen.samples[1].waits.last_mut().unwrap().1 = waits;
-            check(&seen, Step::HeldUp, "1", "wait for something else");
+            check(
+                &seen,
+                Step::HeldUp,
+                "1",
+                "while it waits for something else",
+            );
         }
     }
 }

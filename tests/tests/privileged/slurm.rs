@@ -223,7 +223,7 @@ fn a_job_is_attached_to_on_its_nodes() {
     processes::wait_state(halted, "T");
     let done = sdm("diagnose").args([&starter]).finish().code(3);
     for line in [
-        "Cannot go on: likely to blame: rank 2: the other ranks wait for tasks that a signal has stopped\n",
+        "Cannot go on: likely to blame: rank 2: a signal has stopped it, and the other ranks wait for it\n",
         "\nrank 2: stopped by a signal (SIGSTOP or another stop signal)\n",
     ] {
         assert!(done.out.contains(line), "no {line:?} in {done}");

@@ -36,7 +36,7 @@ fn self_deadlocked_thread_is_diagnosed() {
         (
             "child",
             3,
-            "they wait for another thread of their process, but there is none",
+            "it waits for another thread of its process, but there is none",
             "called from child () at alone.cc:",
         ),
     ] {

@@ -110,7 +110,7 @@ fn program_without_debug_information_is_diagnosed() {
     fixture::compile(Compiler::Mpich, "hangs", &["-O2"], &program);
     for case in [
         ("ring", "deadlock", "", "MPI_Recv"),
-        ("loop_of_calls", "held_up", "3", "which compute"),
+        ("loop_of_calls", "held_up", "3", "while it computes"),
         (
             "joined_locks",
             "deadlock",
@@ -197,7 +197,7 @@ fn rank_in_state_d_is_named_in_a_job_that_sdm_started() {
         "{told}"
     );
     for part in [
-        "Cannot tell: they wait for tasks whose activity is unknown",
+        "Cannot tell: some ranks wait for others whose activity is unknown",
         "rank 3: could not be stopped",
         "process state D",
     ] {
