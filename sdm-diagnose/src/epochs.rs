@@ -10,7 +10,7 @@ use sdm_mpi::mpi_name;
 
 use super::graph::SetNeed;
 use super::members::Members;
-use super::verdict::Verdict;
+use super::verdict::{Verdict, ranks};
 use super::wait_for::{Class, Needs, argument, known};
 use super::{Cause, Step};
 
@@ -18,6 +18,8 @@ use super::{Cause, Step};
 #[derive(Debug)]
 pub(super) struct EpochWait {
     who: IdSet,
+    /// The window, by its context id.
+    window: String,
     /// The function.
     call: String,
     /// True for targets, which wait for the completion of access epochs.
@@ -72,6 +74,7 @@ impl Needs {
             });
             self.epochs.push(EpochWait {
                 who,
+                window: window.to_owned(),
                 call: class.call.to_owned(),
                 is_target,
                 awaited,
@@ -101,8 +104,37 @@ fn with_epoch(probes: &Probes, role: R, window: &str, with: TaskId) -> IdSet {
     IdSet::union_all(found.map(|(tasks, _)| tasks))
 }
 
-/// The verdict on ranks that wait for an epoch of ranks which are past it.
+/// The verdict on an origin and a target that it waits for, which has posted its epoch for other ranks.
+fn crossed_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
+    let waits = needs.epochs.iter();
+    let waits: Vec<_> = waits.filter(|wait| wait.who.is_subset(blocked)).collect();
+    waits.iter().filter(|one| !one.is_target).find_map(|one| {
+        let mut targets = waits.iter().filter(|other| other.is_target);
+        let other = targets.find(|other| {
+            let is_missed = other.awaited.is_disjoint(&one.who);
+            other.window == one.window && other.who.is_subset(&one.awaited) && is_missed
+        })?;
+        let text = format!(
+            "rank {} waits in {} for the epoch of rank {}, which waits in {} and has opened it for {} only: the group of one of \
+             the two is wrong",
+            one.who,
+            one.call,
+            other.who,
+            other.call,
+            ranks(&other.awaited)
+        );
+        let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Rma);
+        Some(verdict.between(one.who.union(&other.who)))
+    })
+}
+
+/// The verdict on ranks that wait for an epoch of ranks which are past it, or which have another one.
 pub(super) fn unfinished_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
+    crossed_epochs(needs, blocked).or_else(|| past_epochs(needs, blocked))
+}
+
+/// The verdict on ranks that wait for an epoch of ranks which are past it.
+fn past_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let elsewhere = IdSet::union_all(needs.gatherings.iter().map(|one| &one.tasks));
     let waits = needs.epochs.iter();
     let mut waits = waits.filter(|wait| wait.who.is_subset(blocked));
@@ -120,7 +152,7 @@ pub(super) fn unfinished_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdic
             is_target,
             ..
         } = wait;
-        let ranks = match late.len() {
+        let named = match late.len() {
             1 => format!("rank {late}, which waits"),
             _ if *is_target && open.is_empty() => format!("one of the ranks {late}, which wait"),
             _ => format!("ranks {late}, which wait"),
@@ -131,7 +163,7 @@ pub(super) fn unfinished_epochs(needs: &Needs, blocked: &IdSet) -> Option<Verdic
             (true, false) => ("complete the epoch that is open", "MPI_Win_complete is left out"),
         };
         let text = format!(
-            "rank {who} waits in {call} for {ranks} in {}, to {event}: {fault} there, or the group of rank {who} is wrong",
+            "rank {who} waits in {call} for {named} in {}, to {event}: {fault} there, or the group of rank {who} is wrong",
             other.call
         );
         let is_told = late.len() == 1 || !*is_target || !open.is_empty();

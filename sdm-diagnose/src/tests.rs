@@ -18,6 +18,7 @@ mod doubts;
 mod exchange;
 mod groups;
 mod odd;
+mod parts;
 mod past;
 mod requests;
 mod sources;
@@ -361,23 +362,13 @@ fn ended_or_stopped_rank_is_blamed_only_if_awaited() {
     };
     let mut seen = with(&[look, look]);
     seen.gone.push((set("3"), "exited with code 1".to_owned()));
-    check(
-        &seen,
-        Step::CannotGoOn,
-        "3",
-        "it has ended or is lost, and the other ranks wait for it in MPI",
-    );
+    check(&seen, Step::CannotGoOn, "3", "it has ended or is lost");
     let mut seen = with(&[look, look]);
     seen.halted.push((set("3"), "stopped".to_owned()));
     check(&seen, Step::CannotGoOn, "3", "a signal has stopped");
     let mut seen = with(&[look, look]);
     seen.stood.push((set("3"), "at a breakpoint".to_owned()));
-    check(
-        &seen,
-        Step::HeldUp,
-        "3",
-        "the debugger has stopped it, and the other ranks wait for it",
-    );
+    check(&seen, Step::HeldUp, "3", "the debugger has stopped it");
     let looks: [Look<'_>; 2] = [
         &[("0-2", "main:80 f:1", "1", "s=1")],
         &[("0-2", "main:81 g:1", "1", "s=2")],

@@ -1,4 +1,4 @@
-// score: ranks=4 cause=call_ordering guilty=2 calls=2:MPI_Allreduce
+// score: ranks=4 cause=call_ordering guilty=2 calls=2:MPI_Allreduce mpi=openmpi,openmpi5
 #include <mpi.h>
 int main(int argc, char **argv) {
     int me, one = 1, sum;

@@ -53,12 +53,7 @@ fn cycle_may_include_a_file_lock() {
         ..TaskWaits::default()
     };
     seen.samples[1].waits.push((set("0"), waits));
-    check(
-        &seen,
-        Step::HeldUp,
-        "0",
-        "while it waits for something else",
-    );
+    check(&seen, Step::HeldUp, "0", "for something else");
     seen.pids.insert(4711, sdm_idset::TaskId(1));
     // The rank that holds the lock while all others wait is the cause.
     check(
@@ -126,12 +121,7 @@ fn rank_in_file_input_or_output_is_in_no_deadlock() {
     ];
     let mut seen = observed(&[look, look]);
     call(&mut seen, "2-3", "MPI_Barrier", &[WORLD]);
-    check(
-        &seen,
-        Step::HeldUp,
-        "0-1",
-        "while they wait for something else",
-    );
+    check(&seen, Step::HeldUp, "0-1", "for something else");
     let at = |tasks: &str, what| {
         let mut seen = seen.clone();
         let waits = TaskWaits {
@@ -143,20 +133,10 @@ fn rank_in_file_input_or_output_is_in_no_deadlock() {
         seen
     };
     let writing = at("0", WaitFor::SystemCall("pwrite64".to_owned()));
-    check(
-        &writing,
-        Step::HeldUp,
-        "0-1",
-        "while they wait for something else",
-    );
+    check(&writing, Step::HeldUp, "0-1", "for something else");
     // A rank that polls, without a file system call, waits for the other ranks.
     let part = at("0", WaitFor::Polling);
-    check(
-        &part,
-        Step::HeldUp,
-        "1",
-        "while it waits for something else",
-    );
+    check(&part, Step::HeldUp, "1", "for something else");
     let polling = at("0-1", WaitFor::Polling);
     check(
         &polling,
@@ -251,12 +231,7 @@ fn wait_for_another_job_proves_no_deadlock() {
         seen
     };
     let with_others = seen(&[(ArgumentRole::OtherJobs, "1")]);
-    check(
-        &with_others,
-        Step::HeldUp,
-        "0",
-        "while it waits for something else",
-    );
+    check(&with_others, Step::HeldUp, "0", "for something else");
     // A circle is not made of guesses.
     let found = seen(&[]);
     check(&found, Step::Deadlock, "", "cannot be told");
@@ -337,12 +312,7 @@ fn rank_with_runnable_thread_is_in_no_deadlock() {
         ),
     ] {
         let seen = with_a_thread(frames, what);
-        check(
-            &seen,
-            Step::HeldUp,
-            "1",
-            "wait for it; its main thread waits while another of its threads runs",
-        );
+        check(&seen, Step::HeldUp, "1", "another of its threads runs");
     }
     for (frames, what) in [
         ("work:5 pthread_cond_wait:9", system_call("futex")),
@@ -382,12 +352,7 @@ fn joining_thread_waits_for_what_its_threads_await() {
     check(&found, Step::HeldUp, "1", "computes in step ()");
     // Where the function name is unknown, the system call identifies the wait.
     let mut found = seen("work:5 MPI_Recv:9", "main:90 libc.so.6:90");
-    check(
-        &found,
-        Step::HeldUp,
-        "1",
-        "while it waits for something else",
-    );
+    check(&found, Step::HeldUp, "1", "for something else");
     let waits = TaskWaits {
         call: None,
         threads: vec![ThreadWait {

@@ -8,7 +8,7 @@ use super::*;
 const BARRIER: &str = "main:9 MPI_Barrier:9";
 
 /// Adds an argument with a set of ranks to the last call of these tasks.
-fn add(seen: &mut Observed, tasks: &str, (role, expression, ranks): (R, &str, &str)) {
+pub(super) fn add(seen: &mut Observed, tasks: &str, (role, expression, ranks): (R, &str, &str)) {
     let waits = &mut seen.samples.last_mut().unwrap().waits;
     let its = waits.iter_mut().find(|(of, _)| *of == set(tasks));
     let call = its.unwrap().1.call.as_mut().unwrap();
