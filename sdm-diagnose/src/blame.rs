@@ -150,9 +150,11 @@ impl Blocked<'_> {
             most.call
         );
         // Which of several other ranks is wanted is unknown.
-        let between = match most.tasks.len() {
-            1 => odd.union(&most.tasks),
-            _ => IdSet::new(),
+        let both = odd.union(&most.tasks);
+        let is_told = odd.len() == 1 && most.tasks.len() == 1;
+        let between = match is_told && *self.blocked == both {
+            true => both,
+            false => IdSet::new(),
         };
         Some(Verdict::new(Step::Deadlock, text).between(between))
     }

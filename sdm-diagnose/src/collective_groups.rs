@@ -7,12 +7,13 @@ use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::{
     TORCH_PREFIX, connects_programs, is_of_two_groups, is_of_world, mpi_name, needs_all,
-    sends_from_root,
 };
 
 use super::graph::SetNeed;
 use super::members::Members;
-use super::operations::{NONBLOCKING, awaited_ranks, is_of_collective, is_owed, started_by};
+use super::operations::{
+    NONBLOCKING, awaited_ranks, is_of_collective, is_owed, started_by, waits_for_parts,
+};
 use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::{Class, Needs};
 use super::{Cause, Step};
@@ -41,7 +42,8 @@ pub(super) struct CollectiveGroup {
     pub(super) tag: Option<i64>,
     /// The rank with whose group this one makes an intercommunicator. None for other operations, and if unknown.
     pub(super) remote_leader: Option<TaskId>,
-    /// The ranks whose part a rank lacks of what the root sends. None if unknown, and for other operations.
+    /// The ranks whose parts these lack: of what the root sends, or of what they gather. None if unknown, and for other
+    /// operations.
     pub(super) awaited: Option<IdSet>,
 }
 
@@ -73,6 +75,8 @@ impl CollectiveGroup {
         self.tasks.union_with(&other.tasks);
         self.is_owed &= other.is_owed;
         self.remote_leader = self.remote_leader.or(other.remote_leader);
+        let awaited = self.awaited.as_ref().zip(other.awaited.as_ref());
+        self.awaited = awaited.map(|(own, others)| own.union(others));
         if self.started_by != other.started_by {
             self.started_by.clear();
         }
@@ -162,7 +166,7 @@ impl Needs {
                 tag,
                 remote_leader: rank_of(remote_leader),
                 awaited: call
-                    .filter(|_| sends_from_root(class.call))
+                    .filter(|call| waits_for_parts(call))
                     .and_then(awaited_ranks),
             };
             let is_same = |known: &&mut CollectiveGroup| known.is_same_operation(&gathering);

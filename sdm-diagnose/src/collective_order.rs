@@ -156,7 +156,13 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
         _ => ("are", "them"),
     };
     let past = format!("{who} {is} in MPI_Finalize");
-    if !one.is_owed {
+    // A rank whose part others lack has left it out. Those of others who wait come once that has.
+    let lacking = one
+        .awaited
+        .as_ref()
+        .map(|ranks| ranks.difference(&one.tasks));
+    let is_lacking = one.tasks.len() > 1 && lacking.as_ref() == Some(&absent);
+    if !one.is_owed && !is_lacking {
         // Each of several operations can have been started in another order by ranks that wait.
         let is_of_several = one.started_by.len() > 1;
         let operation = match one.starter() {

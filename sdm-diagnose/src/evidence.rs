@@ -12,9 +12,11 @@ use sdm_debug::probe::{
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
-use sdm_mpi::{is_of_neighbors, is_of_two_groups, sends_from_root};
+use sdm_mpi::is_of_two_groups;
 
-use super::operations::{is_of_collective, is_rank_of_the_job, started_by};
+use super::operations::{
+    is_of_collective, is_rank_of_the_job, started_by, waits_for_neighbors, waits_for_parts,
+};
 use super::threads::{among_threads, computing};
 use super::wait::{WaitKind, kind, place};
 
@@ -200,6 +202,10 @@ impl<'a> Evidence<'a> {
             let expression = &argument.expression;
             let word = match argument.role {
                 R::Destination => "to",
+                R::Source if expression == sdm_mpi::PENDING => {
+                    facts.push("its receive is pending".to_owned());
+                    continue;
+                }
                 R::Source => "from",
                 R::Tag if expression == sdm_mpi::UNEXPECTED => {
                     facts.extend(fact_of_object(argument));
@@ -209,8 +215,8 @@ impl<'a> Evidence<'a> {
                 R::Root if is_of_two_groups(&call.function) => "local leader",
                 R::Root => "root",
                 R::Target if is_of_two_groups(&call.function) => "remote leader",
-                R::Target if is_of_neighbors(&call.function) => "for the parts of",
-                R::Target if sends_from_root(&call.function) => "for the part of",
+                R::Target if waits_for_neighbors(call) => "for the parts of",
+                R::Target if waits_for_parts(call) => "for the part of",
                 R::Target if kind(&call.function) == WaitKind::Message => "with",
                 R::Target => "target",
                 R::Requests => "requests:",

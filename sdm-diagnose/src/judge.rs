@@ -16,7 +16,7 @@ use super::findings::findings;
 use super::graph::Reduced;
 use super::members::Members;
 use super::messages::{from_another_source, misdirected, tags_of_circle};
-use super::mismatch::{mismatch, root_waits_back};
+use super::mismatch::{mismatch, root_of_other_group, root_waits_back};
 use super::motion::{SamePlace, Seen, all_of, groups};
 use super::neighbors::skipped_by_neighbors;
 use super::threads::{MpiWaits, by_other_threads};
@@ -333,6 +333,7 @@ impl<'a> Case<'a> {
         let verdict = verdict.or_else(|| unfinished_epochs(&self.needs, blocked));
         let verdict = verdict.or_else(|| skipped_by_neighbors(&self.needs, blocked));
         let verdict = verdict.or_else(|| unmet_group(&self.needs, blocked));
+        let verdict = verdict.or_else(|| root_of_other_group(&case.there));
         let verdict = verdict.or_else(|| case.apart());
         let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
         let verdict = verdict.or_else(mismatched);

@@ -1,12 +1,12 @@
 //! Collective operations of the same ranks that do not match.
 
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::{needs_all, started_collective};
+use sdm_mpi::{ArgumentRole, ROOT, constant, needs_all, started_collective, takes_parts};
 
 use super::collective_groups::CollectiveGroup;
 use super::collective_order::NAMED_MAX;
 use super::operations::NONBLOCKING;
-use super::verdict::{Verdict, ranks};
+use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::{Cause, Step};
 
 /// The verdict on operations of the same ranks that do not match: different ones, or with different
@@ -84,10 +84,26 @@ pub(super) fn mismatch(these: &[&CollectiveGroup]) -> Option<Verdict> {
     if is_mixed || is_told || is_root_elsewhere(most, &odd) {
         return Some(verdict(text, most, &odd, other.tasks.len()));
     }
-    if !these.iter().all(|one| needs_all(&one.name)) {
+    if !these.iter().all(|one| one.is_owed) {
         return Some(undecided(these, most, &odd, text));
     }
     Some(verdict(text, most, &odd, other.tasks.len()))
+}
+
+/// The verdict on ranks in an operation that no rank leaves early, where more ranks are in another such operation. Those
+/// in an operation that ranks leave one by one may be there legitimately.
+fn outnumbered(these: &[&CollectiveGroup]) -> Option<Verdict> {
+    let mut of_all = these.iter().filter(|one| one.is_owed);
+    let most = of_all.next()?;
+    let others: Vec<_> = of_all.filter(|one| one.name != most.name).collect();
+    let odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
+    let text = format!(
+        "the ranks are in different collective operations: {} and {}",
+        most.operation(),
+        others.first()?.operation()
+    );
+    let verdict = Verdict::new(Step::CannotGoOn, text).blaming(odd.clone());
+    (odd.len() < most.tasks.len()).then_some(verdict)
 }
 
 /// The verdict on ranks of which some are in an operation that ranks leave one by one. Those still in it may be there
@@ -98,7 +114,8 @@ fn undecided(
     odd: &IdSet,
     mut text: String,
 ) -> Verdict {
-    if let Some(verdict) = behind_its_root(these) {
+    let verdict = outnumbered(these).or_else(|| part_missing(these));
+    if let Some(verdict) = verdict.or_else(|| behind_its_root(these)) {
         return verdict;
     }
     if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
@@ -110,11 +127,44 @@ fn undecided(
     let verdict = Verdict::new(Step::CannotGoOn, text);
     // Of several ranks that are past it all but one can have made their part. A rank of a neighbourhood operation has left
     // it if none of its neighbours is missing.
-    let is_told = most.tasks.len() == 1 && !these.iter().any(|one| is_of_neighbors(one));
+    let is_told = odd.len() == 1 && !these.iter().any(|one| is_of_neighbors(one));
+    let is_told = is_told && most.tasks.len() == 1;
     match is_told {
         true => verdict.between(odd.union(&most.tasks)),
         false => verdict,
     }
+}
+
+/// The verdict on ranks whose parts others lack, while they are in another operation, as ranks are whose parts have come.
+fn part_missing(these: &[&CollectiveGroup]) -> Option<Verdict> {
+    let is_of_parts = |one: &&&CollectiveGroup| takes_parts(&format!("MPI_{}", one.name));
+    let mut there = these.iter().filter(is_of_parts);
+    let one = there.next().filter(|_| there.next().is_none())?;
+    let lacking = one.awaited.as_ref()?.difference(&one.tasks);
+    let mut others = these.iter().filter(|other| other.name != one.name);
+    let past = IdSet::union_all(others.clone().map(|other| &other.tasks));
+    let other = others.find(|other| !lacking.is_empty() && lacking.is_subset(&other.tasks))?;
+    if past.len() <= lacking.len() {
+        return None;
+    }
+    let (waits, missing) = (waiting(&one.tasks), ranks(&lacking));
+    let text = format!(
+        "{waits} in {} for the part of {missing}, which {} in {}, while the parts of other ranks have come",
+        one.call,
+        in_number("[is|are]", lacking.len()),
+        other.operation()
+    );
+    let verdict = |fault: String| Verdict::new(Step::CannotGoOn, format!("{text}: {fault}"));
+    Some(match one.name.starts_with("alltoall") {
+        // Past it, they have sent to those others.
+        true => verdict(format!(
+            "the counts of {missing} and of {} differ",
+            ranks(&one.tasks)
+        ))
+        .of(Cause::Count)
+        .between(one.tasks.union(&lacking)),
+        false => verdict(format!("{missing} skipped that call")).blaming(lacking),
+    })
 }
 
 /// The verdict on a single rank that waits for the data of a root that is past the operation, as other ranks are. None of
@@ -163,6 +213,29 @@ pub(super) fn root_waits_back(there: &[&CollectiveGroup], all: &IdSet) -> Option
         );
         let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Root);
         is_it.then(|| verdict.between(rank.union(&root)))
+    })
+}
+
+/// The verdict on ranks of an intercommunicator that name a root of the other group, while another rank of it is the root.
+pub(super) fn root_of_other_group(there: &[&CollectiveGroup]) -> Option<Verdict> {
+    let is_root = |one: &CollectiveGroup| {
+        let number = one.root.and_then(|root| constant(ArgumentRole::Root, root));
+        number == Some(ROOT)
+    };
+    there.iter().find_map(|one| {
+        let named = TaskId(u32::try_from(one.root?).ok()?);
+        let is_of_both = |other: &&CollectiveGroup| {
+            let key = |one: &CollectiveGroup| (one.name.clone(), one.members.clone(), one.context);
+            is_root(other) && one.members.is_some() && key(other) == key(one)
+        };
+        let root = &there.iter().copied().find(is_of_both)?.tasks;
+        let text = format!(
+            "{} in {} for root {named} of the other group, in which rank {root} is the root ({ROOT})",
+            waiting(&one.tasks),
+            one.call
+        );
+        let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Root);
+        (!root.contains(named)).then(|| verdict.between(one.tasks.union(root)))
     })
 }
 

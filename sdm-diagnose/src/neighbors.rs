@@ -1,11 +1,10 @@
 //! Collective operations among neighbors, and the ranks whose part is missing there.
 
 use sdm_idset::IdSet;
-use sdm_mpi::is_of_neighbors;
 
 use super::Step;
 use super::graph::SetNeed;
-use super::operations::awaited_ranks;
+use super::operations::{awaited_ranks, started_by, waits_for_neighbors};
 use super::verdict::{Verdict, in_number, ranks, waiting};
 use super::wait_for::{Class, Needs};
 
@@ -22,9 +21,14 @@ pub(super) struct NeighborWait {
 impl Needs {
     /// Adds the waits of ranks for the neighbors whose parts have not come, where these are known.
     pub(super) fn neighbors(&mut self, class: &Class<'_>) {
-        let known = class.known.filter(|_| is_of_neighbors(class.call));
-        let Some(awaited) = known.and_then(awaited_ranks) else {
+        let known = class.known.filter(|call| waits_for_neighbors(call));
+        let Some((call, awaited)) = known.and_then(|call| Some((call, awaited_ranks(call)?)))
+        else {
             return;
+        };
+        let call = match started_by(Some(call))[..] {
+            [started] => format!("{} for {started}", class.call),
+            _ => class.call.to_owned(),
         };
         self.graph.sets.push(SetNeed {
             who: class.tasks.clone(),
@@ -34,7 +38,7 @@ impl Needs {
         });
         self.neighbors.push(NeighborWait {
             who: class.tasks.clone(),
-            call: class.call.to_owned(),
+            call,
             awaited,
         });
     }

@@ -4,7 +4,10 @@
 use sdm_debug::calls::roles;
 use sdm_debug::probe::{ArgumentRole, Call};
 use sdm_idset::IdSet;
-use sdm_mpi::{needs_all, started_collective, waits_for_any_request, waits_for_requests};
+use sdm_mpi::{
+    TORCH_PREFIX, is_of_neighbors, needs_all, sends_from_root, started_collective, takes_parts,
+    waits_for_any_request, waits_for_requests,
+};
 
 /// True where the argument of a role is no rank at all: `MPI_PROC_NULL`.
 pub(super) fn is_nobody(role: ArgumentRole, number: Option<i64>) -> bool {
@@ -67,6 +70,32 @@ pub(super) fn started_by(call: Option<&Call>) -> Vec<&str> {
     started.map(|one| one.expression.as_str()).collect()
 }
 
+/// The operation that a call waits for: that of its request, or its own.
+pub(super) fn operation(call: &Call) -> &str {
+    match &started_by(Some(call))[..] {
+        [one] => one,
+        _ => &call.function,
+    }
+}
+
+/// The blocking name of the operation that a call waits for: `MPI_bcast` for a request of `MPI_Ibcast`.
+fn blocking(call: &Call) -> String {
+    let operation = operation(call);
+    let started = started_collective(operation).filter(|_| !operation.starts_with(TORCH_PREFIX));
+    started.map_or_else(|| operation.to_owned(), |name| format!("MPI_{name}"))
+}
+
+/// True where a call waits for the root's data, or for the parts of ranks that can leave before it.
+pub(super) fn waits_for_parts(call: &Call) -> bool {
+    let blocking = blocking(call);
+    sends_from_root(&blocking) || takes_parts(&blocking)
+}
+
+/// True where a call waits for the parts of its neighbors.
+pub(super) fn waits_for_neighbors(call: &Call) -> bool {
+    is_of_neighbors(&blocking(call))
+}
+
 /// True for operations that no rank leaves before all its ranks have entered.
 ///
 /// A rank that has begun a nonblocking one has to wait for it before later calls. But ranks leave a broadcast or a
@@ -89,5 +118,7 @@ pub(super) fn is_of_collective(call: Option<&Call>) -> bool {
         return false;
     };
     let has = |role| call.arguments.iter().any(|one| one.role == role);
-    has(R::Communicator) && ![R::Source, R::Destination, R::Target].into_iter().any(has)
+    // The parts that it lacks are named beside the operation.
+    let is_message = [R::Source, R::Destination, R::Target].into_iter().any(has);
+    has(R::Communicator) && (has(R::Operation) || !is_message)
 }

@@ -86,7 +86,10 @@ impl Needs {
                 {
                     needs.outside(&class.tasks, members);
                 }
-                WaitKind::Message if is_of_collective(class.known) => needs.gather(probes, class),
+                WaitKind::Message if is_of_collective(class.known) => {
+                    needs.neighbors(class);
+                    needs.gather(probes, class);
+                }
                 WaitKind::Message => needs.message(probes, class, members),
                 WaitKind::Mpi | WaitKind::Collective if is_outside(class.call) => {
                     // In a collective file operation, ranks that poll wait for the other ranks, and not for
@@ -175,7 +178,10 @@ impl Needs {
         // For a request, the peer rank is the argument with the role `Target`.
         let source = of(R::Source).or(of(R::Target));
         let role = source.map_or(R::Source, |source| source.role);
-        let destination = of(R::Destination);
+        // A call that also sends waits for its receive, where that is pending.
+        let mut arguments = call.arguments.iter();
+        let receives = arguments.any(|one| one.expression == sdm_mpi::PENDING);
+        let destination = of(R::Destination).filter(|_| !receives);
         let is_rank = |number: &i64| {
             let rank = u32::try_from(*number).ok();
             rank.filter(|rank| members.all.contains(TaskId(*rank)))

@@ -258,6 +258,9 @@ pub fn needs_all(name: &str) -> bool {
 #[must_use]
 pub fn started_collective(function: &str) -> Option<String> {
     let name = mpi_name(function)?;
+    if let Some(rest) = name.strip_prefix("comm_idup") {
+        return Some(format!("comm_dup{rest}"));
+    }
     // Each operation of PyTorch's can be started without waiting for it.
     let is_torch = function.starts_with(TORCH_PREFIX).then_some(name.as_str());
     let started = name
@@ -330,6 +333,22 @@ pub fn is_of_neighbors(function: &str) -> bool {
 pub fn sends_from_root(function: &str) -> bool {
     let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
     matches!(name.as_deref(), Some("bcast" | "scatter" | "scatterv"))
+}
+
+/// True for collective operations in which a rank waits for the parts of ranks that can leave before it.
+#[must_use]
+pub fn takes_parts(function: &str) -> bool {
+    const CALLS: [&str; 7] = [
+        "alltoallv",
+        "alltoallw",
+        "exscan",
+        "gather",
+        "gatherv",
+        "reduce",
+        "scan",
+    ];
+    let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
+    name.is_some_and(|name| CALLS.contains(&name.as_str()))
 }
 
 /// True for collective file operations.
@@ -422,6 +441,8 @@ mod tests {
         check("MPI_Ialltoallw_c", Some("alltoallw"));
         check("MPI_Ineighbor_allgather", Some("neighbor_allgather"));
         check("MPI_Reduce_init", Some("reduce"));
+        check("MPI_Comm_idup", Some("comm_dup"));
+        check("MPI_Comm_idup_with_info", Some("comm_dup_with_info"));
         check("torch.distributed.all_reduce", Some("allreduce"));
         for other in [
             "MPI_Isend",

@@ -11,11 +11,15 @@ pub const COMM_SELF: &str = "MPI_COMM_SELF";
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
 /// The rank that a message to or from nobody names.
 pub const PROC_NULL: &str = "MPI_PROC_NULL";
+/// The root that the root of an operation between two groups names.
+pub const ROOT: &str = "MPI_ROOT";
 /// The tag of a receive with any tag.
 pub const ANY_TAG: &str = "MPI_ANY_TAG";
 /// The expression of a tag argument that stands for an unexpected message: one that has arrived without a
 /// matching receive.
 pub const UNEXPECTED: &str = "unexpected";
+/// The expression of a source argument that says: the receive of a call that also sends is still pending.
+pub const PENDING: &str = "pending";
 /// The value of `MPI_ANY_TAG` in both libraries.
 pub const ANY_TAG_NUMBER: i32 = -1;
 /// MPICH's handle of the communicator of all ranks.
@@ -29,7 +33,7 @@ pub const MPICH_SELF: u32 = 0x4400_0001;
 pub fn constant(role: ArgumentRole, number: i64) -> Option<&'static str> {
     use ArgumentRole as R;
     match (role, number) {
-        (R::Root, -4 | -3) => Some("MPI_ROOT"),
+        (R::Root, -4 | -3) => Some(ROOT),
         (R::Root | R::Destination, -2 | -1) | (R::Source, -2) => Some(PROC_NULL),
         (R::Source, -1) => Some(ANY_SOURCE),
         (R::Tag | R::ReceiveTag, -1) => Some(ANY_TAG),

@@ -15,11 +15,11 @@ pub use errors::open_mpi_error;
 pub use functions::{
     ArgumentRole, WaitsFor, connects_programs, is_of_all, is_of_group, is_of_neighbors,
     is_of_two_groups, is_of_world, is_outside, needs_all, roles, sends_from_root,
-    started_collective, takes_requests, torch_peer, waiting_function, waits_for,
+    started_collective, takes_parts, takes_requests, torch_peer, waiting_function, waits_for,
     waits_for_any_request, waits_for_requests, waits_for_several,
 };
 pub use handles::{
-    ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, PROC_NULL,
-    UNEXPECTED, constant, is_world,
+    ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, PENDING,
+    PROC_NULL, ROOT, UNEXPECTED, constant, is_world,
 };
 pub use names::{TORCH_PREFIX, fortran_name, mpi_name, outer_name, torch_wait, torch_work};

@@ -205,7 +205,7 @@ fn group_that_skips_an_intercommunicator_is_named() {
 }
 
 /// Gives the communicator of the call of these tasks its ranks.
-fn within(seen: &mut Observed, tasks: &str, ranks: &str) {
+pub(super) fn within(seen: &mut Observed, tasks: &str, ranks: &str) {
     let waits = &mut seen.samples.last_mut().unwrap().waits;
     let its = waits.iter_mut().find(|(of, _)| *of == set(tasks)).unwrap();
     let arguments = &mut its.1.call.as_mut().unwrap().arguments;

@@ -2,9 +2,115 @@
 
 use sdm_debug::probe::ArgumentRole as R;
 
-use super::causes::{check_cause, standing};
+use super::causes::{BARRIER, check_cause, standing};
+use super::doubts::check_named;
 use super::groups::add;
 use super::*;
+
+/// Rank 0 waits in an operation for the parts of some ranks. The others are in a barrier.
+fn lacking(function: &str, awaited: &str) -> Observed {
+    let mut seen = standing(&[
+        ("0", &format!("main:4 {function}:4"), "", ""),
+        ("1-3", BARRIER, "", ""),
+    ]);
+    call(&mut seen, "0", function, &[(R::Root, "0"), WORLD]);
+    add(&mut seen, "0", (R::Target, "its part", awaited));
+    call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
+    seen
+}
+
+#[test]
+fn rank_whose_part_its_root_lacks_is_blamed() {
+    for function in ["MPI_Gather", "MPI_Gatherv", "MPI_Reduce"] {
+        let part =
+            format!("rank 0 waits in {function} for the part of rank 2, which is in MPI_Barrier");
+        check_named(&lacking(function, "2"), "2", "2", &part);
+    }
+    // Where none of the parts has come, the root may be in an operation too many.
+    let found = judge(&lacking("MPI_Gatherv", "1-3"));
+    assert_eq!(found.suspects, set(""), "{found:#?}");
+}
+
+#[test]
+fn rank_that_sends_nothing_to_another_differs_in_its_count() {
+    let seen = lacking("MPI_Alltoallv", "2");
+    check_named(
+        &seen,
+        "",
+        "0,2",
+        "the counts of rank 2 and of rank 0 differ",
+    );
+    assert_eq!(judge(&seen).cause, Cause::Count);
+}
+
+/// Ranks wait for a request of an operation, in which they lack the parts of a rank that is elsewhere.
+#[test]
+fn parts_that_nonblocking_operations_lack_are_awaited() {
+    let seen =
+        |operation: &str, (waiting, awaited): ([&str; 2], [&str; 2]), missing: &str, then: &str| {
+            let frame = format!("main:9 {then}:9");
+            let wait = "main:3 MPI_Wait:3";
+            let mut seen = standing(&[
+                (waiting[0], wait, "", ""),
+                (waiting[1], wait, "", ""),
+                (missing, &frame, "", ""),
+            ]);
+            for (who, awaited) in waiting.into_iter().zip(awaited) {
+                let arguments = [WORLD, (R::Operation, operation)];
+                call(&mut seen, who, "MPI_Wait", &arguments);
+                add(&mut seen, who, (R::Target, "its part", awaited));
+            }
+            call(&mut seen, missing, then, &[WORLD]);
+            seen
+        };
+    let neighbors = seen(
+        "MPI_Ineighbor_allgather",
+        (["0", "2"], ["1", "1"]),
+        "1,3-4",
+        "MPI_Barrier",
+    );
+    let part = "ranks 0,2 wait in MPI_Wait for MPI_Ineighbor_allgather for the part of rank 1, which skipped that call";
+    check_named(&neighbors, "1", "1", part);
+    // Rank 3 gets its part by rank 0.
+    let root = seen(
+        "MPI_Iscatter",
+        (["0,2", "3"], ["1", "0"]),
+        "1",
+        "MPI_Finalize",
+    );
+    check_named(
+        &root,
+        "1",
+        "1",
+        "while other ranks wait for it in MPI_Wait for MPI_Iscatter",
+    );
+}
+
+/// Ranks 1 and 3 have left the gather that rank 0 is still in. Rank 2 is alone in its operation.
+#[test]
+fn rank_outnumbered_beside_a_gather_is_blamed() {
+    let mut seen = standing(&[
+        ("0", "main:4 MPI_Gather:4", "", ""),
+        ("1,3", BARRIER, "", ""),
+        ("2", "main:5 MPI_Allgather:5", "", ""),
+    ]);
+    call(&mut seen, "0", "MPI_Gather", &[(R::Root, "0"), WORLD]);
+    call(&mut seen, "1,3", "MPI_Barrier", &[WORLD]);
+    call(&mut seen, "2", "MPI_Allgather", &[WORLD]);
+    check_named(&seen, "2", "2", "MPI_Barrier and MPI_Allgather");
+}
+
+#[test]
+fn rank_in_a_fence_too_many_is_blamed() {
+    let mut seen = standing(&[
+        ("0-1,3", BARRIER, "", ""),
+        ("2", "main:5 MPI_Win_fence:5", "", ""),
+    ]);
+    call(&mut seen, "0-1,3", "MPI_Barrier", &[WORLD]);
+    call(&mut seen, "2", "MPI_Win_fence", &[]);
+    add(&mut seen, "2", (R::Window, "w", "0-3"));
+    check_named(&seen, "2", "2", "MPI_Barrier and MPI_Win_fence");
+}
 
 /// Rank 0 waits for the epoch of rank 1, which has posted one for rank 2 only.
 #[test]
@@ -20,4 +126,66 @@ fn origin_and_target_of_another_group_are_named() {
     add(&mut seen, "1", (R::Exposure, "77", "2"));
     call(&mut seen, "2", "MPI_Win_free", &[]);
     check_cause(&seen, Cause::Rma, &["0 MPI_Win_complete", "1 MPI_Win_wait"]);
+}
+
+/// Rank 0 is the root of an operation with the group of ranks 2-3, which name rank 1. Rank 1 has no part in it.
+#[test]
+fn root_of_other_group_is_named_with_those_who_name_another() {
+    let place = "main:4 MPI_Bcast:4";
+    let mut seen = standing(&[
+        ("0", place, "", ""),
+        ("2-3", place, "", ""),
+        ("1", BARRIER, "", ""),
+    ]);
+    for (who, root) in [("0", "-3"), ("2-3", "1")] {
+        let arguments = [(R::Communicator, "inter"), (R::Root, root)];
+        call(&mut seen, who, "MPI_Bcast", &arguments);
+        super::groups::within(&mut seen, who, "0-3");
+    }
+    call(&mut seen, "1", "MPI_Barrier", &[WORLD]);
+    let part = "ranks 2-3 wait in MPI_Bcast for root 1 of the other group, in which rank 0 is the root (MPI_ROOT)";
+    check_named(&seen, "", "0,2-3", part);
+    assert_eq!(judge(&seen).cause, Cause::Root);
+}
+
+/// Rank 0 has sent its part to rank 1, and waits for that of rank 3.
+#[test]
+fn pending_receive_names_the_rank_that_sends() {
+    let seen = |more: &[(R, &str)]| {
+        let place = "main:4 MPI_Sendrecv:4";
+        let mut seen = standing(&[("0", place, "", ""), ("1-3", BARRIER, "", "")]);
+        let both = [(R::Destination, "1"), (R::Source, "3"), WORLD];
+        let arguments = [&both[..], more].concat();
+        call(&mut seen, "0", "MPI_Sendrecv", &arguments);
+        call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
+        seen
+    };
+    let pending = seen(&[(R::Source, sdm_mpi::PENDING)]);
+    let part =
+        "rank 0 waits for rank 3, which waits for rank 0 in MPI_Barrier; one of the two is wrong";
+    check_named(&pending, "0,3", "0,3", part);
+    let lines = judge(&pending).findings;
+    let mut lines = lines.iter().flat_map(|one| &one.evidence);
+    assert!(lines.any(|line| line.contains("its receive is pending")));
+    // Where that is unknown, either message may be the missing one.
+    assert!(!judge(&seen(&[])).conclusion.contains("one of the two"));
+}
+
+/// Rank 1 waits for rank 0, which waits for a message of an unknown rank: rank 2 need not be that one.
+#[test]
+fn rank_in_a_barrier_beside_two_in_messages_is_not_named() {
+    let mut seen = standing(&[
+        ("0", "main:4 MPI_Wait:4", "", ""),
+        ("1", "main:4 MPI_Recv:4", "", ""),
+        ("2", BARRIER, "", ""),
+    ]);
+    call(&mut seen, "0", "MPI_Wait", &[]);
+    receive(&mut seen, "1", "0");
+    call(&mut seen, "2", "MPI_Barrier", &[WORLD]);
+    check_named(
+        &seen,
+        "",
+        "",
+        "which rank has left out its part of the message",
+    );
 }

@@ -7,8 +7,8 @@ use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
 use sdm_debug::reply::{StackFrame, Variable};
 use sdm_inspect::mpi::Communicator;
 use sdm_mpi::{
-    TORCH_PREFIX, fortran_name, is_of_two_groups, mpi_name, takes_requests, waiting_function,
-    waits_for_any_request, waits_for_requests,
+    TORCH_PREFIX, fortran_name, is_of_two_groups, mpi_name, started_collective, takes_requests,
+    waiting_function, waits_for_any_request, waits_for_requests,
 };
 
 use super::argument_sources::{ArgumentSources, NamedObjects};
@@ -16,7 +16,7 @@ use super::call_registers::kept;
 use super::frames::GdbFrame;
 use super::operation::operations;
 use super::other_jobs::{add_possible, beginning};
-use super::ranks::messages::{awaited_ranks, find_receive, unexpected};
+use super::ranks::messages::{awaited_ranks, find_receive, state_of_receive};
 use super::ranks::requests::{alternatives, requests};
 use super::ranks::{Named, Place, number_sources, remote_leader, translate};
 use super::threads::ReadThread;
@@ -217,24 +217,38 @@ async fn by_ranks_of_the_job(
         let (pending, of_collective) = requests(place, (list, count), at).await?;
         let is_collective = matches!(&pending[..], [one] if one.role == ArgumentRole::Communicator);
         found.extend(pending);
+        communicator = communicator.or(of_collective);
         if is_collective {
             found.extend(operations(place, list));
+            let started = started_operation(found);
+            let started = started.as_deref().unwrap_or_default();
+            found.extend(awaited_ranks(place, (started, communicator), found).await?);
         }
-        communicator = communicator.or(of_collective);
     }
     found.extend(awaited_ranks(place, (function, communicator), found).await?);
     number_sources(place, found).await?;
     find_receive(place, (function, communicator), found).await?;
     let receives = found.iter().any(|it| it.role == ArgumentRole::Source);
     if receives && !waits_for_requests(function) {
-        let come = unexpected(place, communicator, found).await?;
-        found.extend(come);
+        let state = state_of_receive(place, communicator, found).await?;
+        found.extend(state);
     }
     let is_other = |it: &CallArgument| it.role == ArgumentRole::Communicator && !it.is_world();
     if let Some(communicator) = communicator.filter(|_| found.iter().any(is_other)) {
         translate(place, Named::Communicator(communicator), found).await?;
     }
     add_possible(place, found).await
+}
+
+/// The blocking name of the nonblocking collective operation that a call waits for, where its request is of one only:
+/// `MPI_bcast`.
+fn started_operation(found: &[CallArgument]) -> Option<String> {
+    let all = found.iter();
+    let mut started = all.filter(|one| one.role == ArgumentRole::Operation);
+    let (one, None) = (started.next()?, started.next()) else {
+        return None;
+    };
+    started_collective(&one.expression).map(|name| format!("MPI_{name}"))
 }
 
 /// The frame of the runtime function itself; `None` if it has no debug information.

@@ -7,7 +7,7 @@ use sdm_debug::Failure;
 use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_inspect::memory::Memory;
 use sdm_inspect::mpi::{Communicator, Message, Mpich, OpenMpi, OwnObjects};
-use sdm_mpi::{is_of_neighbors, mpi_name, sends_from_root};
+use sdm_mpi::{is_of_neighbors, mpi_name, sends_from_root, takes_parts};
 
 use super::{Place, argument, of_process, text_of, with_mpich, with_text};
 
@@ -107,22 +107,22 @@ impl Messages {
     }
 }
 
-/// The tag of a message that has arrived from the rank that a receive waits for, with another tag than the receive's.
-/// `found` has the call's arguments, with ranks of its communicator.
-pub(in crate::ops) async fn unexpected(
+/// The state of the receive of a call, as arguments: that it is pending, where the call also sends, and the tag of a
+/// message that has arrived in place of the expected one. `found` has the call's arguments, with ranks of its communicator.
+pub(in crate::ops) async fn state_of_receive(
     place: &Place<'_>,
     communicator: Option<Communicator>,
     found: &[CallArgument],
-) -> Result<Option<CallArgument>, Failure> {
+) -> Result<Vec<CallArgument>, Failure> {
     use ArgumentRole as R;
     let number = |argument: Option<&CallArgument>| argument?.number;
     let source = number(of(found, R::Source)).and_then(|rank| usize::try_from(rank).ok());
     let wanted = number(of(found, R::ReceiveTag).or(of(found, R::Tag)));
     let Some((source, wanted)) = source.zip(wanted.filter(|tag| *tag >= 0)) else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let Some(messages) = Messages::of(place, communicator, found).await? else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     // A call that also sends may have received its message, and wait until the other one is sent.
     let sends = of(found, R::Destination).is_some();
@@ -130,7 +130,9 @@ pub(in crate::ops) async fn unexpected(
     let waits = !sends || messages.posted().is_some_and(|all| all.iter().any(is_it));
     let tags = waits.then(|| messages.unexpected(source)).flatten();
     let tag = other_tag(&tags.unwrap_or_default(), wanted);
-    Ok(tag.map(has_come))
+    let pending = || argument(R::Source, sdm_mpi::PENDING, None);
+    let pending = (sends && waits).then(pending);
+    Ok(pending.into_iter().chain(tag.map(has_come)).collect())
 }
 
 /// Finds source and tag of `MPI_Recv` where its arguments name no source: of the only receive that waits in its
@@ -173,10 +175,10 @@ pub(in crate::ops) async fn awaited_ranks(
     (function, communicator): (&str, Option<Communicator>),
     found: &[CallArgument],
 ) -> Result<Option<CallArgument>, Failure> {
-    let its = match (is_of_neighbors(function), sends_from_root(function)) {
-        (true, _) => "its neighbors",
-        (_, true) => "its part",
-        _ => return Ok(None),
+    let its = match () {
+        () if is_of_neighbors(function) => "its neighbors",
+        () if sends_from_root(function) || takes_parts(function) => "its part",
+        () => return Ok(None),
     };
     let messages = Messages::of(place, communicator, found).await?;
     let posted = messages.and_then(|it| it.posted_of_collective());
