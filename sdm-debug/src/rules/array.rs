@@ -1,7 +1,7 @@
 //! Arrays of numbers as gdb prints them: `{1, 2}` in C and C++, `(1, 2)` in Fortran, with up to a few dimensions.
 
-use super::number::{Parsed, parse};
-use crate::quotes::bare;
+use super::number::{Number, Parsed, parse};
+use crate::quotes::{bare, outside_quotes};
 
 /// Maximum number of elements that are read of one array.
 pub const ELEMENTS_MAX: usize = 1 << 18;
@@ -32,14 +32,29 @@ impl NumberArray {
         Some(array)
     }
 
+    /// True for the text of an array or a container whose first element is a number, also if its end is cut off.
+    #[must_use]
+    pub fn is_begun(text: &str) -> bool {
+        let mut text = value_of(bare(text.trim()));
+        let mut is_array = false;
+        while let Some((inner, _)) = opened(text) {
+            text = value_of(inner.trim_start());
+            is_array = true;
+        }
+        let first = text.split([',', '}', ')', ']']).next().unwrap_or_default();
+        let first = first.split(" <repeats ").next().unwrap_or_default();
+        is_array && element(first).is_some()
+    }
+
     /// Appends the elements of a part of the array; returns the shape of the part.
     fn take(&mut self, text: &str, depth: usize) -> Option<Vec<usize>> {
-        let inner = |open, close| text.strip_prefix(open)?.strip_suffix(close);
-        let Some(inner) = inner('{', '}').or_else(|| inner('(', ')')) else {
+        let text = value_of(text);
+        let inner = opened(text).and_then(|(inner, close)| inner.strip_suffix(close));
+        let Some(inner) = inner else {
             if self.elements.len() == ELEMENTS_MAX {
                 return None;
             }
-            self.elements.push(parse(text)?);
+            self.elements.push(element(text)?);
             return Some(Vec::new());
         };
         if depth == DIMENSIONS_MAX {
@@ -89,6 +104,53 @@ pub fn fuzz_array(bytes: &[u8]) {
     }
 }
 
+/// A number, or 0 and 1 for the truth values of C and Fortran.
+fn element(text: &str) -> Option<Parsed> {
+    let int = |value| Some(Parsed::Finite(Number::Int(value)));
+    match text.trim() {
+        "false" | ".FALSE." => int(0),
+        "true" | ".TRUE." => int(1),
+        text => parse(text),
+    }
+}
+
+/// The text behind the bracket that opens an array or a container, with what closes it. A pretty-printer names the
+/// container, which no member's name looks like: `std::vector of length 2, capacity 2 = {1, 2}`. `std::array` has none.
+fn opened(text: &str) -> Option<(&str, &'static str)> {
+    let within = |open, close| text.strip_prefix(open).map(|inner| (inner, close));
+    let array = within("{_M_elems = {", "}}").or_else(|| within("{__elems_ = {", "}}"));
+    let plain = || {
+        within("{", "}")
+            .or_else(|| within("(", ")"))
+            .or_else(|| within("[", "]"))
+    };
+    array.or_else(plain).or_else(|| {
+        let (name, inner) = text.split_once(" = {")?;
+        let is_container = name.starts_with(char::is_alphabetic)
+            && name.contains("::")
+            && !name.contains(['{', '"', '\''])
+            && !name.contains(" = ");
+        is_container.then_some((inner, "}"))
+    })
+}
+
+/// The value of an element that gdb shows with its index or its key: `[3] = 1.5`, `["a"] = 2`. Any other text as it is.
+fn value_of(text: &str) -> &str {
+    let mut depth = 0;
+    for (at, c) in outside_quotes(text) {
+        match c {
+            '[' | '{' | '(' => depth += 1,
+            ']' | '}' | ')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            let rest = if c == ']' { &text[at + 1..] } else { "" };
+            return rest.strip_prefix(" = ").unwrap_or(text);
+        }
+    }
+    text
+}
+
 /// The element and the count in gdb's `0 <repeats 12 times>`.
 fn repeated(part: &str) -> Option<(&str, usize)> {
     let Some(text) = part.strip_suffix(" times>") else {
@@ -124,8 +186,8 @@ impl<'a> Iterator for Elements<'a> {
                     end = at + 1;
                     break;
                 }
-                (None, '{' | '(') => depth += 1,
-                (None, '}' | ')') => {
+                (None, '{' | '(' | '[') => depth += 1,
+                (None, '}' | ')' | ']') => {
                     depth = depth.saturating_sub(1);
                     let rest = self.0[at + 1..].trim_start_matches(' ');
                     if depth == 0 && rest.starts_with(['(', '{']) {
@@ -133,7 +195,8 @@ impl<'a> Iterator for Elements<'a> {
                         break;
                     }
                 }
-                (None, ',') if depth == 0 => {
+                // A vector's name has a comma of its own.
+                (None, ',') if depth == 0 && !self.0[at..].starts_with(", capacity ") => {
                     end = at;
                     break;
                 }
@@ -149,7 +212,6 @@ impl<'a> Iterator for Elements<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Number;
 
     #[test]
     fn printed_arrays_of_every_language_are_parsed() {
@@ -180,6 +242,55 @@ mod tests {
             &[1, 2, 1, 2, 3, 4],
         );
         check("{44 ',', 123 '{', 39 '\\''}", &[3], &[44, 123, 39]);
+        check("[1, 2, 3]", &[3], &[1, 2, 3]);
+        check("{[0] = 5, [1] = 6}", &[2], &[5, 6]);
+        check("{true, false <repeats 2 times>}", &[3], &[1, 0, 0]);
+        check("(.TRUE., .FALSE.)", &[2], &[1, 0]);
+    }
+
+    #[test]
+    fn containers_are_parsed_as_their_printers_show_them() {
+        let check = |text: &str, shape: &[usize], expect: &[i128]| {
+            let array = NumberArray::parse(text).unwrap_or_else(|| panic!("{text}"));
+            let numbers = expect.iter().map(|it| Parsed::Finite(Number::Int(*it)));
+            assert_eq!(array.shape, shape, "{text}");
+            assert_eq!(array.elements, numbers.collect::<Vec<_>>(), "{text}");
+            assert!(NumberArray::is_begun(text), "{text}");
+            assert!(NumberArray::is_begun(&text[..text.len() - 2]), "{text}");
+        };
+        let vector = "std::vector of length 2, capacity 4 = {1, 2}";
+        check(vector, &[2], &[1, 2]);
+        let vectors = format!("std::vector of length 2, capacity 2 = {{{vector}, {vector}}}");
+        check(&vectors, &[2, 2], &[1, 2, 1, 2]);
+        check("std::deque with 2 elements = {1, 2}", &[2], &[1, 2]);
+        check("std::__cxx11::list = {[0] = 1, [1] = 4}", &[2], &[1, 4]);
+        check("{_M_elems = {1, 2, 3}}", &[3], &[1, 2, 3]);
+        let map = "std::map with 2 elements = {[\"a] = {,\"] = 1, [{x = 3, y = 4}] = 2}";
+        check(map, &[2], &[1, 2]);
+        check(
+            "std::vector<bool> of length 2, capacity 64 = {true, false}",
+            &[2],
+            &[1, 0],
+        );
+    }
+
+    #[test]
+    fn structure_is_not_taken_for_an_array() {
+        for text in [
+            "{x = 1, y = 2}",
+            "{a = {1, 2}, b = {3, 4}}",
+            "std::vector of length 1, capacity 1 = {{x = 1, id = 2}}",
+            "std::vector of length 0, capacity 0",
+            "std::unique_ptr<int> = {get() = 5}",
+            "{<Base> = {1, 2}}",
+            "{v = std::vector of length 2, capacity 2 = {1, 2}}",
+            "7",
+            "(int *) 0x7ffe",
+        ] {
+            assert!(!NumberArray::is_begun(text), "{text}");
+        }
+        let ragged = "std::vector of length 2, capacity 2 = {{1, 2}, {3}}";
+        assert_eq!(NumberArray::parse(ragged), None);
     }
 
     #[test]

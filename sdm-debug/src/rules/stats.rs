@@ -231,6 +231,8 @@ impl Stats {
         self.float_sum += other.float_sum;
         self.mean = match exact {
             Some(_) => quotient(int_sum, self.count.into()),
+            // The sum of two parts of it can differ from it.
+            None if apart == 0.0 => self.mean,
             None => self.mean * (a / (a + b)) + other.mean * (b / (a + b)),
         };
         self.squares = (self.squares + other.squares) + apart * apart * ((a * b) / (a + b));
@@ -467,5 +469,14 @@ mod tests {
         check(&last, 18_446_744_073_709_551_614.0, 1.0);
         check(&["-1", "0", "1"], 0.0, 2.0 / 3.0);
         check(&["3", "0.5", "2.5"], 2.0, 3.5 / 3.0);
+    }
+
+    #[test]
+    fn equal_numbers_have_no_deviation() {
+        let array = format!("{{0.1{}}}", ", 0.1".repeat(2000));
+        let of = |task: &str| Stats::of(&task.parse().unwrap(), &Reply::Text(array.clone()), None);
+        let mut all = of("0").unwrap();
+        all.absorb(&of("1-2").unwrap()).unwrap();
+        assert_eq!((all.count, all.variance()), (6003, Some(0.0)));
     }
 }

@@ -235,7 +235,7 @@ async fn numbers_of(
 
 /// Reports a slice that gdb would read wrongly, and an array without a slice that is too large to be read as a whole,
 /// by its size in the first task. None otherwise, also where gdb cannot tell the size.
-async fn not_readable(
+pub(super) async fn not_readable(
     session: &SessionHandle,
     said: &Invocation<'_>,
     slices: &Slices,

@@ -1,4 +1,5 @@
 //! `outliers`, `stats`, `compare`: the values that an expression has in all tasks.
+use sdm_debug::calls::is_harmless;
 use sdm_debug::reply::Value;
 use sdm_debug::rules::{Bins, Extreme, Merged, NumberArray, RULE_STATS, Stats};
 use sdm_debug::{Command, FailureCode, Reply};
@@ -20,8 +21,7 @@ mod unread;
 mod whole;
 
 /// Advice where a slice is not read in pieces.
-pub(super) const BOUNDS_HINT: &str =
-    "give a number for each bound, as in NAME(1:99): the array is then read in pieces";
+pub(super) const BOUNDS_HINT: &str = "give a number for each bound, as in NAME[0:99] or NAME(1:99): the array is then read in pieces";
 /// Number of bins in a histogram.
 const BINS: u16 = 12;
 
@@ -189,7 +189,7 @@ fn texts(values: &[Value]) -> Vec<String> {
     values.iter().map(sdm_view::render::value_text).collect()
 }
 
-/// `stats EXPR`: statistics that are merged in the tree. The histogram takes a second query.
+/// `stats EXPR`: statistics that are merged in the tree.
 async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: String) -> Verdict {
     let slices = match Slices::of(&expression) {
         Ok(slices) => slices,
@@ -204,21 +204,15 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
         ask::show_rest(session, short);
         return Verdict::Failed;
     }
-    let questions = match slices.any {
-        true => questions(session, said, (&to, &slices)).await,
-        false => Ok(vec![Command::Evaluate {
-            expression: expression.clone(),
-        }]),
+    let (questions, asked) = match asked(session, said, (&to, &slices), &expression).await {
+        Ok(asked) => asked,
+        Err(verdict) => return verdict,
     };
-    let questions = match questions {
-        Ok(questions) => questions,
-        Err(error) => return session.complain(format!("stats: {error}"), ""),
-    };
-    let asked = stats_of(session, said, &to, &questions, None).await;
-    let Some((verdict, mut found, mut rest)) = asked else {
-        return Verdict::Failed;
-    };
-    if let Some(bins) = bins(&found.stats) {
+    let (verdict, mut found, mut rest) = asked;
+    // The histogram takes a second evaluation, which must have no effect.
+    if let Some(bins) = bins(&found.stats)
+        && (slices.any || fortran::is_designator(session, said, &found.tasks, &expression).await)
+    {
         let again = stats_of(session, said, &found.tasks, &questions, Some(bins)).await;
         if let Some((Verdict::Done, again, _)) = again {
             found = again;
@@ -236,24 +230,50 @@ async fn stats(session: &SessionHandle, said: &Invocation<'_>, expression: Strin
         let text = format!("stats: the text of `{expression}` is too long");
         return session.complain(text, BOUNDS_HINT);
     }
-    let ok = std::mem::take(&mut rest.ok).into_iter();
-    let (arrays, ok): (Vec<_>, Vec<_>) = ok.partition(|(_, reply)| is_array(reply));
-    let no_numbers = IdSet::union_all(ok.iter().map(|(who, _)| who));
-    rest.ok = ok;
+    let no_numbers = IdSet::union_all(rest.ok.iter().map(|(who, _)| who));
     rest.absorb(short);
     ask::show_rest(session, rest);
-    match arrays.first() {
-        Some(array) => complain_of_array(session, said, array, &expression).await,
-        None if no_numbers.is_empty() && verdict == Verdict::Done => all,
-        None if no_numbers.is_empty() => verdict,
-        None => {
-            let who = Names::ranks().label(&no_numbers, 60);
-            session.complain(
-                format!("stats: `{expression}` has no numeric value on {who}"),
-                "",
-            )
-        }
+    if no_numbers.is_empty() {
+        return if verdict == Verdict::Done {
+            all
+        } else {
+            verdict
+        };
     }
+    let who = Names::ranks().label(&no_numbers, 60);
+    let text = format!("stats: `{expression}` has no numeric value on {who}");
+    session.complain(text, "")
+}
+
+/// The statistics of an expression, with the questions that gave them: an array or a container is asked for all of its
+/// elements. An error is reported.
+async fn asked(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    (to, slices): (&IdSet, &Slices),
+    expression: &str,
+) -> Result<(Vec<Command>, (Verdict, StatsOf, Gathered)), Verdict> {
+    if slices.any {
+        let questions = questions(session, said, (to, slices)).await;
+        let questions =
+            questions.map_err(|error| session.complain(format!("stats: {error}"), ""))?;
+        let asked = stats_of(session, said, to, &questions, None).await;
+        return Ok((questions, asked.ok_or(Verdict::Failed)?));
+    }
+    let mut questions = vec![Command::Evaluate {
+        expression: expression.to_owned(),
+    }];
+    let mut asked = stats_of(session, said, to, &questions, None).await;
+    let is_whole =
+        |(_, _, rest): &(_, _, Gathered)| rest.ok.iter().any(|(_, reply)| is_array(reply));
+    if asked.as_ref().is_some_and(is_whole) && is_harmless(expression) {
+        if let Some(verdict) = export::not_readable(session, said, slices, expression).await {
+            return Err(verdict);
+        }
+        questions = slices.commands("", None).unwrap_or(questions);
+        asked = stats_of(session, said, to, &questions, None).await;
+    }
+    Ok((questions, asked.ok_or(Verdict::Failed)?))
 }
 
 /// The commands for all numbers of an expression. gdb prints bytes as text and booleans as words unless a
@@ -311,47 +331,9 @@ pub(super) fn is_cut_text(reply: &Reply) -> bool {
     matches!(reply, Reply::Text(text) if is_cut(text))
 }
 
-/// True if the value is an array, not a number.
+/// True if the value begins as an array or a container of numbers.
 fn is_array(reply: &Reply) -> bool {
-    match reply {
-        Reply::Value(value) => {
-            let is_cut = value.cut.is_some() || value.text.contains("...");
-            let begins = value.text.starts_with(['{', '(']) && !value.text.contains(" = ");
-            begins && (is_cut || NumberArray::parse(&value.text).is_some())
-        }
-        _ => false,
-    }
-}
-
-/// Reports that the answers are arrays, and how `stats` is used for their elements.
-async fn complain_of_array(
-    session: &SessionHandle,
-    said: &Invocation<'_>,
-    (tasks, array): &(IdSet, Reply),
-    expression: &str,
-) -> Verdict {
-    let is_fortran = matches!(array, Reply::Value(value) if value.text.starts_with('('));
-    let slice = match is_fortran {
-        true => format!("{expression}(FIRST:LAST)"),
-        false => match last_index(session, said, tasks, expression).await {
-            Some(last) => format!("{expression}[0:{last}]"),
-            None => format!("{expression}[FIRST:LAST]"),
-        },
-    };
-    let hint = format!("`stats {slice}` computes over elements and ranks");
-    session.complain(format!("stats: `{expression}` is an array"), &hint)
-}
-
-/// The last index of a C or C++ array, evaluated in the first of these tasks. None if gdb cannot evaluate it.
-async fn last_index(
-    session: &SessionHandle,
-    said: &Invocation<'_>,
-    tasks: &IdSet,
-    expression: &str,
-) -> Option<u64> {
-    let length = format!("sizeof({expression})/sizeof(({expression})[0])");
-    let one = tasks.first().map(IdSet::single)?;
-    number_of(session, said, &one, length).await?.checked_sub(1)
+    matches!(reply, Reply::Value(value) if NumberArray::is_begun(&value.text))
 }
 
 /// Statistics with their tasks.

@@ -68,26 +68,51 @@ fn slice_with_a_stride_has_every_nth_element() {
 }
 
 #[test]
-fn array_without_a_slice_is_refused_with_an_example() {
+fn statistics_cover_whole_arrays_and_containers() {
     let place = Place::new();
     let cells = place.compile("cells", Compiler::Cxx);
     let heat = place.compile("heat", Compiler::Fortran);
-    let done = Sdm::run(&place, 2)
-        .lines(&["break look", "continue", "up", "stats cell"])
+    let done = Sdm::run(&place, 4)
+        .lines(&FILLED)
+        .lines(&["stats cell", "stats many", "stats few", "stats grid"])
+        .lines(&["export many many.csv", "plot many", "stats rods"])
         .program(&cells, &[])
         .finish()
         .code(123);
-    let told = "stats: `cell` is an array\n  `stats cell[0:63]` computes over elements and ranks\n";
-    done.expect_part("stats cell", told);
+    let cell = "cell: 256 numbers on ranks 0-3 (4)\n  min     0 on rank 0\n  max     18.75 on rank 3\n  mean    9.375\n";
+    done.expect_part("stats cell", cell);
+    let many = "many: 256 numbers on ranks 0-3 (4)\n  min     0 on ranks 0-3 (4)\n  max     63 on";
+    done.expect_part("stats many", many);
+    done.expect_part("stats few", "few: 16 numbers on ranks 0-3 (4)");
+    let grid =
+        "grid: 48 numbers on ranks 0-3 (4)\n  min     0 on rank 0\n  max     113 on rank 3\n";
+    done.expect_part("stats grid", grid);
+    let written = "many.csv is written: ranks 0-3 (4), 4 x 64 integers";
+    done.expect_part("export many many.csv", written);
+    done.expect_part("stats rods", "`rods` has no numeric value on ranks 0-3 (4)");
+    let containers = place.compile("containers", Compiler::Cxx);
+    let done = Sdm::run(&place, 2)
+        .lines(&["break containers.cc:26", "continue", "stats ages"])
+        .lines(&["stats seen", "stats grid.cells"])
+        .program(&containers, &[])
+        .finish()
+        .code(0);
+    done.expect_part(
+        "stats ages",
+        "ages: 4 numbers on ranks 0-1 (2)\n  min     31 on",
+    );
+    done.expect_part("stats seen", "seen: 6 numbers on ranks 0-1 (2)");
+    let cells = "grid.cells: 6 numbers on ranks 0-1 (2)\n  min     0.5 on";
+    done.expect_part("stats grid.cells", cells);
     let done = Sdm::run(&place, 2)
         .lines(&["break step", "continue", "stats values(0:1)"])
         .lines(&["export values(-1:2) values.csv", "stats cells"])
         .program(&heat, &[])
         .finish()
-        .code(123);
+        .code(0);
     let sum = "values(0:1): 4 numbers on ranks 0-1 (2)\n  min     1.5 on ranks 0-1 (2)\n";
     done.expect_part("stats values(0:1)", sum);
-    done.expect_part("stats cells", "`stats cells(FIRST:LAST)`");
+    done.expect_part("stats cells", "cells: 8 numbers on ranks 0-1 (2)");
     let table = fs::read_to_string(place.path().join("values.csv")).expect("it was written");
     let expect = "rank,[0],[1],[2],[3]\n0,0.5,1.5,2.5,3.5\n1,0.5,1.5,2.5,3.5\n";
     assert_eq!(table, expect);

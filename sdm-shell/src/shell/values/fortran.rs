@@ -62,7 +62,7 @@ fn in_rust(path: &str) -> String {
 }
 
 /// True if each apparent call in an expression is an element of a Fortran array, so that it can be evaluated again.
-async fn is_designator(
+pub(super) async fn is_designator(
     session: &SessionHandle,
     said: &Invocation<'_>,
     tasks: &IdSet,

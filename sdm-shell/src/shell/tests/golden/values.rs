@@ -49,7 +49,7 @@ fn values() -> Responder {
                     "rank % 2" => per_rank(|rank| (rank % 2).to_string()),
                     "step" => per_rank(|rank| if rank == 3 { "59" } else { "60" }.to_owned()),
                     "rank" => per_rank(|rank| rank.to_string()),
-                    "heat" => per_rank(|rank| match rank {
+                    "heat" | "heat()" => per_rank(|rank| match rank {
                         5 => "-nan(0x8000000000000)".to_owned(),
                         6 => "<optimized out>".to_owned(),
                         rank => format!("{}.5", rank * rank),
@@ -123,4 +123,14 @@ fn thread_in_a_set_is_selected_for_one_command_only() {
         "1 select_thread",
     ];
     assert_eq!(run.sent, expect);
+}
+
+/// The histogram takes a second evaluation.
+#[test]
+fn statistics_call_a_function_once() {
+    for (line, times) in [("stats heat", 2), ("stats heat()", 1)] {
+        let run = run((8, 80), Options::default(), &[line], values());
+        let asked = run.sent.iter().filter(|sent| sent.ends_with(" evaluate"));
+        assert_eq!(asked.count(), times, "{line}: {:?}", run.sent);
+    }
 }
