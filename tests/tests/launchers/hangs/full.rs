@@ -1,6 +1,6 @@
 //! All ways to hang under each MPI, and tests that need many samples: `scripts/test --full` only.
 //!
-//! Each way is repeated three times, or `SDM_TEST_REPEATS` times, and once with 32 ranks.
+//! Each way runs once with 8 ranks and once with 32, or `SDM_TEST_REPEATS` times: the parts repeat them over the commits.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,11 @@ use super::job::{Job, Ranks, Ready, Under};
 use super::processes::{PARENTS, check_parents};
 use super::{PLAIN, Told, check_and_keep, check_case, installed, may_count, told};
 
-/// Default number of repetitions of each way.
-const REPEATS: usize = 3;
-
-fn repeats() -> Option<usize> {
-    let said = std::env::var("SDM_TEST_REPEATS").ok()?;
-    Some(said.parse().expect("SDM_TEST_REPEATS is a number"))
+fn repeats() -> usize {
+    let said = std::env::var("SDM_TEST_REPEATS").ok();
+    said.map_or(1, |said| {
+        said.parse().expect("SDM_TEST_REPEATS is a number")
+    })
 }
 
 /// Checks all ways repeatedly. The first time the observations are stored in `record`; ways that are there already
@@ -55,7 +54,7 @@ fn is_recorded(folder: &Path, compiler: Compiler, way: &str) -> bool {
 
 fn check_under(compiler: Compiler) {
     let record = std::env::var_os("SDM_RECORD").map(PathBuf::from);
-    check_all(Under::new(compiler), repeats().unwrap_or(REPEATS), record);
+    check_all(Under::new(compiler), repeats(), record);
 }
 
 #[test]
@@ -84,7 +83,7 @@ fn check_many_ranks(compiler: Compiler) {
         ranks: MANY,
         ..Under::new(compiler)
     };
-    check_all(under, repeats().unwrap_or(1), None);
+    check_all(under, repeats(), None);
 }
 
 #[test]
