@@ -12,6 +12,7 @@ mod hangs;
 mod mpi;
 mod openmpi5;
 mod ordinary;
+mod page_tutorial;
 mod pages;
 mod pmix;
 mod pmix_faults;

@@ -21,14 +21,18 @@ fn words(text: &str) -> String {
 /// The window of the page.
 const SIZE: (u32, u32) = (1280, 800);
 /// The cells of the map: the colour, the ranks and the outline of each class.
-const MAP: &str = "[...document.querySelectorAll('#mapcells .class')].map((it) => `${it.getAttribute('class')} ${it.dataset.tasks} ${it.getAttribute('d')}`).join('\\n')";
+pub(super) const MAP: &str = "[...document.querySelectorAll('#mapcells .class')].map((it) => `${it.getAttribute('class')} ${it.dataset.tasks} ${it.getAttribute('d')}`).join('\\n')";
 /// The outlines of what is drawn of an array: curves, or cells of a heat map.
 const DRAWN: &str = "[...document.querySelectorAll('#plot path, #heat path, #heat text')].map((it) => `${it.getAttribute('class') ?? it.textContent} ${it.getAttribute('d') ?? [it.getAttribute('x'), it.getAttribute('y')]}`).join('\\n')";
 /// The rows of the table of values.
-const TABLE: &str = "[...document.querySelectorAll('#shown tr')].map((it) => [...it.children].map((cell) => cell.innerText.trim()).join(' | ')).join('\\n')";
+pub(super) const TABLE: &str = "[...document.querySelectorAll('#shown tr')].map((it) => [...it.children].map((cell) => cell.innerText.trim()).join(' | ')).join('\\n')";
 
 /// Opens the page of a session in a browser.
-fn open<'a>(browser: &Browser, place: &'a Place, sdm: Sdm<'a>) -> (Running<'a>, BrowserPage) {
+pub(super) fn open<'a>(
+    browser: &Browser,
+    place: &'a Place,
+    sdm: Sdm<'a>,
+) -> (Running<'a>, BrowserPage) {
     let running = sdm.spawn();
     let line = running.err.wait_line(0, "/enter/");
     let (_, address) = line.rsplit_once(' ').expect("the address is last");
@@ -37,7 +41,7 @@ fn open<'a>(browser: &Browser, place: &'a Place, sdm: Sdm<'a>) -> (Running<'a>, 
 }
 
 /// A picture of the page, only where `SDM_PICTURES` names a folder.
-fn picture(page: &mut BrowserPage, name: &str) {
+pub(super) fn picture(page: &mut BrowserPage, name: &str) {
     if let Some(folder) = std::env::var_os("SDM_PICTURES") {
         let path = std::path::Path::new(&folder).join(name);
         page.picture(&path.with_extension("png"));
@@ -50,7 +54,7 @@ fn select(page: &mut BrowserPage, id: &str, entry: &str) {
 }
 
 /// Types an expression on the page's tab of values, and clicks a button beside it.
-fn ask(page: &mut BrowserPage, expression: &str, word: &str) {
+pub(super) fn ask(page: &mut BrowserPage, expression: &str, word: &str) {
     page.click("#tab-values");
     page.click("#expression");
     page.value("document.querySelector('#expression').select()");
@@ -63,7 +67,7 @@ fn text(value: &Value) -> &str {
 }
 
 /// Ends a session whose job `sdm` has started.
-fn quit(running: Running<'_>, mut page: BrowserPage) {
+pub(super) fn quit(running: Running<'_>, mut page: BrowserPage) {
     page.line("quit");
     page.wait_text("#prompt", "tasks started here?");
     page.line("y");
@@ -249,10 +253,10 @@ fn wrong_value_is_found_on_the_map_and_in_pictures_of_arrays() {
 
 /// Names and outlines of what the page has drawn.
 #[derive(Default)]
-struct Drawn(String);
+pub(super) struct Drawn(pub(super) String);
 
 impl Drawn {
-    fn note(&mut self, what: &str, found: &Value) {
+    pub(super) fn note(&mut self, what: &str, found: &Value) {
         self.0.push_str(&format!("{what}\n{}\n\n", text(found)));
     }
 }
