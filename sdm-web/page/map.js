@@ -33,7 +33,8 @@ function sizes() {
   const step = (rows.reduce((most, [value]) => Math.max(most, value), -Infinity) - low) / COLOURS;
   const sets = Array.from({ length: COLOURS }, () => []);
   for (const [value, tasks] of rows) sets[Math.min(COLOURS - 1, Math.floor((value - low) / step))].push(tasks);
-  const name = (at) => `${values.expression} from ${(low + at * step).toPrecision(4)}`;
+  const edge = (at) => Number((low + at * step).toPrecision(4));
+  const name = (at) => `${values.expression} from ${edge(at)} to ${edge(at + 1)}`;
   return sets.map((tasks, at) => [name(at), union(tasks), `b${at}`]).filter(([, tasks]) => tasks !== '');
 }
 

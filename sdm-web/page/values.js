@@ -203,8 +203,9 @@ export function start() {
   // Stops since the page was opened: those that come together are one, as they are looked at together.
   let isMoved = false;
   const settle = () => { stop += isMoved ? 1 : 0; isMoved = false; };
-  // What was asked for and is not answered, and what has been said since.
+  // What was asked for and is not answered, what has been said since, and how many lines are not carried out.
   let pending = null;
+  let open = 0;
   const again = () => last && !pending && drawPlot(last, answers.get(`plot ${last.expression}`).before);
   // Keeps an answer for a later stop; returns what it was at an earlier one, and how that is called.
   const remember = (key, found) => {
@@ -256,6 +257,7 @@ export function start() {
   };
   // What was there belongs to another question from now on.
   on('typed', ({ text: whole }) => {
+    open = (follows.isFree && !pending ? 0 : open) + 1;
     const text = whole.replace(/^.*?\(sdm\) */s, '').trim();
     if (!ASKS.test(text)) return;
     pending = { text, said: [] };
@@ -269,7 +271,10 @@ export function start() {
   // What the page's server says in place of a record is in no console.
   on('notice', ({ text }) => { if (pending && / too long for the page$/.test(text)) fail(`${text}: ask for a part of it`); });
   on('prompt', ({ asked, question }) => {
-    if (pending && asked) fail(pending.said.join('').trim() || `${pending.text}: no answer`);
+    open = Math.max(open - Number(asked), 0);
+    // What was said before it was its turn answers an earlier line.
+    if (pending && asked && open > 0) pending.said = [];
+    else if (pending && asked) fail(pending.said.join('').trim() || `${pending.text}: no answer`);
     follows.isFree = asked && !question;
     follow();
   });

@@ -157,6 +157,16 @@ fn accessibility_checker_finds_no_barrier_on_any_tab() {
     page.line("outliers rank");
     page.wait_text("#shown h3", "rank");
     page.value(&format!("{checker}; true"));
+    check_barriers(&mut page);
+    // A graph of waits, a flame graph and an array as well.
+    assert_eq!(page.value(include_str!("web_views.js")), json!([]));
+    page.line("plot rank");
+    page.wait_text("#shown .wide", "rank");
+    check_barriers(&mut page);
+    quit(running, page);
+}
+
+fn check_barriers(page: &mut BrowserPage) {
     for colours in ["light", "dark"] {
         let feature = json!([{ "name": "prefers-color-scheme", "value": colours }]);
         page.call("Emulation.setEmulatedMedia", json!({ "features": feature }));
@@ -165,7 +175,6 @@ fn accessibility_checker_finds_no_barrier_on_any_tab() {
             assert_eq!(page.value(BARRIERS), json!([]), "{tab}, {colours}");
         }
     }
-    quit(running, page);
 }
 
 /// The middle of a rank's number on the map, in the window.

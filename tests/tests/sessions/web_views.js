@@ -35,6 +35,15 @@
   document.getElementById('mapsvg').dispatchEvent(new PointerEvent('pointermove', { clientX: x + 2, clientY: y + 2 }));
   equal('cell', texts('#maphere'), ['rank 6: crashed, SIGSEGV']);
 
+  // Many numbers are coloured by ranges.
+  const by = document.getElementById('mapby');
+  by.value = 'value';
+  by.dispatchEvent(new Event('change'));
+  deliver({ kind: 'values', expression: 'w', values: Array.from({ length: 9 }, (_, at) => ({ tasks: `${at}`, count: 1, value: `${at * 100}` })) });
+  equal('ranges', texts('#maplegend li').slice(0, 2), ['w from 0 to 100 rank 0', 'w from 100 to 200 rank 1']);
+  by.value = 'state';
+  by.dispatchEvent(new Event('change'));
+
   // Recursion of another depth is another row.
   const frame = (name, line, repeat) => ({ module: '', function: name, file: 'a.c', line, repeat });
   const stack = (tasks, repeat) => ({ tasks, count: 4, threads: 4, frames: [frame('main', 9, 1), frame('down', 5, repeat)] });
@@ -78,6 +87,20 @@
   deliver({ kind: 'said', text: 'plot: a syntax error\n' });
   deliver({ kind: 'prompt', text: '(sdm)', question: false, asked: true });
   equal('failure', [all('#shown svg, #shown table, #shown button').length, texts('#shown [role=alert]')], [0, ['plot: a syntax error']]);
+
+  // What an earlier line says is not the answer to this one.
+  const busy = { kind: 'prompt', text: '', question: false, asked: false };
+  const ready = { kind: 'prompt', text: '(sdm)', question: false, asked: true };
+  ask('continue');
+  deliver(busy);
+  ask('plot wrong(');
+  deliver(busy);
+  deliver({ kind: 'said', text: 'stopped at breakpoint 1\n' });
+  deliver(ready);
+  equal('answer to an earlier line', texts('#shown'), ['plot wrong( ...']);
+  deliver({ kind: 'said', text: 'plot: a syntax error\n' });
+  deliver(ready);
+  equal('answer in its turn', texts('#shown [role=alert]'), ['plot: a syntax error']);
 
   ask('plot large');
   deliver({ kind: 'notice', text: 'a record of 9999999 bytes is too long for the page' });
