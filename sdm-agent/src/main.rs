@@ -115,18 +115,18 @@ fn run() -> Result<()> {
     let words: Vec<&OsStr> = words.iter().map(|word| word.as_os_str()).collect();
     match words[..] {
         [word, stay, folder] if word == runner::WORD && stay == runner::STAY => {
-            return runner::run(&PathBuf::from(folder)).context("the record file of the job");
+            return runner::run(&PathBuf::from(folder)).context("cannot write the job's record");
         }
         [word, folder] if word == runner::WORD => {
-            let program = std::env::current_exe().context("this program")?;
-            return runner::detach(&program, &PathBuf::from(folder)).context("the job's process");
+            let program = std::env::current_exe().context("cannot find this program")?;
+            return runner::detach(&program, &PathBuf::from(folder)).context("cannot start jobs");
         }
         [word] if word == guard::WORD => {
-            return guard::run(io::stdin().lock()).context("cannot read its messages");
+            return guard::run(io::stdin().lock()).context("cannot read messages of sdm-agent");
         }
         [word] if word == host_request::WORD => {
             return host_request::answer(io::stdin().lock(), io::stdout().lock())
-                .context("a request");
+                .context("cannot answer the request");
         }
         _ => {}
     }
@@ -182,7 +182,7 @@ fn run() -> Result<()> {
         Ids::Number => IdForm::Numbers,
         Ids::Text => IdForm::Texts,
     };
-    serve(client, worker, ids).context("the client")
+    serve(client, worker, ids).context("the connection to the client has failed")
 }
 
 /// Serves a GridRPC client as an invoke server. Of its options only `-l FILE`, the log, has an effect; unknown ones are
@@ -244,8 +244,10 @@ fn connect(host: &str, port: u16) -> Result<TcpStream> {
     let Some(address) = addresses.find(|address| is_loopback(address.ip())) else {
         bail!("--host {host} is not this host: forward the port with ssh");
     };
-    let stream = TcpStream::connect(address).with_context(|| format!("the client at {address}"))?;
-    sdm_system::tcp_peer::check(&stream).with_context(|| format!("the client at {address}"))?;
+    let stream = TcpStream::connect(address)
+        .with_context(|| format!("cannot connect to the client at {address}"))?;
+    sdm_system::tcp_peer::check(&stream)
+        .with_context(|| format!("cannot connect to the client at {address}"))?;
     Ok(stream)
 }
 

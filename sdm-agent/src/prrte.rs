@@ -92,8 +92,9 @@ impl Prrte {
     pub fn new() -> Result<Self, ManagerError> {
         let program =
             own_program("sdm", None).ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
-        let host = gethostname()
-            .map_err(|why| ManagerError::System("the name of this host".to_owned(), why.into()))?;
+        let host = gethostname().map_err(|why| {
+            ManagerError::System("cannot get the name of this host".to_owned(), why.into())
+        })?;
         Ok(Self {
             program,
             host: host.to_string_lossy().into_owned(),
@@ -206,7 +207,8 @@ impl Manager for Prrte {
             );
             return Err(ManagerError::program("prrte", words));
         }
-        let here = std::env::current_dir().map_err(ManagerError::system("this folder"))?;
+        let here = std::env::current_dir()
+            .map_err(ManagerError::system("cannot get the working directory"))?;
         let directory = here.join(&job.directory);
         if !runner::is_folder(&directory) {
             return Err(SubmissionError::NoFolder(job.directory.clone()).into());

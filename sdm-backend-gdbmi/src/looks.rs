@@ -378,7 +378,7 @@ pub(crate) fn failure(refusal: &Refusal) -> Failure {
         Refusal::Uninterruptible { .. } => Failure::new(FailureCode::AttachFailed, text),
         // gdb takes half a minute for so many, and holds the process meanwhile.
         Refusal::TooManyThreads { .. } => Failure::new(FailureCode::AttachFailed, text)
-            .with_hint("`sdm stacks --by gdb` reads them, and holds the process for much longer"),
+            .with_hint("`sdm stacks --by gdb` reads all of these threads, and stops the process for half a minute"),
         _ => unsupported(&text),
     }
 }

@@ -83,9 +83,10 @@ impl Compiler {
             (true, _) => Family::OpenMpi,
             (_, true) => Family::Mpich,
             _ => {
-                return Err(
-                    found.failed("its mpi.h belongs neither to Open MPI nor to MPICH".to_owned())
-                );
+                return Err(found.failed(
+                    "the mpi.h of this compiler belongs neither to Open MPI nor to MPICH"
+                        .to_owned(),
+                ));
             }
         };
         Ok((Self { header, ..found }, family))

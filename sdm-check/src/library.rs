@@ -118,7 +118,10 @@ fn make(
     if functions.len() < FUNCTIONS_MIN {
         return Err(LibraryError::Compiler {
             compiler: compiler.program().to_owned(),
-            what: format!("its mpi.h declares {} functions", functions.len()),
+            what: format!(
+                "the mpi.h of this compiler declares only {} MPI functions",
+                functions.len()
+            ),
         });
     }
     let text = own.join("check.c");

@@ -51,7 +51,7 @@ impl Answers {
         let missing = self.all.missing.iter();
         reasons.extend(missing.map(|(tasks, why)| (tasks, format!("no answer: {why}"))));
         if !self.all.lost.is_empty() {
-            reasons.push((&self.all.lost, "its server has ended".to_owned()));
+            reasons.push((&self.all.lost, "no answer: sdm-server was lost".to_owned()));
         }
         match reasons.as_slice() {
             [] => None,

@@ -2,6 +2,7 @@
 //! tasks.
 
 use sdm_idset::{IdSet, set_text};
+use sdm_text::counted;
 use sdm_view::coalesce::{Distinct, hash_of};
 use serde_json::{Value, json};
 
@@ -193,7 +194,7 @@ impl Variable {
         let mut text = shown.collect::<Vec<_>>().join(", ");
         let more = self.values.len().saturating_sub(VALUES_SHOWN_MAX);
         if more > 0 {
-            text.push_str(&format!(", and {more} more values"));
+            text.push_str(&format!(", and {}", counted(more, "more value")));
         }
         text
     }

@@ -97,7 +97,7 @@ impl TaskState {
             Self::GdbDead => {
                 return Err(Failure::new(
                     FailureCode::GdbDead,
-                    "the task's gdb has ended",
+                    "the gdb of this rank has ended",
                 ));
             }
             Self::Absent => "not started".to_owned(),
@@ -154,7 +154,7 @@ mod tests {
             "not_running: not running (exited 3)",
             "not_running: not running (ended by SIGSEGV)",
             "not_running: not running (detached)",
-            "gdb_dead: the task's gdb has ended",
+            "gdb_dead: the gdb of this rank has ended",
         ];
         assert_eq!(told, expect);
         for state in all() {

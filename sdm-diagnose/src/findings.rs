@@ -120,7 +120,7 @@ fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
         findings.push(Finding {
             tasks: observed.outside.clone(),
             kind: Kind::Unknown,
-            what: "not looked at".to_owned(),
+            what: "not sampled".to_owned(),
             evidence: Vec::new(),
         });
     }

@@ -289,7 +289,10 @@ fn dying_gdb_fails_open_commands() {
     assert_eq!(bench.said(slow, 0), "Variables([])");
     let run = bench.ask("0", Command::Continue);
     bench.run(30);
-    assert_eq!(bench.said(run, 0), "gdb_dead: the task's gdb has ended");
+    assert_eq!(
+        bench.said(run, 0),
+        "gdb_dead: the gdb of this rank has ended"
+    );
     let text = "ended by SIGKILL".to_owned();
     assert_eq!(bench.events.last(), Some(&(0, Event::GdbDied { text })));
 }

@@ -53,7 +53,7 @@ pub(crate) fn connect(
     std::thread::sleep(TRY_EVERY);
     let mut again = programs::at("/proc/self/exe");
     again.args(std::env::args_os().skip(1));
-    Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
+    Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("cannot start sdm-pmix again")
 }
 
 /// Waits for the lock again, and disconnects from the server; also without the lock, if other tools hold it for too

@@ -51,7 +51,7 @@ impl ToolLock {
                 Ok(lock) => return Ok(Self(State::Held(lock))),
                 Err((back, Errno::EWOULDBLOCK)) if Instant::now() < deadline => file = back,
                 Err((_, Errno::EWOULDBLOCK)) => bail!(
-                    "another tool has been connected to it for {} s: the server is still starting, or does not answer",
+                    "another tool has been connected to the PMIx server for {} s: the server is still starting, or does not answer",
                     WAIT.as_secs()
                 ),
                 Err((_, error)) => return Err(error).context("cannot wait for other tools"),

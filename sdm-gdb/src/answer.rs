@@ -86,7 +86,7 @@ impl Future for Answer {
             Some(AnswerState::Here(result)) => result,
             _ => Err(Failure::new(
                 FailureCode::GdbDead,
-                "the task's gdb has ended",
+                "the gdb of this rank has ended",
             )),
         };
         if let (Some(budget), Ok(results)) = (self.gdb.budget(), &result) {

@@ -54,7 +54,7 @@ pub enum RescueError {
         pid: i32,
     },
     /// The process's code could not be compared with its files, or only in part.
-    #[error("its code cannot be compared with its files: {0}")]
+    #[error("code in memory cannot be compared with the program files: {0}")]
     Code(#[from] io::Error),
 }
 

@@ -71,7 +71,7 @@ pub fn resume(name: &Name) -> Result<Left, PlaceError> {
     let stream = name.connect()?;
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         let what = "standard input and output must be a terminal";
-        return Err(failed("lend a terminal")(io::Error::other(what)));
+        return Err(failed("cannot attach")(io::Error::other(what)));
     }
     // This is done before any thread is started. All threads inherit the mask, and one waits for the signals.
     let mut signals = SigSet::empty();
@@ -79,9 +79,10 @@ pub fn resume(name: &Name) -> Result<Left, PlaceError> {
         signals.add(signal);
     }
     let blocked = signals.thread_block().map_err(io::Error::from);
-    blocked.map_err(failed("set up signal handling"))?;
-    let raw = RawTerminal::new().map_err(failed("use the terminal"))?;
-    let left = lend(stream, signals).map_err(failed("send to its keeper"));
+    blocked.map_err(failed("cannot set up signal handling"))?;
+    let raw = RawTerminal::new().map_err(failed("cannot use the terminal"))?;
+    let left =
+        lend(stream, signals).map_err(failed("cannot send to the process that keeps the session"));
     drop(raw);
     left
 }

@@ -169,10 +169,13 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
         input.push(b'\n');
         Ok(())
     };
-    say("the fan-out", OsStr::new(&spec.fanout.max(1).to_string()))?;
+    say(
+        "the value of --fanout",
+        OsStr::new(&spec.fanout.max(1).to_string()),
+    )?;
     say("the directory", &directory(spec))?;
     let ssh = [OsStr::new("ssh")].into_iter().chain(ssh_words(spec));
-    say("an option of ssh", &line_of(ssh))?;
+    say("an ssh option", &line_of(ssh))?;
     let arguments = spec.server_args.iter().map(OsString::as_os_str);
     let server = [spec.server.as_os_str()].into_iter().chain(arguments);
     say("the server's command line", &line_of(server))?;
@@ -183,7 +186,10 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
         *size = found.len();
     }
     let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
-    say("what is copied", OsStr::new(&sizes.join(" ")))?;
+    say(
+        "the sizes of the copied programs",
+        OsStr::new(&sizes.join(" ")),
+    )?;
     let entries: Vec<String> = group
         .iter()
         .map(|it| format!("{}/{}/{}", it.servers.start, it.servers.len(), it.host))

@@ -66,10 +66,10 @@ fn serve(starter: Starter) -> Result<()> {
     let arguments: Arguments = arguments();
     // Before the key is in memory: no core file of this process, and no other process of the user looks in.
     nix::sys::prctl::set_dumpable(false)
-        .context("sdm-master: cannot exclude its memory from core files")?;
+        .context("sdm-master: cannot exclude the memory of this process from core files")?;
     let handed_over = sdm_bootstrap::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
-        let filter: Targets = filter.parse().context("sdm-master: SDM_LOG")?;
+        let filter: Targets = filter.parse().context("sdm-master: SDM_LOG is invalid")?;
         let log = fmt::layer().with_writer(LogWriter::direct).with_ansi(false);
         tracing_subscriber::registry().with(log).with(filter).init();
     }
@@ -97,7 +97,8 @@ fn serve(starter: Starter) -> Result<()> {
     let sockets = driver.transport().inner().sockets();
     let watched = sockets.watch(told.as_raw_fd(), true, false);
     watched.context("sdm-master: cannot receive signals")?;
-    let places = tcp::resolve(&arguments.front_end).context("sdm-master: front-end")?;
+    let places = tcp::resolve(&arguments.front_end)
+        .context("sdm-master: cannot resolve the address of sdm")?;
     let reached = driver.reach_front_end(&places, || !starter.is_gone());
     let reached = reached.context("sdm-master: cannot wait for events")?;
     reached.map_err(|error| anyhow!("sdm-master: {error}"))?;

@@ -40,7 +40,7 @@ pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Resul
         // SAFETY: this process has one thread, so that the child finds every lock free and may do
         // whatever its parent may.
         let forked = unsafe { fork() };
-        match forked.with_context(|| format!("fork server {}", first + index))? {
+        match forked.with_context(|| format!("cannot fork server {}", first + index))? {
             ForkResult::Child => {
                 be_a_server(own)?;
                 return Ok(Part::Server(index));
@@ -64,7 +64,7 @@ fn be_a_server(forker: Pid) -> Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .context("sdm-server: cannot watch the launcher")?;
     if getppid() != forker {
-        bail!("sdm-server: its parent process has ended");
+        bail!("sdm-server: the parent process has ended");
     }
     Ok(())
 }
@@ -79,12 +79,12 @@ fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
     let mut left = servers.len();
     while left > 0 {
         match waitpid(None, Some(WaitPidFlag::WNOHANG))
-            .context("sdm-server: cannot wait for its child servers")?
+            .context("sdm-server: cannot wait for child servers")?
         {
             WaitStatus::StillAlive => {
                 let mut fds = [PollFd::new(told.as_fd(), PollFlags::POLLIN)];
                 poll(&mut fds, PollTimeout::NONE)
-                    .context("sdm-server: cannot wait for its child servers")?;
+                    .context("sdm-server: cannot wait for child servers")?;
                 while let Ok(Some(_)) = told.read_signal() {}
                 if starter.is_gone() {
                     return Ok(Part::Forker(1));

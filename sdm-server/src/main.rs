@@ -42,17 +42,18 @@ fn run() -> Result<ExitCode> {
     let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
     let arguments: Arguments = arguments();
     if let Some(gdb) = &arguments.doctor {
-        sdm_server::doctor::tell(&arguments, gdb).context("sdm-server: --doctor")?;
+        sdm_server::doctor::tell(&arguments, gdb)
+            .context("sdm-server: cannot print the report of --doctor")?;
         return Ok(ExitCode::SUCCESS);
     }
     // Before the key is here: no core file of this process or of one that it forks, and no other process of the
     // user looks in.
     nix::sys::prctl::set_dumpable(false)
-        .context("sdm-server: cannot exclude its memory from core files")?;
+        .context("sdm-server: cannot exclude the memory of this process from core files")?;
     let handed_over = sdm_bootstrap::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         // Never on stdout: it carries the announcement.
-        let filter: Targets = filter.parse().context("sdm-server: SDM_LOG")?;
+        let filter: Targets = filter.parse().context("sdm-server: SDM_LOG is invalid")?;
         let log = fmt::layer()
             .with_writer(LogWriter::forwarded)
             .with_ansi(false);

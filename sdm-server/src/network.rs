@@ -38,6 +38,6 @@ pub(crate) fn listen(
     };
     let bound = bound?
         .socket_addr()
-        .context("cannot get the address it listens at")?;
+        .context("cannot get the address of the listening socket")?;
     Ok((bound.port(), reached))
 }

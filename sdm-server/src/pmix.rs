@@ -55,7 +55,7 @@ pub(crate) enum PmixError {
     #[error("{0:#}")]
     Surroundings(anyhow::Error),
     /// No node of the job has the server's tasks.
-    #[error("the tasks of this server belong to no node of the job")]
+    #[error("the ranks of this server belong to no node of the job")]
     NoNode,
     /// The description of the job cannot be encoded.
     #[error(transparent)]
@@ -177,7 +177,11 @@ impl PmixServer {
         let child = match UnixListener::bind_addr(&address) {
             Ok(listener) => Some(Started::spawn(listener.into())?),
             Err(error) if error.kind() == ErrorKind::AddrInUse => None,
-            Err(source) => return Err(system("listen for its PMIx server")(source)),
+            Err(source) => {
+                return Err(system("cannot create the socket of the PMIx server")(
+                    source,
+                ));
+            }
         };
         let deadline = Instant::now() + LISTEN_WAIT;
         let mut stream = loop {
@@ -189,10 +193,10 @@ impl PmixServer {
                 {
                     std::thread::sleep(LOOK_AGAIN);
                 }
-                Err(source) => return Err(system("connect to the PMIx server")(source)),
+                Err(source) => return Err(system("cannot connect to the PMIx server")(source)),
             }
         };
-        check_this_user(&stream).map_err(system("the PMIx server"))?;
+        check_this_user(&stream).map_err(system("the connection to the PMIx server is refused"))?;
         let hello = ToHost::Hello {
             version: VERSION,
             job: job.clone(),
@@ -204,7 +208,7 @@ impl PmixServer {
         stream
             .write_all(&frame(&hello)?)
             .and_then(|()| stream.set_nonblocking(true))
-            .map_err(system("speak to the PMIx server"))?;
+            .map_err(system("cannot send to the PMIx server"))?;
         Ok(Self {
             stream,
             frames: Frames::default(),
@@ -274,7 +278,7 @@ impl PmixServer {
             return heard;
         }
         self.is_gone = true;
-        let how = status.map_or_else(|| "its exit status is unknown".to_owned(), how);
+        let how = status.map_or_else(|| "the exit status is unknown".to_owned(), how);
         let said = self.child.as_ref().and_then(|it| it.last_lines.last());
         heard.push(PmixEvent::Gone(match said {
             Some(said) => format!("{how}: {said}"),
@@ -407,7 +411,7 @@ impl Started {
     fn spawn(listener: OwnedFd) -> Result<Self, PmixError> {
         let system = |what| move |source| PmixError::System { what, source };
         let program = sdm_system::own_program(PROGRAM, None).ok_or(PmixError::NoProgram)?;
-        let (errors, writer) = Stream::open(true).map_err(system("a pipe"))?;
+        let (errors, writer) = Stream::open(true).map_err(system("cannot create a pipe"))?;
         let mut command = programs::at(program);
         command
             .arg("host")
@@ -422,8 +426,8 @@ impl Started {
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_other(name)) {
             command.env_remove(name);
         }
-        let child = command.spawn().map_err(system("start sdm-pmix"))?;
-        let end = sdm_system::watch_child(child.id()).map_err(system("watch sdm-pmix"))?;
+        let child = command.spawn().map_err(system("cannot start sdm-pmix"))?;
+        let end = sdm_system::watch_child(child.id()).map_err(system("cannot watch sdm-pmix"))?;
         Ok(Self {
             child,
             end,

@@ -60,7 +60,8 @@ pub fn serve(
     let copy = Copy::of_this(arguments.staged);
     let mut handed_over = handed_over;
     // Checked before forking, so that a failure is reported once.
-    let inherited = Inherited::take(arguments.own_streams).context("standard streams");
+    let inherited =
+        Inherited::take(arguments.own_streams).context("cannot use the standard streams");
     if let (Some(count), Ok(config)) = (arguments.fork, &mut handed_over) {
         let first = arguments.id.unwrap_or(0);
         match fork_all(first, count, config)? {
@@ -157,7 +158,7 @@ fn come_up(
     // allows no core file. The name tells them apart.
     let name = CString::new(format!("sdm-srv-{}", identity.server)).context("a name")?;
     nix::sys::prctl::set_name(&name)
-        .with_context(|| format!("{me}: cannot set its process name"))?;
+        .with_context(|| format!("{me}: cannot set the process name"))?;
     // The signals are read from a descriptor. SIGCONT on the launcher's death also wakes a stopped server,
     // which then ends.
     let ends = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
@@ -198,14 +199,15 @@ fn come_up(
     }
     let host = host_name(arguments)?;
     tracing::info!(pid = std::process::id(), %host, port, "started");
-    announce(identity.server, host, port, addresses).with_context(|| format!("{me}: announce"))?;
+    announce(identity.server, host, port, addresses)
+        .with_context(|| format!("{me}: cannot print the announcement"))?;
     let deadline = Instant::now() + Duration::from_secs(arguments.start_wait);
     let node = Node::new(me, sdm_debug::rules::rule, deadline);
     transport
         .inner()
         .sockets()
         .watch(signals.as_raw_fd(), true, false)
-        .with_context(|| format!("{me}: watch signals"))?;
+        .with_context(|| format!("{me}: cannot watch signals"))?;
     let link = Arc::new(config);
     Ok(Server {
         driver: MemberDriver::new(Member::new(node, link.clone()), transport),

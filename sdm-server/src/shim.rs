@@ -110,7 +110,8 @@ pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
     for namespace in ["pid", "mnt", "user", "net"] {
         // Read by this process and not by the server, because other processes may not inspect this one.
         let path = proc::own().path(&format!("ns/{namespace}"));
-        let found = fs::metadata(&path).with_context(|| format!("the {namespace} namespace"))?;
+        let found = fs::metadata(&path)
+            .with_context(|| format!("cannot read the {namespace} namespace"))?;
         detail.push_str(&format!(" {}:{}", found.dev(), found.ino()));
     }
     Ok(detail.into_bytes())

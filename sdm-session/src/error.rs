@@ -12,7 +12,7 @@ use sdm_launch::LaunchError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SessionError {
-    #[error("a session needs at least one task")]
+    #[error("a session needs at least one process")]
     NoTasks,
     #[error(
         "{program} was found neither in the folder of {beside} nor on PATH: install it there, or build all programs of sdm"

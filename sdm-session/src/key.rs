@@ -110,7 +110,8 @@ impl Offer {
     fn listen(session: SessionId, text: Zeroizing<String>) -> Result<Self, SessionError> {
         let folder = files::runtime_folder();
         let folder = folder.map_err(|source| SessionError::Io {
-            what: "pass the session key: create a folder for a socket".to_owned(),
+            what: "cannot pass on the session key: cannot create the folder of its socket"
+                .to_owned(),
             source,
         })?;
         let mut offer = Self::make(&folder, session, text)?;
@@ -119,7 +120,7 @@ impl Offer {
             listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
         match listener {
             Ok(listener) => offer.socket = Some(listener),
-            Err(source) => return Err(failed("listen at", offer.secret.path(), source)),
+            Err(source) => return Err(failed("cannot listen at", offer.secret.path(), source)),
         }
         Ok(offer)
     }
@@ -132,7 +133,7 @@ impl Offer {
         let mut offer = Self::make(below, session, text)?;
         match offer.secret.write(offer.text.as_bytes()) {
             Ok(()) => Ok(offer),
-            Err(source) => Err(failed("write", offer.secret.path(), source)),
+            Err(source) => Err(failed("cannot write", offer.secret.path(), source)),
         }
     }
 
@@ -145,7 +146,7 @@ impl Offer {
         let folder = below.join(format!(".sdm-{session}"));
         let secret = SecretFile::in_new_folder(&folder, "key");
         Ok(Self {
-            secret: secret.map_err(|source| failed("make", &folder, source))?,
+            secret: secret.map_err(|source| failed("cannot create", &folder, source))?,
             socket: None,
             text,
         })
@@ -193,7 +194,10 @@ impl Offer {
 
 fn failed(what: &str, path: &Path, source: io::Error) -> SessionError {
     SessionError::Io {
-        what: format!("pass the session key: {what} {}", printable_name(path)),
+        what: format!(
+            "cannot pass on the session key: {what} {}",
+            printable_name(path)
+        ),
         source,
     }
 }

@@ -63,7 +63,7 @@ impl Starting<'_> {
         )?;
         let watched = self.driver.transport().watch(master.end_fd(), true, false);
         watched.map_err(|source| SessionError::Io {
-            what: "watch the master".to_owned(),
+            what: "cannot watch sdm-master".to_owned(),
             source,
         })?;
         Ok(master)

@@ -425,7 +425,7 @@ impl DebugSession for Session {
 
     fn cancel(&mut self, id: CommandId) {
         self.span
-            .in_scope(|| tracing::info!(command = id.0, "given up"));
+            .in_scope(|| tracing::info!(command = id.0, "the command was cancelled"));
         self.driver
             .with_member(|member, now| member.cancel(now, id));
     }
@@ -460,7 +460,9 @@ impl DebugSession for Session {
                 }
                 Ok(None) => return None,
                 Err(error) => {
-                    return Some(SessionEvent::Ended(format!("wait for events: {error}")));
+                    return Some(SessionEvent::Ended(format!(
+                        "cannot wait for events: {error}"
+                    )));
                 }
             }
             self.hold_back();

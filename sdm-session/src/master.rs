@@ -62,7 +62,7 @@ impl Master {
                 // Not watched is not kept.
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(io("watch the master".to_owned())(source))
+                Err(io("cannot watch sdm-master".to_owned())(source))
             }
         }
     }
@@ -102,11 +102,16 @@ pub(super) fn write_handover(
 ) -> Result<SecretFile, SessionError> {
     let failed = |what: String| move |source| SessionError::Io { what, source };
     let folder = files::runtime_folder();
-    let folder = folder.map_err(failed("open a folder for the key".to_owned()))?;
+    let folder = folder.map_err(failed(
+        "cannot create the folder for the session key".to_owned(),
+    ))?;
     // Kept sessions have their sockets there, too, and their names do not begin so.
     let mut file = SecretFile::at(folder.join(format!(".{session}.key")));
     let text = handover::to_text(session, key);
     let written = file.write(text.as_bytes());
-    written.map_err(failed(format!("write {}", printable_name(file.path()))))?;
+    written.map_err(failed(format!(
+        "cannot write the session key to {}",
+        printable_name(file.path())
+    )))?;
     Ok(file)
 }

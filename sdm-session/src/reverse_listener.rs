@@ -34,7 +34,7 @@ impl ReverseListener {
             listening => listening,
         };
         let (socket, at) = socket.map_err(|source| SessionError::Io {
-            what: "listen for the servers".to_owned(),
+            what: "cannot listen for the servers".to_owned(),
             source,
         })?;
         let place = |ip: &IpAddr| ConnectionString::from(SocketAddr::new(*ip, at.port()));

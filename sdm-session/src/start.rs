@@ -129,7 +129,7 @@ impl<'a> Starting<'a> {
             let what = what.to_owned();
             move |source| SessionError::Io { what, source }
         };
-        let mut transport = TcpTransport::new().map_err(io("open an event loop"))?;
+        let mut transport = TcpTransport::new().map_err(io("cannot open an event loop"))?;
         if let Some(ssh) = sdm_system::files::search("ssh") {
             transport.set_ssh(ssh);
         }
@@ -148,7 +148,7 @@ impl<'a> Starting<'a> {
             Some(Ok(address)) => address,
             _ => transport
                 .listen(&ConnectionString::from(SocketAddr::new(ip, 0)), 1)
-                .map_err(io("listen for the master"))?,
+                .map_err(io("cannot listen for sdm-master"))?,
         };
         let node = Node::root(Instant::now(), sdm_debug::rules::rule);
         let driver = MemberDriver::new(Member::new(node, Arc::new(link)), transport);
@@ -182,7 +182,7 @@ impl<'a> Starting<'a> {
         for fd in launch.fds().into_iter().chain(offer.filter(|fd| *fd >= 0)) {
             let watched = self.driver.transport().watch(fd, true, false);
             watched.map_err(|source| SessionError::Io {
-                what: "watch the launcher".into(),
+                what: "cannot watch the launcher".into(),
                 source,
             })?;
         }
@@ -209,7 +209,7 @@ impl<'a> Starting<'a> {
             let until = deadline.min(Instant::now() + TURN);
             let event = self.driver.next(Some(until));
             let event = event.map_err(|source| SessionError::Io {
-                what: "wait for events".into(),
+                what: "cannot wait for events".into(),
                 source,
             })?;
             if event.is_some() || Instant::now() >= deadline {

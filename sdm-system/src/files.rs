@@ -95,7 +95,7 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
         )));
     }
     if above.mode() & 0o002 != 0 && above.mode() & STICKY == 0 {
-        let what = "is in a folder where all users can rename files (chmod +t it)";
+        let what = "is in a folder where all users can rename files (run chmod +t on that folder)";
         return Err(io::Error::other(what));
     }
     match DirBuilder::new().mode(0o700).create(path) {
@@ -321,7 +321,7 @@ fn check_own(found: &Metadata) -> io::Result<()> {
     match others_may_write(found) {
         false => Ok(()),
         true => Err(io::Error::other(
-            "other users may write to it: chmod go-w it",
+            "other users may write to this file: run chmod go-w on it",
         )),
     }
 }

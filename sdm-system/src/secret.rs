@@ -80,7 +80,7 @@ impl SecretFile {
         let removal = started.map_err(|error| {
             io::Error::new(
                 error.kind(),
-                format!("cannot start the process that removes it: {error}"),
+                format!("cannot start the process that removes the file: {error}"),
             )
         })?;
         let file = files::create_new(&self.path)?;
@@ -153,7 +153,9 @@ pub fn open(path: &Path) -> io::Result<File> {
     let what = match () {
         () if !found.is_file() => "the path is not a file".to_owned(),
         () if owner != own => format!("the file belongs to user {owner}, but this is user {own}"),
-        () if found.mode() & 0o077 != 0 => "other users may read it: chmod 600 it".to_owned(),
+        () if found.mode() & 0o077 != 0 => {
+            "other users may read this file: run chmod 600 on it".to_owned()
+        }
         () => return Ok(file),
     };
     Err(io::Error::other(what))

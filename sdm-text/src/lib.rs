@@ -4,6 +4,7 @@ mod shell;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::fmt::Display;
 
 pub use shell::{shell_word, shell_word_of_bytes};
 use unicode_general_category::{GeneralCategory, get_general_category};
@@ -66,6 +67,25 @@ pub fn printable_lines(text: &str) -> String {
         .map(|line| printable(line.as_bytes()))
         .collect();
     lines.join("\n")
+}
+
+/// The word for this count: `agree(2, "is", "are")`.
+#[must_use]
+pub fn agree<'a>(count: impl TryInto<u64>, one: &'a str, many: &'a str) -> &'a str {
+    match count.try_into() {
+        Ok(1) => one,
+        _ => many,
+    }
+}
+
+/// A count with its regular noun: `1 rank`, `3 ranks`, `3 processes`.
+#[must_use]
+pub fn counted(count: impl TryInto<u64> + Display + Copy, noun: &str) -> String {
+    let ending = match noun.ends_with(['s', 'h']) {
+        true => "es",
+        false => "s",
+    };
+    format!("{count} {noun}{}", agree(count, "", ending))
 }
 
 /// Number of terminal columns of a printable line. A Chinese character takes two, a combining accent none.
@@ -155,6 +175,19 @@ pub fn record(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nouns_and_verbs_agree_with_their_count() {
+        let found: Vec<String> = [0_u64, 1, 2].map(|it| counted(it, "more rank")).into();
+        assert_eq!(found, ["0 more ranks", "1 more rank", "2 more ranks"]);
+        assert_eq!(counted(1_usize, "process"), "1 process");
+        assert_eq!(counted(2_usize, "process"), "2 processes");
+        assert_eq!(counted(2_u32, "branch"), "2 branches");
+        assert_eq!(
+            (agree(1, "is", "are"), agree(3, "is", "are")),
+            ("is", "are")
+        );
+    }
 
     #[test]
     fn system_error_numbers_are_removed_from_messages() {

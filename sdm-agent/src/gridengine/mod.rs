@@ -43,7 +43,9 @@ impl GridEngine {
             return Err(ManagerError::NoProgram("qstat".to_owned()));
         }
         let user = User::from_uid(Uid::effective());
-        let user = user.map_err(|why| ManagerError::System("this user".to_owned(), why.into()))?;
+        let user = user.map_err(|why| {
+            ManagerError::System("cannot get the name of this user".to_owned(), why.into())
+        })?;
         let home = user
             .as_ref()
             .map(|it| it.dir.to_string_lossy().into_owned());

@@ -331,7 +331,7 @@ impl Thread {
                 }
                 (
                     JobState::Done,
-                    "its resource manager no longer reports it".to_owned(),
+                    "the resource manager no longer reports the job".to_owned(),
                 )
             }
         };

@@ -62,9 +62,11 @@ impl Local {
     /// There is no launcher, or no folder to keep jobs in.
     pub fn new(kind: &str, launcher: Option<&Launcher>) -> Result<Self, ManagerError> {
         let launcher = launcher.map(Launcher::find).transpose()?;
-        let records =
-            Records::of(kind).map_err(ManagerError::system("the folder for job records"))?;
-        let program = std::env::current_exe().map_err(ManagerError::system("this program"))?;
+        let records = Records::of(kind).map_err(ManagerError::system(
+            "cannot use the folder for job records",
+        ))?;
+        let program =
+            std::env::current_exe().map_err(ManagerError::system("cannot find this program"))?;
         Self::with(records, launcher, program)
     }
 
@@ -77,8 +79,9 @@ impl Local {
         launcher: Option<PathBuf>,
         program: PathBuf,
     ) -> Result<Self, ManagerError> {
-        let host = gethostname()
-            .map_err(|why| ManagerError::System("the name of this host".to_owned(), why.into()))?;
+        let host = gethostname().map_err(|why| {
+            ManagerError::System("cannot get the name of this host".to_owned(), why.into())
+        })?;
         Ok(Self {
             records,
             launcher,
@@ -142,10 +145,9 @@ impl Manager for Local {
             ..Snapshot::default()
         };
         set(&mut snapshot.machine, id::NUM_NODES, "1");
-        let numbers = self
-            .records
-            .numbers()
-            .map_err(ManagerError::system("the folder for job records"))?;
+        let numbers = self.records.numbers().map_err(ManagerError::system(
+            "cannot use the folder for job records",
+        ))?;
         let since = runner::now() - KEPT_S;
         for number in numbers {
             let folder = self.records.place(number);
@@ -171,7 +173,8 @@ impl Manager for Local {
     }
 
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
-        let here = std::env::current_dir().map_err(ManagerError::system("this folder"))?;
+        let here = std::env::current_dir()
+            .map_err(ManagerError::system("cannot get the working directory"))?;
         let directory = here.join(&job.directory);
         if !runner::is_folder(&directory) {
             return Err(SubmissionError::NoFolder(job.directory.clone()).into());
@@ -201,13 +204,13 @@ impl Manager for Local {
             environment: job.environment.clone(),
             directory,
         };
-        let number = self
-            .records
-            .add(&order)
-            .map_err(ManagerError::system("the record file of the job"))?;
+        let number = self.records.add(&order).map_err(ManagerError::system(
+            "cannot write the record file of the job",
+        ))?;
         let folder = self.records.place(number);
-        runner::start(&self.program, &folder)
-            .map_err(ManagerError::system("the process that runs the job"))?;
+        runner::start(&self.program, &folder).map_err(ManagerError::system(
+            "cannot start the process that runs the job",
+        ))?;
         Ok(number.to_string())
     }
 

@@ -72,7 +72,7 @@ impl Ssh {
         if hosts.is_empty() {
             return Err(ManagerError::program("ssh", "no hosts: --hosts is missing"));
         }
-        let own = std::env::current_exe().map_err(ManagerError::system("this program"));
+        let own = std::env::current_exe().map_err(ManagerError::system("cannot find this program"));
         let host = |share: &HostShare| Host {
             name: share.host.clone(),
             is_here: is_this_host(&share.host),

@@ -399,7 +399,7 @@ impl GdbBackend {
         for (task, signal) in due {
             let how = match signal {
                 0 => "the launcher has ended".to_owned(),
-                signal => format!("the launcher ended it by {}", signal_name(signal)),
+                signal => format!("the launcher ended this rank by {}", signal_name(signal)),
             };
             let text = format!("the launcher's process for this rank has ended: {how}");
             self.outputs.push_back(BackendOutput::Event {

@@ -159,7 +159,7 @@ mod tests {
         fs::write(&path, handed().1.as_bytes()).unwrap();
         let allow = |mode| fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         allow(0o640);
-        assert!(refused(&path).ends_with("chmod 600 it"));
+        assert!(refused(&path).ends_with("run chmod 600 on it"));
         allow(0o600);
         assert!(take(Some(&path)).is_ok());
         let link = folder.0.join("link");

@@ -330,15 +330,16 @@ fn ended_job_is_reported_as_ended() {
     let look: Look<'_> = &[("0-3", BARRIER, "", "")];
     let mut seen = observed(&[look]);
     seen.gone
-        .push((set("0-2"), "ended by themselves".to_owned()));
+        .push((set("0-2"), "ended with exit code 0".to_owned()));
     let only_some = judge(&seen);
     assert_eq!(only_some.step, Step::CannotTell, "{only_some:#?}");
     seen.gone
         .push((set("3"), "ended with exit code 1".to_owned()));
-    let said = "the job has ended, no process is left: ended by themselves; ended with exit code 1";
+    let said =
+        "the job has ended, no process is left: ended with exit code 0; ended with exit code 1";
     check(&seen, Step::NoHangSeen, "", said);
     // Whether a rank has ended is unknown if its server is lost.
-    seen.gone[0].1 = "lost: their server has ended".to_owned();
+    seen.gone[0].1 = "lost: sdm-server has ended".to_owned();
     assert_eq!(judge(&seen).step, Step::CannotTell);
 }
 

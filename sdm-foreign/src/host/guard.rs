@@ -114,7 +114,9 @@ pub(crate) unsafe extern "C" fn listen(socket: c_int, backlog: c_int) -> c_int {
     match guard(unsafe { BorrowedFd::borrow_raw(socket) }) {
         Ok(()) => 0,
         Err(error) => {
-            crate::messages::say(&format!("cannot restrict access to its socket: {error}"));
+            crate::messages::say(&format!(
+                "cannot restrict access to the socket of the PMIx server: {error}"
+            ));
             Errno::ENOMEM.set();
             -1
         }

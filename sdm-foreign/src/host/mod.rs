@@ -123,11 +123,13 @@ pub(crate) fn run() -> Result<()> {
     // The library's files must not be readable for other users.
     umask(Mode::S_IRWXG | Mode::S_IRWXO);
     // The parent process may have blocked some signals.
-    SigSet::empty().thread_set_mask().context("signals")?;
+    SigSet::empty()
+        .thread_set_mask()
+        .context("cannot set the signal mask")?;
     let listener = listener()?;
     let mut host = Host {
         listener,
-        requests: Requests::open().context("a pipe")?,
+        requests: Requests::open().context("cannot create a pipe")?,
         peers: Vec::new(),
         next_peer: 0,
         serving: None,
@@ -144,7 +146,9 @@ pub(crate) fn run() -> Result<()> {
         groups: 0,
         turns: LoopCounter::default(),
     };
-    host.turns.watch().context("a thread")?;
+    host.turns
+        .watch()
+        .context("cannot start the watchdog thread")?;
     let mut came = false;
     while !(came && host.peers.is_empty()) {
         if !host.turn(came)? {
@@ -164,7 +168,7 @@ fn listener() -> Result<UnixListener> {
     // SAFETY: nobody else in this process reads from it.
     drop(unsafe { OwnedFd::from_raw_fd(0) });
     // The next opened descriptor must not become standard input.
-    let nothing = fs::File::open("/dev/null").context("/dev/null")?;
+    let nothing = fs::File::open("/dev/null").context("cannot open /dev/null")?;
     std::mem::forget(nothing);
     let listener = UnixListener::from(own);
     listener.set_nonblocking(true)?;
@@ -202,7 +206,7 @@ impl Host {
         match polled {
             Ok(0) if due.is_none() => return Ok(false),
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(error) => return Err(error).context("wait"),
+            Err(error) => return Err(error).context("cannot wait for events"),
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         drop(fds);

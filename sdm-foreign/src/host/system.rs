@@ -46,7 +46,7 @@ impl SystemFile {
         let new = place.join(format!("sdm-{PREFIX}{}", getpid()));
         let made = create_new(&new).and_then(|mut file| file.write_all(&text));
         let linked = made
-            .with_context(|| format!("write {}", printable_name(&new)))
+            .with_context(|| format!("cannot write {}", printable_name(&new)))
             .and_then(|()| link(&new, &path));
         let _ = fs::remove_file(&new);
         linked?;

@@ -50,7 +50,7 @@ pub(crate) fn run() -> Result<()> {
         (Resource::RLIMIT_CPU, PROCESSOR_SECONDS_MAX),
         (Resource::RLIMIT_AS, OWN_BYTES + LIBRARY_BYTES_MAX as u64),
     ] {
-        setrlimit(resource, most, most).context("set bounds")?;
+        setrlimit(resource, most, most).context("cannot set resource limits")?;
     }
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
     let memory = std::io::stdout().as_fd().try_clone_to_owned()?;

@@ -122,7 +122,7 @@ impl Infos {
                 AttributeValue::Text(text) => {
                     // The bytes of a `CString` stay where they are.
                     texts.push(c_text(text)?);
-                    Info::string(&key, texts.last().context("a text")?)
+                    Info::string(&key, texts.last().context("the value is missing")?)
                 }
             };
             if attribute.is_required {
@@ -297,7 +297,7 @@ impl<'a> Calls<'a> {
             arguments: word_list.as_ptr(),
             environment: variables.as_ptr(),
             directory: folder.as_ptr(),
-            count: c_int::try_from(*count).context("the count")?,
+            count: c_int::try_from(*count).context("the count is out of range")?,
             infos: std::ptr::null(),
             info_count: 0,
         };

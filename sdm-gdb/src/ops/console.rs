@@ -54,7 +54,7 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
         return Err(bad("an MI command must begin with - and its name"));
     }
     if name == "gdb-exit" {
-        let hint = "kill or detach the task, or end the session";
+        let hint = "use `kill`, `detach` or `quit`";
         return Err(bad("only the session may end gdb").with_hint(hint));
     }
     let (result, printed) = pass_through(gdb, line.to_owned()).await;

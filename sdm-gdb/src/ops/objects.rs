@@ -30,7 +30,7 @@ pub(crate) async fn create(gdb: &Gdb, name: &str, expression: &str) -> Result<Re
             return Err(Failure::new(FailureCode::BadCommand, text));
         }
         if state.objects.len() >= OBJECTS_MAX {
-            let text = format!("a task can have at most {OBJECTS_MAX} variable objects");
+            let text = format!("a rank can have at most {OBJECTS_MAX} variable objects");
             return Err(Failure::new(FailureCode::Limit, text));
         }
     }

@@ -36,12 +36,10 @@ const IGNORE: &str = "MPIR_Ignore_queues";
 
 /// Answers with the message queues of the task.
 pub(crate) async fn queues(gdb: &Gdb) -> Result<Reply, Failure> {
-    let pid = gdb.get().pid().ok_or_else(|| {
-        Failure::new(
-            FailureCode::NotRunning,
-            "the task has no process with message queues",
-        )
-    })?;
+    let pid = gdb
+        .get()
+        .pid()
+        .ok_or_else(|| Failure::new(FailureCode::NotRunning, "the rank has no process"))?;
     let memory = gdb.host().process_memory(pid);
     let memory =
         memory.ok_or_else(|| unsupported("the process belongs to another user and is not read"))?;

@@ -14,7 +14,7 @@ pub(crate) fn memory(gdb: &Gdb) -> Result<Reply, Failure> {
     // A core file has no process, and an ending process has no memory left.
     let found = pid.and_then(|pid| gdb.host().memory(pid));
     let (resident_bytes, peak_bytes) =
-        found.ok_or_else(|| Failure::new(FailureCode::NotRunning, "the task has no process"))?;
+        found.ok_or_else(|| Failure::new(FailureCode::NotRunning, "the rank has no process"))?;
     Ok(Reply::Usage(Usage {
         resident_bytes,
         peak_bytes,

@@ -290,7 +290,7 @@ impl Breakpoints {
             return Some(Failure::new(FailureCode::BadCommand, text));
         }
         (self.user.len() >= BREAKPOINTS_MAX).then(|| {
-            let text = format!("a task can have at most {BREAKPOINTS_MAX} breakpoints");
+            let text = format!("a rank can have at most {BREAKPOINTS_MAX} breakpoints");
             Failure::new(FailureCode::Limit, text)
         })
     }

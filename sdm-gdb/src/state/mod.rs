@@ -167,7 +167,7 @@ impl State {
             TaskState::GdbDead => {
                 return Some(Failure::new(
                     FailureCode::GdbDead,
-                    "the task's gdb has ended",
+                    "the gdb of this rank has ended",
                 ));
             }
         };

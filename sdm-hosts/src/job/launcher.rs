@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use sdm_text::{agree, counted};
+
 use super::processes::Process;
 use super::{
     Job, JobError, JobProcess, STARTERS, Search, gdb, hydra, is_this_host, mpir, pmix, ranks,
@@ -86,8 +88,10 @@ impl Search {
         let others = count - processes.len();
         let (owner, starter) = (starter.owner(), name(starter));
         let incomplete = format!(
-            "{others} of the {count} processes of {starter} are on other hosts or do not belong to {owner}: only \
-             {owner}'s processes on this host are used (run sdm as {owner})"
+            "{others} of the {count} processes of {starter} {are} on other hosts or {do_not} belong to {owner}: only \
+             {owner}'s processes on this host are used (run sdm as {owner})",
+            are = agree(others, "is", "are"),
+            do_not = agree(others, "does not", "do not"),
         );
         if processes.is_empty() && others > 0 {
             return Err(JobError::NotTheirs { what: incomplete });
@@ -136,9 +140,9 @@ impl Search {
         let programs: Vec<String> = programs.map(|pid| pid.to_string()).collect();
         (!programs.is_empty()).then(|| {
             format!(
-                "{} has {} more processes, started by its ranks (MPI_Comm_spawn): select them by --pids {}",
+                "{} has {}, started by its ranks (MPI_Comm_spawn): use --pids {}",
                 name(starter),
-                programs.len(),
+                counted(programs.len(), "more process"),
                 programs.join(",")
             )
         })
@@ -183,8 +187,9 @@ impl Search {
         let size = found.size.max(elsewhere.size);
         let incomplete = size.filter(|size| *size > count).map(|size| {
             format!(
-                "{} of the {size} ranks run on other hosts, {why} (run sdm there, or give the pids)",
-                size - count
+                "{} of the {size} ranks {} on other hosts, {why} (run sdm there, or give the pids)",
+                size - count,
+                agree(size - count, "runs", "run")
             )
         });
         Ok(Some(Job {

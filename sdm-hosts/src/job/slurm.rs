@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sdm_system::run_bounded::{self, Bounds};
 use sdm_system::{files, programs};
-use sdm_text::printable;
+use sdm_text::{agree, printable};
 
 use super::remote_ranks::{RemoteProcess, programs};
 use super::{Job, JobError, JobProcess, PROCESSES_MAX};
@@ -167,8 +167,9 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
         slurm: Some(format!("{number}.{}", step.number)),
         incomplete: (missing > 0).then(|| {
             format!(
-                "{missing} of the {} tasks were not found on their nodes",
-                step.tasks
+                "{missing} of the {} tasks of the step {} not found on the step's nodes",
+                step.tasks,
+                agree(missing, "was", "were")
             )
         }),
         notes: Vec::new(),

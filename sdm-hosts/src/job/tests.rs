@@ -256,7 +256,7 @@ fn spawned_processes_are_reported_apart_from_the_job() {
         let notes = job.notes.join("; ");
         assert!(
             notes.contains("has 2 more processes, started by its ranks (MPI_Comm_spawn)")
-                && notes.ends_with("select them by --pids 8388613,8388614"),
+                && notes.ends_with("use --pids 8388613,8388614"),
             "{notes}"
         );
         let job = find(&proc, &format!("{},{}", BASE + 5, BASE + 6)).unwrap();

@@ -5,7 +5,7 @@
 //! that has an MPI library mapped; without one, the process with the most processor time.
 
 use sdm_system::rank_program::{Candidate, choose};
-use sdm_text::printable_name;
+use sdm_text::{counted, printable_name};
 
 use super::processes::{Environment, Process, Processes};
 use super::ranks::{EnvironmentRank, given};
@@ -133,7 +133,7 @@ pub(super) fn doubts(processes: &Processes, ranks: &[(u32, Program)]) -> Vec<Str
         let (rank, program) = found.next()?;
         let more = match found.count() {
             0 => String::new(),
-            more => format!(", and likewise for {more} more ranks"),
+            more => format!(", and likewise for {}", counted(more, "more rank")),
         };
         Some((rank, program, more))
     };

@@ -217,7 +217,7 @@ impl CheckedProcess<'_> {
         let agrees = |(at, size): (usize, &i32)| sizes.number(4 * at) == *size;
         match TYPE_SIZES.iter().enumerate().all(agrees) {
             true => Ok(()),
-            false => Err(unknown("the sizes of its C types differ")),
+            false => Err(unknown("the sizes of C types are not the known ones")),
         }
     }
 
@@ -256,7 +256,7 @@ impl CheckedProcess<'_> {
         let first = word_at(self.memory, list.word(field(array, "addr")?));
         let world = self.symbol(OPEN_MPI_WORLD)?;
         if first != Some(world) || size < 2 || !(0..size).contains(&free) {
-            return Err(unknown("MPI_COMM_WORLD is not its first communicator"));
+            return Err(unknown("MPI_COMM_WORLD is not the first communicator"));
         }
         for (number, name) in COMMUNICATORS.into_iter().enumerate() {
             self.check_communicator(name, i32::try_from(number).unwrap_or(0))?;
@@ -328,7 +328,7 @@ impl CheckedProcess<'_> {
 
     fn symbol(&self, name: &str) -> Result<u64, Failure> {
         let found = self.symbols.get(name).copied();
-        found.ok_or_else(|| unknown(&format!("it has no symbol {name}")))
+        found.ok_or_else(|| unknown(&format!("the library has no symbol {name}")))
     }
 
     fn at(&self, symbol: &str, bytes: usize) -> Result<Piece, Failure> {

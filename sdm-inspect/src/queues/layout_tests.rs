@@ -148,7 +148,10 @@ fn open_mpi_class_of_other_size_or_name_is_refused() {
             format!("the class of {name} has an unexpected name")
         );
         process.symbols.remove(&class_symbol(name));
-        assert_eq!(process.refused(), format!("it has no symbol {name}_class"));
+        assert_eq!(
+            process.refused(),
+            format!("the library has no symbol {name}_class")
+        );
     }
 }
 
@@ -173,7 +176,7 @@ fn moved_fields_are_refused_despite_equal_sizes() {
     process.word(list + 112, list + 0x210);
     assert_eq!(
         process.refused(),
-        "MPI_COMM_WORLD is not its first communicator"
+        "MPI_COMM_WORLD is not the first communicator"
     );
     let mut process = Process::new();
     process.word(process.at(SENDS) + 120, 3);
@@ -183,7 +186,10 @@ fn moved_fields_are_refused_despite_equal_sizes() {
     );
     let mut process = Process::new();
     process.number(process.at("MPIR_debug_typedefs_sizeof") + 8, 4);
-    assert_eq!(process.refused(), "the sizes of its C types differ");
+    assert_eq!(
+        process.refused(),
+        "the sizes of C types are not the known ones"
+    );
 }
 
 #[test]

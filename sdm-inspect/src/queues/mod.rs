@@ -68,7 +68,7 @@ impl Helper {
             sdm_system::set_nonblocking(socket.as_fd())?;
             Ok((child, socket))
         };
-        let (child, socket) = started().map_err(|error| system("start sdm-pmix", &error))?;
+        let (child, socket) = started().map_err(|error| system("cannot start sdm-pmix", &error))?;
         let mut helper = Self {
             child,
             socket,
@@ -76,7 +76,7 @@ impl Helper {
             taken_bytes: 0,
         };
         let bytes = frame(ask).map_err(|error| {
-            let text = format!("ask sdm-pmix: {error}");
+            let text = format!("cannot send the request to sdm-pmix: {error}");
             Failure::new(FailureCode::System, text)
         })?;
         // The question has some kilobytes, which fit into a socket's buffer.

@@ -64,7 +64,7 @@ pub enum ModelError {
     #[error("the resource manager's texts exceed {TEXTS_BYTES_MAX} bytes")]
     TooManyTexts,
     /// Number of further errors in an event that are not reported one by one.
-    #[error("and {0} more errors of this kind")]
+    #[error("more errors of this kind: {0}")]
     More(usize),
 }
 

@@ -42,7 +42,7 @@ pub enum MessageError {
     #[error("{0}: {1} is missing")]
     Missing(&'static str, &'static str),
     /// The message has too many arguments.
-    #[error("{0} has {1} more arguments than allowed")]
+    #[error("{0} has too many arguments: {1} more than allowed")]
     TooMany(&'static str, usize),
     /// An argument is invalid: the kind that was expected, and the beginning of its text.
     #[error("`{1}` is not a valid {0}")]

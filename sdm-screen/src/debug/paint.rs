@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style as Cells};
 use ratatui::widgets::Paragraph;
 use sdm_debug::event::Stream;
-use sdm_text::{beginning, columns, printable};
+use sdm_text::{beginning, columns, counted, printable};
 use sdm_view::overview::SourceSight;
 
 use super::layout::{COLUMNS_MIN, LINES_MIN, body, places};
@@ -363,7 +363,8 @@ impl Debugger {
         let mut y = u16::try_from(said.len()).unwrap_or(0);
         if below > 0 {
             let more = format!(
-                "({below} more lines: {}PgDn)",
+                "({}: {}PgDn)",
+                counted(below, "more line"),
                 match self.panel {
                     Panel::Prompt => "",
                     _ => "6 ",

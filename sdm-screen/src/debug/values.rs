@@ -1,7 +1,7 @@
 //! The values of variables and expressions, with the tasks that differ.
 
 use sdm_idset::IdSet;
-use sdm_text::printable;
+use sdm_text::{counted, printable};
 use sdm_view::overview::{Named, Sight};
 use sdm_view::render::Names;
 
@@ -65,7 +65,10 @@ pub(crate) fn rows(sight: &Sight, names: &Names, style: Style, parts: usize) -> 
                 }
                 if it.values.len() > VALUES_SHOWN_MAX {
                     let more = it.values.len() - VALUES_SHOWN_MAX;
-                    say(format!("  and {more} more values"), Some(Tone::Off));
+                    say(
+                        format!("  and {}", counted(more, "more value")),
+                        Some(Tone::Off),
+                    );
                 }
             }
         }

@@ -70,7 +70,7 @@ impl Server {
         for fd in server.fds() {
             let watched = sockets.watch(fd, true, false);
             watched.map_err(|source| PmixError::System {
-                what: "watch the PMIx server",
+                what: "cannot watch the PMIx server",
                 source,
             })?;
         }

@@ -59,7 +59,7 @@ pub(super) async fn insert_point(
     let some = only_some(&open.gathered);
     session.show(&Item::Answer(open.gathered));
     if let Some(have) = some {
-        session.say(&format!("breakpoint {number}: only {have} can stop at it; the others have no code at its location"));
+        session.say(&format!("breakpoint {number}: only {have} can stop at it; the other ranks have no code at the location"));
     }
     if differ { Verdict::Done } else { verdict }
 }
@@ -131,11 +131,11 @@ pub(super) async fn set_ignore(
     if verdict == Verdict::Done {
         let number = number_meant(session, number);
         let crossings = match count {
-            0 => "it stops the next time it is reached".to_owned(),
-            1 => "it is ignored the next time it is reached".to_owned(),
-            count => format!("it is ignored the next {count} times it is reached"),
+            0 => "stops at the next hit".to_owned(),
+            1 => "ignores the next hit".to_owned(),
+            count => format!("ignores the next {count} hits"),
         };
-        session.say(&format!("breakpoint {number}: {crossings}, on each task"));
+        session.say(&format!("breakpoint {number} {crossings} on each rank"));
     }
     verdict
 }

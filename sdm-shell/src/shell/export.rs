@@ -212,7 +212,7 @@ async fn numbers_of(
                 if numbers > NUMBERS_MAX {
                     let text = format!("more than {NUMBERS_MAX} numbers over all ranks");
                     return Err(
-                        session.complain(text, "ask fewer ranks: [0-63] before the command")
+                        session.complain(text, "select fewer ranks: [0-63] before the command")
                     );
                 }
                 for task in &tasks {

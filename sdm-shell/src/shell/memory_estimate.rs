@@ -6,6 +6,7 @@ use sdm_debug::reply::{MemoryLimit, Room};
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
 
+use sdm_text::counted;
 use sdm_view::render::amount;
 
 use super::SessionHandle;
@@ -128,8 +129,7 @@ fn refusal(loads: &BTreeMap<String, Load>) -> Option<String> {
     let (more, room) = (short.count(), load.room?);
     let others = match more {
         0 => String::new(),
-        1 => " (and 1 more host)".to_owned(),
-        more => format!(" (and {more} more hosts)"),
+        more => format!(" (and {})", counted(more, "more host")),
     };
     let bound = match room.limit {
         MemoryLimit::Host => "are free",

@@ -4,6 +4,7 @@ use nix::sys::signal::Signal;
 use sdm_debug::TaskState;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_idset::{IdSet, set_text};
+use sdm_text::counted;
 use sdm_view::item::Happening;
 use sdm_view::render::Names;
 
@@ -128,8 +129,10 @@ fn misused(session: &SessionHandle) -> (u8, Option<String>) {
             (UNCHECKED, Some(why.to_owned()))
         }
         0 => (0, None),
-        1 => (MISUSED, Some("1 error in the use of MPI".to_owned())),
-        _ => (MISUSED, Some(format!("{count} errors in the use of MPI"))),
+        _ => {
+            let errors = counted(count, "error");
+            (MISUSED, Some(format!("{errors} in the use of MPI")))
+        }
     }
 }
 

@@ -79,7 +79,7 @@ async fn rerun(session: &SessionHandle, again: Rerun) -> Verdict {
 /// The first `run` of a job that waits at `main`.
 async fn run_fresh(session: &SessionHandle, again: &Rerun) -> Verdict {
     if again.to_main {
-        session.say("all tasks are at main");
+        session.say("all ranks are at main");
         return Verdict::Done;
     }
     let said = Invocation {

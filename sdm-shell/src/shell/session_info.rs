@@ -46,7 +46,7 @@ pub(super) async fn show_libraries(session: &SessionHandle, said: &Invocation<'_
     session.show(&Item::Answer(open.gathered));
     if let Some(first) = named.first().filter(|_| !is_merged) {
         session.say(&format!(
-            "the addresses differ between ranks; `[{}] info sharedlibrary` shows those of one",
+            "the addresses differ between ranks; `[{}] info sharedlibrary` shows those of one rank",
             first.0
         ));
     }

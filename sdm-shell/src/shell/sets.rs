@@ -57,14 +57,14 @@ async fn where_it_holds(session: &SessionHandle, expression: &str) -> Result<IdS
     let standing = session.standing();
     if standing.is_empty() {
         return Err(CommandError::new(format!(
-            "@if:({expression}): no stopped task can evaluate it"
+            "@if:({expression}): not evaluated, because no rank is stopped"
         )));
     }
     let running = session.running();
     if !running.is_empty() {
         let who = set_text(&running, 60);
         session.say(&format!(
-            "@if:({expression}): not evaluated on running tasks {who}"
+            "@if:({expression}): not evaluated on running ranks: {who}"
         ));
     }
     let command = Command::Evaluate {
@@ -72,7 +72,7 @@ async fn where_it_holds(session: &SessionHandle, expression: &str) -> Result<IdS
     };
     let (_, open) = session.ask_quietly("@if", &standing, &command).await;
     let Some(mut open) = open else {
-        return Err(CommandError::new("@if: no answer"));
+        return Err(CommandError::new("@if: no answer from sdm-server"));
     };
     let answers = std::mem::take(&mut open.gathered.ok);
     let mut holds = IdSet::new();

@@ -2,6 +2,7 @@
 use sdm_debug::command::FrameSelect;
 use sdm_debug::{Command, Reply, TaskState};
 use sdm_idset::IdSet;
+use sdm_text::counted;
 use sdm_view::item::Item;
 
 use super::invocation::Invocation;
@@ -63,7 +64,8 @@ pub(super) async fn thread_apply(
     }
     if more > 0 {
         session.say(&format!(
-            "{more} more threads were not asked: give their numbers to ask them"
+            "{} not asked: `thread apply N CMD` asks thread N",
+            counted(more, "more thread")
         ));
     }
     verdict

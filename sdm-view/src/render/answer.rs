@@ -3,7 +3,7 @@
 use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
-use sdm_text::{printable, printable_lines, without_numbers};
+use sdm_text::{counted, printable, printable_lines, without_numbers};
 
 use super::page::Page;
 use super::style::Style;
@@ -27,7 +27,7 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     }
     answers(page, gathered, own, &mut lines);
     if !gathered.others.is_empty() {
-        let text = "too many different answers; ask fewer ranks";
+        let text = "too many different answers; select fewer ranks";
         lines.push(page.said(&gathered.others, text, false));
     }
     failures(page, &gathered.failed, &mut lines);
@@ -43,7 +43,7 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     }
     if let rest @ [_, ..] = &gathered.missing[missing..] {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("no answer in time ({} more reasons)", rest.len());
+        let text = format!("no answer in time ({})", counted(rest.len(), "more reason"));
         lines.push(page.said(&tasks, &text, true));
     }
     if !gathered.lost.is_empty() {
@@ -90,7 +90,10 @@ fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: 
     let rest = &classes[count..];
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("{} more different answers are not shown", rest.len());
+        let text = format!(
+            "{}, not shown",
+            counted(rest.len(), "more different answer")
+        );
         lines.push(page.said(&tasks, &text, false));
     }
 }
@@ -229,11 +232,8 @@ fn frames(
         lines.push("(More stack frames follow...)".to_owned());
     }
     if backtrace.folded > 0 {
-        let (count, frames) = match backtrace.folded {
-            1 => (1, "frame"),
-            count => (count, "frames"),
-        };
-        let text = format!("({count} {frames} of runtimes not shown; `bt --full` shows them)");
+        let frames = counted(backtrace.folded, "frame");
+        let text = format!("({frames} of runtimes not shown; `bt --full` shows all)");
         lines.push(page.style.faint(&text));
     }
 }
@@ -307,7 +307,7 @@ fn failures(page: &Page<'_>, failed: &[(IdSet, Failure)], lines: &mut Vec<String
     }
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("{} more different errors are not shown", rest.len());
+        let text = format!("{}, not shown", counted(rest.len(), "more different error"));
         lines.push(page.said(&tasks, &text, true));
     }
 }

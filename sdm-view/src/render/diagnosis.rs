@@ -1,7 +1,7 @@
 //! A diagnosis on a screen.
 
 use sdm_diagnose::{Diagnosis, Finding, Kind, Step};
-use sdm_text::printable;
+use sdm_text::{counted, printable};
 
 use super::page::Page;
 
@@ -38,13 +38,13 @@ pub(super) fn lines(page: &Page<'_>, found: &Diagnosis) -> Vec<String> {
     }
     if !rest.is_empty() {
         lines.push(format!(
-            "({} more groups are not shown; `stacks` shows all)",
-            rest.len()
+            "({}, not shown; `stacks` shows all)",
+            counted(rest.len(), "more group")
         ));
     }
     lines.push(style.faint(&format!(
-        "({} samples in {:.1} s; the ranks ran between them)",
-        found.samples,
+        "({} in {:.1} s; the ranks ran between the samples)",
+        counted(found.samples, "sample"),
         found.span.as_secs_f64()
     )));
     lines

@@ -121,14 +121,14 @@ fn reason(reason: &StopReason) -> Option<String> {
         StopReason::Watchpoint(hit) => watched(hit),
         StopReason::WatchpointScope { number, expression } => {
             let expression = printable(expression.as_bytes());
-            format!("watchpoint {number} ({expression}) was removed, its frame has returned")
+            format!("watchpoint {number} ({expression}) was removed: the frame has returned")
         }
         StopReason::Catch { number, hit } => format!("caught {} ({number})", caught(hit)),
         StopReason::LocationReached => return None,
         StopReason::NoHistory => "the recorded history ends here (reverse execution)".to_owned(),
         StopReason::Core { .. } if !reason.is_crash() => "core file".to_owned(),
         StopReason::Core { signal, meaning } => {
-            let text = format!("core file, ended by {signal}, {meaning}");
+            let text = format!("core file: ended by {signal}, {meaning}");
             printable(text.trim_end_matches(", ").as_bytes())
         }
     })

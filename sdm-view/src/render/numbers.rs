@@ -2,7 +2,7 @@
 
 use sdm_debug::rules::{Extreme, Histogram, Number, Stats, Who};
 use sdm_idset::IdSet;
-use sdm_text::printable;
+use sdm_text::{agree, counted, printable};
 
 use super::page::Page;
 use crate::compare::Comparison;
@@ -43,8 +43,8 @@ pub(super) fn values(page: &Page<'_>, expression: &str, values: &[(IdSet, String
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
         let alone = rest.iter().filter(|(tasks, _)| tasks.len() == 1).count();
         let text = format!(
-            "{} more values, {alone} of them on a single rank",
-            rest.len()
+            "{}, {alone} on a single rank",
+            counted(rest.len(), "more value")
         );
         lines.push(format!("  {}", page.said(&tasks, &text, false)));
     }
@@ -72,7 +72,7 @@ pub(super) fn display(
     let mut lines: Vec<_> = values[..shown].iter().map(line).collect();
     if let rest @ [_, ..] = &values[shown..] {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("{number}: {name} has {} more values", rest.len());
+        let text = format!("{number}: {name} has {}", counted(rest.len(), "more value"));
         lines.push(page.said(&tasks, &text, false));
     }
     lines
@@ -86,10 +86,9 @@ pub(super) fn stats(
     stats: &Stats,
 ) -> Vec<String> {
     let name = printable(expression.as_bytes());
-    let ranks = if stats.count == 1 { "rank" } else { "ranks" };
     let mut lines = vec![match stats.count > tasks.len() {
         true => format!("{name}: {} numbers on {}", stats.count, page.label(tasks)),
-        false => format!("{name}: {} {ranks}", stats.count),
+        false => format!("{name}: {}", counted(stats.count, "rank")),
     }];
     let mut row = |label: &str, text: String| lines.push(format!("  {label:<7} {text}"));
     if let Some(min) = &stats.min {
@@ -187,7 +186,7 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     let who = page.label(&found.reference);
     if found.others.is_empty() {
         let cut = if found.cut {
-            ", in the printed part"
+            " (only the printed part was compared)"
         } else {
             ""
         };
@@ -209,8 +208,9 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
             (_, "") if own.starts_with("...") => format!("{own}, not {reference}"),
             (_, "") => own,
             (all, path) => format!(
-                "{} of {all} elements differ, first {name}{path}: {own}, not {reference}",
-                other.count
+                "{} of {all} elements {}, first {name}{path}: {own}, not {reference}",
+                other.count,
+                agree(other.count, "differs", "differ")
             ),
         };
         let mark = page.few(other.tasks.len(), whole);
@@ -218,7 +218,10 @@ pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     }
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|other| &other.tasks));
-        let text = format!("{} more values that differ", rest.len());
+        let text = format!(
+            "{}, different from the reference",
+            counted(rest.len(), "more value")
+        );
         lines.push(format!("  {}", page.said(&tasks, &text, false)));
     }
     if found.cut {

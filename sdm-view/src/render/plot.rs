@@ -1,7 +1,7 @@
 //! `plot`: numbers as lines of characters with a common scale.
 
 use sdm_idset::IdSet;
-use sdm_text::{columns, printable};
+use sdm_text::{columns, counted, printable};
 
 use super::numbers::short;
 use super::page::Page;
@@ -43,7 +43,7 @@ pub(super) fn lines(page: &Page<'_>, plot: &Plot) -> Vec<String> {
     }
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
-        let text = format!("{} more lines are not drawn", rest.len());
+        let text = format!("{}, not drawn", counted(rest.len(), "more line"));
         lines.push(format!("  {}", page.said(&tasks, &text, false)));
     }
     lines

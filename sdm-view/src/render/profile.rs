@@ -1,5 +1,7 @@
 //! Profiles on a screen.
 
+use sdm_text::counted;
+
 use super::page::Page;
 use super::place;
 use crate::profile::{Profile, ProfileClass, ProfileNode};
@@ -47,8 +49,8 @@ pub(super) fn lines(page: &Page<'_>, profile: &Profile) -> Vec<String> {
     if !profile.others.is_empty() {
         let who = page.label(&profile.others);
         say(&format!(
-            "{who}: {} more samples in further stacks; ask fewer ranks",
-            profile.others_times
+            "{who}: {} in further stacks; select fewer ranks",
+            counted(profile.others_times, "more sample")
         ));
     }
     let classes = profile.classes();
@@ -71,8 +73,8 @@ fn head(profile: &Profile) -> String {
     let each = profile.looks / profile.tasks.len().max(1);
     let seconds = profile.elapsed.as_secs_f64();
     match profile.tasks.len() {
-        1 => format!("{each} samples in {seconds:.1} s"),
-        _ => format!("{each} samples of each in {seconds:.1} s"),
+        1 => format!("{} in {seconds:.1} s", counted(each, "sample")),
+        _ => format!("{} of each in {seconds:.1} s", counted(each, "sample")),
     }
 }
 
@@ -92,8 +94,8 @@ fn progress(class: &ProfileClass) -> String {
     match class.moved {
         false => format!("always in the same place, {place}"),
         true => format!(
-            "{} places; {} of the time in {place}",
-            class.places,
+            "{}; {} of the time in {place}",
+            counted(class.places, "place"),
             share(class.times, class.all)
         ),
     }
@@ -107,7 +109,7 @@ fn price(profile: &Profile) -> String {
     let elapsed = u64::try_from(profile.elapsed.as_micros()).unwrap_or(u64::MAX);
     let most = ms(profile.stood_most_us) * 100.0 / ms(elapsed.max(1));
     format!(
-        "a sample stopped a task for {each:.2} ms (longest {:.1} ms), no task for more than {most:.2} % of its time; SDM used {:.2} s of processor time",
+        "a sample stopped a rank for {each:.2} ms (longest {:.1} ms), and no rank for more than {most:.2} % of the time; SDM used {:.2} s of processor time",
         ms(profile.longest_us),
         ms(profile.processor_us) / 1000.0
     )
@@ -180,7 +182,7 @@ Progress:
   ranks 0-1 (2): always in the same place, MPI_Recv () at solver.c:44, called by exchange
   rank 2: 3 places; 70.0 % of the time in relax () at solver.c
   rank 3: always in the same place, relax () at solver.c:15
-a sample stopped a task for 0.20 ms (longest 0.9 ms), no task for more than 0.20 % of its time; SDM used 0.24 s of processor time"
+a sample stopped a rank for 0.20 ms (longest 0.9 ms), and no rank for more than 0.20 % of the time; SDM used 0.24 s of processor time"
         );
     }
 

@@ -1,6 +1,7 @@
 //! `queues` on a screen.
 
 use sdm_idset::IdSet;
+use sdm_text::counted;
 
 use super::page::Page;
 use crate::queues::QueueTable;
@@ -19,7 +20,10 @@ pub(super) fn lines(page: &Page<'_>, table: &QueueTable) -> Vec<String> {
     let beyond: Vec<&IdSet> = beyond.map(|row| &row.tasks).collect();
     if !beyond.is_empty() {
         let tasks = IdSet::union_all(beyond.iter().copied());
-        let text = format!("{} further kinds of messages", beyond.len());
+        let text = format!(
+            "{} of messages, not shown",
+            counted(beyond.len(), "more kind")
+        );
         lines.push(page.said(&tasks, &text, false));
     }
     if !table.more.is_empty() {

@@ -3,7 +3,7 @@
 use sdm_debug::reply::StackFrame;
 use sdm_debug::rules::StackNode;
 use sdm_idset::IdSet;
-use sdm_text::printable;
+use sdm_text::{counted, printable};
 
 use super::highlight;
 use super::label::Names;
@@ -64,20 +64,15 @@ fn lines_with(
         let count = tree.others_threads;
         say(
             &tree.others,
-            &format!("{count} threads in further stacks; ask fewer ranks"),
+            &format!(
+                "{} in further stacks; select fewer ranks",
+                counted(count, "thread")
+            ),
         );
     }
     if tree.helpers > 0 {
-        let threads = if tree.helpers == 1 {
-            "thread"
-        } else {
-            "threads"
-        };
-        let count = tree.helpers;
-        say(
-            tasks,
-            &format!("{count} helper {threads} of a runtime not shown"),
-        );
+        let threads = counted(tree.helpers, "helper thread");
+        say(tasks, &format!("{threads} of a runtime not shown"));
     }
     lines
 }
@@ -149,7 +144,8 @@ impl Writer<'_> {
             Branch::Node(node) => return self.branch(node, lead, below, mark),
             Branch::Folded(count, tasks) => {
                 let head = self.head(tasks, 0);
-                let text = format!("{head}: {count} more branches, not shown");
+                let branches = counted(*count, "more branch");
+                let text = format!("{head}: {branches}, not shown");
                 self.style.faint(&text)
             }
             Branch::Here(tasks) => {

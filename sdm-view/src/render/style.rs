@@ -1,6 +1,6 @@
 //! Colours and the width of the output.
 
-use sdm_text::{beginning, columns};
+use sdm_text::{beginning, columns, counted};
 
 /// Colour, width and height of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Style {
         else {
             return vec![text];
         };
-        let said = self.faint(&format!("      ({left_out} lines, not shown)"));
+        let said = self.faint(&format!("      ({}, not shown)", counted(left_out, "line")));
         let (begin, end) = (&lines[..first], &lines[lines.len() - last..]);
         let kept = begin
             .iter()

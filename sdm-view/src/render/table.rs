@@ -2,7 +2,7 @@
 
 use sdm_debug::TaskState;
 use sdm_idset::IdSet;
-use sdm_text::printable;
+use sdm_text::{counted, printable};
 
 use super::event;
 use super::highlight;
@@ -46,7 +46,7 @@ pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
         if height > left || (height == left && index + 1 < rows.len()) {
             let rest = &rows[index..];
             let tasks = IdSet::union_all(rest.iter().map(|row| &row.tasks));
-            let text = format!("{} more rows, not shown", rest.len());
+            let text = format!("{}, not shown", counted(rest.len(), "more row"));
             lines.push(page.said(&tasks, &text, false));
             break;
         }
@@ -161,8 +161,7 @@ pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
 /// The number of stops at a breakpoint with the tasks, most frequent first.
 fn hits(page: &Page<'_>, row: &BreakRow) -> Option<String> {
     let times = |(count, tasks): &(u64, IdSet)| {
-        let times = if *count == 1 { "time" } else { "times" };
-        format!("{count} {times} on {}", page.label(tasks))
+        format!("{} on {}", counted(*count, "time"), page.label(tasks))
     };
     let (rest, shown) = row
         .hits
@@ -170,7 +169,8 @@ fn hits(page: &Page<'_>, row: &BreakRow) -> Option<String> {
     let mut parts: Vec<_> = shown.iter().rev().map(times).collect();
     if let [.., (most, _)] = rest {
         let tasks = IdSet::union_all(rest.iter().map(|(_, tasks)| tasks));
-        parts.push(format!("at most {most} times on {}", page.label(&tasks)));
+        let most = counted(*most, "time");
+        parts.push(format!("at most {most} on {}", page.label(&tasks)));
     }
     let text = format!("\tbreakpoint already hit {}", parts.join(", "));
     (!parts.is_empty()).then(|| page.style.wrap(&text, 16))

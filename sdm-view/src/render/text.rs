@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
-use sdm_text::{beginning, columns, printable, without_numbers};
+use sdm_text::{beginning, columns, counted, printable, without_numbers};
 
 use super::label::Names;
 use super::page::Page;
@@ -166,7 +166,8 @@ impl<S: Screen> View for TextView<S> {
             names: &self.names,
             style: self.screen.style(),
         };
-        let text = format!("in {} more places; `ranks` shows all", folded.len());
+        let places = counted(folded.len(), "more place");
+        let text = format!("in {places}; `ranks` shows all");
         let line = page.said(&tasks, &text, false);
         self.screen.write(&format!("{line}\n"));
     }
@@ -364,7 +365,7 @@ fn launcher_ended(
 ) -> Vec<String> {
     let mut text = format!("the launcher ended: {}", printable(status.as_bytes()));
     if !lost.is_empty() {
-        text.push_str(&format!("; tasks lost with it: {}", page.label(lost)));
+        text.push_str(&format!("; lost with the launcher: {}", page.label(lost)));
     }
     let mut lines = vec![page.style.bad(&page.style.wrap(&text, 4))];
     let words = last_words.iter();

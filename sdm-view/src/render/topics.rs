@@ -2,7 +2,7 @@
 
 use sdm_debug::rules::TotalUsage;
 use sdm_idset::IdSet;
-use sdm_text::printable;
+use sdm_text::{counted, printable};
 
 use super::page::Page;
 use crate::item::{LinkRow, NodeRow, SetRow, TreeRow};
@@ -65,7 +65,7 @@ pub(super) fn usage(page: &Page<'_>, tasks: &IdSet, usage: &TotalUsage) -> Vec<S
 /// The hosts, with the tasks on each.
 pub(super) fn nodes(page: &Page<'_>, rows: &[NodeRow]) -> Vec<String> {
     let cells = shown(rows).iter().map(|row| {
-        let servers = plural(row.servers, "server");
+        let servers = counted(row.servers, "server");
         [
             host(&row.host),
             format!("{}, {servers}", page.label(&row.tasks)),
@@ -76,7 +76,7 @@ pub(super) fn nodes(page: &Page<'_>, rows: &[NodeRow]) -> Vec<String> {
     let rest = &rows[shown(rows).len()..];
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|row| &row.tasks));
-        let hosts = plural(rest.len() as u64, "more host");
+        let hosts = counted(rest.len(), "more host");
         lines.push(format!("({hosts} with {})", page.label(&tasks)));
     }
     lines
@@ -89,7 +89,7 @@ pub(super) fn tree(page: &Page<'_>, rows: &[TreeRow]) -> Vec<String> {
     let servers = rows.iter().filter(|row| row.server.is_some()).count();
     let mut lines = vec![format!(
         "{} below the master, depth {depth}, at most {}; as planned at the start",
-        plural(servers as u64, "server"),
+        counted(servers, "server"),
         match widest {
             1 => "1 child".to_owned(),
             count => format!("{count} children"),
@@ -128,10 +128,7 @@ pub(super) fn tree(page: &Page<'_>, rows: &[TreeRow]) -> Vec<String> {
     }
     if levels < by_depth.len() {
         let left: usize = by_depth[levels..].iter().sum();
-        lines.push(format!(
-            "({} further down)",
-            plural(left as u64, "more server")
-        ));
+        lines.push(format!("({} further down)", counted(left, "more server")));
     }
     lines
 }
@@ -140,8 +137,8 @@ pub(super) fn tree(page: &Page<'_>, rows: &[TreeRow]) -> Vec<String> {
 pub(super) fn links(page: &Page<'_>, rows: &[LinkRow]) -> Vec<String> {
     let ill = rows.iter().filter(|row| row.health != "reachable").count();
     let mut lines = vec![match ill {
-        0 => format!("{}, all well", plural(rows.len() as u64, "link")),
-        ill => format!("{}, {ill} not well", plural(rows.len() as u64, "link")),
+        0 => format!("{}, all well", counted(rows.len(), "link")),
+        ill => format!("{}, {ill} not well", counted(rows.len(), "link")),
     }];
     for row in shown(rows) {
         let parent = match row.parent {
@@ -163,7 +160,7 @@ pub(super) fn links(page: &Page<'_>, rows: &[LinkRow]) -> Vec<String> {
     }
     let rest = rows.len() - shown(rows).len();
     if rest > 0 {
-        lines.push(format!("  ({})", plural(rest as u64, "more link")));
+        lines.push(format!("  ({})", counted(rest, "more link")));
     }
     lines
 }
@@ -177,13 +174,6 @@ fn host(name: &str) -> String {
         return "this host".to_owned();
     }
     printable(name.as_bytes())
-}
-
-fn plural(count: u64, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
-        count => format!("{count} {noun}s"),
-    }
 }
 
 /// Aligned columns. The last one is broken if it is too long.

@@ -3,7 +3,7 @@
 use sdm_debug::Reply;
 use sdm_debug::reply::{Value, Variable};
 use sdm_idset::IdSet;
-use sdm_text::printable;
+use sdm_text::{counted, printable};
 
 use super::page::Page;
 use super::place;
@@ -22,8 +22,8 @@ pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mu
             let rest = groups[index..].iter().flat_map(|group| &group.members);
             let tasks = IdSet::union_all(rest.map(|(tasks, _)| *tasks));
             let text = format!(
-                "{} more groups of variables, not shown",
-                groups.len() - index
+                "{} of variables, not shown",
+                counted(groups.len() - index, "more group")
             );
             lines.push(page.said(&tasks, &text, false));
             return;
@@ -113,8 +113,8 @@ fn differing(page: &Page<'_>, values: &[(IdSet, String)]) -> String {
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
         parts.push(format!(
-            "{} more values on {}",
-            rest.len(),
+            "{} on {}",
+            counted(rest.len(), "more value"),
             page.label(&tasks)
         ));
     }

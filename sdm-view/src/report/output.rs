@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
+use sdm_text::counted;
 
 use super::exceptions::Exceptions;
 
@@ -130,14 +131,15 @@ impl OutputLog {
         let mut cut = Vec::new();
         if self.dropped_lines > 0 {
             cut.push(format!(
-                "output: {} lines ({} bytes) of the middle part",
-                self.dropped_lines, self.dropped_bytes
+                "output: {} ({} bytes) from the middle",
+                counted(self.dropped_lines, "line"),
+                self.dropped_bytes
             ));
         }
         if self.cut_lines > 0 {
             cut.push(format!(
-                "output: the ends of {} lines longer than {LINE_BYTES_MAX} bytes",
-                self.cut_lines
+                "output: the end of {} longer than {LINE_BYTES_MAX} bytes",
+                counted(self.cut_lines, "line")
             ));
         }
         cut

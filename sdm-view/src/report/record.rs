@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use sdm_debug::reply::StopReason;
 use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
+use sdm_text::counted;
 
 use super::output::OutputLog;
 use super::{End, Fact, Look, Moment, MpiError, Report};
@@ -305,17 +306,19 @@ impl Recorder {
         let mut cut = self.output.cut();
         if self.timeline.left_out > 0 {
             cut.push(format!(
-                "timeline: {} events of the middle part",
-                self.timeline.left_out
+                "timeline: {} from the middle",
+                counted(self.timeline.left_out, "event")
             ));
         }
         if self.commands_left_out > 0 {
             let count = self.commands_left_out;
-            cut.push(format!("commands: the last {count} lines of their output"));
+            let lines = counted(count, "line");
+            cut.push(format!("commands: {lines} at the end of their output"));
         }
         if self.mpi_errors_left_out > 0 {
             let count = self.mpi_errors_left_out;
-            cut.push(format!("errors in the use of MPI: {count} of the last"));
+            let errors = counted(count, "error");
+            cut.push(format!("errors in the use of MPI: the last {errors}"));
         }
         cut.extend(self.missing.iter().cloned());
         Report {

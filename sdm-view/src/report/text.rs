@@ -2,7 +2,7 @@
 
 use sdm_debug::event::Stream;
 
-use sdm_text::{beginning, columns};
+use sdm_text::{beginning, columns, counted};
 
 use super::{Look, OutputClass, Report};
 use crate::render::{Style, printable, sentence, stack_lines};
@@ -85,7 +85,7 @@ fn states(report: &Report, lines: &mut Vec<String>) {
         lines.push(format!("  {who}: {state}{what}"));
     }
     if !rest.is_empty() {
-        lines.push(format!("  and {} more states", rest.len()));
+        lines.push(format!("  and {}", counted(rest.len(), "more state")));
     }
 }
 

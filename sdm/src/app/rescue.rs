@@ -35,7 +35,7 @@ fn tell(pid: i32, done: &Rescue) -> io::Result<()> {
     let mut text = format!("process {pid}: ");
     let count = done.removed.len();
     match count {
-        0 => text.push_str("it contains no leftover breakpoint"),
+        0 => text.push_str("no leftover breakpoint was found"),
         1 => text.push_str("removed a breakpoint that the debugger had left: "),
         _ => text.push_str(&format!("removed {count} breakpoints: ")),
     }
@@ -47,13 +47,13 @@ fn tell(pid: i32, done: &Rescue) -> io::Result<()> {
     }
     text.push_str(&match done.stays {
         Some(Stay::By(signal)) => {
-            format!("; it stays stopped by {signal}, which debuggers do not send (`kill -CONT {pid}` continues it)")
+            format!("; stays stopped by {signal}, which debuggers do not send (`kill -CONT {pid}` continues the process)")
         }
         Some(Stay::Unknown(errno)) => format!(
-            "; it stays stopped, because the signal that stopped it cannot be read: {errno} (`kill -CONT {pid}` continues it)"
+            "; stays stopped, because the signal cannot be read: {errno} (`kill -CONT {pid}` continues the process)"
         ),
-        None if done.goes_on => "; it was stopped, and sdm continued it".to_owned(),
-        None => "; it runs".to_owned(),
+        None if done.goes_on => "; was stopped, and was continued by sdm".to_owned(),
+        None => "; keeps running".to_owned(),
     });
     text.push('\n');
     Sink::Output.show(&text)

@@ -77,13 +77,13 @@ const BANDWIDTH_MIN: u64 = 10_000;
 fn latency(text: &str) -> Result<Duration, ValueError> {
     let latency = humantime::parse_duration(text)?;
     if latency > LATENCY_MAX {
-        return Err(ValueError::Wrong("1 s is the most"));
+        return Err(ValueError::Wrong("the maximum is 1 s"));
     }
     Ok(latency)
 }
 
 fn bandwidth(text: &str) -> Result<NonZeroU64, ValueError> {
-    let wrong = || ValueError::Wrong("expected bytes a second, as in 10k, 100M or 1G");
+    let wrong = || ValueError::Wrong("expected bytes per second, as in 10k, 100M or 1G");
     let digits = text.trim_end_matches(['k', 'M', 'G']);
     let factor = match &text[digits.len()..] {
         "" => 1,
@@ -95,7 +95,7 @@ fn bandwidth(text: &str) -> Result<NonZeroU64, ValueError> {
     let bytes = digits.parse::<u64>().map_err(|_| wrong())?;
     let bytes = bytes.checked_mul(factor).ok_or_else(wrong)?;
     let bytes = NonZeroU64::new(bytes).filter(|bytes| bytes.get() >= BANDWIDTH_MIN);
-    bytes.ok_or(ValueError::Wrong("10k is the least"))
+    bytes.ok_or(ValueError::Wrong("the minimum is 10k bytes per second"))
 }
 
 #[cfg(test)]

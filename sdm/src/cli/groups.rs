@@ -46,7 +46,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         ],
     ),
     (
-        "Without a prompt",
+        "Runs without a prompt (--batch)",
         &[
             "time-limit",
             "on-crash",

@@ -44,11 +44,11 @@ pub(super) fn backend(options: GdbOptions) -> BackendSettings {
 /// characters.
 fn checked(path: &str) -> Result<String, ValueError> {
     if !path.starts_with('/') && !path.starts_with("~/") {
-        let what = "the path must begin with / or ~/, because every host looks it up";
+        let what = "the path must begin with / or ~/, because every host of the job reads it";
         return Err(ValueError::Wrong(what));
     }
     if path.contains([':', '$', '*', '?', '[', '\\']) || path.contains(char::is_control) {
-        let what = "gdb cannot take this name in its list of folders";
+        let what = "gdb cannot take this path in a list of folders: it contains one of : $ * ? [ \\ or a control character";
         return Err(ValueError::Wrong(what));
     }
     Ok(path.to_owned())

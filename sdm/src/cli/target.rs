@@ -249,7 +249,7 @@ fn pids(text: &str) -> Result<Target, ValueError> {
     match text.parse()? {
         target @ Target::Pids(_) => Ok(target),
         Target::Number(pid) => Ok(Target::Pids(vec![pid])),
-        _ => Err(ValueError::Wrong("expected pids, with commas in between")),
+        _ => Err(ValueError::Wrong("expected pids separated by commas")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use sdm_doctor::{Check, Finding};
 use sdm_hosts::job::{self, Access, JobProcess, Obstacle, Target};
 use sdm_system::proc;
-use sdm_text::printable_name;
+use sdm_text::{counted, printable_name};
 
 use super::section::Section;
 
@@ -27,7 +27,7 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
         }
     };
     let place = found.source.clone();
-    let count = found.processes.len();
+    let processes = counted(found.processes.len(), "process");
     let mut hosts: Vec<String> = Vec::new();
     for process in &found.processes {
         if !job::is_this_host(&process.host) && !hosts.contains(&process.host) {
@@ -36,10 +36,10 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     }
     let is_here = found.processes.iter().any(|it| job::is_this_host(&it.host));
     let text = match (is_here, hosts.len()) {
-        (_, 0) => format!("{count} processes on this host"),
-        (true, others) => format!("{count} processes on this host and {others} more"),
-        (false, 1) => format!("{count} processes on {}", hosts[0]),
-        (false, others) => format!("{count} processes on {others} other hosts"),
+        (_, 0) => format!("{processes} on this host"),
+        (true, others) => format!("{processes} on {} hosts", others + 1),
+        (false, 1) => format!("{processes} on {}", hosts[0]),
+        (false, others) => format!("{processes} on {others} other hosts"),
     };
     let mut findings = vec![match &found.incomplete {
         None => Finding::good(Check::Job, text),
@@ -65,14 +65,17 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     }));
     if obstacles.len() > LISTED_MAX {
         let text = format!(
-            "{} more processes cannot be attached to for such reasons",
-            obstacles.len() - LISTED_MAX
+            "gdb cannot attach to {} for such reasons",
+            counted(obstacles.len() - LISTED_MAX, "more process")
         );
         findings.push(Finding::bad(Check::Target, text, "as above"));
     }
     findings.extend(left(pids.iter().copied().filter(is_stopped)));
     if obstacles.is_empty() && !pids.is_empty() {
-        let text = format!("{} processes on this host can be attached to", pids.len());
+        let text = format!(
+            "gdb can attach to {} on this host",
+            counted(pids.len(), "process")
+        );
         findings.push(Finding::good(Check::Target, text));
     }
     findings.extend(container(&pids));

@@ -118,7 +118,7 @@ fn ports(args: &DoctorArgs) -> Finding {
         });
     let bound = free.and_then(|it| Some((it.local_addr().ok()?.port(), it)));
     let Some((port, _listener)) = bound else {
-        let text = format!("none of {count} ports from {first} on is free");
+        let text = format!("no free port among {count} from {first} on");
         return Finding::bad(check, text, "select other ports with --port FIRST-LAST");
     };
     let outer: Vec<IpAddr> = own
@@ -206,7 +206,7 @@ fn pmix() -> Finding {
     }
     let (servers, complaints) = sdm_hosts::pmix::servers();
     let mut text = format!(
-        "sdm-pmix is installed; {} PMIx servers on this host accept tools",
+        "sdm-pmix is installed; PMIx servers on this host that accept tools: {}",
         servers.len()
     );
     if let Some(complaint) = complaints.first() {

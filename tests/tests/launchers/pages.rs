@@ -69,7 +69,7 @@ fn text(value: &Value) -> &str {
 /// Ends a session whose job `sdm` has started.
 pub(super) fn quit(running: Running<'_>, mut page: BrowserPage) {
     page.line("quit");
-    page.wait_text("#prompt", "tasks started here?");
+    page.wait_text("#prompt", "ranks started here?");
     page.line("y");
     page.wait_text("#link", "The session is over.");
     assert_eq!(page.complaints, Vec::<String>::new());

@@ -63,7 +63,7 @@ fn printed_ssh_line_leads_to_a_page_at_a_unix_socket() {
     page.line("print rank");
     page.wait_text("#log", "ranks 0-1 (2): 0");
     page.line("quit");
-    page.wait_text("#prompt", "tasks started here?");
+    page.wait_text("#prompt", "ranks started here?");
     page.line("y");
     page.wait_text("#link", "The session is over.");
     assert_eq!(page.complaints, Vec::<String>::new());

@@ -13,13 +13,16 @@ fn fortran_polymorphic_objects_are_compared_by_content() {
     let rows = [
         (
             "round",
-            "1 of 3 elements differ, first round%_data%radius: 3.5, not 2.5",
+            "1 of 3 elements differs, first round%_data%radius: 3.5, not 2.5",
         ),
         ("other", "3 of 4 elements differ, first other%_data%side: "),
-        ("some", "1 of 2 elements differ, first some%_data: 4, not 3"),
+        (
+            "some",
+            "1 of 2 elements differs, first some%_data: 4, not 3",
+        ),
         (
             "all",
-            "1 of 5 elements differ, first all%_data(2)%shape%id: 8, not 7",
+            "1 of 5 elements differs, first all%_data(2)%shape%id: 8, not 7",
         ),
         (
             "own",
@@ -27,7 +30,7 @@ fn fortran_polymorphic_objects_are_compared_by_content() {
         ),
         (
             "nodes",
-            "1 of 16 elements differ, first nodes(2)%heat: 3, not 2",
+            "1 of 16 elements differs, first nodes(2)%heat: 3, not 2",
         ),
         ("nodes(1)", "the same on ranks 0-2 (3)"),
         ("heat", "rank 1: 3.5"),
@@ -35,19 +38,19 @@ fn fortran_polymorphic_objects_are_compared_by_content() {
         ("own%label", "rank 1: 'odds'"),
         (
             "numbers",
-            "1 of 4 elements differ, first numbers%_data(3): 4, not 3",
+            "1 of 4 elements differs, first numbers%_data(3): 4, not 3",
         ),
         (
             "back",
-            "1 of 3 elements differ, first back%_data(1): 5, not 4",
+            "1 of 3 elements differs, first back%_data(1): 5, not 4",
         ),
         (
             "grid",
-            "1 of 7 elements differ, first grid%_data(2,3): 3, not 2",
+            "1 of 7 elements differs, first grid%_data(2,3): 3, not 2",
         ),
         (
             "words",
-            "1 of 3 elements differ, first words%_data(2): 'six', not 'two'",
+            "1 of 3 elements differs, first words%_data(2): 'six', not 'two'",
         ),
         ("count", "rank 1: 5"),
     ];
@@ -132,11 +135,11 @@ fn smart_pointers_are_compared_by_their_objects() {
     let rows = [
         (
             "own",
-            "1 of 2 elements differ, first own.get().id: 8, not 7",
+            "1 of 2 elements differs, first own.get().id: 8, not 7",
         ),
         (
             "shared",
-            "1 of 2 elements differ, first shared.get().id: 9, not 8",
+            "1 of 2 elements differs, first shared.get().id: 9, not 8",
         ),
         ("base", "first base.get().more: 3, not 2"),
         ("same", "the same on ranks 0-2 (3)"),

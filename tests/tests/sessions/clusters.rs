@@ -18,7 +18,7 @@ fn looked_into(shell: &Shell, runs: &str) {
     for line in [
         "  good    cluster        local answers",
         "  good    job            2 processes on this host",
-        "  good    target         2 processes on this host can be attached to",
+        "  good    target         gdb can attach to 2 processes on this host",
     ] {
         assert!(looked.contains(line), "{line}: {looked}");
     }

@@ -25,7 +25,7 @@ fn core_files_are_merged_by_rank_and_debugged() {
         .collect();
     let cores: Vec<&str> = names.iter().map(String::as_str).collect();
     let done = core(&place, &[], "./work", &cores).code(0);
-    let ended = "ranks 0-2 (3): core file, ended by SIGSEGV, write_through";
+    let ended = "ranks 0-2 (3): core file: ended by SIGSEGV, write_through";
     assert!(done.out.starts_with(ended), "{done}");
     assert!(
         done.out.contains("ranks 0-2 (3): main () at work.c"),
@@ -142,7 +142,7 @@ fn compressed_core_files_are_unpacked_and_opened() {
             .finish()
     };
     let done = ask(&[], &names).code(0);
-    let ended = "ranks 0-2 (3): core file, ended by SIGSEGV, write_through";
+    let ended = "ranks 0-2 (3): core file: ended by SIGSEGV, write_through";
     assert!(done.out.starts_with(ended), "{done}");
     let done = ask(&["-c", "[2] bt"], &names).code(0);
     done.expect_part("[2] bt", "#0  write_through (pointer=0x0)");

@@ -224,7 +224,7 @@ fn compare_finds_differences_beyond_the_print_limit() {
     done.expect_part("compare large", "large[5900]: ");
     done.expect_part("compare many", "many[4400]: ");
     done.expect_part("compare text", "first text[298]: '1', not '0'");
-    let held = "1 of 2 elements differ, first held.name[498]: '1', not '0'";
+    let held = "1 of 2 elements differs, first held.name[498]: '1', not '0'";
     done.expect_part("compare held", held);
 }
 
@@ -261,7 +261,7 @@ fn fortran_sections_are_read_completely_or_refused() {
         ),
         (
             "compare back(1:3)",
-            "1 of 3 elements differ, first back(1:3)(2): 81, not 80",
+            "1 of 3 elements differs, first back(1:3)(2): 81, not 80",
         ),
         ("outliers back(2:3)", "81"),
         ("[@if:(back(2) == 81)] print back(2:2)", "rank 1: (81)"),
@@ -293,18 +293,18 @@ fn compare_names_elements_in_fortran() {
         .program(&sections, &[])
         .finish()
         .code(0);
-    let one = "1 of 6 elements differ, first matrix(2,3): 1, not 0";
+    let one = "1 of 6 elements differs, first matrix(2,3): 1, not 0";
     done.expect_part("compare matrix", one);
-    let one = "1 of 9 elements differ, first board(2,0): 1, not 0";
+    let one = "1 of 9 elements differs, first board(2,0): 1, not 0";
     done.expect_part("compare board", one);
-    let one = "1 of 6 elements differ, first cells(3)%w(1): 1, not 0";
+    let one = "1 of 6 elements differs, first cells(3)%w(1): 1, not 0";
     done.expect_part("compare cells", one);
-    let one = "1 of 3 elements differ, first cells(3)%w(1): 1, not 0";
+    let one = "1 of 3 elements differs, first cells(3)%w(1): 1, not 0";
     done.expect_part("compare cells(3)", one);
     let one = "first matrix(2,1:3)(3): 1, not 0";
     done.expect_part("compare matrix(2,1:3)", one);
     for name in ["text", "word(1:300)", "word"] {
-        let one = format!("1 of 300 elements differ, first {name}(299:299): '1', not '0'");
+        let one = format!("1 of 300 elements differs, first {name}(299:299): '1', not '0'");
         done.expect_part(&format!("compare {name}"), &one);
     }
 }
@@ -363,7 +363,7 @@ fn watchpoints_that_gdb_removed_are_not_listed() {
         .program(&program, &[])
         .finish()
         .code(0);
-    done.expect_part("[0-1] continue", "was removed, its frame has returned");
+    done.expect_part("[0-1] continue", "was removed: the frame has returned");
     let listed = done.answer("info breakpoints");
     assert_eq!(listed.matches("rank 2: watch ").count(), 2, "{done}");
     done.expect("info watchpoints", "No watchpoints.\n");

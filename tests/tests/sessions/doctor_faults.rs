@@ -129,7 +129,7 @@ fn occupied_port_range_is_found() {
     let done = Sdm::new(&place, "doctor")
         .args(["--json", "--port", &format!("{port}-{port}")])
         .finish();
-    let said = format!("none of 1 ports from {port} on is free");
+    let said = format!("no free port among 1 from {port} on");
     assert_found(&done, &bad(Check::Ports, &said, "--port FIRST-LAST"));
     let done = Sdm::new(&place, "doctor")
         .args(["--json", "--interface", "nosuch0"])

@@ -148,7 +148,7 @@ fn long_slices_have_all_their_numbers() {
         );
         done.expect_part(&stats, "60000 numbers on rank 0\n  min     0 on rank 0\n");
         done.expect_part(&stats, "\n  sum     257138571\n");
-        let differs = "1 of 60000 elements differ, first ";
+        let differs = "1 of 60000 elements differs, first ";
         done.expect_part(&compare, differs);
         done.expect_part(&compare, ": -1, not 8571.2857142857138");
     }

@@ -102,7 +102,7 @@ fn breakpoint_in_some_programs_names_its_ranks() {
         .program(&work, &[":", "-n", "1", "./loop"])
         .finish()
         .code(0);
-    let some = "breakpoint 1: only ranks 0-1 (2) of 3 can stop at it; the others have no code at its location\n";
+    let some = "breakpoint 1: only ranks 0-1 (2) of 3 can stop at it; the other ranks have no code at the location\n";
     done.expect_part("break twice", some);
     assert!(!done.answer("break main").contains("only"), "{done}");
 }

@@ -27,7 +27,7 @@ fn start<'a>(place: &'a Place, what: &str) -> Terminal<'a> {
 
 fn quit(mut terminal: Terminal<'_>) {
     terminal.keys("q");
-    terminal.wait_displayed(&["kill 4 tasks started here? (y/n/detach)"]);
+    terminal.wait_displayed(&["kill 4 ranks started here? (y/n/detach)"]);
     terminal.keys("y\r");
     let (code, screen) = terminal.finish();
     assert_eq!(code, 0, "{screen}");

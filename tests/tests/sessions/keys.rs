@@ -54,11 +54,11 @@ fn ctrl_c_stops_every_task_without_killing() {
 /// `quit` asks once; the answer no returns to the prompt.
 fn quit(mut terminal: Terminal<'_>, place: &Place, program: &str) {
     terminal.keys("quit\n");
-    terminal.wait("kill 4 tasks started here? (y/n/detach) ");
+    terminal.wait("kill 4 ranks started here? (y/n/detach) ");
     terminal.keys("n\n");
     terminal.wait("(sdm) ");
     terminal.keys(CTRL_D);
-    terminal.wait("kill 4 tasks started here? (y/n/detach) ");
+    terminal.wait("kill 4 ranks started here? (y/n/detach) ");
     let program = place.path().join(program);
     assert_eq!(place.pids(&program.display().to_string()).len(), 4);
     terminal.keys("y\n");

@@ -209,14 +209,14 @@ fn process_with_a_breakpoint_of_a_dead_gdb_is_rescued() {
     assert!(done.out.contains("work+0x"), "{done}");
     assert!(
         done.out
-            .ends_with("; it was stopped, and sdm continued it\n"),
+            .ends_with("; was stopped, and was continued by sdm\n"),
         "{done}"
     );
     assert_eq!(look(pid), before);
     let done = rescue(&place, pid).code(0);
     assert_eq!(
         done.out,
-        format!("process {pid}: it contains no leftover breakpoint; it runs\n")
+        format!("process {pid}: no leftover breakpoint was found; keeps running\n")
     );
     drop(process.stdin.take());
     assert_eq!(process.wait().expect("it is a child").code(), Some(0));

@@ -59,7 +59,7 @@ fn unreadable_values_are_never_reported_as_equal() {
         assert!(!done.answer(line).contains("the same"), "{done}");
     }
     let done = run(&place, "compare named", 123);
-    let other = "1 of 2 elements differ, first named.id: 1, not 0";
+    let other = "1 of 2 elements differs, first named.id: 1, not 0";
     done.expect_part("compare named", other);
     let part = "`named` has a part without a value, which is not compared: <error: Cannot access";
     done.expect_part("compare named", part);

@@ -41,7 +41,7 @@ fn two_programs_form_one_job() {
         let set = format!(
             "ranks 2-4 (3): breakpoint 1 at {place}\n\
              ranks 0-1 (2): Function \"only_air\" not defined.\n\
-             breakpoint 1: only ranks 2-4 (3) of 5 can stop at it; the others have no code at its location\n"
+             breakpoint 1: only ranks 2-4 (3) of 5 can stop at it; the other ranks have no code at the location\n"
         );
         done.expect("break only_air", &set);
         done.expect_part("ranks", "ranks 0-1 (2)  ocean  stopped");

@@ -27,7 +27,7 @@ fn typeahead_lines_execute_in_order() {
         "ranks 0-1 (2): 100",
         "rank 1: 207",
         "ranks 0-1 (2): 307",
-        "kill 2 tasks started here?",
+        "kill 2 ranks started here?",
     ] {
         let Some(found) = rest.find(part) else {
             panic!("no {part:?} in its place: {screen}");
@@ -58,7 +58,7 @@ fn multi_line_input_is_discarded_or_ended_by_keys() {
     // An empty line repeats the last command.
     terminal.ask("", "rank 1: 42");
     terminal.keys("quit\n");
-    terminal.wait("kill 2 tasks started here? (y/n/detach) ");
+    terminal.wait("kill 2 ranks started here? (y/n/detach) ");
     terminal.keys("\x03");
     terminal.wait("nothing done");
     terminal.wait("(sdm) ");

@@ -40,7 +40,7 @@ fn prompt_restarts_the_job() {
     terminal.ask("display argc", "argc");
     terminal.ask("focus 1", "[1: ");
     terminal.keys("run a 'b c'\n");
-    terminal.wait("start the job from the beginning, ending 2 tasks? (y or n) ");
+    terminal.wait("end 2 ranks and start the job from the beginning? (y or n) ");
     terminal.keys("n\n");
     terminal.wait("the job was not started again");
     terminal.wait("(sdm) ");

@@ -47,7 +47,7 @@ fn work<'a>(place: &'a Place, what: &str) -> Sdm<'a> {
 /// Ends the session by the page.
 fn quit(running: Running<'_>, mut page: BrowserPage) {
     page.line("quit");
-    page.wait_text("#prompt", "tasks started here?");
+    page.wait_text("#prompt", "ranks started here?");
     page.line("y");
     page.wait_text("#link", "The session is over.");
     assert_eq!(page.complaints, Vec::<String>::new());

@@ -82,7 +82,7 @@ fn page_of_ten_thousand_ranks_is_small_and_does_not_poll() {
     // Each line of the prompt is a request, and there is no other one.
     assert_eq!(page.requests, 2);
     page.line("quit");
-    page.wait_text("#prompt", "tasks started here?");
+    page.wait_text("#prompt", "ranks started here?");
     page.line("y");
     page.wait_text("#link", "The session is over.");
     assert_eq!(page.complaints, Vec::<String>::new());

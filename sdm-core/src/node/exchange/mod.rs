@@ -122,16 +122,14 @@ impl Node {
         let ExchangeMessage { id, step } = message;
         let wrong = |what: &str| ProtocolError(format!("{}: {what} in an exchange", self.me));
         if self.root.is_some() {
-            return Err(wrong("a step"));
+            return Err(wrong("received a step at the root"));
         }
         let is_part = |tasks: &IdSet| tasks.is_subset(&id.tasks);
         match (step, is_from_parent) {
             (ExchangeStep::Given { empty, pieces }, false) => {
                 let is_known = |it: &Piece| is_part(&it.sources) && it.total > 0;
                 if id.tasks.is_empty() || !is_part(&empty) || !pieces.iter().all(is_known) {
-                    return Err(wrong(
-                        "received the senders, some of which are not participants,",
-                    ));
+                    return Err(wrong("received data of ranks that are not participants"));
                 }
                 self.take_given(link, &id, &empty, &pieces)
             }

@@ -101,7 +101,7 @@ pub(crate) async fn pass_by(gdb: &Gdb, count: u32) -> Result<(), Failure> {
         };
     }
     if !is_at_one {
-        let text = "the task is not stopped at a breakpoint";
+        let text = "the rank is not stopped at a breakpoint";
         return Err(Failure::new(FailureCode::NoSuchThing, text));
     }
     Ok(())

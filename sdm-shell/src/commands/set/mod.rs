@@ -33,12 +33,12 @@ pub const PREDEFINED: &[(&str, &str)] = &[
         "crashed",
         "ranks that a signal has ended or is about to end",
     ),
-    ("exited", "tasks that have exited"),
-    ("focus", "tasks in focus"),
-    ("lost", "tasks whose server is lost"),
-    ("prev", "tasks of the previous focus"),
+    ("exited", "ranks that have exited"),
+    ("focus", "ranks in focus"),
+    ("lost", "ranks whose sdm-server is lost"),
+    ("prev", "ranks of the previous focus"),
     ("running", "running tasks"),
-    ("silent", "tasks whose server does not answer"),
+    ("silent", "ranks whose sdm-server does not answer"),
     ("stopped", "stopped tasks"),
 ];
 
@@ -116,7 +116,7 @@ pub enum NameError {
     #[error("{}", classes(*.0))]
     NoClass(usize),
     /// No task is on a host that matches the pattern.
-    #[error("no task runs on this host; `info nodes` shows all hosts")]
+    #[error("no rank runs on this host; `info nodes` shows all hosts")]
     NoHost,
 }
 

@@ -67,7 +67,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         short: &["d"],
         usage: "delete [display] [N...]",
         what: "deletes breakpoints; without a number, all",
-        more: "[0-3] delete 1 removes it from these tasks only.",
+        more: "[0-3] delete 1: removes breakpoint 1 from ranks 0-3 only.",
         parse: |name, rest| {
             if rest.take_word("display") {
                 return numbers(name, rest).map(C::Undisplay);

@@ -46,7 +46,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "gdb",
         usage: "gdb COMMAND",
-        what: "runs a gdb command in each task's gdb",
+        what: "runs a gdb command in the gdb of each rank",
         more: "sdm does not check the command: do not change breakpoints or run the program with it.",
         completes: Completes::Program,
         parse: |name, rest| match rest.take_rest() {

@@ -27,10 +27,10 @@ pub(super) fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Ob
     for row in session.read(|model| model.tasks.rows_of(to)) {
         let reachable = row.tasks.difference(&all_lost);
         let what = match &row.state {
-            TaskState::Exited(0) => Some("ended by themselves".to_owned()),
+            TaskState::Exited(0) => Some("ended with exit code 0".to_owned()),
             TaskState::Exited(code) => Some(format!("ended with exit code {code}")),
             TaskState::Signalled(signal) => Some(format!("ended by {signal}")),
-            TaskState::GdbDead => Some("without a gdb".to_owned()),
+            TaskState::GdbDead => Some("the gdb of this rank has ended".to_owned()),
             _ => None,
         };
         if let Some(what) = what.filter(|_| !reachable.is_empty()) {
@@ -42,7 +42,7 @@ pub(super) fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Ob
         join(
             &mut observed.gone,
             &lost,
-            "lost: their server has ended".to_owned(),
+            "lost: sdm-server has ended".to_owned(),
         );
     }
     let crashed = session.read(|model| model.tasks.about_to_crash());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sdm_debug::command::BreakSpec;
 use sdm_idset::IdSet;
+use sdm_text::counted;
 use sdm_view::item::Item;
 
 /// Maximum number of user-defined commands.
@@ -54,11 +55,11 @@ pub(crate) enum Question {
 impl Question {
     /// The text of the question, in a session with this number of live tasks.
     pub(crate) fn text(&self, tasks: u64) -> String {
-        let noun = if tasks == 1 { "task" } else { "tasks" };
+        let ranks = counted(tasks, "rank");
         match self {
-            Self::Quit => format!("kill {tasks} {noun} started here? (y/n/detach) "),
+            Self::Quit => format!("kill {ranks} started here? (y/n/detach) "),
             Self::Rerun(_) => {
-                format!("start the job from the beginning, ending {tasks} {noun}? (y or n) ")
+                format!("end {ranks} and start the job from the beginning? (y or n) ")
             }
             Self::Confirm(asked) => format!("{}? (y or n) ", asked.text),
             Self::Pending(_) => {

@@ -302,7 +302,7 @@ fn launcher_end_is_reported_once() {
     let run = run((4, 80), Options::default(), &["continue"], respond);
     assert_eq!(run.ending.code, 123);
     let expect =
-        "the launcher ended: exited with code 1; tasks lost with it: ranks 0-3 (4)\n  | ORTE";
+        "the launcher ended: exited with code 1; lost with the launcher: ranks 0-3 (4)\n  | ORTE";
     assert!(run.screen.contains(expect), "{}", run.screen);
     assert!(!run.screen.contains("connection reset"), "{}", run.screen);
     assert!(

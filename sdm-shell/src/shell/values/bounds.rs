@@ -9,6 +9,7 @@ use std::fmt::Write;
 use sdm_debug::calls::is_harmless;
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
+use sdm_text::counted;
 use sdm_view::item::Gathered;
 
 use crate::shell::invocation::Invocation;
@@ -69,8 +70,8 @@ fn beyond(text: &str) -> Option<Failure> {
     let (count, index, array) = (words.next()?, words.next()?, words.next()?);
     let count: u64 = count.parse().ok()?;
     let index: i64 = index.parse().ok()?;
-    let elements = if count == 1 { "element" } else { "elements" };
-    let text = format!("`{array}` has {count} {elements}: none has the index {index}");
+    let elements = counted(count, "element");
+    let text = format!("`{array}` has {elements}: none has the index {index}");
     Some(Failure::new(FailureCode::Limit, text))
 }
 

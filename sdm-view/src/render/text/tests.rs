@@ -75,7 +75,7 @@ fn launcher_end_is_shown_once() {
             lost: IdSet::all_below(8),
         },
         "
-the launcher ended: exited with code 1; tasks lost with it: ranks 0-7 (8)
+the launcher ended: exited with code 1; lost with the launcher: ranks 0-7 (8)
   | mpirun noticed something
 ",
     );

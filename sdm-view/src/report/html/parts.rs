@@ -1,6 +1,7 @@
 //! The sections of the report's HTML page.
 
 use sdm_debug::event::Stream;
+use sdm_text::counted;
 
 use super::{Escaped, SET_WIDTH, put};
 use crate::item::{MergedStacks, RankRow};
@@ -52,8 +53,8 @@ pub(super) fn outcome(page: &mut String, report: &Report) {
     if !rest.is_empty() {
         put!(
             page,
-            "<details><summary>{} more states</summary>\n",
-            rest.len()
+            "<details><summary>{}</summary>\n",
+            counted(rest.len(), "more state")
         );
         states(page, report, &rest[..rest.len().min(ROWS_MAX)]);
         more(page, rest.len(), "states");
@@ -155,7 +156,7 @@ pub(super) fn diagnosis(page: &mut String, report: &Report) {
     }
     put!(
         page,
-        "</ul>\n<p class=\"note\">{} samples in {:.1} s; the tasks ran in between.</p>\n</section>\n",
+        "</ul>\n<p class=\"note\">{} samples in {:.1} s; the ranks ran between the samples.</p>\n</section>\n",
         found.samples,
         found.span.as_secs_f64(),
     );
@@ -245,14 +246,15 @@ pub(super) fn output(page: &mut String, report: &Report) {
         let open = class.lines.len() <= OPEN_LINES_MAX;
         put!(
             page,
-            "<details{}><summary>{} <small>{} lines</small></summary>\n<pre>",
+            "<details{}><summary>{} <small>{}</small></summary>\n<pre>",
             if open { " open=\"open\"" } else { "" },
             Escaped(&report.names.label(&class.tasks, SET_WIDTH)),
-            class.lines.len(),
+            counted(class.lines.len(), "line"),
         );
         for (index, line) in class.lines.iter().enumerate() {
             if index == class.head && class.left_out > 0 {
-                put!(page, "<em>... {} lines omitted ...</em>\n", class.left_out);
+                let lines = counted(class.left_out, "line");
+                put!(page, "<em>... {lines} omitted ...</em>\n");
             }
             printed(page, report, class, line);
         }

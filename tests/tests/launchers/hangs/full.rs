@@ -224,7 +224,7 @@ fn uninspected_rank_leaves_the_verdict_open() {
             (&"".into(), Some(2)),
             "{found:#}"
         );
-        assert!(found.to_string().contains("not looked at"), "{found:#}");
+        assert!(found.to_string().contains("not sampled"), "{found:#}");
     }
     // These two wait for each other, whatever the rest does.
     let job = Job::start(Under::new(Compiler::Mpich), &program, "pair");

@@ -52,7 +52,7 @@ fn processes_given_by_pid_are_diagnosed_by_mpi_rank() {
             "{compiler:?}: {done}"
         );
         assert!(
-            done.out.contains("ranks 0-1 (2): not looked at"),
+            done.out.contains("ranks 0-1 (2): not sampled"),
             "{compiler:?}: {done}"
         );
     }
@@ -92,8 +92,7 @@ pub(super) fn check_parents(all: &[(usize, &str)]) {
         let told = judged.out.contains("with processes of another job");
         assert!(told && judged.code == Some(4), "{way} {ranks}: {judged}");
         let both = format!("{}{}", stacks.out, stacks.err);
-        let told =
-            "has 2 more processes, started by its ranks (MPI_Comm_spawn): select them by --pids ";
+        let told = "has 2 more processes, started by its ranks (MPI_Comm_spawn): use --pids ";
         assert!(
             both.contains(told) && stacks.code == Some(0),
             "{way} {ranks}: {stacks}"

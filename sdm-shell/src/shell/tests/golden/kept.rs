@@ -75,10 +75,10 @@ ranks 0-3 (4): halo.c
     41
 1 > 42	  wait();
 ranks 0-3 (4): breakpoint 1 at halo.c:40
-breakpoint 1: it is ignored the next 4 times it is reached, on each task
+breakpoint 1 ignores the next 4 hits on each rank
 ranks 0-1 (2): breakpoint 2 at halo.c:40
 ranks 0-3 (4): breakpoint 3 at halo.c:40
-breakpoint 3: it is ignored the next 4 times it is reached, on each task
+breakpoint 3 ignores the next 4 hits on each rank
 ranks 0-1 (2): breakpoint 4 at halo.c:40
 Num  Disp Enb On / What
 3    keep y   ranks 0-3 (4): halo.c:40 at halo.c:40
