@@ -10,6 +10,7 @@ mod error_index;
 mod errors;
 mod groups;
 mod limits;
+mod messages;
 mod new_files;
 mod newcomer;
 mod observations;
