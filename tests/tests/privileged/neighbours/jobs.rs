@@ -142,7 +142,7 @@ fn remote_login_uses_only_ssh() {
     let pid = starter.id().to_string();
     let told = Outcome::of(&mut neighbour.sdm(Who::User, ["stacks", &pid]));
     marker.assert_absent("what a process of the user's calls itself");
-    let why = "1 of the 2 ranks run on other hosts, node1: the job's launcher reaches this host by `evil`, \
+    let why = "1 of the 2 ranks runs on other hosts, node1: the job's launcher reaches this host by `evil`, \
                but sdm can log in by ssh only";
     assert!(told.said.contains(why), "{told:?}");
     neighbour.end_all();
