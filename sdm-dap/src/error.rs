@@ -21,7 +21,7 @@ pub enum RequestError {
     Order {
         /// The name of the request.
         command: String,
-        /// The missing, or repeated, precondition.
+        /// The unmet condition, as text: a request that must come first, or a request that is allowed once.
         why: &'static str,
     },
     /// No thread has this id.

@@ -38,7 +38,7 @@ pub struct WaitGraph {
     /// Tasks that wait for a request, or that send and receive in one call. Their message can be in
     /// transit.
     pub by_request: IdSet,
-    /// Tasks that wait for one of two tasks, with these two. Either of the two lets the task go on.
+    /// Tasks that wait for one of two tasks, with these two. Each of the two can end the wait.
     pub either: Vec<(u32, [u32; 2])>,
     /// Tasks that wait for sets of tasks.
     pub sets: Vec<SetNeed>,

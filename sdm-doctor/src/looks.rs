@@ -39,7 +39,7 @@ fn bad((step, error): Failed) -> Finding {
     )
 }
 
-/// Stops a child as a look does, reads its memory, and lets it go.
+/// Stops a child as a look does, reads its memory, and detaches.
 fn look(child: i32) -> Result<(), Failed> {
     let pid = Pid::from_raw(child);
     let failed = |step| move |errno: Errno| (step, io::Error::from(errno));

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use sdm_bootstrap::handover::LAUNCH_VARIABLE;
 use sdm_system::{proc, signal_process};
 
-/// Beginning of the names of SDM's own processes, which end by themselves and let go of what they debug.
+/// Beginning of the names of SDM's own processes, which end by themselves and detach from debugged processes.
 const MEMBER: &str = "sdm-";
 
 /// The value of [`LAUNCH_VARIABLE`] in the environment of a launcher.

@@ -9,7 +9,7 @@ pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
 pub const COMM_SELF: &str = "MPI_COMM_SELF";
 /// The source of a receive from any rank.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
-/// The rank that a message to or from nobody names.
+/// The rank in the calls of a message that has no peer.
 pub const PROC_NULL: &str = "MPI_PROC_NULL";
 /// The root that the root of an operation between two groups names.
 pub const ROOT: &str = "MPI_ROOT";

@@ -205,7 +205,7 @@ fn ascii_style_draws_only_ascii() {
     }
 }
 
-/// All uses of a node, and the states of the processes of one that nobody has been given.
+/// All uses of a node, and the states of the processes on a node that no job uses.
 fn uses() -> Vec<(&'static str, &'static str)> {
     let given = NODE_EXTRA
         .words

@@ -65,8 +65,8 @@ pub struct Session {
     span: Span,
     pub(super) waiting: VecDeque<SessionEvent>,
     held_back: bool,
-    /// Set once no member can be reached: the reason, the time until which output comes that the loss has overtaken, and
-    /// the deadline for the launcher's end.
+    /// Set once no member can be reached: the reason, the time until which delayed output is awaited, and the time until
+    /// which the launcher's end is awaited.
     deserted: Option<(String, Instant, Instant)>,
     pub(super) ending: bool,
     ended: bool,

@@ -1,4 +1,4 @@
-//! The socket at which the tracer of a program is asked to let it go for a look.
+//! The socket at which the tracer of a program is asked to detach for a look.
 //!
 //! Whoever connects is let in if it runs as the tracer's user or as root. It receives one byte once the program is
 //! free, looks, and closes its end. The other end closes when the program is traced again.
@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use super::peer::Peer;
 use super::proc;
 
-/// Beginning of the names of processes that let go of their programs for a look.
+/// Beginning of the names of processes that detach from their programs for a look.
 pub const TRACER_NAME: &str = "sdm-shim-";
 
 /// Containers that share a network have the same abstract names, and may have the same pids.

@@ -241,8 +241,7 @@ fn status(pid: u32) -> (Status, bool) {
     (status, is_free)
 }
 
-/// Reads the state of a process, which is neither traced nor stopped: an `sdm` that has ended by itself has let it go
-/// before.
+/// Reads the state of a process, which is neither traced nor stopped: an `sdm` that ends by itself detaches first.
 ///
 /// # Panics
 /// If it is traced or stopped, or cannot be read.
@@ -274,11 +273,11 @@ fn awaits_stop(status: &Status) -> bool {
         .any(|name| status.signals(name).contains(&stop))
 }
 
-/// As [`look`], after a kill of `sdm` or of a part of it: what is left of it lets the process go. The kernel lets it go
-/// first, and a signal of gdb's that comes after can stop it once more.
+/// As [`look`], after a kill of `sdm` or of one of its processes: the remaining ones release the debugged process. The
+/// kernel detaches first, and a later signal of gdb's can stop the process once more.
 ///
 /// # Panics
-/// If nobody lets it go, or it cannot be read.
+/// If the process is not released, or cannot be read.
 #[must_use]
 pub fn look_after_kill(pid: u32) -> Look {
     until("the process is let go", || {

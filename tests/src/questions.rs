@@ -93,7 +93,7 @@ const CHANGES: &[&str] = &[
     "watch",
 ];
 
-/// The commands that neither count as a question nor change an answer. Words that nobody knows are of these.
+/// The commands that neither count as a question nor change an answer. Unknown words are among these.
 const OTHERS: &[&str] = &[
     "cd",
     "disassemble",

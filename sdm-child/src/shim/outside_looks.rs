@@ -1,4 +1,4 @@
-//! Looks of other sessions at a program that is traced here: meanwhile its tracer lets it go.
+//! Looks of other sessions at a program that is traced here: its tracer detaches meanwhile.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

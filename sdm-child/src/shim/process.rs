@@ -55,9 +55,9 @@ pub struct Shim {
     gdb: Option<i32>,
     /// The tracer of the program, while it runs without a gdb.
     tracer: Option<Tracer>,
-    /// Looks of other sessions at the program; `None` if it is not traced here, or cannot be let go for them.
+    /// Looks of other sessions at the program; `None` if it is not traced here, or cannot be released for them.
     outside_looks: Option<OutsideLooks>,
-    /// True while the program is let go for a look of the server.
+    /// True while the program is released for a look of the server.
     is_looked_at: bool,
     /// The pids of the program to which a gdb of the server has attached, or is about to, and of its wrapper.
     handed_over: Vec<i32>,

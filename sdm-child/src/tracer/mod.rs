@@ -107,7 +107,7 @@ impl Tracer {
         self.has_ended
     }
 
-    /// True if the program is let go for an inspection, or another process traces it after one.
+    /// True if the program is released for an inspection, or another process traces it after one.
     pub(crate) fn is_loose(&self) -> bool {
         self.is_loose
     }

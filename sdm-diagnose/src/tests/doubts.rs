@@ -1,4 +1,5 @@
-//! Tests of verdicts where the facts do not decide between the ranks: the blamed ranks say so, as the text does.
+//! Tests of verdicts where the facts do not show which of some ranks is wrong: all of them are blamed, and the text says
+//! that one of them is.
 
 use sdm_debug::probe::ArgumentRole as R;
 

@@ -376,8 +376,8 @@ fn without_arguments(thread: &ReadThread, function: &str, index: usize) -> Optio
     })
 }
 
-/// Says in the waits of a process that nobody ends those for unknown threads. A lock keeps its name: where all wait for
-/// locks, the main thread has a second wait.
+/// Marks waits for unknown threads as endless, if every thread of the process waits. A lock keeps its name: if all wait
+/// for locks, the main thread has a second wait.
 fn tell_closed(waits: &mut TaskWaits) {
     let is_futex = |what: &WaitFor| matches!(what, WaitFor::SystemCall(name) if name == "futex");
     let is_open = |what: &WaitFor| match what {

@@ -1,4 +1,4 @@
-//! Programs that a shim of another session traces, and lets go for a look.
+//! Programs that a shim of another session traces, and from which it detaches for a look.
 
 use std::io::Read;
 use std::net::Shutdown;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use sdm_system::look_socket::{TRACER_NAME, connect};
 use sdm_system::proc;
 
-/// Time that all tracers together have to let go.
+/// Time that all tracers together have to detach.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// A program that its tracer has let go, until this is dropped.
+/// A program from which its tracer has detached, until this is dropped.
 pub(super) struct LooseProgram(UnixStream);
 
 impl LooseProgram {
-    /// Those of these processes that are traced by shims, once they are let go. Others stay as they are.
+    /// Has the shims that trace some of these processes detach; returns the released processes. Others stay as they are.
     pub(super) fn all(pids: impl Iterator<Item = i32>) -> Vec<Self> {
         let tracer = |pid| proc::of(pid).living().status().ok()?.tracer();
         let is_shim = |tracer: &i32| {

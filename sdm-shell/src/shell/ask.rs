@@ -178,7 +178,7 @@ pub(super) fn show_rest(session: &SessionHandle, rest: Gathered) {
     }
 }
 
-/// Asks the user to confirm a line that loses something. False if nobody is asked, and the line is to be carried out.
+/// Asks the user to confirm a line that loses something. False if the line needs no confirmation and is to be executed.
 pub(super) fn confirm(
     session: &SessionHandle,
     said: &Invocation<'_>,

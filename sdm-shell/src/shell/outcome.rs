@@ -116,7 +116,8 @@ fn isolated(session: &SessionHandle) -> Option<(u8, Option<String>)> {
     (!isolated.is_empty()).then_some((ISOLATED, Some(why)))
 }
 
-/// The exit code of `sdm` for a successful program by its errors in the use of MPI, and the reason.
+/// The exit code of `sdm` for a program that ended well but used MPI wrongly, with the reason; 0 without a reason for
+/// one that did not.
 fn misused(session: &SessionHandle) -> (u8, Option<String>) {
     let count = session.reporting(|reporting| reporting.recorder.mpi_errors().len());
     let unchecked = session.read(|model| {

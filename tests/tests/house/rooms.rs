@@ -1,4 +1,4 @@
-//! Things that stand in one place: types and functions that are defined once, and the names of MPI's functions.
+//! Types and functions that must be defined once, and the names of MPI functions, which only some files may contain.
 
 use std::collections::BTreeMap;
 

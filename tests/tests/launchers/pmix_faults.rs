@@ -64,7 +64,7 @@ fn rank_leaving_without_finalize_ends_the_job() {
     }
 }
 
-/// A killed rank ends the job where nobody is held; a rank that is held ends it when it goes on.
+/// A killed rank ends the job if no rank is stopped; a stopped rank ends it when it continues.
 #[test]
 fn killed_or_continued_rank_ends_the_job() {
     let place = Place::new();

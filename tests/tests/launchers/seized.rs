@@ -178,7 +178,7 @@ fn tracer_of(running: &Running<'_>) -> u32 {
     processes::tracer(pid.expect("a pid")).expect("a batch is traced")
 }
 
-/// A look from outside at the only rank of a batch, which is let go until this is dropped.
+/// A look from outside at the only rank of a batch, which is released until this is dropped.
 fn looked_at(running: &Running<'_>) -> UnixStream {
     let tracer = tracer_of(running);
     let mut look = look_socket::connect(tracer.cast_signed()).expect("it listens");
