@@ -72,8 +72,9 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
             return 2;
         }
     }
-    let args = cli::divided(cli::Cli::command(), args);
-    let definition = match self_description::definition(&args) {
+    let command = cli::Cli::command();
+    let args = cli::divided(&command, args);
+    let definition = match self_description::definition(command, &args) {
         Ok(definition) => definition,
         Err(error) => {
             complain(format_args!("sdm: {error}"));

@@ -16,8 +16,7 @@ use crate::sink::{Sink, complain};
 ///
 /// # Errors
 /// A setting is invalid.
-pub(super) fn definition(args: &[OsString]) -> Result<Command, SettingsError> {
-    let command = Cli::command();
+pub(super) fn definition(command: Command, args: &[OsString]) -> Result<Command, SettingsError> {
     let verb = args.get(1).and_then(|word| word.to_str());
     // These commands report errors of the settings themselves, or use no settings.
     let plain = |verb: &str| {

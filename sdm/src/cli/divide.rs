@@ -10,10 +10,17 @@ use clap::{Arg, ArgAction, Command};
 /// It stays as it is where it has a `--`, where its command takes no program in this way, and where an option is not known,
 /// which is for clap to say.
 #[must_use]
-pub fn divided(mut definition: Command, mut args: Vec<OsString>) -> Vec<OsString> {
-    definition.build();
-    let mut command = &definition;
-    let mut at = 1;
+pub fn divided(definition: &Command, mut args: Vec<OsString>) -> Vec<OsString> {
+    let verb = args
+        .get(1)
+        .and_then(|word| definition.find_subcommand(word));
+    let Some(mut verb) = verb.cloned() else {
+        return args;
+    };
+    // Not the whole definition: to build that takes longer than everything else of a start.
+    verb.build();
+    let mut command = &verb;
+    let mut at = 2;
     while let Some(verb) = args.get(at).and_then(|word| command.find_subcommand(word)) {
         command = verb;
         at += 1;
@@ -174,7 +181,7 @@ mod tests {
             ("sdm", "sdm"),
         ] {
             let words = line.split(' ').map(OsString::from).collect();
-            let read = divided(Cli::command(), words).join(" ".as_ref());
+            let read = divided(&Cli::command(), words).join(" ".as_ref());
             assert_eq!(read, expect, "{line}");
         }
     }

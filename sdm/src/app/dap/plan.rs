@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 
+use clap::CommandFactory;
 use sdm_session::SessionConfig;
 use sdm_shell::exit_codes::NOT_STARTED;
 
 use super::super::opener::{Refused, refused};
 use super::super::{attach, emulate, job, run, self_description};
-use crate::cli::{self, Verb};
+use crate::cli::{self, Cli, Verb};
 use crate::cluster;
 
 /// The session of a launch or attach.
@@ -27,7 +28,7 @@ pub(super) enum Begin {
 pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
     let mut line = vec![OsString::from("sdm")];
     line.extend_from_slice(words);
-    let definition = self_description::definition(&line);
+    let definition = self_description::definition(Cli::command(), &line);
     let definition = definition.map_err(|error| (2, error.to_string()))?;
     let (cli, _) = cli::parse(definition, line).map_err(|error| (2, wrong_words(&error)))?;
     let of_job = |job: job::Job<'_>| Plan {
