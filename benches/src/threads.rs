@@ -54,8 +54,8 @@ impl Threads {
                 server,
                 subtree_count: 0,
                 tasks,
-                host: "here".to_owned(),
-                addresses: vec![address.to_string()],
+                host: "here".into(),
+                addresses: [address.to_string()].iter().collect(),
             });
             let node = Node::new(server, no_rules, Instant::now() + WAIT);
             drivers.push(MemberDriver::new(

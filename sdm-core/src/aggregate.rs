@@ -42,10 +42,8 @@ pub type Rules = Box<dyn Fn(u16, &[u8]) -> Option<Box<dyn Merge>> + Send + Sync>
 #[derive(Default)]
 pub struct Aggregate {
     blocks: Vec<Block>,
-    /// Hashes of the blocks; empty while there are at most [`FEW`] blocks.
-    hashes: Vec<u128>,
-    /// Positions in `blocks` by hash, kept only past [`INDEX_AT`] blocks.
-    index: HashMap<u128, Vec<u32>>,
+    /// The way to find a block by its hash; `None` while there are at most [`FEW`] blocks.
+    index: Option<BlockIndex>,
     merged: Option<(Acc, IdSet)>,
     others: IdSet,
     sources: IdSet,
@@ -55,6 +53,59 @@ pub struct Aggregate {
 const FEW: usize = 4;
 /// Number of blocks from which on an index is worth its memory.
 const INDEX_AT: usize = 16;
+
+/// The hashes of blocks.
+struct BlockIndex {
+    /// Hashes in the order of the blocks.
+    hashes: Vec<u128>,
+    /// Positions of the blocks by hash, kept only past [`INDEX_AT`] blocks.
+    positions: HashMap<u128, Vec<u32>>,
+}
+
+impl BlockIndex {
+    fn of(blocks: &[Block]) -> Self {
+        let hashes = blocks.iter().map(block_hash).collect();
+        let positions = HashMap::new();
+        Self { hashes, positions }
+    }
+
+    /// Finds the block with the same status and the same bytes: the hash finds, the bytes decide.
+    fn position(&self, blocks: &[Block], hash: u128, block: &Block) -> Option<usize> {
+        let same = |at: &usize| self.hashes[*at] == hash && is_same(&blocks[*at], block);
+        if self.positions.is_empty() {
+            return (0..blocks.len()).find(same);
+        }
+        let candidates = self.positions.get(&hash)?;
+        candidates.iter().map(|&at| at as usize).find(same)
+    }
+
+    /// Adds the hash of one more block.
+    fn push(&mut self, hash: u128) {
+        let at = as_index(self.hashes.len());
+        self.hashes.push(hash);
+        if self.positions.is_empty() {
+            self.renew();
+        } else {
+            self.positions.entry(hash).or_default().push(at);
+        }
+    }
+
+    fn largest(&self) -> (usize, u128) {
+        let hashes = self.hashes.iter().copied().enumerate();
+        hashes
+            .max_by_key(|(_, hash)| *hash)
+            .expect("classes_max is 1 or more")
+    }
+
+    fn renew(&mut self) {
+        self.positions.clear();
+        if self.hashes.len() > INDEX_AT {
+            for (at, hash) in self.hashes.iter().enumerate() {
+                self.positions.entry(*hash).or_default().push(as_index(at));
+            }
+        }
+    }
+}
 
 impl Aggregate {
     /// Adds one payload that all of `sources` gave. The caller ensures that none of
@@ -82,10 +133,9 @@ impl Aggregate {
     /// Adds the sources of `block` to a class of the same status and bytes. Returns false, without a change, where
     /// no such class exists.
     pub(crate) fn join(&mut self, block: &Block) -> bool {
-        let found = if self.hashes.is_empty() {
-            self.blocks.iter().position(|other| is_same(other, block))
-        } else {
-            self.position(block_hash(block), block)
+        let found = match &self.index {
+            None => self.blocks.iter().position(|other| is_same(other, block)),
+            Some(index) => index.position(&self.blocks, block_hash(block), block),
         };
         if let Some(at) = found {
             self.blocks[at].sources.union_with(&block.sources);
@@ -96,69 +146,31 @@ impl Aggregate {
 
     fn add_equal(&mut self, classes_max: usize, block: Block) {
         let is_full = self.blocks.len() >= classes_max.max(1);
-        if self.hashes.is_empty() {
-            if let Some(other) = self.blocks.iter_mut().find(|other| is_same(other, &block)) {
+        let blocks = &mut self.blocks;
+        if self.index.is_none() {
+            if let Some(other) = blocks.iter_mut().find(|other| is_same(other, &block)) {
                 return other.sources.union_with(&block.sources);
             }
-            if !is_full && self.blocks.len() < FEW {
-                return self.blocks.push(block);
+            if !is_full && blocks.len() < FEW {
+                return blocks.push(block);
             }
-            self.hashes = self.blocks.iter().map(block_hash).collect();
         }
+        let index = self.index.get_or_insert_with(|| BlockIndex::of(blocks));
         let hash = block_hash(&block);
-        if let Some(at) = self.position(hash, &block) {
-            self.blocks[at].sources.union_with(&block.sources);
-            return;
-        }
-        if is_full {
-            let (at, largest) = self.largest();
+        if let Some(at) = index.position(blocks, hash, &block) {
+            blocks[at].sources.union_with(&block.sources);
+        } else if is_full {
+            let (at, largest) = index.largest();
             if hash >= largest {
-                self.others.union_with(&block.sources);
-                return;
+                return self.others.union_with(&block.sources);
             }
-            self.hashes[at] = hash;
-            let evicted = std::mem::replace(&mut self.blocks[at], block);
+            index.hashes[at] = hash;
+            let evicted = std::mem::replace(&mut blocks[at], block);
             self.others.union_with(&evicted.sources);
-            self.reindex();
-            return;
-        }
-        self.blocks.push(block);
-        self.hashes.push(hash);
-        if self.blocks.len() > INDEX_AT {
-            if self.index.is_empty() {
-                self.reindex();
-            } else {
-                self.index
-                    .entry(hash)
-                    .or_default()
-                    .push(as_index(self.blocks.len() - 1));
-            }
-        }
-    }
-
-    /// Finds the block with the same status and the same bytes: the hash finds, the bytes decide.
-    fn position(&self, hash: u128, block: &Block) -> Option<usize> {
-        let same = |at: &usize| self.hashes[*at] == hash && is_same(&self.blocks[*at], block);
-        if self.index.is_empty() {
-            return (0..self.blocks.len()).find(same);
-        }
-        let candidates = self.index.get(&hash)?;
-        candidates.iter().map(|&at| at as usize).find(same)
-    }
-
-    fn largest(&self) -> (usize, u128) {
-        let hashes = self.hashes.iter().copied().enumerate();
-        hashes
-            .max_by_key(|(_, hash)| *hash)
-            .expect("classes_max is 1 or more")
-    }
-
-    fn reindex(&mut self) {
-        self.index.clear();
-        if self.blocks.len() > INDEX_AT {
-            for (at, hash) in self.hashes.iter().enumerate() {
-                self.index.entry(*hash).or_default().push(as_index(at));
-            }
+            index.renew();
+        } else {
+            blocks.push(block);
+            index.push(hash);
         }
     }
 

@@ -71,8 +71,8 @@
 //!         server,
 //!         subtree_count: 0,
 //!         tasks: if is_master { IdSet::new() } else { IdSet::single(TaskId(server.0)) },
-//!         host: "here".to_owned(),
-//!         addresses: vec![address.to_string()],
+//!         host: "here".into(),
+//!         addresses: [address.to_string()].iter().collect(),
 //!     });
 //!     let node = Node::new(server, rules, patience);
 //!     let driver = MemberDriver::new(Member::new(node, Arc::clone(&config)), transport);

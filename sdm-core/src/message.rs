@@ -1,6 +1,7 @@
 //! The messages that members of the tree send one another. [`crate::codec`] encodes them. No field is a `usize`, whose
 //! size differs between machines.
 
+mod addresses;
 mod exchange;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use sdm_idset::IdSet;
 use crate::config::Config;
 pub use crate::config::EndPolicy;
 use crate::ids::{Attempt, CommandId, ServerId};
+pub use addresses::Addresses;
 pub use exchange::{Datagram, ExchangeId, ExchangeMessage, ExchangeStep, Piece};
 
 /// The lane of a link that a message takes. Order holds within a lane.
@@ -68,7 +70,7 @@ impl Message {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Init {
     /// Limits, time-outs and policies, the same for the whole session.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// The child's subtree, or the first part of it; the first entry is the child itself. Further parts come in
     /// [`Message::Plan`].
     pub slice: Slice,
@@ -78,20 +80,23 @@ pub struct Init {
 #[derive(Clone)]
 pub struct Slice {
     plan: Arc<[PlanEntry]>,
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
 }
 
 impl Slice {
     /// The whole of a plan.
     #[must_use]
-    pub fn new(plan: Vec<PlanEntry>) -> Self {
-        let end = plan.len();
-        Self {
-            plan: plan.into(),
-            start: 0,
-            end,
+    pub fn new(mut plan: Vec<PlanEntry>) -> Self {
+        // Neighbours are mostly of one host, and share its name then.
+        for at in 1..plan.len() {
+            if plan[at].host == plan[at - 1].host {
+                plan[at].host = Arc::clone(&plan[at - 1].host);
+            }
         }
+        let end = as_index(plan.len());
+        let (plan, start) = (plan.into(), 0);
+        Self { plan, start, end }
     }
 
     /// Appends the entries of `next`, where they follow this slice in the memory of the same plan; false if they
@@ -116,17 +121,21 @@ impl Slice {
         );
         Self {
             plan: Arc::clone(&self.plan),
-            start: self.start + run.start,
-            end: self.start + run.end,
+            start: self.start + as_index(run.start),
+            end: self.start + as_index(run.end),
         }
     }
+}
+
+fn as_index(at: usize) -> u32 {
+    u32::try_from(at).expect("a plan has at most SERVERS_MAX entries")
 }
 
 impl std::ops::Deref for Slice {
     type Target = [PlanEntry];
 
     fn deref(&self) -> &[PlanEntry] {
-        &self.plan[self.start..self.end]
+        &self.plan[self.start as usize..self.end as usize]
     }
 }
 
@@ -152,10 +161,10 @@ pub struct PlanEntry {
     /// The tasks that it owns; none for the master.
     pub tasks: IdSet,
     /// The host it runs on, as it calls itself.
-    pub host: String,
+    pub host: Arc<str>,
     /// Addresses at which the member listens, best first: numeric `tcp://address:port`, or
     /// `tcp://address:port-last` where its port in that range was not announced.
-    pub addresses: Vec<String>,
+    pub addresses: Addresses,
 }
 
 /// A command for a set of tasks.

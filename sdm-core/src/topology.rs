@@ -8,6 +8,7 @@ mod policy;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use sdm_idset::IdSet;
 
@@ -228,11 +229,11 @@ pub fn tasks(slice: &[PlanEntry]) -> Option<IdSet> {
 
 /// Groups the servers by host, hosts in the order of their first server, the master's host first.
 fn by_host(home: &str, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
-    let mut order = std::collections::HashMap::from([(home.to_owned(), 0)]);
+    let mut order = std::collections::HashMap::from([(Arc::from(home), 0)]);
     let mut keyed: Vec<(usize, PlanEntry)> = Vec::with_capacity(servers.len());
     for server in servers {
         let next = order.len();
-        let host = *order.entry(server.host.clone()).or_insert(next);
+        let host = *order.entry(Arc::clone(&server.host)).or_insert(next);
         keyed.push((host, server));
     }
     keyed.sort_by_key(|(host, _)| *host);
@@ -243,7 +244,7 @@ fn by_host(home: &str, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
 /// the members of a host a tree of this fan-out below its first one, which is the master at `home`.
 fn host_counts(home: &str, fanout: u32, servers: &[PlanEntry]) -> Vec<u32> {
     let within = |members: usize| Topology::Kary(fanout).subtree_counts(members);
-    let near = servers.iter().take_while(|server| server.host == home);
+    let near = servers.iter().take_while(|server| &*server.host == home);
     let near = if home.is_empty() { 0 } else { near.count() };
     let sizes: Vec<usize> = servers[near..]
         .chunk_by(|a, b| a.host == b.host)
@@ -271,14 +272,15 @@ mod tests {
 
     use super::*;
     use crate::ids::ServerId;
+    use crate::message::Addresses;
 
     fn entry(server: u32, host: &str) -> PlanEntry {
         PlanEntry {
             server: ServerId(server),
             subtree_count: 0,
             tasks: IdSet::single(TaskId(server)),
-            host: host.to_owned(),
-            addresses: Vec::new(),
+            host: host.into(),
+            addresses: Addresses::default(),
         }
     }
 
@@ -363,7 +365,7 @@ mod tests {
     #[test]
     fn servers_of_a_host_share_a_subtree() {
         let plan = plan(Topology::ByHost(2), 23);
-        let hosts: Vec<&str> = plan[1..].iter().map(|entry| entry.host.as_str()).collect();
+        let hosts: Vec<&str> = plan[1..].iter().map(|entry| &*entry.host).collect();
         assert_eq!(hosts.chunk_by(|a, b| a == b).count(), 5);
     }
 
@@ -374,7 +376,7 @@ mod tests {
         let counts: Vec<u32> = plan.iter().map(|entry| entry.subtree_count).collect();
         assert_eq!(counts, expect, "{fanout} {home}");
         let first_host = if home.is_empty() { "h0" } else { home };
-        assert_eq!(plan[1].host, first_host);
+        assert_eq!(&*plan[1].host, first_host);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use sdm_bootstrap::announce::Announcement;
 use sdm_core::dialer::Place;
 use sdm_core::ids::ServerId;
 use sdm_core::limits::ADDRESSES_MAX;
-use sdm_core::message::{PlanEntry, Slice};
+use sdm_core::message::{Addresses, PlanEntry, Slice};
 use sdm_core::topology::Topology;
 use sdm_core::transport::{ConnectionString, HostTransport, PortRange};
 use sdm_debug::BackendSettings;
@@ -57,14 +57,16 @@ impl Starting<'_> {
     }
 
     /// The addresses at which other members reach a server.
-    fn addresses_of(&self, heard: &Announcement) -> Vec<String> {
+    fn addresses_of(&self, heard: &Announcement) -> Addresses {
         if self.config.network.reverse {
-            return vec![ConnectionString::called(ServerId(heard.server)).to_string()];
+            return [ConnectionString::called(ServerId(heard.server)).to_string()]
+                .iter()
+                .collect();
         }
         if self.config.network.tunnel
             && let Ok(through) = ConnectionString::ssh(&heard.host, heard.port)
         {
-            return vec![self.place(heard, through)];
+            return [self.place(heard, through)].iter().collect();
         }
         let direct = |ip: &IpAddr| ConnectionString::from(SocketAddr::new(*ip, heard.port));
         let places = heard.addresses.iter().map(direct);
@@ -90,7 +92,7 @@ impl Starting<'_> {
             server,
             subtree_count: 1,
             tasks,
-            host: host.to_owned(),
+            host: host.into(),
             addresses,
         };
         let servers = self.heard.values().filter_map(|heard| {
@@ -102,7 +104,7 @@ impl Starting<'_> {
             let addresses = self.addresses_of(heard);
             Some(entry(ServerId(heard.server), tasks, &heard.host, addresses))
         });
-        let root = entry(ServerId::MASTER, IdSet::new(), "", Vec::new());
+        let root = entry(ServerId::MASTER, IdSet::new(), "", Addresses::default());
         let (topology, home) = (self.config.arranged(), self.home());
         let mut servers: Vec<_> = servers.collect();
         if matches!(self.config.backend, BackendSettings::GdbHosted { .. }) {
@@ -140,15 +142,15 @@ fn add_local_places(plan: &mut [PlanEntry], home: &str) {
         }
         let above = open.last().map(|(parent, _)| match plan[*parent].server {
             ServerId::MASTER => home,
-            _ => plan[*parent].host.as_str(),
+            _ => &*plan[*parent].host,
         });
-        let is_near = above.is_some_and(|host| host == plan[index].host);
+        let is_near = above.is_some_and(|host| host == &*plan[index].host);
         let entry = &mut plan[index];
         open.push((index, index + entry.subtree_count as usize));
         if is_near {
             let local = ConnectionString::local(entry.server).to_string();
-            entry.addresses.insert(0, local);
-            entry.addresses.truncate(ADDRESSES_MAX);
+            let all = std::iter::once(&*local).chain(entry.addresses.iter());
+            entry.addresses = all.take(ADDRESSES_MAX).collect();
         }
     }
 }
@@ -164,8 +166,8 @@ pub(super) fn members(plan: &Slice) -> Vec<api::SessionMember> {
         }
         members.push(api::SessionMember {
             server: (entry.server != ServerId::MASTER).then_some(entry.server.0),
-            host: entry.host.clone(),
-            addresses: entry.addresses.clone(),
+            host: entry.host.to_string(),
+            addresses: entry.addresses.iter().map(str::to_owned).collect(),
             parent: open.last().map(|(parent, _)| *parent),
             tasks: entry.tasks.clone(),
         });
@@ -230,8 +232,8 @@ mod tests {
             server,
             subtree_count: 1,
             tasks: IdSet::new(),
-            host: host.to_owned(),
-            addresses: vec!["tcp://10.0.0.1:7000".to_owned()],
+            host: host.into(),
+            addresses: ["tcp://10.0.0.1:7000"].iter().collect(),
         };
         let check = |home: &str, expect: &[u32]| {
             let servers = ["a", "a", "b", "b", "b"];
@@ -242,13 +244,14 @@ mod tests {
             let mut plan = Topology::ByHost(2).plan_at(home, root, servers.collect());
             add_local_places(&mut plan, home);
             let is_near = |entry: &&PlanEntry| {
-                entry.addresses[0] == ConnectionString::local(entry.server).to_string()
+                let first = entry.addresses.iter().next();
+                first == Some(&*ConnectionString::local(entry.server).to_string())
             };
             let near: Vec<u32> = plan.iter().filter(is_near).map(|it| it.server.0).collect();
             assert_eq!(near, expect, "{home}");
             assert!(
                 plan.iter()
-                    .all(|it| it.addresses.last() == Some(&"tcp://10.0.0.1:7000".to_owned()))
+                    .all(|it| it.addresses.iter().last() == Some("tcp://10.0.0.1:7000"))
             );
         };
         check("", &[1, 3, 4]);

@@ -38,12 +38,12 @@ pub(super) fn init(children: u32) -> Message {
         server: ServerId(server),
         subtree_count: 0,
         tasks: IdSet::single(TaskId(server)),
-        host: "here".to_owned(),
-        addresses: vec![format!("tcp://127.0.0.1:{server}")],
+        host: "here".into(),
+        addresses: [format!("tcp://127.0.0.1:{server}")].iter().collect(),
     };
     let plan = Topology::Flat.plan(entry(ME.0), (1..=children).map(entry).collect());
     Message::Init(Box::new(Init {
-        config: Config::default(),
+        config: Config::default().into(),
         slice: Slice::new(plan),
     }))
 }

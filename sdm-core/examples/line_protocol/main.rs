@@ -128,12 +128,12 @@ fn front_end(count: u32, program: &[String]) -> Outcome<()> {
     let seen = Arc::new(AtomicI64::new(i64::MIN));
     let root = Node::root(Instant::now(), rules(&seen));
     let (mut driver, address) = driver(root, LinkConfig::new(key, name))?;
-    let entry = |server, tasks, addresses| PlanEntry {
+    let entry = |server, tasks, addresses: Vec<String>| PlanEntry {
         server,
         subtree_count: 0,
         tasks,
-        host: "here".to_owned(),
-        addresses,
+        host: "here".into(),
+        addresses: addresses.iter().collect(),
     };
     let (child, addresses) = start(&session, &["master".to_owned(), address])?;
     let master = entry(ServerId::MASTER, IdSet::new(), addresses);

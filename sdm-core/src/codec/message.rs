@@ -1,6 +1,7 @@
 //! The encoding of each message. New tags are only appended; a change of an existing encoding raises
 //! [`crate::frame::WIRE_VERSION`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -101,7 +102,7 @@ pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
     let r = &mut Reader::new(bytes);
     let message = match r.u8("message kind")? {
         INIT => Message::Init(Box::new(Init {
-            config: read_config(r)?,
+            config: Arc::new(read_config(r)?),
             slice: Slice::new(read_slice(r)?),
         })),
         COMMAND => {

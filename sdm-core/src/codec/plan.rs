@@ -40,10 +40,10 @@ pub(super) fn write_slice(w: &mut Writer<'_>, slice: &[PlanEntry]) {
         w.u32(entry.subtree_count);
         w.set(&entry.tasks);
         write_text(w, previous.map_or("", |p| &p.host), &entry.host);
-        w.count("addresses", entry.addresses.len(), ADDRESSES_MAX);
-        for (index, address) in entry.addresses.iter().enumerate() {
-            let model = previous.and_then(|p| p.addresses.get(index));
-            write_text(w, model.map_or("", String::as_str), address);
+        w.count("addresses", entry.addresses.iter().count(), ADDRESSES_MAX);
+        let mut models = previous.into_iter().flat_map(|p| p.addresses.iter());
+        for address in entry.addresses.iter() {
+            write_text(w, models.next().unwrap_or(""), address);
             text_bytes += address.len();
         }
         text_bytes += entry.host.len();
@@ -58,7 +58,7 @@ pub(super) fn read_slice(r: &mut Reader<'_>) -> Result<Vec<PlanEntry>, DecodeErr
     let mut text_bytes = 0;
     for _ in 0..count {
         let entry = read_entry(r, slice.last())?;
-        text_bytes += entry.host.len() + entry.addresses.iter().map(String::len).sum::<usize>();
+        text_bytes += entry.host.len() + entry.addresses.iter().map(str::len).sum::<usize>();
         if text_bytes > PLAN_TEXT_BYTES_MAX {
             return Err(DecodeError::TooLarge {
                 what: "text of the plan",
@@ -82,18 +82,16 @@ fn read_entry(r: &mut Reader<'_>, previous: Option<&PlanEntry>) -> Result<PlanEn
     }
     let tasks = r.set("tasks")?;
     let host = read_text(r, "host", previous.map_or("", |p| &p.host))?;
-    let mut index = 0;
+    let mut models = previous.into_iter().flat_map(|p| p.addresses.iter());
     let addresses = read_list(r, "addresses", ADDRESSES_MAX, |r| {
-        let model = previous.and_then(|p| p.addresses.get(index));
-        index += 1;
-        read_text(r, "address", model.map_or("", String::as_str))
+        read_text(r, "address", models.next().unwrap_or(""))
     })?;
     Ok(PlanEntry {
         server,
         subtree_count,
         tasks,
-        host,
-        addresses,
+        host: host.into(),
+        addresses: addresses.iter().collect(),
     })
 }
 

@@ -57,7 +57,7 @@ pub enum Output {
         why: String,
     },
     /// The session's configuration has come.
-    Configure(Config),
+    Configure(Arc<Config>),
     /// Execute a command; answered by [`Member::handle_local`] once per task.
     Execute {
         /// The command, for the answers.

@@ -48,7 +48,7 @@ mod tests {
     use crate::config::Config;
     use crate::ids::ServerId;
     use crate::link::LinkConfig;
-    use crate::message::{PlanEntry, Slice, SyncPolicy};
+    use crate::message::{Addresses, PlanEntry, Slice, SyncPolicy};
     use crate::node::{LinkId, Node, Submission};
     use crate::secure::{SessionKey, draw_session_id};
 
@@ -102,8 +102,8 @@ mod tests {
             server: ServerId::MASTER,
             subtree_count: 1,
             tasks: IdSet::single(TaskId(0)),
-            host: "here".to_owned(),
-            addresses: vec![],
+            host: "here".into(),
+            addresses: Addresses::default(),
         };
         root.start(now, Config::default(), Slice::new(vec![entry]))
             .unwrap();

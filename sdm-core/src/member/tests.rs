@@ -9,7 +9,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::*;
 use crate::ids::{Attempt, Epoch};
 use crate::link::LinkEvent;
-use crate::message::{Answer, CommandMessage, Init, Message, PlanEntry, SyncPolicy};
+use crate::message::{Addresses, Answer, CommandMessage, Init, Message, PlanEntry, SyncPolicy};
 use crate::node::OwnTasks;
 use crate::secure::{Hello, Role, SessionKey, draw_session_id};
 
@@ -71,11 +71,11 @@ impl Leaf {
             server: ServerId(0),
             subtree_count: 1,
             tasks: IdSet::all_below(3),
-            host: "here".to_owned(),
-            addresses: vec![],
+            host: "here".into(),
+            addresses: Addresses::default(),
         };
         let init = Init {
-            config: Config::default(),
+            config: Config::default().into(),
             slice: Slice::new(vec![entry]),
         };
         let (_, ready) = leaf.told(&[Message::Init(Box::new(init))]);

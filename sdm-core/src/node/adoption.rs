@@ -133,6 +133,7 @@ pub(super) fn slice_now(slice: &Slice, reach: &IdSet, alone: &IdSet) -> Slice {
 mod tests {
     use super::*;
     use crate::ids::ServerId;
+    use crate::message::Addresses;
     use crate::topology::Topology;
 
     fn plan(count: u32) -> Slice {
@@ -140,8 +141,8 @@ mod tests {
             server: ServerId(id),
             subtree_count: 0,
             tasks: IdSet::from_range(id..=id),
-            host: String::new(),
-            addresses: Vec::new(),
+            host: "".into(),
+            addresses: Addresses::default(),
         });
         let mut servers: Vec<PlanEntry> = servers.collect();
         let root = servers.remove(0);

@@ -161,17 +161,17 @@ impl Node {
             let age = now.saturating_duration_since(oldest).as_micros();
             let missing = open.untold_missing.take();
             open.late.clear();
-            let head = Answer {
+            let answer = Answer {
                 id: open.id(),
                 attempt: open.command.attempt,
                 age_us: u32::try_from(age).unwrap_or(u32::MAX),
-                blocks: Vec::new(),
+                blocks,
                 missing,
                 lost: std::mem::take(&mut open.untold_lost),
             };
-            let (id, attempt) = (head.id.0, head.attempt.0);
+            let (id, attempt) = (answer.id.0, answer.attempt.0);
             tracing::debug!(command = %format_args!("{id}.{attempt}"), %sources, "answers go up");
-            self.send_answer(head, blocks);
+            self.send_answer(answer);
         }
         let open = &self.open[at];
         let over = open.open.is_empty() && open.missing.is_empty() && open.lost.is_empty();
@@ -184,30 +184,25 @@ impl Node {
     }
 
     /// Sends an answer in as many messages as its size needs.
-    fn send_answer(&mut self, head: Answer, blocks: Vec<Block>) {
+    fn send_answer(&mut self, mut answer: Answer) {
         const MESSAGE_BYTES: usize = limits::FRAME_BYTES_MAX / 4;
-        let (id, attempt, age_us) = (head.id, head.attempt, head.age_us);
-        let mut message = head;
-        let mut bytes = 0;
-        for block in blocks {
-            let size = block.payload.len() + 64;
-            if !message.blocks.is_empty() && bytes + size > MESSAGE_BYTES {
-                let lost = IdSet::new();
-                let next = Answer {
-                    id,
-                    attempt,
-                    age_us,
-                    blocks: Vec::new(),
-                    missing: Vec::new(),
-                    lost,
-                };
-                self.send_up(Message::Answer(std::mem::replace(&mut message, next)));
-                bytes = 0;
-            }
-            bytes += size;
-            message.blocks.push(block);
+        loop {
+            let mut bytes = 0;
+            let is_beyond = |(at, block): (usize, &Block)| {
+                bytes += block.payload.len() + 64;
+                at > 0 && bytes > MESSAGE_BYTES
+            };
+            let Some(end) = answer.blocks.iter().enumerate().position(is_beyond) else {
+                return self.send_up(Message::Answer(answer));
+            };
+            let rest = Answer {
+                blocks: answer.blocks.split_off(end),
+                missing: Vec::new(),
+                lost: IdSet::new(),
+                ..answer
+            };
+            self.send_up(Message::Answer(std::mem::replace(&mut answer, rest)));
         }
-        self.send_up(Message::Answer(message));
     }
 
     /// Sends gathered run-control answers of some tasks before a newer message of these tasks.

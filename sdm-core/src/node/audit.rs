@@ -64,8 +64,8 @@ pub enum Disagreement {
     /// Tasks are marked as having answered late, but have no gathered answer.
     #[error("tasks are counted as late, but have not answered")]
     Late,
-    /// Tasks have answered an executed command twice, or were not asked.
-    #[error("tasks {tasks} answered command {id} twice, or were not destinations of it")]
+    /// Tasks have answered an executed command twice.
+    #[error("tasks {tasks} answered command {id} twice")]
     AnsweredTwice {
         /// The tasks that answered.
         tasks: IdSet,

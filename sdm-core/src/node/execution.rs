@@ -12,14 +12,25 @@ use crate::ids::CommandId;
 use crate::limits;
 use crate::message::{Block, Status};
 
-/// A command that own tasks have received, until it is settled.
+/// Maximum size of a payload that is copied to be kept, in bytes.
+const COPIED_BYTES_MAX: usize = 1024;
+
+/// Own tasks that have received a command and have the same answer to it, until the command is settled. A task is in one
+/// entry of a command only.
 pub(super) struct Executed {
     id: CommandId,
-    /// The tasks that have received it.
     tasks: IdSet,
-    /// The answers of the tasks, one block for each distinct answer. No block where the payload was dropped to limit
-    /// the memory.
-    answers: Vec<(IdSet, Option<Block>)>,
+    answer: KeptAnswer,
+}
+
+/// The answer of tasks that have received a command.
+enum KeptAnswer {
+    /// They have not answered yet.
+    None,
+    /// The answer of each of them.
+    Given(Status, Bytes),
+    /// The payload was dropped to limit the memory.
+    Dropped,
 }
 
 impl Executed {
@@ -27,9 +38,30 @@ impl Executed {
         self.id
     }
 
+    fn is_unanswered(&self, id: CommandId) -> bool {
+        self.id == id && matches!(self.answer, KeptAnswer::None)
+    }
+
     fn bytes(&self) -> usize {
-        let blocks = self.answers.iter().filter_map(|(_, block)| block.as_ref());
-        blocks.map(|block| block.payload.len()).sum()
+        match &self.answer {
+            KeptAnswer::Given(_, payload) => payload.len(),
+            KeptAnswer::None | KeptAnswer::Dropped => 0,
+        }
+    }
+
+    /// The answer for a repeat of the command to `tasks`, as far as these have answered.
+    fn repeated(&self, tasks: &IdSet) -> Option<Block> {
+        let sources = self.tasks.intersection(tasks);
+        match &self.answer {
+            _ if sources.is_empty() => None,
+            KeptAnswer::None => None,
+            KeptAnswer::Given(status, payload) => Some(Block {
+                status: *status,
+                sources,
+                payload: payload.clone(),
+            }),
+            KeptAnswer::Dropped => Some(answer_lost(sources)),
+        }
     }
 }
 
@@ -45,28 +77,11 @@ impl Node {
             self.count_local(now, id, ready);
             return;
         }
-        let known = self.executed.iter().position(|executed| executed.id == id);
-        let at = known.unwrap_or_else(|| {
-            self.note_executed(id, &IdSet::new());
-            self.executed.len() - 1
-        });
-        let executed = &mut self.executed[at];
-        let fresh = tasks.difference(&executed.tasks);
-        executed.tasks.union_with(&fresh);
-        let mut again = Vec::new();
-        for (sources, block) in &executed.answers {
-            let sources = sources.intersection(tasks);
-            if !sources.is_empty() {
-                again.push(match block {
-                    Some(block) => Block {
-                        sources,
-                        ..block.clone()
-                    },
-                    None => answer_lost(sources),
-                });
-            }
-        }
+        let known = self.executed.iter().filter(|executed| executed.id == id);
+        let again: Vec<Block> = known.clone().filter_map(|it| it.repeated(tasks)).collect();
+        let fresh = tasks.difference(&IdSet::union_all(known.map(|it| &it.tasks)));
         if !fresh.is_empty() {
+            self.note_executed(id, &fresh);
             let at = self.open_position(id).expect("what is executed is open");
             let payload = self.open[at].command.payload.clone();
             self.actions.push_back(Action::Execute {
@@ -87,23 +102,41 @@ impl Node {
 
     /// Records that own tasks receive a command for the first time.
     pub(super) fn note_executed(&mut self, id: CommandId, tasks: &IdSet) {
+        let unanswered = self.executed.iter_mut().find(|it| it.is_unanswered(id));
+        match unanswered {
+            Some(unanswered) => unanswered.tasks.union_with(tasks),
+            None => self.keep(id, tasks, KeptAnswer::None),
+        }
+    }
+
+    fn keep(&mut self, id: CommandId, tasks: &IdSet, answer: KeptAnswer) {
         reserve_first(&mut self.executed);
-        self.executed.push(Executed {
-            id,
-            tasks: tasks.clone(),
-            answers: Vec::new(),
-        });
+        let tasks = tasks.clone();
+        self.executed.push(Executed { id, tasks, answer });
     }
 
     /// Stores an answer until its command is settled. Where stored payloads exceed their limit, the oldest ones are
     /// dropped, but not the fact that the tasks have answered.
     pub(super) fn remember(&mut self, id: CommandId, block: &Block) {
-        let Some(at) = self.executed.iter().position(|executed| executed.id == id) else {
+        if !self.has_executed(id) {
             return;
+        }
+        let payload = match block.payload.len() {
+            // What a small payload is a part of may be far larger.
+            0..=COPIED_BYTES_MAX => Bytes::copy_from_slice(&block.payload),
+            _ => block.payload.clone(),
         };
-        let answers = &mut self.executed[at].answers;
-        reserve_first(answers);
-        answers.push((block.sources.clone(), Some(block.clone())));
+        let answer = KeptAnswer::Given(block.status, payload);
+        let unanswered = self.executed.iter_mut().find(|it| it.is_unanswered(id));
+        match unanswered {
+            Some(unanswered) if unanswered.tasks == block.sources => unanswered.answer = answer,
+            unanswered => {
+                if let Some(unanswered) = unanswered {
+                    unanswered.tasks.subtract(&block.sources);
+                }
+                self.keep(id, &block.sources, answer);
+            }
+        }
         let mut bytes: usize = self.executed.iter().map(Executed::bytes).sum();
         // The oldest payloads go first; that the command was done is never forgotten.
         for executed in &mut self.executed {
@@ -111,25 +144,21 @@ impl Node {
                 break;
             }
             bytes -= executed.bytes();
-            executed
-                .answers
-                .iter_mut()
-                .for_each(|(_, block)| *block = None);
+            if let KeptAnswer::Given(..) = executed.answer {
+                executed.answer = KeptAnswer::Dropped;
+            }
         }
     }
 
     /// Checks that a task answers a command once, and that stored answers stay within their bound.
     pub(super) fn audit_executed(&self) -> Result<(), Disagreement> {
-        for executed in &self.executed {
-            let mut answered = IdSet::new();
-            for (sources, _) in &executed.answers {
-                if !sources.is_disjoint(&answered) || !sources.is_subset(&executed.tasks) {
-                    return Err(Disagreement::AnsweredTwice {
-                        tasks: sources.clone(),
-                        id: executed.id,
-                    });
-                }
-                answered.union_with(sources);
+        for (at, executed) in self.executed.iter().enumerate() {
+            let (id, tasks) = (executed.id, &executed.tasks);
+            let before = self.executed[..at].iter().filter(|it| it.id == id);
+            let before = IdSet::union_all(before.map(|it| &it.tasks));
+            if !before.is_disjoint(tasks) {
+                let tasks = before.intersection(tasks);
+                return Err(Disagreement::AnsweredTwice { tasks, id });
             }
         }
         let bytes: usize = self.executed.iter().map(Executed::bytes).sum();

@@ -10,7 +10,7 @@ use super::{Action, Delivery, LinkId, Node, Submission};
 use crate::codec::{decode_message, decode_slice, encode_slice};
 use crate::config::Config;
 use crate::ids::{CommandId, Epoch, ServerId};
-use crate::message::{ExchangeId, Init, Lane, Message, PlanEntry, Slice, Status};
+use crate::message::{Addresses, ExchangeId, Init, Lane, Message, PlanEntry, Slice, Status};
 use crate::topology::Topology;
 
 /// The id of the member under test: plans for another member are refused.
@@ -64,7 +64,7 @@ pub fn fuzz_slice(bytes: &[u8]) {
 
     let mut fuzz = Fuzz::new(slice.first().map_or(ME, |first| first.server));
     let init = Message::Init(Box::new(Init {
-        config: Config::default(),
+        config: Config::default().into(),
         slice: Slice::new(slice),
     }));
     fuzz.message(fuzz.node.parent_link(), Some(init));
@@ -124,8 +124,8 @@ impl Fuzz {
             server,
             subtree_count: 0,
             tasks,
-            host: String::new(),
-            addresses: Vec::new(),
+            host: "".into(),
+            addresses: Addresses::default(),
         };
         let servers = (0..12).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
         let master = entry(ServerId::MASTER, IdSet::new());

@@ -1,6 +1,7 @@
 //! A member's parent and children: making, losing and renewing the links to them. Adoption, rejoin and leave are
 //! one operation: a link with a reach comes or goes, and the change travels up (`health`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sdm_idset::IdSet;
@@ -137,11 +138,18 @@ pub(super) fn tasks_of(slice: &[PlanEntry]) -> IdSet {
     IdSet::union_all(slice.iter().map(|entry| &entry.tasks))
 }
 
+/// Maximum number of children that are searched one by one, without an index.
+const FEW_CHILDREN: usize = 8;
+
 impl Node {
     /// Index in `children` of the child behind a link.
     pub(super) fn child_of(&mut self, link: LinkId) -> Option<usize> {
-        if self.children.is_empty() || self.parent_link() == Some(link) {
+        if self.parent_link() == Some(link) {
             return None;
+        }
+        if self.children.len() <= FEW_CHILDREN {
+            let is_it = |child: &Child| child.link() == Some(link);
+            return self.children.iter().position(is_it);
         }
         let found = self.noted_child(link);
         if found.is_some() {
@@ -353,7 +361,7 @@ impl Node {
         if self.config.is_none() {
             self.local = first.tasks.clone();
             self.actions
-                .push_back(Action::Configure(init.config.clone()));
+                .push_back(Action::Configure(Arc::clone(&init.config)));
             self.config = Some(init.config);
             let runs = topology::child_runs_by_size(&init.slice).expect("a tree");
             self.children.reserve_exact(runs.len());
@@ -401,8 +409,8 @@ impl Node {
         ConnectRequest {
             server: child.server,
             epoch: child.epoch,
-            host: child.slice[0].host.clone(),
-            addresses: child.slice[0].addresses.clone(),
+            host: child.slice[0].host.to_string(),
+            addresses: child.slice[0].addresses.iter().map(str::to_owned).collect(),
             wait: if again {
                 config.rejoin_wait
             } else {

@@ -27,6 +27,7 @@ mod shutdown;
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -75,7 +76,7 @@ pub enum Action {
     /// Close a link after sending its queued messages; the node has forgotten the link.
     Close(LinkId),
     /// The session's configuration has come; first of all, and only once.
-    Configure(Config),
+    Configure(Arc<Config>),
     /// Execute a command; answered by [`Node::handle_local`], once per task.
     Execute {
         /// The command, for the answers.
@@ -164,7 +165,7 @@ pub struct ProtocolError(pub String);
 pub struct Node {
     me: ServerId,
     rules: Rules,
-    config: Option<Config>,
+    config: Option<Arc<Config>>,
     /// The tasks that this member owns.
     local: IdSet,
     /// Height of this member's subtree, in links; 0 for a member without children.
@@ -176,7 +177,7 @@ pub struct Node {
     known_above: IdSet,
     /// The members below: first those of the first plan, the largest subtree first, then adopted ones.
     children: Vec<Child>,
-    /// Index in `children` by link, sorted by link; may be out of date.
+    /// Index in `children` by link, sorted by link; may be out of date. Empty while there are few children.
     by_link: Vec<(LinkId, u32)>,
     /// Open commands, by id.
     open: Vec<OpenCommand>,
@@ -191,8 +192,8 @@ pub struct Node {
     bulk_paused: bool,
     /// The wait for a parent, while there is none.
     orphan: Option<Orphan>,
-    ending: Option<Shutdown>,
-    root: Option<Root>,
+    ending: Option<Box<Shutdown>>,
+    root: Option<Box<Root>>,
     actions: VecDeque<Action>,
 }
 
@@ -276,6 +277,12 @@ impl Node {
         self.actions.shrink_to_fit();
     }
 
+    /// Swaps the list of actions with an empty one of the same owner's other nodes, where [`Node::poll_action`] has
+    /// returned `None`: they can do with one list.
+    pub fn swap_actions(&mut self, other: &mut VecDeque<Action>) {
+        std::mem::swap(&mut self.actions, other);
+    }
+
     /// Time of the next call of [`Node::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
@@ -285,7 +292,7 @@ impl Node {
             self.bulk_deadline(),
             self.orphan.as_ref().map(Orphan::deadline),
         ];
-        let ending = self.ending.as_ref().and_then(Shutdown::deadline);
+        let ending = self.ending.as_deref().and_then(Shutdown::deadline);
         commands
             .chain(events.into_iter().flatten())
             .chain(ending)
@@ -342,7 +349,7 @@ impl Node {
 
     fn config(&self) -> &Config {
         self.config
-            .as_ref()
+            .as_deref()
             .expect("there are no children and no commands before the configuration")
     }
 

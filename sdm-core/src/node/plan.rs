@@ -1,5 +1,6 @@
 //! A plan on its way down: sent in parts that fit into frames, and applied once all parts have arrived.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Action, LinkId, Node, ProtocolError};
@@ -12,7 +13,7 @@ use crate::message::{Init, Message, PlanEntry, Slice};
 
 /// A plan that has arrived in part, from the present parent.
 pub(super) struct PartialPlan {
-    config: Config,
+    config: Arc<Config>,
     /// The entries received so far, as long as all parts lie in one piece of memory.
     whole: Slice,
     /// A copy of the entries received so far, once the parts do not lie in one piece of memory; empty before that.
@@ -68,7 +69,7 @@ impl Node {
         let mut parts = parts(slice);
         let first = parts.next().unwrap_or_else(|| slice.clone());
         let init = Init {
-            config: self.config().clone(),
+            config: Arc::clone(self.config.as_ref().expect("it came before the plan")),
             slice: first,
         };
         let first = Message::Init(Box::new(init));
@@ -122,7 +123,7 @@ impl Node {
         }
         let whole = *parent.gathering.take().expect("seen above");
         let init = Init {
-            config: whole.config.clone(),
+            config: Arc::clone(&whole.config),
             slice: whole.into_slice(),
         };
         self.take_plan(now, init)
@@ -189,11 +190,11 @@ fn entry_bytes_max(entry: &PlanEntry) -> usize {
     /// Numbers, lengths and a set that owns no memory.
     const FIXED: usize = 48;
     let set = usize::try_from(entry.tasks.memory_bytes()).unwrap_or(usize::MAX);
-    FIXED + set + text_bytes(entry) + 4 * entry.addresses.len()
+    FIXED + set + text_bytes(entry) + 4 * entry.addresses.iter().count()
 }
 
 fn text_bytes(entry: &PlanEntry) -> usize {
-    entry.host.len() + entry.addresses.iter().map(String::len).sum::<usize>()
+    entry.host.len() + entry.addresses.iter().map(str::len).sum::<usize>()
 }
 
 #[cfg(test)]
@@ -212,7 +213,7 @@ mod tests {
             server,
             subtree_count: 0,
             tasks,
-            host: format!("{server}{}", "h".repeat(400)),
+            host: format!("{server}{}", "h".repeat(400)).into(),
             addresses: (0..16)
                 .map(|at| format!("tcp://{at}{}:1", "0".repeat(480)))
                 .collect(),
@@ -226,7 +227,7 @@ mod tests {
     fn messages(plan: &Slice) -> Vec<Message> {
         let now = Instant::now();
         let mut node = Node::new(ServerId::MASTER, |_, _| None, now);
-        node.config = Some(Config::default());
+        node.config = Some(Arc::default());
         node.send_plan(PARENT, plan);
         let sent = std::iter::from_fn(|| node.poll_action());
         let message = |action| match action {

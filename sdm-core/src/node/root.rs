@@ -1,5 +1,6 @@
 //! The root: the front-end's end of the tree, where commands begin and answers are delivered.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -52,11 +53,11 @@ impl Node {
     ) -> Self {
         let mut node = Self::new(ServerId::FRONT_END, rules, now);
         node.orphan = None;
-        node.root = Some(Root {
+        node.root = Some(Box::new(Root {
             next_id: CommandId(1),
             unreachable: IdSet::new(),
             early: Vec::new(),
-        });
+        }));
         node
     }
 
@@ -76,7 +77,7 @@ impl Node {
         };
         super::plan::check(&plan)?;
         self.height = height + 1;
-        self.config = Some(config);
+        self.config = Some(Arc::new(config));
         self.known_above = all.clone();
         self.add_child(Child::new(plan, all.clone(), Epoch(1)));
         self.ask_init(now, &all);

@@ -43,6 +43,15 @@ pub(super) struct Shutdown {
 }
 
 impl Shutdown {
+    fn until(deadline: Instant) -> Self {
+        Self {
+            parentless: None,
+            local_down: false,
+            told: false,
+            deadline,
+        }
+    }
+
     pub(super) fn deadline(&self) -> Option<Instant> {
         (!self.told).then_some(self.deadline)
     }
@@ -53,12 +62,7 @@ impl Node {
         if self.ending.is_some() {
             return Ok(());
         }
-        self.ending = Some(Shutdown {
-            parentless: None,
-            local_down: false,
-            told: false,
-            deadline: now + END_WAIT,
-        });
+        self.ending = Some(Box::new(Shutdown::until(now + END_WAIT)));
         for (server, link) in self.child_links() {
             self.actions.push_back(match link {
                 Some(link) => Action::Send {
@@ -79,12 +83,7 @@ impl Node {
         if self.ending.is_some() {
             return;
         }
-        self.ending = Some(Shutdown {
-            parentless: None,
-            local_down: false,
-            told: false,
-            deadline: now + END_WAIT,
-        });
+        self.ending = Some(Box::new(Shutdown::until(now + END_WAIT)));
         for (server, link) in self.child_links() {
             self.actions.push_back(match link {
                 Some(link) => Action::Close(link),

@@ -75,6 +75,7 @@ mod tests {
 
     use super::*;
     use crate::ids::ServerId;
+    use crate::message::Addresses;
     use crate::topology::{Topology, height};
 
     /// The parents are these.
@@ -97,8 +98,8 @@ mod tests {
             server,
             subtree_count: 0,
             tasks: IdSet::single(TaskId(server.0)),
-            host: String::new(),
-            addresses: Vec::new(),
+            host: "".into(),
+            addresses: Addresses::default(),
         };
         let policy = Topology::Own(Box::leak(Box::new(Given(parents))));
         assert_eq!(policy.to_string(), "given");

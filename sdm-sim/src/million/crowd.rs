@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sdm_core::config::Config;
 use sdm_core::frame;
-use sdm_core::message::{Lane, Message, PlanEntry, Slice, Status, SyncPolicy};
+use sdm_core::message::{Addresses, Lane, Message, PlanEntry, Slice, Status, SyncPolicy};
 use sdm_core::node::{Action, Delivery, LinkId, Node, Submission};
 use sdm_core::topology::{self, Topology};
 use sdm_core::{CommandId, Epoch, ServerId};
@@ -16,13 +16,18 @@ use sdm_idset::{IdSet, TaskId};
 use super::{COMMAND_BYTES, Cost, Meters, Pace, cost};
 
 /// The addresses of a server: its own port, which the kernel chose, in both networks of its host with 64 servers.
-fn addresses(server: ServerId) -> Vec<String> {
+fn addresses(server: ServerId) -> Addresses {
     let host = server.0 / 64;
     let (high, low) = (host >> 8 & 0xFF, host & 0xFF);
     let port = 32768 + server.0.wrapping_mul(2_654_435_761) % 28232;
     ["10.0", "172.16"]
         .map(|network| format!("tcp://{network}.{high}.{low}:{port}"))
-        .into()
+        .iter()
+        .collect()
+}
+
+fn index(link: LinkId) -> usize {
+    usize::try_from(link.0).expect("the number of a link")
 }
 
 /// One of this many servers with children dies.
@@ -53,9 +58,15 @@ pub(super) struct Crowd {
     pub(super) paced: Option<Paced>,
     /// The servers, then the master, then the front-end.
     pub(super) nodes: Vec<Option<Node>>,
-    /// Upper and lower node of each link, by link number.
-    links: Vec<[u32; 2]>,
+    /// Upper and lower node of each link, by link number, and how much is queued for the link.
+    links: Vec<([u32; 2], u32)>,
+    /// Inputs that members get next, those from the last member first: memory that is still in the processor's cache is
+    /// used again, and few commands are under way at once.
     queue: VecDeque<(u32, Arrival)>,
+    /// Inputs from the member at work, which are put before the rest of the queue.
+    sent: Vec<(u32, Arrival)>,
+    /// The list of actions of the node that is at work, as none of the others needs one.
+    actions: VecDeque<Action>,
     timers: BinaryHeap<std::cmp::Reverse<(Instant, u32)>>,
     armed: Vec<Option<Instant>>,
     now: Instant,
@@ -82,7 +93,9 @@ impl Crowd {
             nodes: Vec::with_capacity(count),
             links: Vec::with_capacity(2 * count),
             queue: VecDeque::new(),
-            timers: BinaryHeap::with_capacity(count),
+            sent: Vec::new(),
+            timers: BinaryHeap::with_capacity(2 * count),
+            actions: VecDeque::new(),
             armed: vec![None; count],
             now,
             answer: |_| None,
@@ -109,7 +122,7 @@ impl Crowd {
             server,
             subtree_count: 0,
             tasks,
-            host: format!("node{:05}", server.0 / 64),
+            host: format!("node{:05}", server.0 / 64).into(),
             addresses: addresses(server),
         };
         let servers = (0..self.tasks).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
@@ -224,7 +237,7 @@ impl Crowd {
             let links: Vec<LinkId> = links.chain(node.parent_link()).collect();
             for link in links {
                 let other = self.other_end(link, dead);
-                self.queue.push_back((other, Arrival::Down(link)));
+                self.enqueue(other, Arrival::Down(link));
             }
         }
         self.run();
@@ -246,12 +259,27 @@ impl Crowd {
     }
 
     fn link(&mut self, upper: u32, lower: u32) -> LinkId {
-        self.links.push([upper, lower]);
+        self.links.push(([upper, lower], 0));
         LinkId(self.links.len() as u64 - 1)
     }
 
     fn ends(&self, link: LinkId) -> [u32; 2] {
-        self.links[usize::try_from(link.0).expect("the number of a link")]
+        self.links[index(link)].0
+    }
+
+    /// Queues what reaches a member at once. A link keeps the order of what it carries.
+    fn enqueue(&mut self, to: u32, item: Arrival) {
+        let mut is_first = true;
+        if let Arrival::Message(link, _) | Arrival::Down(link) = item {
+            let queued = &mut self.links[index(link)].1;
+            is_first = *queued == 0;
+            *queued += 1;
+        }
+        if is_first {
+            self.sent.push((to, item));
+        } else {
+            self.queue.push_back((to, item));
+        }
     }
 
     fn other_end(&self, link: LinkId, one: u32) -> u32 {
@@ -288,7 +316,14 @@ impl Crowd {
     /// The next message to arrive, at a member that is free.
     fn next_item(&mut self) -> Option<(u32, Arrival)> {
         let Some(paced) = &mut self.paced else {
-            return self.queue.pop_front();
+            while let Some(sent) = self.sent.pop() {
+                self.queue.push_front(sent);
+            }
+            let next = self.queue.pop_front()?;
+            if let Arrival::Message(link, _) | Arrival::Down(link) = next.1 {
+                self.links[index(link)].1 -= 1;
+            }
+            return Some(next);
         };
         let ((arrives, _), (to, item)) = paced.under_way.pop_first()?;
         let busy = &mut paced.busy[to as usize];
@@ -311,6 +346,7 @@ impl Crowd {
             Arrival::Connect(server, epoch) => self.connect(to, server, epoch),
             Arrival::Message(link, message) => {
                 if let Some(node) = &mut self.nodes[to as usize] {
+                    node.swap_actions(&mut self.actions);
                     let result = node.handle_message(now, link, message);
                     result.expect("nodes understand each other");
                 }
@@ -360,11 +396,11 @@ impl Crowd {
                 Action::Send { link, message } => self.send(at, link, message),
                 Action::Connect(request) => {
                     let item = Arrival::Connect(request.server, request.epoch);
-                    self.queue.push_back((at, item));
+                    self.enqueue(at, item);
                 }
                 Action::Close(link) => {
                     let other = self.other_end(link, at);
-                    self.queue.push_back((other, Arrival::Down(link)));
+                    self.enqueue(other, Arrival::Down(link));
                 }
                 Action::Execute { id, tasks, .. } => self.execute(at, id, &tasks),
                 Action::Deliver(Delivery::Answer {
@@ -378,9 +414,12 @@ impl Crowd {
             }
         }
         if let Some(node) = &mut self.nodes[at as usize] {
-            node.shrink();
+            match self.actions.capacity() {
+                0 => node.swap_actions(&mut self.actions),
+                _ => node.shrink(),
+            }
         }
-        self.cost.queue_peak = self.cost.queue_peak.max(self.queue.len());
+        self.cost.queue_peak = self.cost.queue_peak.max(self.queue.len() + self.sent.len());
         let next = self.nodes[at as usize]
             .as_ref()
             .and_then(Node::poll_timeout);
@@ -403,9 +442,8 @@ impl Crowd {
         let other = self.other_end(link, from);
         let [upper, _] = self.ends(link);
         let top = self.top();
-        let item = (other, Arrival::Message(link, message));
         let Some(paced) = &mut self.paced else {
-            self.queue.push_back(item);
+            self.enqueue(other, Arrival::Message(link, message));
             return;
         };
         let is_top = upper == top;
@@ -419,6 +457,7 @@ impl Crowd {
         };
         let arrives = paced.busy[from as usize] + hop;
         paced.sent += 1;
+        let item = (other, Arrival::Message(link, message));
         paced.under_way.insert((arrives, paced.sent), item);
     }
 

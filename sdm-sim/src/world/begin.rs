@@ -71,8 +71,8 @@ impl World {
             server,
             subtree_count: 0,
             tasks,
-            host: format!("h{}{}", server.0 / 3 % 7, "-".repeat(filler)),
-            addresses: vec![address_of(server)],
+            host: format!("h{}{}", server.0 / 3 % 7, "-".repeat(filler)).into(),
+            addresses: [address_of(server)].iter().collect(),
         };
         let servers: Vec<PlanEntry> = (0..self.swarm.servers)
             .map(|id| entry(ServerId(id), self.swarm.tasks_of(ServerId(id))))

@@ -156,14 +156,14 @@ fn init() -> Message {
         server,
         subtree_count: 0,
         tasks,
-        host: "node7".to_owned(),
-        addresses: vec!["tcp://10.0.0.7:40311".to_owned()],
+        host: "node7".into(),
+        addresses: ["tcp://10.0.0.7:40311"].iter().collect(),
     };
     let servers = (0..9).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
     let root = entry(ServerId::MASTER, IdSet::new());
     let plan = Topology::Binomial.plan(root, servers.collect());
     Message::Init(Box::new(Init {
-        config: Config::default(),
+        config: Config::default().into(),
         slice: Slice::new(plan),
     }))
 }
@@ -282,8 +282,8 @@ fn plans() -> Vec<Vec<PlanEntry>> {
         server: ServerId(id),
         subtree_count: 0,
         tasks: IdSet::single(TaskId(id)),
-        host: format!("node{}", id / 3),
-        addresses: vec![format!("tcp://10.0.0.{id}:40311")],
+        host: format!("node{}", id / 3).into(),
+        addresses: [format!("tcp://10.0.0.{id}:40311")].iter().collect(),
     };
     let kinds = ["binomial", "flat", "kary:2", "by-host:2"];
     let kinds = kinds.map(|kind| kind.parse::<Topology>().expect("a topology"));
@@ -326,7 +326,7 @@ impl Steps {
 pub(super) fn lives() -> Vec<Vec<u8>> {
     let init = |plan| {
         Message::Init(Box::new(Init {
-            config: Config::default(),
+            config: Config::default().into(),
             slice: Slice::new(plan),
         }))
     };

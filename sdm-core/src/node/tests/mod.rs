@@ -70,7 +70,7 @@ fn options_of_the_front_end_apply_at_every_member() {
     net.init();
     assert_eq!(net.nodes.len(), 22);
     for node in net.nodes.values() {
-        assert_eq!(node.config.as_ref(), Some(&config), "{}", node.id());
+        assert_eq!(node.config.as_deref(), Some(&config), "{}", node.id());
     }
     // At most three distinct answers of a command are kept apart.
     net.answer = |_, task| Some(task.to_string());

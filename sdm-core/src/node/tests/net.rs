@@ -11,7 +11,7 @@ use super::super::{Action, Delivery, ExchangeFailure, LinkId, Node};
 use crate::config::Config;
 use crate::ids::{CommandId, Epoch, ServerId};
 use crate::message::{
-    Block, Datagram, ExchangeId, Lane, Message, PlanEntry, Slice, Status, SyncPolicy,
+    Addresses, Block, Datagram, ExchangeId, Lane, Message, PlanEntry, Slice, Status, SyncPolicy,
 };
 use crate::topology::Topology;
 
@@ -79,8 +79,8 @@ impl Net {
             server,
             subtree_count: 0,
             tasks,
-            host: String::new(),
-            addresses: Vec::new(),
+            host: "".into(),
+            addresses: Addresses::default(),
         };
         let servers: Vec<PlanEntry> = (0..count)
             .map(|id| entry(ServerId(id), IdSet::single(TaskId(id))))

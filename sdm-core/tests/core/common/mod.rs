@@ -74,8 +74,8 @@ fn entry() -> impl Strategy<Value = PlanEntry> {
                 server: ServerId(server),
                 subtree_count,
                 tasks,
-                host,
-                addresses,
+                host: host.into(),
+                addresses: addresses.iter().collect(),
             },
         )
 }
@@ -145,7 +145,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
     ];
     prop_oneof![
         (config(), vec(entry(), 0..6)).prop_map(|(config, slice)| {
-            let slice = Slice::new(slice);
+            let (config, slice) = (config.into(), Slice::new(slice));
             Message::Init(Box::new(Init { config, slice }))
         }),
         command().prop_map(Message::Command),
@@ -196,16 +196,18 @@ pub(crate) fn plan(servers: std::ops::Range<u32>, host: &str) -> Message {
             server: ServerId(server),
             subtree_count: 1,
             tasks: IdSet::single(TaskId(server)),
-            host: format!("{host}{}", server / 128),
-            addresses: vec![format!(
+            host: format!("{host}{}", server / 128).into(),
+            addresses: [format!(
                 "tcp://10.0.0.{}:{}",
                 server / 128 % 250,
                 7000 + server % 128
-            )],
+            )]
+            .iter()
+            .collect(),
         })
         .collect();
     Message::Init(Box::new(Init {
-        config: Config::default(),
+        config: Config::default().into(),
         slice: Slice::new(slice),
     }))
 }

@@ -216,7 +216,7 @@ fn init() -> Message {
         on_lost: EndPolicy::Detach,
         backend: Bytes::from_static(b"backend"),
     };
-    let slice = slice();
+    let (config, slice) = (config.into(), slice());
     Message::Init(Box::new(Init { config, slice }))
 }
 
@@ -225,8 +225,8 @@ fn slice() -> Slice {
         server: ServerId(server),
         subtree_count,
         tasks: set(tasks),
-        host: host.to_owned(),
-        addresses: addresses.iter().map(|&text| text.to_owned()).collect(),
+        host: host.into(),
+        addresses: addresses.iter().collect(),
     };
     Slice::new(vec![
         entry(4, 2, "64-79", "node7", &["tcp://10.0.0.7:4000"]),
