@@ -53,18 +53,18 @@ pub(crate) fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
         let receives = i32::from(*buffer == "recvbuf");
         let what = if receives == 1 { "receive" } else { "send" };
         add(format!(
-            "{guard}if (open_count && {buffer} != MPI_IN_PLACE) check_open(&call, \"the {what} buffer\", {extent}, {receives});\n"
+            "{guard}if (are_open() && {buffer} != MPI_IN_PLACE) check_open(&call, \"the {what} buffer\", {extent}, {receives});\n"
         ));
     }
     if name.starts_with("File_") && function.has_elements() {
         let (reads, elements) = (i32::from(name.contains("read")), "buf, count, datatype");
         add(format!(
-            "if (open_count) check_open(&call, \"the buffer\", memory_of({elements}), {reads});\n"
+            "if (are_open()) check_open(&call, \"the buffer\", memory_of({elements}), {reads});\n"
         ));
     }
     if plain(name) == "bcast" && is_compared {
         add(
-            "if (open_count && !is_inter(comm)) check_open(&call, \"the buffer\", memory_of(buffer, count, datatype), !is_root(comm, root));\n"
+            "if (are_open() && !is_inter(comm)) check_open(&call, \"the buffer\", memory_of(buffer, count, datatype), !is_root(comm, root));\n"
                 .to_owned(),
         );
     }
@@ -89,6 +89,15 @@ fn parts(function: &Prototype, add: &mut impl FnMut(String)) {
         let Some(counts) = by_name(&counts).filter(|it| it.base == "int") else {
             continue;
         };
+        let types = by_name(&format!("{side}types"));
+        if !name.contains("neighbor") {
+            let guard = significant(function, &buffer);
+            let types = types.map_or("NULL", |it| &it.name);
+            add(format!(
+                "{guard}check_counts(&call, comm, {buffer}, {0}, \"{0}\", {types}, \"{types}\");\n",
+                counts.name
+            ));
+        }
         if is_typed && !name.contains("neighbor") {
             let (guard, place) = (
                 significant(function, &buffer),
@@ -179,11 +188,13 @@ fn sides(function: &Prototype, add: &mut impl FnMut(String)) {
     }
 }
 
-/// The types of a function that makes a datatype of others, or that gives a file its view. They need no buffer.
+/// The types of a function that makes a datatype of others, that gives a file its view, or that counts elements. They
+/// need no buffer.
 pub(crate) fn types(function: &Prototype) -> String {
     let (name, own) = (function.name.as_str(), &function.parameters);
     let is_view = name == "File_set_view";
-    if !is_view && !name.starts_with("Type_") {
+    let counts = ["Get_", "Status_set_", "Pack_"];
+    if !is_view && !name.starts_with("Type_") && !counts.iter().any(|it| name.starts_with(it)) {
         return String::new();
     }
     let all = own.iter().filter(|it| kind_of(it) == Some("DATATYPE"));

@@ -44,7 +44,8 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
             String::new(),
             // Also where MPI refuses it: the other side has its part.
             format!(
-                "if ((rc == MPI_SUCCESS || !call.is_told) && comm != MPI_COMM_NULL && !is_inter(comm)) {{ {what} }}\n"
+                "if ((rc == MPI_SUCCESS || !call.is_told) && comm != MPI_COMM_NULL && !is_inter(comm)) {{ {what} }}\n{}",
+                opened(function)
             ),
         );
     }
@@ -92,6 +93,9 @@ pub(crate) fn message(number: usize, function: &Prototype) -> (String, String) {
             "status->MPI_SOURCE = source; status->MPI_TAG = {tag};\n"
         ));
         done = "!rc || is_truncated(rc)";
+    }
+    if name.to_ascii_lowercase().contains("ssend") {
+        first.push_str("is_known_elsewhere = 1;\n");
     }
     if name == "Rsend" || name == "Irsend" {
         first.push_str("call.is_ready = 1;\n");
@@ -195,7 +199,8 @@ fn pairs(number: usize, function: &Prototype) -> Option<String> {
     })
 }
 
-/// The statement that opens the memory which a nonblocking collective operation writes. Empty for other functions.
+/// The statement that opens the memory which a nonblocking collective operation sends and writes. Empty for other
+/// functions.
 fn opened(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let name = function.name.as_str();
@@ -227,9 +232,29 @@ fn opened(function: &Prototype) -> String {
         }
         "gather" => "is_root(comm, root) ? memory_of(recvbuf, recvcount * group_size(comm), recvtype) : (struct extent){0}, 1".to_owned(),
         "scatter" => "recvbuf != MPI_IN_PLACE ? memory_of(recvbuf, recvcount, recvtype) : (struct extent){0}, 1".to_owned(),
-        _ => return String::new(),
+        _ => String::new(),
     };
-    format!("if (rc == MPI_SUCCESS && !is_inter(comm)) open_request(&call, *request, {memory});\n")
+    let (is_sent, sent) = match plain.as_str() {
+        "reduce" | "allreduce" | "scan" | "exscan" => ("1", "count, datatype"),
+        "gather" | "gatherv" | "allgather" | "allgatherv" => ("1", "sendcount, sendtype"),
+        "alltoall" => ("1", "sendcount * group_size(comm), sendtype"),
+        "scatter" => (
+            "is_root(comm, root)",
+            "sendcount * group_size(comm), sendtype",
+        ),
+        _ => ("", ""),
+    };
+    let mut text = String::new();
+    if !sent.is_empty() {
+        text = format!("if ({is_sent}) open_sent(&call, *request, sendbuf, {sent});\n");
+    }
+    if !memory.is_empty() {
+        text.push_str(&format!("open_request(&call, *request, {memory});\n"));
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("if (rc == MPI_SUCCESS && !is_inter(comm)) {{ {text} }}\n"),
+    }
 }
 
 /// The statement that records a collective call on a window or a file. Empty for other functions.

@@ -78,6 +78,7 @@ pub(crate) fn access(number: usize, function: &Prototype) -> String {
         "get" => "READS",
         _ => "ACCUMULATES",
     };
+    let reduction = if has("op") { "reduction_of(op)" } else { "0" };
     // By its place: Open MPI has `target_cout` once.
     let count = function
         .names()
@@ -94,7 +95,7 @@ pub(crate) fn access(number: usize, function: &Prototype) -> String {
     let mut text = format!(
         "check_access(&call, win, target_rank, {epoch});\n\
          if (target_rank != MPI_PROC_NULL{typed}) check_bounds(&call, win, target_rank, target_disp, {elements});\n\
-         access_window(&call, {number}, win, target_rank, target_disp, {elements}, {kind});\n"
+         access_window(&call, {number}, win, target_rank, target_disp, {elements}, {kind}, {reduction});\n"
     );
     for (buffer, own, is_written) in [
         ("origin_addr", "origin", kind == "READS"),
@@ -139,7 +140,9 @@ pub(crate) fn order(function: &Prototype) -> String {
     } else if ORDERS.contains(&name)
         || SHARED.iter().any(|it| has(it)) && !LOCAL.contains(&name) && !has("target_rank")
     {
-        text.push_str("communications++;\n");
+        // What only receives tells nobody of it.
+        let tells = if name == "Recv" { "" } else { " activity++;" };
+        text.push_str(&format!("communications++;{tells}\n"));
     }
     text
 }

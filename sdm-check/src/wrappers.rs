@@ -19,9 +19,10 @@ use crate::windows;
 
 const CORE: &str = include_str!("c/core.h");
 /// The C sources that call MPI, in this order. They follow the definitions of MPI's own functions.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
+    include_str!("c/layouts.h"),
     include_str!("c/requests.h"),
     include_str!("c/arguments.h"),
     include_str!("c/collectives.h"),
@@ -204,17 +205,7 @@ fn checks(number: usize, function: &Prototype) -> String {
             base.join(" & ")
         }
     ));
-    // The null info is right everywhere.
-    for info in own
-        .iter()
-        .filter(value)
-        .filter(|it| kind_of(it) == Some("INFO"))
-    {
-        let own = &info.name;
-        add(format!(
-            "if ({own} != MPI_INFO_NULL) check_handle(&call, INFO, HANDLE({own}), \"{own}\");\n"
-        ));
-    }
+    infos(function, &mut add);
     for count in own
         .iter()
         .filter(value)
@@ -239,6 +230,24 @@ fn checks(number: usize, function: &Prototype) -> String {
     add(matching::collective_of_object(number, function));
     add("}\n".to_owned());
     text
+}
+
+/// The statements that check the infos of a call.
+fn infos(function: &Prototype, add: &mut impl FnMut(String)) {
+    let (name, own) = (function.name.as_str(), &function.parameters);
+    // The null info is right everywhere but in the functions of infos.
+    for info in own
+        .iter()
+        .filter(|it| kind_of(it) == Some("INFO") && it.pointers == 0 && !it.is_array)
+    {
+        let own = &info.name;
+        if name.starts_with("Info_") {
+            add(format!("check_info(&call, {own}, \"{own}\");\n"));
+        }
+        add(format!(
+            "if ({own} != MPI_INFO_NULL) check_handle(&call, INFO, HANDLE({own}), \"{own}\");\n"
+        ));
+    }
 }
 
 /// The statement that records a collective call, with the arguments that must be equal on all ranks. Empty for other
@@ -315,8 +324,8 @@ fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {
                 "check_rank(&call, comm, {name}, {side}, \"{name}\");\n"
             ));
         }
-        if name == "target_rank" && has("win") {
-            add("check_target(&call, win, target_rank, \"target_rank\");\n".to_owned());
+        if ["target_rank", "rank"].contains(&name) && has("win") {
+            add(format!("check_target(&call, win, {name}, \"{name}\");\n"));
         }
         let receives = (name == "tag" && has("source") && !has("dest")) || name == "recvtag";
         if has_comm && (name == "tag" || name == "sendtag" || name == "recvtag") {

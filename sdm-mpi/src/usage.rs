@@ -107,19 +107,22 @@ pub const ANYTIME: [&str; 8] = [
 /// Functions for which a null handle is a valid argument.
 pub const NULL_IS_FINE: [&str; 2] = ["Comm_create_from_group", "Comm_compare"];
 /// Names of parameters that are counts, which must not be negative.
-pub const COUNTS: [&str; 7] = [
+pub const COUNTS: [&str; 8] = [
     "count",
     "sendcount",
     "recvcount",
     "origin_count",
     "target_count",
     "incount",
+    "outcount",
     "result_count",
 ];
 /// Buffers with their counts and types, by the names of the parameters.
-pub const BUFFERS: [[&str; 3]; 8] = [
+pub const BUFFERS: [[&str; 3]; 10] = [
     ["buf", "count", "datatype"],
     ["buffer", "count", "datatype"],
+    ["inbuf", "incount", "datatype"],
+    ["outbuf", "outcount", "datatype"],
     ["sendbuf", "sendcount", "sendtype"],
     ["recvbuf", "recvcount", "recvtype"],
     ["sendbuf", "count", "datatype"],

@@ -37,6 +37,12 @@ static int check_count(struct call *call, long long count, const char *name)
     return 0;
 }
 
+static void check_info(struct call *call, MPI_Info info, const char *name)
+{
+    if (info == MPI_INFO_NULL)
+        report(call, NULL_HANDLE, NULL, "%s is a null info", name);
+}
+
 /* The type of what a buffer holds. */
 static int check_type(struct call *call, MPI_Datatype type, const char *name)
 {
@@ -156,6 +162,20 @@ static void check_split(struct call *call, MPI_File file, int begins)
         report(call, BAD_SPLIT, NULL, "a split collective call of the file has begun, and has not ended");
     else if (!begins && !before.is_active)
         report(call, BAD_SPLIT, NULL, "no split collective call of the file has begun");
+}
+
+/* What each rank gets or gives, where there is a count for each. */
+static void check_counts(struct call *call, MPI_Comm comm, const void *buffer, const int *counts, const char *name, const MPI_Datatype *types, const char *types_name)
+{
+    int is_between = 0, size = peers(comm, &is_between);
+    for (int i = 0; counts && buffer != MPI_IN_PLACE && !is_between && i < size; i++) {
+        if (counts[i] < 0) {
+            report(call, NEGATIVE_COUNT, NULL, "%s[%d] is %d", name, i, counts[i]);
+            return;
+        }
+        if (types && counts[i] && !check_type(call, types[i], types_name))
+            return;
+    }
 }
 
 /* What is sent and what is received by one call. */

@@ -1,12 +1,13 @@
 /* The collective calls of each communicator, in order. At the end all ranks hold them against each other: what differs and happened to
  * fit shows then. Nothing is sent before; ranks of one host see it at once. A communicator has the same name on all ranks without any message: it is made of its
  * parent's name, of how many calls that had, and of its first rank. */
-enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60 };
+enum { SEQUENCES_MAX = 4096, GROUPS_MAX = 1024, STEPS_MAX = 16384, DIFFERENT_MAX = 16, RANKS_TEXT = 60, OTHER_REDUCTION = 255 };
 
 /* What all ranks give to a call alike: the first numbers of all. */
 enum alike { NOTHING_ALIKE, RECVCOUNTS, DIMENSIONS, EDGES, ACCESS, BYTES, OFFSET, ATOMICITY, ASSERTION, VIEW, FIRST_MAX = 6 };
 struct parts { uint64_t hash; int64_t first[FIRST_MAX]; int32_t count; uint8_t what; };
-struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash; uint16_t function; uint8_t reduction; int32_t root; };
+/* `operator` is where the function of an operator of the program's own is: its file in the upper half. */
+struct step { struct signature signature; struct parts parts; uint64_t site, bytes, hash, operator; uint16_t function; uint8_t reduction; int32_t root; };
 struct sequence { uint64_t name, count, hash; struct step *steps; uint32_t kept, room; const char *is_of; int is_told; };
 
 static struct sequence *sequences[SEQUENCES_MAX];
@@ -49,7 +50,7 @@ static int reduction_of(MPI_Op op)
     for (int i = 0; i < (int)(sizeof all / sizeof *all); i++)
         if (op == all[i])
             return i + 1;
-    return 255;
+    return OTHER_REDUCTION;
 }
 
 static const char *const REDUCTIONS[] = {"none", "MPI_MAX", "MPI_MIN", "MPI_SUM", "MPI_PROD", "MPI_LAND", "MPI_BAND", "MPI_LOR", "MPI_BOR", "MPI_LXOR", "MPI_BXOR", "MPI_MINLOC", "MPI_MAXLOC"};
@@ -114,6 +115,8 @@ static void describe_step(const struct step *step, int number, char *text, size_
     char elements[80];
     if (number == COLLECTIVES + 1)
         snprintf(text, room, "%s with root %d", name, step->root);
+    else if (number == COLLECTIVES + 2 && step->operator)
+        snprintf(text, room, "%s with an operator of its own (function at 0x%x of the program)", name, (unsigned)step->operator);
     else if (number == COLLECTIVES + 2)
         snprintf(text, room, "%s with %s", name, step->reduction < sizeof REDUCTIONS / sizeof *REDUCTIONS ? REDUCTIONS[step->reduction] : "an operator of its own");
     else if (number == COLLECTIVES + 3) {
@@ -179,7 +182,7 @@ static void compare_live(struct call *call, struct sequence *own, const struct s
 static void check_operator(struct call *call, MPI_Op op, MPI_Datatype type)
 {
     int number = reduction_of(op), basic = basic_of(type);
-    if (number == 0 || number == 255 || type == MPI_DATATYPE_NULL)
+    if (number == 0 || number == OTHER_REDUCTION || type == MPI_DATATYPE_NULL)
         return;
     struct object it = look_up(DATATYPE, HANDLE(type));
     if (!basic && it.life == LIVE && it.is_known && it.elements == 1)
@@ -198,7 +201,7 @@ static int differ(const struct step *a, const struct step *b)
         return COLLECTIVES;
     if (a->root != b->root)
         return COLLECTIVES + 1;
-    if (a->reduction != b->reduction)
+    if (a->reduction != b->reduction || (a->operator && b->operator && a->operator >> 32 == b->operator >> 32 && a->operator != b->operator))
         return COLLECTIVES + 2;
     if (a->parts.hash != b->parts.hash && a->parts.what != RECVCOUNTS)
         return COLLECTIVES + 5;
@@ -274,9 +277,11 @@ static void collective(struct call *call, int function, struct sequence *it, int
         return;
     struct step step = {.site = (uint64_t)(uintptr_t)site(call), .bytes = bytes_of(count, type), .function = function,
                         .reduction = reduction_of(op), .root = root, .signature = signature_of(count, type), .parts = parts};
+    if (step.reduction == OTHER_REDUCTION)
+        step.operator = look_up(OPERATOR, HANDLE(op)).hash;
     pthread_mutex_lock(&sequences_lock);
     it->hash = mix(mix(mix(it->hash, step.bytes), (uint64_t)function << 32 | (uint32_t)root), step.reduction);
-    it->hash = mix(mix(it->hash, step.signature.is_known ? step.signature.hash : 0), parts.hash);
+    it->hash = mix(mix(mix(it->hash, step.signature.is_known ? step.signature.hash : 0), parts.hash), (uint32_t)step.operator);
     step.hash = it->hash;
     it->count++;
     if (it->kept == it->room && it->room < STEPS_MAX) {

@@ -52,6 +52,9 @@ static pthread_t main_thread, inside_thread;
 static int inside;
 /* The messages of this rank are not known all, or not in their order. */
 static int unmatched;
+/* Calls by which others can know what this rank has received. And: they can know it in ways that are not seen. */
+static uint64_t activity;
+static int is_known_elsewhere;
 
 /* A debugger stops here; the argument is what is wrong, as a line. */
 __attribute__((noinline, visibility("default"))) void sdm_check_error(const char *text)

@@ -12,6 +12,8 @@ struct epochs {
     /* Of each rank, `members` in all; null where they are not known. */
     struct share *shares;
     int members;
+    /* Of MPI_Win_start: the ranks of its group. */
+    int *started, started_count;
 };
 
 static struct epochs epochs[WINDOWS_MAX];
@@ -45,6 +47,7 @@ static void end_epochs(uint64_t window)
     for (int i = 0; i < window_count; i++)
         if (epochs[i].window == window) {
             free(epochs[i].shares);
+            free(epochs[i].started);
             epochs[i] = epochs[--window_count];
             break;
         }
@@ -123,6 +126,42 @@ static void set_epoch(MPI_Win window, int field, int value)
     pthread_mutex_unlock(&epochs_lock);
 }
 
+static void keep_started(MPI_Win window, MPI_Group group)
+{
+    MPI_Group whole;
+    int count = 0, *ranks = NULL;
+    if (group != MPI_GROUP_NULL && look_up(GROUP, HANDLE(group)).life != FREED && !PMPI_Group_size(group, &count) && !PMPI_Win_get_group(window, &whole)) {
+        ranks = malloc(2 * (count + 1) * sizeof *ranks);
+        for (int i = 0; ranks && i < count; i++)
+            ranks[count + 1 + i] = i;
+        if (ranks)
+            PMPI_Group_translate_ranks(group, count, ranks + count + 1, whole, ranks);
+        PMPI_Group_free(&whole);
+    }
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *it = epochs_of(window);
+    if (it) {
+        free(it->started);
+        it->started = ranks;
+        it->started_count = count;
+    } else
+        free(ranks);
+    pthread_mutex_unlock(&epochs_lock);
+}
+
+/* True where the group of MPI_Win_start has no such rank. */
+static int is_outside(MPI_Win window, int rank)
+{
+    int is_found = 0;
+    pthread_mutex_lock(&epochs_lock);
+    struct epochs *it = epochs_of(window);
+    for (int i = 0; it && it->started && i < it->started_count; i++)
+        is_found |= it->started[i] == rank;
+    is_found |= !it || !it->started;
+    pthread_mutex_unlock(&epochs_lock);
+    return !is_found;
+}
+
 /* An access to a window, which an epoch must allow. */
 static void check_access(struct call *call, MPI_Win window, int rank, enum access access)
 {
@@ -133,6 +172,8 @@ static void check_access(struct call *call, MPI_Win window, int rank, enum acces
         report(call, NO_EPOCH, NULL, "rank %d of the window is not locked: no MPI_Win_lock or MPI_Win_lock_all before", rank);
     else if (!it.is_fenced && !it.is_started)
         report(call, NO_EPOCH, NULL, "no epoch for rank %d of the window: no MPI_Win_fence, MPI_Win_start or MPI_Win_lock before", rank);
+    else if (it.is_started && is_outside(window, rank))
+        report(call, NO_EPOCH, NULL, "rank %d of the window is not in the group of MPI_Win_start", rank);
     else if (!it.is_started && !it.is_used)
         set_epoch(window, 'u', 1);
 }
@@ -233,13 +274,14 @@ static void pre_Win_unlock_all(struct call *call, MPI_Win window)
 static void pre_Win_start(struct call *call, MPI_Group group, int assertion, MPI_Win window)
 {
     struct epochs it = known_epochs(window);
-    (void)group, (void)assertion;
+    (void)assertion;
     if (it.is_started)
         report(call, BAD_EPOCH, NULL, "the epoch of MPI_Win_start before has no MPI_Win_complete");
     else if (!it.is_unknown && (it.is_all || it.lock_count))
         report(call, BAD_EPOCH, NULL, "the window is locked");
     else
         check_mixed(call, &it, 0);
+    keep_started(window, group);
     set_epoch(window, 's', 1);
 }
 
@@ -300,5 +342,14 @@ static void pre_Win_free(struct call *call, MPI_Win *window)
         check_mixed(call, &it, 0);
 }
 
+static void check_any_lock(struct call *call, MPI_Win window)
+{
+    struct epochs it = known_epochs(window);
+    if (!it.is_unknown && !it.is_all && !it.lock_count)
+        report(call, NO_EPOCH, NULL, "no rank of the window is locked: no MPI_Win_lock or MPI_Win_lock_all before");
+}
+
+#define pre_Win_flush_all(call, win) check_any_lock(call, win)
+#define pre_Win_flush_local_all(call, win) check_any_lock(call, win)
 #define pre_Win_flush(call, rank, win) check_access(call, win, rank, PASSIVE)
 #define pre_Win_flush_local(call, rank, win) check_access(call, win, rank, PASSIVE)

@@ -98,6 +98,6 @@ static void hide_handler(MPI_Errhandler *handler)
 #define post_Comm_get_errhandler(call, rc, comm, handler) ((rc) == MPI_SUCCESS && initialized ? hide_handler(handler) : (void)0)
 #define post_Win_get_errhandler(call, rc, win, handler) ((rc) == MPI_SUCCESS && initialized ? hide_handler(handler) : (void)0)
 #define post_Errhandler_get post_Comm_get_errhandler
-#define pre_Comm_set_errhandler(call, comm, handler) ((handler) = (handler) == MPI_ERRORS_ARE_FATAL ? own_comm_handler : (handler))
-#define pre_Win_set_errhandler(call, win, handler) ((handler) = (handler) == MPI_ERRORS_ARE_FATAL ? own_window_handler : (handler))
+#define pre_Comm_set_errhandler(call, comm, handler) (check_handler(call, handler), (handler) = (handler) == MPI_ERRORS_ARE_FATAL ? own_comm_handler : (handler))
+#define pre_Win_set_errhandler(call, win, handler) (check_handler(call, handler), (handler) = (handler) == MPI_ERRORS_ARE_FATAL ? own_window_handler : (handler))
 #define pre_Errhandler_set pre_Comm_set_errhandler

@@ -76,6 +76,14 @@ static void pre_Comm_split(struct call *call, MPI_Comm comm, int color, int key,
         report(call, BAD_COLOR, NULL, "color is %d", color);
 }
 
+static void pre_Type_commit(struct call *call, MPI_Datatype *type)
+{
+    check_handle(call, DATATYPE, HANDLE(*type), "datatype");
+}
+
+#define pre_Type_create_struct(call, count, lengths, places, types, made) \
+    for (int i = 0; i < (count); i++) if ((lengths)[i]) check_handle(call, DATATYPE, HANDLE((types)[i]), "array_of_types")
+
 static void post_Type_commit(struct call *call, int rc, MPI_Datatype *type)
 {
     (void)call;
@@ -115,6 +123,17 @@ static void pre_Type_create_subarray(struct call *call, int dimensions, const in
             report(call, BAD_PART, NULL, "dimension %d: %d elements from %d on, of an array of %d", i, parts[i], starts[i], sizes[i]);
 }
 
+/* What is packed or unpacked must be within the buffer of packed data. */
+static void check_room(struct call *call, long long count, MPI_Datatype type, int size, int position)
+{
+    uint64_t bytes = type != MPI_DATATYPE_NULL && look_up(DATATYPE, HANDLE(type)).life != FREED ? bytes_of(count, type) : 0;
+    if (bytes && (int64_t)bytes > (int64_t)size - position)
+        report(call, TRUNCATED, NULL, "%llu bytes, of a buffer with %d left", (unsigned long long)bytes, size - position);
+}
+
+#define pre_Pack(call, in, count, type, out, size, position, comm) check_room(call, count, type, size, *(position))
+#define pre_Unpack(call, in, size, position, out, count, type, comm) check_room(call, count, type, size, *(position))
+
 /* A library may keep its keys for good, as mpi4py does. */
 static int is_of_program(void *address)
 {
@@ -123,7 +142,53 @@ static int is_of_program(void *address)
 }
 
 /* Keys of attributes, and error handlers. That of a communicator is lent: only what was created is to be freed. */
-#define MADE_KEY(call, rc, key) ((rc) == MPI_SUCCESS && is_of_program(site(call)) ? made(call, KEY, *(key), 0) : (void)0)
+static void made_key(struct call *call, int key)
+{
+    made(call, KEY, key, 0);
+    pthread_mutex_lock(&objects_lock);
+    struct object *it = find(KEY, key);
+    if (it->life == LIVE && !is_of_program(site(call)))
+        it->life = OVER;
+    pthread_mutex_unlock(&objects_lock);
+}
+
+/* What was given before can be asked for, and deleted. */
+static void check_key(struct call *call, int key)
+{
+    struct object it = look_up(KEY, key);
+    if (it.life == FREED)
+        report(call, FREED_HANDLE, it.site, "the key of %s at {%p} was freed", it.maker, it.site);
+}
+
+#define pre_Comm_set_attr(call, comm, key, value) check_key(call, key)
+#define pre_Win_set_attr(call, win, key, value) check_key(call, key)
+#define pre_Type_set_attr(call, type, key, value) check_key(call, key)
+
+/* An operator of the program's own is known by where its function lies in the program, which other ranks may have elsewhere. */
+static void post_Op_create(struct call *call, int rc, MPI_User_function *function, int commutes, MPI_Op *op)
+{
+    Dl_info found;
+    (void)call;
+    if (rc != MPI_SUCCESS || !is_of_program((void *)(uintptr_t)function) || !dladdr((void *)(uintptr_t)function, &found) || !found.dli_fname)
+        return;
+    uint64_t name = commutes != 0;
+    for (const char *it = found.dli_fname; *it; it++)
+        name = mix(name, (unsigned char)*it);
+    pthread_mutex_lock(&objects_lock);
+    struct object *it = find(OPERATOR, HANDLE(*op));
+    if (it->life == LIVE)
+        it->hash = name << 32 | (uint32_t)((uintptr_t)function - (uintptr_t)found.dli_fbase);
+    pthread_mutex_unlock(&objects_lock);
+}
+
+static void check_handler(struct call *call, MPI_Errhandler handler)
+{
+    if (handler == MPI_ERRHANDLER_NULL)
+        report(call, NULL_HANDLE, NULL, "errhandler is a null error handler");
+}
+
+#define pre_File_set_errhandler(call, file, handler) check_handler(call, handler)
+#define MADE_KEY(call, rc, key) ((rc) == MPI_SUCCESS ? made_key(call, *(key)) : (void)0)
 #define post_Comm_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
 #define post_Type_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
 #define post_Win_create_keyval(call, rc, copy, delete, key, state) MADE_KEY(call, rc, key)
@@ -140,16 +205,25 @@ static int is_of_program(void *address)
 #define pre_Errhandler_free(call, handler) freed(ERROR_HANDLER, HANDLE(*(handler)))
 
 /* A buffer of the program's for buffered sends. */
-static int has_buffer;
-#define post_Buffer_attach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(has_buffer = 1) : (void)0)
-#define post_Buffer_detach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(has_buffer = 0) : (void)0)
-#define post_Comm_attach_buffer(call, rc, comm, buffer, size) ((rc) == MPI_SUCCESS ? (void)(has_buffer = 1) : (void)0)
-#define post_Session_attach_buffer(call, rc, session, buffer, size) ((rc) == MPI_SUCCESS ? (void)(has_buffer = 1) : (void)0)
+static long long buffer_bytes = -1;
+#ifdef MPI_BUFFER_AUTOMATIC
+#define post_Buffer_attach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = (buffer) == MPI_BUFFER_AUTOMATIC ? INT64_MAX : (size)) : (void)0)
+#else
+#define post_Buffer_attach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = (size)) : (void)0)
+#endif
+#define post_Buffer_detach(call, rc, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = -1) : (void)0)
+#define post_Comm_attach_buffer(call, rc, comm, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = INT64_MAX) : (void)0)
+#define post_Session_attach_buffer(call, rc, session, buffer, size) ((rc) == MPI_SUCCESS ? (void)(buffer_bytes = INT64_MAX) : (void)0)
 
-static void check_attached(struct call *call, int dest)
+static void check_attached(struct call *call, long long count, MPI_Datatype type, int dest)
 {
-    if (dest != MPI_PROC_NULL && !has_buffer)
+    if (dest == MPI_PROC_NULL)
+        return;
+    uint64_t bytes = buffer_bytes >= 0 && type != MPI_DATATYPE_NULL && look_up(DATATYPE, HANDLE(type)).life != FREED ? bytes_of(count, type) : 0;
+    if (buffer_bytes < 0)
         report(call, UNBUFFERED, NULL, "no buffer is attached");
+    else if ((long long)bytes > buffer_bytes && buffer_bytes)
+        report(call, UNBUFFERED, NULL, "%llu bytes, of a buffer of %lld", (unsigned long long)bytes, buffer_bytes);
 }
 
 /* Requests that are complete: those of an array whose handles were so `before`. */
@@ -180,6 +254,7 @@ static void pre_Request_free(struct call *call, MPI_Request *request)
 {
     (void)call;
     close_request(HANDLE(*request));
+    close_request(HANDLE(*request) ^ (uint64_t)1 << SENT_BIT);
     free_pending(HANDLE(*request));
 }
 
@@ -187,8 +262,10 @@ static void pre_Request_free(struct call *call, MPI_Request *request)
 static void post_Request_get_status(struct call *call, int rc, MPI_Request request, int *flag, MPI_Status *status)
 {
     (void)call, (void)status;
-    if (rc == MPI_SUCCESS && *flag)
-        close_request(HANDLE(request));
+    if (rc != MPI_SUCCESS || !*flag)
+        return;
+    close_request(HANDLE(request));
+    close_request(HANDLE(request) ^ (uint64_t)1 << SENT_BIT);
 }
 
 /* Point to point. In strict mode a send that receives, too, waits for its receiver. */
@@ -258,11 +335,11 @@ static void pre_Sendrecv_replace(struct call *call, void *buf, int count, MPI_Da
 }
 
 #define pre_Ssend pre_Send
-#define pre_Bsend(call, buf, count, type, dest, tag, comm) (pre_Send(call, buf, count, type, dest, tag, comm), check_attached(call, dest))
+#define pre_Bsend(call, buf, count, type, dest, tag, comm) (pre_Send(call, buf, count, type, dest, tag, comm), check_attached(call, count, type, dest))
 #define pre_Rsend pre_Send
 #define pre_Issend pre_Isend
 #define pre_Ibsend(call, buf, count, type, dest, tag, comm, request) \
-    (pre_Isend(call, buf, count, type, dest, tag, comm, request), check_attached(call, dest))
+    (pre_Isend(call, buf, count, type, dest, tag, comm, request), check_attached(call, count, type, dest))
 #define pre_Irsend pre_Isend
 #define post_Issend post_Isend
 #define post_Ibsend post_Isend

@@ -10,11 +10,12 @@ struct message {
     /* When its receive began; 0 where that is not known. */
     uint64_t bytes, site, count, time;
     uint16_t function;
-    uint8_t is_any, is_ready;
+    /* Of receives: that alone, in a call that waits for it. */
+    uint8_t is_any, is_ready, is_alone;
 };
 
 /* A receive from MPI_ANY_SOURCE, and the number of a message that another receive, which names its source, has got later. */
-struct race { uint64_t time, site, other_site, number; int32_t peer; uint16_t function, other_function; };
+struct race { uint64_t time, site, other_site, number; int32_t peer; uint16_t function, other_function; uint8_t is_alone; };
 
 struct stream {
     uint64_t comm, total, last;
@@ -29,7 +30,7 @@ struct stream {
 };
 
 /* The last receives from MPI_ANY_SOURCE. */
-static struct wildcard { uint64_t comm, order, time, site; int32_t peer, tag; uint16_t function; } wildcards[WILDCARDS_MAX];
+static struct wildcard { uint64_t comm, order, time, site, activity; int32_t peer, tag; uint16_t function; } wildcards[WILDCARDS_MAX];
 static int wildcard_count;
 
 /* A receive whose sender is not known before it is complete, or a request that can be started. */
@@ -92,8 +93,10 @@ static void keep_races(struct stream *it, const struct message *message)
     for (int i = 0; i < wildcard_count && i < WILDCARDS_MAX && it->races; i++) {
         struct wildcard *one = &wildcards[i];
         int fits = one->comm == it->comm && (one->tag == it->tag || one->tag == MPI_ANY_TAG) && one->peer != it->peer;
+        /* Nothing of what this rank has done since could have had the message sent. */
+        int is_alone = message->is_alone && one->activity == activity;
         if (fits && it->last < one->order && it->race_count < RACES_MAX && it->total < TIMES_MAX)
-            it->races[it->race_count++] = (struct race){one->time, one->site, message->site, it->total, one->peer, one->function, message->function};
+            it->races[it->race_count++] = (struct race){one->time, one->site, message->site, it->total, one->peer, one->function, message->function, is_alone};
     }
 }
 
@@ -172,12 +175,27 @@ static void received(struct call *call, int function, MPI_Comm comm, int source,
     /* Whom the program asks next may depend on the status. */
     struct sequence *named = source == MPI_ANY_SOURCE && is_ignored ? sequence_of(COMMUNICATOR, HANDLE(comm)) : NULL;
     message.is_any = source == MPI_ANY_SOURCE;
+    message.is_alone = !strcmp(call->name, "MPI_Recv");
     pthread_mutex_lock(&messages_lock);
     add_message(comm, 1, status->MPI_SOURCE, status->MPI_TAG, message, ++order);
+    if (source == MPI_ANY_SOURCE && !is_ignored)
+        wildcard_count = 0;
     if (named)
-        wildcards[wildcard_count++ % WILDCARDS_MAX] = (struct wildcard){named->name, order, now(), message.site, status->MPI_SOURCE, tag, function};
+        wildcards[wildcard_count++ % WILDCARDS_MAX] = (struct wildcard){named->name, order, now(), message.site, activity, status->MPI_SOURCE, tag, function};
     pthread_mutex_unlock(&messages_lock);
 }
+
+/* The program knows who has sent: so whom it names next is no error. */
+static void forget_wildcards(int source)
+{
+    pthread_mutex_lock(&messages_lock);
+    if (source == MPI_ANY_SOURCE)
+        wildcard_count = 0;
+    pthread_mutex_unlock(&messages_lock);
+}
+
+#define pre_Probe(call, source, tag, comm, status) forget_wildcards(source)
+#define pre_Iprobe(call, source, tag, comm, flag, status) forget_wildcards(source)
 
 static uint64_t name_of(MPI_Comm comm)
 {
@@ -345,6 +363,7 @@ static void complete_pending(uint64_t request, const MPI_Status *status)
     if (it && it->is_started) {
         it->is_started = 0;
         if (it->is_receive && (it->peer == MPI_ANY_SOURCE || it->tag == MPI_ANY_TAG)) {
+            wildcard_count = 0;
             if (!status)
                 unmatched = 1;
             else if (status->MPI_SOURCE >= 0)
@@ -455,7 +474,7 @@ static void tell_races(struct call *call, const struct stream *own, const struct
         uint64_t sent_at;
         memcpy(&sent_at, times + it->number * sizeof sent_at, sizeof sent_at);
         void *place = (void *)(uintptr_t)it->site, *other = (void *)(uintptr_t)it->other_site;
-        if (sent_at && sent_at < it->time)
+        if (sent_at && (sent_at < it->time || (it->is_alone && !is_known_elsewhere)))
             report(call, RACE, place, "%s from MPI_ANY_SOURCE at {%p} has got a message of %d, and could have got that of %d with tag %d, for which %s at {%p} waits",
                    function_name(it->function), place, it->peer, own->peer, own->tag, function_name(it->other_function), other);
     }
@@ -583,7 +602,7 @@ static char *exchange(size_t (*pack)(int world, char *into), int size, int *got,
  * messages tells and hears nothing. */
 static void compare_messages(struct call *call)
 {
-    int size, mine = !unmatched, is_off;
+    int size, mine = unmatched ? 0 : 1 + is_known_elsewhere, is_off;
     if (own_world == MPI_COMM_NULL)
         return;
     PMPI_Comm_size(own_world, &size);
@@ -593,6 +612,8 @@ static void compare_messages(struct call *call)
     if (!is_off) {
         knows_messages = got + 2 * size;
         PMPI_Allgather(&mine, 1, MPI_INT, knows_messages, 1, MPI_INT, own_world);
+        for (int i = 0; i < size; i++)
+            is_known_elsewhere |= knows_messages[i] > 1;
         char *in = exchange(pack_messages, size, got, places);
         for (int i = 0; i < size && in; i++)
             if (mine && knows_messages[i])

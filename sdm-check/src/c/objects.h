@@ -11,6 +11,7 @@ struct object {
     /* Of a datatype: its signature. */
     uint16_t basic, first;
     uint64_t hash, elements;
+    const struct layout *layout;
     void *site;
     const char *maker;
 };

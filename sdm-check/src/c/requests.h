@@ -1,7 +1,6 @@
 /* Requests: which are under way, what memory they read or write, and who has completed them. */
-struct extent { char *start, *end; };
-
-enum { OPEN_MAX = 1024, SUM_MAX = 4096, PAGE = 4096 };
+/* Of a buffer with gaps so many parts are looked at, within the first 64 KiB. */
+enum { OPEN_MAX = 1024, SUM_MAX = 4096, PARTS_MAX = 128, SPAN_MAX = 1 << 16, PAGE = 4096 };
 static struct open {
     /* The window, of the buffer of an access; 0 of a request's. */
     uint64_t request, sum, window;
@@ -13,34 +12,24 @@ static struct open {
 static int open_count;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The bytes of a buffer where all between its ends are its own; empty where there are gaps, of which another operation may make use. */
-static struct extent memory_of(const void *buffer, int count, MPI_Datatype type)
-{
-    struct extent none = {0};
-    MPI_Aint low, extent, true_low, true_extent;
-    int size;
-    if (!buffer || count <= 0)
-        return none;
-    if (PMPI_Type_size(type, &size) || PMPI_Type_get_extent(type, &low, &extent) || PMPI_Type_get_true_extent(type, &true_low, &true_extent))
-        return none;
-    if (size <= 0 || size != true_extent || (count > 1 && extent != true_extent))
-        return none;
-    char *start = (char *)buffer + true_low;
-    return (struct extent){start, start + (MPI_Aint)count * size};
-}
-
-static int overlap(struct extent a, struct extent b)
-{
-    return a.start < b.end && b.start < a.end;
-}
-
 /* An operation is about to read or write memory: holds it against those under way. */
 static void complete_pending(uint64_t request, const MPI_Status *status);
 static void start_pending(struct call *call, uint64_t request);
 
+static void use_memory(struct call *call, struct extent memory, int is_written);
+static int unit_count;
+
+/* True where the memory of a call must be looked at. */
+static int are_open(void)
+{
+    return open_count || unit_count;
+}
+
 static void check_open(struct call *call, const char *what, struct extent memory, int is_receive)
 {
     struct open other = {0};
+    if (unit_count && memory.start)
+        use_memory(call, memory, is_receive);
     if (!open_count || !memory.start)
         return;
     pthread_mutex_lock(&open_lock);
@@ -57,28 +46,46 @@ static void check_open(struct call *call, const char *what, struct extent memory
                other.is_receive ? "receive" : "send", other.maker, other.site);
 }
 
-/* Of the beginning of a buffer; never 0. */
-static uint64_t sum_of(struct extent memory)
+static void add_bytes(uint64_t sums[4], const char *from, size_t length)
 {
-    size_t length = memory.end - memory.start, at = 0;
-    uint64_t sums[4] = {1, 2, 3, 4}, words[4];
-    length = length < SUM_MAX ? length : SUM_MAX;
+    uint64_t words[4];
+    size_t at = 0;
     for (; at + sizeof words <= length; at += sizeof words) {
-        memcpy(words, memory.start + at, sizeof words);
+        memcpy(words, from + at, sizeof words);
         for (int i = 0; i < 4; i++)
             sums[i] = (sums[i] ^ words[i]) * 0x9e3779b97f4a7c15u, sums[i] ^= sums[i] >> 29;
     }
     for (; at < length; at++)
-        sums[0] = (sums[0] ^ (unsigned char)memory.start[at]) * 0x100000001b3u;
+        sums[0] = (sums[0] ^ (unsigned char)from[at]) * 0x100000001b3u;
+}
+
+/* Of the beginning of a buffer; never 0. */
+static uint64_t sum_of(struct extent memory)
+{
+    uint64_t sums[4] = {1, 2, 3, 4};
+    size_t length = memory.end - memory.start, left = SUM_MAX, parts = 0;
+    if (!memory.layout)
+        add_bytes(sums, memory.start, length < left ? length : left);
+    for (int i = 0; memory.layout && i < memory.count; i++)
+        for (int j = 0; j < memory.layout->count && left && parts++ < PARTS_MAX; j++) {
+            const char *from = base_of(&memory) + i * memory.step + memory.layout->blocks[j].low;
+            length = memory.layout->blocks[j].high - memory.layout->blocks[j].low;
+            length = length < left ? length : left;
+            if (from + length - memory.start > SPAN_MAX)
+                break;
+            add_bytes(sums, from, length);
+            left -= length;
+        }
     return (sums[0] + 3 * sums[1] + 5 * sums[2] + 7 * sums[3]) | 1;
 }
 
 /* A program may wrongly have given a buffer away before its request is complete. */
 static int is_there(struct extent memory)
 {
-    unsigned char pages[SUM_MAX / PAGE + 2];
+    unsigned char pages[SPAN_MAX / PAGE + 2];
+    int room = memory.layout ? SPAN_MAX : SUM_MAX;
     char *first = (char *)((uintptr_t)memory.start & ~(uintptr_t)(PAGE - 1)), *end = memory.end;
-    end = end - memory.start < SUM_MAX ? end : memory.start + SUM_MAX;
+    end = end - memory.start < room ? end : memory.start + room;
     return mincore(first, end - first, pages) == 0;
 }
 
@@ -102,6 +109,21 @@ static void open_request(struct call *call, MPI_Request request, struct extent m
 {
     if (depth == 1)
         open_memory(call, HANDLE(request), memory, is_receive);
+}
+
+/* A collective operation has a second buffer, which it sends. */
+enum { SENT_BIT = 62 };
+static int sent_count;
+
+static void open_sent(struct call *call, MPI_Request request, const void *buffer, int count, MPI_Datatype type)
+{
+    struct extent memory = {0};
+    if (depth == 1 && buffer != MPI_IN_PLACE)
+        memory = memory_of(buffer, count, type);
+    if (!memory.start)
+        return;
+    sent_count++;
+    open_memory(call, HANDLE(request) ^ (uint64_t)1 << SENT_BIT, memory, 0);
 }
 
 static struct open close_request(uint64_t request)
@@ -157,8 +179,9 @@ static void completed(struct call *call, uint64_t before, MPI_Request after, con
     if (before == HANDLE(MPI_REQUEST_NULL))
         return;
     complete_pending(before, status);
-    struct open open = close_request(before);
-    check_unchanged(call, open, "the request is complete");
+    check_unchanged(call, close_request(before), "the request is complete");
+    if (sent_count)
+        check_unchanged(call, close_request(before ^ (uint64_t)1 << SENT_BIT), "the request is complete");
     if (HANDLE(after) == before) {
         pthread_mutex_lock(&objects_lock);
         struct object *it = find(REQUEST, before);

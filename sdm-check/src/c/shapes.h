@@ -102,19 +102,28 @@ static void pre_Cart_rank(struct call *call, MPI_Comm comm, const int *places, i
             report(call, NO_SUCH_EDGE, NULL, "coordinate %d is %d, in a dimension of %d that is no ring", i, places[i], sizes[i]);
 }
 
+static void pre_Cart_coords(struct call *call, MPI_Comm comm, int rank, int room, int *places)
+{
+    (void)room, (void)places;
+    if (dimensions_of(comm) >= 0 && (rank < 0 || rank >= group_size(comm)))
+        report(call, RANK_RANGE, NULL, "rank is %d, in a communicator of %d ranks", rank, group_size(comm));
+}
+
 /* Ranks of a group: each is in it, and there once. */
-static void check_ranks(struct call *call, MPI_Group group, int count, const int *ranks)
+static void check_ranks(struct call *call, MPI_Group group, int count, const int *ranks, int is_twice_fine)
 {
     int size = 0;
     if (group == MPI_GROUP_NULL || PMPI_Group_size(group, &size))
         return;
     char *known = calloc(size + 1, 1);
     for (int i = 0; known && i < count; i++) {
+        if (is_twice_fine && ranks[i] == MPI_PROC_NULL)
+            continue;
         if (ranks[i] < 0 || ranks[i] >= size) {
             report(call, BAD_GROUP, NULL, "ranks[%d] is %d, in a group of %d", i, ranks[i], size);
             break;
         }
-        if (known[ranks[i]]) {
+        if (known[ranks[i]] && !is_twice_fine) {
             report(call, BAD_GROUP, NULL, "rank %d stands twice", ranks[i]);
             break;
         }
@@ -123,8 +132,9 @@ static void check_ranks(struct call *call, MPI_Group group, int count, const int
     free(known);
 }
 
-#define pre_Group_incl(call, group, n, ranks, made) check_ranks(call, group, n, ranks)
-#define pre_Group_excl(call, group, n, ranks, made) check_ranks(call, group, n, ranks)
+#define pre_Group_incl(call, group, n, ranks, made) check_ranks(call, group, n, ranks, 0)
+#define pre_Group_excl(call, group, n, ranks, made) check_ranks(call, group, n, ranks, 0)
+#define pre_Group_translate_ranks(call, group, n, ranks, other, found) check_ranks(call, group, n, ranks, 1)
 
 /* All ranks of a group are in that of a communicator. */
 static void check_within(struct call *call, MPI_Comm comm, MPI_Group group)
@@ -151,13 +161,24 @@ static void check_within(struct call *call, MPI_Comm comm, MPI_Group group)
 static void pre_File_set_view(struct call *call, MPI_File file, MPI_Offset from, MPI_Datatype element, MPI_Datatype type, const char *representation, MPI_Info info)
 {
     struct signature one = signature_of(1, element), all = signature_of(1, type);
-    (void)file, (void)from, (void)representation, (void)info;
+    (void)file, (void)representation, (void)info;
+    if (from < 0 && from != MPI_DISPLACEMENT_CURRENT)
+        report(call, NEGATIVE_COUNT, NULL, "disp is %lld", (long long)from);
     if (!one.is_known || !all.is_known || !one.elements || !all.elements || (one.basic && BASICS[one.basic].class == OF_BYTES))
         return;
     struct signature same = repeated(one, all.elements / one.elements);
     if (same.elements != all.elements || same.hash != all.hash)
         report(call, WRONG_KIND, NULL, "the filetype does not consist of the etype");
 }
+
+static void check_seek(struct call *call, MPI_Offset offset, int whence)
+{
+    if (whence == MPI_SEEK_SET && offset < 0)
+        report(call, NEGATIVE_COUNT, NULL, "offset is %lld", (long long)offset);
+}
+
+#define pre_File_seek(call, file, offset, whence) check_seek(call, offset, whence)
+#define pre_File_seek_shared(call, file, offset, whence) check_seek(call, offset, whence)
 
 /* Elements that can be compared and exchanged at once. */
 static void pre_Compare_and_swap(struct call *call, const void *origin, const void *compare, void *result, MPI_Datatype type, int target, MPI_Aint place, MPI_Win window)

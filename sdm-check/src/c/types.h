@@ -169,6 +169,7 @@ static struct signature of_basic(int basic)
 }
 
 static struct signature derived(MPI_Datatype type, int nested);
+static const struct layout *layout_of(MPI_Datatype type);
 
 /* What types the contents of a datatype come to. */
 static struct signature of_contents(int combiner, const int *n, const struct signature *inner)
@@ -247,10 +248,12 @@ static struct signature derived(MPI_Datatype type, int nested)
 static void commit(MPI_Datatype type)
 {
     struct signature signature = derived(type, 0);
+    const struct layout *layout = layout_of(type);
     pthread_mutex_lock(&objects_lock);
     struct object *it = find(DATATYPE, HANDLE(type));
     if (it->life == LIVE) {
         it->is_committed = 1;
+        it->layout = layout;
         it->hash = signature.hash;
         it->elements = signature.elements;
         it->basic = signature.basic;

@@ -9,7 +9,7 @@ use super::check_matching::ranks_at;
 const SOURCE: &str = "mpi_parts.c";
 
 /// The errors in `mpi_parts.c`: the function, the number, a part of the line, and the ranks.
-const WRONG: [(&str, u32, &str, &str); 21] = [
+const WRONG: [(&str, u32, &str, &str); 42] = [
     (
         "parts_overlap",
         117,
@@ -106,6 +106,77 @@ const WRONG: [(&str, u32, &str, &str); 21] = [
         "MPI_File_read_at_all_begin(made",
         "0-1-2",
     ),
+    ("row_and_column", 201, "MPI_Irecv(&grid[2][0]", "0-1-2"),
+    ("column_changes", 204, "/* of a column */", "0-1-2"),
+    ("sum_changes", 204, "/* of a sum */", "0-1-2"),
+    (
+        "columns_of_window",
+        603,
+        "MPI_Put(others, 3, MPI_INT, 0, rank == 1",
+        "1-2",
+    ),
+    ("other_sums", 603, "rank == 1 ? MPI_SUM : MPI_PROD", "1-2"),
+    (
+        "received_beside_put",
+        603,
+        "MPI_Put(others, 1, MPI_INT, 0, 2",
+        "1",
+    ),
+    (
+        "received_beside_put",
+        603,
+        "numbers + 2, 1, MPI_INT, 0, 26",
+        "0",
+    ),
+    (
+        "puts_of_posts",
+        603,
+        "MPI_Put(others, 1, MPI_INT, 0, place",
+        "1-2",
+    ),
+    (
+        "not_in_group",
+        601,
+        "MPI_Put(others, 1, MPI_INT, 0, rank",
+        "0-1-2",
+    ),
+    ("flush_of_none", 601, "/* of none */", "0-1-2"),
+    ("own_operators", 403, "/* of others */", "0-1-2"),
+    (
+        "packed_too_long",
+        501,
+        "MPI_Pack(numbers, 3, MPI_INT, room, 16",
+        "0-1-2",
+    ),
+    ("uncommitted_of_all", 104, "/* of all */", "0-1-2"),
+    (
+        "one_is_negative",
+        103,
+        "others, counts, in_order, MPI_INT, 0",
+        "0",
+    ),
+    ("nulls", 101, "MPI_Info_set(MPI_INFO_NULL", "0-1-2"),
+    ("nulls", 101, "MPI_Type_commit(&none)", "0-1-2"),
+    ("nulls", 101, "MPI_ERRHANDLER_NULL)", "0-1-2"),
+    (
+        "no_such_ranks",
+        119,
+        "MPI_Group_translate_ranks(all, 1",
+        "0-1-2",
+    ),
+    (
+        "no_such_ranks",
+        105,
+        "MPI_Win_lock(MPI_LOCK_SHARED, size",
+        "0-1-2",
+    ),
+    ("before_the_view", 103, "MPI_File_seek(made, -4", "0-1-2"),
+    (
+        "before_the_view",
+        103,
+        "MPI_File_set_view(made, -8",
+        "0-1-2",
+    ),
 ];
 
 fn run(place: &Place, launcher: &str, names: &[&str]) -> Done {
@@ -149,6 +220,9 @@ fn right_parts_cause_no_report() {
         "right_groups",
         "right_matches",
         "right_files",
+        "right_columns",
+        "right_windows",
+        "right_arguments",
     ];
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
@@ -172,4 +246,34 @@ fn elements_and_partitions_that_cannot_be_are_reported() {
         assert_eq!(ranks_at(&told, number, &at), "0-1-2", "{told:#?} {done}");
     }
     assert_eq!(told.len(), 2, "{told:#?} {done}");
+}
+
+/// No files are opened beside the freed key, which MPICH gives to its own part for files.
+#[test]
+fn race_of_any_source_and_freed_key_are_reported() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let _program = place.compile("mpi_parts", compiler);
+        let done = run(
+            &place,
+            launcher,
+            &[
+                "any_before_named",
+                "any_before_asked",
+                "any_before_probed",
+                "freed_key",
+            ],
+        )
+        .code(119);
+        let told = errors(&place, &done);
+        let at = Place::line(SOURCE, "MPI_ANY_SOURCE, 30");
+        let found = ranks_at(&told, 504, &format!("{SOURCE}:{at}"));
+        assert_eq!(found, "0", "{told:#?} {done}");
+        let at = Place::line(SOURCE, "MPI_Comm_set_attr(world, copy");
+        let found = ranks_at(&told, 102, &format!("{SOURCE}:{at}"));
+        assert_eq!(found, "0-1-2", "{told:#?} {done}");
+        assert_eq!(told.len(), 2, "{told:#?} {done}");
+        let done = run(&place, launcher, &["any_before_synchronous"]).code(0);
+        assert_eq!(errors(&place, &done), [], "{done}");
+    }
 }
