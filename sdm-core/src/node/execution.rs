@@ -1,5 +1,6 @@
 //! Own tasks: a command is executed at most once, and a repeat is answered from the stored answer.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -152,14 +153,14 @@ impl Node {
 
     /// Checks that a task answers a command once, and that stored answers stay within their bound.
     pub(super) fn audit_executed(&self) -> Result<(), Disagreement> {
-        for (at, executed) in self.executed.iter().enumerate() {
-            let (id, tasks) = (executed.id, &executed.tasks);
-            let before = self.executed[..at].iter().filter(|it| it.id == id);
-            let before = IdSet::union_all(before.map(|it| &it.tasks));
+        let mut all: BTreeMap<CommandId, IdSet> = BTreeMap::new();
+        for Executed { id, tasks, .. } in &self.executed {
+            let before = all.entry(*id).or_default();
             if !before.is_disjoint(tasks) {
                 let tasks = before.intersection(tasks);
-                return Err(Disagreement::AnsweredTwice { tasks, id });
+                return Err(Disagreement::AnsweredTwice { tasks, id: *id });
             }
+            before.union_with(tasks);
         }
         let bytes: usize = self.executed.iter().map(Executed::bytes).sum();
         if bytes > limits::REPLY_CACHE_BYTES_MAX {
