@@ -18,7 +18,7 @@ use crate::wrappers::source;
 
 /// The sources of the library, besides the header of the MPI. The name of the library's file depends on them, so that
 /// changed sources give a new file.
-const MADE_OF: [&str; 20] = [
+const MADE_OF: [&str; 21] = [
     include_str!("c/core.h"),
     include_str!("c/objects.h"),
     include_str!("c/types.h"),
@@ -29,6 +29,7 @@ const MADE_OF: [&str; 20] = [
     include_str!("c/neighbours.h"),
     include_str!("c/shapes.h"),
     include_str!("c/epochs.h"),
+    include_str!("c/layouts.h"),
     include_str!("c/accesses.h"),
     include_str!("c/fatal.h"),
     include_str!("c/hooks.h"),
