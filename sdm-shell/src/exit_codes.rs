@@ -39,7 +39,7 @@ mod tests {
     fn every_exit_code_is_in_the_documents_table() {
         let document = include_str!("../../docs/reference.md");
         let (_, chapter) = document.split_once("\n## Exit codes\n").expect("a chapter");
-        let (table, _) = chapter.split_once("\n\nA program").expect("its end");
+        let (table, _) = chapter.split_once("\n\nA script").expect("its end");
         let cells = table.lines().filter_map(|row| row.split('|').nth(1));
         let codes = cells.flat_map(|cell| cell.split(", ").filter_map(|it| it.trim().parse().ok()));
         let documented: BTreeSet<u8> = codes.filter(|code| *code > 0).collect();
@@ -58,7 +58,7 @@ mod tests {
             UNREAD,
         ];
         assert_eq!(documented, BTreeSet::from(own));
-        assert!(table.contains("\n| 128 and the signal |"), "{table}");
+        assert!(table.contains("\n| 128 plus the signal |"), "{table}");
         assert_eq!((SIGNALLED, GIVEN_UP), (128, 130));
     }
 }

@@ -118,8 +118,8 @@ mod tests {
             ("1kM", "expected"),
             ("1m", "expected"),
             ("99999999999G", "expected"),
-            ("0", "least"),
-            ("9k", "least"),
+            ("0", "minimum"),
+            ("9k", "minimum"),
         ] {
             let error = bandwidth(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -222,7 +222,10 @@ fn library_writable_by_others_is_not_loaded() {
         known => panic!("{known:?}"),
     };
     let refused = failed(&copy);
-    assert!(refused.contains("other users may write to it"), "{refused}");
+    assert!(
+        refused.contains("other users may write to this file"),
+        "{refused}"
+    );
     fs::set_permissions(&copy, Permissions::from_mode(0o644)).expect("it is ours");
     // Without types it goes no further than that.
     assert_eq!(failed(&copy), "Failed to find some type (116)");
