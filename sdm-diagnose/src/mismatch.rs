@@ -136,8 +136,13 @@ fn undecided(
 }
 
 /// The verdict on ranks whose parts others lack, while they are in another operation, as ranks are whose parts have come.
+///
+/// Not of an operation with a root in which ranks hand on the parts of others: the one whose part lacks can have handed
+/// them to another root.
 fn part_missing(these: &[&CollectiveGroup]) -> Option<Verdict> {
-    let is_of_parts = |one: &&&CollectiveGroup| takes_parts(&format!("MPI_{}", one.name));
+    let is_of_parts = |one: &&&CollectiveGroup| {
+        takes_parts(&format!("MPI_{}", one.name)) && !matches!(&*one.name, "gather" | "reduce")
+    };
     let mut there = these.iter().filter(is_of_parts);
     let one = there.next().filter(|_| there.next().is_none())?;
     let lacking = one.awaited.as_ref()?.difference(&one.tasks);

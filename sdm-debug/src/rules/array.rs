@@ -213,14 +213,15 @@ impl<'a> Iterator for Elements<'a> {
 mod tests {
     use super::*;
 
+    fn check(text: &str, shape: &[usize], expect: &[i128]) {
+        let array = NumberArray::parse(text).unwrap_or_else(|| panic!("{text}"));
+        let numbers = expect.iter().map(|it| Parsed::Finite(Number::Int(*it)));
+        assert_eq!(array.shape, shape, "{text}");
+        assert_eq!(array.elements, numbers.collect::<Vec<_>>(), "{text}");
+    }
+
     #[test]
     fn printed_arrays_of_every_language_are_parsed() {
-        let check = |text: &str, shape: &[usize], expect: &[i128]| {
-            let array = NumberArray::parse(text).unwrap_or_else(|| panic!("{text}"));
-            let numbers = expect.iter().map(|it| Parsed::Finite(Number::Int(*it)));
-            assert_eq!(array.shape, shape, "{text}");
-            assert_eq!(array.elements, numbers.collect::<Vec<_>>(), "{text}");
-        };
         check("7", &[], &[7]);
         check("{1, 2, 3}", &[3], &[1, 2, 3]);
         check("(1, 2)", &[2], &[1, 2]);
@@ -251,10 +252,7 @@ mod tests {
     #[test]
     fn containers_are_parsed_as_their_printers_show_them() {
         let check = |text: &str, shape: &[usize], expect: &[i128]| {
-            let array = NumberArray::parse(text).unwrap_or_else(|| panic!("{text}"));
-            let numbers = expect.iter().map(|it| Parsed::Finite(Number::Int(*it)));
-            assert_eq!(array.shape, shape, "{text}");
-            assert_eq!(array.elements, numbers.collect::<Vec<_>>(), "{text}");
+            check(text, shape, expect);
             assert!(NumberArray::is_begun(text), "{text}");
             assert!(NumberArray::is_begun(&text[..text.len() - 2]), "{text}");
         };

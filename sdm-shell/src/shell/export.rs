@@ -17,9 +17,6 @@ use crate::export_files::Exported;
 const TASKS_AT_ONCE: usize = 64;
 /// Maximum number of values of all tasks together.
 const NUMBERS_MAX: usize = 1 << 24;
-/// Maximum size of an array that is read as a whole, in bytes. gdb would print a larger one for longer than a command
-/// may take.
-const WHOLE_BYTES_MAX: u64 = 4 << 20;
 
 /// The numbers of tasks, each with the shape of its array.
 type Arrays = BTreeMap<TaskId, NumberArray>;
@@ -167,7 +164,7 @@ async fn numbers_of(
         Ok(slices) => slices,
         Err(error) => return Err(session.complain(error.to_string(), "")),
     };
-    if let Some(verdict) = not_readable(session, said, &slices, expression).await {
+    if let Some(verdict) = values::not_readable(session, said, &slices, expression).await {
         return Err(verdict);
     }
     let mut verdict = Verdict::Done;
@@ -231,29 +228,6 @@ async fn numbers_of(
     }
     ask::show_rest(session, rest);
     Ok((verdict, arrays))
-}
-
-/// Reports a slice that gdb would read wrongly, and an array without a slice that is too large to be read as a whole,
-/// by its size in the first task. None otherwise, also where gdb cannot tell the size.
-pub(super) async fn not_readable(
-    session: &SessionHandle,
-    said: &Invocation<'_>,
-    slices: &Slices,
-    expression: &str,
-) -> Option<Verdict> {
-    if slices.any {
-        return values::refused(session, said, slices, expression).await;
-    }
-    let one = said.to.first()?;
-    let size = format!("sizeof({expression})");
-    let bytes = values::number_of(session, said, &IdSet::single(one), size).await?;
-    if bytes <= WHOLE_BYTES_MAX {
-        return None;
-    }
-    let text =
-        format!("`{expression}` has {bytes} bytes on each rank, too many to be read at once");
-    let hint = format!("ask for a part: {expression}[0:9999], in Fortran {expression}(1:9999)");
-    Some(session.complain(text, &hint))
 }
 
 /// Combines the answers to all commands of an expression into one array: those to a question are pieces of one part.

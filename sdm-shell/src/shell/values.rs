@@ -24,6 +24,9 @@ mod whole;
 pub(super) const BOUNDS_HINT: &str = "give a number for each bound, as in NAME[0:99] or NAME(1:99): the array is then read in pieces";
 /// Number of bins in a histogram.
 const BINS: u16 = 12;
+/// Maximum size of an array that is read as a whole, in bytes. gdb would print a larger one for longer than a command
+/// may take.
+const WHOLE_BYTES_MAX: u64 = 4 << 20;
 
 /// `outliers`, `stats`, `compare`, `plot`, `export`.
 pub(super) async fn about_values(
@@ -267,7 +270,7 @@ async fn asked(
     let is_whole =
         |(_, _, rest): &(_, _, Gathered)| rest.ok.iter().any(|(_, reply)| is_array(reply));
     if asked.as_ref().is_some_and(is_whole) && is_harmless(expression) {
-        if let Some(verdict) = export::not_readable(session, said, slices, expression).await {
+        if let Some(verdict) = not_readable(session, said, slices, expression).await {
             return Err(verdict);
         }
         questions = slices.commands("", None).unwrap_or(questions);
@@ -303,6 +306,29 @@ pub(super) async fn questions(
         _ => "",
     };
     slices.commands(format, bytes)
+}
+
+/// Reports a slice that gdb would read wrongly, and an array without a slice that is too large to be read as a whole,
+/// by its size in the first task. None otherwise, also where gdb cannot tell the size.
+pub(super) async fn not_readable(
+    session: &SessionHandle,
+    said: &Invocation<'_>,
+    slices: &Slices,
+    expression: &str,
+) -> Option<Verdict> {
+    if slices.any {
+        return refused(session, said, slices, expression).await;
+    }
+    let one = said.to.first()?;
+    let size = format!("sizeof({expression})");
+    let bytes = number_of(session, said, &IdSet::single(one), size).await?;
+    if bytes <= WHOLE_BYTES_MAX {
+        return None;
+    }
+    let text =
+        format!("`{expression}` has {bytes} bytes on each rank, too many to be read at once");
+    let hint = format!("ask for a part: {expression}[0:9999], in Fortran {expression}(1:9999)");
+    Some(session.complain(text, &hint))
 }
 
 /// Reports an array section of Fortran that gdb would read wrongly, by one evaluation that fails with the
