@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::process::{Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
 
 use nix::libc;
 use nix::sys::ptrace;
@@ -35,9 +36,13 @@ impl Tracer {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
-        let complaints = child.stderr.take();
         let pid = child.id().cast_signed();
+        let complaint = complaint_of(&mut child);
         if ptrace::seize(Pid::from_raw(pid), options(true)).is_err() {
+            if let Ok(Some(status)) = child.try_wait() {
+                let text = complaint.unwrap_or_else(|| ended(status.into_raw()));
+                return Err(SeizeRefusal::CannotRun(text));
+            }
             end(pid);
             return Err(SeizeRefusal::NeedsGdb);
         }
@@ -69,12 +74,7 @@ impl Tracer {
             let SeizeRefusal::CannotRun(text) = why else {
                 return Err(why);
             };
-            let mut said = String::new();
-            if let Some(mut complaints) = complaints {
-                let _ = complaints.read_to_string(&mut said);
-            }
-            let last = said.lines().last().map(str::to_owned);
-            return Err(SeizeRefusal::CannotRun(last.unwrap_or(text)));
+            return Err(SeizeRefusal::CannotRun(complaint.unwrap_or(text)));
         }
         Ok(tracer)
     }
@@ -105,6 +105,17 @@ impl Tracer {
     }
 }
 
+/// Waits until the wrapper has the program's streams, or has ended, and returns its last message.
+///
+/// `spawn` returns in the middle of the wrapper's own exec. To a process that is seized meanwhile it is reported, and
+/// would be taken for the program's.
+fn complaint_of(wrapper: &mut Child) -> Option<String> {
+    let mut said = String::new();
+    // The wrapper escapes its messages.
+    let _ = wrapper.stderr.take()?.read_to_string(&mut said);
+    said.lines().last().map(str::to_owned)
+}
+
 /// A description of a process's end.
 fn ended(status: i32) -> String {
     match libc::WIFSIGNALED(status) {
@@ -120,5 +131,52 @@ fn end(pid: i32) {
         if !libc::WIFSTOPPED(status) {
             break;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::fd::{AsRawFd, OwnedFd};
+
+    use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+    use sdm_debug::FoldRules;
+    use sdm_system::{hand_on, proc, programs};
+
+    use super::*;
+
+    /// The wrapper is not in the page cache: its own exec waits for the disk, after `spawn` has returned.
+    #[test]
+    fn exec_of_the_wrapper_is_not_taken_for_the_programs() {
+        let shell = std::env::temp_dir().join(format!("sdm-shell-{}", std::process::id()));
+        fs::copy("/bin/bash", &shell).unwrap();
+        File::open(&shell).unwrap().sync_all().unwrap();
+        let program = fs::canonicalize("/bin/true").unwrap();
+        let mut wrong = 0;
+        for _ in 0..400 {
+            let file = File::open(&shell).unwrap();
+            posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).unwrap();
+            drop(file);
+            let (held, release) = io::pipe().unwrap();
+            let held = OwnedFd::from(held);
+            let script = format!(
+                "exec 2>/dev/null; read -r word <&{}; exec {}",
+                held.as_raw_fd(),
+                program.display()
+            );
+            let mut command = programs::at(&shell);
+            command.args(["-c", &script]);
+            hand_on(&mut command, &held);
+            let watch = Watch {
+                no_holds: true,
+                fold: FoldRules::default(),
+            };
+            let tracer = Tracer::start(command, release, watch).unwrap();
+            let executed = fs::read_link(proc::of(tracer.program).path("exe"));
+            end(tracer.program);
+            wrong += usize::from(executed.unwrap() != program);
+        }
+        fs::remove_file(&shell).unwrap();
+        assert_eq!(wrong, 0, "of 400");
     }
 }
