@@ -1,4 +1,4 @@
-//! The programs that benches debug.
+//! Compiles the programs that benches debug.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

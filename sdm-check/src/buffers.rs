@@ -1,4 +1,4 @@
-//! The checks of a call's buffers, of their datatypes, and of files.
+//! Generates the C statements that check the buffers of a call, their datatypes, and files.
 
 use sdm_mpi::usage::{BUFFERS, LARGE_COUNT};
 
@@ -188,8 +188,8 @@ fn sides(function: &Prototype, add: &mut impl FnMut(String)) {
     }
 }
 
-/// The types of a function that makes a datatype of others, that gives a file its view, or that counts elements. They
-/// need no buffer.
+/// The statements that check the datatypes of a function that makes a datatype of others, that gives a file its view,
+/// or that counts elements. Empty for other functions.
 pub(crate) fn types(function: &Prototype) -> String {
     let (name, own) = (function.name.as_str(), &function.parameters);
     let is_view = name == "File_set_view";

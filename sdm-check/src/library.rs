@@ -90,7 +90,7 @@ pub fn library(mpi: &Source, before_compiling: impl FnOnce()) -> Result<PathBuf,
     made
 }
 
-/// Removes what killed builds have left. Only under the lock: nobody else builds.
+/// Removes the directories of builds that were killed. The caller holds the lock, so that no other process builds.
 fn remove_unfinished(folder: &Path) {
     let all = fs::read_dir(folder).into_iter().flatten().flatten();
     let left = all.filter(|it| it.file_name().as_bytes().starts_with(UNFINISHED.as_bytes()));
@@ -196,7 +196,7 @@ fn stamp(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The others decide where the library is and who may use it.
+    /// Sources that only decide where the library is and who may use it.
     const NO_SOURCES: [&str; 6] = [
         "lib.rs",
         "library.rs",

@@ -1,4 +1,5 @@
-//! The handles that a function makes, frees and completes, by its name and its parameters.
+//! Generates the C statements that record the handles which a function makes, frees and completes. The name of the
+//! function and its parameters determine them.
 
 use sdm_mpi::usage::{
     FREES, HANDLES, LENDS, MAKES_COMMUNICATOR, MAKES_OF_GROUPS, MAKES_ON_COMMUNICATOR,
@@ -143,7 +144,8 @@ pub(crate) fn own_status(status: &str) -> String {
     format!("MPI_Status own_status; if ({status} == MPI_STATUS_IGNORE) {status} = &own_status;\n")
 }
 
-/// The same for an array of statuses, if a receive from any source is pending.
+/// The C statements that give a call statuses of its own, if the program passes `MPI_STATUSES_IGNORE` and a receive
+/// from any source is pending.
 fn own_statuses(statuses: &str, count: &str) -> String {
     format!(
         "MPI_Status few_statuses[64], *more_statuses = NULL;\n\

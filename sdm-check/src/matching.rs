@@ -1,5 +1,5 @@
-//! The statements that record messages, and collective calls on windows and files, by a function's name and its
-//! parameters.
+//! Generates the C statements that record messages, and collective calls on windows and files. The name of the function
+//! and its parameters determine them.
 
 use sdm_mpi::usage::{FILE_COLLECTIVES, OBJECT_COLLECTIVES, UNMATCHED};
 
@@ -199,8 +199,8 @@ fn pairs(number: usize, function: &Prototype) -> Option<String> {
     })
 }
 
-/// The statement that opens the memory which a nonblocking collective operation sends and writes. Empty for other
-/// functions.
+/// The statement that records the memory of a nonblocking operation, which must not change before the operation
+/// completes. Empty for other functions.
 fn opened(function: &Prototype) -> String {
     let has = |wanted: &str| function.names().any(|it| it == wanted);
     let name = function.name.as_str();

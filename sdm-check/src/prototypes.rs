@@ -19,7 +19,7 @@ impl Prototype {
         self.parameters.iter().map(|it| it.name.as_str())
     }
 
-    /// True for a function with a buffer of so many elements of one datatype.
+    /// True for a function with a buffer, a number of elements and their datatype.
     pub(crate) fn has_elements(&self) -> bool {
         let all = ["buf", "count", "datatype"];
         let has = |wanted: &str| self.names().any(|it| it == wanted);

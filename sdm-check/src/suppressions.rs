@@ -19,7 +19,7 @@ struct Rule {
     line: Option<u32>,
 }
 
-/// An error in a file of such rules.
+/// An error in a file of suppression rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSuppression {
     /// A word is not a valid condition.
@@ -38,9 +38,11 @@ pub enum BadSuppression {
 }
 
 impl Suppressions {
-    /// Parses the text of such a file. Each line is a rule, whose conditions must all hold. `#` begins a comment.
+    /// Parses the text of a file of suppression rules. Each line is a rule, whose conditions must all hold. `#` begins
+    /// a comment.
     ///
     /// # Errors
+    ///
     /// [`BadSuppression`] names the first invalid word and its line, or there are too many rules.
     pub fn read(text: &str) -> Result<Self, BadSuppression> {
         let mut rules = Vec::new();

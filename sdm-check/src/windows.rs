@@ -1,4 +1,5 @@
-//! The statements that record accesses to windows and calls that order ranks, by a function's name and its parameters.
+//! Generates the C statements that record accesses to windows, and calls that order ranks. The name of the function and
+//! its parameters determine them.
 
 use sdm_mpi::usage::MAKES_ON_COMMUNICATOR;
 
@@ -28,7 +29,7 @@ const SHARED: [&str; 8] = [
     "fh",
     "port_name",
 ];
-/// Functions with such a parameter that ask this rank alone.
+/// Functions with a parameter of [`SHARED`] that involve only the calling rank.
 const LOCAL: [&str; 9] = [
     "Comm_rank",
     "Comm_size",

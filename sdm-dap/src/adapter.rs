@@ -153,30 +153,31 @@ impl Adapter {
         startup::handle_progress(&mut self.connection, phase, (done, total), note);
     }
 
-    /// The session's id of the command with this ticket.
+    /// Stores the id that the session has assigned to the command of this ticket.
     pub fn handle_sent(&mut self, ticket: Ticket, id: CommandId) {
         self.connection.jobs.sent(ticket, id);
         prompt::note_sent(&mut self.connection, id);
     }
 
-    /// The source of the machine facilities that lines of the debug console use, on the host of `sdm`.
+    /// Sets the factory of the machine facilities that lines of the debug console use, on the host of `sdm`.
     pub fn set_machines(&mut self, make: impl Fn() -> Box<dyn LocalMachine> + 'static) {
         self.connection.prompt.machines = Some(Machines(Box::new(make)));
     }
 
-    /// Output of a local command that a line of the console has started.
+    /// Shows output of a local command that a line of the console has started.
     pub fn handle_printed(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).into_owned();
         self.connection.say("console", &text);
     }
 
-    /// The running jobs of this user, for [`Action::ListJobs`]. Each is a target for `attach`, and a description for
-    /// the user.
+    /// Handles the answer to [`Action::ListJobs`]: the running jobs of this user, each as a target for `attach` and a
+    /// description.
     pub fn handle_jobs(&mut self, jobs: &[(String, String)]) {
         startup::handle_jobs(&mut self.connection, jobs);
     }
 
-    /// The address at which another client finds the session, for [`Action::Invite`].
+    /// Handles the answer to [`Action::Invite`]: the address at which another client finds the session, or the reason
+    /// why there is none.
     pub fn handle_invited(&mut self, invited: Result<String, RequestError>) {
         multi_client::handle_invited(&mut self.connection, invited);
     }
@@ -188,12 +189,12 @@ impl Adapter {
         self.settle();
     }
 
-    /// The process of [`Action::Relay`] cannot be reached, for this reason.
+    /// Handles the failure of [`Action::Relay`]: the other process cannot be reached, for this reason.
     pub fn handle_unreached(&mut self, why: &str) {
         multi_client::handle_unreached(&mut self.connection, why);
     }
 
-    /// Another client has sent a command, to which the session has assigned this id.
+    /// Records a command that another client has sent; the session has assigned this id to it.
     pub fn handle_foreign(&mut self, now: Instant, to: &IdSet, command: &Command, id: CommandId) {
         self.connection.now = now;
         multi_client::handle_foreign(&mut self.connection, to, command, id);

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::launch::{Configuration, Scope};
 
-/// `initialize`.
+/// Arguments of `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct InitializeArguments {
@@ -84,7 +84,7 @@ pub(crate) struct FrameArguments {
     pub(crate) frame_id: i64,
 }
 
-/// `variables`.
+/// Arguments of `variables`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct VariablesArguments {
@@ -94,7 +94,7 @@ pub(crate) struct VariablesArguments {
     pub(crate) count: Option<i64>,
 }
 
-/// `evaluate`.
+/// Arguments of `evaluate`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct EvaluateArguments {
@@ -103,14 +103,14 @@ pub(crate) struct EvaluateArguments {
     pub(crate) context: Option<String>,
 }
 
-/// `disconnect`.
+/// Arguments of `disconnect`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DisconnectArguments {
     pub(crate) terminate_debuggee: Option<bool>,
 }
 
-/// `dataBreakpointInfo`.
+/// Arguments of `dataBreakpointInfo`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DataInfoArguments {
@@ -119,7 +119,7 @@ pub(crate) struct DataInfoArguments {
     pub(crate) frame_id: Option<i64>,
 }
 
-/// `setExceptionBreakpoints`.
+/// Arguments of `setExceptionBreakpoints`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ExceptionArguments {
@@ -158,7 +158,7 @@ pub(crate) struct MemoryArguments {
     pub(crate) instruction_count: i64,
 }
 
-/// `completions`.
+/// Arguments of `completions`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CompletionsArguments {
@@ -166,7 +166,7 @@ pub(crate) struct CompletionsArguments {
     pub(crate) column: i64,
 }
 
-/// `sdm/scope`.
+/// Arguments of `sdm/scope`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ScopeArguments {
@@ -190,7 +190,7 @@ pub(crate) struct RestartArguments {
     pub(crate) arguments: Option<Configuration>,
 }
 
-/// `sdm/focus`.
+/// Arguments of `sdm/focus`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct RankArguments {

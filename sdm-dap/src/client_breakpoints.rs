@@ -46,9 +46,9 @@ pub(crate) struct Again {
 /// The changes that lead to the client's new list of one group.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Plan {
-    /// Deleted breakpoints.
+    /// Numbers of the breakpoints to delete.
     pub(crate) deleted: Vec<u32>,
-    /// New breakpoints.
+    /// Breakpoints to insert.
     pub(crate) inserted: Vec<PointSpec>,
     /// Breakpoints of which only the condition changes: number and condition.
     pub(crate) conditions: Vec<(u32, Option<String>)>,

@@ -150,7 +150,7 @@ pub(crate) struct Connection {
     pub(crate) client: InitializeArguments,
     pub(crate) manner: Manner,
     pub(crate) outbox: Outbox,
-    /// The launch, attach or disconnect request that is still to be answered.
+    /// The launch, attach, restart or disconnect request that is still to be answered.
     pub(crate) pending: Option<Request>,
     pub(crate) tasks: Tasks,
     pub(crate) rows: Rows,
@@ -170,7 +170,7 @@ pub(crate) struct Connection {
     pub(crate) anew: Anew,
     /// The debug console and its facilities.
     pub(crate) prompt: Prompt,
-    /// The other clients of the session.
+    /// The client's role in the session, and its requests for additional clients.
     pub(crate) company: ClientGroup,
 }
 
@@ -254,7 +254,8 @@ impl Connection {
             .and_then(|it| it.shell.poll_timeout())
     }
 
-    /// The row of a thread. A session of one process has one row for all threads.
+    /// The row of the thread with this id. A session of one process has one row for all threads. An error if there is
+    /// none.
     pub(crate) fn row(&self, id: i64) -> Result<&Row, RequestError> {
         let row = match self.os_threads.knows(id) {
             true => self.rows.iter().next(),

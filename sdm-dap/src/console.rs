@@ -60,7 +60,7 @@ pub(crate) struct ConsoleLine {
 }
 
 impl ConsoleLine {
-    /// True if the line has this request.
+    /// True if the request of the line has this sequence number.
     pub(crate) fn is_of(&self, seq: i64) -> bool {
         self.request.as_ref().is_some_and(|it| it.seq == seq)
     }
@@ -182,7 +182,8 @@ impl Console {
         ids.find_map(|(id, known)| (*known == own).then_some(*id))
     }
 
-    /// Takes an event of the session; `is_known` if the command is one that resumes tasks.
+    /// Takes an event of the session. Answers to commands that the shell has not sent are left out, unless `is_known`
+    /// is set.
     pub(crate) fn handle_event(&mut self, mut event: SessionEvent, is_known: bool) {
         match &mut event {
             SessionEvent::Answer { id, .. } => match self.ids.get(id) {

@@ -1,4 +1,4 @@
-//! Commands under way, and their follow-up.
+//! Commands that are not fully answered yet, in groups of one purpose. The purpose selects the handler of the answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -201,7 +201,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// The purpose of a command.
+    /// The purpose of a command; `None` if the command belongs to no open job.
     pub(crate) fn purpose(&self, id: CommandId) -> Option<&Purpose> {
         let ticket = self.commands.get(&id)?;
         let (job, _) = self.tickets.get(ticket)?;
@@ -345,7 +345,7 @@ impl Jobs {
         }
     }
 
-    /// The tasks of the last command of a job.
+    /// The tasks of the last command of the job to which a command belongs; empty if there is no such job.
     pub(crate) fn moved(&self, id: CommandId) -> IdSet {
         let ticket = self.commands.get(&id);
         let number = ticket.and_then(|ticket| self.tickets.get(ticket));

@@ -211,7 +211,8 @@ fn is_variant(child: &VarObject) -> bool {
     name.starts_with(|c: char| c.is_uppercase()) && path.is_some_and(|it| it.ends_with("::"))
 }
 
-/// A part of a Fortran array or section: gdb lists by the last subscript first, `m(:,2)` and then `m(1,2)`.
+/// The expression of a part of a Fortran array or section. gdb lists parts by the last subscript first: `m(:,2)`, then
+/// `m(1,2)`.
 fn subscripted(whole: &str, index: &str, type_name: &str) -> Option<String> {
     if let Some((base, mut subscripts, at)) = section(whole) {
         let within = within_section(base, subscripts[at], at + 1, index.parse().ok()?)?;
@@ -227,7 +228,7 @@ fn subscripted(whole: &str, index: &str, type_name: &str) -> Option<String> {
     Some(format!("{}({}{index})", operand(whole), ":,".repeat(inner)))
 }
 
-/// An element or a smaller part of a row of a Fortran array.
+/// The expression of an element or a smaller part of a row of a Fortran array.
 fn filled(row: &str, index: &str) -> Option<String> {
     let (first, last) = row.rsplit_once(':')?;
     Some(format!("{first}{index}{last}"))
@@ -266,7 +267,7 @@ fn apart(text: &str, separator: char) -> Vec<&str> {
     .collect()
 }
 
-/// The subscript of the array itself for an element of a section, which begins at 1.
+/// Converts the index of an element of a section, counted from 1, to the subscript in the array itself.
 fn within_section(base: &str, part: &str, dimension: usize, index: i64) -> Option<String> {
     let ends = apart(part, ':');
     let step = ends.get(2).map_or("1", |it| it.trim());

@@ -13,7 +13,7 @@ const LINES_MAX: usize = 1024;
 /// Maximum length of a task set before a line, in bytes.
 const SET_BYTES_MAX: usize = 40;
 
-/// A piece of text of one stream: a line with its end, or the text before the next one.
+/// A piece of output of one stream: a line with its newline, or an unfinished line.
 #[derive(Clone, Debug, PartialEq)]
 struct Piece {
     stream: Stream,

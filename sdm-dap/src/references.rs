@@ -1,4 +1,5 @@
-//! The frames and variables behind the client's numbers, valid while their tasks are stopped.
+//! The frames and variables behind the numbers that the client has (`frameId`, `variablesReference`), valid while their
+//! tasks are stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,7 +74,7 @@ pub(crate) enum Node {
         expression: String,
         object: Option<String>,
         kind: WholeKind,
-        /// Its type; empty until it has a variable object.
+        /// The type of the expression; empty until it has a variable object.
         type_name: String,
     },
     /// A part of a variable object, by the object's name, with its own parts from `from` on.

@@ -8,7 +8,7 @@ use crate::tasks::Tasks;
 
 /// Time without further stops after which the present ones are reported to the client, while other tasks run.
 const QUIET: Duration = Duration::from_millis(150);
-/// Longest delay of that message, and time after which a step reports the tasks that have not arrived.
+/// Maximum delay of the report, and time after which a step reports the tasks that have not arrived.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// A step that some tasks have not completed yet.

@@ -14,9 +14,9 @@ pub enum Check {
     GdbRegisters,
     /// Whether gdb can attach to a process of this user.
     Attach,
-    /// The kernel's version, and what it lacks of the calls that SDM uses.
+    /// The kernel's version, and the system calls used by SDM that it lacks.
     Kernel,
-    /// Whether processes of this user can be looked at without gdb.
+    /// Whether the stacks of this user's processes can be read without gdb.
     Looks,
     /// Whether `kernel.yama.ptrace_scope` allows attaching.
     PtraceScope,

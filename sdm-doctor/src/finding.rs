@@ -70,7 +70,7 @@ impl Finding {
         }
     }
 
-    /// The finding as one line, without its end.
+    /// The finding as one line of tab-separated fields, without a newline.
     #[must_use]
     pub fn line(&self) -> String {
         // Printable text has no tabs.
@@ -84,7 +84,8 @@ impl Finding {
         )
     }
 
-    /// Parses such a line; `None` for another line, or for a check that is unknown here.
+    /// Parses a line made by [`Self::line`]. `None` for another or a too long line, and for a check that is unknown
+    /// here.
     #[must_use]
     pub fn of_line(line: &str) -> Option<Self> {
         if line.len() > LINE_BYTES_MAX {

@@ -60,14 +60,14 @@ impl Version {
         })
     }
 
-    /// True if it is older than the oldest supported one.
+    /// True if the version is older than the oldest supported one.
     #[must_use]
     pub fn is_too_old(&self) -> bool {
         self.major < OLDEST
     }
 }
 
-/// Another gdb, and the way to get it.
+/// Another gdb that the user can choose, and the way to get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// A path, or a command that loads an environment module.
@@ -98,7 +98,7 @@ impl Places {
         }
     }
 
-    /// All installed gdbs that are not too old, except `but`, each once; then those of modulefiles.
+    /// The installed gdbs that are not too old, except the one at `but`, each once; then those of environment modules.
     #[must_use]
     pub fn candidates(&self, but: &Path) -> Vec<Candidate> {
         let mut folders: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
@@ -338,7 +338,7 @@ impl Trial {
         self.said.lines().any(|it| it.trim() == line)
     }
 
-    /// The first line of gdb's output that contains one of these texts.
+    /// The first line of gdb's output that contains one of these texts; `None` if no line does.
     fn complaint(&self, parts: &[&str]) -> Option<String> {
         let mut lines = self.said.lines();
         let line = lines.find(|line| parts.iter().any(|part| line.contains(part)))?;

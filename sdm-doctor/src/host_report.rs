@@ -1,4 +1,4 @@
-//! A host's report about itself, line by line.
+//! The report of a host about itself (`sdm-server --doctor`): one finding, version or address per line.
 
 use std::net::SocketAddr;
 
@@ -28,7 +28,7 @@ pub enum Told {
 }
 
 impl Told {
-    /// The line, without its end.
+    /// The line of the report, without a newline.
     #[must_use]
     pub fn line(&self) -> String {
         match self {

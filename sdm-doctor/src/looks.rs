@@ -1,4 +1,5 @@
-//! Whether the kernel lets processes be looked at without gdb, tried on a process started for the purpose.
+//! Checks whether the kernel allows reading the stacks of processes without gdb, by a trial on a process started for
+//! it.
 
 use std::io::{self, IoSliceMut};
 
@@ -12,10 +13,10 @@ use sdm_system::proc;
 use crate::gdb::Waiting;
 use crate::{Check, Finding};
 
-/// A step of a look that failed.
+/// The failed step of the trial, with its error.
 type Failed = (&'static str, io::Error);
 
-/// The finding of a look at a process.
+/// Tries to read the memory of a child process without gdb; the finding about it.
 #[must_use]
 pub fn looks() -> Finding {
     let check = Check::Looks;
@@ -39,7 +40,7 @@ fn bad((step, error): Failed) -> Finding {
     )
 }
 
-/// Stops a child as a look does, reads its memory, and detaches.
+/// Stops the child, reads its memory, and detaches, as SDM does to read a stack without gdb.
 fn look(child: i32) -> Result<(), Failed> {
     let pid = Pid::from_raw(child);
     let failed = |step| move |errno: Errno| (step, io::Error::from(errno));

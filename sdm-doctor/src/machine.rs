@@ -10,9 +10,11 @@ use crate::{Check, Finding, Verdict};
 
 /// The capability to trace other processes, as a bit number of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
-/// The oldest kernel whose calls are enough: those of later ones were refused in tests, and sessions went on.
+/// The oldest kernel that has all system calls which sessions need. Sessions were tested with the later system calls
+/// refused.
 const OLDEST_KERNEL: (u32, u32) = (4, 12);
-/// The first kernel with all calls that SDM uses: `pidfd_getfd` reads how many bytes a connection of another process has moved.
+/// The first kernel with all system calls that SDM uses. The latest is `pidfd_getfd`, by which SDM reads how many bytes
+/// a connection of another process has moved.
 const WHOLE_KERNEL: (u32, u32) = (5, 6);
 /// The contents of `uid_map` without another user namespace: each user id maps to itself.
 const WHOLE_MAP: [&str; 3] = ["0", "0", "4294967295"];
@@ -36,7 +38,7 @@ impl Machine {
         Self { root: root.into() }
     }
 
-    /// The findings about its kernel and its resources.
+    /// The findings about the machine's kernel and its resources.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![self.kernel(), self.ptrace_scope(), self.perf_events()];
@@ -121,7 +123,8 @@ impl Machine {
         }
     }
 
-    /// Nothing is bad: most verdicts need no counting.
+    /// The finding about the counting of returns. It is never bad, because most verdicts of a diagnosis need no
+    /// counting.
     fn perf_events(&self) -> Finding {
         let text = self.file("sys/kernel/perf_event_paranoid");
         let level = text.trim();
@@ -138,7 +141,7 @@ impl Machine {
         Finding::good(Check::PerfEvents, told)
     }
 
-    /// True if its `/proc` may not show a process that there is.
+    /// True if the machine's `/proc` may hide processes that exist.
     #[must_use]
     pub fn hides_processes(&self) -> bool {
         self.hidepid().verdict != Verdict::Good

@@ -1,4 +1,5 @@
-//! Environment variables of a runtime that started SDM itself.
+//! Environment variables of the runtime that has started SDM itself. Programs that SDM's PMIx server serves must not
+//! get them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -46,11 +46,11 @@ pub struct Entry {
 /// A request of one node to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
-    /// Reads the data that a rank has put, from this byte on.
+    /// Reads the data that a rank has put (`PMIx_Put`), from this offset on.
     Modex {
         /// The rank.
         rank: u32,
-        /// Offset at which the answer begins, in bytes.
+        /// Offset in the data of the rank at which the answer begins, in bytes.
         offset: u64,
     },
     /// Publishes these values.
@@ -141,7 +141,7 @@ pub struct PeerEvent {
     pub code: i32,
     /// Namespace of the process or tool that reports it.
     pub namespace: String,
-    /// Rank of that process.
+    /// Rank of the process that reports the event.
     pub rank: u32,
     /// The receivers of the event, as a range of PMIx.
     pub range: u8,

@@ -179,7 +179,7 @@ fn pass_keys(to: &ToKeeper) -> io::Result<()> {
     }
 }
 
-/// Shows the output, and reports the position shown.
+/// Shows the program's output, and reports to the keeper the position up to which it was shown.
 fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
     let mut out = io::stdout();
     let mut shown = 0;

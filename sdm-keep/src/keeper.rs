@@ -120,7 +120,7 @@ struct State {
 /// The program that runs.
 struct KeptProgram {
     child: Box<dyn Child + Send + Sync>,
-    /// Closed at the child's end, for the thread that reads its output.
+    /// A descriptor that is closed at the program's end, for the thread that reads the program's output.
     running: OwnedFd,
 }
 

@@ -60,8 +60,8 @@ impl Ring {
         (dropped, next - begun.count() as u64)
     }
 
-    /// Up to `max` bytes from position `at` on, which [`Ring::resume`] or this has returned; preceded by the number
-    /// of bytes dropped since.
+    /// The number of bytes that were dropped since position `at`, and up to `max` bytes from there on. `at` comes from
+    /// [`Ring::resume`] or from an earlier call.
     pub(crate) fn read(&self, at: u64, max: usize) -> (u64, Vec<u8>) {
         let dropped = self.start().saturating_sub(at);
         let from = usize::try_from(at + dropped - self.start()).expect("kept in memory");

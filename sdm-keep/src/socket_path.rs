@@ -32,7 +32,7 @@ pub enum PlaceError {
         "session '{0}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and does not begin with '.' or '-'"
     )]
     Name(String),
-    /// There is no listener with this name.
+    /// No keeper listens under this name.
     #[error("session '{0}': no such session; `sdm sessions` lists them")]
     Absent(String),
     /// The folder is not safe to use.
@@ -50,7 +50,7 @@ pub enum PlaceError {
     },
 }
 
-/// Has a folder for this process alone while it makes or removes sockets there.
+/// Locks a folder exclusively, while this process makes or removes sockets there.
 fn lock(folder: &Path) -> io::Result<Flock<File>> {
     let locked = Flock::lock(File::open(folder)?, FlockArg::LockExclusive);
     locked.map_err(|(_, error)| error.into())
@@ -138,9 +138,9 @@ impl Name {
 pub struct About {
     /// The session's name, as accepted by `sdm resume`.
     pub name: String,
-    /// Time since its start.
+    /// Time since the session's start.
     pub age: Duration,
-    /// True if a terminal is connected to it.
+    /// True if a terminal is connected to the session.
     pub attached: bool,
     /// The command line.
     pub command: String,
@@ -185,7 +185,7 @@ fn ask(name: &Name) -> Option<About> {
     }
 }
 
-/// The directory, which is made if missing; never one that another user could have made.
+/// The directory for the sockets. It is made if missing, and is never one that another user could have made.
 fn folder() -> Result<PathBuf, PlaceError> {
     sdm_system::files::runtime_folder().map_err(|error| PlaceError::Folder(error.to_string()))
 }

@@ -31,7 +31,7 @@ pub(crate) fn terminal_size(fd: &impl AsRawFd) -> Size {
     }
 }
 
-/// A descriptor of its own for a pseudo-terminal.
+/// Duplicates the descriptor of a pseudo-terminal.
 pub(crate) fn duplicate(master: &dyn MasterPty) -> io::Result<OwnedFd> {
     let fd = master
         .as_raw_fd()

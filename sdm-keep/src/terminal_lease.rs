@@ -97,7 +97,7 @@ impl TerminalLease {
         }
     }
 
-    /// The terminal that has the program.
+    /// The terminal that has the program; `None` if no terminal has it.
     #[must_use]
     pub fn current(&self) -> Option<TerminalId> {
         let mut has = self
@@ -107,7 +107,12 @@ impl TerminalLease {
         has.next().map(|(id, _)| *id)
     }
 
-    /// Handles a terminal's frame; returns the data that is for the program.
+    /// Handles a terminal's frame; returns the message for the program, if there is one. Only position reports are
+    /// accepted from a terminal that does not have the program.
+    ///
+    /// # Errors
+    ///
+    /// The frame is one that only a keeper sends, or that a connected terminal does not send.
     pub fn receive(
         &mut self,
         from: TerminalId,

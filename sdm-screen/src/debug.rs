@@ -71,7 +71,7 @@ pub struct Debugger {
     pub(crate) style: Style,
     pub(crate) names: Names,
     pub(crate) board: Overview,
-    /// The prompt's text and flag. None while the shell carries out a line.
+    /// The prompt's text, and true if the requested line answers a question. None while the shell carries out a line.
     pub(crate) asked: Option<(String, bool)>,
     /// The status line of a command that takes long.
     pub(crate) status: Option<String>,

@@ -362,7 +362,7 @@ impl Top {
         }
     }
 
-    /// The overlay in front of the view: its title, lines, and the index of the selected line.
+    /// The overlay in front of the view: its title, lines, and the index of the selected line. None without an overlay.
     fn over_lines(&self) -> Option<(String, Vec<String>, Option<usize>)> {
         Some(match &self.over {
             Overlay::Help => {

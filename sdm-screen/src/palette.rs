@@ -111,7 +111,7 @@ mod tests {
         Tone::Bad,
     ];
 
-    /// The indexed colours of a terminal with 256 colours (6x6x6 and greys), in linear light.
+    /// The red, green and blue of an indexed colour of a terminal with 256 colours (6x6x6 and greys), in linear light.
     fn light(color: Color) -> [f64; 3] {
         let Color::Indexed(number @ 16..) = color else {
             panic!("{color:?} is what a terminal makes of it");
@@ -132,7 +132,7 @@ mod tests {
         0.2126 * r + 0.7152 * g + 0.0722 * b
     }
 
-    /// CIE L*a*b*, a colour space in which equal distances look about equal.
+    /// Converts linear light to CIE L*a*b*, a colour space in which equal distances look about equal.
     fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
         let f = |t: f64| match t > 0.008_856 {
             true => t.cbrt(),

@@ -118,7 +118,7 @@ impl Table {
         (self.at + 1).saturating_sub(usize::from(height.saturating_sub(1)))
     }
 
-    /// Index of the row at a line of an area of this height.
+    /// Index of the row at a line of an area of this height; None if there is no row.
     pub(crate) fn row_at(&self, line: u16, height: u16) -> Option<usize> {
         let row = self.first(height) + usize::from(line).checked_sub(1)?;
         (row < self.rows.len()).then_some(row)

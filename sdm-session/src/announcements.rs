@@ -67,7 +67,7 @@ impl Starting<'_> {
         }
     }
 
-    /// True if the server with this number has arrived, or the rank where servers have several.
+    /// True if the server with this number has arrived. Where servers have several ranks, the number is that of a rank.
     fn has_arrived(&self, id: u32) -> bool {
         match &self.joined {
             Some(joined) => joined.contains(id),

@@ -53,7 +53,7 @@ pub enum SessionEvent {
     },
     /// A line that the launcher printed.
     Launcher {
-        /// The text of the line, without its end.
+        /// The text of the line, without its newline.
         line: String,
     },
     /// Output of programs that the launcher carries, unchanged.
@@ -109,7 +109,8 @@ pub trait DebugSession {
     /// Sends a command to some of the tasks. The answers arrive as events with the returned id.
     fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId;
 
-    /// Passes input to the launcher, or closes its input. None if commands carry the programs' input.
+    /// Passes input to the launcher; with `eof`, closes the launcher's input. None if commands carry the programs'
+    /// input.
     fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<io::Result<()>> {
         let _ = (bytes, eof);
         None

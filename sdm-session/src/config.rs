@@ -76,8 +76,7 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// The same session over a number of loopback addresses of this machine. Each is a host with ports of
-    /// its own.
+    /// This configuration with a number of loopback addresses of this machine as hosts. Each host has ports of its own.
     #[must_use]
     pub fn over_loopback(self, hosts: u32) -> Self {
         // As a cluster names its nodes: all are equally long.

@@ -1,4 +1,4 @@
-//! A session that is attached to the tasks of a launcher of its own (`--control`).
+//! The launcher that `--control` has started: its output, its end, and the end of its job.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -33,11 +33,11 @@ const LAUNCHER_WAIT: Duration = Duration::from_secs(5);
 const OUTPUT_WAIT: Duration = Duration::from_millis(300);
 /// Time from the beginning of the end until started processes get a signal to end.
 const ASK_AFTER: Duration = Duration::from_secs(7);
-/// Minimum part of that time that is kept for the launcher's last lines after the servers have ended.
+/// Minimum part of [`ASK_AFTER`] that is kept for the launcher's last lines after the servers have ended.
 const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
 /// Time limit for signalled processes to end before they are killed.
 const KILL_AFTER: Duration = Duration::from_millis(1500);
-/// Additional time per server: the kernel takes long to end thousands on a loaded host.
+/// Additional time per server: the kernel takes long to end thousands of processes on a loaded host.
 const LAUNCHER_WAIT_EACH: Duration = Duration::from_millis(2);
 /// Maximum number of queued bulk events before the tree is asked to pause.
 const WAITING_MAX: usize = 1024;

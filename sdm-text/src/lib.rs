@@ -1,4 +1,5 @@
-//! Printing of foreign text: it must not move the cursor or change the state of the terminal.
+//! Escaping of foreign text for a terminal, whose cursor and state it must not change; and small pieces of text:
+//! counts, column widths, prefixes of lines.
 
 mod shell;
 
@@ -69,7 +70,7 @@ pub fn printable_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The word for this count: `agree(2, "is", "are")`.
+/// `one` for a count of 1, otherwise `many`: `agree(2, "is", "are")`.
 #[must_use]
 pub fn agree<'a>(count: impl TryInto<u64>, one: &'a str, many: &'a str) -> &'a str {
     match count.try_into() {

@@ -200,7 +200,7 @@ struct Element {
     value: String,
 }
 
-/// The elements of a value as gdb prints it, in order. True if the value was printed incompletely.
+/// The elements of a value as gdb prints it, in order. True if gdb, or [`ELEMENTS_MAX`], has left some out.
 fn elements(text: &str) -> (Vec<Element>, bool) {
     let mut found = Vec::new();
     let text = bare(text.trim());

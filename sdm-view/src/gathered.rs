@@ -1,4 +1,4 @@
-//! The answers to one command, gathered from the classes of each message.
+//! Adds the classes of an answer message to the answers that a command has got so far.
 
 use sdm_debug::{Class, ClassAnswer, Reply};
 

@@ -56,7 +56,7 @@ pub enum Item {
         tasks: IdSet,
         /// The stream that it was printed on.
         stream: Stream,
-        /// The bytes of the line, without its end.
+        /// The bytes of the line, without its newline.
         line: Vec<u8>,
         /// False if the line is not complete yet.
         complete: bool,
@@ -142,7 +142,7 @@ pub enum Item {
     LauncherEnded {
         /// The exit status: `exited with code 1`, `killed by SIGKILL`.
         status: String,
-        /// The last lines of its output.
+        /// The last lines of the launcher's output.
         last_words: Vec<String>,
         /// The tasks that were lost with the server.
         lost: IdSet,
@@ -222,7 +222,7 @@ pub enum Happening {
     GdbDied(String),
     /// A pending breakpoint was resolved.
     BreakpointPlaced(BreakpointPlace),
-    /// The phase of its start.
+    /// The phase of the task's start.
     Progress(Phase),
     /// A notice as text.
     Notice(String),
@@ -246,7 +246,8 @@ pub struct RankRow {
     pub state: TaskState,
     /// The last stop, or the end. None if neither is known.
     pub last: Option<Happening>,
-    /// `silent` or `lost` where the task cannot be reached, `not attached` where gdb is not attached yet.
+    /// `silent` or `lost` where the task cannot be reached, `not attached` where gdb is not attached yet. None
+    /// otherwise.
     pub health: Option<&'static str>,
 }
 

@@ -85,7 +85,7 @@ pub struct Printed {
     pub tasks: IdSet,
     /// The stream that it was printed on.
     pub stream: Stream,
-    /// The line, without its end.
+    /// The line, without its newline.
     pub line: Vec<u8>,
 }
 

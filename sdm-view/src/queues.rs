@@ -30,7 +30,7 @@ pub struct QueueRow {
     pub kind: MessageKind,
     /// The peer.
     pub peer: PeerOf,
-    /// The buffer's address, where it is the same in all tasks.
+    /// The buffer's address, if it is the same in all tasks. None otherwise.
     pub buffer: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub enum PeerOf {
 pub enum LocalRank {
     /// The same as in `MPI_COMM_WORLD`.
     Same,
-    /// Another one, of all tasks.
+    /// Another rank, the same for all tasks.
     Rank(i64),
     /// The rank differs between the tasks, or is not known for all of them.
     Several,

@@ -29,7 +29,7 @@ pub enum RequestError {
     /// The line contains control characters, or is not UTF-8.
     #[error("a command must be one line of text without control characters")]
     Line,
-    /// The session has not yet carried out too many earlier lines.
+    /// Too many earlier lines wait for the session.
     #[error("too many commands wait to be executed: try again when they are done")]
     Busy,
 }

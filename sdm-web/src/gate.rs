@@ -41,7 +41,8 @@ impl Gate {
         format!("/enter/{token}")
     }
 
-    /// Checks a token, and replaces the valid one. Returns the `Set-Cookie` value for the browser.
+    /// Checks a token. Replaces a valid one, and returns the `Set-Cookie` value for the browser. Any other token is an
+    /// error.
     pub(crate) fn enter(&self, token: &str) -> Result<String, RequestError> {
         let mut good = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_same(&good, token) {

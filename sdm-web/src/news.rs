@@ -10,7 +10,7 @@ use serde_json::json;
 const KEPT_BYTES_MAX: usize = 4 << 20;
 /// Maximum size of one record, in bytes. A notice replaces a longer one.
 pub(crate) const RECORD_BYTES_MAX: usize = 1 << 20;
-/// Size of one write to a page, in bytes, from which on no further record is added to it.
+/// Size of a write to a page, in bytes, from which no further record is added to the write.
 const GIVEN_BYTES_MAX: usize = 256 << 10;
 
 /// A record with its number.

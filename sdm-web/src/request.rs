@@ -31,7 +31,7 @@ pub(crate) struct Request {
     /// The values of all `Cookie` headers, each followed by a semicolon.
     pub(crate) cookies: String,
     /// The `Last-Event-ID` header: the number of the last event that the page had received before its connection was
-    /// lost.
+    /// lost. None if it is missing or not a number.
     pub(crate) last_event: Option<u64>,
     /// True if the client asks to close the connection after this request.
     pub(crate) is_last: bool,

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of `sdm`: its subcommands, and the options of those that have no module of their own.
 
 mod batch;
 mod check;

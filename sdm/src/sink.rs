@@ -1,5 +1,5 @@
-//! Output to the terminal. All output of this process passes here, and control sequences are escaped.
-//! Callers have escaped foreign text already; this is a second barrier.
+//! Writes of this process to standard output and standard error, except those of the full screen. Control sequences in
+//! messages are escaped. Callers have escaped foreign text already; this is a second barrier.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};

@@ -1,5 +1,5 @@
-//! System calls without a safe wrapper: signals as bytes of a pipe, closed standard output, and the size of the
-//! terminal.
+//! System calls without a safe wrapper: signals as bytes of a pipe, signals to a thread, closed standard output, and
+//! the size of the terminal.
 #![allow(unsafe_code)]
 
 use std::io;

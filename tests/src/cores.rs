@@ -1,4 +1,4 @@
-//! Core files, left by real processes under a real gdb.
+//! Core files of real processes, written by a real gdb.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Servers that misbehave.
+//! Servers that misbehave: a script in place of `sdm-server` disturbs chosen servers.
 
 use std::fs;
 use std::io::Write;

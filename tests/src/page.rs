@@ -1,5 +1,4 @@
-//! A page in a browser without a screen, as a person uses it: it is looked at, clicked and typed into by Chromium's own
-//! protocol, over pipes.
+//! A page in a headless browser, operated as by a person: clicks, keys and text, by Chromium's own protocol over pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

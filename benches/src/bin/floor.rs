@@ -1,5 +1,5 @@
-//! One process of the floor, the lower bound that passes the same bytes by blocking reads and writes; started by the
-//! benches.
+//! One process of the floor, which the benches start. The floor is a lower bound: its processes pass the same bytes by
+//! blocking reads and writes.
 
 use anyhow::{Context, Result};
 use sdm_benches::floor::Sockets;

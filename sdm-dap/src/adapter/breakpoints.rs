@@ -315,7 +315,7 @@ fn look_elsewhere(
     true
 }
 
-/// Handles the found sources with a file name.
+/// Handles the answer to the search for sources with the file name of an unbound breakpoint.
 pub(super) fn finish_elsewhere(
     connection: &mut Connection,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Hands the answers of a finished job to the handler of its purpose.
+//! Passes the answers to a finished group of commands to the function that handles their purpose.
 
 use super::{
     breakpoints, deferred_requests, disconnect, evaluation, frames, goto, multi_client, prompt,

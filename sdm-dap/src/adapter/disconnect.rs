@@ -16,7 +16,7 @@ use crate::jobs::Purpose;
 use crate::message::Request;
 use crate::tasks::Condition;
 
-/// Time for which output of ended programs may still come.
+/// Maximum time for which the rest of the output of ended programs is awaited.
 const OUTPUT_WAIT: Duration = Duration::from_secs(3);
 
 /// The exit code of a killed task.
@@ -56,7 +56,7 @@ pub(super) fn settle_end(connection: &mut Connection) {
     connection.event("terminated", Value::Null);
 }
 
-/// Handles the end of the session by itself.
+/// Handles an end of the session that the client has not requested.
 pub(super) fn session_ended(connection: &mut Connection, why: &str) {
     if connection.phase == Phase::Leaving {
         close(connection, true);

@@ -84,7 +84,8 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     Ok(None)
 }
 
-/// Carries out a line that is neither a question nor for the shell; `whom` has the tasks that it names, if any.
+/// Carries out a line that interrupts tasks or restarts the job. `whom` has the tasks that the line names; `None` for
+/// all tasks.
 pub(super) fn carry_out(
     connection: &mut Connection,
     request: &Request,

@@ -42,7 +42,8 @@ pub(super) fn focus(connection: &mut Connection, request: &Request) -> Handled {
     Ok(None)
 }
 
-/// The address at which another client finds this session, or the reason why there is none.
+/// Answers a request for an additional client: with the configuration that contains the address of this session, or
+/// with the reason why there is none.
 pub(super) fn handle_invited(connection: &mut Connection, invited: Result<String, RequestError>) {
     let Some((request, task)) = connection.company.inviting.pop_front() else {
         return;

@@ -74,7 +74,7 @@ pub(super) fn line(connection: &mut Connection, request: &Request) -> Handled {
     Ok(Some(Value::Null))
 }
 
-/// Handles `sdm/interrupt` and `sdm/suspend`: what Ctrl-C and Ctrl-Z do at the prompt.
+/// Handles `sdm/interrupt` and `sdm/suspend`, which act as Ctrl-C and Ctrl-Z at the prompt.
 pub(super) fn give_up(connection: &mut Connection, request: &Request) -> Handled {
     let console = connection.prompt.console.as_ref();
     if let Some(console) = console.filter(|it| it.shell.is_busy() || it.shell.is_looking()) {

@@ -309,7 +309,8 @@ pub(super) fn finish_command(
     multi_client::finish_foreign(connection, &command.before, answers);
 }
 
-/// Abandons a console line on the client's request; returns its request if it ends at once.
+/// Abandons a console line on the client's request. Returns the request of the line if the line ends at once. `None` if
+/// there is no such line, or it ends later.
 pub(super) fn give_up(connection: &mut Connection, seq: i64) -> Option<Request> {
     let console = connection.prompt.console.as_mut()?;
     if let Some(line) = console.current.as_mut().filter(|line| line.is_of(seq)) {

@@ -254,7 +254,7 @@ pub(super) fn source(_connection: &mut Connection, _request: &Request) -> Handle
     Err(RequestError::Tasks(text.to_owned()))
 }
 
-/// The signal that has stopped a thread.
+/// Handles `exceptionInfo`: the signal, finding or event at which a thread has stopped.
 pub(super) fn exception_info(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: ThreadArguments = request.read()?;
     let id = arguments.thread_id;

@@ -1,4 +1,4 @@
-//! The adapter's data about tasks, and its consequences.
+//! Changes of the state of tasks (stops, resumed runs, ends), and the discarding of data that is no longer valid.
 
 use sdm_debug::Command;
 use sdm_debug::reply::{Stop, StopReason, call_of};

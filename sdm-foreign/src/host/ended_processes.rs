@@ -1,5 +1,5 @@
-//! Processes that ended before they connected to the library or before they finalized it: other ranks would wait for
-//! them in MPI for ever.
+//! Ends the job of a process that has ended before it connected to the library, or before it finalized it. Other ranks
+//! would wait for that process in MPI for ever.
 
 use nix::libc::SIGTERM;
 use sdm_foreign::FromHost;

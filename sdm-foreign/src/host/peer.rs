@@ -1,4 +1,4 @@
-//! The servers of the session that are connected.
+//! Connections to the session's servers on this node.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,6 +1,5 @@
-//! The jobs of a node: the first one, and those that processes and tools have started. Their processes have ranks of
-//! their own from 0 on, and numbers among all tasks of the session, by which everything else here and on other nodes
-//! knows them.
+//! The jobs of a node: the first one, and those that processes and tools have started. A process has a rank in its job,
+//! from 0 on, and a task number in the session. The other modules, and other nodes, identify it by its task number.
 
 use sdm_foreign::SpawnedJob;
 use sdm_idset::{IdSet, TaskId};

@@ -1,4 +1,5 @@
-//! PMIx tools, which find this server as they find any other, and the tables of processes for them.
+//! PMIx tools that are connected to this server: their registration, their queries, and tables of the processes of all
+//! nodes for them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

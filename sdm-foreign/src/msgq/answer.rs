@@ -1,4 +1,4 @@
-//! Sends the only answer of this process to its server. A callback of the library can do that too.
+//! Sends the only answer of this process to its server. A callback of the MPI library's debug library can send it, too.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;

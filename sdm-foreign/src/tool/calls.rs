@@ -1,4 +1,4 @@
-//! The library's calls for tools.
+//! The functions of libpmix that a tool calls.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};

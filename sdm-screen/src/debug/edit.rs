@@ -106,7 +106,7 @@ impl LineEdit {
         self.history = lines.split_off(lines.len().saturating_sub(HISTORY_MAX));
     }
 
-    /// Takes the lines typed since the last call.
+    /// Takes the lines that were typed since the last call.
     pub(crate) fn take_typed(&mut self) -> Vec<String> {
         std::mem::take(&mut self.typed)
     }

@@ -45,7 +45,7 @@ pub(crate) fn standing(board: &Overview, path: &str) -> Vec<(u32, IdSet)> {
     lines
 }
 
-/// The breakpoint at a line of a file.
+/// The breakpoint at a line of a file; None if there is none.
 pub(crate) fn breakpoint<'a>(board: &'a Overview, path: &str, line: u32) -> Option<&'a BreakRow> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_here = |row: &&BreakRow| {

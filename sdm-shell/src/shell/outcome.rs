@@ -1,4 +1,4 @@
-//! The exit code that tells how the program has ended, of a batch and of a script.
+//! The exit code of a batch and of a script, determined from the end of the programs.
 
 use nix::sys::signal::Signal;
 use sdm_debug::TaskState;

@@ -1,4 +1,4 @@
-//! The parts of a value as gdb prints it, of one level.
+//! Splits a value, as gdb prints it, into its members or elements of one level.
 
 use sdm_debug::quotes::outside_quotes;
 

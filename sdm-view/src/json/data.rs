@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::reply::{places, value};
 
-/// The answers that `super::reply` does not convert.
+/// Converts the answers that `super::reply` leaves out: memory, registers, libraries and the like.
 pub(super) fn reply(reply: &Reply) -> Value {
     match reply {
         Reply::Mi { result, printed } => {

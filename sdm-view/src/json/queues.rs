@@ -1,4 +1,4 @@
-//! The record of `queues`.
+//! The JSON record of the command `queues`: pending MPI messages.
 
 use sdm_debug::queues::QueueName;
 use sdm_debug::rules::Alike;

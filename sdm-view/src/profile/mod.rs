@@ -1,4 +1,5 @@
-//! Profiles: the merged stacks of tasks over many samples, and the tasks that moved.
+//! Profiles: the merged stacks of tasks over many samples, and the tasks that were at another place from one sample to
+//! the next.
 
 mod flame;
 mod speedscope;
@@ -53,7 +54,7 @@ pub struct Profile {
     stacks: BTreeMap<Vec<StackFrame>, Tally>,
     /// Number of reports so far.
     reports: usize,
-    /// Number of times that each two parts of the time were made one.
+    /// Number of times that neighbouring parts of the time were joined in pairs.
     joined: u32,
 }
 
@@ -69,7 +70,7 @@ pub struct ProfileClass {
     pub place: Vec<StackFrame>,
     /// Number of samples at that place.
     pub times: u64,
-    /// Number of samples in total.
+    /// Number of samples of the class in total.
     pub all: u64,
     /// Number of distinct places.
     pub places: usize,
@@ -99,8 +100,8 @@ impl Profile {
         }
     }
 
-    /// Counts a report; returns the part of the time that it belongs to. Where there would be too many parts, each two
-    /// become one.
+    /// Counts a report; returns the part of the time that it belongs to. If there would be too many parts, neighbouring
+    /// ones are joined in pairs.
     fn next_part(&mut self) -> usize {
         if self.reports >> self.joined >= PARTS_MAX {
             self.stacks.values_mut().for_each(Tally::join_parts);

@@ -1,4 +1,4 @@
-//! Speedscope's file format: <https://www.speedscope.app/file-format-schema.json>.
+//! Writes a profile in speedscope's file format: <https://www.speedscope.app/file-format-schema.json>.
 
 use std::collections::HashMap;
 

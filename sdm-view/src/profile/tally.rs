@@ -1,4 +1,4 @@
-//! Number of samples at one place, per task and over time.
+//! Number of samples in which tasks were at one place, per task and over time.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl Tally {
         &self.parts
     }
 
-    /// Joins each two parts of the time to one.
+    /// Joins neighbouring parts of the time in pairs.
     pub(super) fn join_parts(&mut self) {
         let sum = |two: &[u64]| two.iter().copied().fold(0, u64::saturating_add);
         self.parts = self.parts.chunks(2).map(sum).collect();

@@ -28,7 +28,7 @@ pub struct ProfileNode {
 }
 
 impl ProfileNode {
-    /// `relax () at solver.c:12-19`.
+    /// The function, and the range of its sampled lines: `relax () at solver.c:12-19`.
     #[must_use]
     pub fn place(&self) -> String {
         let place = stack_frame(&self.frame);

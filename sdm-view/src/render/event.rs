@@ -70,7 +70,7 @@ pub(crate) fn sentence(what: &Happening) -> Sentence {
     Sentence { line, below, bad }
 }
 
-/// `stopped at breakpoint 1, in MPI_Recv, called from exchange () at halo.c:44`.
+/// The text of a stop: `stopped at breakpoint 1, in MPI_Recv, called from exchange () at halo.c:44`.
 #[must_use]
 pub fn stopped(stop: &Stop) -> String {
     let place = stop.frame.as_ref().map(|frame| {
@@ -134,7 +134,7 @@ fn reason(reason: &StopReason) -> Option<String> {
     })
 }
 
-/// `AddressSanitizer: heap-buffer-overflow, read of 4 bytes`.
+/// The text of a sanitizer's finding: `AddressSanitizer: heap-buffer-overflow, read of 4 bytes`.
 fn found(finding: &Finding) -> String {
     let Finding { tool, kind, access } = finding;
     let access = access.map_or_else(String::new, |access| {
@@ -148,7 +148,7 @@ fn found(finding: &Finding) -> String {
     format!("{tool}: {kind}{access}")
 }
 
-/// `watchpoint 3 (sum): 4 -> 5`.
+/// The text of a watchpoint's hit: `watchpoint 3 (sum): 4 -> 5`.
 fn watched(hit: &WatchHit) -> String {
     let mut text = format!("watchpoint {} ({})", hit.number, hit.expression);
     let values = [&hit.old, &hit.new].map(|value| value.as_ref().map(place::value));
@@ -178,7 +178,7 @@ fn caught(hit: &CatchHit) -> String {
     printable(text.as_bytes())
 }
 
-/// `exited with code 3`.
+/// The text of an exit: `exited with code 3`.
 #[must_use]
 pub fn exited(code: i32, before_finalize: bool) -> String {
     match (code, before_finalize) {

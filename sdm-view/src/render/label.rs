@@ -31,7 +31,7 @@ impl Names {
         }
     }
 
-    /// `rank 3`, or `ranks 0-3 (4)`. Sets longer than `width_max` are truncated.
+    /// The label of a set: `rank 3`, or `ranks 0-3 (4)`. Sets longer than `width_max` are truncated.
     #[must_use]
     pub fn label(&self, tasks: &IdSet, width_max: usize) -> String {
         let noun = self.numbers.as_ref().map_or("rank", |(noun, _)| noun);

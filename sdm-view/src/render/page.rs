@@ -12,12 +12,12 @@ pub(super) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// `ranks 0-3 (4)`.
+    /// The label of a set: `ranks 0-3 (4)`.
     pub(super) fn label(&self, tasks: &IdSet) -> String {
         self.names.label(tasks, self.style.set_width())
     }
 
-    /// `ranks 0-3 (4): text`, wrapped if it is too long.
+    /// A text with the label of its tasks in front: `ranks 0-3 (4): text`. It is wrapped if it is too long.
     pub(super) fn said(&self, tasks: &IdSet, text: &str, bad: bool) -> String {
         self.labelled(&self.label(tasks), text, bad)
     }

@@ -6,7 +6,7 @@ use sdm_text::printable;
 
 use crate::readable;
 
-/// `main (argc=1) at halo.c:40`.
+/// The text of a frame: `main (argc=1) at halo.c:40`.
 #[must_use]
 pub fn frame(frame: &Frame) -> String {
     let args: Vec<_> = frame

@@ -77,8 +77,8 @@ impl<S: Screen> TextView<S> {
         }
     }
 
-    /// True for a new state beyond the maximum number of a group. It is counted, and `ranks` shows it. What else happens
-    /// is shown nowhere else.
+    /// True for an event beyond the maximum number of a group that only reports a new state. Such events are counted,
+    /// and `ranks` shows the state. Other events are shown nowhere else, so that none of them is left out.
     fn is_beyond(&mut self, item: &Item) -> bool {
         use Happening as H;
         let (Item::Happened { tasks, what }, Some(shown)) = (item, &mut self.in_group) else {

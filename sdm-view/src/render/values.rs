@@ -78,7 +78,8 @@ fn distinct(group: &SameNames<'_>, index: usize) -> Vec<(IdSet, String)> {
     classes(members.map(|(tasks, variables)| (*tasks, &variables[index].value)))
 }
 
-/// `name: 0 on ranks 0-2 (3); 1 on rank 3`. None if all have the same value.
+/// The text of a variable with several values: `name: 0 on ranks 0-2 (3); 1 on rank 3`. None if all tasks have the same
+/// value.
 pub(super) fn by_class<'a>(
     page: &Page<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Exceptions that end a program in Python, as its interpreter prints them.
+//! Exceptions that end a Python program, parsed from the output of its interpreter.
 
 use std::time::Duration;
 

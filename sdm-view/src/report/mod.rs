@@ -150,7 +150,7 @@ pub struct Look {
 pub struct LookFrame {
     /// The frame's number as in `bt`, which counts omitted runtime frames. 0 is the innermost.
     pub level: u32,
-    /// `solve (rod=0x..., steps=3) at halo.c:111`.
+    /// The text of the frame: `solve (rod=0x..., steps=3) at halo.c:111`.
     pub place: String,
     /// The source line. Empty if unknown.
     pub source: String,

@@ -1,4 +1,4 @@
-//! Output of the program: its beginning and its end, grouped by tasks with equal output.
+//! Output of the program for a report: its beginning and its end, grouped by tasks with equal output.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::exceptions::Exceptions;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Maximum size of the end that is kept, in bytes.
 const TAIL_BYTES_MAX: usize = 192 << 10;
-/// Bytes that a line counts beyond its text.
+/// Bytes that are counted for a line in addition to its text.
 const LINE_BYTES: usize = 64;
 /// Maximum number of bytes that are kept of one line.
 const LINE_BYTES_MAX: usize = 4 << 10;
@@ -28,7 +28,7 @@ pub struct OutputLine {
     pub tasks: IdSet,
     /// The stream that it was printed on.
     pub stream: Stream,
-    /// The bytes of the line, without its end.
+    /// The bytes of the line, without its newline.
     pub bytes: Vec<u8>,
     /// False if the line is continued in a later entry.
     pub complete: bool,

@@ -1,4 +1,4 @@
-//! The places of merged stacks, with the tasks in each.
+//! The places of merged stacks, with the tasks in each, and the selection of tasks whose variables are read.
 
 use sdm_debug::reply::StackFrame;
 use sdm_debug::rules::{StackNode, StackTree};
@@ -6,7 +6,7 @@ use sdm_idset::IdSet;
 
 use crate::item::MergedStacks;
 
-/// Number of places up to which each one is read with variables.
+/// Maximum number of places of which all are read with their variables, if none of them is rare.
 const PLACES_FEW: usize = 4;
 
 /// A place, with the tasks there.

@@ -1,4 +1,4 @@
-//! `sdm run --check`: the environment variables by which the use of MPI in programs is checked.
+//! `sdm run --check`: the environment variables that load the library that checks the use of MPI into the programs.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

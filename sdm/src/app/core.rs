@@ -1,4 +1,4 @@
-//! The command `sdm core`.
+//! The command `sdm core`: merged stacks, or a session, from core files.
 
 use sdm_shell::exit_codes::NOT_STARTED;
 use sdm_text::printable_name;

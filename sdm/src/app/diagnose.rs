@@ -1,4 +1,4 @@
-//! The command `sdm diagnose`.
+//! The command `sdm diagnose`, for running processes and for recorded observations.
 
 use std::path::Path;
 use std::time::Duration;

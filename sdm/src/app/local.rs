@@ -1,4 +1,4 @@
-//! The local machine for the shell's commands.
+//! The shell's access to this machine: files, the working directory and child processes.
 
 use std::env;
 use std::ffi::OsString;

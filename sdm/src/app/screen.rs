@@ -1,4 +1,4 @@
-//! Output to a terminal or pipe.
+//! Standard output as the screen of the text view, and the status line.
 
 use std::sync::Arc;
 

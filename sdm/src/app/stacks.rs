@@ -1,4 +1,4 @@
-//! The command `sdm stacks`.
+//! The commands `sdm stacks` and `sdm profile`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The verbs of clusters: resource managers, what they have, and jobs.
+//! Options of the subcommands for clusters, their resource managers, elements and jobs.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,5 @@
-//! The boundary between a command's own words and those of the program, without a mark by the user.
+//! Finds the boundary between the options of `sdm` and the command line of the program, where the user has given no
+//! `--`.
 
 use std::ffi::{OsStr, OsString};
 

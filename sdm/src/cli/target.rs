@@ -1,4 +1,4 @@
-//! Processes that run already: `sdm attach`, `stacks` and `diagnose`.
+//! Options of the commands on running processes: `sdm attach`, `stacks`, `profile` and `diagnose`.
 
 use std::path::PathBuf;
 

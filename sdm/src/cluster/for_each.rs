@@ -1,4 +1,4 @@
-//! Requests for several jobs or clusters.
+//! Carries out a request for each of several jobs or clusters, and reports each failure.
 
 use super::error::ClusterError;
 use crate::sink::complain;

@@ -1,4 +1,4 @@
-//! Live data of a server: events, and the input and output of jobs.
+//! Live data of a server: its events, and the input and output of jobs, including those that `sdm pmix spawn` starts.
 
 use std::collections::BTreeSet;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Seeds: messages of editors.
+//! Seeds of the hammer: messages of editors.
 
 /// Requests by their names and arguments.
 type Requests = &'static [(&'static str, &'static str)];

@@ -1,4 +1,4 @@
-//! Seeds: texts and bytes of the system, of programs, files and people.
+//! Seeds of the hammer: texts and bytes of the system, of programs, files and people.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Seeds: messages between PMIx servers and the servers of a session.
+//! Seeds of the hammer: messages between PMIx servers and the servers of a session, and messages of the helper for
+//! message queues.
 
 use sdm_foreign::queues::{
     CommunicatorQueues, ProcessQueues, QUEUES_VERSION, QueueKind, QueuedMessage, QueuesAnswer,

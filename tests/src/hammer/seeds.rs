@@ -1,4 +1,4 @@
-//! Seeds: messages of real members.
+//! Seeds of the hammer: messages of real members.
 
 use bytes::Bytes;
 use sdm_core::codec::{encode_message, encode_slice};

@@ -1,5 +1,5 @@
-//! Recorded observations of every way to hang, under each MPI, judged again: a different verdict is a change of the
-//! recorded file. `UPDATE_GOLDEN=1` rewrites the verdicts, `scripts/observations renew` the observations.
+//! Recorded observations of every way to hang, under each MPI, are judged again. A verdict that differs from the
+//! recorded one fails the test. `UPDATE_GOLDEN=1` rewrites the verdicts.
 
 use std::fs;
 use std::path::Path;

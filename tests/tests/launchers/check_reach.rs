@@ -1,4 +1,4 @@
-//! `--check` says where it has checked nothing, and with which library.
+//! `--check` reports a session or program that it has not checked, and the compilation of its library.
 
 use std::path::Path;
 

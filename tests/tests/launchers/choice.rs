@@ -1,4 +1,4 @@
-//! Choice of the launcher for a program, and the message where it does not fit.
+//! Choice of the launcher by the MPI of a program, and the messages if the launcher does not fit the program.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! Errors that sanitizers find in ranks: one stop for all ranks with the same error, and the exit code of a batch run.
+//! Errors that sanitizers and Valgrind find in ranks: one stop for all ranks with the same error, and the exit code of
+//! a batch run. Also signals for which a rank has a handler.
 
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;

@@ -1,4 +1,5 @@
-//! Tools of ours connected to a job of Open MPI 5: many tools, and killed ones, do not keep its `prterun` from ending.
+//! SDM's own tools connected to the `prterun` of an Open MPI 5 job: many tools, and killed ones, do not keep it from
+//! ending.
 
 use std::fs::Permissions;
 use std::io::BufRead;

@@ -1,4 +1,4 @@
-//! Ranks of a batch whose program is started by a wrapper: the program is watched, and not the wrapper.
+//! `sdm run --batch` with a program that a wrapper starts: SDM watches the program, and not the wrapper.
 
 use std::path::Path;
 

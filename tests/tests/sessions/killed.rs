@@ -1,4 +1,4 @@
-//! Processes killed from outside are noticed and reported: a process under gdb, and gdb itself.
+//! Processes killed from outside are noticed and reported: a process under gdb, gdb itself, and the master.
 
 use std::process::{Child, Command, Stdio};
 

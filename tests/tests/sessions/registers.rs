@@ -1,5 +1,5 @@
-//! A gdb that does not know all registers of the processor, as those before 14 on one with AMX: this has no visible
-//! effect, and where that is impossible, a command that needs the registers reports it.
+//! A gdb that does not know all registers of the processor, as gdb before 14 on a processor with AMX. SDM hides the
+//! unknown registers from gdb. Where that is impossible, a command that would write the registers is refused.
 
 use std::process::Command;
 

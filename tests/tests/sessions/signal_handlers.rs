@@ -1,4 +1,5 @@
-//! Signals that a program handles go to the program; `handle` has its effect from wherever it comes.
+//! Signals for which a program has a handler go to the program. The command `handle` has its effect from every source
+//! of commands.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A session on a page in a real browser, and who is kept out of it.
+//! A session on a page in a real browser, and the requests that the page refuses.
 
 use std::fs::Permissions;
 use std::io::{Read, Write};

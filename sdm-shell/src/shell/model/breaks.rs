@@ -32,7 +32,7 @@ impl Breaks {
         self.last = self.last.max(last);
     }
 
-    /// The number of the last breakpoint made; 0 before the first.
+    /// The highest breakpoint number that is used or reserved; 0 before the first.
     pub(crate) fn last_number(&self) -> u32 {
         self.last
     }

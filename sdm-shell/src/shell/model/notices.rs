@@ -26,7 +26,7 @@ impl Patience {
         quiet: Duration::from_millis(800),
         held_max: Duration::from_secs(2),
     };
-    /// The delay while tasks are started, which reach `main` one after the other.
+    /// The delay of notices while tasks are started: the tasks reach `main` one after the other.
     pub(crate) const START: Patience = Patience {
         quiet: Duration::from_secs(10),
         held_max: Duration::from_secs(30),

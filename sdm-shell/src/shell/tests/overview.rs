@@ -1,4 +1,4 @@
-//! Tests of what a view of the whole state is shown.
+//! Tests of the overview of the session's state that a full-screen view gets.
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,8 +1,9 @@
-//! Slices beyond the end of an array: gdb reads what lies in memory there, and takes it for numbers.
+//! Detects slices beyond the end of an array, where gdb would read unrelated memory as numbers.
 //!
-//! Each rank says whether its arrays are long enough: by the type, as of a `double d[40]` and of an array of variable
-//! length, or by the pretty-printer, as of a `std::vector` or a `std::string`. Pointers have no end, nor has an array at the end of a
-//! structure that is declared with at most one element. Without Python in gdb no end is known.
+//! Each rank is asked for the lengths of its arrays. The type has the length, as of a `double d[40]` and of an array of
+//! variable length. For a `std::vector` or a `std::string` the pretty-printer has it. Pointers have no length, nor has
+//! an array at the end of a structure that is declared with at most one element. Without Python in gdb no length is
+//! known.
 
 use std::fmt::Write;
 

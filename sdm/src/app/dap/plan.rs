@@ -1,4 +1,4 @@
-//! The plan of a launch or attach: the words of a command line, with the settings of its verb.
+//! Converts a launch or attach request to the words of a command line of `sdm`, with the settings of its verb.
 
 use std::ffi::OsString;
 

@@ -14,7 +14,8 @@ pub(in crate::app) type Asked = (String, bool);
 pub(super) struct FullState {
     /// True while the screen is to be shown.
     pub(super) on: bool,
-    /// True while the thread has the terminal, or still repeats messages at the prompt.
+    /// True from the time at which the screen thread takes the terminal until it has printed the missed messages at the
+    /// prompt.
     pub(super) holds: bool,
     /// True while a local command has the terminal.
     pub(super) lent: bool,

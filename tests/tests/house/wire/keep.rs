@@ -1,4 +1,4 @@
-//! A value of each frame between a terminal and a keeper. Both can be of different versions of SDM.
+//! Sample values of every command with all its fields, and of the settings of a backend.
 
 use sdm_keep::{Frame, Size, send};
 

@@ -1,4 +1,4 @@
-//! Files of kept bytes, and the rule by which they change.
+//! Files with recorded wire bytes, and the rule that changed bytes need a new wire version.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

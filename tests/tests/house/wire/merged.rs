@@ -1,4 +1,4 @@
-//! Results of the merge rules, and the parameters that a command gives them.
+//! Sample results of the merge rules, and the parameters that a command gives them.
 
 use sdm_debug::queues::TaskQueues;
 use sdm_debug::reply::{StackFrame, TaskSamples, TaskStacks, Usage, Value};

@@ -1,4 +1,4 @@
-//! Messages of the tree, frames, failures, and the plain bytes in front of a handshake.
+//! Sample messages of the tree, frames, failures, and the plain bytes in front of a handshake.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Answers and events with all that they carry.
+//! Sample values of every answer and event with all its fields.
 
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::probe::{

@@ -1,4 +1,4 @@
-//! A list of cases of which each is tried, also after an earlier one has failed.
+//! A list of test cases that are all run, also after one of them has failed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Files at places where others can write: links, FIFOs and files of theirs.
+//! Files that `sdm` reads or writes where other users can write: links, FIFOs and files that another user has planted.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,4 +1,5 @@
-//! Causes of stops other than breakpoints in source: exceptions, signals, forks, and data.
+//! Stops at exceptions, signals, forks and data breakpoints in an editor; and Fortran variables and strided arrays in
+//! an editor.
 
 use std::path::Path;
 

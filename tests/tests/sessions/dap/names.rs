@@ -1,4 +1,4 @@
-//! The expression that an editor gets for a row has the value of that row, and each row its type.
+//! The `evaluateName` that an editor gets for a variable evaluates to its value, and each variable has its type.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

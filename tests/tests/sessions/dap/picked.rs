@@ -1,4 +1,4 @@
-//! A job that is picked from those that run.
+//! An editor attaches to a job that is picked from the list of running jobs.
 
 use sdm_tests::clusters::Shell;
 use sdm_tests::editor::Editor;

@@ -1,4 +1,4 @@
-//! Whole conversations, stored in `tests/golden`: `UPDATE_GOLDEN=1` rewrites them.
+//! Whole conversations of an editor with `sdm dap`, stored in `tests/golden`: `UPDATE_GOLDEN=1` rewrites them.
 
 use std::path::Path;
 

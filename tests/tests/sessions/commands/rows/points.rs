@@ -1,4 +1,4 @@
-//! Breakpoints, watchpoints and catchpoints.
+//! Commands for breakpoints, watchpoints and catchpoints, each with parts of its expected answer.
 
 use super::*;
 use sdm_debug::Command;
