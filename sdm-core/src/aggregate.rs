@@ -15,9 +15,9 @@ pub type Acc = Box<dyn Any + Send>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected(pub &'static str);
 
-/// A merge rule: associative and commutative, caps included; its output is a valid input.
+/// A merge rule. It is associative and commutative, also where a limit cuts its output. Its output is a valid input.
 pub trait Merge: Send + Sync {
-    /// An empty accumulator.
+    /// Returns an accumulator without answers.
     fn start(&self) -> Acc;
 
     /// Merges the payload that all of `sources` gave: a task's own answer, or the output of
@@ -42,7 +42,7 @@ pub type Rules = Box<dyn Fn(u16, &[u8]) -> Option<Box<dyn Merge>> + Send + Sync>
 #[derive(Default)]
 pub struct Aggregate {
     blocks: Vec<Block>,
-    /// The way to find a block by its hash; `None` while there are at most [`FEW`] blocks.
+    /// Index of the blocks by their hashes; `None` while there are at most [`FEW`] blocks.
     index: Option<BlockIndex>,
     merged: Option<(Acc, IdSet)>,
     others: IdSet,
@@ -54,7 +54,7 @@ const FEW: usize = 4;
 /// Number of blocks from which on an index is worth its memory.
 const INDEX_AT: usize = 16;
 
-/// The hashes of blocks.
+/// The hashes of the blocks of one aggregate, and an index by hash.
 struct BlockIndex {
     /// Hashes in the order of the blocks.
     hashes: Vec<u128>,
@@ -186,7 +186,7 @@ impl Aggregate {
         self.sources.is_empty()
     }
 
-    /// The distinct answers, without those of a rule, in order of arrival.
+    /// The distinct answers in order of arrival, without those that a rule has merged.
     #[must_use]
     pub fn into_classes(mut self) -> Vec<Block> {
         for block in &mut self.blocks {

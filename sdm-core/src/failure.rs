@@ -50,8 +50,8 @@ impl RawFailure {
         self
     }
 
-    /// `u16` code, `u32` length and text, `u32` length and hint, all little-endian. Text and hint are cut at
-    /// [`FAILURE_TEXT_BYTES_MAX`].
+    /// Encodes the failure: `u16` code, `u32` length and text, `u32` length and hint, all little-endian. Text and hint
+    /// are cut at [`FAILURE_TEXT_BYTES_MAX`].
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let (text, hint) = (cut(&self.text), cut(&self.hint));

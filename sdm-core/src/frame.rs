@@ -44,7 +44,7 @@ pub enum Frame {
         /// The nonce of the ping that is answered.
         nonce: u64,
     },
-    /// More bulk frames may be sent.
+    /// Permission to send more bulk frames.
     Credit {
         /// Number of bulk bytes granted in addition, headers included.
         bytes: u32,
@@ -54,7 +54,7 @@ pub enum Frame {
 /// Appends a frame that carries a message.
 ///
 /// # Errors
-/// A message that is above a bound; `out` is as it was then.
+/// A message that is above a bound; `out` is unchanged then.
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     frame(out, |out| codec::encode_message(message, out))
 }
@@ -62,7 +62,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
 /// Appends a frame.
 ///
 /// # Errors
-/// A message that is above a bound; `out` is as it was then.
+/// A message that is above a bound; `out` is unchanged then.
 pub fn encode(what: &Frame, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let (kind, value) = match what {
         Frame::Message(message) => return encode_message(message, out),
@@ -249,7 +249,7 @@ pub fn fuzz_frame(bytes: &[u8]) {
     }
 }
 
-/// Fuzz entry: the bytes are not a frame, or one that survives encoding and decoding.
+/// Fuzz entry: a frame decoded from the bytes is the same after encoding and decoding again.
 ///
 /// # Panics
 /// If a property of the codec does not hold.

@@ -174,7 +174,7 @@ pub struct CommandMessage {
     pub id: CommandId,
     /// Number of this request. A repeated request over the same link has a higher number.
     pub attempt: Attempt,
-    /// The tasks that are to do it.
+    /// The tasks that are to execute it.
     pub destination: IdSet,
     /// The lane that it takes.
     pub lane: Lane,
@@ -186,7 +186,7 @@ pub struct CommandMessage {
     pub rule_params: Bytes,
     /// Commands below this id will not be repeated, but for those of `open`.
     pub settled_below: CommandId,
-    /// Commands below `settled_below` that are still open.
+    /// Commands below this id will not be repeated, except those in `open`.
     pub open: Vec<CommandId>,
     /// The command itself, opaque to the tree.
     pub payload: Bytes,
@@ -195,7 +195,7 @@ pub struct CommandMessage {
 /// Determines at which time the answers to a command are sent up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SyncPolicy {
-    /// One answer, when all tasks behind a node have answered.
+    /// One answer, sent when all tasks behind a node have answered.
     WaitForAll,
     /// One answer, when all tasks have answered or the time is over. A leaf waits for this time. A member above waits
     /// longer, by one [`crate::Config::grace`] per unit of its height. The missing tasks are named, and later answers
@@ -204,7 +204,7 @@ pub enum SyncPolicy {
         /// Time limit of a leaf, in milliseconds.
         ms: u32,
     },
-    /// Answers as they arrive, gathered for the event window: for run control.
+    /// Answers are sent as they arrive, gathered for the event window: for run control.
     DontWait,
 }
 
@@ -235,7 +235,7 @@ pub struct Block {
 pub struct Answer {
     /// The command that is answered.
     pub id: CommandId,
-    /// The attempt of the question that is answered.
+    /// The attempt of the request that is answered.
     pub attempt: Attempt,
     /// Age of the oldest answer in the message, from its origin, in microseconds.
     pub age_us: u32,

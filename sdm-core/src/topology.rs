@@ -219,7 +219,7 @@ pub fn height(slice: &[PlanEntry]) -> Option<u32> {
     Some(as_count(deepest))
 }
 
-/// The tasks of a slice; `None` if one has two owners: the peer's error.
+/// The tasks of a slice; `None` if a task has two owners: the peer's error.
 #[must_use]
 pub fn tasks(slice: &[PlanEntry]) -> Option<IdSet> {
     let all = IdSet::union_all(slice.iter().map(|entry| &entry.tasks));

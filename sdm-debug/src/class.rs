@@ -23,6 +23,6 @@ pub enum ClassAnswer {
     Merged(Merged),
     /// The failure of the command on these tasks.
     Failed(Failure),
-    /// The rest, where there are too many distinct answers.
+    /// The other tasks, whose answers are not kept because there are too many distinct ones.
     Others,
 }

@@ -314,7 +314,7 @@ pub enum Command {
     Hold,
     /// Like `Usage`, also for processes that no gdb was ever attached to.
     ProcessUsage {
-        /// Task number and pid of each.
+        /// Pairs of task number and pid.
         pids: Vec<(u32, i32)>,
     },
 }

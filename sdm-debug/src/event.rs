@@ -49,14 +49,14 @@ pub enum Event {
     BreakpointPlaced(crate::reply::BreakpointPlace),
     /// A notice for users.
     Notice {
-        /// The text: lower case, no full stop.
+        /// The text of the notice: lower case, no full stop.
         text: String,
     },
     /// Output of a breakpoint's commands.
     Printed {
         /// The front-end's number of the breakpoint.
         number: u32,
-        /// The text that they printed.
+        /// The text that the commands printed.
         text: String,
     },
     /// A breakpoint, watchpoint or catchpoint of [`crate::command::StartSpec::points`] could not be set; the task
@@ -89,9 +89,9 @@ pub enum Event {
     /// The task's rank in `MPI_COMM_WORLD`, as its MPI library has it. It is sent if the launcher assigned another rank
     /// or number of ranks. It is also sent if the launcher assigned none and the communicator has only this task.
     World {
-        /// The rank.
+        /// The task's rank in `MPI_COMM_WORLD`.
         rank: u32,
-        /// Number of ranks.
+        /// Number of ranks in `MPI_COMM_WORLD`.
         size: u32,
     },
     /// The task's use of MPI was to be checked, and the task has exited and has not begun MPI. It is sent before

@@ -13,9 +13,9 @@ use crate::reply::{StackFrame, TaskStacks, ThreadStack};
 
 /// Maximum number of frames shown of one stack, with marks. The middle of a deeper stack is left out and counted.
 pub const STACK_FRAMES_MAX: usize = 256;
-/// Number of these that are kept for marks in front of the outermost frame: [`STOPPED`] and [`HALTED`].
+/// Number of shown frames that are reserved for marks: [`STOPPED`] and [`HALTED`], in front of the outermost frame.
 const MARKS_MAX: usize = 2;
-/// Maximum number of distinct stacks shown of one task; threads beyond it count as helpers.
+/// Maximum number of distinct stacks shown of one task. Threads with further stacks count as helpers.
 pub const STACKS_MAX: usize = 1024;
 /// Maximum length of a shown name, in bytes. A longer one is cut and ends with the hash of the whole name.
 pub const NAME_BYTES_MAX: usize = 512;
@@ -69,7 +69,7 @@ pub struct RawThread {
 /// The innermost frame that the user wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserFrame {
-    /// The index; 0 is the innermost.
+    /// Index of the frame in the stack; 0 is the innermost.
     pub index: usize,
     /// The runtime function that it called: `MPI_Recv`, `sleep`; `None` if the thread is in the frame's own code.
     pub inside: Option<String>,
@@ -83,7 +83,7 @@ enum Kind {
     Entry,
     /// A function inside a runtime.
     Runtime,
-    /// Never shown: the start of libc, the loader, `start_thread`.
+    /// A frame that is never shown: the start of libc, the loader, `start_thread`.
     Plumbing,
     /// The frame in which a signal arrived.
     Signal,

@@ -192,7 +192,7 @@ const PLUMBING: &[&str] = &[
     "__rust_try",
 ];
 
-/// Suffixes of libc's functions for one kind of processor.
+/// Suffixes of the variants of libc's functions for certain processors.
 const VARIANTS: &[&str] = &[
     "_avx",
     "_evex",

@@ -16,8 +16,8 @@ use crate::{
 /// is numbered by bytes, which prevents that a program receives a byte twice.
 pub type InputHandler = Box<dyn FnMut(&IdSet, &mut [u8])>;
 
-/// Receives a task's output, whole lines if it prints lines, and returns the output to show in its place; nothing is
-/// shown of an empty one.
+/// Receives a task's output: whole lines, if the task prints lines. Returns the output to show in its place; for an
+/// empty one nothing is shown.
 pub type OutputHandler = Box<dyn FnMut(TaskId, Vec<u8>) -> Vec<u8>>;
 
 /// A backend whose programs' streams pass through handlers; a stream without a handler passes unchanged.

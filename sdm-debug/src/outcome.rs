@@ -132,7 +132,7 @@ failure_codes! {
     GdbDead = 20, "gdb_dead";
     /// gdb could not be started.
     NoGdb = 21, "no_gdb";
-    /// The program is there, and could not be started.
+    /// The program exists, but could not be started.
     NoProgram = 22, "no_program";
     /// The process could not be attached to.
     AttachFailed = 23, "attach_failed";
@@ -140,13 +140,13 @@ failure_codes! {
     NotStoppable = 24, "not_stoppable";
     /// This backend cannot do that.
     Unsupported = 25, "unsupported";
-    /// The named object (breakpoint, thread, frame, variable object) does not exist.
+    /// The breakpoint, thread, frame or variable object that the command names does not exist.
     NoSuchThing = 26, "no_such_thing";
     /// gdb did not answer in time.
     TimedOut = 27, "timed_out";
     /// The operating system refused; the text says what.
     System = 28, "system";
-    /// There is no such program where the task is.
+    /// The program was not found on the task's host.
     NotFound = 29, "not_found";
     /// The program has no such source location: no function of the name, no such file, no such line. The text is gdb's
     /// own.

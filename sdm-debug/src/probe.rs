@@ -98,7 +98,7 @@ pub struct WindowLock {
 /// A waiting thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadWait {
-    /// Number in the task, from 1.
+    /// Number of the thread in the task, from 1.
     pub thread: u32,
     /// The object of the wait.
     pub what: WaitFor,
@@ -124,7 +124,7 @@ pub enum WaitFor {
 /// A thread that another thread of its process waits to join.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinWait {
-    /// Number in the task, from 1.
+    /// Number of the thread in the task, from 1.
     pub thread: u32,
     /// The user's frame that waits for the thread's end.
     pub place: StackFrame,
@@ -144,11 +144,11 @@ pub struct ResourceWait {
 /// A process that holds a resource for which another process waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Holder {
-    /// The pid.
+    /// The pid of the process.
     pub pid: i32,
     /// Name of its program.
     pub name: String,
-    /// The state letter from `/proc`.
+    /// The state letter of the process from `/proc`.
     pub letter: char,
 }
 
@@ -159,7 +159,7 @@ pub struct LockWait {
     pub mutex: String,
     /// The user's frame that tries to lock it.
     pub place: StackFrame,
-    /// The task's number for the thread that holds the mutex; `None` if not known.
+    /// The task's number for the thread that holds the mutex; `None` if unknown.
     pub holder: Option<u32>,
     /// True if the thread that holds the mutex has ended.
     pub orphaned: bool,
@@ -189,14 +189,14 @@ pub struct CallArgument {
     pub value: Option<Value>,
     /// The value, if it is an integer. In merged probes 0, as the tasks' values are kept separately.
     pub number: Option<i64>,
-    /// The source of the value.
+    /// The origin of the value.
     pub known: Known,
 }
 
-/// The source of an argument's value.
+/// The origin of an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Known {
-    /// Evaluated in the caller's frame, from the source's expression.
+    /// Evaluated in the caller's frame, from the expression in the source code.
     Source,
     /// Read by the debug information of the called function.
     Callee,
@@ -262,7 +262,8 @@ pub const NOBODY_ELSE: &str = ", whose other end no other process has open";
 pub const LOCK_ON: &str = "the lock on ";
 
 impl CallArgument {
-    /// A fact about a call that is none of its arguments. It is compared with other ranks' and not shown to the user.
+    /// A fact about a call that is not one of its arguments. It is compared with the same fact of other ranks, and not
+    /// shown to the user.
     #[must_use]
     pub fn hidden(role: ArgumentRole, number: i64) -> Self {
         Self {
@@ -289,7 +290,7 @@ impl CallArgument {
         self.role == ArgumentRole::Communicator && (self.is_world() || self.members().is_some())
     }
 
-    /// The ranks of a communicator or window. None if they are unknown.
+    /// The ranks of a communicator or window; `None` if they are unknown.
     #[must_use]
     pub fn members(&self) -> Option<IdSet> {
         let members: IdSet = self.value.as_ref()?.text.parse().ok()?;

@@ -53,8 +53,9 @@ pub fn referred(printed: &str) -> &str {
     behind.map_or(printed, |(_, value)| value)
 }
 
-/// The text after the type prefix of a reference or an object (true), or of a pointer (false); `None` without one. In lists
-/// of variables gdb prints a reference's address without its type.
+/// The text after the type prefix of a printed value; `None` without a prefix. The flag is true for the prefix of a
+/// reference or an object, false for that of a pointer. In lists of variables gdb prints a reference's address without
+/// its type.
 fn behind_type(printed: &str) -> Option<(bool, &str)> {
     if let Some(address) = printed.strip_prefix("@0x") {
         return address.split_once(": ").map(|(_, value)| (true, value));
@@ -92,7 +93,7 @@ pub fn is_left_out(printed: &str) -> bool {
     plain.contains("...") || plain.contains("<unavailable>")
 }
 
-/// The words of gdb in place of a value, or of a part of one, that it cannot read.
+/// Texts that gdb prints in place of a value, or of a part of one, that it cannot read.
 const UNREAD: [&str; 9] = [
     "<optimized out>",
     "<error: ",

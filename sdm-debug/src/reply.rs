@@ -41,7 +41,7 @@ pub enum Reply {
     },
     /// The run ended because the debugger detached and left the task running (`detach`).
     Detached,
-    /// The location of a breakpoint.
+    /// The location of the inserted breakpoint.
     Breakpoint(BreakpointPlace),
     /// The frames of one thread.
     Backtrace(Backtrace),
@@ -49,7 +49,7 @@ pub enum Reply {
     Frame(FrameView),
     /// Variables of the selected frame.
     Variables(Vec<Variable>),
-    /// The threads of the task.
+    /// Threads of the task, each with its innermost frame.
     Threads(Vec<ThreadView>),
     /// The value of an expression.
     Value(Value),
@@ -164,11 +164,11 @@ pub struct Value {
 /// One thread of a task, with its innermost frame.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadView {
-    /// Number in the task, from 1.
+    /// Number of the thread in the task, from 1.
     pub number: u32,
     /// The thread's name in the system; empty if it has none.
     pub name: String,
-    /// Its innermost frame, level 0; `None` while it runs.
+    /// The thread's innermost frame, level 0; `None` while the thread runs.
     pub frame: Option<Frame>,
     /// True for the selected thread.
     pub current: bool,

@@ -32,7 +32,7 @@ pub struct PmixJob {
     pub needed: bool,
     /// True if each server is also the system server of its node (`pmix.sys.HOST`), provided that the node has none.
     pub is_system: bool,
-    /// The nodes: the host name of each, and its tasks.
+    /// Pairs of a node's host name and its tasks.
     pub nodes: Vec<(String, IdSet)>,
     /// Task numbers without a program yet, reserved for programs that the job starts itself (`MPI_Comm_spawn`). Each
     /// node has some.

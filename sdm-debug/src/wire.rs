@@ -12,7 +12,7 @@ use crate::{Command, Event, Reply};
 pub struct PayloadError {
     /// The name of the expected type, such as `Reply`.
     pub what: &'static str,
-    /// Length in bytes.
+    /// Length of the payload, in bytes.
     pub len: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The parts of a debug manager of one's own that replace those of `sdm-core`: merge rules with a state, a topology, and
-//! a transport whose addresses `sdm-core` does not know.
+//! Extensions of `sdm-core` by the example: merge rules with a state, a topology, and a transport whose addresses
+//! `sdm-core` does not know.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use sdm_core::transport::tcp::TcpTransport;
 use sdm_core::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
 use sdm_idset::IdSet;
 
-/// The protocol's rules, with the state that they share.
+/// Returns the merge rules of the protocol by number: 1 is [`Largest`], which shares `seen` between all commands.
 pub(crate) fn rules(
     seen: &Arc<AtomicI64>,
 ) -> impl Fn(u16, &[u8]) -> Option<Box<dyn Merge>> + use<> {
@@ -23,7 +23,8 @@ pub(crate) fn rules(
     move |number, _| (number == 1).then(|| Box::new(Largest(Arc::clone(&seen))) as _)
 }
 
-/// The largest of numbers. Its state is the largest that this member has seen in all commands.
+/// Merge rule that keeps the largest of the answered numbers. Its state is the largest number that this member has seen
+/// in all commands.
 struct Largest(Arc<AtomicI64>);
 
 impl Merge for Largest {

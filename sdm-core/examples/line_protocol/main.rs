@@ -1,9 +1,10 @@
-//! A debug manager of one's own over the tree: a front-end, a master and servers as processes, with a protocol, a
-//! backend, a merge rule, a topology and a transport that SDM does not know.
+//! An example of a debug manager that uses the tree: a front-end, a master and servers as processes. Protocol, backend,
+//! merge rule, topology and transport are its own; SDM does not know them.
 //!
 //! Usage: `line_protocol COUNT PROGRAM [ARGS]`. Each of COUNT servers has one task and starts PROGRAM for it, with the
-//! variable `TASK`. A line `SET TEXT` on standard input goes to the tasks of the set. The backend writes TEXT to each
-//! program and takes one line as its answer. Equal answers arrive as one; of answers to `SET #TEXT` the largest number.
+//! environment variable `TASK`. A line `SET TEXT` on standard input goes to the tasks of the set. The backend writes
+//! TEXT to each program and takes one line as its answer. Equal answers arrive as one. For `SET #TEXT` only the largest
+//! number arrives.
 
 mod extensions;
 
@@ -30,7 +31,7 @@ use extensions::{Chain, Ports, rules};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Variable with the session's key and name, which all members share.
+/// Environment variable with the session's key and name, which all members share.
 const SESSION: &str = "OWN_SESSION";
 /// Time limit of the start, and of the whole session.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,7 +72,7 @@ impl Backend {
     }
 }
 
-/// A member's driver, which listens, and its address.
+/// Makes a node's member listen. Returns its driver and its address.
 fn driver(node: Node, config: LinkConfig) -> Outcome<(MemberDriver<Ports>, String)> {
     let mut transport = Ports(TcpTransport::new()?);
     let address = transport.listen(&"port://0".parse()?, 1)?;
@@ -79,7 +80,7 @@ fn driver(node: Node, config: LinkConfig) -> Outcome<(MemberDriver<Ports>, Strin
     Ok((MemberDriver::new(member, transport), address.to_string()))
 }
 
-/// The master, which is given the front-end's address, or a server with its backend.
+/// Runs the master, which is given the front-end's address, or a server with its backend.
 fn serve(me: ServerId, front_end: Option<&str>, mut backend: Option<Backend>) -> Outcome<()> {
     let session = std::env::var(SESSION)?;
     let (key, name) = session.split_once(' ').ok_or("no session")?;
@@ -112,7 +113,7 @@ fn serve(me: ServerId, front_end: Option<&str>, mut backend: Option<Backend>) ->
     Ok(())
 }
 
-/// Starts a member with these arguments, and reads its address.
+/// Starts a member as a process with these arguments. Returns the process, and the address that it printed, in a list.
 fn start(session: &str, words: &[String]) -> Outcome<(Child, Vec<String>)> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(words).env(SESSION, session);

@@ -300,7 +300,8 @@ pub(crate) fn encode_answer(
     w.finish()
 }
 
-/// Encodes an answer: `age_us` follows the command's number; `missing` holds the missing tasks, and the lost ones.
+/// Encodes an answer. `age_us` is the age of its oldest part in microseconds. The last pair holds the missing tasks
+/// with their reasons, and the lost tasks.
 fn write_answer(
     w: &mut Writer<'_>,
     (id, attempt, age_us): (CommandId, Attempt, u32),

@@ -17,7 +17,7 @@ pub(crate) use message::{BorrowedCommand, encode_answer, peek_command};
 pub use message::{decode_message, encode_message};
 pub use plan::{decode_slice, encode_slice};
 
-/// Fault of received bytes that are not a value. The peer that sent them is dropped.
+/// Fault of received bytes that cannot be decoded. The peer that sent them is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end before the value does.
@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
         self.overflow.map_or(Ok(()), Err)
     }
 
-    /// Reports `what` as too large where `len` is above `max`; true if it is not.
+    /// Records that `what` is too large if `len` is above `max`. Returns true if `len` is within the bound.
     pub fn check(&mut self, what: &'static str, len: usize, max: usize) -> bool {
         if len > max {
             self.overflow.get_or_insert(EncodeError {
@@ -372,7 +372,8 @@ impl<'a> Reader<'a> {
         Ok(set)
     }
 
-    /// A set that bytes of this buffer stand for, without being its encoding: it counts as an encoded one does.
+    /// Copies a set to which the received bytes refer without encoding it again. It counts towards the memory bound
+    /// as an encoded set does.
     ///
     /// # Errors
     /// A set with which the sets of this buffer own more than [`SETS_BYTES_MAX`].

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::transport::{AddressError, ConnectionString, Scheme};
 
-/// A place of a plan: `tcp://10.0.0.7:41903` where the port was announced, otherwise a range such as
-/// `tcp://10.0.0.7:7000-7255` that contains the port.
+/// Possible address of a member of a plan: `tcp://10.0.0.7:41903` where the port was announced, otherwise a range such
+/// as `tcp://10.0.0.7:7000-7255` that contains the port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     first: ConnectionString,
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place whose port is one of those from the port of `first` up to `last`.
+    /// A place with a range of ports: from the port of `first` up to `last`.
     #[must_use]
     pub fn upwards(first: ConnectionString, last: u16) -> Self {
         let last = last.max(first.port());
@@ -34,7 +34,7 @@ impl Place {
         &self.first
     }
 
-    /// The place `offset` ports above the first one; absent past the last one.
+    /// The address `offset` ports above the first one; `None` past the last port.
     pub(super) fn at(&self, offset: u16) -> Option<ConnectionString> {
         let at = self.first.stepped(offset)?;
         (offset == 0 || at.port() <= self.last).then_some(at)

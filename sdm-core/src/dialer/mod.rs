@@ -42,7 +42,7 @@ pub const STRANGER_WAIT: Duration = Duration::from_secs(10);
 pub const EMPTY_RUN_MAX: u16 = 16;
 /// Beginning of the error text for an address from which no reply arrives; the time limit follows it.
 pub const UNANSWERED: &str = "the host did not answer within";
-/// Error text for a connection that was established and over which no byte arrived.
+/// Error text for an established connection over which no byte arrived.
 const NO_ANSWER: &str = "the connection was made, but the peer did not answer";
 
 /// The member to connect to, and its possible addresses.
@@ -97,12 +97,12 @@ enum DialState {
     Greeting(Option<Instant>),
 }
 
-/// Counts of the wrong peers found at one place.
+/// Counts of the wrong peers that answered at one place.
 #[derive(Clone, Copy, Default, Debug)]
 struct WrongPeers {
-    /// Handshakes in a row with others of this session, at most `STRANGER_HANDSHAKES_MAX`.
+    /// Number of handshakes in a row with other members of this session, at most `STRANGER_HANDSHAKES_MAX`.
     others: u8,
-    /// Handshakes in a row with strangers of any kind, at most `STRANGER_HANDSHAKES_MAX`.
+    /// Number of handshakes in a row with any process other than the wanted member, at most `STRANGER_HANDSHAKES_MAX`.
     strangers: u8,
     /// Time of the first of the handshakes that `strangers` counts; `None` if it counts none.
     since: Option<Instant>,
@@ -129,9 +129,9 @@ pub struct Dialer {
     tries: u32,
     /// The address and the error of the last failed attempt.
     last: Option<(ConnectionString, String)>,
-    /// The last wrong peer and its address; a better hint than `last`.
+    /// The address and the error of the last wrong peer: a better hint than `last`.
     stranger: Option<(ConnectionString, String)>,
-    /// The wrong peers found at each place, by place index.
+    /// Counts of the wrong peers at each place, by place index.
     met: Vec<WrongPeers>,
     /// True if the last connection was established, but the peer did not answer.
     unanswered: bool,
@@ -221,7 +221,8 @@ impl Dialer {
         }
     }
 
-    /// True if a process that may be the wanted member accepts connections but does not answer: it is stopped.
+    /// True if a process that may be the wanted member accepts connections but does not answer, for example because a
+    /// signal has stopped it.
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
         self.unanswered
@@ -332,7 +333,7 @@ impl Dialer {
         (from..self.met.len()).find(|at| self.may_be(now, *at))
     }
 
-    /// True if the child may still be at this address, in view of the earlier peers there.
+    /// True if the child may still be at this place, in view of the wrong peers that answered there.
     fn may_be(&self, now: Instant, at: usize) -> bool {
         let met = &self.met[at];
         let lasted = met.since.is_some_and(|since| now >= since + STRANGER_WAIT);
@@ -349,8 +350,8 @@ impl Dialer {
         self.greeting_wait = (self.greeting_wait * 2).min(HANDSHAKE_WAIT);
     }
 
-    /// For example `server 3 on n1: no connection to tcp://10.0.0.7:7003-7258 after 12 tries in 60.0 s:
-    /// connection refused at tcp://10.0.0.7:7004; the peer is not a program of sdm at tcp://10.0.0.7:7003`.
+    /// The text of [`DialStep::GiveUp`]: the member, its host, its addresses, the number of attempts and their time.
+    /// Then come the last error and the last wrong peer.
     fn report(&self, now: Instant) -> String {
         let Target { server, host, .. } = &self.target;
         let places = self.target.places.iter().map(Place::to_string);

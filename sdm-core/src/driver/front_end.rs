@@ -1,4 +1,4 @@
-//! Connecting the master to its front-end: a number of attempts, then an error.
+//! Connects the master to its front-end, in a limited number of attempts.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::transport::{ConnId, ConnectionString, Transport};
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The front-end was not reached.
+/// Reason for which the front-end was not reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreached {
     /// The front-end was not reached at any of its addresses.
@@ -27,7 +27,7 @@ pub enum Unreached {
         /// Reason of the last attempt's failure.
         last: String,
     },
-    /// The caller gave the attempt up.
+    /// The caller's `is_wanted` returned false.
     #[error("the attempt to connect to the front-end was cancelled")]
     NotWanted,
 }
@@ -43,7 +43,7 @@ enum Tried {
     Up,
     /// The link did not come up, with the reason.
     Failed(String),
-    /// The caller gave the attempt up.
+    /// The caller's `is_wanted` returned false.
     NotWanted,
 }
 
@@ -119,8 +119,8 @@ impl<T: Transport> MemberDriver<T> {
         Ok(Tried::Up)
     }
 
-    /// Removes the end of the link to the front-end from the events, and returns its reason; `None` if there is
-    /// no end.
+    /// Removes the event [`Output::Ended`], and the refusal before it. Returns the text of the refusal, empty if there
+    /// is none; `None` if the member has not ended.
     fn take_refusal(&mut self) -> Option<String> {
         let is_end = |it: &DriverEvent| matches!(it, DriverEvent::Output(Output::Ended));
         let at = self.events.iter().position(is_end)?;

@@ -56,7 +56,7 @@ pub struct MemberDriver<T: Transport> {
     flush: VecDeque<ConnId>,
     ready: Vec<TransportEvent>,
     buffer: Vec<u8>,
-    /// The last reading of the clock, which is used until the next event.
+    /// Time of the last clock reading, which is used until the next event.
     now: Instant,
     /// The time up to which everything that had arrived was read.
     read_until: Instant,
@@ -105,8 +105,8 @@ impl<T: Transport> MemberDriver<T> {
         result
     }
 
-    /// Begins to connect to the front-end, once; a failure is reported later, as the member's end. See
-    /// [`MemberDriver::reach_front_end`].
+    /// Begins to connect to the front-end, in one attempt. A failure is reported later, as the member's end. See
+    /// [`MemberDriver::reach_front_end`] for several attempts.
     pub fn connect_front_end(&mut self, address: &ConnectionString) {
         self.begin_front_end(address);
     }
@@ -153,8 +153,8 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// The next event's descriptor, if an event is pending and is [`DriverEvent::Ready`]. It does not wait. So the
-    /// owner can handle together all descriptors that became ready together.
+    /// The descriptor of the next pending event if that event is [`DriverEvent::Ready`]; otherwise `None`. It does not
+    /// wait. So the owner can handle together all descriptors that became ready together.
     pub fn next_ready(&mut self) -> Option<RawFd> {
         match self.events.front() {
             Some(DriverEvent::Ready(fd)) => {

@@ -20,7 +20,7 @@ pub struct LinkConfig {
     pub ping_after: Duration,
     /// Number of unanswered pings that make a peer silent.
     pub pings_unanswered_max: u32,
-    /// Maximum number of received bulk bytes that the owner has not released yet.
+    /// Maximum number of received bulk bytes that the owner of the link has not released yet.
     pub bulk_window_bytes: u32,
 }
 

@@ -22,7 +22,8 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// Credit of a new link: both ends start from [`BULK_START_BYTES`]; `window` is sent as soon as possible.
+    /// Credit of a new link. Both ends start from [`BULK_START_BYTES`]; the rest of `window` is granted as soon as
+    /// possible.
     pub(super) fn new(window: u32) -> Self {
         let mut credit = Self {
             to_send: BULK_START_BYTES.into(),

@@ -13,14 +13,14 @@ pub enum LinkError {
     /// The peer uses another protocol.
     #[error("the peer is not a program of sdm")]
     NotSdm,
-    /// The other end was built for another wire.
+    /// The other end has another wire version.
     #[error(
         "the peer has wire version {theirs}, this program has {ours}: install one version of sdm on all hosts"
     )]
     WireVersion {
         /// The wire version of this end.
         ours: u8,
-        /// The other end's.
+        /// The wire version of the other end.
         theirs: u8,
     },
     /// The other end requires a feature before the handshake that this end does not know.
@@ -28,7 +28,7 @@ pub enum LinkError {
         "the peer requires features that this program does not know (flags {flags:#04x}): install one version of sdm on all hosts"
     )]
     UnknownFlags {
-        /// All flags of the preface.
+        /// All flags of the other end's preface.
         flags: u8,
     },
     /// An SDM peer, of another session.
@@ -61,7 +61,7 @@ pub enum LinkError {
         /// The role that both ends claim.
         role: Role,
     },
-    /// The other end refused the connection, for this reason.
+    /// The other end refused the connection, for the reason given.
     #[error("the peer refused the connection: {0}")]
     Refused(&'static str),
     /// The handshake breaks its format.
@@ -73,13 +73,14 @@ pub enum LinkError {
     /// A record was changed on the way, or repeated, or left out.
     #[error("a record from the peer cannot be decrypted: it was changed on the way")]
     BadRecord,
-    /// Bytes arrived for the time after which a peer is silent, and no record ended: its length was changed on the way.
+    /// Bytes arrived all the time after which a peer counts as silent, and completed no record: the record's length was
+    /// changed on the way.
     #[error("a record from the peer is incomplete: its length was changed on the way")]
     EndlessRecord,
     /// The other end sent bytes that are not a message.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// A message above a bound; the link is as it was before.
+    /// A message exceeds a bound. The link is as it was before.
     #[error(transparent)]
     Encode(#[from] EncodeError),
     /// The other end sent more bulk data than it was granted.

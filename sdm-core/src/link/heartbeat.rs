@@ -118,7 +118,7 @@ impl Heartbeat {
         self.ping_at
     }
 
-    /// The nonce of a ping to send.
+    /// Returns the nonce of the ping to send now; `None` if no ping is due.
     pub(super) fn take_ping(&mut self) -> Option<u64> {
         std::mem::take(&mut self.ping_due).then(|| {
             self.nonce += 1;

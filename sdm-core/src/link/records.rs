@@ -69,7 +69,7 @@ impl Records {
         self.partial.is_empty() && record_end(input) == Some(input.len())
     }
 
-    /// Decrypts `input` in place, which is one whole record; see [`Records::is_one`].
+    /// Decrypts `input` in place. It must be one whole record; see [`Records::is_one`].
     pub(super) fn open_one<'a>(&mut self, input: &'a mut [u8]) -> Result<&'a [u8], LinkError> {
         decrypt(&mut self.ciphers, input)
     }

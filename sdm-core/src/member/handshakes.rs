@@ -6,9 +6,9 @@ use super::{Member, Output};
 use crate::limits;
 use crate::node::LinkId;
 
-/// Minimum time between two log entries about the same cause.
+/// Minimum time between two log entries about the same cause of a refusal.
 const SAY_EVERY: Duration = Duration::from_secs(60);
-/// Maximum number of distinct causes that are remembered.
+/// Maximum number of distinct causes of refusals that are remembered.
 const CAUSES_MAX: usize = 16;
 /// Maximum number of strangers that have not shown that they hold the session's key.
 const UNKNOWN_MAX: usize = limits::STRANGERS_MAX / 4 * 3;

@@ -138,7 +138,7 @@ pub struct Member {
     bulk_window: usize,
     /// Each child's window, in bytes: its share of [`limits::BULK_NODE_BYTES`], at most `bulk_window`.
     child_window: u32,
-    /// True while the owner's user accepts no more data (at the root).
+    /// True while the user of the root accepts no more bulk data.
     delivery_paused: bool,
     output_paused: bool,
     refusals: Refusals,
@@ -147,7 +147,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member of the session that `config` has the key of.
+    /// A member that runs `node`, in the session whose key is in `config`.
     #[must_use]
     pub fn new(node: Node, config: Arc<LinkConfig>) -> Self {
         Self {

@@ -33,7 +33,7 @@ pub enum Disagreement {
     /// Open commands are not sorted by id.
     #[error("the open commands are not sorted by id")]
     OutOfOrder,
-    /// Tasks are behind a child and in another place.
+    /// Tasks are below two children, or below a child and local.
     #[error("tasks {tasks} below {child} are also local or below another child")]
     Twice {
         /// The tasks below the child that are also local or below another child.
@@ -44,7 +44,7 @@ pub enum Disagreement {
     /// Destinations of a command are in two of the sets open, missing, lost and gathered.
     #[error("tasks {tasks} are counted as {part} and in another state too")]
     CountedTwice {
-        /// The tasks that are in both parts.
+        /// The tasks that are in both sets.
         tasks: IdSet,
         /// Name of the second of the two sets.
         part: &'static str,
@@ -52,13 +52,13 @@ pub enum Disagreement {
     /// A command's sets contain tasks that are not its destinations.
     #[error("tasks {0} are counted, but are not destinations of the command")]
     Strangers(IdSet),
-    /// Tasks are waited for that are not below.
+    /// Tasks are waited for that are not at or below this member.
     #[error("the member waits for tasks {0}, which are not below it")]
     NotBelow(IdSet),
-    /// Tasks are to be reported as lost that are not lost.
+    /// Tasks are to be reported to the parent as lost, but are not lost.
     #[error("tasks are to be reported as lost, but are not lost")]
     UntoldLost,
-    /// Tasks are to be reported as missing that are not missing.
+    /// Tasks are to be reported to the parent as missing, but are not missing.
     #[error("tasks are to be reported as missing, but are not missing")]
     UntoldMissing,
     /// Tasks are marked as having answered late, but have no gathered answer.
@@ -78,7 +78,7 @@ pub enum Disagreement {
 }
 
 impl Node {
-    /// The members below, each with its link; absent while it is being reached.
+    /// The children, each with its link; `None` while this member connects to the child.
     pub fn children(&self) -> impl ExactSizeIterator<Item = (ServerId, Option<LinkId>)> + '_ {
         self.children
             .iter()

@@ -189,7 +189,8 @@ impl Node {
         }
     }
 
-    /// True if the one waiting event came from all tasks below, so that waiting longer is useless.
+    /// True if a single event waits, and it came from all tasks at or below this member: waiting longer gathers
+    /// nothing.
     fn everyone_said(&self, lane: Lane) -> bool {
         let waiting = match lane {
             Lane::Control => &self.control,

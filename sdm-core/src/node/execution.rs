@@ -50,7 +50,7 @@ impl Executed {
         }
     }
 
-    /// The answer for a repeat of the command to `tasks`, as far as these have answered.
+    /// The answer to a repeated command, for those of `tasks` that have answered; `None` if none of them has.
     fn repeated(&self, tasks: &IdSet) -> Option<Block> {
         let sources = self.tasks.intersection(tasks);
         match &self.answer {

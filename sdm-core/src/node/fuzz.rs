@@ -99,7 +99,7 @@ struct Fuzz {
     node: Node,
     now: Instant,
     next_link: u64,
-    /// Commands that the member is to execute, each with its tasks.
+    /// Commands that own tasks of the member still have to answer, each with these tasks.
     executing: BTreeMap<CommandId, IdSet>,
     /// Tasks whose answers the front-end's user received, by command.
     delivered: BTreeMap<CommandId, IdSet>,

@@ -108,7 +108,7 @@ impl Child {
         }
     }
 
-    /// Reason for which the child does not answer, for messages.
+    /// Reason for which the child does not answer, for messages to the user.
     pub(super) fn why_no_answer(&self) -> String {
         let name = name(&self.slice[0]);
         match self.state {

@@ -16,7 +16,7 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Names tasks missing that are not named here yet.
+    /// Adds tasks with the reason for which they are missing. None of them is contained yet.
     pub(super) fn add(&mut self, tasks: IdSet, why: String) {
         if tasks.is_empty() {
             return;
@@ -41,7 +41,7 @@ impl Missing {
         self.change(|set| set.subtract(tasks));
     }
 
-    /// Only these tasks are of interest from now on.
+    /// Removes all tasks except these.
     pub(super) fn keep(&mut self, tasks: &IdSet) {
         self.change(|set| set.intersect_with(tasks));
     }

@@ -181,7 +181,7 @@ pub struct Node {
     by_link: Vec<(LinkId, u32)>,
     /// Open commands, by id.
     open: Vec<OpenCommand>,
-    /// The number of the last question to children.
+    /// The number of the last request to children.
     attempt: Attempt,
     settled: SettledCommands,
     executed: Vec<Executed>,
@@ -277,8 +277,8 @@ impl Node {
         self.actions.shrink_to_fit();
     }
 
-    /// Swaps the list of actions with an empty one of the same owner's other nodes, where [`Node::poll_action`] has
-    /// returned `None`: they can do with one list.
+    /// Exchanges the list of actions for `other`, an empty list, after [`Node::poll_action`] has returned `None`. So
+    /// all nodes of one owner can share one list.
     pub fn swap_actions(&mut self, other: &mut VecDeque<Action>) {
         std::mem::swap(&mut self.actions, other);
     }

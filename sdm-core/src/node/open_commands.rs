@@ -17,7 +17,7 @@ use crate::message::CommandMessage;
 pub(super) struct OpenCommand {
     /// The command as received, for forwarding; its destination is the part requested from this member.
     pub(super) command: CommandMessage,
-    /// The parent's link that asked; absent at the root.
+    /// The parent's link over which the command came; `None` at the root.
     pub(super) asked_by: Option<LinkId>,
     pub(super) rule: Option<Box<dyn Merge>>,
     /// Destinations that are waited for.
@@ -40,7 +40,7 @@ pub(super) struct OpenCommand {
     pub(super) flush_at: Option<Instant>,
     /// The attempt that all children were sent at first.
     pub(super) attempt: Attempt,
-    /// The last attempt sent to a child, for children where it is not `attempt`.
+    /// The last attempt sent to each child for which it is not `attempt`.
     pub(super) attempts: Vec<(ServerId, Attempt)>,
     /// At the root: true once it was reported complete.
     pub(super) completed: bool,

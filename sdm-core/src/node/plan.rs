@@ -57,7 +57,7 @@ impl PartialPlan {
         }
     }
 
-    /// Time for which this member waits for another parent.
+    /// Time for which this member waits for a new parent after it has lost one.
     pub(super) fn orphan_wait(&self) -> Duration {
         self.config.orphan_wait
     }
@@ -187,7 +187,7 @@ fn parts(slice: &Slice) -> impl Iterator<Item = Slice> {
 
 /// Upper bound of an entry's encoded size, in bytes.
 fn entry_bytes_max(entry: &PlanEntry) -> usize {
-    /// Numbers, lengths and a set that owns no memory.
+    /// Room for the numbers, the lengths, and a set that owns no memory.
     const FIXED: usize = 48;
     let set = usize::try_from(entry.tasks.memory_bytes()).unwrap_or(usize::MAX);
     FIXED + set + text_bytes(entry) + 4 * entry.addresses.iter().count()

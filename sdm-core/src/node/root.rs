@@ -61,7 +61,7 @@ impl Node {
         node
     }
 
-    /// Begins the session: `plan` is the master with all servers below it. Answers to
+    /// Begins the session. The first entry of `plan` is the master; all servers are below it. Answers to
     /// [`CommandId::INIT`] report the tasks that are ready.
     ///
     /// # Errors
@@ -126,8 +126,8 @@ impl Node {
         id
     }
 
-    /// Cancels a command: destinations that have not answered fail with `cancelled`, and those that cannot be told of
-    /// it are reported missing.
+    /// Cancels a command. Destinations that have not answered fail with `cancelled`. Destinations to which the
+    /// cancellation cannot be sent are reported missing.
     pub fn cancel(&mut self, now: Instant, id: CommandId) {
         // The root has no link above: only its own bookkeeping could refuse, and it does not.
         let _ = self.handle_cancel(now, id);
@@ -194,7 +194,7 @@ impl Node {
         }
     }
 
-    /// The tasks of a command that are waited for; absent where it is not open.
+    /// The tasks of a command that are waited for; `None` if the command is not open.
     #[must_use]
     pub fn waited_for(&self, id: CommandId) -> Option<&IdSet> {
         let at = self.open_position(id).ok()?;

@@ -6,8 +6,8 @@ use super::Node;
 use crate::ids::ServerId;
 
 impl Node {
-    /// The parent that this member has now (`sdm_route_get_parent`): the front-end for the master, none for the
-    /// front-end and for a member that waits for one.
+    /// The present parent of this member (`sdm_route_get_parent`). The master's is the front-end. `None` for the
+    /// front-end, and for a member that waits for a parent.
     #[must_use]
     pub fn parent(&self) -> Option<ServerId> {
         self.parent.as_ref().map(|parent| parent.server)

@@ -9,7 +9,7 @@ use crate::message::{EndPolicy, Lane, Message};
 /// Time limit of a member's wait for the members below it to end.
 const END_WAIT: Duration = Duration::from_secs(6);
 
-/// A member without a parent, which ends where no parent comes.
+/// The wait of a member without a parent. The member ends if no parent comes before the deadline.
 pub(super) struct Orphan {
     deadline: Instant,
     why: Cow<'static, str>,

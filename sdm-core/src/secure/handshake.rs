@@ -77,8 +77,8 @@ impl Handshake {
         self.initiator
     }
 
-    /// Consumes bytes from the front of `input`, as many as the handshake needs. Appends bytes to send to `out`,
-    /// also in the case of an error.
+    /// Consumes bytes from the front of `input`, as many as the handshake needs. Appends bytes to send to `out`, also
+    /// in the case of an error. Returns the channel when the handshake is complete, `None` before.
     pub(crate) fn handle_bytes(
         &mut self,
         input: &mut &[u8],

@@ -52,7 +52,7 @@ impl SessionKey {
         Ok(key)
     }
 
-    /// The key of these bytes.
+    /// The key that consists of these bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(Box::new(bytes))
@@ -152,7 +152,7 @@ pub struct Hello {
     pub id: ServerId,
     /// The member that the sender expects; `None` if any member of the session will do.
     pub expect: Option<ServerId>,
-    /// The number of the attachment: of two, the higher one counts.
+    /// The epoch of the link's attachment: a link of a higher epoch replaces one of a lower.
     pub epoch: Epoch,
     /// Number of earlier starts of the sender, from 0.
     pub incarnation: u32,

@@ -181,20 +181,20 @@ impl ConnectionString {
         })
     }
 
-    /// The scheme's name and the place, of an address of a transport outside of this crate.
+    /// Name of the scheme, and the place, of an address of another crate's transport; `None` for any other address.
     #[must_use]
     pub fn as_other(&self) -> Option<(&str, &str)> {
         let text = (self.scheme == Scheme::Other).then_some(&self.place)?;
         text.split_once("://")
     }
 
-    /// The server that connects itself, where the scheme is `called`.
+    /// The server that connects to its parent itself; `None` if the scheme is not `called`.
     #[must_use]
     pub fn caller(&self) -> Option<ServerId> {
         self.member(Scheme::Called)
     }
 
-    /// The member that listens for members of its own host, where the scheme is `local`.
+    /// The member that listens for members of its own host; `None` if the scheme is not `local`.
     #[must_use]
     pub fn local_member(&self) -> Option<ServerId> {
         self.member(Scheme::Local)
@@ -247,7 +247,7 @@ impl ConnectionString {
         self.port
     }
 
-    /// The path of a Unix socket.
+    /// The path of a Unix socket; `None` for any other address.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         (self.scheme == Scheme::Unix).then_some(Path::new(&self.place))
@@ -277,7 +277,8 @@ impl ConnectionString {
         Some(other)
     }
 
-    /// The TCP address, where the host is an address (or `localhost`) and not a name.
+    /// The TCP address if the host is a numeric address or `localhost`. `None` for a host name, and for an address of
+    /// another scheme.
     #[must_use]
     pub fn socket_addr(&self) -> Option<SocketAddr> {
         if self.scheme != Scheme::Tcp {

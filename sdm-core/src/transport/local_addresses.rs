@@ -23,7 +23,7 @@ pub struct NoAddress {
 /// host.
 ///
 /// # Errors
-/// None is in `interface`.
+/// This host has no address in `interface`.
 pub fn own_addresses(interface: Option<&Interface>) -> Result<Vec<IpAddr>, NoAddress> {
     chosen(&all(), interface)
 }

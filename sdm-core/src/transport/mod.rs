@@ -86,7 +86,7 @@ pub enum TransportEvent {
 }
 
 impl TransportEvent {
-    /// The connection that the event concerns; `None` for an event of no connection.
+    /// The connection that the event concerns; `None` for an event that concerns no connection.
     #[must_use]
     pub fn conn(&self) -> Option<ConnId> {
         match self {
@@ -181,7 +181,7 @@ impl fmt::Debug for Waker {
     }
 }
 
-/// Tries `bind` at `at` and at the places after it while they are taken.
+/// Calls `bind` for `at`. While an address is in use, calls it for the next port or path, up to `port_tries` addresses.
 fn listen_upwards<T>(
     at: &ConnectionString,
     port_tries: u16,

@@ -15,7 +15,7 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// The range from `first` on, without a last port.
+    /// The port range from `first` on, without a last port.
     #[must_use]
     pub fn from(first: u16) -> Self {
         Self { first, last: None }
@@ -33,7 +33,7 @@ impl PortRange {
         self.first == 0
     }
 
-    /// The same range from another port on.
+    /// The same range with another first port.
     #[must_use]
     pub fn begun_at(self, first: u16) -> Self {
         Self { first, ..self }

@@ -161,7 +161,7 @@ impl ReverseListener {
         });
     }
 
-    /// Reads the claim of a connection.
+    /// Reads the claim of a connection, and accepts or closes the connection when the claim is complete.
     fn hear(&mut self, inner: &mut impl Transport, conn: ConnId, events: &mut Vec<TransportEvent>) {
         let Some(at) = self.unclaimed.iter().position(|it| it.conn == conn) else {
             return;

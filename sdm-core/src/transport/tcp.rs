@@ -36,16 +36,16 @@ const LISTENER: usize = 1;
 const CONNECTION: usize = 2;
 const FOREIGN: usize = 3;
 
-/// System calls and bytes of a transport so far, which benches compare with a baseline.
+/// Counts of the system calls and bytes of a transport so far, which benches compare with a baseline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Waits for events.
+    /// Number of waits for events.
     pub polls: u64,
-    /// Writes to a connection.
+    /// Number of writes to connections.
     pub sends: u64,
-    /// Reads from a connection.
+    /// Number of reads from connections.
     pub recvs: u64,
-    /// Bytes written to connections, handshakes included.
+    /// Number of bytes written to connections, handshakes included.
     pub sent_bytes: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct TcpTransport {
     /// listener or while more connections wait, and after a pause if descriptors ran out.
     accept_at: Option<Instant>,
     calls: Calls,
-    /// The program that tunnels run through.
+    /// Path of the `ssh` program through which tunnels run.
     ssh: PathBuf,
     /// Names of the sockets between members of this host, made of the session's key; `None` before
     /// [`TcpTransport::set_session`].

@@ -1,4 +1,4 @@
-//! The tree's parts from outside: messages, aggregation, transports.
+//! Tests of the tree's public interface: messages, aggregation, frames and transports.
 #![allow(missing_docs)]
 
 mod aggregate;

@@ -1,4 +1,5 @@
-//! Connections with a simulated latency and bandwidth: never faster than these, and in order.
+//! Connections with a simulated latency and bandwidth: bytes arrive in order and never earlier than these allow.
+//! Traffic within a host is not delayed.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -81,7 +81,8 @@ impl Form {
         !label.is_empty() && label.trim().is_empty() && !matches!(mark, None | Some(' ' | '0'))
     }
 
-    /// The code of a continuation line, without its mark; true if it joins the line before without a space.
+    /// The code of a continuation line, without its mark. The second value is true if the code joins the line before
+    /// without a space.
     fn continued(self, code: &str) -> (&str, bool) {
         match self {
             Self::Free => match code.trim_start().strip_prefix('&') {
@@ -153,7 +154,7 @@ pub fn fortran_arguments(statement: &str, function: &str) -> Option<Vec<String>>
     in_plain(statement, function)
 }
 
-/// The argument of a role, found by its position or by its keyword: `comm=row`.
+/// The argument of a role, found by its position or by its keyword: `comm=row`. `None` if the call does not have it.
 #[must_use]
 pub fn fortran_argument(arguments: &[String], place: usize, role: ArgumentRole) -> Option<String> {
     let keywords = role.keywords();
@@ -184,7 +185,7 @@ pub fn fortran_argument(arguments: &[String], place: usize, role: ArgumentRole) 
     })
 }
 
-/// Functions of gdb for Fortran whose argument is the variable itself, not its value.
+/// Inquiry functions of gdb for Fortran, whose argument is the variable itself, not its value.
 pub const INQUIRIES: [&str; 9] = [
     "allocated",
     "associated",
@@ -196,7 +197,7 @@ pub const INQUIRIES: [&str; 9] = [
     "size",
     "ubound",
 ];
-/// Functions that gdb computes itself, from values.
+/// Functions for Fortran that gdb computes itself, from values.
 pub const COMPUTED: [&str; 6] = ["abs", "ceiling", "cmplx", "floor", "mod", "modulo"];
 
 /// True for the name of a function of gdb's for Fortran, in small or capital letters.

@@ -7,10 +7,10 @@ const EXPRESSION_BYTES_MAX: usize = 512;
 /// Maximum length of the source text that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// The arguments of the first call of `function` in the statements that begin on the first of some lines of source. In
-/// the statements below, a call of the same name is another one: the first line can call by a macro. `None` if no
-/// complete call is found. Also `None` if another call with different arguments begins on the same line, since the
-/// right one is then unknown. Fortran names match in any case.
+/// The arguments of the first call of `function` in the statements that begin on the first line of `text`. Calls in
+/// later statements are ignored: the first line may contain the call in a macro. `None` if no complete call is found.
+/// Also `None` if another call with different arguments begins on the same line, since the right one is then unknown.
+/// Fortran names match in any case.
 #[must_use]
 pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
     let mut end = text.len().min(TEXT_BYTES_MAX);

@@ -50,8 +50,8 @@ pub fn polling_function(text: &str) -> Option<String> {
     })
 }
 
-/// The first and the last line, counted from 0, of the innermost loop of C around a line. `None` if there is none, or
-/// these lines do not have all of it.
+/// The first and the last line, counted from 0, of the innermost loop of C around the line `at`. `None` if there is no
+/// loop, or if `lines` do not contain the whole loop.
 #[must_use]
 pub fn loop_of_c(lines: &[String], at: usize) -> Option<(usize, usize)> {
     // The open blocks: the line of a loop's head, or none for other blocks.
@@ -86,7 +86,7 @@ pub fn loop_of_c(lines: &[String], at: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// As [`loop_of_c`], of Fortran.
+/// As [`loop_of_c`], for a loop of Fortran.
 #[must_use]
 pub fn loop_of_fortran(lines: &[String], at: usize) -> Option<(usize, usize)> {
     let mut loops: Vec<usize> = Vec::new();
@@ -109,7 +109,7 @@ fn has_word(line: &str, wanted: &[&str]) -> bool {
     words.any(|word| wanted.contains(&word))
 }
 
-/// The variable of a request's expression: `all` for `&all[2]`, `all + 2` and `ALL(2)`.
+/// The name of the variable in a request's expression, in lower case: `all` for `&all[2]`, `all + 2` and `ALL(2)`.
 fn variable(expression: &str) -> String {
     let value = expression.rsplit('=').next().unwrap_or(expression);
     let value = value.trim_start_matches(['&', '(', ' ']);

@@ -95,7 +95,7 @@ const JOINS: &[&str] = &["pthread_join", "std::thread::join", "thrd_join"];
 /// Functions that wait for a mutex.
 const MUTEXES: &[&str] = &["mtx_lock", "pthread_mutex_lock", "std::mutex::lock"];
 
-/// Functions that wait for a lock of OpenMP. It names no holder.
+/// Functions that wait for a lock of OpenMP. Such a lock does not record its holder.
 const OPENMP_LOCKS: &[&str] = &["omp_set_lock", "omp_set_nest_lock"];
 
 /// Functions that run an initializer once, and wait while another thread runs it.

@@ -13,7 +13,7 @@ impl PointSpec {
         }
     }
 
-    /// The same request under this number.
+    /// The same request with this number.
     #[must_use]
     pub fn numbered(self, number: u32) -> Self {
         match self {
@@ -33,7 +33,7 @@ impl PointSpec {
         }
     }
 
-    /// True if its first stop deletes it.
+    /// True if the breakpoint, watchpoint or catchpoint is deleted at its first stop.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
@@ -74,7 +74,7 @@ impl PointSpec {
         }
     }
 
-    /// The text for a created watchpoint or catchpoint: `watchpoint 3: x`, `catchpoint 4 (fork)`. None for a
+    /// The text for a created watchpoint or catchpoint: `watchpoint 3: x`, `catchpoint 4 (fork)`. `None` for a
     /// breakpoint, whose location is shown instead.
     #[must_use]
     pub fn made(&self) -> Option<String> {
@@ -93,7 +93,7 @@ impl PointSpec {
         })
     }
 
-    /// The condition. None if it has none.
+    /// The condition; `None` for a breakpoint that always stops.
     #[must_use]
     pub fn condition(&self) -> Option<&str> {
         match self {

@@ -71,7 +71,7 @@ pub enum StopAt {
 /// A request to attach: the process of each task, and how to attach to it.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct AttachSpec {
-    /// Task number and pid of each.
+    /// Pairs of task number and pid.
     pub pids: Vec<(u32, i32)>,
     /// True if neither memory nor code of the processes may be changed. No breakpoint is ever inserted then.
     pub read_only: bool,
@@ -87,7 +87,7 @@ pub struct AttachSpec {
 /// A request to inspect processes without gdb.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct LookSpec {
-    /// Task number and pid of each.
+    /// Pairs of task number and pid.
     pub pids: Vec<(u32, i32)>,
     /// True for every frame of every thread, without folding.
     pub full: bool,
@@ -124,7 +124,7 @@ pub enum Arrangement {
 /// The core files of tasks.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct CoreSpec {
-    /// Task number and core file's path of each.
+    /// Pairs of task number and path of the core file.
     pub cores: Vec<(u32, Vec<u8>)>,
     /// The program that left the core files.
     pub program: Vec<u8>,
@@ -197,7 +197,7 @@ pub enum WatchKind {
     Write,
     /// A read access: `rwatch`.
     Read,
-    /// Either: `awatch`.
+    /// A read or a write access: `awatch`.
     Access,
 }
 

@@ -15,7 +15,7 @@ pub struct BreakpointView {
     pub place: BreakpointPlace,
     /// gdb's type of it: `breakpoint`, `hw watchpoint`, `catchpoint`.
     pub kind: String,
-    /// The requested location, expression or event.
+    /// The location, expression or event that the user requested.
     pub what: String,
     /// The condition under which the breakpoint stops; `None` for always.
     pub condition: Option<String>,
@@ -62,14 +62,14 @@ pub struct SourceText {
     pub path: String,
     /// The number of the first line, from 1.
     pub first: u32,
-    /// The lines, without their ends.
+    /// The lines, without line ends.
     pub lines: Vec<String>,
 }
 
 /// A shared library.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Library {
-    /// Path in the task.
+    /// Path of the library on the task's host.
     pub path: String,
     /// True if gdb has read its symbols.
     pub symbols: bool,

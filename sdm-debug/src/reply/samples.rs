@@ -8,7 +8,7 @@ use crate::fold::STACKS_MAX;
 /// The folded stacks of one task over several samples.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskSamples {
-    /// Number of samples.
+    /// Number of samples of the task.
     pub looks: u32,
     /// Number of samples whose stacks differ from the sample before.
     pub moves: u32,
@@ -27,13 +27,14 @@ pub struct Cost {
     pub stood_us: u64,
     /// Longest time that it was stopped for one sample.
     pub longest_us: u64,
-    /// Processor time of the looker. One looker serves all tasks of a server, so one task reports the time for all
-    /// and the others 0.
+    /// Processor time of the process that takes the samples. It samples all tasks of a server, so one task reports its
+    /// whole time and the others 0.
     pub processor_us: u64,
 }
 
 impl TaskSamples {
-    /// Adds a sample; `moved` if it differs from the one before.
+    /// Adds a sample of `stacks`. `moved` is true if it differs from the sample before. `stood_us` is the time that the
+    /// task was stopped for it.
     pub fn add(&mut self, stacks: TaskStacks, moved: bool, stood_us: u64) {
         self.looks = self.looks.saturating_add(1);
         self.moves = self.moves.saturating_add(moved.into());

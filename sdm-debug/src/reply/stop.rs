@@ -19,7 +19,8 @@ pub struct Stop {
     pub source: Option<String>,
 }
 
-/// The call in the text of [`StopReason::Internal`], without its code or the error for which MPI makes it.
+/// The call in the text of [`StopReason::Internal`], without its exit code and without the error for which MPI makes
+/// it.
 #[must_use]
 pub fn call_of(what: &str) -> &str {
     let end = [" for ", " with code "]
@@ -51,12 +52,12 @@ pub enum StopReason {
     Interrupted,
     /// A signal at which the task stops.
     Signal {
-        /// The name, for example `SIGSEGV`.
+        /// The name of the signal, for example `SIGSEGV`.
         name: String,
-        /// The meaning, for example `Segmentation fault`.
+        /// The meaning of the signal, for example `Segmentation fault`.
         meaning: String,
     },
-    /// An internal breakpoint of SDM: the program is about to abort or to exit before `MPI_Finalize`.
+    /// A stop at an internal breakpoint of SDM: the program is about to abort, or to exit before `MPI_Finalize`.
     Internal {
         /// The imminent call: `MPI_Abort with code 9`, `MPI_Abort for MPI_ERR_RANK (invalid rank)`, `abort`,
         /// `_exit before MPI_Finalize with code 7`. [`call_of`] is the call alone.
@@ -82,9 +83,9 @@ pub enum StopReason {
         /// The caught event.
         hit: CatchHit,
     },
-    /// The location of `until` or `advance`.
+    /// The location of `until` or `advance` was reached.
     LocationReached,
-    /// The end of the recording, in either direction.
+    /// The end or the beginning of gdb's recording was reached.
     NoHistory,
     /// A core file, with the signal that ended the program, if recorded.
     Core {
@@ -115,7 +116,7 @@ impl StopReason {
 /// values).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Finding {
-    /// The tool that has found it: `AddressSanitizer`.
+    /// The tool that has found the error: `AddressSanitizer`.
     pub tool: String,
     /// The kind of error, in the tool's words: `heap-buffer-overflow`.
     pub kind: String,

@@ -18,7 +18,8 @@ pub struct NumberArray {
 }
 
 impl NumberArray {
-    /// Parses a value; `None` if an element is no number, if rows differ in length, or if it is too large.
+    /// Parses a printed value. `None` if an element is not a number, if rows differ in length, or if the array has too
+    /// many elements or dimensions.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut array = Self {
@@ -46,7 +47,8 @@ impl NumberArray {
         is_array && element(first).is_some()
     }
 
-    /// Appends the elements of a part of the array; returns the shape of the part.
+    /// Appends the elements of `text`, a part of the array at `depth`. Returns the shape of the part; `None` if it is
+    /// not an array of numbers.
     fn take(&mut self, text: &str, depth: usize) -> Option<Vec<usize>> {
         let text = value_of(text);
         let inner = opened(text).and_then(|(inner, close)| inner.strip_suffix(close));
@@ -114,8 +116,9 @@ fn element(text: &str) -> Option<Parsed> {
     }
 }
 
-/// The text behind the bracket that opens an array or a container, with what closes it. A pretty-printer names the
-/// container, which no member's name looks like: `std::vector of length 2, capacity 2 = {1, 2}`. `std::array` has none.
+/// The text after the bracket that opens an array or a container, and the bracket that closes it; `None` for any other
+/// text. A pretty-printer puts the container's type and length in front: `std::vector of length 2, capacity 2 = {1,
+/// 2}`.
 fn opened(text: &str) -> Option<(&str, &'static str)> {
     let within = |open, close| text.strip_prefix(open).map(|inner| (inner, close));
     let array = within("{_M_elems = {", "}}").or_else(|| within("{__elems_ = {", "}}"));
@@ -151,7 +154,7 @@ fn value_of(text: &str) -> &str {
     text
 }
 
-/// The element and the count in gdb's `0 <repeats 12 times>`.
+/// The element and the count in gdb's `0 <repeats 12 times>`; `None` for any other text.
 fn repeated(part: &str) -> Option<(&str, usize)> {
     let Some(text) = part.strip_suffix(" times>") else {
         return Some((part, 1));
@@ -163,7 +166,8 @@ fn repeated(part: &str) -> Option<(&str, usize)> {
         .then_some((value.trim(), count))
 }
 
-/// Iterator over the elements of one nesting level: separated by commas, or for rows of Fortran's arrays by nothing.
+/// Iterator over the elements of one nesting level. Commas separate them; between the rows of a Fortran array there is
+/// nothing.
 struct Elements<'a>(&'a str);
 
 impl<'a> Iterator for Elements<'a> {

@@ -52,7 +52,7 @@ impl Bins {
         (ordered && (1..=BINS_MAX).contains(&bins.count)).then_some(bins)
     }
 
-    /// Lower edge of a bin; for `count` and above the upper edge of the last one.
+    /// Lower edge of a bin. For an index of `count` or more, the upper edge of the last bin.
     #[must_use]
     pub fn edge(&self, index: u16) -> f64 {
         if index >= self.count {

@@ -19,9 +19,9 @@ const ENTRY_BYTES: usize = 512;
 
 /// A key of the map.
 pub(super) trait CappedKey: Ord + Clone {
-    /// The size in bytes, or an upper bound.
+    /// The size of the key in bytes, or an upper bound.
     fn cost(&self) -> usize;
-    /// A hash that is the same in every member of the tree.
+    /// A hash of the key that is the same in every member of the tree.
     fn hash(&self) -> u64;
 }
 

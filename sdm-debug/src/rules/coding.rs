@@ -65,7 +65,7 @@ impl Writer {
         set.encode(0, &mut self.out);
     }
 
-    /// Writes all sources of the payload, in place of a set beyond the limit.
+    /// Writes the mark for all sources of the payload, in place of a set for which there is no room.
     pub(super) fn all_sources(&mut self) {
         self.out.push(SET_ALL);
     }

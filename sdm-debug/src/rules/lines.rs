@@ -22,9 +22,9 @@ pub const LINE_BYTES_MAX: usize = 4 << 10;
 pub struct Lines {
     /// The lines, in the order of their first position.
     pub lines: Vec<LineClass>,
-    /// Tasks with lines beyond the limit.
+    /// Tasks with lines that the merged answer has no room for.
     pub others: IdSet,
-    /// Number of lines beyond the limit, over all tasks.
+    /// Number of lines without room, over all tasks.
     pub others_count: u64,
 }
 
@@ -74,7 +74,7 @@ impl CappedKey for Line {
     }
 }
 
-/// The gathered lines of many tasks.
+/// Lines of many tasks, while they are merged.
 pub(super) type Gathered = Capped<Line>;
 
 impl MergedForm for Gathered {

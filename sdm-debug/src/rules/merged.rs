@@ -58,8 +58,8 @@ impl Merged {
         })
     }
 
-    /// The merged form of the equal answers of these tasks, which no node has merged on the way. `None` for answers
-    /// that are merged by equality.
+    /// The merged form of equal answers of `tasks` that no node has merged. `None` for answers that are merged by
+    /// equality.
     #[must_use]
     pub fn of(tasks: &IdSet, reply: &Reply) -> Option<Self> {
         Some(match reply {

@@ -51,7 +51,7 @@ impl Number {
         }
     }
 
-    /// True if the number is what its variant promises: an integer below 2^64 in magnitude, or a finite float.
+    /// True if the number keeps the promise of its variant: an integer below 2^64 in magnitude, or a finite float.
     pub(super) fn is_valid(self) -> bool {
         match self {
             Self::Int(int) => int.unsigned_abs() >> INT_BITS == 0,
@@ -105,7 +105,8 @@ fn compare(int: i128, float: f64) -> Ordering {
         .then_with(|| 0.0_f64.partial_cmp(&float.fract()).expect("finite"))
 }
 
-/// True for the digits of an integer that no `f64` is equal to. Its difference from others would be lost.
+/// True for the digits of an integer that no `f64` equals. A float of that value would be rounded, and its difference
+/// from others lost.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 fn is_rounded(digits: &str) -> bool {
     let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());

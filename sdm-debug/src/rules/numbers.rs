@@ -44,7 +44,7 @@ impl Numbers {
         self.points.reverse();
     }
 
-    /// The number of a task.
+    /// The number of a task; `None` if it has none.
     #[must_use]
     pub fn of(&self, task: TaskId) -> Option<i64> {
         let at = self.points.binary_search_by_key(&task.0, |(task, _)| *task);
@@ -69,8 +69,8 @@ impl Numbers {
         self.points.is_empty()
     }
 
-    /// Groups these tasks, or all, by their numbers. Each task belongs to the larger of its two possible groups: same
-    /// number, or same distance from its rank.
+    /// Groups by their numbers the tasks of `among`, or all tasks if it is `None`. Each task belongs to the larger of
+    /// its two possible groups: same number, or same distance from its rank.
     #[must_use]
     pub fn alike(&self, among: Option<&IdSet>) -> BTreeMap<Alike, IdSet> {
         let chosen = || {

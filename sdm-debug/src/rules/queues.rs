@@ -27,22 +27,22 @@ const NAME_BYTES_MAX: usize = 192;
 /// each the bytes of its kind, the meaning of its numbers, and the numbers, encoded as [`Numbers`].
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct MergedQueues {
-    /// The messages.
+    /// The classes of messages.
     pub classes: Vec<MessageClass>,
     /// Tasks without messages.
     pub quiet: IdSet,
-    /// Tasks that have left out messages beyond their own limit.
+    /// Tasks with more messages than one answer lists.
     pub more: IdSet,
     /// Tasks whose MPI library does not report unexpected messages to debuggers.
     pub without_unexpected: IdSet,
-    /// Tasks with messages beyond the limit.
+    /// Tasks with messages that the merged answer has no room for.
     pub cut: IdSet,
 }
 
 /// A message that each of some tasks has in a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageClass {
-    /// The tasks that have it.
+    /// The tasks that have the message.
     pub tasks: IdSet,
     /// The queue and the attributes that the messages of these tasks share.
     pub kind: MessageKind,
@@ -111,8 +111,8 @@ impl MessageClass {
     }
 }
 
-/// A class of messages: the first message of a kind of each task, or the second, and so on. A row of numbers holds at
-/// most one number per task.
+/// A row of messages of one kind: the first such message of each task, or the second, and so on. A row of numbers holds
+/// at most one number per task.
 #[derive(Serialize, Deserialize)]
 struct Nth {
     kind: MessageKind,
@@ -300,7 +300,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
     Ok(parts)
 }
 
-/// The equal answers of these tasks, checked against their bounds.
+/// The parts of the equal answers of these tasks, checked against their bounds.
 fn own(tasks: &IdSet, queues: TaskQueues) -> Result<QueueParts, Rejected> {
     let names = || queues.messages.iter().map(|it| it.kind.communicator.len());
     if queues.messages.len() > TASK_MESSAGES_MAX || names().any(|bytes| bytes > NAME_BYTES_MAX) {

@@ -16,9 +16,9 @@ use crate::wire;
 /// A stack, and the number of times that each of some tasks was seen in it, counted by thread over all samples.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
-    /// Outermost first.
+    /// The frames of the stack, outermost first.
     pub frames: Vec<StackFrame>,
-    /// Count of each task's threads in this stack, over all samples.
+    /// Number of times that each task's threads were seen in this stack, over all samples.
     pub times: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct Samples {
     pub looks: u64,
     /// Number of times that a thread was left out, over all tasks.
     pub helpers: u64,
-    /// Time that tasks were stopped, over all of them, in microseconds.
+    /// Total time that tasks were stopped, in microseconds.
     pub stood_us: u64,
     /// Longest time that one task was stopped, over all its samples, in microseconds.
     pub stood_most_us: u64,

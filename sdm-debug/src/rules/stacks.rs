@@ -28,7 +28,7 @@ pub struct StackTree {
     pub bare: IdSet,
     /// Number of threads that are helpers of a runtime, over all tasks.
     pub helpers: u64,
-    /// Tasks with stacks beyond the limit.
+    /// Tasks with stacks that the merged answer has no room for.
     pub others: IdSet,
     /// Number of threads in the stacks beyond the limit.
     pub others_threads: u64,
@@ -43,7 +43,7 @@ pub struct StackNode {
     pub tasks: IdSet,
     /// Number of those threads, over all tasks.
     pub threads: u64,
-    /// Tasks that have a thread whose innermost frame this is.
+    /// Tasks that have a thread with this innermost frame.
     pub here: IdSet,
     /// The frames that it called, those with most tasks first.
     pub children: Vec<StackNode>,

@@ -19,11 +19,11 @@ use crate::{Reply, wire};
 /// extremes with their tasks, the tasks without a number, and the bins.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Stats {
-    /// Count of finite numbers: one for each task, or the elements of an array.
+    /// Count of finite numbers: one per task, or one per element of the tasks' arrays.
     pub count: u64,
     /// Exact sum of the integers among them.
     pub int_sum: i128,
-    /// The sum of the other numbers, within rounding.
+    /// The sum of the finite numbers that are not integers, within rounding.
     pub float_sum: f64,
     /// The mean of the finite numbers, within rounding.
     pub mean: f64,
@@ -43,10 +43,10 @@ pub struct Stats {
     pub histogram: Option<Histogram>,
 }
 
-/// A set of tasks: their count, and the tasks themselves if they fit.
+/// A set of tasks: their count, and the tasks themselves if there is room for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
-    /// The number of tasks.
+    /// The number of tasks in the set.
     pub count: u64,
     /// The tasks; `None` if there was no room to name them.
     pub tasks: Option<IdSet>,
@@ -57,7 +57,7 @@ pub struct Who {
 pub struct Extreme {
     /// The number that these tasks answered.
     pub value: Number,
-    /// The tasks that answered it.
+    /// The tasks that answered this number.
     pub who: Who,
 }
 
@@ -135,7 +135,7 @@ impl Stats {
         Ok(stats)
     }
 
-    /// True if no task answered a number, infinite and `nan` included.
+    /// True if no task has answered a number. Infinite numbers and `nan` count as numbers here.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let odd = [&self.not_a_number, &self.infinite_up, &self.infinite_down];
@@ -238,7 +238,7 @@ impl Stats {
         self.squares = (self.squares + other.squares) + apart * apart * ((a * b) / (a + b));
     }
 
-    /// The difference of the two means, computed from exact integer sums. As `f64` integers beyond 2^53 are rounded,
+    /// The difference of the two means, computed from exact integer sums. Integers beyond 2^53 are rounded as `f64`,
     /// and the difference can be smaller than that rounding. `None` if floats are among the numbers, or if a product
     /// overflows.
     fn exactly_apart(&self, other: &Self) -> Option<f64> {
@@ -264,8 +264,8 @@ fn quotient(dividend: i128, divisor: i128) -> f64 {
     whole as f64 + dividend.rem_euclid(divisor) as f64 / divisor as f64
 }
 
-/// Keeps `mine`, or takes `theirs` if it compares as `wins` against `mine`. If both values are equal, their tasks are
-/// united.
+/// Keeps `mine`, or takes `theirs` if comparing its value with that of `mine` gives `wins`. If both values are equal,
+/// their tasks are united.
 fn join_extreme(mine: &mut Option<Extreme>, theirs: Option<&Extreme>, wins: Ordering) {
     let Some(theirs) = theirs else {
         return;

@@ -24,8 +24,8 @@ pub struct TotalUsage {
     pub resident_bytes: u64,
     /// Highest peak resident memory of any one task, in bytes.
     pub peak_bytes: u64,
-    /// Resident memory in bytes, and task, of the largest: at most [`LARGEST_MAX`], largest first, of equal ones the
-    /// lowest task.
+    /// The tasks with the largest resident memory, each as bytes and task: at most [`LARGEST_MAX`], largest first, of
+    /// equal ones the lowest task.
     pub largest: Vec<(u64, TaskId)>,
 }
 

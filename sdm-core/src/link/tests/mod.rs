@@ -1,4 +1,4 @@
-//! Two ends of a link, connected in memory, with a simulated clock.
+//! Two ends of a link, connected in memory with a simulated clock. Tests of lanes, credit, queue bounds and memory.
 
 mod handshake;
 mod heartbeat;

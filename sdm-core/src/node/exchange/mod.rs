@@ -33,7 +33,7 @@ pub struct ExchangeFailure {
     pub why: String,
 }
 
-/// The exchanges that a member takes part in.
+/// Exchanges at a member: those under way, and the last failed ones.
 #[derive(Default)]
 pub(super) struct Exchanges {
     open: Vec<Exchange>,
@@ -93,7 +93,7 @@ impl Node {
         !self.exchanges.open.is_empty()
     }
 
-    /// Sends the next part of an exchange over a link that has room for it; false if there is no part.
+    /// Sends the next part of an exchange over a link that has room for it. Returns false if there is nothing to send.
     pub fn feed(&mut self, link: LinkId) -> bool {
         let is_up = self.parent_link() == Some(link);
         if is_up && self.me == ServerId::MASTER {
@@ -292,7 +292,8 @@ impl Node {
         }
     }
 
-    /// Fails an exchange and informs all participants below, also where this member had no part of the exchange yet.
+    /// Fails an exchange and informs all participants below, even if this member has received nothing of the exchange
+    /// yet.
     fn fail_exchange(&mut self, id: &ExchangeId, failure: &ExchangeFailure) {
         let below = self.children.iter();
         let below = below.filter(|it| !it.reach().is_disjoint(&id.tasks));

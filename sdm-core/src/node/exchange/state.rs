@@ -35,7 +35,7 @@ pub(super) struct Exchange {
     pub(super) taken: IdSet,
 }
 
-/// Data given by tasks of one server.
+/// Data given by tasks of one server, as far as it has arrived here.
 pub(super) struct Part {
     pub(super) sources: IdSet,
     pub(super) total: u64,
@@ -43,7 +43,7 @@ pub(super) struct Part {
     pub(super) chunks: Vec<Bytes>,
 }
 
-/// Progress of sending to a parent: the link, the reported empty tasks, and the next part, chunk and offset.
+/// Progress of sending to the parent: the link, the reported tasks without data, and the next part, chunk and offset.
 #[derive(Default)]
 pub(super) struct SendProgress {
     pub(super) link: Option<LinkId>,
@@ -56,7 +56,7 @@ pub(super) struct SendProgress {
 /// A child that is to receive the data of all tasks.
 pub(super) struct ReceivingChild {
     pub(super) link: LinkId,
-    /// The next chunk for it; none before the first.
+    /// Index of its next chunk; `None` before the first is sent.
     pub(super) next: Option<usize>,
     pub(super) offset: u64,
 }
@@ -144,7 +144,8 @@ impl Exchange {
         true
     }
 
-    /// The next message for the parent at `link`. A new link restarts from the first part.
+    /// The next message for the parent at `link`; `None` if nothing is left to send. A new link restarts from the first
+    /// part.
     pub(super) fn next_up(&mut self, link: LinkId) -> Option<ExchangeStep> {
         if !self.is_ready || self.all.as_ref().is_some_and(All::is_whole) {
             return None;
@@ -184,7 +185,8 @@ impl Exchange {
         some.then_some(ExchangeStep::Given { empty, pieces })
     }
 
-    /// The next part of the data of all tasks for the child at `link`; `None` if it has everything present here.
+    /// The next part of the data of all tasks for the child at `link`; `None` if it was sent all data that has arrived
+    /// here.
     pub(super) fn next_down(&mut self, link: LinkId) -> Option<ExchangeStep> {
         let all = self.all.as_ref()?;
         let taker = self.takers.iter_mut().find(|it| it.link == link)?;

@@ -1,4 +1,5 @@
-//! Whole trees of nodes in memory, with seeded delays and deaths, and the accounting law.
+//! Whole trees of nodes in memory, with seeded delays and killed members. Each task is counted once per command: as
+//! answered, missing or lost.
 
 mod exchange;
 mod net;

@@ -1,4 +1,4 @@
-//! A tree of nodes in memory.
+//! The test network of nodes: a tree in memory, with links, seeded delays, killed members, and a tally of the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -52,7 +52,8 @@ impl Caller {
         }
     }
 
-    /// The attempt's or waiting connection, which is not reported to the owner of the transport; `None` during a pause.
+    /// The connection that is being made or waits; `None` during a pause. It is not reported to the owner of the
+    /// transport.
     pub(super) fn conn(&self) -> Option<ConnId> {
         match self.state {
             CallState::Pause(_) => None,
@@ -67,7 +68,7 @@ impl Caller {
         }
     }
 
-    /// Connects where it is time to.
+    /// Begins the next attempt if its time has come.
     pub(super) fn dial(&mut self, inner: &mut impl Transport, now: Instant) {
         if let CallState::Connecting(conn, until) = self.state
             && until <= now

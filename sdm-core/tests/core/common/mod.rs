@@ -1,4 +1,4 @@
-//! Arbitrary messages, and some plain ones.
+//! Strategies that generate arbitrary messages, and functions that make simple ones.
 #![allow(dead_code)]
 
 use std::time::Duration;

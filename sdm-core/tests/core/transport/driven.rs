@@ -1,4 +1,5 @@
-//! Links over a transport.
+//! Drives two links over a transport: hellos, configurations, and a loop that carries bytes between link and
+//! connection.
 
 use std::io;
 use std::time::Instant;

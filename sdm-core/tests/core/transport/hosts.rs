@@ -1,4 +1,4 @@
-//! Two hosts of one network.
+//! Two transports that can connect to each other, and steps until one of them reports a wanted event.
 
 use std::io;
 use std::time::{Duration, Instant};

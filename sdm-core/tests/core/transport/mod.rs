@@ -1,4 +1,4 @@
-//! One suite for every transport.
+//! One suite of tests for every transport: in memory, sockets, reversed, and one of another crate.
 
 mod driven;
 mod hosts;

@@ -1,4 +1,4 @@
-//! The suite over connections that the other end makes.
+//! The transport suite over reversed connections, which the other end makes.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

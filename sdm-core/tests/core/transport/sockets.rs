@@ -1,4 +1,4 @@
-//! The suite over sockets of every kind.
+//! The transport suite over sockets of every kind: TCP, shaped TCP, and Unix sockets with and without a file.
 
 use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;

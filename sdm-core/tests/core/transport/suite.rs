@@ -1,4 +1,4 @@
-//! Requirements of a link on a transport, and links over it.
+//! The transport suite: requirements of a transport, and of links over it.
 
 use std::io;
 

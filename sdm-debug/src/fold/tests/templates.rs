@@ -1,4 +1,4 @@
-//! Templates of the standard library, whose code is in the program.
+//! Folding of templates of the C++ standard library, whose code is compiled into the program.
 
 use super::{LIBC, check};
 

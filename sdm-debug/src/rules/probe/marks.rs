@@ -1,4 +1,5 @@
-//! Properties that hold for some of many tasks.
+//! Sets of tasks whose probes have a property: a changed user frame, an incomplete stack, no processor time, a call
+//! that was not tracked or that exchanged data.
 
 use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;

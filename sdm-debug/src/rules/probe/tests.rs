@@ -1,4 +1,4 @@
-//! Merged probes of many tasks.
+//! Tests of the merge rule for probes, with the probes of many tasks.
 
 use bytes::Bytes;
 
