@@ -1,4 +1,4 @@
-//! The process of an agent, as a child of its manager's process.
+//! The process of an agent, a child of its manager's process: its three streams, its end, and its last error output.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -95,7 +95,8 @@ impl Agent {
         }
     }
 
-    /// Reads one piece of the agent's output. Returns the number of bytes, 0 at the end and if nothing is available.
+    /// Reads one piece of the agent's output. Returns the number of bytes; 0 at the end of the stream, and if nothing
+    /// is available.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> usize {
         read(&mut self.output, buffer)
     }
@@ -108,7 +109,7 @@ impl Agent {
         self.said.drain(..excess);
     }
 
-    /// The agent's exit status and its last line of error output; `None` while it runs.
+    /// The agent's exit status and its last line of error output; `None` while the agent runs.
     pub(crate) fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         let mut buffer = vec![0; SAID_BYTES_MAX];
@@ -137,7 +138,8 @@ impl Drop for Agent {
     }
 }
 
-/// Reads a piece; the stream is closed at its end.
+/// Reads a piece of a stream, and closes the stream at its end. Returns the number of bytes; 0 at the end, and if
+/// nothing is available.
 fn read(stream: &mut Option<impl Read>, buffer: &mut [u8]) -> usize {
     let Some(open) = stream else {
         return 0;

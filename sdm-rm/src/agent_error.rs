@@ -1,4 +1,4 @@
-//! Errors of a manager, and of commands to it.
+//! Causes of a manager's ERROR state, and of commands that were not carried out.
 
 use sdm_runtime::model::ManagerError;
 use sdm_runtime::wire::client::ClientError;
@@ -6,13 +6,13 @@ use sdm_runtime::wire::client::ClientError;
 /// Cause for which a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// The manager's state does not allow the command.
+    /// The state of the manager does not allow the command.
     #[error("the cluster is not connected ({})", .0)]
     NotStarted(String),
-    /// No job of this number.
+    /// No job has this number.
     #[error("{0}: no such job")]
     NoJob(String),
-    /// No queue of this name.
+    /// No queue has this name.
     #[error("{0}: no such queue")]
     NoQueue(String),
     /// The agent or the manager refuses, with its message.
@@ -32,7 +32,7 @@ pub enum CommandError {
 /// Cause of a manager's ERROR state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
-    /// The agent could not be started; why.
+    /// The agent could not be started, with the reason.
     #[error("{0}")]
     NoAgent(String),
     /// The agent has ended, with its exit status and its last line of error output.
@@ -47,7 +47,7 @@ pub enum Trouble {
     /// The agent refuses a command that is necessary to continue.
     #[error("the cluster's agent refuses {0}: {1}")]
     Refused(&'static str, String),
-    /// No model can be made for the manager.
+    /// The model of the manager's elements cannot be made.
     #[error(transparent)]
     Model(#[from] ManagerError),
 }

@@ -1,4 +1,4 @@
-//! Questions to a background process, and its answers: JSON, one line each.
+//! Requests to the background process of a cluster, and its answers: JSON, one line each.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use sdm_runtime::states::Manager;
 use sdm_runtime::wire::event::Kind;
 use serde::{Deserialize, Serialize};
 
-/// Age from which on the elements of a manager of this host are read again for a question.
+/// Age from which the elements of a manager on this host are queried again for a request.
 pub const OWN_AGE_MAX: Duration = Duration::from_secs(1);
-/// Age from which on the elements of a manager of another host are read again for a question.
+/// Age from which the elements of a manager on another host are queried again for a request.
 pub const OTHER_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// A question. A job is named by its number, as the manager's own commands take it, or by its element's id.
+/// A request. A job is named by its number, as the manager's own commands take it, or by its element's id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub enum Question {
@@ -21,12 +21,12 @@ pub enum Question {
     Elements {
         /// The queries, whose results follow each other in the answer.
         looks: Vec<Look>,
-        /// True to have the manager's agent look first where the elements are older than [`OWN_AGE_MAX`] or
+        /// True to have the manager's agent query the manager first if the elements are older than [`OWN_AGE_MAX`] or
         /// [`OTHER_AGE_MAX`].
         #[serde(default)]
         is_fresh: bool,
     },
-    /// A query that is answered once an element differs from the version `since`, or the time is over.
+    /// A request that is answered once the elements or the state differ from version `since`, or the time is over.
     Changed {
         /// The version of an earlier answer.
         since: u64,
@@ -35,39 +35,39 @@ pub enum Question {
     },
     /// Submit a job with these attributes ("PTP rm proxy, SUBMIT_JOB"); a queue may be named by its name.
     Submit {
-        /// Ids of definitions and values.
+        /// Pairs of an attribute definition's id and its value.
         attributes: Vec<(String, String)>,
     },
     /// End a job.
     Cancel {
-        /// The job.
+        /// Number of the job, or id of its element.
         job: String,
     },
     /// Keep a job from being started.
     Hold {
-        /// The job.
+        /// Number of the job, or id of its element.
         job: String,
     },
     /// Let a held job be started.
     Release {
-        /// The job.
+        /// Number of the job, or id of its element.
         job: String,
     },
     /// Give a job another priority.
     Priority {
-        /// The job.
+        /// Number of the job, or id of its element.
         job: String,
-        /// The new priority, as a number of the manager's.
+        /// The new priority, as a number on the manager's own scale.
         value: i64,
     },
     /// Move a job to another queue.
     Move {
-        /// The job.
+        /// Number of the job, or id of its element.
         job: String,
         /// The queue's name, or its element's id.
         queue: String,
     },
-    /// End the background process; jobs run on.
+    /// End the background process; jobs continue to run.
     Stop,
 }
 
@@ -103,15 +103,15 @@ impl Look {
 pub struct Answer {
     /// State of the manager.
     pub manager: ManagerView,
-    /// Version of the manager's elements; it grows with each change.
+    /// Version of the manager's elements and state; it grows with each change.
     pub version: u64,
-    /// The elements that were asked for.
+    /// The requested elements; empty if none were requested.
     pub groups: Vec<Group>,
-    /// Definitions of attributes, where elements were asked for.
+    /// Definitions of the attributes; empty if no elements were requested.
     pub definitions: Vec<AttributeDefinition>,
-    /// The number of the job that was submitted.
+    /// The number of the submitted job; `None` for any other request.
     pub job: Option<String>,
-    /// The error, where the request failed.
+    /// The error of a failed request; `None` if it succeeded.
     pub error: Option<String>,
 }
 
@@ -120,23 +120,23 @@ pub struct Answer {
 pub struct ManagerView {
     /// The cluster's name.
     pub name: String,
-    /// Its identifier.
+    /// The cluster's identifier, which is kept for its lifetime.
     pub rm_id: String,
     /// Type of the resource manager.
     pub rm_type: String,
-    /// Its host; `None` for this host.
+    /// Host of the resource manager; `None` for this host.
     pub host: Option<String>,
-    /// Its state, a word in lower case.
+    /// State of the manager, a word in lower case.
     #[serde(with = "state_word")]
     pub state: Manager,
-    /// Reason of its state, or the manager's last error.
+    /// Reason of the manager's state, or its last error; `None` if there is neither.
     pub reason: Option<String>,
-    /// True if the elements are those of an earlier time.
+    /// True if the elements may be out of date.
     pub stale: bool,
     /// Time at which the manager entered its state, in seconds of Unix time.
     pub since: u64,
-    /// Age of the elements in milliseconds: the time since the agent began the query that they are from. `None` if
-    /// its agent does not say.
+    /// Age of the elements in milliseconds: the time since the agent began the query that they are from. `None` if the
+    /// agent does not say.
     #[serde(default)]
     pub age_ms: Option<u64>,
 }
@@ -166,18 +166,18 @@ mod state_word {
 pub struct Group {
     /// Kind of the elements.
     pub kind: Kind,
-    /// Id of their parent.
+    /// Id of the elements' parent.
     pub parent: String,
-    /// Their ids as a range set ("PTP rm proxy, Element IDs").
+    /// Ids of the elements as a range set ("PTP rm proxy, Element IDs").
     pub ids: String,
-    /// Ids of definitions and values.
+    /// Pairs of an attribute definition's id and its value.
     pub attributes: Vec<(String, String)>,
-    /// The sets that were asked for.
+    /// The requested sets of numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<Set>,
 }
 
-/// The numbers that elements have for an attribute.
+/// The numbers of all elements of a group for one attribute, as a set: for example the pids of a job's processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Set {
     /// The attribute's id.
@@ -189,14 +189,14 @@ pub struct Set {
 /// Definition of an attribute ("PTP runtime platform, Attributes").
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttributeDefinition {
-    /// Its id.
+    /// The id of the attribute.
     pub id: String,
-    /// Its type: ARRAY, BOOLEAN, DATE, DOUBLE, ENUMERATED, INTEGER, STRING, ...
+    /// The type of its values: ARRAY, BOOLEAN, DATE, DOUBLE, ENUMERATED, INTEGER, STRING, ...
     #[serde(rename = "type")]
     pub kind: String,
-    /// A short name for people.
+    /// A short name for the user.
     pub name: String,
-    /// A sentence for people.
+    /// A description for the user, of one sentence.
     pub description: String,
     /// The value of an attribute that is set to an empty text; `None` if such an attribute has no value.
     pub default: Option<String>,

@@ -1,4 +1,4 @@
-//! Client of background processes: starts them and asks them questions.
+//! Client of the clusters' background processes: starts them and sends them requests.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use crate::process::READY;
 use crate::socket_path;
 use sdm_runtime::states::Manager;
 
-/// The background process's program.
+/// Program of the background process.
 const PROGRAM: &str = "sdm-rm";
 /// Time limit for a process in ERROR to end before it is restarted.
 const END_WAIT: Duration = Duration::from_secs(20);
@@ -99,7 +99,7 @@ fn spawn(definition: &Definition) -> Result<(), RmError> {
     Err(no_start(last.trim_start_matches("sdm-rm: ").to_owned()))
 }
 
-/// Asks the process of a cluster.
+/// Sends a request to the background process of a cluster, and returns the answer.
 ///
 /// # Errors
 /// The cluster's process is not started, or does not answer in time.

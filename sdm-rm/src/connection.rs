@@ -11,29 +11,29 @@ use crate::answer::{Answer, Look, Question};
 use crate::controller::Ticket;
 use crate::json_line::{self, ANSWER_BYTES_MAX, LineError, QUESTION_BYTES_MAX};
 
-/// Time limit for a caller to send its question, and to read the answer.
+/// Time limit for a caller to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The event for which a caller waits.
+/// The event for which a caller waits. A caller is a process with a request.
 #[derive(Debug)]
 pub(crate) enum CallerGoal {
-    /// The rest of its question.
+    /// The rest of its request.
     ToAsk,
     /// The outcome of its command.
     Outcome(Ticket),
-    /// The end of its manager's query, at most until this time; then these elements.
+    /// The end of the manager's query, at most until this time. The answer then has these elements.
     Look(Vec<Look>, Instant),
-    /// A change from this version, at most until this time.
+    /// A change of the elements or the state after this version, at most until this time.
     Change(u64, Instant),
     /// The end of the manager's agent.
     TheEnd,
-    /// Room in its socket for the rest of the answer.
+    /// Room in the socket for the rest of the answer.
     ToRead,
-    /// Nothing: the connection is done.
+    /// Nothing: the connection is finished.
     Nothing,
 }
 
-/// A connection with one question and its answer.
+/// A connection with one request and its answer.
 pub(crate) struct Caller {
     stream: UnixStream,
     read: Vec<u8>,
@@ -44,7 +44,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// A new connection, which must be this user's.
+    /// A new connection; the process at the other end must be this user's.
     pub(crate) fn new(now: Instant, stream: UnixStream) -> io::Result<Self> {
         sdm_system::peer::check_this_user(&stream)?;
         stream.set_nonblocking(true)?;
@@ -85,7 +85,8 @@ impl Caller {
         }
     }
 
-    /// Reads from the connection. Returns the question once it is complete, or the error that makes it invalid.
+    /// Reads from the connection. Returns the request once it is complete, or the error that makes it invalid; `None`
+    /// before.
     pub(crate) fn read(&mut self) -> Option<Result<Question, LineError>> {
         let mut piece = [0; 8192];
         loop {
@@ -117,7 +118,7 @@ impl Caller {
         }
     }
 
-    /// Answers: the caller has nothing else to wait for.
+    /// Queues the answer, after which the caller waits for nothing else.
     pub(crate) fn answer(&mut self, now: Instant, answer: &Answer) {
         let line = json_line::encode(answer, ANSWER_BYTES_MAX).or_else(|error| {
             let without = Answer {

@@ -21,7 +21,7 @@ use crate::store::Store;
 
 /// Time for which an agent may be silent before it is probed.
 const SILENCE: Duration = Duration::from_secs(20);
-/// The attributes that name a job to a person, the manager's own number first.
+/// The attributes that name a job to the user, the manager's own number first.
 const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
 /// Outcome of a command: the number of the submitted job, or the reason of a refusal.
@@ -29,7 +29,7 @@ pub type Outcome = Result<Option<String>, CommandError>;
 
 /// The controller of one manager: its state, its agent's session and its elements.
 pub struct Controller {
-    /// The id of the manager itself; its agent's ids follow.
+    /// The id of the manager's own element; the ids of the agent's elements follow.
     base: u32,
     state: Manager,
     trouble: Option<Trouble>,
@@ -75,13 +75,13 @@ impl Controller {
         }
     }
 
-    /// Its state.
+    /// State of the manager.
     #[must_use]
     pub fn state(&self) -> Manager {
         self.state
     }
 
-    /// Reason of its state, or the manager's last error; `None` if there is neither.
+    /// Reason of the manager's state, or its last error; `None` if there is neither.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         let trouble = self.trouble.as_ref().map(ToString::to_string);
@@ -106,8 +106,8 @@ impl Controller {
         &self.queries
     }
 
-    /// Has the agent query its manager if the elements are older than `age_max`. Returns true while such a query
-    /// runs, whoever has caused it.
+    /// Has the agent query the manager if the elements are older than `age_max`. Returns true while such a query runs,
+    /// whoever has caused it.
     pub fn refresh(&mut self, now: Instant, age_max: Duration) -> bool {
         if self.state == Manager::Started
             && self.queries.is_due(now, age_max)
@@ -210,7 +210,7 @@ impl Controller {
         ticket
     }
 
-    /// Returns the next outcome of a command.
+    /// Returns the next outcome of a command; `None` if no command has completed.
     pub fn poll_outcome(&mut self) -> Option<(Ticket, Outcome)> {
         self.outcomes.pop_front()
     }
@@ -261,8 +261,8 @@ impl Controller {
         Some(tid)
     }
 
-    /// Records since when answers are due to the commands that the client has sent by itself. START_EVENTS is answered
-    /// only when its events end, so it is due just until the first event.
+    /// Records the time from which answers are due to the commands that the client sends by itself. START_EVENTS is
+    /// answered only when its events end. So it is due only until the first event.
     fn note_debts(&mut self, now: Instant) {
         let Some(client) = &self.client else {
             return;

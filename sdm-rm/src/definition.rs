@@ -19,37 +19,38 @@ const BASE_STEP: usize = 1 << 24;
 /// The highest base id.
 const BASE_MAX: u32 = 3_900_000_000;
 
-/// A cluster: a resource manager somewhere.
+/// A cluster: the definition of a resource manager on this or another host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
-    /// Its name: 1 to 64 letters, digits, `.`, `_` and `-`.
+    /// The cluster's name: 1 to 64 letters, digits, `.`, `_` and `-`.
     pub name: String,
     /// "PTP runtime platform, rmID: unique identifier for this resource manager. Used for persistence".
     #[serde(rename = "id")]
     pub rm_id: String,
-    /// Its type: `slurm`, `openmpi`, `hydra`, `local`, ..., or the NAME of a program `sdm-rm-NAME`.
+    /// Type of the resource manager: `slurm`, `openmpi`, `hydra`, `local`, ..., or the NAME of a program `sdm-rm-NAME`.
     #[serde(rename = "type")]
     pub rm_type: String,
-    /// Its host, as ssh takes it; `None` for this host.
+    /// Host of the resource manager, as ssh takes it; `None` for this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Further options for ssh, one word each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ssh_options: Vec<String>,
-    /// Path of the agent on the host; `sdm-agent` if it is absent.
+    /// Path of the agent on the host; `None` for `sdm-agent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Further arguments for the agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_args: Vec<String>,
-    /// Time for which the agent may leave a question unanswered, in seconds.
+    /// Time limit for an answer of the agent, in seconds.
     #[serde(default = "patience")]
     pub patience: u64,
     /// Description for the user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Base id of its elements, which no other cluster has ("PTP rm proxy, Element IDs"); 0 before it is added.
+    /// Base id of the cluster's elements, which no other cluster has ("PTP rm proxy, Element IDs"); 0 before the
+    /// cluster is added.
     #[serde(default)]
     pub base: u32,
 }
@@ -109,7 +110,8 @@ struct Contents {
 }
 
 impl Contents {
-    /// Gives each cluster without a base id the first free one; all have the same from some two hundred clusters on.
+    /// Gives each cluster without a base id the first free one. From some two hundred clusters on, all further ones get
+    /// the same base id.
     fn give_bases(&mut self) {
         for at in 0..self.cluster.len() {
             let is_free = |base: &u32| self.cluster.iter().all(|it| it.base != *base);
@@ -156,7 +158,7 @@ impl Clusters {
     /// The cluster of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// No cluster has this name.
     pub fn get(&self, name: &str) -> Result<&Definition, RmError> {
         let mut all = self.iter();
         let found = all.find(|definition| definition.name == name);

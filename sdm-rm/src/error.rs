@@ -10,13 +10,13 @@ use crate::name::NAME_BYTES_MAX;
 /// An error about a cluster; each is a sentence for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum RmError {
-    /// A text that can be no cluster's name.
+    /// A text that is not a valid name of a cluster.
     #[error(
         "cluster '{}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and does not begin with '.' or '-'",
         printable(.0.as_bytes())
     )]
     Name(String),
-    /// A text that can be no type of a resource manager.
+    /// A text that is not a valid type of a resource manager.
     #[error("type '{}': expected slurm, gridengine, openmpi, hydra, prrte, local, or NAME if a program sdm-rm-NAME exists", printable(.0.as_bytes()))]
     Type(String),
     /// A destination that ssh would take for an option.
@@ -28,29 +28,29 @@ pub enum RmError {
     /// A cluster of this name exists.
     #[error("cluster '{0}': already defined; `sdm cluster edit` changes it")]
     Defined(String),
-    /// The file of definitions cannot be used.
+    /// The file of the definitions cannot be used.
     #[error("{}: {what}", printable_name(path))]
     File {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
-        /// Its fault, with the line.
+        /// Fault of the file, with the line.
         what: String,
     },
-    /// There is no folder for the file: neither HOME nor XDG_CONFIG_HOME is set.
+    /// There is no folder for the definitions: neither HOME nor XDG_CONFIG_HOME is set.
     #[error("no folder for clusters.toml: set HOME or XDG_CONFIG_HOME")]
     NoFolder,
-    /// A file or folder of the system's.
+    /// A file or folder cannot be read or written.
     #[error("{what}: {error}")]
     Io {
         /// The file or folder.
         what: String,
-        /// The system's reason.
+        /// The error of the system.
         error: io::Error,
     },
     /// The cluster is not started.
     #[error("cluster '{0}': not connected; `sdm cluster start {0}` connects to it")]
     NotStarted(String),
-    /// The background process could not be started; with its error output.
+    /// The background process could not be started.
     #[error("cluster '{name}': {}", printable(said.as_bytes()))]
     NoStart {
         /// The cluster.
@@ -66,7 +66,7 @@ pub enum RmError {
         /// Time waited, in seconds.
         seconds: u64,
     },
-    /// The background process has sent a line that is no answer.
+    /// The background process has sent a line that is not an answer.
     #[error("cluster '{name}': {what}")]
     BadAnswer {
         /// The cluster.
@@ -74,7 +74,7 @@ pub enum RmError {
         /// Fault of the answer.
         what: String,
     },
-    /// A program of the site's is not trusted, or does not exist.
+    /// The program of the agent is not trusted, or does not exist.
     #[error("{0}")]
     Agent(#[from] AgentError),
 }
@@ -91,9 +91,9 @@ pub enum AgentError {
     /// The program belongs to another user, or another user could change it.
     #[error("the agent {} is not run: {what}", printable_name(path))]
     Foreign {
-        /// Its path.
+        /// Path of the program.
         path: PathBuf,
-        /// Its owner, or its fault.
+        /// Owner of the program, or its fault.
         what: String,
     },
     /// The program cannot be read or run.
@@ -101,7 +101,7 @@ pub enum AgentError {
     Io {
         /// The program.
         program: String,
-        /// The system's reason.
+        /// The error of the system.
         error: io::Error,
     },
 }

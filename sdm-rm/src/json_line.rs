@@ -3,15 +3,15 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The longest question, in bytes.
+/// Maximum length of a request, in bytes.
 pub const QUESTION_BYTES_MAX: usize = 1 << 20;
-/// The longest answer, in bytes.
+/// Maximum length of an answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Fault of bytes that are not a message.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// The line does not end.
+    /// The line has more bytes than allowed.
     #[error("the message is longer than {0} bytes")]
     TooLong(usize),
     /// The line is not JSON, or not of the expected type.
@@ -35,7 +35,7 @@ pub fn encode(message: &impl Serialize, bytes_max: usize) -> Result<Vec<u8>, Lin
     }
 }
 
-/// The message that `bytes` begin with, once its line is whole.
+/// The message that `bytes` begin with; `None` while its line is incomplete.
 ///
 /// # Errors
 /// The line is too long, or no message.
@@ -48,7 +48,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], bytes_max: usize) -> Result<Opt
     }
 }
 
-/// Reads any bytes as a question and as an answer: nothing panics.
+/// Fuzz entry: decoding any bytes as a request or as an answer causes no panic.
 #[doc(hidden)]
 pub fn fuzz_lines(bytes: &[u8]) {
     let question = decode::<crate::Question>(bytes, QUESTION_BYTES_MAX);

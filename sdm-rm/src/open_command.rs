@@ -16,14 +16,14 @@ pub(crate) enum Purpose {
     Submission(Ticket, String),
 }
 
-/// A submission that was accepted, and whose job the agent has not reported yet.
+/// A submission that the agent has accepted, and whose job the agent has not reported yet.
 #[derive(Debug)]
 pub(crate) struct AcceptedSubmission {
     pub(crate) ticket: Ticket,
     pub(crate) until: Instant,
 }
 
-/// True if the failure of this command ends the session.
+/// True if the session cannot continue when this command fails.
 pub(crate) fn is_needed(command: &Command) -> bool {
     matches!(
         command,

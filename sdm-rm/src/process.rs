@@ -26,9 +26,9 @@ use sdm_runtime::states::Manager;
 const CALLERS_MAX: usize = 64;
 /// Maximum wait of a caller for a change.
 const CHANGE_WAIT_MAX: Duration = Duration::from_secs(600);
-/// Maximum wait of a caller for a query of the manager; its elements of before are the answer then.
+/// Maximum wait of a caller for a query of the manager. After it the answer has the earlier elements.
 const LOOK_WAIT: Duration = Duration::from_secs(5);
-/// Time limit for an agent to end after a request.
+/// Time limit for an agent to end after it was asked to.
 const END_WAIT: Duration = Duration::from_secs(5);
 /// Interval between checks that the socket's file still exists.
 const PLACE_PERIOD: Duration = Duration::from_secs(10);
@@ -96,7 +96,7 @@ struct Process {
     controller: Controller,
     agent: Option<Agent>,
     callers: Vec<Caller>,
-    /// The manager's latest state, and since when it has it, in seconds of Unix time.
+    /// The latest state of the manager, and the time at which it entered this state, in seconds of Unix time.
     seen: (Manager, u64),
     stops_until: Option<Instant>,
     next_look: Instant,
@@ -384,7 +384,7 @@ impl Process {
         }
     }
 
-    /// An answer with these elements.
+    /// An answer with the elements that these queries ask for.
     fn elements(&self, looks: &[Look]) -> Answer {
         let mut answer = self.answer();
         if let Some(store) = self.controller.store() {

@@ -1,11 +1,12 @@
-//! Queries of the manager that callers cause, and the age of what is known.
+//! Queries of the manager that callers cause, and the age of the elements.
 
 use std::time::{Duration, Instant};
 
 use sdm_runtime::attribute as id;
 use sdm_runtime::wire::definition::Definition;
 
-/// A manager is queried for callers at most once in this many times the duration of its last query.
+/// A manager is queried for callers only once the elements are older than this many times the duration of its last
+/// query.
 const PAUSE_OF_QUERY: u32 = 5;
 
 /// The queries that callers cause.
@@ -13,16 +14,16 @@ const PAUSE_OF_QUERY: u32 = 5;
 pub struct Queries {
     /// True if the agent knows the command LOOK.
     is_known: bool,
-    /// The command that has not been answered, and when it was sent.
+    /// The command that has not been answered, and the time at which it was sent.
     running: Option<(u32, Instant)>,
-    /// Time since which the elements have been read; `None` before the first time.
+    /// Start time of the last complete query of the elements; `None` before the first.
     read_at: Option<Instant>,
     /// Duration of the last query.
     took: Duration,
 }
 
 impl Queries {
-    /// Age of the elements: the time since their query began. `None` if the agent has no way to tell.
+    /// Age of the elements: the time since their query began. `None` if it is unknown.
     #[must_use]
     pub fn age(&self, now: Instant) -> Option<Duration> {
         let read_at = self.read_at.filter(|_| self.is_known);

@@ -12,7 +12,7 @@ use sdm_system::{files, goes_with_its_parent, own_program};
 use crate::definition::Definition;
 use crate::error::AgentError;
 
-/// The types that `sdm-agent` knows.
+/// The types of resource managers that `sdm-agent` supports.
 const OWN_TYPES: [&str; 7] = [
     "slurm",
     "gridengine",
@@ -22,7 +22,7 @@ const OWN_TYPES: [&str; 7] = [
     "local",
     "ssh",
 ];
-/// The agent of those types.
+/// The agent of the types that it supports itself.
 const AGENT: &str = "sdm-agent";
 
 /// The command that starts the agent; its three streams are pipes, and it ends with this process.
@@ -83,7 +83,7 @@ fn here(definition: &Definition) -> Result<Command, AgentError> {
     Ok(command)
 }
 
-/// Checks that only root and this user can have put the program there, or change it.
+/// Checks that only root and this user can have put the program at its path, or can change it.
 fn check(path: &Path) -> io::Result<()> {
     const OTHERS: u32 = 0o022;
     let whole = fs::canonicalize(path)?;

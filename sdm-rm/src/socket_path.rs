@@ -1,4 +1,4 @@
-//! The socket of a background process, in a folder of the user's own.
+//! The socket of a background process, in a folder that belongs to the user alone.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,8 @@ use nix::fcntl::{Flock, FlockArg};
 use sdm_system::files;
 use sdm_system::listener::{self, SocketFile};
 
-/// The folder of all sockets, made where it is missing; never one that another user could have made.
+/// The folder of all sockets, which is created if it does not exist. A folder that another user could have made is an
+/// error.
 fn folder() -> io::Result<PathBuf> {
     let folder = files::runtime_folder()?.join("rm");
     files::private_folder(&folder).map_err(|error| {
@@ -24,7 +25,7 @@ pub(crate) fn socket(name: &str) -> io::Result<PathBuf> {
     Ok(folder()?.join(name))
 }
 
-/// A socket that is removed with its listener, and the lock that makes this listener the only one.
+/// A socket whose file is removed with its listener, and the lock that makes this listener the only one.
 pub(crate) struct Place {
     pub(crate) listener: UnixListener,
     file: SocketFile,

@@ -1,4 +1,4 @@
-//! The elements of one manager, as its agent has reported them. Questions about them are answered from here.
+//! The elements of one manager, as its agent has reported them, and the answers to queries about them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Store {
         })
     }
 
-    /// Applies an event of the agent; true if it concerns elements. Errors in it change nothing, and are
+    /// Applies an event of the agent. Returns true if it concerns elements. Errors in it change nothing, and are
     /// returned by [`Store::poll_error`].
     pub fn apply(&mut self, event: &Event) -> bool {
         self.model.apply(self.manager, event);
@@ -166,8 +166,8 @@ impl Store {
         alike
     }
 
-    /// The ids of elements as texts, each with its elements: one range set for numeric ids, but a text for each string
-    /// id.
+    /// The ids of elements as texts, each with its elements: one range set for all numeric ids, but one text for each
+    /// string id.
     fn ids(&self, numbers: RoaringBitmap) -> Vec<(String, RoaringBitmap)> {
         let is_number = |number: u32| self.model.id(self.manager, number).parse() == Ok(number);
         // Numbers of string ids are above all others, so the highest one decides.
@@ -179,7 +179,7 @@ impl Store {
             .collect()
     }
 
-    /// The numbers that elements have for an attribute.
+    /// The numbers that these elements have for an attribute, as one set.
     fn set(&self, kind: Kind, ids: &RoaringBitmap, attribute: &str) -> Set {
         let value = |id| self.model.value(self.manager, kind, id, attribute);
         let numbers = ids.iter().filter_map(value);
@@ -190,7 +190,8 @@ impl Store {
         }
     }
 
-    /// The id of the element of a kind that has this value of one of these attributes, or this id.
+    /// Id of the element of a kind that has `value` as one of these attributes or as its id; `None` if no element has
+    /// it.
     #[must_use]
     pub fn find(&self, kind: Kind, attributes: &[&str], value: &str) -> Option<String> {
         let elements = self.elements(kind);
@@ -206,7 +207,7 @@ impl Store {
         found.map(|id| self.model.id(self.manager, id))
     }
 
-    /// A value of the element of this kind and id.
+    /// The value of an attribute of the element of this kind and id; `None` if there is none.
     #[must_use]
     pub fn value(&self, kind: Kind, id: &str, attribute: &str) -> Option<String> {
         let number = self.model.number(self.manager, id)?;

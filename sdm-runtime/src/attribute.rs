@@ -1,12 +1,12 @@
-//! Attributes: their ids and definitions. No other module writes an id as a string literal.
+//! Attributes: their ids, and the definitions of those that are predefined or announced by SDM's agents.
 
-/// The values of a pre-defined attribute.
+/// The type of a predefined attribute's values.
 pub(crate) enum Form {
     Array,
     Boolean,
     /// An integer that is at least this one.
     Integer(i64),
-    /// A word of the [`States`](crate::states::States) of this attribute.
+    /// One of the [`States`](crate::states::States) of this attribute.
     State,
     Text,
 }

@@ -1,4 +1,5 @@
-//! The runtime platform without I/O: the machines, nodes, queues, jobs and processes of a resource manager.
+//! The runtime platform without I/O. [`model`] has the machines, nodes, queues, jobs and processes of resource
+//! managers. [`wire`] has both ends of the resource-manager proxy protocol.
 //!
 //! An element of the model has an id, which the agent of its resource manager chooses ([`ids`]).
 

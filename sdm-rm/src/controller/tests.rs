@@ -1,4 +1,4 @@
-//! A manager's states, driven by an agent that is only the other end of the wire protocol.
+//! States of a manager, whose agent is replaced by the agent's end of the wire protocol.
 
 use sdm_runtime::ids::Ids;
 use sdm_runtime::wire::agent::Agent;

@@ -176,7 +176,7 @@ impl Segment {
 }
 
 impl Column {
-    /// The number of an id.
+    /// The number of an id; `None` if the id has no number.
     pub(super) fn at(&self, id: u32) -> Option<i64> {
         let (first, segment) = self.segments.range(..=id).next_back()?;
         (id <= segment.last).then(|| segment.at(*first, id))
@@ -192,7 +192,7 @@ impl Column {
         self.segments.len()
     }
 
-    /// Removes the numbers of these ids.
+    /// Removes the numbers of the ids from `first` to `last`.
     pub(super) fn erase(&mut self, first: u32, last: u32) {
         if let Some((&start, segment)) = self.segments.range_mut(..first).next_back()
             && segment.last >= first
@@ -209,7 +209,7 @@ impl Column {
         }
     }
 
-    /// Sets the number of these ids.
+    /// Sets the number of the ids from `first` to `last`.
     pub(super) fn write(&mut self, first: u32, last: u32, cell: i64) {
         let before = self.segments.range_mut(..=first).next_back();
         let before = before.map(|(start, segment)| (*start, segment));
@@ -274,7 +274,7 @@ impl Column {
         }
     }
 
-    /// Joins the segment that begins at this id with the one before.
+    /// Joins the segment that begins at this id with the one before, if both together can be stored as one.
     fn tidy(&mut self, id: u32) {
         let mut near = self.segments.range_mut(..=id).rev();
         let Some((&next_first, next)) = near.next().filter(|(first, _)| **first == id) else {
@@ -288,7 +288,7 @@ impl Column {
         }
     }
 
-    /// The numbers of these ids by piece; ids without one are left out.
+    /// The numbers of the ids from `first` to `last`, as regular pieces. Ids without a number are left out.
     pub(super) fn pieces(&self, first: u32, last: u32) -> impl Iterator<Item = Piece> {
         let start = self.segments.range(..=first).next_back();
         let start = start.map_or(first, |(start, _)| *start);
@@ -305,7 +305,8 @@ impl Column {
         })
     }
 
-    /// Ranges of these ids with the same number: first id, last id and number. Ids without a number are left out.
+    /// Ranges of equal numbers within the ids from `first` to `last`: first id, last id and number. Ids without a
+    /// number are left out.
     pub(super) fn runs(&self, first: u32, last: u32) -> impl Iterator<Item = (u32, u32, i64)> {
         self.pieces(first, last).flat_map(|piece| {
             let each = if piece.step == 0 {
@@ -326,7 +327,7 @@ impl Column {
         })
     }
 
-    /// These ids grouped by their numbers; `None` for ids without one.
+    /// Groups these ids by their numbers; the group of `None` has no numbers.
     pub(super) fn groups(&self, ids: &RoaringBitmap) -> Vec<(Option<i64>, RoaringBitmap)> {
         let mut groups: Vec<(Option<i64>, RoaringBitmap)> = Vec::new();
         let mut index = HashMap::new();
@@ -353,7 +354,7 @@ impl Column {
         groups
     }
 
-    /// The ids among these that have another number than `cell`. `None` stands for no number, in `cell` and for an id.
+    /// Those of `ids` whose number is not `cell`. `None` stands for no number, in `cell` and for an id.
     pub(super) fn others(&self, ids: &RoaringBitmap, cell: Option<i64>) -> RoaringBitmap {
         if ids.len() == 1 {
             let is_other = ids.min().is_some_and(|id| self.at(id) != cell);

@@ -94,7 +94,7 @@ impl AttributeDefinition {
     }
 }
 
-/// The bounds in a type's further fields; `min` and `max` where there are none, and `None` if they are invalid.
+/// The bounds in a type's further fields; `min` and `max` if there are no such fields, and `None` if they are invalid.
 fn bounds<T: PartialOrd, E>(
     extra: &[&str],
     min: T,
@@ -148,7 +148,7 @@ impl Default for Definitions {
 }
 
 impl Definitions {
-    /// The definition of this id.
+    /// The definition of this id; `None` if there is none.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<&AttributeDefinition> {
         self.index.get(id).and_then(|at| self.all.get(*at))

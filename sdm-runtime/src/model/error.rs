@@ -60,7 +60,7 @@ pub enum ModelError {
     /// There are too many string ids.
     #[error("the resource manager has more than {NAMES_MAX} string ids")]
     TooManyNames,
-    /// Values are too long together.
+    /// All texts of the manager together exceed [`TEXTS_BYTES_MAX`].
     #[error("the resource manager's texts exceed {TEXTS_BYTES_MAX} bytes")]
     TooManyTexts,
     /// Number of further errors in an event that are not reported one by one.

@@ -133,7 +133,7 @@ fn check(model: &Model, manager: ManagerId) {
     }
 }
 
-/// Source of decisions: the bytes, and zeros after them.
+/// Source of decisions: the input bytes, and zeros after them.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {

@@ -19,7 +19,7 @@ pub const LISTENERS_MAX: usize = 4096;
 
 /// Read access to the elements that notices are about.
 pub(super) trait Source {
-    /// An attribute of an element.
+    /// The value of an element's attribute; `None` if it has none.
     fn value_of(&self, kind: Kind, id: u32, attribute: &str) -> Option<Value>;
     /// The processes among these that are on a node.
     fn on_node(&self, ids: &RoaringBitmap, node: u32) -> RoaringBitmap;

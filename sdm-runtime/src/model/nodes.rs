@@ -98,7 +98,7 @@ impl Store {
     }
 }
 
-/// The nodes among these whose count is not 0.
+/// Those of `nodes` whose count is above 0.
 fn some(counts: &Column, nodes: &RoaringBitmap) -> RoaringBitmap {
     let mut all = RoaringBitmap::new();
     for (count, nodes) in counts.groups(nodes) {

@@ -42,7 +42,7 @@ pub(super) struct Store {
     pub(super) names: Names,
     pub(super) places: Places,
     tables: [Table; 6],
-    /// Number of living processes of each node; the next field has that of the ended ones.
+    /// Number of living processes of each node; the next column has the number of ended ones.
     pub(super) live: Column,
     pub(super) ended: Column,
 }
@@ -243,7 +243,7 @@ impl Store {
         numbers
     }
 
-    /// The number of an element's id, if it could be one.
+    /// The number that stands for an element's id; `None` if no element can have this id.
     pub(super) fn find(&self, id: &str) -> Option<u32> {
         match Ids::one(id) {
             Ids::Numbers(number) => number.min().filter(|number| *number < NAMES_FROM),
@@ -251,7 +251,7 @@ impl Store {
         }
     }
 
-    /// The text of an element's id.
+    /// The id for which a number stands, as text; empty if it stands for none.
     pub(super) fn id(&self, number: u32) -> String {
         match number < NAMES_FROM {
             true => number.to_string(),

@@ -32,15 +32,15 @@ impl Table {
         }
     }
 
-    /// The number that an element has for an attribute.
+    /// The number that an element has for an attribute; `None` if it has none.
     pub(super) fn cell(&self, attribute: usize, id: u32) -> Option<i64> {
         self.columns
             .get(&attribute)
             .and_then(|column| column.at(id))
     }
 
-    /// Sets or removes these elements' number for an attribute. Returns false if the limit of pieces would be
-    /// exceeded: then only some have it.
+    /// Sets or removes the number of these elements for an attribute. Returns false if the limit of segments would be
+    /// exceeded; then only some of them have it.
     pub(super) fn set(&mut self, attribute: usize, ids: &RoaringBitmap, cell: Option<i64>) -> bool {
         let spans = self.spans(ids);
         let column = self.columns.entry(attribute).or_default();
@@ -61,8 +61,8 @@ impl Table {
         is_room
     }
 
-    /// Sets the numbers of new elements for an attribute that none of them has yet. Returns false if the limit
-    /// of pieces would be exceeded; then none has the attribute.
+    /// Sets the numbers of new elements for an attribute that none of them has yet. Returns false if the limit of
+    /// segments would be exceeded; then none of them has the attribute.
     pub(super) fn fill<'a>(
         &mut self,
         attribute: usize,

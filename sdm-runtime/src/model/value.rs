@@ -32,41 +32,41 @@ pub struct DateBounds {
     /// Format in addition to ISO 8601, in the language of `strptime`: of PTP's styles those of English locales
     /// whose texts name no time zone.
     pub format: Option<&'static str>,
-    /// The first, in seconds of Unix time.
+    /// The earliest allowed date, in seconds of Unix time.
     pub min: i64,
-    /// The last, in seconds of Unix time.
+    /// The latest allowed date, in seconds of Unix time.
     pub max: i64,
 }
 
 /// A value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of ARRAY.
+    /// A value of the type ARRAY: its items.
     Array(Vec<String>),
-    /// Of BOOLEAN.
+    /// A value of the type BOOLEAN.
     Boolean(bool),
-    /// Of DATE: seconds of Unix time.
+    /// A value of the type DATE, in seconds of Unix time.
     Date(i64),
-    /// Of DOUBLE.
+    /// A value of the type DOUBLE.
     Double(f64),
-    /// Of ENUMERATED.
+    /// A value of the type ENUMERATED.
     Enumerated(String),
-    /// Of INTEGER.
+    /// A value of the type INTEGER.
     Integer(i64),
-    /// Of STRING.
+    /// A value of the type STRING.
     String(String),
 }
 
-/// Definition of an attribute.
+/// Definition of an attribute: its type, and texts for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttributeDefinition {
     /// Its id, the key of attributes.
     pub id: String,
     /// Type of its values.
     pub kind: AttributeType,
-    /// A short name.
+    /// A short name for the user.
     pub name: String,
-    /// A longer text.
+    /// A description for the user.
     pub description: String,
     /// The value of an attribute that is set to an empty text; `None` if such an attribute has no value.
     pub default: Option<Value>,
@@ -129,7 +129,8 @@ impl DateBounds {
         }
     }
 
-    /// Seconds of Unix time. A text without a time zone is in UTC, one without a time at its day's beginning.
+    /// Parses a date as seconds of Unix time; `None` if it has neither format. A text without a time zone is in UTC. A
+    /// text without a time is at the beginning of its day.
     pub(super) fn read(&self, text: &str) -> Option<i64> {
         let utc = |at: DateTime| at.to_zoned(TimeZone::UTC).ok();
         let seconds = |at: Zoned| at.timestamp().as_second();

@@ -169,7 +169,8 @@ impl Agent {
         Ok(None)
     }
 
-    /// Answers a command that [`poll`](Self::poll) gave; other transactions are passed over.
+    /// Answers the command with this number, which [`poll`](Self::poll) has returned. A number that is not open is
+    /// ignored.
     pub fn complete(&mut self, tid: u32, result: Result<(), Failure>) {
         if let Some(subject) = self.open.remove(&tid) {
             let refused = |failure| subject.refused(failure);

@@ -83,7 +83,7 @@ impl Client {
         Ok(tid)
     }
 
-    /// True for a command whose refusal is a separate event.
+    /// True if the open command `tid` submits or ends a job: its refusal is an event of its own, in place of ERROR.
     fn asks_of_job(&self, tid: u32) -> bool {
         let command = self.open.get(&tid);
         matches!(
@@ -107,7 +107,8 @@ impl Client {
         self.open.iter().map(|(tid, command)| (*tid, command))
     }
 
-    /// Returns the next report. Events of unknown transactions are discarded, except for MESSAGE in PTP's dialect.
+    /// Returns the next report; `None` if no whole message is left. Events of unknown transactions are discarded,
+    /// except for MESSAGE in PTP's dialect.
     ///
     /// # Errors
     /// The agent's bytes are malformed; the session is to be closed.

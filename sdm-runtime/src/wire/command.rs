@@ -7,7 +7,7 @@ use crate::attribute;
 /// The wire version that both dialects write.
 pub const VERSION: &str = "2.0";
 
-/// A command of a client to an agent.
+/// A command of a client to an agent. The number at the beginning of each description is its id on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// 0: end the agent.
@@ -232,7 +232,7 @@ impl Command {
     }
 }
 
-/// The dialect and the base id of an INIT of the version that an agent speaks.
+/// The dialect and the base id from the arguments of an INIT, whose version must be the agent's.
 pub(super) fn begin(args: Vec<String>) -> Result<(Dialect, String), MessageError> {
     let (dialect, Command::Init { version, base_id }) = init(args)? else {
         return Err(MessageError::Missing("INIT", "an argument"));
@@ -243,7 +243,7 @@ pub(super) fn begin(args: Vec<String>) -> Result<(Dialect, String), MessageError
     Ok((dialect, base_id))
 }
 
-/// The dialect that INIT's arguments are in, and INIT.
+/// The dialect of INIT's arguments, and the command INIT.
 pub(super) fn init(args: Vec<String>) -> Result<(Dialect, Command), MessageError> {
     let is_keyed = args
         .iter()

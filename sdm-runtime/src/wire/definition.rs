@@ -12,11 +12,11 @@ use super::{Dialect, MessageError, bad};
 pub struct Definition {
     /// Its id, the key of attributes.
     pub id: String,
-    /// `STRING`, `INTEGER`, `ENUMERATED`, ...
+    /// The name of the type: `STRING`, `INTEGER`, `ENUMERATED`, ...
     pub kind: String,
-    /// A short name.
+    /// A short name for the user.
     pub name: String,
-    /// A longer text.
+    /// A description for the user.
     pub description: String,
     /// True if the attribute is to be shown to users. The document's dialect does not transmit it; it is then true.
     pub display: bool,

@@ -34,7 +34,7 @@ pub(super) struct ElementIds {
 }
 
 impl ElementIds {
-    /// Ids of this form before INIT.
+    /// The ids of an agent before INIT; `form` is the form of its elements' ids.
     pub(super) fn new(form: IdForm) -> Self {
         let base = String::new();
         Self { form, base }

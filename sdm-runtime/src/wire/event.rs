@@ -40,16 +40,16 @@ const KINDS: [Kind; 6] = [
     Kind::ResourceManager,
 ];
 
-/// A code and a text.
+/// The code and the text of an error, or of a message to the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// `errorCode` or `messageCode`.
+    /// The code: the attribute `errorCode` or `messageCode`.
     pub code: String,
-    /// `errorMsg` or `messageText`.
+    /// The text: the attribute `errorMsg` or `messageText`.
     pub text: String,
 }
 
-/// An event that the agent sends to the client.
+/// An event that the agent sends to the client. The number at the beginning of each description is its id on the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// 0: the command is done.

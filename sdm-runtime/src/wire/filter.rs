@@ -176,7 +176,7 @@ impl Filters {
 }
 
 impl Silence {
-    /// Removes the filtered elements from a set; false if none is left.
+    /// Removes the filtered elements from a set; false if no element is left.
     fn spares(&self, ids: &mut Ids) -> bool {
         match ids {
             Ids::Numbers(numbers) => {

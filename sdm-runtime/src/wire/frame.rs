@@ -71,7 +71,7 @@ impl Decoder {
         self.buffer.len() - self.start
     }
 
-    /// The next whole message.
+    /// The next message; `None` until one is whole.
     ///
     /// # Errors
     /// The bytes are no message; every later call says the same.

@@ -1,4 +1,4 @@
-//! Ids of elements that are texts: the base id with a text of the agent's appended.
+//! Ids of elements that are texts: the base id, with a text of the agent appended.
 
 use sdm_runtime::wire::agent::{Agent, Phase};
 use sdm_runtime::wire::command::Command;

@@ -1,4 +1,4 @@
-//! Columns compared with maps.
+//! Property test: after the same changes, a column has the same numbers as a map.
 
 use proptest::prelude::*;
 
