@@ -36,7 +36,7 @@ pub(crate) const NAMESPACES: &CStr = c"pmix.qry.ns";
 pub(crate) const DEBUG_TARGET: &CStr = c"pmix.dbg.tgt";
 pub(crate) const PROCESS_TABLE: &CStr = c"pmix.qry.ptable";
 pub(crate) const NAMESPACE: &CStr = c"pmix.nspace";
-/// The queue that a question is about.
+/// Attribute of a query: the name of the batch queue that it is about.
 pub(crate) const QUEUE: &CStr = c"pmix.alloc.queue";
 
 #[repr(C)]

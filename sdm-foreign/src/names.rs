@@ -334,7 +334,7 @@ const DIRECTIVES: &[(u32, &str)] = &[
     (16, "persistent"),
 ];
 
-/// All ranks of a job.
+/// Rank value that stands for all ranks of a job.
 pub const RANK_ALL: u32 = u32::MAX - 1;
 
 fn of<T: Copy + PartialEq + std::fmt::Display>(
@@ -424,7 +424,7 @@ pub fn rank(value: u32) -> Cow<'static, str> {
     }
 }
 
-/// Streams of a process.
+/// Names of the streams of a process, from their bits.
 #[must_use]
 pub fn channels(bits: u16) -> String {
     of_bits(CHANNELS, u32::from(bits))

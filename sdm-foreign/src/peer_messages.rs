@@ -48,7 +48,7 @@ pub struct Entry {
 pub enum Question {
     /// Reads the data that a rank has put (`PMIx_Put`), from this offset on.
     Modex {
-        /// The rank.
+        /// The rank whose data is read.
         rank: u32,
         /// Offset in the data of the rank at which the answer begins, in bytes.
         offset: u64,
@@ -64,7 +64,7 @@ pub enum Question {
     },
     /// Removes values that a rank has published: those with these keys, or all where no key is given.
     Unpublish {
-        /// The rank.
+        /// The rank that has published the values.
         owner: u32,
         /// Keys of the values; empty for all.
         keys: Vec<String>,
@@ -80,7 +80,7 @@ pub enum Question {
     },
     /// Starts the receiving node's processes of an announced job.
     Start {
-        /// The job.
+        /// Namespace of the job.
         namespace: String,
         /// Task that requested the start; `None` for a tool.
         by: Option<u32>,
@@ -91,7 +91,7 @@ pub enum Question {
     WantOutput(u32),
     /// A task has printed output.
     Printed {
-        /// The task.
+        /// The task that has printed the output.
         task: u32,
         /// True for standard error.
         is_error: bool,
@@ -122,7 +122,7 @@ pub enum Question {
         namespace: String,
         /// The node, by its place among those of the first job.
         node: u32,
-        /// The first exit status there that is not 0; 0 if there is none.
+        /// The first exit status on that node that is not 0; 0 if there is none.
         status: i32,
     },
     /// A job has ended.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
-/// Processes of such a job on one node, with consecutive ranks and consecutive tasks.
+/// Processes of a spawned job on one node, with consecutive ranks and consecutive tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// Index of the node among the nodes of the first job.

@@ -139,7 +139,7 @@ pub enum AttributeValue {
 /// A message from a tool process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromTool {
-    /// The first message: it is connected.
+    /// The first message: the tool is connected.
     Hello {
         /// [`TOOL_VERSION`].
         version: u16,

@@ -90,7 +90,7 @@ pub enum ToHost {
         tasks: IdSet,
         /// Exit code of the processes, or 128 plus the number of the signal that ended them.
         status: i32,
-        /// True if one that has not finalized the library ends its job.
+        /// True if a process that has not finalized the library ends its job.
         ends_job: bool,
     },
     /// Output of a process; sent after [`FromHost::WantOutput`].
@@ -115,7 +115,7 @@ pub enum ToHost {
 /// A program that a process asks to be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostProgram {
-    /// The program as that process gave it: an absolute or relative path, or a name.
+    /// The program as the requesting process gave it: an absolute or relative path, or a name.
     pub program: Vec<u8>,
     /// Arguments of the program, without the program itself.
     pub arguments: Vec<Vec<u8>>,

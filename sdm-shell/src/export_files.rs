@@ -55,7 +55,7 @@ impl Exported {
         file
     }
 
-    /// The number itself, of which the text of a `float` is an approximation.
+    /// The exact number of a value: for a `float`, the number of four bytes that is nearest to gdb's text.
     fn float(&self, value: Parsed) -> f64 {
         match self.is_single {
             true => f64::from(single(value)),

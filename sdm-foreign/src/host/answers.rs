@@ -273,7 +273,7 @@ impl Serving {
 }
 
 impl Known {
-    /// A string that lives as long as this.
+    /// A copy of a text as a C string, which lives as long as this answer.
     fn string(&mut self, text: &str) -> *const std::ffi::c_char {
         self.strings.push(CString::new(text).unwrap_or_default());
         self.strings
@@ -291,7 +291,7 @@ impl Known {
         self.infos.push(info);
     }
 
-    /// An attribute with an array of values, which has to be kept.
+    /// An attribute with an array of values. The caller keeps `items` as long as the attribute.
     fn array<T>(&mut self, key: &CStr, kind: u16, items: &[T]) -> Info {
         let array = Box::new(DataArray {
             kind,

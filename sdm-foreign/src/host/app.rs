@@ -73,6 +73,8 @@ pub(super) unsafe extern "C" fn on_spawn(
     hand_over(Request::Spawn { by, wish, done })
 }
 
+/// The processes that a spawn request names as those to debug: a namespace and a rank; `None` if it names none.
+///
 /// # Safety
 /// `apps` and `infos` must come from the library.
 unsafe fn target(apps: &[App], infos: &[Info]) -> Option<(String, u32)> {
@@ -120,6 +122,8 @@ unsafe fn wanted<'a>(
     }
 }
 
+/// Converts a program of a spawn request, with the placement of its processes.
+///
 /// # Safety
 /// `app` and `infos` must come from the library.
 unsafe fn program(app: &App, infos: &[Info], is_debugger: bool) -> (HostProgram, Placement) {
@@ -154,6 +158,8 @@ unsafe fn program(app: &App, infos: &[Info], is_debugger: bool) -> (HostProgram,
     (program, wanted)
 }
 
+/// The bytes of a string; `None` if it is null or empty.
+///
 /// # Safety
 /// `string` must be null or a null-terminated string.
 unsafe fn bytes(string: *const c_char) -> Option<Vec<u8>> {
@@ -165,6 +171,8 @@ unsafe fn bytes(string: *const c_char) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then(|| bytes.to_vec())
 }
 
+/// The strings of an array, at most [`WORDS_MAX`].
+///
 /// # Safety
 /// `array` must be null or a null-terminated array of strings.
 unsafe fn words(mut array: *const *const c_char) -> Vec<Vec<u8>> {

@@ -158,6 +158,8 @@ pub(super) unsafe extern "C" fn on_group(
     }))
 }
 
+/// A copy of the bytes; empty for null.
+///
 /// # Safety
 /// `object` must have as many bytes as its size says, or null.
 unsafe fn bytes_of(object: ByteObject) -> Vec<u8> {

@@ -78,8 +78,8 @@ fn remove_left_over(above: &Path) {
     }
 }
 
-/// The lock of a folder of this user's that no server has. Servers of versions of SDM without a lock are known by the
-/// files that their libraries have written.
+/// Takes the lock of a folder whose server has ended; `None` if a server uses the folder, or another user owns it.
+/// Servers of versions of SDM without a lock are known by the files that their libraries have written.
 fn is_left_over(path: &Path) -> Option<Flock<File>> {
     let folder = open(path).ok()?;
     let is_own = folder.metadata().ok()?.uid() == geteuid().as_raw();

@@ -18,6 +18,8 @@ const LOCAL_ONLY: &CStr = c"pmix.qry.local";
 /// Directive of an attribute that must not be ignored (`PMIX_INFO_REQD`).
 const REQUIRED: u32 = 1;
 
+/// Reads the qualifiers of a query.
+///
 /// # Safety
 /// `qualifiers` must come from the library.
 unsafe fn narrowed_by(qualifiers: &[Info]) -> Qualifiers {

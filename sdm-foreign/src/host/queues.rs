@@ -23,7 +23,7 @@ const WAIT: Duration = Duration::from_secs(30);
 /// A queue of a cluster.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Queue {
-    /// Its name; `CLUSTER:NAME` where there are several clusters.
+    /// The name of the queue; `CLUSTER:NAME` where there are several clusters.
     name: String,
     /// The state of the queue: a value of [`attribute::QUEUE_STATE`].
     state: String,

@@ -395,7 +395,7 @@ impl Requests {
         poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
     }
 
-    /// The next request; only where the descriptor is readable.
+    /// Takes the next request. Called only if the descriptor is readable.
     pub(crate) fn take(&self) -> io::Result<Request> {
         let mut address = [0; size_of::<usize>()];
         let count = nix::unistd::read(&self.0, &mut address)?;

@@ -73,9 +73,9 @@ type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 /// A job, as it is registered with the library.
 struct Registration<'a> {
     namespace: &'a str,
-    /// Its nodes, with the ranks there.
+    /// The job's nodes, each with the job's ranks there.
     nodes: Vec<(&'a str, &'a IdSet)>,
-    /// The ranks of this node, where it has some.
+    /// The job's ranks on this node; `None` if there are none.
     own: Option<&'a IdSet>,
     /// The process that started the job; `None` for a tool or the session.
     parent: Option<&'a Proc>,
@@ -256,9 +256,11 @@ impl Server {
         }
     }
 
+    /// Checks the status of a call that passes data to its callback. The data is freed here if the call failed, as its
+    /// callback then does not come.
+    ///
     /// # Safety
-    /// `kept` must be the data of the call with this status. It is freed here if the call failed, as its callback then
-    /// does not come.
+    /// `kept` must be the data of the call with this status.
     unsafe fn passed_on(&self, status: c_int, kept: *mut Waking, what: &str) -> Result<()> {
         if status != SUCCESS {
             // SAFETY: no callback comes that takes it.
@@ -396,6 +398,8 @@ fn load_any() -> Result<(*mut c_void, &'static OsStr)> {
     Err(why.unwrap_or_else(|| anyhow!("no library")))
 }
 
+/// The strings of an array.
+///
 /// # Safety
 /// `array` must be null or a null-terminated array of strings.
 unsafe fn strings(mut array: *mut *mut c_char) -> Vec<String> {

@@ -18,7 +18,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Environment variables for the processes of such a job on this node.
+    /// Environment variables for the processes of a spawned job on this node.
     pub(super) fn environment_of(&self, job: &SpawnedJob) -> anyhow::Result<Vec<(String, String)>> {
         let ranks = job.ranks_on(self.job.own);
         self.library.environment(&job.namespace, &ranks)

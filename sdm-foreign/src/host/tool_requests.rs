@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 32 << 10;
 pub(crate) struct Steering {
     /// True once a tool of any node has asked for the output of processes.
     wants_output: bool,
-    /// A rank of each other node that has such a tool.
+    /// A rank of each other node with a tool that has asked for output.
     readers: BTreeSet<u32>,
     /// The tasks of this node that have ended.
     ended: IdSet,

@@ -30,6 +30,8 @@ const LOG_STDERR: &CStr = c"pmix.log.stderr";
 const ITEMS_MAX: usize = 1 << 20;
 
 impl Participants {
+    /// Groups the processes of a call by their jobs.
+    ///
     /// # Safety
     /// `processes` must point to `count` processes, or be null.
     pub(super) unsafe fn of(processes: *const Proc, count: usize) -> Self {
@@ -59,6 +61,8 @@ pub(super) unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(start, count) }
 }
 
+/// A copy of a process; rank 0 without a namespace for null.
+///
 /// # Safety
 /// `process` must be null or point to a process.
 pub(super) unsafe fn process(process: *const Proc) -> Proc {
@@ -69,6 +73,8 @@ pub(super) unsafe fn process(process: *const Proc) -> Proc {
     unsafe { *process }
 }
 
+/// The keys of an array, at most [`ITEMS_MAX`].
+///
 /// # Safety
 /// `keys` must be null or a null-terminated array of strings.
 pub(super) unsafe fn keys(mut keys: *const *const c_char) -> Vec<String> {
@@ -298,6 +304,8 @@ unsafe extern "C" fn on_disconnect(
     unsafe { meet(Purpose::Disconnect, processes, count, done(callback, data)) }
 }
 
+/// Passes on that processes meet for this purpose; returns the status for the library.
+///
 /// # Safety
 /// `processes` must point to `count` processes, or be null.
 unsafe fn meet(

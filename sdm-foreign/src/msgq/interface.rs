@@ -162,6 +162,8 @@ impl DebugLibrary {
         }
     }
 
+    /// Looks up the functions of the interface.
+    ///
     /// # Safety
     /// The handle is that of a library with the interface.
     unsafe fn of(handle: *mut c_void) -> Result<Self> {
@@ -309,6 +311,8 @@ impl DebugLibrary {
     }
 }
 
+/// Looks up a function that tells whether a program or a process has message queues.
+///
 /// # Safety
 /// `handle` must be that of a debug library, and `name` that of a function of type `Has`.
 unsafe fn has(handle: *mut c_void, name: &CStr) -> Result<Has> {
@@ -317,6 +321,8 @@ unsafe fn has(handle: *mut c_void, name: &CStr) -> Result<Has> {
     Ok(unsafe { std::mem::transmute::<*mut c_void, Has>(found) })
 }
 
+/// Looks up a function that begins or continues a list.
+///
 /// # Safety
 /// `handle` must be that of a debug library, and `name` that of a function of type `Step`.
 unsafe fn step(handle: *mut c_void, name: &CStr) -> Result<Step> {
@@ -357,7 +363,8 @@ fn rank(number: c_long) -> Option<i64> {
     Some(of_int(number)).filter(|rank| *rank >= 0)
 }
 
-/// Libraries read an `int` of the process into the lower half of a `long`, and leave the upper one as it is.
+/// The number in the lower half of a `long`. Libraries read an `int` of the process into that half, and leave the upper
+/// one as it is.
 fn of_int(number: c_long) -> i64 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d]).into()

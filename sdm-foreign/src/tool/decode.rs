@@ -67,6 +67,8 @@ pub(super) unsafe fn value(key: &str, value: &Value) -> Vec<Line> {
     into.lines
 }
 
+/// Items of the library as a slice. It is empty for null, and if there are more than [`ITEMS_MAX`].
+///
 /// # Safety
 /// `start` must point to `count` items, or be null.
 unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
@@ -77,6 +79,8 @@ unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(start, count) }
 }
 
+/// The text of a string, at most [`TEXT_BYTES_MAX`] bytes of it.
+///
 /// # Safety
 /// `string` must be null or a null-terminated string.
 unsafe fn short(string: *const c_char) -> String {
@@ -103,6 +107,8 @@ impl Lines {
         }
     }
 
+    /// Adds the lines of an info.
+    ///
     /// # Safety
     /// The data of the info's value must be of the type that the value names.
     unsafe fn info(&mut self, info: &Info, depth: u8) {
@@ -113,6 +119,8 @@ impl Lines {
         unsafe { self.value(&String::from_utf8_lossy(&key), &info.value, depth) };
     }
 
+    /// Adds the lines of a value: one, or for an array also those of its elements.
+    ///
     /// # Safety
     /// The value's data must be of the type that it names.
     unsafe fn value(&mut self, key: &str, value: &Value, depth: u8) {
@@ -130,6 +138,8 @@ impl Lines {
         self.push(depth, key, datum);
     }
 
+    /// Adds the lines of an array's elements.
+    ///
     /// # Safety
     /// The array must have as many elements as it says, of the type that it names.
     unsafe fn array(&mut self, array: &DataArray, depth: u8) {
@@ -190,6 +200,8 @@ fn bytes_of(kind: u16) -> Option<usize> {
     })
 }
 
+/// Converts an entry of a process table.
+///
 /// # Safety
 /// The strings of `info` must be null or null-terminated.
 unsafe fn process_info(info: &ProcInfo) -> Datum {
@@ -205,6 +217,8 @@ unsafe fn process_info(info: &ProcInfo) -> Datum {
     }
 }
 
+/// Converts a value that is not an array.
+///
 /// # Safety
 /// `at` must be where a value of this type is: in a value's union, or in an array.
 unsafe fn scalar(kind: u16, at: *const u8) -> Datum {

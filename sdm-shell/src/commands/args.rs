@@ -10,7 +10,7 @@ use super::{CommandError, SetExpr, UserCommand};
 /// Maximum number of numbers in the arguments of one command.
 const NUMBERS_MAX: usize = 1024;
 
-/// A single whole number, or `default` at the end of the line.
+/// Parses a single whole number, or returns `default` at the end of the line.
 pub(super) fn count(
     rest: &mut Cursor<'_>,
     command: &str,
@@ -28,7 +28,7 @@ pub(super) fn count(
     Ok(value)
 }
 
-/// Breakpoint numbers: `1 3-5`. Empty at the end of the line.
+/// Parses breakpoint numbers: `1 3-5`. Empty at the end of the line.
 pub(super) fn numbers(rest: &mut Cursor<'_>, command: &str) -> Result<Vec<u32>, CommandError> {
     let mut numbers = Vec::new();
     while !rest.is_empty() {
@@ -51,7 +51,8 @@ pub(super) fn numbers(rest: &mut Cursor<'_>, command: &str) -> Result<Vec<u32>, 
     Ok(numbers)
 }
 
-/// `[LOCATION] [thread N] [if COND]`; without a location where each task stands, in its selected frame.
+/// Parses `[LOCATION] [thread N] [if COND]`. Without a location the breakpoint is at the position of each task, in its
+/// selected frame.
 pub(super) fn breakpoint(
     rest: &mut Cursor<'_>,
     command: &str,
@@ -78,7 +79,7 @@ pub(super) fn breakpoint(
     })))
 }
 
-/// `WHAT [if COND]`. Neither part may be empty.
+/// Parses `WHAT [if COND]`. Neither part may be empty.
 pub(super) fn place_and_condition<'a>(
     rest: &mut Cursor<'a>,
     command: &str,
@@ -102,7 +103,7 @@ fn some_condition(condition: Option<&str>, command: &str) -> Result<Option<Strin
     Ok(condition.map(str::to_owned))
 }
 
-/// A breakpoint's number. `$bpnum`, the most recent breakpoint, is returned as 0.
+/// Parses a breakpoint's number. `$bpnum`, the most recent breakpoint, is returned as 0.
 pub(super) fn number(rest: &mut Cursor<'_>, command: &str) -> Result<u32, CommandError> {
     let here = *rest;
     match rest.word() {
@@ -132,7 +133,7 @@ fn split_condition(text: &str) -> (&str, Option<&str>) {
     (text, None)
 }
 
-/// `on` or `off`. None at the end of the line.
+/// Parses `on` or `off`. None at the end of the line.
 pub(super) fn on_off(rest: &mut Cursor<'_>, command: &str) -> Result<Option<bool>, CommandError> {
     let here = *rest;
     let value = match rest.word() {
@@ -145,7 +146,7 @@ pub(super) fn on_off(rest: &mut Cursor<'_>, command: &str) -> Result<Option<bool
     Ok(Some(value))
 }
 
-/// `SET TEXT` or `SET --eof`.
+/// Parses `SET TEXT` or `SET --eof`.
 pub(super) fn send(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     if rest.is_empty() {
         return Err(rest.error("send: expected a set of ranks and a text"));
@@ -162,7 +163,7 @@ pub(super) fn send(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     })
 }
 
-/// `[SET] [SECONDS]`. A single number is a time in seconds, as in `wait 10`.
+/// Parses `[SET] [SECONDS]`. A single number is a time in seconds, as in `wait 10`.
 pub(super) fn wait(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     let mut to = None;
     let mut ahead = *rest;

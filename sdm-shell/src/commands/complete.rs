@@ -74,7 +74,7 @@ fn some<'a>(from: usize, typed: &str, words: impl Iterator<Item = &'a str>) -> W
     Wanted::Words(from, found)
 }
 
-/// The last element of a set, which is being typed.
+/// The completions of the last element of a set, which is being typed.
 fn sets(typed: &str, named: &[String]) -> Wanted {
     let from = typed
         .rfind(|c: char| ",!&^([ ".contains(c))

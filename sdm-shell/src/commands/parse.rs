@@ -53,7 +53,7 @@ pub fn called(line: &str) -> Option<CommandLine<'_>> {
     (!word.is_empty()).then_some(CommandLine { to, word, rest })
 }
 
-/// A command and its arguments.
+/// Parses a command and its arguments.
 pub(super) fn command(rest: &mut Cursor<'_>) -> Result<(&'static Spec, UserCommand), CommandError> {
     let at = rest.at();
     let spec = table::find(command_word(rest), at)?;
@@ -77,7 +77,7 @@ pub fn spelled_out(line: &str) -> String {
     }
 }
 
-/// `[SET]` at the start of a line.
+/// Parses `[SET]` at the start of a line. None if the line does not begin with a bracket.
 pub(super) fn prefix_set(rest: &mut Cursor<'_>) -> Result<Option<SetExpr>, CommandError> {
     if !rest.rest().starts_with('[') {
         return Ok(None);

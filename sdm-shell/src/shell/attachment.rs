@@ -40,8 +40,8 @@ pub(super) async fn attach(
     !there.is_empty() && !session.is_over()
 }
 
-/// Shows the stacks of all. Returns the tasks that were read without gdb, and those that gdb is attached to
-/// because the other way is not supported.
+/// Shows the stacks of all processes. Returns the tasks that were read without gdb, and those that gdb is attached to
+/// because they cannot be read without it.
 async fn look_first(session: &SessionHandle, spec: &AttachSpec, first: &IdSet) -> (IdSet, IdSet) {
     let mut look = Look::of(spec.clone(), first.clone(), false);
     let Some(mut gathered) = look.take(session).await else {

@@ -26,7 +26,7 @@ const TURN: Duration = Duration::from_secs(1);
 /// Time without output and stops after which a checked program is diagnosed for the first time. Twice as long passes
 /// before each further time.
 const QUIET: Duration = Duration::from_secs(5);
-/// The longest such time.
+/// Maximum of that time.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 
 /// The actions of a batch run at a crash or a hang, and the limits that define a hang.
@@ -164,8 +164,8 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
     }
 }
 
-/// Carries out the commands for a hang. The diagnosis that has proved it stands for one among them: a second one could
-/// only see less, where a rank does not stop in time.
+/// Carries out the commands for a hang. The diagnosis that has proved the hang replaces `diagnose` among them: a second
+/// diagnosis could only see less, if a rank does not stop in time.
 async fn inspect_hang(
     session: &SessionHandle,
     batch: &Batch,
@@ -250,8 +250,8 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> BatchEnd {
     }
 }
 
-/// The end of a job that its launcher has ended, since a rank has exited by itself or has aborted it: the others were
-/// killed, and their servers have left. `None` if it is not so.
+/// The end of a batch whose launcher has ended the job, because a rank has exited or has aborted the job. The other
+/// ranks were killed, and their servers have left. `None` if the launcher has not ended the job.
 async fn end_by_launcher(session: &SessionHandle) -> Option<BatchEnd> {
     let (rest, by) = session.read(|model| {
         let tasks = &model.tasks;
@@ -307,8 +307,8 @@ async fn end_by_launcher(session: &SessionHandle) -> Option<BatchEnd> {
     Some(BatchEnd::ByLauncher(code, why))
 }
 
-/// Waits for the output of ranks that were killed, which has the reason of an abort. Their servers, which have passed
-/// it on before they left, say where it ends.
+/// Waits for the output of ranks that were killed: it has the reason of an abort. Their servers have passed it on
+/// before they left, and mark its end.
 async fn read_last_words(session: &SessionHandle, tasks: &IdSet) {
     let until = session.now() + LEAVE_WAIT;
     let has_ended = |model: &Model| model.news.output.has_ended(tasks);

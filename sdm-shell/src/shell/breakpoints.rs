@@ -64,7 +64,7 @@ pub(super) async fn insert_point(
     if differ { Verdict::Done } else { verdict }
 }
 
-/// `set breakpoint pending on|off|auto`.
+/// Carries out `set breakpoint pending on|off|auto`.
 pub(super) fn set_pending(session: &SessionHandle, on: Option<bool>) -> Verdict {
     session.edit(|model| model.breaks.pending = on);
     Verdict::Done
@@ -92,7 +92,7 @@ pub(super) async fn answer_pending(
     insert_point(session, &said, PointSpec::Break(spec)).await
 }
 
-/// `condition N [COND]`.
+/// Carries out `condition N [COND]`.
 pub(super) async fn set_condition(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -114,7 +114,7 @@ pub(super) async fn set_condition(
     verdict
 }
 
-/// `ignore N COUNT`.
+/// Carries out `ignore N COUNT`.
 pub(super) async fn set_ignore(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -260,7 +260,7 @@ pub(super) async fn delete_breakpoints(
     verdict
 }
 
-/// `enable [N...]`, `disable [N...]`.
+/// Carries out `enable [N...]` and `disable [N...]`.
 pub(super) async fn enable_breakpoints(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -283,7 +283,7 @@ pub(super) async fn enable_breakpoints(
     verdict
 }
 
-/// `info breakpoints`, `info watchpoints`.
+/// Carries out `info breakpoints` and `info watchpoints`.
 pub(super) async fn show_breakpoints(session: &SessionHandle, watchpoints: bool) -> Verdict {
     count_crossings(session).await;
     let rows: Vec<_> = session.read(|model| {

@@ -29,7 +29,7 @@ pub enum Control {
 /// A line with its origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptLine {
-    /// The text of the line, without its end.
+    /// The text of the line, without its newline.
     pub text: String,
     /// The origin of the line: `halo.sdm:3`, `-c 2`. Empty for lines that the user typed.
     pub origin: String,

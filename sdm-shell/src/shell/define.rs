@@ -104,7 +104,7 @@ pub(super) async fn execute_defined(
     Some(verdict)
 }
 
-/// `show user [NAME]`.
+/// Carries out `show user [NAME]`.
 pub(super) fn show_defined(session: &SessionHandle, name: Option<&str>) -> Verdict {
     let one = |(name, lines): (&String, &Vec<String>)| {
         let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();

@@ -54,7 +54,7 @@ const LONGER: u32 = 6;
 /// the answer, whatever it is. A task that still had no processor is not judged, and is named.
 const LONGEST: u32 = 15;
 
-/// `diagnose [SAMPLES] [for SECONDS]`.
+/// Carries out `diagnose [SAMPLES] [for SECONDS]`.
 pub(super) async fn diagnose(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -259,7 +259,7 @@ impl Subject<'_> {
     }
 }
 
-/// The tasks of these that the session has started without gdb.
+/// The tasks among these that the session has started without gdb.
 fn seized(session: &SessionHandle, among: &IdSet) -> IdSet {
     session.read(|model| model.job.seized.intersection(among))
 }

@@ -10,7 +10,7 @@ use super::model::displays::{DISPLAYS_MAX, question, words};
 use super::{SessionHandle, Verdict, ask};
 use crate::commands::Displayed;
 
-/// `display[/FORMAT] [EXPR]`.
+/// Carries out `display[/FORMAT] [EXPR]`.
 pub(super) async fn display(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -33,7 +33,7 @@ pub(super) async fn display(
     verdict
 }
 
-/// `undisplay [N...]`.
+/// Carries out `undisplay [N...]`.
 pub(super) fn undisplay(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -57,7 +57,7 @@ pub(super) fn undisplay(
     verdict
 }
 
-/// `info display`.
+/// Carries out `info display`.
 pub(super) fn show_all_displays(session: &SessionHandle) -> Verdict {
     let all = session.read(|model| model.displays.all());
     let rows: Vec<_> = all
@@ -121,7 +121,7 @@ async fn show_some(session: &SessionHandle, line: &str, to: &IdSet, only: Option
     verdict
 }
 
-/// `list [WHAT]`.
+/// Carries out `list [WHAT]`.
 pub(super) async fn list(session: &SessionHandle, said: &Invocation<'_>, what: &str) -> Verdict {
     // gdb lists around the line that it has shown last: the selected frame's, so that it is shown.
     let from = session.read(|model| model.dialogue.list_from);

@@ -21,7 +21,7 @@ const NUMBERS_MAX: usize = 1 << 24;
 /// The numbers of tasks, each with the shape of its array.
 type Arrays = BTreeMap<TaskId, NumberArray>;
 
-/// `export EXPR FILE`.
+/// Carries out `export EXPR FILE`.
 pub(super) async fn export(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -76,7 +76,7 @@ pub(super) async fn export(
     verdict
 }
 
-/// `plot EXPR`.
+/// Carries out `plot EXPR`.
 pub(super) async fn plot(
     session: &SessionHandle,
     said: &Invocation<'_>,

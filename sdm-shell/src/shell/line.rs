@@ -185,7 +185,7 @@ fn show_text(session: &SessionHandle, text: String) -> Verdict {
     Verdict::Done
 }
 
-/// `help [WORD]`.
+/// Carries out `help [WORD]`.
 fn help(session: &SessionHandle, word: Option<&str>) -> Verdict {
     match commands::help(word) {
         Ok(text) => show_text(session, text),

@@ -21,7 +21,7 @@ const TASK_BYTES: u64 = 512 << 10;
 #[derive(Default)]
 struct Load {
     gdbs: u64,
-    /// Sum over all gdbs of the host.
+    /// Memory that all gdbs of the host need, in bytes.
     bytes: u64,
     room: Option<Room>,
 }

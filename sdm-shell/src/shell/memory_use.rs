@@ -8,7 +8,7 @@ use super::invocation::Invocation;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict, ask};
 
-/// `info memory`.
+/// Carries out `info memory`.
 pub(super) async fn show_memory(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
     let (free, spec) = session.read(|model| model.without_gdb(&said.to));
     let command = match free.is_empty() {

@@ -3,7 +3,7 @@ use sdm_view::item::Item;
 
 use super::{SessionHandle, Verdict};
 
-/// `set pagination on|off` and `show pagination`.
+/// Carries out `set pagination on|off` and `show pagination`.
 pub(super) fn paginate(session: &SessionHandle, on: Option<bool>) -> Verdict {
     if let Some(on) = on {
         session.edit(|model| model.options.pagination = on);
@@ -18,7 +18,7 @@ pub(super) fn paginate(session: &SessionHandle, on: Option<bool>) -> Verdict {
     Verdict::Done
 }
 
-/// `tui enable` and `tui disable`.
+/// Carries out `tui enable` and `tui disable`.
 pub(super) fn show_full_screen(session: &SessionHandle, on: bool) -> Verdict {
     if session.shared().view.borrow_mut().set_full_screen(on) || !on {
         return Verdict::Done;

@@ -142,7 +142,7 @@ async fn sample(
 struct Sampled {
     left: IdSet,
     profile: Profile,
-    /// Failures of the other tasks.
+    /// Failures of the tasks that could not be sampled.
     failed: Gathered,
 }
 

@@ -72,7 +72,7 @@ fn feed(session: &SessionHandle, bytes: &[u8], eof: bool) -> Option<io::Result<(
     session.shared().session.borrow_mut().feed(bytes, eof)
 }
 
-/// `send SET TEXT`, `send SET --eof`.
+/// Carries out `send SET TEXT` and `send SET --eof`.
 pub(super) async fn send_input(
     session: &SessionHandle,
     said: &Invocation<'_>,

@@ -9,7 +9,7 @@ use super::invocation::Invocation;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict, ask};
 
-/// `queues`.
+/// Carries out `queues`.
 pub(super) async fn queues(session: &SessionHandle, said: &Invocation<'_>) -> Verdict {
     let asked = session.ask_quietly(said.line, &said.to, &Command::Queues);
     let (verdict, open) = asked.await;

@@ -51,7 +51,7 @@ pub(super) async fn about_the_job(
     }
 }
 
-/// `run [ARGS]`, `start [ARGS]`.
+/// Carries out `run [ARGS]` and `start [ARGS]`.
 async fn rerun(session: &SessionHandle, again: Rerun) -> Verdict {
     if session.read(|model| model.options.controlled) {
         let text = "a job started by --control cannot be started again";
@@ -164,7 +164,7 @@ fn say_start(session: &SessionHandle, programs: &[(IdSet, StartSpec)]) {
     session.say(&format!("starting again: {}", shown.join(" : ")));
 }
 
-/// `show args`.
+/// Carries out `show args`.
 fn show_arguments(session: &SessionHandle, to: &IdSet) -> Verdict {
     if session.read(|model| model.options.attached) {
         return session.complain("sdm did not start these processes", "");

@@ -206,7 +206,7 @@ pub(super) async fn interrupt(session: &SessionHandle, said: &Invocation<'_>) ->
     not_reached(session, waited).unwrap_or(verdict)
 }
 
-/// `kill` and `detach`.
+/// Carries out `kill` and `detach`.
 pub(super) async fn end_tasks(
     session: &SessionHandle,
     said: &Invocation<'_>,

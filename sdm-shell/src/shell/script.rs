@@ -73,7 +73,7 @@ pub(super) async fn carry_out_line(
     verdict
 }
 
-/// `source FILE`.
+/// Carries out `source FILE`.
 pub(super) async fn source(session: &SessionHandle, file: &str, depth: u32) -> Verdict {
     if depth == SOURCE_DEPTH_MAX {
         return session.complain(format!("{file}: sourced files are nested too deeply"), "");

@@ -10,7 +10,7 @@ use super::invocation::Invocation;
 use super::{SessionHandle, Verdict, sets};
 use crate::commands::Topic;
 
-/// `info nodes|tree|links|sets`.
+/// Carries out `info nodes|tree|links|sets`.
 pub(super) async fn show_topic(session: &SessionHandle, topic: Topic) -> Verdict {
     if topic == Topic::Sets {
         return sets::show_sets(session).await;

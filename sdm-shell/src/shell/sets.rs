@@ -98,7 +98,7 @@ async fn where_it_holds(session: &SessionHandle, expression: &str) -> Result<IdS
     Ok(holds)
 }
 
-/// `focus [SET]`.
+/// Carries out `focus [SET]`.
 pub(super) async fn set_focus(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -131,7 +131,7 @@ pub(super) async fn set_focus(
     Verdict::Done
 }
 
-/// `defset NAME SET`.
+/// Carries out `defset NAME SET`.
 pub(super) async fn define_set(
     session: &SessionHandle,
     said: &Invocation<'_>,
@@ -159,7 +159,7 @@ pub(super) async fn define_set(
     Verdict::Done
 }
 
-/// `undefset NAME`.
+/// Carries out `undefset NAME`.
 pub(super) fn forget_set(session: &SessionHandle, name: &str) -> Verdict {
     match session.edit(|model| model.sets.named.remove(name)) {
         Some(_) => Verdict::Done,
@@ -167,7 +167,7 @@ pub(super) fn forget_set(session: &SessionHandle, name: &str) -> Verdict {
     }
 }
 
-/// `info sets`.
+/// Carries out `info sets`.
 pub(super) async fn show_sets(session: &SessionHandle) -> Verdict {
     let named = session.read(|model| model.sets.named.clone());
     let mut rows: Vec<_> = named
@@ -212,7 +212,7 @@ pub(super) async fn show_sets(session: &SessionHandle) -> Verdict {
     Verdict::Done
 }
 
-/// `freeze [SET]`, `thaw [SET]`.
+/// Carries out `freeze [SET]` and `thaw [SET]`.
 pub(super) async fn hold(
     session: &SessionHandle,
     said: &Invocation<'_>,

@@ -39,7 +39,7 @@ pub(super) struct Slices {
     last: Option<LastSlice>,
 }
 
-/// The indices that a slice has of an array, both included.
+/// The first and the last index that a slice has of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) array: String,
@@ -96,7 +96,7 @@ impl Indices {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LastSlice {
     indices: Indices,
-    /// Bytes of the questions after the slice: none in C, other subscripts in Fortran.
+    /// Number of bytes that follow the slice in the questions: none in C, further subscripts in Fortran.
     behind: usize,
     /// Number of elements of Fortran's in each element of the slice; `None` in C.
     inner: Option<u64>,

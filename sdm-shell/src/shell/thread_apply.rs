@@ -14,7 +14,7 @@ use sdm_view::coalesce::join;
 /// Maximum number of threads of one `thread apply all`.
 const THREADS_MAX: usize = 64;
 
-/// `thread apply N... COMMAND`. Without numbers: all threads.
+/// Carries out `thread apply N... COMMAND`. Without numbers: for all threads.
 pub(super) async fn thread_apply(
     session: &SessionHandle,
     said: &Invocation<'_>,

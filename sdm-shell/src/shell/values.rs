@@ -28,7 +28,7 @@ const BINS: u16 = 12;
 /// may take.
 const WHOLE_BYTES_MAX: u64 = 4 << 20;
 
-/// `outliers`, `stats`, `compare`, `plot`, `export`.
+/// Carries out `outliers`, `stats`, `compare`, `plot` and `export`.
 pub(super) async fn about_values(
     session: &SessionHandle,
     said: &Invocation<'_>,

@@ -11,7 +11,7 @@ use sdm_view::item::Item;
 use super::{SessionHandle, Verdict};
 use crate::commands::Outside;
 
-/// `pwd`, `cd`.
+/// Carries out `pwd` and `cd`.
 pub(super) fn outside(session: &SessionHandle, command: &Outside) -> Verdict {
     match command {
         Outside::WhereAmI => where_am_i(session),

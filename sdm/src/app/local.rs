@@ -76,7 +76,7 @@ fn own_shell() -> Option<OsString> {
     env::var_os("SHELL").filter(|shell| Path::new(shell).is_absolute())
 }
 
-/// A child of this process.
+/// A local command: a child of this process, and the terminal if it was lent to the child.
 struct Started(Child, Option<Lent>);
 
 /// The terminal, lent by the full screen until this is dropped.

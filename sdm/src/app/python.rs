@@ -15,7 +15,7 @@ use crate::sink::complain;
 const LINE_BYTES_MAX: usize = 128;
 /// Time limit for the script to tell the interpreter that it starts.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
-/// Maximum number of lines of its answer.
+/// Maximum number of lines of the script's answer.
 const LINES_MAX: usize = 100;
 
 /// Replaces a script by the Python that it starts, and says so. Other programs remain.

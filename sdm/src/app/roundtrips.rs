@@ -32,7 +32,7 @@ impl Probe {
         Self { bytes, name, value }
     }
 
-    /// The addition to a scenario by which the tasks can answer.
+    /// The addition to a scenario with which the tasks can answer the probe.
     pub(super) fn scenario(&self) -> String {
         format!("\n[all]\nvalue {} = {}\n", self.name, self.value)
     }
@@ -65,7 +65,7 @@ fn filled(bytes: u32, letter: &str, size: impl Fn(&str) -> usize) -> String {
 struct Figures {
     tasks: u64,
     bytes: u32,
-    /// Sorted, never empty.
+    /// The times of all rounds, sorted; never empty.
     times: Vec<Duration>,
 }
 

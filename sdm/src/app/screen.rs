@@ -155,7 +155,7 @@ impl Screen for Stdout {
 pub(super) struct StatusLine {
     terminal: bool,
     shown: Option<String>,
-    /// Keys that are typed meanwhile. None without a prompt.
+    /// Keys that are typed while the status line is shown. None without a prompt.
     typed: Option<Arc<Typed>>,
 }
 

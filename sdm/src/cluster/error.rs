@@ -86,7 +86,7 @@ pub(crate) enum ClusterError {
         option: &'static str,
         /// The cluster's name.
         cluster: String,
-        /// Its type.
+        /// The cluster's type of resource manager.
         rm_type: String,
     },
     /// The job has ended, so that it has no process to attach to or to sample.

@@ -27,7 +27,7 @@ const LIKENESS: [&str; 4] = [
     id::PROCESS_EXIT_CODE,
 ];
 
-/// `sdm ps`.
+/// Carries out `sdm ps`.
 pub(super) fn processes(args: &PsArgs) -> Result<u8, ClusterError> {
     let chosen = job(&args.job, args.list.of.manager.as_deref())?;
     let mut of = args.list.clone();

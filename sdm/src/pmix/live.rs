@@ -94,7 +94,7 @@ impl Event {
     }
 }
 
-/// `sdm pmix events`.
+/// Carries out `sdm pmix events`.
 pub(super) fn events(
     session: &mut Session,
     server: &Rendezvous,
@@ -174,7 +174,7 @@ fn wishes(server: &Rendezvous) -> Vec<Attribute> {
     wishes
 }
 
-/// `sdm pmix spawn`. Returns the job's exit code.
+/// Carries out `sdm pmix spawn`. Returns the job's exit code.
 pub(super) fn spawn(
     server: &Rendezvous,
     args: &PmixSpawnArgs,
@@ -254,7 +254,7 @@ pub(super) fn spawn(
     })
 }
 
-/// `sdm pmix io`.
+/// Carries out `sdm pmix io`.
 pub(super) fn io(
     session: &mut Session,
     server: &Rendezvous,

@@ -100,7 +100,7 @@ fn text(key: &str, value: &str, is_required: bool) -> Attribute {
     }
 }
 
-/// `sdm pmix query`.
+/// Carries out `sdm pmix query`.
 pub(super) fn query(
     session: &mut Session,
     args: &PmixQueryArgs,

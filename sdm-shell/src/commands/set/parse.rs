@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
         &rest[..end]
     }
 
-    /// `(EXPRESSION)`. Brackets outside of quotes must be balanced.
+    /// Parses `(EXPRESSION)`. Brackets outside of quotes must be balanced.
     fn condition(&mut self) -> Result<String, SetError> {
         let open = self.at;
         let rest = self.rest();

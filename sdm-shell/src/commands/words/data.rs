@@ -250,7 +250,7 @@ fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     Ok(C::Ask(Command::Print { format, expression }))
 }
 
-/// `ptype EXPR` and `whatis EXPR`. With options or without an expression the line goes to gdb unchanged.
+/// Parses `ptype EXPR` and `whatis EXPR`. With options or without an expression the line goes to gdb unchanged.
 fn type_of(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     if rest.is_empty() || rest.rest().starts_with('/') {
         return pass(name, rest);

@@ -103,7 +103,7 @@ const REGISTER_GROUPS: [&str; 10] = [
     "all", "float", "general", "mmx", "restore", "save", "sse", "system", "vector", "x87",
 ];
 
-/// `info registers [NAME...]`. None if a name is a register group: gdb answers such a line.
+/// Parses `info registers [NAME...]`. None if a name is a register group: gdb answers such a line.
 fn registers(rest: &str) -> Option<C> {
     let names: Vec<String> = rest.split_whitespace().map(ToOwned::to_owned).collect();
     let is_name = |name: &String| !REGISTER_GROUPS.contains(&&**name);
@@ -116,7 +116,7 @@ fn registers(rest: &str) -> Option<C> {
         }))
 }
 
-/// `info signals [NAME...]`. None if a signal is given by its number: gdb answers such a line.
+/// Parses `info signals [NAME...]`. None if a signal is given by its number: gdb answers such a line.
 fn signals(rest: &str) -> Option<C> {
     let names: Vec<String> = rest.split_whitespace().map(ToOwned::to_owned).collect();
     let is_name = |name: &String| name.starts_with(|first: char| first.is_ascii_alphabetic());

@@ -246,7 +246,7 @@ fn thread_apply(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     Ok(C::ThreadApply { threads, command })
 }
 
-/// `profile`, `profile 30`.
+/// Parses `profile` and `profile 30`.
 fn profile(name: &str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let here = *rest;
     match rest.take_rest() {
@@ -258,7 +258,7 @@ fn profile(name: &str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     }
 }
 
-/// `diagnose`, `diagnose 5`, `diagnose for 30`, `diagnose 5 for 30`.
+/// Parses `diagnose`, `diagnose 5`, `diagnose for 30` and `diagnose 5 for 30`.
 fn diagnose(name: &str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let here = *rest;
     let text = rest.take_rest();

@@ -202,7 +202,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
 ];
 
-/// The words of a line without the `&` at its end. True if there was one.
+/// The words of a line without the `&` at its end, and true if there was one.
 fn background<'a>(rest: &mut Cursor<'a>) -> (Vec<&'a str>, bool) {
     let mut words: Vec<&str> = rest.take_rest().split_whitespace().collect();
     let mut background = false;

@@ -101,7 +101,8 @@ pub(crate) struct News {
     pub(crate) notices: Notices,
     /// Time of the last news from the tasks.
     pub(crate) activity: Instant,
-    /// The time until which gdb may still be attaching to ranks, whose stops are told then. None if it is not.
+    /// The time until which gdb may still attach to ranks. Their stops are reported after that. None if gdb attaches to
+    /// no rank.
     pub(crate) attach_until: Option<Instant>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum RunEnd {
 pub(crate) struct OpenCommand {
     /// The answers so far.
     pub(crate) gathered: Gathered,
-    /// The index of the distinct replies among them.
+    /// Index of the distinct replies in `gathered`.
     replies: Distinct,
     /// Tasks that have not answered.
     pub(crate) left: IdSet,

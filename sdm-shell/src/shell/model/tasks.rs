@@ -243,7 +243,7 @@ impl TaskTable {
         rows
     }
 
-    /// `7 stopped, 1 running`, for the prompt.
+    /// The numbers of tasks in each state, for the prompt: `7 stopped, 1 running`.
     pub(crate) fn summary(&self, among: &IdSet) -> String {
         let mut counts: Vec<(&'static str, u64)> = Vec::new();
         let mut add = |word, count| {

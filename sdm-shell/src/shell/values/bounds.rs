@@ -17,7 +17,7 @@ use crate::shell::invocation::Invocation;
 use crate::shell::slices::{Range, Slices};
 use crate::shell::{SessionHandle, Verdict};
 
-/// Prints the name and the length of the first array of `ranges` that is too short. Behind it: `ranges`.
+/// Prints the name and the length of the first array of `ranges` that is too short. The text of `ranges` is appended.
 const QUESTION: &str = r"
 import gdb, itertools
 for text, first, last in sdm_ranges:
@@ -65,7 +65,7 @@ fn question(ranges: &[Range]) -> Option<Command> {
     })
 }
 
-/// The failure of a rank with such an answer; `None` for any other text.
+/// The failure of a rank whose answer to [`question`] has this text; `None` for text of another form.
 fn beyond(text: &str) -> Option<Failure> {
     let mut words = text.trim().splitn(3, ' ');
     let (count, index, array) = (words.next()?, words.next()?, words.next()?);

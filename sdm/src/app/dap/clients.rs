@@ -52,7 +52,7 @@ pub(super) struct Said {
     pub(super) _slot: Slot,
 }
 
-/// An input for an adapter.
+/// The content of an input for an adapter.
 pub(super) enum ToAdapter {
     /// Bytes from the client; empty at end of file.
     Input(Vec<u8>),
@@ -119,7 +119,7 @@ impl RefusalReports {
     }
 }
 
-/// The channel for all these events, with the call that wakes its receiver.
+/// The channel for [`ClientEvent`]s, with the call that wakes their receiver.
 #[derive(Clone)]
 pub(super) struct Mailbox {
     to: Sender<ClientEvent>,
