@@ -16,15 +16,15 @@ pub enum Action {
         /// The reply, or the reason for the failure.
         result: Result<Reply, Failure>,
     },
-    /// Start a gdb for this process alone and attach with it; that gdb answers the command.
+    /// Start a gdb for this process alone, and attach with that gdb. It answers the command.
     AttachApart {
         /// The front-end's command to attach to the process.
         id: CommandId,
     },
     /// Send an event to the front-end.
     Event(Event),
-    /// Abandon the MI command with this token. A query or an attach that gdb has not received is withdrawn. gdb is
-    /// interrupted while it executes a query. Any other command is carried out.
+    /// Abandon the MI command with this token. A query or an attach that gdb has not received is withdrawn. If gdb is
+    /// executing it and it is a query, gdb is interrupted. Any other command is carried out.
     BreakOff(u64),
     /// Send a signal to the program.
     SignalProgram {
@@ -50,9 +50,9 @@ pub enum Action {
     /// Remove gdb's internal breakpoints from the running processes that gdb is attached to, of this task or of others.
     /// gdb may have inserted some, and the processes are read-only for SDM.
     ClearCode,
-    /// The program has opened its standard streams: this process's copies of the program's ends can be closed.
+    /// The program has opened its standard streams. This process can close its copies of the program's ends.
     ProgramOpened,
-    /// The program has ended: no more input for it, and its output will end.
+    /// The program has ended: it reads no more input, and its output will end.
     ProgramEnded,
     /// Close gdb's input: it is no longer needed.
     CloseGdb,

@@ -1,4 +1,4 @@
-//! A future of the answer to one MI command.
+//! The future of gdb's answer to one MI command.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ impl Answer {
         self
     }
 
-    /// Like [`Answer::capture`], with the output of a shell that the command starts.
+    /// Like [`Answer::capture`], for a command that starts a shell: the shell's output is captured too.
     pub(super) fn capture_lines(self) -> Self {
         let this = self.capture();
         if let Some(pending) = this.gdb.edit().commands.pending.get_mut(&this.token) {

@@ -1,9 +1,10 @@
-//! Work that runs to its end even if the operation that started it is cancelled.
+//! Background tasks: they run to their end even if the operation that started them is cancelled.
 //!
 //! An operation can be dropped at any `await`, but a command already sent to gdb still takes effect there, and the
-//! driver's state must reflect that. So each change of gdb that also changes the driver's state is a detached work. The
-//! driver owns it; the operation only waits for its result. A result that no operation waits for is dropped. One that
-//! stands for an object in gdb is a guard (see [`guards`](super::guards)), whose drop deletes the object.
+//! driver's state must reflect that. So each change of gdb that also changes the driver's state runs in a background
+//! task. The driver owns this task; the operation only waits for its result. A result that no operation waits for is
+//! dropped. A result that stands for an object in gdb is a guard (see [`guards`](super::guards)), whose drop deletes
+//! the object.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -13,37 +14,38 @@ use std::task::{Context, Poll, Waker};
 
 use super::gdb::Gdb;
 
-/// The detached works of one gdb.
+/// The background tasks of one gdb.
 #[derive(Default)]
 pub(super) struct BackgroundTasks {
     under_way: RefCell<Vec<BackgroundTask>>,
-    /// Number of the latest work.
+    /// Number of the latest background task.
     last: Cell<u64>,
-    /// Number of the work that is being polled.
+    /// Number of the background task that is being polled; `None` while none is.
     current: Cell<Option<u64>>,
 }
 
-/// A detached work.
+/// A background task: a future, and its number.
 struct BackgroundTask {
     number: u64,
-    /// Kept alive by the operation that waits for the work.
+    /// Alive as long as an operation waits for the result.
     waiter: Weak<()>,
     future: Pin<Box<dyn Future<Output = ()>>>,
 }
 
 impl BackgroundTasks {
-    /// Number of the work that is being polled, to which its commands belong.
+    /// Number of the background task that is being polled; `None` while none is. The commands sent meanwhile belong to
+    /// it.
     pub(super) fn current(&self) -> Option<u64> {
         self.current.get()
     }
 
-    /// True while a work runs that no operation waits for.
+    /// True while a background task runs whose result no operation waits for.
     pub(super) fn are_left(&self) -> bool {
         let works = self.under_way.borrow();
         works.iter().any(|work| work.waiter.strong_count() == 0)
     }
 
-    /// Polls one work; true if it has finished.
+    /// Polls one background task; true if it has finished.
     fn poll(&self, work: &mut BackgroundTask) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let before = self.current.replace(Some(work.number));
@@ -54,7 +56,7 @@ impl BackgroundTasks {
 }
 
 impl Gdb {
-    /// Starts a detached work at once, and returns the future of its result.
+    /// Starts a background task at once, and returns the future of its result.
     pub(super) fn finish<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -81,7 +83,8 @@ impl Gdb {
         }
     }
 
-    /// Like `finish`, for a work of several steps that is never interrupted, even if no operation waits for it.
+    /// Like [`Self::finish`], but gdb is not interrupted in the task's commands, even if no operation waits for the
+    /// result.
     pub(super) fn finish_unbroken<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -91,7 +94,7 @@ impl Gdb {
         finishing
     }
 
-    /// Polls all unfinished works.
+    /// Polls all unfinished background tasks.
     pub(super) fn poll_works(&self) {
         let works = self.works();
         // A work can begin another one, both when it is polled and when it is dropped.
@@ -106,7 +109,7 @@ impl Gdb {
         }
     }
 
-    /// Drops all detached works: gdb is gone, so that the answers that they wait for never come.
+    /// Drops all background tasks: gdb is gone, so that the answers that they wait for never come.
     pub(super) fn drop_works(&self) {
         let dropped = std::mem::take(&mut *self.works().under_way.borrow_mut());
         drop(dropped);
@@ -121,8 +124,8 @@ async fn deliver<T>(future: impl Future<Output = T>, slot: Weak<RefCell<Option<T
     }
 }
 
-/// Future of a work's result. Dropping it early does not stop the work. Only the MI command that gdb is executing for
-/// it is abandoned, unless that could harm a program.
+/// Future of a background task's result. Dropping it early does not stop the task. Only the MI command that gdb is
+/// executing for the task is abandoned, unless that could harm a program.
 pub(super) struct Finishing<T> {
     gdb: Gdb,
     number: u64,

@@ -1,8 +1,8 @@
 //! A gdb as its operations see it: the state, and the means to send commands.
 //!
-//! An operation is one `async fn` from first MI command to answer. The driver polls it after each input. There is no
-//! executor and no waker: a waiting operation checks [`State`] again at each poll. A borrow of the state never lives
-//! across an `await`.
+//! An operation is one `async fn`, from its first MI command to its answer. The driver polls it after each input. There
+//! is no executor and no waker: a waiting operation checks [`State`] again at each poll. A borrow of the state never
+//! lives across an `await`.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::future::Future;
@@ -32,11 +32,11 @@ pub(super) struct Gdb {
 
 struct GdbParts {
     state: RefCell<State>,
-    /// Incremented at every change: the driver polls until it stays the same.
+    /// Number of changes so far. The driver polls until the number stays the same.
     version: Cell<u64>,
     /// Times at which waiting operations want to be polled.
     wakeups: RefCell<Vec<Instant>>,
-    /// Works that run to their end even if no operation waits for their results.
+    /// The background tasks, which run to their end even if no operation waits for their results.
     works: BackgroundTasks,
     host: Box<dyn Host>,
 }
@@ -109,7 +109,7 @@ impl Gdb {
         self.parts.wakeups.borrow_mut().push(time);
     }
 
-    /// The time of the next poll without any input.
+    /// The time at which the driver must be polled even without input; `None` if there is none.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let deadline = self.get().commands.next_deadline();
         let wakeups = self.parts.wakeups.borrow();
@@ -208,8 +208,8 @@ impl Gdb {
         }
     }
 
-    /// True while gdb executes a command or a work that no operation waits for. The next operation begins only when it
-    /// is done.
+    /// True while gdb executes a command, or a background task runs, whose result no operation waits for. The next
+    /// operation begins only afterwards.
     pub(super) fn is_clearing(&self) -> bool {
         self.get().commands.is_clearing() || self.works().are_left()
     }
@@ -261,13 +261,14 @@ impl Gdb {
         });
     }
 
-    /// Runs a work to its end, though no operation waits for it. It is never abandoned.
+    /// Runs a background task whose result is not needed. It is never abandoned.
     pub(super) fn post_work(&self, work: impl Future<Output = ()> + 'static) {
         drop(self.finish_unbroken(work));
     }
 }
 
-/// Queues a command for gdb, or returns its answer if gdb need not receive it.
+/// Queues a command for gdb. Returns the answer for a command that gdb does not receive: it has a line break, gdb is
+/// gone, or it only selects a thread in a gdb of several tasks.
 fn route(state: &mut State, token: u64, line: &str) -> Option<Result<Results, Failure>> {
     if line.contains(['\n', '\r', '\0']) {
         // Commands are quoted before. gdb would take the text after a line break for another command.

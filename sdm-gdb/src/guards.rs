@@ -10,7 +10,7 @@ pub(super) struct NewBreakpoints {
 }
 
 impl NewBreakpoints {
-    /// Guards gdb's breakpoints with these numbers, which gdb has just made.
+    /// Guards breakpoints that gdb has just made; `numbers` are gdb's.
     pub(super) fn new(gdb: &Gdb, numbers: impl IntoIterator<Item = u32>) -> Self {
         Self {
             gdb: gdb.clone(),
@@ -52,7 +52,7 @@ pub(super) fn list(numbers: &[u32]) -> String {
 /// A variable object in gdb that is not in the driver's state yet. Drop deletes it in gdb.
 pub(super) struct MadeObject {
     gdb: Gdb,
-    /// Its name; empty once it is in the driver's state.
+    /// Name of the variable object; empty once the object is in the driver's state.
     name: String,
 }
 
@@ -65,7 +65,7 @@ impl MadeObject {
         }
     }
 
-    /// Releases it into the driver's state.
+    /// Releases the variable object into the driver's state.
     pub(super) fn keep(mut self, object: Object) {
         let name = std::mem::take(&mut self.name);
         self.gdb.edit().objects.insert(name, object);
@@ -97,7 +97,7 @@ impl Drop for InterruptGuard {
     }
 }
 
-/// An open command that detaches from the program: the end of the session waits for it.
+/// Exists while a command detaches from the program. The end of the session waits for that command.
 pub(super) struct DetachGuard(Gdb);
 
 impl DetachGuard {

@@ -20,13 +20,13 @@ use sdm_inspect::snapshot::LOCK_BYTES;
 /// A thread as the kernel shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelThread {
-    /// Its state letter.
+    /// State letter of the thread, as in `/proc/PID/stat`: `R`, `S`, `D`, `T`.
     pub state: char,
-    /// Time that it has run on a processor, in nanoseconds; 0 if the kernel does not count it.
+    /// Time that the thread has run on a processor, in nanoseconds; 0 if the kernel does not count it.
     pub ran_ns: u64,
-    /// Pending signals, its own and those of its process: bit N - 1 stands for signal N.
+    /// Pending signals of the thread and of its process: bit N - 1 stands for signal N.
     pub pending: u64,
-    /// Signals that it blocks, in the same form.
+    /// Signals that the thread blocks: bit N - 1 stands for signal N.
     pub blocked: u64,
 }
 
@@ -48,30 +48,32 @@ fn bit(signal: Signal) -> u64 {
     1 << (signal as u32 - 1)
 }
 
-/// Inspects processes and files of this host. Only new files are ever written.
+/// Inspects processes and files of this host. A function returns `None` if the process has ended, or if the fact is not
+/// known. Only new files are ever written.
 pub trait Host {
-    /// State letter of the process, and the kernel function in which it waits, from `/proc`.
+    /// State letter of the process, and the kernel function in which it waits, from `/proc`; `None` if it has ended.
     fn process_state(&self, pid: i32) -> Option<(char, String)>;
-    /// Resident memory of the process and its peak, in bytes.
+    /// Resident memory of the process and its peak, in bytes; `None` if it has ended.
     fn memory(&self, pid: i32) -> Option<(u64, u64)>;
     /// The pid of the process that Valgrind runs for gdb; `None` without Valgrind.
     fn run_by_valgrind(&self) -> Option<i32>;
-    /// The program that the process runs.
+    /// Path of the program that the process runs; `None` if it cannot be read.
     fn program(&self, pid: i32) -> Option<PathBuf>;
-    /// True if the path of the process's program leads to the file no more: it was removed or replaced.
+    /// True if the path of the process's program no longer leads to its file: the file was removed or replaced.
     fn has_lost_program(&self, pid: i32) -> bool;
     /// The threads of the process by their ids; none if it has ended.
     fn threads(&self, pid: i32) -> BTreeMap<i32, KernelThread>;
-    /// The file mapped at an address, and the address's offset from the file's first mapping.
+    /// The file mapped at an address, and the address's offset from the file's first mapping; `None` if no file is
+    /// mapped there.
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)>;
     /// True if the process executes this program.
     fn runs(&self, pid: i32, program: &Path) -> bool;
-    /// Entry point of the program itself, not of its dynamic linker.
+    /// Entry point of the program itself, not of its dynamic linker; `None` if it cannot be read.
     fn entry_address(&self, pid: i32) -> Option<u64>;
-    /// True if gdb has loaded SDM's preloaded library, with which it can write registers that it does not know. Ask
+    /// True if gdb has loaded SDM's preloaded library, by which it can write registers that it does not know. Call this
     /// only after gdb's first answer.
     fn completes_writes(&self) -> bool;
-    /// The processor time of the process, in milliseconds.
+    /// The processor time of the process, in milliseconds; `None` if it has ended.
     fn cpu_ms(&self, pid: i32) -> Option<u64>;
     /// True if the thread with this id has ended; false if it exists in any process of this host.
     fn thread_is_gone(&self, pid: i32, thread: i32) -> bool;
@@ -85,26 +87,27 @@ pub trait Host {
     /// Number of the system call that a thread is in (-1 for none), with its arguments; `None` if that may not be
     /// known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
-    /// The bytes of the lock at whose address a thread waits, from the same moment as its system call.
+    /// Bytes of the lock at this address, for which a thread waits, read together with its system call; `None` if they
+    /// cannot be read.
     fn lock(&self, pid: i32, thread: i32, address: u64) -> Option<[u8; LOCK_BYTES]>;
-    /// True if other processes may see what the process writes to an address.
+    /// True if the memory at this address may be shared with other processes.
     fn is_shared(&self, pid: i32, address: u64) -> bool;
     /// The process to which a thread belongs; `None` if there is no such thread.
     fn process_of(&self, thread: i32) -> Option<Holder>;
-    /// The resource outside its process that a thread waits for, from the kernel's tables.
+    /// The resource outside its process that a thread waits for, from the kernel's tables; `None` if there is none.
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
-    /// The directory in which gdb finds the files of a process in a container. Once one such process was seen, other
-    /// processes get one too.
+    /// The directory in which gdb finds the files of a process in a container; `None` for other processes. Once a
+    /// process in a container was seen, other processes get a directory too.
     fn root(&self, pid: i32) -> Option<String>;
     /// A hint for a gdb that lacks a feature: the other gdbs that are installed.
     fn other_gdbs(&self) -> String;
-    /// Text of one line of a source file.
+    /// Text of one line of a source file; `None` if the file or the line cannot be read.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
     /// The address ranges of the writable memory of the program or library that contains this address.
     fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
     /// True for a process that has loaded an MPI library.
     fn has_mpi(&self, pid: i32) -> bool;
-    /// The rank that a process's launcher has assigned, and the number of ranks if known.
+    /// The rank that a process's launcher has assigned, and the number of ranks if known; `None` without such a rank.
     fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)>;
     /// Memory of a process; `None` if it is another user's.
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;

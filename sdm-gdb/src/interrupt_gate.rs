@@ -1,9 +1,9 @@
 //! Order of gdb's commands, such that gdb can be interrupted without harm to a program.
 //!
 //! gdb passes on to the program a SIGINT that comes while gdb attaches or detaches, and it kills the program once
-//! nothing traces it. So commands are of two kinds: questions, and deeds, which detach from a program, attach to it
-//! or resume it. A deed is written only when no question is open. A SIGINT is sent only when nothing but questions is
-//! open.
+//! nothing traces it. So commands are of two kinds. A question only reads. A deed detaches from a program, attaches to
+//! it or resumes it. A deed is written only when no question is open. A SIGINT is sent only when nothing but questions
+//! is open.
 //!
 //! An attach ends when all threads have stopped, not when gdb has answered it; until then gdb takes a SIGINT to be
 //! meant for the program. After a SIGINT gdb receives no more commands until it has answered the open ones and a
@@ -42,16 +42,16 @@ struct QueuedLine {
 /// State of the last interrupt of gdb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Interrupt {
-    /// No interrupt since the last one took effect.
+    /// No interrupt is pending.
     #[default]
     None,
-    /// gdb was sent SIGINT while it executed the command with this number.
+    /// gdb was sent SIGINT while it executed the question with this token.
     Sent(u64),
     /// All commands from before the SIGINT are answered, and the barrier question is sent.
     Barrier,
 }
 
-/// Whether gdb may still be about to attach.
+/// State of gdb's last attach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Attach {
     /// No attach is under way.
@@ -78,7 +78,7 @@ pub struct InterruptGate {
     waiting: VecDeque<QueuedLine>,
     /// Commands that gdb has received and not answered, oldest first.
     under_way: VecDeque<(u64, Kind)>,
-    /// Open questions whose answers are no longer wanted.
+    /// Tokens of open questions whose answers are no longer wanted.
     unwanted: BTreeSet<u64>,
     interrupt: Interrupt,
     attach: Attach,
@@ -96,7 +96,7 @@ impl InterruptGate {
         });
     }
 
-    /// The next line to send to gdb now, with a short token.
+    /// The next line to send to gdb now, with a short token; `None` if no line may be sent.
     pub fn poll_line(&mut self) -> Option<String> {
         match self.interrupt {
             Interrupt::None => {}
@@ -175,7 +175,7 @@ impl InterruptGate {
         true
     }
 
-    /// Abandons a command whose answer is no longer wanted.
+    /// Abandons a command whose answer is no longer wanted; withdraws a question or an attach that gdb does not have.
     pub fn break_off(&mut self, token: u64) -> AbandonedCommand {
         let waits = self.waiting.iter().position(|line| line.token == token);
         if let Some(at) = waits.filter(|at| self.waiting[*at].kind != Kind::Deed) {
@@ -221,7 +221,7 @@ pub fn withdrawn(token: u64) -> Record {
     }
 }
 
-/// The number in front of a line, and the rest of the line.
+/// The token in front of a line, and the rest of the line.
 pub fn split(line: &str) -> (u64, &str) {
     let digits = line
         .find(|c: char| !c.is_ascii_digit())
@@ -242,8 +242,8 @@ const QUESTIONS: [&str; 9] = [
     "-gdb-show",
     "-break-list",
 ];
-/// Commands of gdb's command line that only read, or call into a program that gdb holds meanwhile. Any other command,
-/// such as a script or a user-defined one, may resume the program.
+/// Commands of gdb's command line that only read, or that call a function of a stopped program. Any other command, such
+/// as a script or a user-defined one, may resume the program.
 const LOOKS: [&str; 27] = [
     "print",
     "p",

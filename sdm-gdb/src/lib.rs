@@ -84,7 +84,7 @@ struct Op {
     future: OpFuture,
 }
 
-/// Whether an operation runs beside others.
+/// Whether an operation can run beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// No other such operation may be under way.
@@ -171,7 +171,7 @@ impl Driver {
         self.run();
     }
 
-    /// Like `attach`, in a gdb that holds other tasks too; `first` if this is the first of them.
+    /// Like `attach`, in a gdb that holds other tasks too; `first` if this is the first task of the gdb.
     pub fn attach_among(
         &mut self,
         now: Instant,
@@ -219,7 +219,8 @@ impl Driver {
         self.run();
     }
 
-    /// Cancels a command: it leaves nothing behind in gdb. A run continues, and its stop will be an event.
+    /// Cancels a command: it leaves nothing behind in gdb. If it has resumed the program, the program runs on, and its
+    /// stop will be an event.
     pub fn handle_cancel(&mut self, now: Instant, id: CommandId) {
         self.gdb.edit().now = now;
         self.queue.retain(|(queued, _)| *queued != id);
@@ -298,7 +299,8 @@ impl Driver {
         self.gdb.edit().actions.pop_front()
     }
 
-    /// Ends everything: cancels open commands, kills or detaches the program, and closes gdb.
+    /// Ends everything: cancels open commands, detaches from the program or kills it, and closes gdb. Only a program
+    /// that gdb has started is killed, and only with `kill_started`.
     pub fn shut_down(&mut self, now: Instant, kill_started: bool) {
         self.gdb.edit().now = now;
         self.queue.clear();
@@ -356,7 +358,7 @@ impl Driver {
         self.gdb.get().pid()
     }
 
-    /// The front-end's breakpoints, for insertion in another run.
+    /// The front-end's breakpoints, for insertion in another run of the program.
     pub fn kept_breakpoints(&self) -> Vec<SavedBreakpoint> {
         self.gdb.get().breakpoints.kept()
     }
@@ -431,7 +433,7 @@ impl Driver {
         }
     }
 
-    /// Begins the next command, if none is under way. True if one was begun.
+    /// Begins the next command, unless another one is in progress; true if a command was begun.
     fn begin_next(&mut self) -> bool {
         let is_leaving = self.gdb.get().is_leaving;
         let is_busy = self.ops.iter().any(|op| op.turn == Turn::Alone);

@@ -1,6 +1,6 @@
 //! Short tokens for gdb's commands: gdb reads its input byte by byte, with a system call for each.
 
-/// Short tokens for gdb in place of the drivers' tokens.
+/// Allocates short tokens for gdb in place of the drivers' tokens.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// The last owner of each number; index 0 belongs to number 1.

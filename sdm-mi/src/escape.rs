@@ -40,7 +40,7 @@ pub(super) fn read_c_string(input: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// Parses an escape after its backslash: the byte, and the number of bytes used.
+/// Parses an escape after its backslash. Returns the byte and the number of bytes used; `None` if the input ends.
 fn read_escape(input: &[u8]) -> Option<(u8, usize)> {
     let first = *input.first()?;
     if (b'0'..=b'7').contains(&first) {

@@ -3,19 +3,19 @@
 use super::inner::InnerAnswer;
 use super::{Record, parse_line};
 
-/// Maximum length of a line, in bytes. Of a longer one only the token is kept.
+/// Maximum length of a line, in bytes. Of a longer line only the first bytes are kept, with the token.
 pub const LINE_BYTES_MAX: usize = 8 << 20;
 
-/// One line of gdb's output, complete or shortened.
+/// One line of gdb's output, whole or only its first bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A line without its end.
+    /// A whole line, without its newline.
     Whole(Vec<u8>),
     /// A line longer than [`LINE_BYTES_MAX`]: its first bytes, and its length.
     TooLong {
-        /// Its first bytes, at most `HEAD_BYTES`.
+        /// The first bytes of the line, at most `HEAD_BYTES`.
         head: Vec<u8>,
-        /// Length in bytes.
+        /// Length of the line, in bytes.
         bytes: u64,
     },
 }
@@ -27,15 +27,15 @@ pub struct LineReader {
     buffer: Vec<u8>,
     /// `buffer[start..end]` has not been returned yet: `start <= scanned <= end <= buffer.len()`.
     start: usize,
-    /// `buffer[start..scanned]` holds no line end.
+    /// `buffer[start..scanned]` holds no newline.
     scanned: usize,
     end: usize,
-    /// Number of dropped bytes of a line that is too long; 0 if the line is not.
+    /// Number of bytes dropped so far from a line that is too long; 0 for any other line.
     dropped: u64,
     inner: InnerAnswer,
 }
 
-/// Range of a line in the buffer, without its end, and its full length.
+/// Range of a line in the buffer, without its newline, and the line's full length in bytes.
 struct Found {
     line: std::ops::Range<usize>,
     bytes: u64,
@@ -102,7 +102,8 @@ impl LineReader {
         })
     }
 
-    /// The next complete line as a record; `None` if there is none.
+    /// Parses the next record; `None` if no further record is complete. The answer of an inner command is joined to the
+    /// outer answer that follows it.
     pub fn next_record(&mut self) -> Option<Record> {
         loop {
             let found = self.find_line()?;
@@ -143,7 +144,7 @@ impl LineReader {
         Some(found)
     }
 
-    /// Drops all but the head of a line that has become too long.
+    /// Drops all but the first `HEAD_BYTES` of a line that has become too long and is not complete yet.
     fn drop_excess(&mut self) {
         let length = self.end - self.start;
         if length > LINE_BYTES_MAX || (self.dropped > 0 && length > HEAD_BYTES) {
@@ -155,11 +156,11 @@ impl LineReader {
     }
 }
 
-/// Bytes that are kept of a line too long: enough for its token.
+/// Number of bytes kept of a line that is too long: enough for its token.
 const HEAD_BYTES: usize = 64;
 /// Initial size of the free space, in bytes; it doubles when it is full.
 const ROOM_BYTES: usize = 4 << 10;
-/// Bytes of buffer that are kept between lines, and by which it grows at most at once.
+/// Maximum size of a buffer that is kept while it holds no bytes, and maximum growth of the buffer at once, in bytes.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]

@@ -17,11 +17,11 @@ pub enum Record {
     },
     /// `*stopped,...`: a report of an event.
     Async {
-        /// Token of the command that caused it, if gdb gives it.
+        /// Token of the command that caused the event; `None` if gdb gives none.
         token: Option<u64>,
-        /// The kind: of execution, of status, or a notification.
+        /// The kind of event: execution, status or notification.
         kind: AsyncKind,
-        /// The name, for example `stopped`.
+        /// Name of the reported event, for example `stopped`.
         class: String,
         /// The results.
         results: Results,
@@ -39,10 +39,10 @@ pub enum Record {
     TooLong {
         /// The token of the command, if the line was an answer.
         token: Option<u64>,
-        /// Its length in bytes.
+        /// Length of the line, in bytes.
         bytes: u64,
     },
-    /// A line that is not MI, or of an unknown kind.
+    /// A line that is not MI, or a record of an unknown kind.
     Unknown(String),
 }
 
@@ -83,7 +83,7 @@ pub enum StreamKind {
     Log,
 }
 
-/// Deepest nesting of values.
+/// Maximum nesting depth of values. A line with deeper values is not parsed: it is [`Record::Unknown`].
 const DEPTH_MAX: u32 = 64;
 
 /// Parses one line without its end. Never fails: a line that is not MI becomes [`Record::Unknown`].
@@ -93,7 +93,7 @@ pub fn parse_line(line: &[u8]) -> Record {
 }
 
 impl Record {
-    /// The record of a line that is too long, from the start of the line.
+    /// The record of a line that is too long, from the first bytes of the line and its length.
     pub(super) fn too_long(head: &[u8], bytes: u64) -> Self {
         let (token, rest) = read_token(head);
         let token = token.filter(|_| rest.first() == Some(&b'^'));
@@ -152,7 +152,7 @@ fn read_record(line: &[u8]) -> Option<Record> {
     }
 }
 
-/// The token in front of a record, and the rest of the line.
+/// The token in front of a record, `None` if it has none, and the rest of the line.
 fn read_token(line: &[u8]) -> (Option<u64>, &[u8]) {
     let digits = line.iter().take_while(|b| b.is_ascii_digit()).count();
     let (digits, rest) = line.split_at(digits);
@@ -162,7 +162,7 @@ fn read_token(line: &[u8]) -> (Option<u64>, &[u8]) {
     (token, rest)
 }
 
-/// Parses `class,name=value,...` up to the end of the line.
+/// Parses `class,name=value,...` up to the end of the line; `None` for text of another form.
 fn read_class(rest: &[u8]) -> Option<(String, Results)> {
     let mut cursor = Cursor { input: rest, at: 0 };
     let class = cursor.read_name()?;

@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// Length of all text in it, in bytes.
+    /// Length of all texts in the value, in bytes.
     fn bytes(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
@@ -79,7 +79,7 @@ impl Value {
         }
     }
 
-    /// The elements of a list, with or without names.
+    /// The elements of a list, with or without names; none for other values.
     pub fn items(&self) -> impl Iterator<Item = &Value> {
         let (list, named): (&[Value], &[(String, Value)]) = match self {
             Self::List(list) => (list, &[]),
@@ -91,7 +91,7 @@ impl Value {
 }
 
 impl Results {
-    /// Length of all text in them, in bytes, names included.
+    /// Length of all names and texts in the results, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let pairs = self.0.iter();
@@ -100,7 +100,7 @@ impl Results {
             .sum()
     }
 
-    /// The first value with this name.
+    /// The first value with this name; `None` if there is none.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.0
@@ -109,25 +109,25 @@ impl Results {
             .map(|(_, value)| value)
     }
 
-    /// The first constant with this name.
+    /// The first value with this name; `None` if there is none, or if it is no constant.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.value(name)?.as_text()
     }
 
-    /// Like `text`, as a decimal number.
+    /// Like [`Self::text`], parsed as a decimal number; `None` if it is no number.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 
-    /// Like `text`, as a hexadecimal number (`0x1f`).
+    /// Like [`Self::text`], parsed as a hexadecimal number (`0x1f`); `None` if it is no such number.
     #[must_use]
     pub fn address(&self, name: &str) -> Option<u64> {
         u64::from_str_radix(self.text(name)?.strip_prefix("0x")?, 16).ok()
     }
 
-    /// The first tuple with this name.
+    /// The first value with this name; `None` if there is none, or if it is no tuple.
     #[must_use]
     pub fn tuple(&self, name: &str) -> Option<&Results> {
         self.value(name)?.as_tuple()
@@ -138,7 +138,7 @@ impl Results {
         self.value(name).into_iter().flat_map(Value::items)
     }
 
-    /// The tuples in the list with this name.
+    /// The tuples in the list with this name. Other elements are skipped.
     pub fn tuples(&self, name: &str) -> impl Iterator<Item = &Results> {
         self.items(name).filter_map(Value::as_tuple)
     }

@@ -1,4 +1,4 @@
-//! Error classes of MPI by the numbers of a library.
+//! MPI error classes by their numbers in Open MPI.
 
 /// Classes of errors in the order of their numbers in Open MPI's `mpi.h`, from 1 on, with the texts of Open MPI.
 const CLASSES: [(&str, &str); 19] = [

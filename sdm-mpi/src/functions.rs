@@ -19,7 +19,7 @@ pub enum ArgumentRole {
     ReceiveTag,
     /// The communicator of the call.
     Communicator,
-    /// The file, by descriptor, stream or name.
+    /// The file that a function of the C library uses: a descriptor, a stream or a name.
     File,
     /// The root rank of a collective operation.
     Root,
@@ -27,25 +27,26 @@ pub enum ArgumentRole {
     Requests,
     /// The target rank of an RMA operation.
     Target,
-    /// The context of a communicator: the MPI library's name or number for it, which is the same at all its
-    /// ranks, as a number.
+    /// The context id of a communicator, as a number: the MPI library's name or number for it. It is the same at all
+    /// ranks of the communicator.
     Context,
-    /// No argument but a mark: the call waits for processes of another job, or only may do so (number 0).
+    /// No argument but a mark: the call waits for processes of another job. With the number 0 it only may wait for
+    /// them.
     OtherJobs,
     /// MPICH's handle of a communicator at this rank. Other ranks can have another handle for it.
     Handle,
     /// The window of the call.
     Window,
-    /// The function that has started a nonblocking collective operation, as the source has it: `MPI_Ibarrier`.
+    /// The function that has started a nonblocking collective operation, as the source names it: `MPI_Ibarrier`.
     Operation,
-    /// The group of an access epoch that the process has open, of the window with the context id in the expression.
+    /// The group of an open access epoch of this process. The expression is the context id of the epoch's window.
     Access,
-    /// The group of an exposure epoch, likewise.
+    /// The group of an open exposure epoch of this process. The expression is the context id of the epoch's window.
     Exposure,
 }
 
 impl ArgumentRole {
-    /// Fortran's keywords for the argument: `comm=row`.
+    /// The keywords by which a Fortran call can name the argument, such as `comm` in `comm=row`.
     #[must_use]
     pub fn keywords(self) -> &'static [&'static str] {
         match self {
@@ -66,18 +67,18 @@ impl ArgumentRole {
 /// The ranks that a function waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// All ranks of a communicator; no rank returns before all have called: `MPI_Allreduce`.
+    /// All ranks of a communicator: no rank returns before all have called the function (`MPI_Allreduce`).
     All,
-    /// Other ranks of a communicator, all of which call it: `MPI_Bcast`.
+    /// Some ranks of a communicator, all of which call the function (`MPI_Bcast`).
     Members,
     /// A message: `MPI_Recv`.
     Message,
-    /// No rank: the function polls for a message. A caller in a loop waits as well, but can go on for other
-    /// reasons: `MPI_Iprobe`.
+    /// No rank: the function polls for a message (`MPI_Iprobe`). A caller that polls in a loop waits as well, but may
+    /// leave the loop for other reasons.
     Poll,
-    /// No rank: the function returns at once: `MPI_Comm_rank`.
+    /// No rank: the function returns at once (`MPI_Comm_rank`).
     Nobody,
-    /// Another event.
+    /// An event that is neither a call of other ranks nor a message.
     Other,
 }
 
@@ -290,8 +291,8 @@ pub fn takes_requests(function: &str) -> bool {
     waits_for_requests(function) || waits_for_any_request(function)
 }
 
-/// The function that waits for what a function polls for, with the same arguments up to the requests: `MPI_Wait` for
-/// `MPI_Test`, itself for `MPI_Iprobe`. None for functions that do not poll.
+/// The blocking function with the same arguments up to the requests: `MPI_Wait` for `MPI_Test`. Other polling
+/// functions, such as `MPI_Iprobe`, are returned as they are. None for functions that do not poll.
 #[must_use]
 pub fn waiting_function(function: &str) -> Option<String> {
     (waits_for(function)? == W::Poll).then(|| {
@@ -309,7 +310,7 @@ pub fn waits_for_several(function: &str) -> bool {
     mpi_name(function).as_deref() == Some("waitall")
 }
 
-/// True for functions that name the ranks that take part by a group, which has the role of a communicator.
+/// True for functions that take the participating ranks as a group. This argument has the role of a communicator.
 #[must_use]
 pub fn is_of_group(function: &str) -> bool {
     let name = mpi_name(function);
@@ -328,14 +329,14 @@ pub fn is_of_neighbors(function: &str) -> bool {
     mpi_name(function).is_some_and(|name| name.starts_with("neighbor_"))
 }
 
-/// True for collective operations in which the root sends, and the others wait for its data.
+/// True for collective operations in which the root sends data, and the other ranks wait for it.
 #[must_use]
 pub fn sends_from_root(function: &str) -> bool {
     let name = mpi_name(function).filter(|_| !function.starts_with(TORCH_PREFIX));
     matches!(name.as_deref(), Some("bcast" | "scatter" | "scatterv"))
 }
 
-/// True for collective operations in which a rank waits for the parts of ranks that can leave before it.
+/// True for collective operations in which a rank waits for data from ranks that may return before it.
 #[must_use]
 pub fn takes_parts(function: &str) -> bool {
     const CALLS: [&str; 7] = [
@@ -372,8 +373,8 @@ pub fn is_of_all(function: &str) -> bool {
     ["_all", "_ordered"].iter().any(|end| whole.ends_with(end)) || OF_ALL.contains(&operation)
 }
 
-/// True for collective operations that connect the ranks of a communicator with other programs. They wait for these only
-/// once all ranks have called.
+/// True for collective operations that connect the ranks of a communicator with other programs. The ranks wait for
+/// those programs only after all ranks have called.
 #[must_use]
 pub fn connects_programs(function: &str) -> bool {
     const CALLS: [&str; 4] = [
@@ -400,7 +401,8 @@ pub fn is_outside(function: &str) -> bool {
     BEGINNINGS.iter().any(|part| name.starts_with(part)) || name == "abort"
 }
 
-/// True for operations on `MPI_COMM_WORLD` without an argument for it.
+/// True for collective operations on `MPI_COMM_WORLD` that have no argument for the communicator. `name` is in lower
+/// case and without `MPI_`.
 #[must_use]
 pub fn is_of_world(name: &str) -> bool {
     matches!(name, "init" | "init_thread" | "finalize")

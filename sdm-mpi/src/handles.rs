@@ -9,16 +9,16 @@ pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
 pub const COMM_SELF: &str = "MPI_COMM_SELF";
 /// The source of a receive from any rank.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
-/// The rank in the calls of a message that has no peer.
+/// The rank of a peer that does not exist: sends to it and receives from it do nothing.
 pub const PROC_NULL: &str = "MPI_PROC_NULL";
-/// The root that the root of an operation between two groups names.
+/// The argument by which the root itself is named, in a collective operation on an intercommunicator.
 pub const ROOT: &str = "MPI_ROOT";
 /// The tag of a receive with any tag.
 pub const ANY_TAG: &str = "MPI_ANY_TAG";
 /// The expression of a tag argument that stands for an unexpected message: one that has arrived without a
 /// matching receive.
 pub const UNEXPECTED: &str = "unexpected";
-/// The expression of a source argument that says: the receive of a call that also sends is still pending.
+/// The expression of a source argument. It says that the receive of a call that also sends is still pending.
 pub const PENDING: &str = "pending";
 /// The value of `MPI_ANY_TAG` in both libraries.
 pub const ANY_TAG_NUMBER: i32 = -1;
@@ -27,8 +27,8 @@ pub const MPICH_WORLD: i32 = 0x4400_0000;
 /// MPICH's handle of `MPI_COMM_SELF`.
 pub const MPICH_SELF: u32 = 0x4400_0001;
 
-/// The constant that a negative argument of a blocking call stands for, in either library. Of sources, where -1 and -2
-/// have opposite meanings in the two libraries, it is Open MPI's.
+/// The constant that a negative argument of a blocking call stands for, in either library. As sources, -1 and -2 have
+/// opposite meanings in the two libraries: Open MPI's are taken. `None` for other numbers.
 #[must_use]
 pub fn constant(role: ArgumentRole, number: i64) -> Option<&'static str> {
     use ArgumentRole as R;

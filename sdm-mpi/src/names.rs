@@ -3,11 +3,11 @@
 
 /// The prefixes of the names of MPI functions.
 const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
-/// The prefixes of Open MPI's internal functions that replace an MPI function on the stack, because that
-/// one ends with a tail call.
+/// Prefixes of Open MPI's internal functions to which an MPI function ends with a tail call. Such a function stands on
+/// the stack in place of the MPI function.
 const INNER_PREFIXES: [&str; 2] = ["ompi_mpi_", "mca_common_ompio_"];
 
-/// The suffix by which gdb names the code that calls a library's function.
+/// The suffix that gdb adds to the name of a function for its PLT stub.
 const STUB_SUFFIX: &str = "@plt";
 
 /// The prefix of the functions of PyTorch's package `torch.distributed`.
@@ -48,7 +48,8 @@ const OF_TORCH: &[(&str, &str)] = &[
     ("send_object_list", "send"),
 ];
 
-/// The operations of `torch.distributed` by the classes that run them in the backend gloo: `AsyncBarrierWork`.
+/// The operations of `torch.distributed`, by the prefixes of the gloo classes that carry them out: `Barrier` for
+/// `AsyncBarrierWork`.
 const WORKS_OF_TORCH: &[(&str, &str)] = &[
     ("Allgather", "torch.distributed.all_gather"),
     ("Allreduce", "torch.distributed.all_reduce"),
@@ -61,8 +62,8 @@ const WORKS_OF_TORCH: &[(&str, &str)] = &[
     ("Scatter", "torch.distributed.scatter"),
 ];
 
-/// A function of PyTorch's C++ libraries in which a thread waits for an operation, under the name of its package:
-/// `torch.distributed.Work.wait`. None for others.
+/// The Python name of a C++ function of PyTorch in which a thread waits for an operation:
+/// `torch.distributed.Work.wait`. None for other functions.
 #[must_use]
 pub fn torch_wait(function: &str) -> Option<&'static str> {
     let name = function.strip_prefix("c10d::")?;
@@ -76,7 +77,7 @@ pub fn torch_wait(function: &str) -> Option<&'static str> {
     })
 }
 
-/// The operation that a thread of PyTorch's carries out in this function. None for other functions.
+/// The operation that a thread of PyTorch carries out in this function. None for other functions.
 #[must_use]
 pub fn torch_work(function: &str) -> Option<&'static str> {
     let (_, class) = function.strip_prefix("c10d::")?.split_once("Async")?;
@@ -131,7 +132,7 @@ pub fn fortran_name(function: &str) -> Option<String> {
 }
 
 /// The MPI function that an internal function of Open MPI replaces on the stack: `MPI_Finalize` for
-/// `ompi_mpi_finalize`. None for others.
+/// `ompi_mpi_finalize`. None for other functions.
 #[must_use]
 pub fn outer_name(function: &str) -> Option<String> {
     let rest = INNER_PREFIXES

@@ -7,7 +7,7 @@ pub const COMM: &str = "MPI_Comm";
 pub const LARGE_COUNT: &str = "MPI_Count";
 /// Prefix of the functions of the tool interface.
 pub const TOOLS: &str = "MPI_T_";
-/// Types of handles, with their kinds.
+/// Handle types, with the names of their kinds in the checking library.
 pub const HANDLES: [(&str, &str); 8] = [
     (COMM, "COMMUNICATOR"),
     ("MPI_Datatype", "DATATYPE"),
@@ -42,7 +42,7 @@ pub const LENDS: [&str; 8] = [
     "Type_commit",
     "Intercomm_create_from_groups",
 ];
-/// Functions by which all ranks of a communicator, which is their first argument, make another one.
+/// Functions by which all ranks of a communicator, their first argument, create another communicator.
 pub const MAKES_COMMUNICATOR: [&str; 11] = [
     "Comm_dup",
     "Comm_dup_with_info",
@@ -56,9 +56,9 @@ pub const MAKES_COMMUNICATOR: [&str; 11] = [
     "Dist_graph_create_adjacent",
     "Intercomm_merge",
 ];
-/// Functions by which the ranks of one or two groups make a communicator, with a tag.
+/// Functions by which the ranks of one or two groups create a communicator. They have a tag argument.
 pub const MAKES_OF_GROUPS: [&str; 2] = ["Intercomm_create", "Comm_create_group"];
-/// Functions by which all ranks of a communicator, one of their arguments, make a window or open a file.
+/// Functions by which all ranks of a communicator, one of the arguments, create a window or open a file.
 pub const MAKES_ON_COMMUNICATOR: [&str; 5] = [
     "Win_create",
     "Win_allocate",
@@ -66,7 +66,7 @@ pub const MAKES_ON_COMMUNICATOR: [&str; 5] = [
     "Win_create_dynamic",
     "File_open",
 ];
-/// Functions that all ranks of a window or a file call in the same order, besides those of files whose names end in
+/// Functions that all ranks of a window or a file call in the same order. Further functions of files are recognized by
 /// [`FILE_COLLECTIVES`].
 pub const OBJECT_COLLECTIVES: [&str; 9] = [
     "Win_fence",
@@ -81,7 +81,8 @@ pub const OBJECT_COLLECTIVES: [&str; 9] = [
 ];
 /// Ends of the names of collective functions of files.
 pub const FILE_COLLECTIVES: [&str; 4] = ["_all", "_ordered", "_begin", "_end"];
-/// Functions that send or receive messages in ways by which they are not compared, and that with which one may not come.
+/// Functions after which sends are no longer compared with receives: their messages are not recorded, or a message may
+/// be cancelled.
 pub const UNMATCHED: [&str; 5] = [
     "Psend_init",
     "Precv_init",
@@ -89,7 +90,7 @@ pub const UNMATCHED: [&str; 5] = [
     "Isendrecv_replace",
     "Cancel",
 ];
-/// Functions with a request as parameter that create no request.
+/// Functions with a request parameter that create no request.
 pub const TAKES_REQUEST: [&str; 8] = [
     "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
 ];

@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind by the kernel's file mode.
+    /// The kind of a file with this `st_mode`.
     #[must_use]
     pub fn of(mode: u32) -> Self {
         match mode & 0o170_000 {
@@ -27,8 +27,9 @@ impl Kind {
     }
 }
 
-/// True if gdb may read a file of `owner`: root's, the caller's, and that of `owners`, the owners of the inspected
-/// programs and libraries.
+/// True if gdb may read a file of this kind that belongs to `owner`. A regular file or a directory must belong to root,
+/// to the caller or to one of `owners`. These are the owners of the inspected programs and libraries, with commas
+/// between. A device must belong to root or to the caller.
 #[must_use]
 pub fn is_readable(kind: Kind, owner: u32, caller: u32, owners: &[u8]) -> bool {
     let is_own = owner == 0 || owner == caller;

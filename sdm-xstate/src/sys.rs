@@ -103,14 +103,16 @@ pub unsafe extern "C" fn ptrace(
     }
 }
 
-/// True once this process has attached to another one, which may be stopped whenever a file is opened.
+/// True once this process has attached to another one. From then on that process may be stopped whenever this one opens
+/// a file.
 pub(crate) static HOLDS: AtomicBool = AtomicBool::new(false);
 
 /// A traced thread, by its id.
 struct Traced(c_int);
 
 impl Traced {
-    /// Makes a register transfer; returns the number of bytes that the kernel has read or written.
+    /// Makes a register transfer. Returns the number of bytes that the kernel has read or written; `None` if it
+    /// refuses.
     fn transfer(&mut self, request: c_int, bytes: &mut [u8]) -> Option<usize> {
         let mut buffer = Buffer {
             at: bytes.as_mut_ptr(),
@@ -167,8 +169,8 @@ unsafe fn below(request: c_int, pid: c_int, address: *mut c_void, data: *mut c_v
     result
 }
 
-/// The next `ptrace` in symbol lookup order. `None` in a program without the library that has it, which some C
-/// libraries once kept apart: gdb has it, but a program run by a wrapper of gdb may not.
+/// The next `ptrace` in symbol lookup order. `None` if no loaded library defines it. With some older C libraries only
+/// gdb loads the library with `ptrace`, and a program run by a wrapper of gdb may not.
 fn next() -> Option<Ptrace> {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     let mut found = NEXT.load(Ordering::Relaxed);
@@ -241,7 +243,7 @@ pub(crate) fn set_errno(value: c_int) {
     unsafe { *__errno_location() = value }
 }
 
-/// Memory that is not shared with the program's allocator.
+/// Memory that does not come from the program's allocator.
 pub(crate) mod room {
     use core::ffi::{c_int, c_long, c_void};
     use core::ops::{Deref, DerefMut};

@@ -24,7 +24,7 @@ pub(super) struct Peer {
     last_point: u32,
     /// True after a SIGINT that aborts the next command.
     gives_up: bool,
-    /// True if it refuses to run the program.
+    /// True if the simulated gdb refuses to run the program.
     pub(super) refuses_to_run: bool,
 }
 
@@ -57,7 +57,8 @@ impl Peer {
         self.gives_up = in_time;
     }
 
-    /// Performs one step, and returns the emitted record, if any. `None` if there is nothing to do.
+    /// Performs one step, and returns the emitted record, or `Some(None)` for a step without a record. `None` if there
+    /// is nothing to do.
     pub(super) fn step(&mut self) -> Option<Option<String>> {
         if let Some(record) = self.said.pop_front() {
             return Some(Some(record));

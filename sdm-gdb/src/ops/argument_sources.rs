@@ -15,16 +15,16 @@ use super::ranks::Named;
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
 
-/// Position of the communicator whose rank the remote leader of `MPI_Intercomm_create` is.
+/// Position of the argument `peer_comm` of `MPI_Intercomm_create`: the remote leader is a rank of this communicator.
 const PEER_COMMUNICATOR: usize = 2;
 
 /// The objects of the MPI library that a call names.
 #[derive(Default)]
 pub(super) struct NamedObjects {
     pub(super) communicator: Option<Communicator>,
-    /// A window, a group.
+    /// The windows and groups that the call names.
     pub(super) others: Vec<Named>,
-    /// The communicator of `MPI_Intercomm_create` of which the remote leader is a rank, as read.
+    /// The argument `peer_comm` of `MPI_Intercomm_create`, as read.
     pub(super) peers: Option<ReadArgument>,
 }
 
@@ -80,8 +80,8 @@ impl ArgumentSources<'_> {
         Ok(objects)
     }
 
-    /// Reads the argument of a role: its expression, its value, and the source of the value. `copied` caches the
-    /// search for the call's copies of its arguments.
+    /// Reads the argument of a role: its expression, its value, and the source of the value; `None` if nothing is known
+    /// of it. `copied` caches the search for the call's copies of its arguments.
     async fn read(
         &self,
         gdb: &Gdb,
@@ -153,7 +153,7 @@ fn handle_of(communicator: Communicator) -> Option<CallArgument> {
     }
 }
 
-/// Evaluates an argument by the source's expression, in the caller's frame.
+/// Evaluates an argument by the source's expression, in the caller's frame; `None` if it has no value there.
 async fn in_callers_frame(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -167,7 +167,7 @@ async fn in_callers_frame(
     Ok(value.map(|value| (text.clone(), value, Known::Source)))
 }
 
-/// Reads an argument from the place to which the call has put it.
+/// Reads an argument from the place to which the call has put it; `None` if it is lost.
 async fn from_call(
     gdb: &Gdb,
     thread: &ReadThread,

@@ -19,14 +19,14 @@ use crate::text::base_name;
 
 /// Time that the process has to stop after gdb has reported the attach.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// Number of checks whether the kernel lets the process be stopped, and the pause before each.
+/// Number of checks whether the kernel lets the process stop, and the pause before each check.
 const KERNEL_LOOKS: u32 = 8;
 const KERNEL_WAIT: Duration = Duration::from_millis(250);
 
 /// A process to attach to.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachTarget {
-    /// Its pid.
+    /// Pid of the process.
     pub(crate) pid: i32,
     /// True if neither memory nor code of the process may be changed.
     pub(crate) read_only: bool,
@@ -35,7 +35,7 @@ pub struct AttachTarget {
 }
 
 impl AttachTarget {
-    /// The process of a task, with the settings of an attach.
+    /// The process with this pid, with the settings of an attach.
     pub fn new(pid: i32, spec: &AttachSpec) -> Self {
         let (read_only, held) = (spec.read_only, spec.held);
         Self {
@@ -57,7 +57,7 @@ pub(crate) async fn attach(gdb: Gdb, id: CommandId, process: AttachTarget) {
     gdb.answer(id, result);
 }
 
-/// Like `attach`, in a gdb that holds other tasks too.
+/// Like `attach`, in a gdb that holds other tasks too; `first` if this is the first task of the gdb.
 pub(crate) async fn attach_among(gdb: Gdb, id: CommandId, process: AttachTarget, first: bool) {
     let added = match add_inferior(&gdb).await {
         Ok(()) => ready(&gdb, first).await,
@@ -149,8 +149,8 @@ async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports that gdb has no symbols of a program whose file was removed or replaced. gdb would open the path again,
-/// through `/proc/PID/exe` too, and another user may have put a file there.
+/// Reports that gdb has no symbols of a program whose file was removed or replaced. gdb would open the path again, even
+/// by `/proc/PID/exe`, and another user may have put a file there.
 pub(super) fn tell_lost_program(gdb: &Gdb) {
     let text = "the program's file was removed or replaced after its start, so gdb has no symbols: frames are addresses and may be wrong; `stacks` without gdb shows the functions";
     gdb.tell(Event::Notice {

@@ -1,4 +1,4 @@
-//! Resumes a step, `until` or `finish` that a breakpoint has broken off at which the task does not stop.
+//! Resumes a step, `until` or `finish` that a breakpoint has interrupted although the task does not stop there.
 //!
 //! gdb forgets the frame in which it has begun: in the function with the breakpoint it would make another step.
 
@@ -36,7 +36,8 @@ pub(super) async fn go_on_or_end(gdb: &Gdb) -> Option<StopReason> {
     resumed.err().map(|failure| StopReason::Other(failure.text))
 }
 
-/// Makes the next one of several steps; returns the reason of the stop if there is none.
+/// Makes the next step of a command with several steps. Returns the reason of the stop if no step is left, or if the
+/// task cannot be resumed.
 pub(super) async fn stepped(gdb: &Gdb) -> Option<StopReason> {
     let kind = gdb.get().activity.run_kind();
     let left = gdb.get().breakpoints.began.as_ref().map_or(0, |it| it.left);
@@ -51,7 +52,8 @@ pub(super) async fn stepped(gdb: &Gdb) -> Option<StopReason> {
     }
 }
 
-/// Makes steps in the frame to which the task has returned; returns the reason of the stop if that fails.
+/// Makes steps in the frame to which the task has returned. Returns the reason of the stop if the steps are complete,
+/// or if the task cannot be resumed.
 pub(super) async fn stepped_out(gdb: &Gdb, step: StepKind, count: u32) -> Option<StopReason> {
     let id = gdb.get().activity.run_id();
     let began = gdb.get().breakpoints.began.clone();
@@ -80,7 +82,7 @@ enum Way {
     Again,
     /// The step has reached its end.
     Ended,
-    /// First leave this number of frames.
+    /// This number of frames must be left first.
     Out(u32),
 }
 

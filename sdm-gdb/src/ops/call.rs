@@ -27,10 +27,11 @@ use crate::text::variable;
 
 /// Maximum number of source lines that one call expression may span.
 const CALL_LINES: u32 = 6;
-/// The function that gives the processor away between two polls.
+/// The function by which a thread yields the processor between two polls.
 const YIELD: &str = "sched_yield";
 
-/// The call that a thread is in, made by its user frame with this index.
+/// The call that a thread is in; `index` is that of the user's frame that has made it. `None` if the thread is in no
+/// call whose arguments matter.
 pub(super) async fn call(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -51,8 +52,8 @@ pub(super) async fn call(
     read_call(gdb, thread, (function, index), (frames, text)).await
 }
 
-/// The call for which a thread polls that sleeps between its polls, in the function of this frame: as one of the
-/// polling function, with the arguments that its request or its source names. None where the source shows none.
+/// The polling call of a thread that sleeps or yields between two polls, in the function of this frame. It has the
+/// arguments that its request or its source names. None if the source shows no polling loop.
 pub(super) async fn polled_call(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -85,7 +86,7 @@ pub(super) async fn polled_call(
     }))
 }
 
-/// A call that was made by the user's frame with this index, of which the source begins with the text.
+/// Reads a call that the user's frame with this index has made. `text` is the source from the call on.
 async fn read_call(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -151,9 +152,9 @@ struct CallFrames {
     /// Index of the innermost frame of the function that takes its arguments by value. Frames of the same name outside
     /// it can be a Fortran binding, or a wrapper between the program and MPI.
     innermost: Option<usize>,
-    /// True if the user's own frame has made the call, with no frame between it and the function.
+    /// True if the user's own frame has called the function, with no frame in between.
     is_direct: bool,
-    /// Level of the function's caller.
+    /// Level of the frame that has called the function.
     level: u32,
 }
 
@@ -196,7 +197,7 @@ fn shown_source(gdb: &Gdb, user: &GdbFrame, text: &str) -> String {
     }
 }
 
-/// Finds a call's peers in the MPI library's memory, if its arguments name no ranks of the job.
+/// Finds the peers of a call in the MPI library's memory, if its arguments do not name them as ranks of the job.
 async fn by_ranks_of_the_job(
     place: &Place<'_>,
     (function, in_source): (&str, &Option<Vec<String>>),
@@ -240,8 +241,8 @@ async fn by_ranks_of_the_job(
     add_possible(place, found).await
 }
 
-/// The blocking name of the nonblocking collective operation that a call waits for, where its request is of one only:
-/// `MPI_bcast`.
+/// The blocking function of the nonblocking collective operation that a call waits for: `MPI_bcast`. `None` unless
+/// exactly one such operation is known.
 fn started_operation(found: &[CallArgument]) -> Option<String> {
     let all = found.iter();
     let mut started = all.filter(|one| one.role == ArgumentRole::Operation);
@@ -294,7 +295,7 @@ mod tests {
     use super::*;
     use sdm_inspect::python::{PythonFrame, PythonState};
 
-    /// A thread with these frames, innermost first: levels rise by one, except at Python functions.
+    /// A thread with these frames, innermost first. Levels rise by one, except at Python functions.
     fn thread(frames: &[(u32, &str, &str)]) -> ReadThread {
         let frame = |(level, name, module): &(u32, &str, &str)| match *module {
             "python" => {

@@ -1,7 +1,7 @@
 //! Recovers the arguments of a call that neither source nor debug information gives, from registers and stack.
 //!
-//! The function's code tells where it still has each argument. One that it has only passed on is looked for in the
-//! function that it has called.
+//! The code of the called function shows where it still has each argument. An argument that it has only passed on is
+//! searched in the function that it has called.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use super::frames::GdbFrame;
 use super::stack::ReadThread;
 use crate::gdb::Gdb;
 
-/// Maximum number of functions in which one argument is looked for.
+/// Maximum number of functions in which one argument is searched.
 const FUNCTIONS_MAX: usize = 8;
-/// Numbers below it are no addresses, and can be equal by chance.
+/// Smaller numbers are no addresses, and can be equal by chance.
 const ADDRESS_MIN: u64 = 1 << 16;
 
 /// The places of a call's arguments.
@@ -150,7 +150,7 @@ impl CallRegisters {
         Ok(None)
     }
 
-    /// The arguments that are addresses, by index.
+    /// The arguments whose values can be addresses, by index.
     async fn addresses(
         &self,
         gdb: &Gdb,
@@ -165,7 +165,7 @@ impl CallRegisters {
         Ok(all)
     }
 
-    /// The argument with this index, where the function still has it.
+    /// The argument with this index, read where the function still has it; `None` if it is lost.
     async fn value(
         &self,
         gdb: &Gdb,
@@ -192,7 +192,7 @@ impl CallRegisters {
     }
 }
 
-/// An argument, of which all bits or the lower half are known.
+/// An argument of which all bits are known, or only the lower half.
 struct ArgumentValue {
     bits: u64,
     is_whole: bool,
@@ -209,7 +209,7 @@ impl ArgumentValue {
     }
 }
 
-/// gdb's number of the register with a DWARF number: two are exchanged.
+/// gdb's number of the register with a DWARF number: 1 and 3 are exchanged.
 fn of_gdb(dwarf: u16) -> u32 {
     match dwarf {
         1 => 3,

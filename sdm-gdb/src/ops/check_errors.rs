@@ -28,7 +28,7 @@ pub(super) async fn read(gdb: &Gdb) -> Option<String> {
     Some(error.with_places(place))
 }
 
-/// The error as the library has passed it, with addresses in place of source lines.
+/// The error as the library has passed it, with addresses in place of source lines; `None` if it cannot be read.
 async fn passed(gdb: &Gdb) -> Option<Error> {
     let line = format!("-data-read-memory-bytes {FIRST_ARGUMENT} {TEXT_BYTES}");
     let results = gdb.mi(line).await.ok()?;
@@ -45,7 +45,7 @@ struct CallPlace {
     line: u32,
 }
 
-/// The source line and the function of the call that returns to this address.
+/// The source line and the function of the call that returns to this address; `None` without debug information.
 async fn place_before(gdb: &Gdb, after: u64) -> Option<CallPlace> {
     let from = after.checked_sub(1)?;
     let line = format!("-data-disassemble -s {from} -e {after} -- 5");
@@ -62,8 +62,8 @@ async fn place_before(gdb: &Gdb, after: u64) -> Option<CallPlace> {
     })
 }
 
-/// True for an error that the user has suppressed: by the place of the call that reports it, or by one that the error
-/// names, as that of the call that has made what is left.
+/// True for an MPI usage error that the user has suppressed. A rule can name the place of the call that reports the
+/// error, or a place in the error's text, such as the call that created a leaked object.
 pub(super) async fn is_suppressed(gdb: &Gdb, stop: &Stop) -> bool {
     let StopReason::Finding(finding) = &stop.reason else {
         return false;

@@ -69,8 +69,8 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     Ok(Reply::Mi { result, printed })
 }
 
-/// A line of gdb's that starts a shell, whose output comes between gdb's own lines; `None` for another line. The shell
-/// is sh: it is told to give the last line of the output an end, as gdb's answer follows.
+/// The line to send for a command of gdb that starts a shell; `None` for other lines. The shell's output comes between
+/// gdb's own lines. The shell also prints a newline at the end, because gdb's answer follows.
 fn shell_line(line: &str) -> Option<Cow<'_, str>> {
     let end = |c: char| !c.is_ascii_alphabetic();
     let (word, rest) = line.split_at(line.find(end).unwrap_or(line.len()));

@@ -73,8 +73,8 @@ async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
 }
 
 /// Reads the core file. Up to gdb 15 the file name is taken literally; from gdb 16 on it is parsed as a word of the
-/// command line. A name for which the two differ is tried in both forms. It is sent to the command line, where no
-/// character ends the command.
+/// command line. A name for which the two differ is tried in both forms. It is sent by the command line, where no
+/// character ends a command.
 async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
     let wait = gdb.get().config.symbols_wait;
     let word = escape_path(core);

@@ -220,7 +220,8 @@ fn interrupt_query(gdb: &Gdb) {
     }
 }
 
-/// Detaches at the end of the session. A process that a pending SIGINT would end stays traced until it has taken that.
+/// Detaches at the end of the session. A process that a pending SIGINT would end stays traced until it has received the
+/// signal, unless it blocks SIGINT.
 async fn detach_at_end(gdb: &Gdb, let_go: fn(&State) -> Option<()>) {
     gdb.until(let_go).await;
     while gdb.get().activity.is_live() {
@@ -234,7 +235,8 @@ async fn detach_at_end(gdb: &Gdb, let_go: fn(&State) -> Option<()>) {
     }
 }
 
-/// Ends the task at the end of the session.
+/// Ends the task at the end of the session: kills a program that gdb has started if `kill_started` is set, and detaches
+/// from any other.
 pub(crate) async fn shut_down(gdb: Gdb, kill_started: bool) {
     let let_go: fn(&State) -> Option<()> = |state| (state.letting_go == 0).then_some(());
     gdb.until_within(END_WAIT, let_go).await;

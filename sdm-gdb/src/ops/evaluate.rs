@@ -84,7 +84,7 @@ pub(super) async fn unchecked(
     }
 }
 
-/// The value of an argument as a number; for a named constant, as of an enumeration, its number.
+/// The value of an argument as a number. An enumeration constant gives its number. `None` if there is no value.
 pub(super) async fn number(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -112,7 +112,7 @@ pub(super) fn truth(value: &str) -> Result<bool, Failure> {
     sdm_debug::truth(value).map_err(|why| Failure::new(FailureCode::Gdb, why.to_string()))
 }
 
-/// False for gdb's placeholder of a missing value.
+/// False for gdb's placeholder of a missing value, such as `<optimized out>`.
 pub(super) fn is_known(value: &Value) -> bool {
     !value.text.starts_with('<')
 }

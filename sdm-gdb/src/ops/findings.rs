@@ -1,6 +1,6 @@
 //! Reads the error that a sanitizer has found in the program.
 //!
-//! Its runtime has functions for this, which read the recorded error and take no lock. No other thread runs
+//! The sanitizer's runtime has functions for this, which read the recorded error and take no lock. No other thread runs
 //! meanwhile.
 
 use sdm_debug::quotes::bare;
@@ -17,11 +17,11 @@ use sdm_mi::Results;
 /// Maximum length of the text of a finding, in bytes.
 const KIND_BYTES_MAX: usize = 256;
 
-/// Distance below the stack pointer, in bytes, of the memory for results of called runtime functions. It is deeper
-/// than these functions reach, and less than the smallest stack of a thread.
+/// Distance below the stack pointer, in bytes, of the memory for results of called runtime functions. These functions
+/// do not use the stack so far down, and the smallest stack of a thread is larger.
 pub(super) const BELOW: u32 = 12 << 10;
 
-/// Reads the error; `None` if it was reported before.
+/// Reads the error; `None` if it is reported elsewhere, or cannot be read.
 pub(crate) async fn read(gdb: &Gdb, finder: Finder) -> Option<Finding> {
     let (tool, kind) = match finder {
         Finder::Check => (
@@ -90,7 +90,7 @@ async fn undefined(gdb: &Gdb) -> String {
         .unwrap_or_else(|| "undefined behavior".to_owned())
 }
 
-/// The access that ASan has recorded; its size is 0 for other errors.
+/// The access that ASan has recorded; `None` for an error without an access, for which ASan gives the size 0.
 async fn noted_access(gdb: &Gdb) -> Option<Access> {
     let call = |what| format!("((unsigned long(*)(void))__asan_get_report_access_{what})()");
     // The returned type is an `int`, so the upper half of the register is undefined.
@@ -105,7 +105,7 @@ async fn noted_access(gdb: &Gdb) -> Option<Access> {
     })
 }
 
-/// Evaluates calls into the program while its other threads stay stopped.
+/// Evaluates calls into the program while its other threads stay stopped. The value of a failed call is `None`.
 async fn alone(gdb: &Gdb, calls: Vec<String>) -> Vec<Option<String>> {
     let asked = gdb.clone();
     gdb.finish(async move {
@@ -137,7 +137,7 @@ pub(super) async fn evaluated(gdb: &Gdb, expression: &str) -> Option<String> {
     Some(bare(&said).to_owned())
 }
 
-/// The C string to which an expression points.
+/// The C string to which an expression points; `None` if it cannot be read.
 async fn text(gdb: &Gdb, expression: &str) -> Option<String> {
     quoted(&evaluated(gdb, expression).await?)
 }

@@ -12,8 +12,7 @@ unsafe extern "C" {
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void;
 }
 
-/// The variable with the users whose files may be read, besides root's and the caller's: user ids with commas
-/// between.
+/// The variable with further users whose files may be read, besides root and the caller: user ids with commas between.
 const OWNERS: &CStr = c"SDM_GDB_OWNERS";
 
 const SYS_CLOSE: c_long = 3;
@@ -155,7 +154,7 @@ unsafe fn opened(folder: c_int, path: *const c_char, flags: c_int, mode: c_int) 
     c_int::try_from(file).unwrap_or(-1)
 }
 
-/// The kind and owner of a descriptor's file.
+/// The kind and owner of a descriptor's file; `None` if `fstat(2)` fails.
 fn found(fd: c_int) -> Option<(Kind, u32)> {
     // In `struct stat` of this architecture the fourth word has mode and owner.
     let mut words = [0_u64; 18];

@@ -65,7 +65,7 @@ pub(crate) async fn ignore(gdb: &Gdb, number: u32, count: u32) -> Result<Reply, 
     .await
 }
 
-/// Sets the commands of a breakpoint. They are kept here, not in gdb: see `lines`.
+/// Sets the commands of a breakpoint. The driver keeps them, not gdb: see `lines`.
 pub(crate) fn commands(gdb: &Gdb, number: u32, lines: Vec<String>) -> Result<Reply, Failure> {
     if lines.len() > COMMANDS_MAX {
         let text = format!("a breakpoint can have at most {COMMANDS_MAX} command lines");

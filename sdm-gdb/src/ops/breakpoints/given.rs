@@ -8,15 +8,15 @@ use crate::gdb::Gdb;
 use crate::ops::pointers;
 use crate::state::breakpoints::Judged;
 
-/// The form in which gdb has a condition.
+/// The form in which gdb has received a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GivenCondition {
-    /// gdb evaluates it.
+    /// gdb evaluates the condition.
     Whole,
-    /// gdb has a condition that always holds, and the driver evaluates the user's.
+    /// gdb has a condition that always holds, and the driver evaluates the user's condition.
     Weaker,
-    /// As `Weaker`, until the breakpoint is hit. Its location is not loaded, so the language of the condition is
-    /// unknown.
+    /// gdb has a condition that always holds. Its form is chosen at the first hit: the location is not loaded yet, so
+    /// the language of the condition is unknown.
     Later,
 }
 
@@ -27,8 +27,8 @@ impl GivenCondition {
     }
 }
 
-/// Gives gdb a condition in the form for Fortran, after it was given the user's own. In another language gdb refuses it,
-/// and keeps the one that it has.
+/// Gives gdb a condition in the form for Fortran, after gdb was given the user's own. At a place in another language
+/// gdb refuses the new form, and keeps the old one.
 pub(super) async fn give(
     gdb: &Gdb,
     known: u32,

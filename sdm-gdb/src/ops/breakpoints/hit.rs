@@ -1,12 +1,12 @@
 //! Decides whether a task stops at the breakpoints that it has hit.
 //!
-//! Several can be at one place, and gdb stops the task if one of them wants it. It also stops where a condition cannot
-//! be evaluated: the driver resumes the task then, and reports the failure.
+//! Several breakpoints can be at one place, and gdb stops the task if one of them applies. gdb also stops the task if
+//! it cannot evaluate a condition: the driver then resumes the task, and reports the failure.
 //!
 //! A gdb that holds several processes evaluates a condition against the memory of the wrong process, and stops tasks
 //! that do not meet it (gdb 13: the variables of a position-independent program). So such a gdb only receives the
-//! breakpoint and its inferior. The driver evaluates the condition, in the process that hit the breakpoint. It also does
-//! that for a condition that gdb was not given yet, or cannot evaluate (see `given`).
+//! breakpoint and its inferior. The driver evaluates the condition, in the process that hit the breakpoint. It also
+//! does that for a condition that gdb was not given yet, or cannot evaluate (see `given`).
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Event, Failure, FailureCode};
@@ -19,8 +19,8 @@ use crate::ops::values::evaluated;
 use crate::ops::{language, pointers};
 use crate::state::breakpoints::{Met, Owner};
 
-/// Makes a new breakpoint stop its task unconditionally, as the driver evaluates the condition; only in a gdb of
-/// several tasks. gdb has accepted the condition before.
+/// In a gdb of several tasks, makes a new breakpoint stop its task unconditionally, because the driver evaluates the
+/// condition. gdb has accepted the condition before.
 pub(super) async fn judge_here(
     gdb: &Gdb,
     made: &NewBreakpoints,
@@ -51,8 +51,8 @@ pub(super) fn pass_by(gdb: &Gdb, number: u32, count: u64) -> Option<()> {
     Some(())
 }
 
-/// Moves an ignore count between gdb and the driver, after a change of the condition. `was`: whether there was one
-/// before, and a weaker one in gdb.
+/// Moves an ignore count between gdb and the driver, after a change of the condition. `was` is `None` if there was no
+/// condition before, else whether gdb had a condition that always holds.
 pub(super) async fn move_ignore(gdb: &Gdb, number: u32, was: Option<bool>) -> Result<(), Failure> {
     let is_shared = gdb.get().origin.scope().is_some();
     let was_judged = was.is_some_and(|is_weaker| is_weaker || is_shared);
@@ -82,8 +82,8 @@ pub(super) async fn move_ignore(gdb: &Gdb, number: u32, was: Option<bool>) -> Re
     Ok(())
 }
 
-/// True if the driver evaluates the condition of a breakpoint: each one in a gdb of several tasks, except that of a
-/// watchpoint, which belongs to a single process; else one that gdb was not given.
+/// True if the driver evaluates the condition of a breakpoint. In a gdb of several tasks that is every condition but a
+/// watchpoint's, which belongs to a single process. In a gdb of one task it is a condition that gdb was not given.
 fn is_judged_here(gdb: &Gdb, number: u32) -> bool {
     let mut state = gdb.edit();
     let is_shared = state.origin.scope().is_some();
@@ -94,8 +94,9 @@ fn is_judged_here(gdb: &Gdb, number: u32) -> bool {
     })
 }
 
-/// The owners of the breakpoints at one place that want the task to stop, the front-end's first: gdb has named that of
-/// `named`. All hits are counted. `None` is a breakpoint that was set at gdb's console.
+/// The owners of the breakpoints at one place that make the task stop, the front-end's first. `named` is the owner of
+/// the breakpoint that gdb has reported. All hits are counted. `None` in the result is a breakpoint that was set at
+/// gdb's console.
 pub(crate) async fn wanting(gdb: &Gdb, named: Option<Owner>, met: &[Met]) -> Vec<Option<Owner>> {
     let is_named = |it: &&Met| it.owner == named;
     let unnamed = Met {
@@ -167,7 +168,7 @@ async fn counts(gdb: &Gdb, number: u32, met: &Met) -> bool {
     }
 }
 
-/// Has gdb pass the hits that it has passed without a condition.
+/// Has gdb ignore `owed` more hits: it has deducted these from its ignore count while the condition did not hold.
 async fn pass_owed(gdb: &Gdb, met: &Met, owed: u64) {
     if owed > 0 {
         // If this fails, fewer hits are passed.
@@ -202,7 +203,7 @@ async fn holds(gdb: &Gdb, condition: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Counts a hit with a true condition; false if the hit is to be ignored.
+/// Counts a hit whose condition holds; false if the ignore count covers the hit.
 fn is_hit(gdb: &Gdb, number: u32, is_judged: bool) -> bool {
     let breakpoints = &mut gdb.edit().breakpoints;
     let Ok(point) = breakpoints.find(number) else {
@@ -219,7 +220,7 @@ fn is_hit(gdb: &Gdb, number: u32, is_judged: bool) -> bool {
     true
 }
 
-/// Deletes the temporary breakpoints at which the task has stopped.
+/// Deletes the temporary breakpoints that have stopped the task.
 pub(crate) async fn delete_ended(gdb: &Gdb) {
     let ended = std::mem::take(&mut gdb.edit().breakpoints.ended);
     for number in ended {

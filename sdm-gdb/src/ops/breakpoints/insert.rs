@@ -57,7 +57,7 @@ pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure>
     Ok(Reply::Breakpoint(place))
 }
 
-/// The place of a new breakpoint, its guard, and how gdb was given its condition.
+/// The place of a new breakpoint, its guard, and the form in which gdb has its condition.
 type Inserted = (BreakpointPlace, NewBreakpoints, GivenCondition);
 
 async fn insert_one(gdb: &Gdb, asked: &BreakSpec, location: &str) -> Result<Inserted, Failure> {

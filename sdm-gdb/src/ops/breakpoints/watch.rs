@@ -50,8 +50,8 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
     Ok(enter(gdb, PointSpec::Watch(spec), made))
 }
 
-/// Fails if gdb has no value of an expression to compare later ones with. gdb would make the watchpoint, and remove it
-/// at the next stop.
+/// Fails if gdb has no value of an expression to compare later values with. gdb would make the watchpoint, and remove
+/// it at the next stop.
 async fn refuse_optimized_out(gdb: &Gdb, expression: &str) -> Result<(), Failure> {
     if !is_harmless(expression) {
         return Ok(());
@@ -69,7 +69,8 @@ async fn refuse_optimized_out(gdb: &Gdb, expression: &str) -> Result<(), Failure
 }
 
 /// The expression to give to gdb's `watch`. For a reference gdb would watch the reference itself, so the referenced
-/// object is named instead. What gdb does not know of a Fortran class is watched where it is now.
+/// object is named instead. A component of a Fortran class that gdb does not know by its name is watched at its present
+/// address.
 async fn watched<'a>(
     gdb: &Gdb,
     spec: &WatchSpec,
