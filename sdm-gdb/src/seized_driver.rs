@@ -21,8 +21,9 @@ use super::text::base_name;
 use super::{Action, Driver, DriverConfig, Host, Turn};
 
 impl Driver {
-    /// A driver for a program that its parent has seized: it appears to run under a gdb. A stop or its end answers
-    /// `id`. `check` has the errors in the use of MPI that are not reported, if it is checked.
+    /// A driver for a program that its parent has seized by ptrace; for the front-end it runs under a gdb. Its first
+    /// stop or its end answers `id`. `check` has the suppressions for the check of the use of MPI; `None` without that
+    /// check.
     pub fn seized(
         now: Instant,
         config: Rc<DriverConfig>,
@@ -74,7 +75,8 @@ impl Driver {
         self.run();
     }
 
-    /// Takes another process of the rank for the program: a wrapper has started it. `others` may be the program, too.
+    /// Takes another process of the rank for the program: a wrapper has started it. `others` are further processes that
+    /// may be the program.
     pub fn handle_choice(&mut self, now: Instant, pid: i32, program: &Path, others: &[String]) {
         let mut state = self.gdb.edit();
         state.now = now;
@@ -94,7 +96,7 @@ impl Driver {
         }
     }
 
-    /// Tells that a process below the program was ended by a signal, which is not the program's own end.
+    /// Tells that a descendant of the program was ended by a signal, which is not the program's own end.
     pub fn handle_child_end(&mut self, now: Instant, name: &str, signal: i32) {
         self.gdb.edit().now = now;
         self.tell_once(format!(
@@ -120,8 +122,8 @@ impl Driver {
         self.run();
     }
 
-    /// Reports the end of a seized program: whether it has called `MPI_Init`, and with `before_finalize` that it has not
-    /// called `MPI_Finalize` then.
+    /// Reports the end of a seized program. `initialized` is true if it may have called `MPI_Init`. `before_finalize`
+    /// is true if it has called that and is known not to have called `MPI_Finalize`.
     pub fn handle_end(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! Waits for a stop by a signal that the kernel has not delivered yet, or that gdb has not reported yet.
 //!
-//! On a loaded machine both can take any time. So no time decides here, but the kernel's own word: whether the signal
-//! is pending, and whether a thread that could take it is without a processor.
+//! On a loaded machine both can take any time. So no time limit decides here, but the state of the kernel: whether the
+//! signal is pending, and whether a thread that could take it is without a processor.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,8 @@ type Threads = BTreeMap<i32, KernelThread>;
 enum Prospect {
     /// The program or gdb only lacks a processor.
     Coming,
-    /// The program has stopped but for a thread that waits uninterruptibly. gdb reports the stop after that.
+    /// All threads of the program have stopped but one, which waits uninterruptibly. gdb reports the stop only when
+    /// that one has stopped.
     Incomplete,
     /// Nothing shows that the program will stop.
     None,

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use sdm_mi::{Results, quote};
 
-/// Maximum length of the text of one value, in bytes. A longer one is cut and carries its length and hash.
+/// Maximum length of the text of one value, in bytes. A longer text is cut and carries its length and hash.
 pub const VALUE_BYTES_MAX: usize = 4 << 10;
 
 /// A value with this text, cut if it is too long.
@@ -46,7 +46,8 @@ pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The last constant of this name: gdb puts reports of passed signals in front of a stop.
+/// The last value of this name: gdb puts reports of passed signals in front of a stop. `None` if there is none, or if
+/// it is no constant.
 pub(crate) fn last_text<'a>(results: &'a Results, name: &str) -> Option<&'a str> {
     let last = results.0.iter().rev().find(|(key, _)| key == name)?;
     last.1.as_text()

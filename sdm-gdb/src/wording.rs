@@ -39,7 +39,7 @@ const WORDINGS: [(Wording, &str, u32, u32); 9] = [
     (Wording::NoSuchPlace, "\" not defined", 7, 18),
 ];
 
-/// The meaning of an error text, if known.
+/// The meaning of an error text; `None` if it is not known.
 pub(crate) fn wording(text: &str) -> Option<Wording> {
     let found = WORDINGS.iter().find(|(_, part, ..)| text.contains(part));
     found.map(|(wording, ..)| *wording)
@@ -70,8 +70,8 @@ pub(crate) fn names(text: &str, file: &[u8]) -> bool {
     text.contains(&*String::from_utf8_lossy(file))
 }
 
-/// The signal that gdb reports as passed; with several threads the thread's number and name precede it. Printed so by
-/// gdb 7 to 18.
+/// The signal that gdb reports as passed; `None` for other messages. With several threads the thread's number and name
+/// precede it. gdb 7 to 18 print it so.
 pub(crate) fn passed_signal<'a>(passed: &BTreeSet<String>, text: &'a str) -> Option<&'a str> {
     let (who, text) = text.split_once(" received signal ")?;
     let is_thread = who.starts_with(|first: char| first.is_ascii_digit());
@@ -82,8 +82,8 @@ pub(crate) fn passed_signal<'a>(passed: &BTreeSet<String>, text: &'a str) -> Opt
     passed.contains(name).then_some(name)
 }
 
-/// A remark for users on gdb's message about a fork or a new program; `None` for other texts. Printed so by gdb 13 to
-/// 18.
+/// A remark for users on gdb's message about a fork or a new program; `None` for other texts. gdb 13 to 18 print these
+/// messages.
 pub(crate) fn remark(text: &str) -> Option<String> {
     if text.starts_with("[Detaching after fork from child process")
         || text.starts_with("[Detaching after vfork from child process")

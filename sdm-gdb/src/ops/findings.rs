@@ -142,7 +142,8 @@ async fn text(gdb: &Gdb, expression: &str) -> Option<String> {
     quoted(&evaluated(gdb, expression).await?)
 }
 
-/// The first result of `says` for the names of the thread's functions, innermost first.
+/// The first result of `says` for the names of the thread's functions, innermost first; `None` if it has none for any
+/// name.
 async fn called<T>(gdb: &Gdb, says: impl Fn(&str) -> Option<T>) -> Option<T> {
     let line = format!("-stack-list-frames 0 {FRAMES_MAX}");
     let results: Results = gdb.mi(line).await.ok()?;
@@ -184,7 +185,7 @@ fn last_name(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// The string in gdb's notation `0x55d0 "text"`.
+/// The string in gdb's notation `0x55d0 "text"`; `None` for other notations.
 fn quoted(value: &str) -> Option<String> {
     let (_, rest) = value.split_once('"')?;
     let (text, _) = rest.rsplit_once('"')?;
@@ -215,7 +216,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The access for which `__asan_report_load4`, `__tsan_unaligned_write8` and the like are called.
+/// The access for which `__asan_report_load4`, `__tsan_unaligned_write8` and the like are called; `None` for other
+/// functions.
 fn access_of(function: &str) -> Option<Access> {
     let tools = ["__asan_", "__tsan_", "__hwasan_"];
     let mut rest = tools.iter().find_map(|tool| function.strip_prefix(tool))?;

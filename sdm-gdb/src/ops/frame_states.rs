@@ -18,7 +18,7 @@ use crate::text::variable;
 
 /// Number of frames examined at each end of a deeper stack.
 const END_FRAMES: usize = 8;
-/// Bytes of the stack that are read, from the innermost frame outwards.
+/// Maximum number of bytes of the stack that are read, from the innermost frame outwards.
 const STACK_BYTES_MAX: u64 = 32 << 10;
 
 /// gdb's register number of the stack pointer.
@@ -32,7 +32,8 @@ const REGISTERS: (u32, &[u32]) = (31, &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28])
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const REGISTERS: (u32, &[u32]) = (0, &[]);
 
-/// The states of the user's frames of a thread, outermost first.
+/// The states of the user's frames of a thread, outermost first. Of a deep stack only `END_FRAMES` at each end are
+/// examined.
 pub(super) async fn frame_states(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -100,7 +101,8 @@ async fn variables(
     Ok(results.tuples("variables").map(variable).collect())
 }
 
-/// The stack pointer in a frame, and the contents of the callee-saved registers.
+/// The stack pointer in a frame, and the contents of the callee-saved registers. On other processors than x86-64 and
+/// AArch64 there are none.
 async fn registers(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -139,7 +141,7 @@ pub(super) async fn read_registers(
     Ok(values.collect())
 }
 
-/// Parses a hexadecimal number with `0x`.
+/// Parses a hexadecimal number with `0x`; `None` for other text.
 pub(super) fn address(text: &str) -> Option<u64> {
     u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
 }
@@ -153,7 +155,7 @@ struct StackBytes {
 }
 
 impl StackBytes {
-    /// The digits of the memory between two addresses, as far as it was read.
+    /// The digits of the memory between two addresses, as far as it was read; empty if an address is unknown.
     fn between(&self, begin: Option<u64>, end: Option<u64>) -> &str {
         let digit = |address: u64| {
             let bytes = usize::try_from(address.saturating_sub(self.begin)).unwrap_or(usize::MAX);

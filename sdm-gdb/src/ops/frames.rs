@@ -149,7 +149,7 @@ impl GdbFrame {
         }
     }
 
-    /// False if only its address is known.
+    /// True if the frame's function, its module or its place in a module is known; false if only its address is.
     pub(crate) fn is_known(&self) -> bool {
         self.function.is_some() || self.place.is_some() || !self.module.is_empty()
     }
@@ -217,7 +217,8 @@ impl GdbFrame {
         gdb.host().source_line(&self.path, self.line)
     }
 
-    /// The Fortran statement that contains its line, as one line.
+    /// The Fortran statement that contains the frame's line, as one line of text. `None` in other languages, or if the
+    /// line is unknown.
     pub(super) fn statement(&self, gdb: &Gdb) -> Option<String> {
         if !self.is_fortran() || self.path.is_empty() || self.line == 0 {
             return None;
@@ -259,7 +260,7 @@ impl GdbFrame {
         Some((polling_function(&text)?, line, text))
     }
 
-    /// The text of the frame's source file. `None` if it is unknown or has more lines than this.
+    /// The text of the frame's source file. `None` if it is unknown or has more than `lines_max` lines.
     pub(super) fn file_text(&self, gdb: &Gdb, lines_max: u32) -> Option<String> {
         let line = |number| gdb.host().source_line(&self.path, number);
         let lines: Vec<String> = (1..=lines_max).map_while(line).collect();
@@ -272,8 +273,8 @@ impl GdbFrame {
         self.arguments = results.tuples("args").map(argument).collect();
     }
 
-    /// Adds arguments that only gdb's command line lists. In Fortran its values count, too: MI takes the lengths of
-    /// strings and arrays from the selected frame.
+    /// Adds arguments that only gdb's command line lists. In Fortran the command line's values also replace those of
+    /// MI: MI takes the lengths of strings and arrays from the selected frame.
     pub(super) fn complete_arguments(&mut self, printed: &str) {
         let known = std::mem::take(&mut self.arguments);
         let prefer_printed = self.is_fortran();

@@ -17,7 +17,7 @@ const NAMES: [&str; 2] = ["gcore", "generate-core-file"];
 /// Minimum number of letters with which gdb accepts an abbreviation of the names.
 const LETTERS_MIN: usize = 2;
 
-/// The file argument of such a line; empty if gdb is to choose the name. `None` for another line.
+/// The file argument of a `gcore` line; empty if gdb is to choose the name. `None` for another line.
 pub(super) fn file_of(line: &str) -> Option<&str> {
     let line = line.trim();
     let (word, file) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

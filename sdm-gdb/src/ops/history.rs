@@ -18,7 +18,7 @@ pub(crate) fn own<'a>(gdb: &Gdb, text: &'a str) -> Result<Cow<'a, str>, Failure>
     }
 }
 
-/// Records the number of a printed value.
+/// Adds the number of a printed value to this task's history, in a gdb of several tasks.
 pub(crate) fn note(gdb: &Gdb, printed: &str) {
     let Some(number) = number(printed) else {
         return;
@@ -33,12 +33,12 @@ pub(crate) fn shown(printed: &str) -> &str {
     numbered(printed).map_or(printed, |(_, value)| referred(value))
 }
 
-/// gdb's history number in a printed value.
+/// gdb's history number in a printed value; `None` if it has no number.
 pub(crate) fn number(printed: &str) -> Option<u64> {
     numbered(printed).map(|(number, _)| number)
 }
 
-/// Parses `$3 = text`, or `$3` alone.
+/// Parses `$3 = text`, or `$3` alone, into the number and the text; `None` for other text.
 fn numbered(printed: &str) -> Option<(u64, &str)> {
     let rest = printed.strip_prefix('$')?;
     let end = rest
@@ -53,7 +53,7 @@ fn numbered(printed: &str) -> Option<(u64, &str)> {
     Some((number.parse().ok()?, value))
 }
 
-/// Translates a task's history references into gdb's numbers.
+/// The text with a task's history references translated into gdb's numbers.
 fn in_numbers(text: &str, values: &[u64]) -> Result<String, Failure> {
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text;

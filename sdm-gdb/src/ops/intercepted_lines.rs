@@ -6,7 +6,7 @@ use sdm_debug::Failure;
 use super::{gcore, signals};
 use crate::gdb::Gdb;
 
-/// The output of such a line; `None` for another line.
+/// The output of a line that the driver carries out itself; `None` for another line.
 pub(super) async fn own_way(gdb: &Gdb, line: &str) -> Option<Result<String, Failure>> {
     let pid = gdb.get().pid();
     if let (Some(pid), Some(file)) = (pid, gcore::file_of(line)) {

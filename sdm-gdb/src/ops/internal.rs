@@ -78,7 +78,7 @@ async fn watch_check(gdb: &Gdb) {
     }
 }
 
-/// Inserts the breakpoints for MPI, if the program has loaded it and they are missing.
+/// Inserts the breakpoints for MPI programs that are missing, if the program has loaded an MPI library.
 async fn watch_mpi(gdb: &Gdb) {
     let wanted = {
         let state = gdb.get();

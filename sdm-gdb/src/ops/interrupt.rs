@@ -1,7 +1,7 @@
 //! Stops a running program, even one that resists.
 //!
-//! Only `*stopped` counts as a stop. gdb's own interrupt is a SIGINT to the process. A process that blocks SIGINT
-//! would not stop but find the signal later, so it gets SIGSTOP at once. A signal that did not stop the program (a
+//! Only `*stopped` counts as a stop. gdb's own interrupt is a SIGINT to the process. A process that blocks SIGINT would
+//! not stop, and receive the signal later; so it gets SIGSTOP at once. A signal that did not stop the program (a
 //! breakpoint came first) is remembered, and discarded when it arrives.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::state::signals::Sigint;
 
 /// Time that a program has to stop on a signal, if it does not lack a processor.
 const STOP_WAIT: Duration = Duration::from_secs(3);
-/// Time that a program has to stop whose threads have stopped but for one that waits uninterruptibly.
+/// Time that a program has to stop if one of its threads waits uninterruptibly and all others have stopped.
 const INCOMPLETE_WAIT: Duration = Duration::from_secs(30);
 /// Number of times that Valgrind is asked to stop a program.
 const ASK_TIMES: u32 = 5;
@@ -96,7 +96,7 @@ async fn ask_until_stopped(gdb: &Gdb, pid: i32) -> Result<(), Failure> {
     Err(not_stoppable(gdb, pid))
 }
 
-/// Has gdb send the program a SIGINT, which is then pending, unless gdb refuses.
+/// Has gdb send the program a SIGINT. The driver takes the signal for pending, unless gdb refuses to send it.
 async fn send_interrupt(gdb: &Gdb) {
     let sender = gdb.clone();
     {

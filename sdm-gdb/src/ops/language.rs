@@ -5,12 +5,12 @@ use crate::gdb::Gdb;
 /// MI option for an expression that SDM itself writes, whatever the language of the program is.
 pub(super) const IN_C: &str = "--language c ";
 
-/// True if gdb's current language is Fortran: in another one `lbound` may be a function of the program.
+/// True if gdb's current language is Fortran. In another language `lbound` may be a function of the program.
 pub(super) async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
     current(gdb, place).await == "fortran"
 }
 
-/// gdb's name of its current language; empty if it does not say it.
+/// gdb's name of its current language; empty if gdb does not report it.
 pub(super) async fn current(gdb: &Gdb, place: &str) -> String {
     let known = gdb.get().commands.language.clone();
     if let Some(known) = known.filter(|_| place.is_empty()) {

@@ -40,14 +40,14 @@ pub(crate) async fn prepare(gdb: &Gdb) {
     .await;
 }
 
-/// True if the program has no other thread: a running one would be seen in an inconsistent state.
+/// True if the program has no other thread. The check would see a running thread in an inconsistent state.
 async fn is_alone(gdb: &Gdb) -> bool {
     let listed = gdb.mi("-thread-list-ids").await;
     listed.is_ok_and(|listed| listed.number("number-of-threads") == Some(1))
 }
 
-/// Clears the stack below the stack pointer. It has pointers of returned functions, but no data that the program still
-/// uses: the checking function has not made its calls yet.
+/// Clears the stack below the stack pointer; `None` if that fails. This part has pointers of returned functions, but no
+/// data that the program still uses: the checking function has not made its calls yet.
 async fn clear_stack(gdb: &Gdb) -> Option<()> {
     let pointer: u64 = evaluated(gdb, "(unsigned long)$sp").await?.parse().ok()?;
     let pid = gdb.get().pid()?;
@@ -60,7 +60,8 @@ async fn fill(gdb: &Gdb, address: u64, contents: &str, bytes: u64) -> Option<()>
     gdb.mi(line).await.ok().map(drop)
 }
 
-/// Has the program install the filter for its own system calls and those of the processes that it starts.
+/// Has the program install the filter for its own system calls and those of the processes that it starts; `None` if
+/// that fails.
 async fn install(gdb: &Gdb, instructions: &[Instruction]) -> Option<()> {
     let pointer: u64 = evaluated(gdb, "(unsigned long)$sp").await?.parse().ok()?;
     let at = (pointer - u64::from(BELOW)) & !0xf;
@@ -91,8 +92,8 @@ async fn install(gdb: &Gdb, instructions: &[Instruction]) -> Option<()> {
     Some(())
 }
 
-/// A BPF instruction: its code, the number of instructions to skip if a comparison holds and if not, and its
-/// constant.
+/// A BPF instruction: its code, the number of instructions to skip if its comparison holds, that number if it does not,
+/// and its constant.
 #[derive(Clone, Copy)]
 struct Instruction(u16, u8, u8, u32);
 

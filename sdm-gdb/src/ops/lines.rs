@@ -16,7 +16,7 @@ use crate::gdb::Gdb;
 use crate::state::console_capture::PRINTED_BYTES_MAX;
 use crate::text::console_line;
 
-/// Deepest nesting of blocks.
+/// Maximum nesting depth of blocks.
 const DEPTH_MAX: usize = 32;
 /// Maximum number of steps carried out at one stop, which bounds an endless loop.
 const STEPS_MAX: u32 = 100_000;
@@ -36,11 +36,11 @@ enum Step {
 /// An `if` or `while` block whose `end` has not come yet.
 struct Block {
     is_loop: bool,
-    /// Index of its first step.
+    /// Index of the block's first step.
     begins: usize,
-    /// Index of the step that leaves it if its expression is false, until `else` has come.
+    /// Index of the step that jumps past the block if its expression is false; `None` after `else`.
     test: Option<usize>,
-    /// Indices of the jumps past the block's `end`: the one before `else`, and those at `loop_break`.
+    /// Indices of the jumps past the block's `end`: the jump before `else`, and those of `loop_break`.
     leaving: Vec<usize>,
 }
 
@@ -132,7 +132,7 @@ pub(crate) struct LinesResult {
     pub(crate) goes_on: bool,
 }
 
-/// Carries out the lines, until one resumes the task or fails.
+/// Carries out the commands of a breakpoint, until one of them resumes the task or fails.
 pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> LinesResult {
     let mut carried = LinesResult::default();
     // The lines were checked when they were set.
@@ -185,8 +185,8 @@ pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> LinesResult {
     carried
 }
 
-/// Carries out a line: the result, and gdb's output. A value is shown without its number, and with the objects of
-/// references.
+/// Carries out a line; returns the result, and gdb's output. A value is shown without its number, and with the objects
+/// of references.
 async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
     if let Err(failure) = strides::refuse(gdb, "", line).await {
         return (Err(failure), String::new());
@@ -234,7 +234,7 @@ fn at_once(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// The expression of a line that only prints a value, as tracing lines do.
+/// The expression of a line that only prints a value, as tracing lines do; `None` for another line.
 pub(super) fn output(line: &str) -> Option<&str> {
     let behind = line.strip_prefix("output")?;
     let is_end = behind.starts_with([' ', '/']);

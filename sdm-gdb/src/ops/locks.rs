@@ -110,7 +110,8 @@ pub(super) async fn lock(
     })))
 }
 
-/// The thread that executes a call-once function for which another thread waits: the only one deeper inside it.
+/// The thread that executes a call-once function for which another thread waits. `None` unless exactly one thread has
+/// called a function of the program from it.
 fn in_once<'a>(threads: &'a [ReadThread], function: &str) -> Option<&'a ReadThread> {
     if !is_once(function) {
         return None;
@@ -135,7 +136,8 @@ fn has_own(frames: &[RawFrame]) -> bool {
     frames.iter().any(own)
 }
 
-/// The other process whose thread holds a mutex in shared memory.
+/// The other process whose thread holds a mutex in shared memory; `None` if the mutex is not shared, or its holder is
+/// in this process.
 fn in_another_process(gdb: &Gdb, owner: i32, address: u64) -> Option<Holder> {
     let pid = gdb.get().pid()?;
     let is_shared = owner > 0 && gdb.host().is_shared(pid, address);
@@ -143,7 +145,7 @@ fn in_another_process(gdb: &Gdb, owner: i32, address: u64) -> Option<Holder> {
     (other.pid != pid).then_some(other)
 }
 
-/// The thread with this kernel id.
+/// The thread with this kernel id; `None` if there is none.
 fn of_kernel(threads: &[ReadThread], number: Option<i32>) -> Option<&ReadThread> {
     let number = number?;
     threads.iter().find(|one| one.kernel_id == Some(number))
@@ -155,7 +157,8 @@ fn system_call(gdb: &Gdb, thread: &ReadThread) -> Option<SystemCall> {
     gdb.host().system_call(pid, id)
 }
 
-/// Kernel id of the thread that holds a mutex: by its futex word, or else by its expression in the source.
+/// Kernel id of the thread that holds a mutex, read at the futex word, or else by the mutex's expression in the source.
+/// `None` if it is not known.
 async fn owner(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -176,7 +179,7 @@ async fn owner(
     Ok(known.and_then(|owner| owner.text.parse::<i32>().ok()))
 }
 
-/// Kernel id of the thread that holds a locked mutex, by the mutex's bytes.
+/// Kernel id of the thread that holds a locked mutex, from the mutex's bytes; `None` if no owner is recorded.
 fn holder(lock: [u8; LOCK_BYTES]) -> Option<i32> {
     let owner = <[u8; 4]>::try_from(lock.get(OWNER..)?).ok()?;
     Some(i32::from_ne_bytes(owner)).filter(|owner| *owner > 0)

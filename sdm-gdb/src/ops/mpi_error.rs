@@ -1,5 +1,5 @@
-//! The calls that end a program, at their beginning: `MPI_Abort` and `_exit` with their code, and the error handler of
-//! Open MPI's that ends the job for a fatal error.
+//! Texts for stops at the calls that end a program: `MPI_Abort` and `_exit` with their code, and Open MPI's handler of
+//! fatal errors.
 //!
 //! `ompi_mpi_errors_are_fatal_comm_handler(communicator, error, ...)` and its kin have a pointer to the class of the
 //! error.
@@ -23,7 +23,7 @@ pub(crate) enum LastCall {
     ExitBeforeFinalize,
 }
 
-/// Text for the stop at such a call, with the code that it is given.
+/// Text for the stop at a call that ends the program, with the exit code in its argument.
 pub(crate) async fn ending(gdb: &Gdb, call: LastCall) -> String {
     let (what, registers) = match call {
         LastCall::Abort => (sdm_mpi::symbols::ABORT, SECOND),
@@ -38,7 +38,8 @@ pub(crate) async fn ending(gdb: &Gdb, call: LastCall) -> String {
     what.to_owned()
 }
 
-/// Text for the stop: `MPI_Abort`, which Open MPI's error handler is about to call, and the class of the error.
+/// Text for the stop in Open MPI's error handler, which is about to call `MPI_Abort`: that call, and the class of the
+/// error.
 pub(crate) async fn aborting(gdb: &Gdb) -> String {
     for register in SECOND {
         let class = evaluated(gdb, IN_C, &format!("*(int *) {register}")).await;

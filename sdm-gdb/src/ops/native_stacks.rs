@@ -11,7 +11,7 @@ use super::stack_end::{ENDS, UNKNOWN_CALLER, too_deep};
 /// The function at which gdb ends a stack: its callers are not the program's.
 const MAIN: &str = "main";
 
-/// The folded stacks of a process; with `full` every frame of every thread instead.
+/// The folded stacks of a process; with `full` every frame of every thread.
 pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> TaskStacks {
     let ProcessStacks {
         program, threads, ..
@@ -39,7 +39,7 @@ pub fn has_python(stacks: &ProcessStacks) -> bool {
     frames.any(|frame| frame.function.as_deref().is_some_and(is_evaluation))
 }
 
-/// The reason for a stack that was not read to its end.
+/// The reason for a stack that was not read to its end; `None` for a whole stack.
 fn stop_reason(
     removed_file: &Option<String>,
     is_whole: bool,
@@ -55,7 +55,8 @@ fn stop_reason(
     (!is_whole).then(|| unknown_caller(removed_file.as_deref()))
 }
 
-/// The reason for a stack that ends at unknown code: that of a file that was removed or replaced, or any other.
+/// The reason for a stack that ends at unknown code: the code's file was removed or replaced, or else just that the
+/// code is unknown.
 #[must_use]
 pub fn unknown_caller(removed_file: Option<&str>) -> String {
     match removed_file {
@@ -72,7 +73,7 @@ pub fn shown_count(frames: &[StackFrame]) -> usize {
     main.filter(is_c).map_or(frames.len(), |at| at + 1)
 }
 
-/// True for gdb's main function of a program; Rust's is inside its crate.
+/// True for the function at which gdb ends a stack: `main`, or Rust's `main` inside its crate.
 fn is_main(frame: &StackFrame) -> bool {
     let name = frame.function.as_deref().unwrap_or_default();
     let is_rust = frame

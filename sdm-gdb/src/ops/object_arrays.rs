@@ -78,7 +78,7 @@ pub(super) async fn make(gdb: &Gdb, wanted: Wanted<'_>) -> Result<VarObject, Fai
     Ok(object)
 }
 
-/// Makes a variable object by another line, in the place of the first one.
+/// Makes a variable object again by another MI line, after deleting the first object.
 async fn made_again(gdb: &Gdb, wanted: &Wanted<'_>, line: String) -> Result<VarObject, Failure> {
     let (maker, name) = (gdb.clone(), wanted.name.to_owned());
     let made = gdb.finish(async move {
@@ -112,7 +112,7 @@ pub(super) fn object_of(results: &Results) -> VarObject {
     }
 }
 
-/// Deletes an object, and those that stand for parts of it.
+/// Deletes a variable object, and the further objects that were made for parts of it.
 pub(super) async fn delete_all(gdb: &Gdb, name: &str) -> Result<(), Failure> {
     let part = format!("{name}-");
     let is_one = |it: &&String| *it == name || it.starts_with(&part);
@@ -161,7 +161,7 @@ async fn fortran(gdb: &Gdb, wanted: &Wanted<'_>, object: &VarObject) -> Option<F
     })
 }
 
-/// MI's options for the selected thread and frame.
+/// MI's options for the selected thread and frame; `None` if gdb does not report them.
 async fn here(gdb: &Gdb) -> Option<String> {
     let frame = gdb.mi("-stack-info-frame").await.ok()?;
     let level: u32 = frame.tuple("frame")?.number("level")?;
@@ -199,13 +199,13 @@ fn is_array(object: &VarObject) -> bool {
     object.value.text.starts_with('[') && object.type_name.ends_with(')')
 }
 
-/// Number of elements of an array, as far as it can be listed.
+/// Number of elements of an array with these bounds; 0 if it has none, or if its bounds are not set yet.
 fn count(lows: &[i64], highs: &[i64]) -> u32 {
     strides::count(lows, highs).map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// The element of the array itself for a child of its contiguous copy, and its place: `v(3)` for the child `1` of
-/// `v(3:9)`. gdb assigns nothing to the child. None for other objects.
+/// The element of the array itself for a child of its contiguous copy, and before it MI's options for the thread and
+/// frame: `v(3)` for the child `1` of `v(3:9)`. gdb assigns nothing to the child. None for other objects.
 pub(super) fn copied_element<'a>(of: &'a FortranObject, name: &str) -> Option<(&'a str, String)> {
     let Layout::Copied { lows } = &of.layout else {
         return None;
@@ -221,13 +221,14 @@ pub(super) fn copied_element<'a>(of: &'a FortranObject, name: &str) -> Option<(&
     (subscripts.len() == lows.len()).then_some((of.place.as_deref()?, element))
 }
 
-/// The designator of a part of a Fortran value, and its place. None once the program has run since.
+/// MI's options for the thread and frame of a Fortran value, and the designator of a part of it. None once the program
+/// has run since the object was made.
 pub(super) fn designated<'a>(of: &'a FortranObject, name: &str) -> Option<(&'a str, String)> {
     let path = name.split_once('.').map_or("", |(_, path)| path);
     Some((of.place.as_deref()?, designator(&of.expression, path)))
 }
 
-/// The elements of an array of structures in an index range.
+/// The elements of an array of structures in an index range, and whether the array has more elements.
 pub(super) async fn elements(
     gdb: &Gdb,
     root: &str,
@@ -333,8 +334,8 @@ pub(super) async fn put_right(gdb: &Gdb, of: &FortranObject, children: &mut [Var
     }
 }
 
-/// Shows a part that has no value, as an array that is not allocated, as such; returns false for others. gdb shows an
-/// array without elements, and lists the components of a null pointer.
+/// Sets the shown value of a part without a value, such as an array that is not allocated; false for other parts. gdb
+/// shows an array without elements, and lists the components of a null pointer.
 fn show_missing(child: &mut VarObject) -> bool {
     let kind = &child.type_name;
     let text = match kind.ends_with(":)") && child.value.text == "[0]" {

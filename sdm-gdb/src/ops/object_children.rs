@@ -12,7 +12,7 @@ use crate::text::value;
 const KEY_MEMBERS_MAX: u32 = 8;
 /// Maximum number of characters of a text, as in gdb's own printing.
 const CHARACTERS_MAX: u32 = 200;
-/// Maximum number of texts in one answer: each is a question to gdb.
+/// Maximum number of texts in one answer, because gdb is asked for each.
 const TEXTS_MAX: usize = 64;
 
 /// The children of an object in an index range, whether there are more, and the hint of its pretty-printer.
@@ -57,7 +57,7 @@ async fn key_text(gdb: &Gdb, key: &VarObject) -> String {
     format!("{{{}}}", members.join(", "))
 }
 
-/// Shows arrays of characters as texts. gdb shows the number of their elements only: `[32]`.
+/// Shows arrays of characters as texts. gdb itself shows only the number of elements: `[32]`.
 pub(super) async fn show_texts(gdb: &Gdb, children: &mut [VarObject]) {
     let arrays = children.iter_mut().filter(|it| is_text(&it.type_name));
     for array in arrays.take(TEXTS_MAX) {
@@ -82,7 +82,7 @@ fn is_text(type_name: &str) -> bool {
     matches!(element, "char" | "signed char" | "unsigned char") && !bounds.contains('[')
 }
 
-/// The code of a character as gdb shows it: `98 'b'`.
+/// The code of a character that gdb shows as `98 'b'`; `None` for another value.
 fn code(shown: &str) -> Option<u8> {
     let (number, _) = shown.split_once(' ')?;
     let number: i16 = number.parse().ok()?;
@@ -92,7 +92,7 @@ fn code(shown: &str) -> Option<u8> {
 /// The letters with which gdb shows the characters 7 to 13.
 const ESCAPES: &[u8; 7] = b"abtnvfr";
 
-/// A text in quotes, without the zeros at its end.
+/// A text in quotes, without the zeros at its end. A text that `is_cut` keeps them.
 fn text(mut codes: Vec<u8>, is_cut: bool) -> String {
     while !is_cut && codes.last() == Some(&0) {
         codes.pop();

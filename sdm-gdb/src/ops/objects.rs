@@ -107,7 +107,7 @@ pub(crate) async fn children(
     })
 }
 
-/// The Fortran value to which an object belongs; `None` in other languages.
+/// The Fortran value to which a variable object belongs; `None` in other languages.
 fn fortran(gdb: &Gdb, name: &str) -> Option<FortranObject> {
     let root = name.split('.').next().unwrap_or_default();
     gdb.get().objects.get(root)?.fortran.clone()

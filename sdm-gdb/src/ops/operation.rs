@@ -11,8 +11,9 @@ const LINES_MAX: u32 = 20_000;
 /// Maximum number of different functions that start operations with the same request.
 const FUNCTIONS_MAX: usize = 4;
 
-/// The functions that can have started the operation of a request, as arguments of the call that waits for it, from the
-/// source: the library's request does not record the function. Empty if the source has no such call.
+/// The functions in the source that can have started the operation of a request, as arguments of the call that waits
+/// for it. The library's request does not record the function. Empty if the source has no such function, or more than
+/// `FUNCTIONS_MAX`.
 pub(super) fn operations(place: &Place<'_>, request: Option<&str>) -> Vec<CallArgument> {
     let Some(request) = request else {
         return Vec::new();

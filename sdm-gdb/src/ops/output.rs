@@ -1,4 +1,4 @@
-//! Output of gdb: the value of an expression in the format of `output`, and all that a line prints.
+//! Output of gdb: the value of an expression in the format of `output`, and the whole output of a line.
 
 use sdm_debug::{Failure, FailureCode};
 

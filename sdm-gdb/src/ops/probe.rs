@@ -34,7 +34,7 @@ const THREADS_MAX: usize = 64;
 /// Maximum number of threads, other than the main one, whose MPI calls are compared.
 const BESIDE_MAX: usize = 16;
 
-/// Answers a probe. For a running task only the kernel is asked.
+/// Answers a probe. For a running task only the kernel is asked, not gdb.
 pub(crate) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply, Failure> {
     let (pid, stopped) = {
         let state = gdb.get();
@@ -233,7 +233,7 @@ fn tell_missing(gdb: &Gdb, what: &str, failure: Failure) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Fingerprint of a task's data exchange, if one of its threads is in MPI.
+/// Fingerprint of a task's data exchange; `None` if none of its threads is in MPI, or if the data cannot be read.
 fn exchange(gdb: &Gdb, threads: &[ReadThread]) -> Option<u128> {
     let frames = threads.iter().flat_map(|thread| &thread.raw.frames);
     let mut functions = frames.flat_map(|frame| &frame.function);
@@ -265,7 +265,8 @@ async fn beside(
     Ok(beside)
 }
 
-/// Determines whether the main thread ran since the probe before.
+/// Determines whether the main thread lacked a processor since the previous probe: it has run too little, and does not
+/// wait in a system call.
 fn note_time(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -286,7 +287,7 @@ fn note_time(
     probe.starved = idle && !waits;
 }
 
-/// Adds the waits of the threads. After a failure there are those found until then.
+/// Adds the waits of the threads to `waits`. After a failure it has the waits that were found before.
 async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Result<(), Failure> {
     let config = gdb.get().config.clone();
     let fold = &config.fold;
@@ -341,8 +342,8 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread], waits: &mut TaskWaits) -> Resu
     Ok(())
 }
 
-/// True if each thread of the process waits for another one without a time limit, save those of an MPI library, which
-/// wake no thread of the program.
+/// True if each thread of the process waits for another one without a time limit. Threads of an MPI library do not
+/// count: they wake no thread of the program.
 fn is_closed(gdb: &Gdb, threads: &[ReadThread], waits: &TaskWaits) -> bool {
     let config = gdb.get().config.clone();
     let is_user = |thread: &ReadThread| {
@@ -365,7 +366,7 @@ fn is_closed(gdb: &Gdb, threads: &[ReadThread], waits: &TaskWaits) -> bool {
     threads.len() <= THREADS_MAX && threads.iter().all(is_stuck)
 }
 
-/// A call of which only the place is known.
+/// A call of which only the place is known; `None` without such a frame.
 fn without_arguments(thread: &ReadThread, function: &str, index: usize) -> Option<Call> {
     let user = thread.frames.get(index)?;
     Some(Call {
@@ -376,8 +377,8 @@ fn without_arguments(thread: &ReadThread, function: &str, index: usize) -> Optio
     })
 }
 
-/// Marks waits for unknown threads as endless, if every thread of the process waits. A lock keeps its name: if all wait
-/// for locks, the main thread has a second wait.
+/// Marks futex waits as endless, if every thread of the process waits and the holder of a lock is not known. A lock
+/// keeps its name: if all threads wait for locks, the main thread gets a second wait.
 fn tell_closed(waits: &mut TaskWaits) {
     let is_futex = |what: &WaitFor| matches!(what, WaitFor::SystemCall(name) if name == "futex");
     let is_open = |what: &WaitFor| match what {
@@ -414,7 +415,7 @@ fn waits_for_own(gdb: &Gdb, thread: &ReadThread) -> bool {
     })
 }
 
-/// The MPI call of the only other thread that is in one, if the main thread waits for other threads.
+/// The MPI call of the only other thread that is in one; `None` if there are several such threads, or none.
 async fn call_of_another(gdb: &Gdb, threads: &[ReadThread]) -> Result<Option<Call>, Failure> {
     let config = gdb.get().config.clone();
     let others = threads.iter().filter(|thread| !thread.raw.main);
@@ -429,7 +430,8 @@ async fn call_of_another(gdb: &Gdb, threads: &[ReadThread]) -> Result<Option<Cal
     call(gdb, thread, &function, index).await
 }
 
-/// The wait of a thread that is in an MPI file operation: on a file, or polling for other ranks.
+/// The wait of a thread that is in an MPI file operation: on a file, or polling for other ranks. `None` if its system
+/// call is not known.
 fn at_files(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
     let (number, _) = gdb.host().system_call(pid, id)?;

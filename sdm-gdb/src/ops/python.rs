@@ -12,14 +12,14 @@ use crate::gdb::Gdb;
 use crate::text::base_name;
 use sdm_mi::Results;
 
-/// Prefixes of the interpreter's other functions.
+/// Prefixes of the names of the interpreter's functions that are not evaluation functions.
 const OWN: [&str; 4] = ["Py", "_Py", "_init", "cfunction_"];
 /// File of PyTorch's wrappers that log collective operations.
 const TORCH_WRAPPERS: &str = "/torch/distributed/c10d_logger.py";
 /// Display name of the interpreter's lock.
 const LOCK: &str = "Python's lock (the GIL)";
 
-/// Replaces the frames of all threads of a task.
+/// Replaces the interpreter's frames in all threads of a task by Python functions.
 pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
     if !threads.iter().any(|thread| is_inside(&thread.frames)) {
         return;
@@ -60,7 +60,8 @@ pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> 
     })
 }
 
-/// Replaces the frames of the selected thread, which are passed. True if there are more Python functions.
+/// Replaces the interpreter's frames in `frames`, those of the selected thread. The second value is true if not all
+/// Python functions were read.
 pub(super) async fn weave_current(gdb: &Gdb, frames: Vec<GdbFrame>) -> (Vec<GdbFrame>, bool) {
     if !is_inside(&frames) {
         return (frames, false);
@@ -93,7 +94,7 @@ fn is_interpreter(program: &str) -> bool {
     program.starts_with("python")
 }
 
-/// The kernel thread id of the selected thread.
+/// The kernel thread id of the selected thread; `None` if it is not known.
 async fn current_kernel_id(gdb: &Gdb) -> Option<i32> {
     let info = gdb.mi("-thread-info").await.ok()?;
     let current = |thread: &&Results| {
@@ -129,7 +130,7 @@ pub(super) async fn runtime(gdb: &Gdb) -> Option<Runtime> {
     })
 }
 
-/// The address in `value="0x55d0 <_PyRuntime>"`.
+/// The address in `value="0x55d0 <_PyRuntime>"`; `None` without an address.
 pub(super) fn address(results: &Results) -> Option<u64> {
     let value = results.text("value")?;
     let number = value.split(' ').find_map(|word| word.strip_prefix("0x"))?;

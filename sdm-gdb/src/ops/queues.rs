@@ -185,7 +185,8 @@ fn word(memory: &dyn Memory, address: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes)).filter(|word| *word != 0)
 }
 
-/// The absolute path stored at an address. The memory after it may be unmapped, so it is read in pieces.
+/// The absolute path stored at an address; `None` for any other text. The memory after it may be unmapped, so it is
+/// read in pieces.
 fn path(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
     let mut path = Vec::new();
     while path.len() < PATH_BYTES_MAX {

@@ -22,7 +22,7 @@ use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::value;
 
-/// Most communicators of the process that are searched by ranks.
+/// Maximum number of communicators of the process that are searched for ranks.
 const COMMUNICATORS_MAX: usize = 256;
 /// Maximum length of the text of a communicator's ranks, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -38,7 +38,7 @@ pub(super) struct Place<'a> {
     pub(super) kept: Option<&'a CallRegisters>,
 }
 
-/// The address in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`.
+/// The address in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`; `None` without an address.
 fn pointer(value: &Value) -> Option<u64> {
     let mut words = value.text.split(' ');
     let digits = words.find_map(|word| word.strip_prefix("0x"))?;
@@ -57,7 +57,8 @@ pub(super) enum Named {
 }
 
 impl Named {
-    /// The object in a value: MPICH's handle of this kind, recognised by its kind bits, or Open MPI's address.
+    /// The object in a value: MPICH's handle of this kind, recognised by its kind bits, or Open MPI's address. `None`
+    /// for another value.
     fn of(
         value: &Value,
         is_handle: fn(u32) -> bool,
@@ -200,8 +201,8 @@ pub(super) async fn translate(
     Ok(())
 }
 
-/// Gives the remote leader of `MPI_Intercomm_create`, which is a rank of the communicator `peers`, its rank in the job. An
-/// unknown one is dropped.
+/// Translates the remote leader of `MPI_Intercomm_create` from a rank of the communicator `peers` to a rank of the job.
+/// A leader whose rank in the job is unknown is dropped.
 pub(super) async fn remote_leader(
     place: &Place<'_>,
     peers: Option<(String, Option<Value>, Known)>,
@@ -237,7 +238,8 @@ pub(super) async fn remote_leader(
     Ok(())
 }
 
-/// The text for ranks that an object of the MPI library names. None if a job of this size can have too many such texts.
+/// Text of the ranks that an object of the MPI library names. None if it is empty or too long, or if a job of `size`
+/// ranks can have too many different texts.
 pub(super) fn text_of(ranks: &[u32], size: usize) -> Option<String> {
     if ranks.is_empty() || ranks.len() * COMMUNICATORS_MAX < size {
         return None;
@@ -281,7 +283,7 @@ pub(super) fn argument(role: ArgumentRole, expression: &str, number: Option<i64>
     }
 }
 
-/// The memory of a process with Open MPI, and the addresses of its predefined objects.
+/// The memory of a process with Open MPI, and the addresses of its predefined objects; `None` without Open MPI.
 async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, OwnObjects)>, Failure> {
     let Some((_, memory)) = memory(place.gdb) else {
         return Ok(None);
@@ -305,7 +307,8 @@ async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<OwnObjects>, Failure> 
     }))
 }
 
-/// The rank of a process in `MPI_COMM_WORLD`, and its size; `None` before `MPI_Init`, or if it cannot be read.
+/// The rank of a process in `MPI_COMM_WORLD`, and the size of that communicator. `None` before `MPI_Init`, or if they
+/// cannot be read.
 pub(super) async fn world(gdb: &Gdb, thread: u32) -> Result<Option<(u32, u32)>, Failure> {
     let Some((_, memory)) = memory(gdb) else {
         return Ok(None);
@@ -318,7 +321,7 @@ pub(super) async fn world(gdb: &Gdb, thread: u32) -> Result<Option<(u32, u32)>, 
     Ok(known)
 }
 
-/// The locks of windows that a process has, and its open epochs between groups of ranks, as arguments of its call.
+/// The locks on windows that a process holds, and its open epochs between groups of ranks, as arguments of its call.
 pub(super) async fn window_locks(
     gdb: &Gdb,
     thread: u32,
@@ -352,7 +355,7 @@ pub(super) async fn window_locks(
     Ok((locks, epochs.collect()))
 }
 
-/// The memory of a process with MPICH, and the ranges of its variables.
+/// The memory of a process with MPICH, and the address ranges of its variables; `None` without MPICH.
 pub(super) async fn with_mpich(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -392,7 +395,7 @@ pub(super) async fn symbol(gdb: &Gdb, thread: u32, name: &str) -> Result<Option<
     }
 }
 
-/// Address of the first request.
+/// Address of the first of the requests that a call waits for; `None` if it is not known.
 async fn list_of(place: &Place<'_>, list: Option<&str>, at: usize) -> Result<Option<u64>, Failure> {
     let Place {
         gdb, thread, user, ..

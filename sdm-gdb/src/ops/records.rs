@@ -19,8 +19,8 @@ use sdm_mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 /// Maximum number of bytes that are kept of gdb's error output.
 const COMPLAINT_BYTES_MAX: usize = 4 << 10;
 
-/// Maximum number of stops in the queue; gdb sends no second one before it resumes, except after console commands of
-/// the user.
+/// Maximum number of stops in the queue. gdb sends no second stop before the program is resumed, except after console
+/// commands of the user.
 const STOPS_MAX: usize = 16;
 
 pub(crate) fn handle(gdb: &Gdb, record: Record) {

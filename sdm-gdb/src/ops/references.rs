@@ -51,7 +51,7 @@ pub(super) fn is_doubtful(printed: &str) -> bool {
     array.is_some_and(|at| printed[at + 3..].contains(" = ("))
 }
 
-/// The failure for such an array that gdb could not print otherwise.
+/// The failure for an array of Fortran structures that gdb may have printed wrong, and cannot print otherwise.
 pub(super) fn refusal(expression: &str) -> Failure {
     let text =
         format!("gdb may show wrong components of `{expression}`: it is an array of structures");
@@ -59,12 +59,12 @@ pub(super) fn refusal(expression: &str) -> Failure {
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 
-/// True for the address of a Fortran variable, which is shown as such.
+/// True for an expression that is the address of a Fortran variable. It is shown as an address.
 fn is_address(expression: &str) -> bool {
     expression.trim_start().starts_with('&')
 }
 
-/// True if gdb has the setting, which needs Python.
+/// True if gdb has the setting `print sdm-references`, which needs Python.
 pub(super) async fn can_follow(gdb: &Gdb) -> bool {
     let line = console_line("show print sdm-references");
     gdb.send(line).capture().printed().await.0.is_ok()

@@ -1,8 +1,8 @@
 //! Limits for a gdb that cannot write registers. A gdb before 14 cannot do so on a processor with more registers than
 //! it knows. SDM's preloaded library would help, but a static or privileged gdb does not load it.
 //!
-//! It fails at the first such register, with half the work done. A called function has run and its effects on
-//! registers stay; a reverse run hangs. So commands that would write registers are refused first.
+//! Such a gdb fails at the first register that it does not know, with half the work done. A called function has run and
+//! its effects on registers stay; a reverse run hangs. So commands that would write registers are refused first.
 
 use sdm_debug::command::ValueFormat;
 use sdm_debug::reply::Variable;

@@ -49,7 +49,8 @@ pub(super) fn follow(
     returns
 }
 
-/// Tracks only the MPI call. System calls are not tracked: an inspection makes some of them return early.
+/// Tracks only the MPI call; `None` if the thread is in none, or if the kernel refuses. System calls are not tracked:
+/// an inspection makes some of them return early.
 pub(super) fn follow_call(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -58,7 +59,7 @@ pub(super) fn follow_call(
     note(gdb, thread, call(thread, fold)?)
 }
 
-/// Return address of the MPI call that a thread is in.
+/// Return address of the MPI call that a thread is in; `None` if it is in none.
 fn call(thread: &ReadThread, fold: &FoldRules) -> Option<u64> {
     let user = innermost_user_frame(&thread.raw.frames, fold)?;
     let is_call = |frame: &GdbFrame| frame.function().and_then(mpi_name).is_some();

@@ -72,8 +72,8 @@ fn background(line: &str) -> String {
     console_line(&format!("{line} &"))
 }
 
-/// Begins a step. gdb steps in the innermost frame; if that is a runtime's, the user has seen the calling line and
-/// means that one.
+/// Begins a step. gdb steps in the innermost frame. If that is a runtime's, the user has seen the line that called the
+/// runtime, and wants to step from that line.
 async fn begin_step(gdb: &Gdb, id: CommandId, step: StepKind, count: u32) -> Result<(), Failure> {
     let shown = gdb.get().shown_level;
     let count = step_frame::note(gdb, shown, count).await;
@@ -187,7 +187,7 @@ pub(crate) async fn go_on(gdb: &Gdb) -> Result<(), Failure> {
     resume_by(gdb, id, kind, &again).await
 }
 
-/// Goes on with `until`, after a way out of a call.
+/// Continues an `until`, after the program has left a call.
 pub(super) async fn until_again(gdb: &Gdb, id: Option<CommandId>) -> Result<(), Failure> {
     resume_by(gdb, id, RunKind::To, &background("until")).await
 }

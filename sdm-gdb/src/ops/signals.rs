@@ -15,7 +15,7 @@ const ALL: &str = "all";
 /// Highest signal number that gdb accepts.
 const NUMBER_MAX: i32 = 15;
 
-/// The settings that `handle` changes; `None` leaves one as it is.
+/// The settings that `handle` changes; `None` leaves a setting as it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Change {
     pub(crate) stop: Option<bool>,
@@ -23,7 +23,7 @@ pub(crate) struct Change {
     pub(crate) pass: Option<bool>,
 }
 
-/// Answers with the settings of the named signals; of all if none is named.
+/// Answers with the settings of the named signals, or of all signals if none is named.
 pub(crate) async fn list(gdb: &Gdb, names: &[String]) -> Result<Reply, Failure> {
     let line = console_line("info signals");
     let (result, printed) = gdb.send(line).capture().printed().await;

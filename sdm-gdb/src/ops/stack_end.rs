@@ -18,7 +18,8 @@ pub(super) fn too_deep() -> String {
     format!("{STOPPED}more than {FRAMES_MAX} frames")
 }
 
-/// The reason for a stack that was not read to its end, as in gdb's `bt`: `Backtrace stopped: ...`.
+/// The reason for a stack that was not read to its end, as in gdb's `bt`: `Backtrace stopped: ...`. `None` for a whole
+/// stack.
 ///
 /// `thread` is the option that names the thread, or empty.
 pub(super) async fn stop_reason(
@@ -58,7 +59,7 @@ pub(super) async fn stop_reason(
     }
 }
 
-/// gdb's reason why unwinding stopped, from the lines of a backtrace.
+/// gdb's reason why unwinding stopped, from the lines of a backtrace; `None` if they have none.
 fn said(backtrace: &str) -> Option<String> {
     let line = backtrace.lines().rfind(|line| line.starts_with(STOPPED))?;
     Some(line.trim_end().to_owned())

@@ -5,8 +5,8 @@ use crate::gdb::Gdb;
 use crate::state::activity::{Began, StackFrame};
 use crate::text::console_line;
 
-/// Notes the frame in which a number of steps begins, `level` frames out, if a breakpoint may break one off or the way out
-/// of a runtime may end one. Returns the number that gdb is to make at once.
+/// Notes the frame in which steps begin, `level` frames out, if a breakpoint may interrupt a step, or if the way out of
+/// a runtime may end one. Returns the number of steps that gdb is to make at once.
 pub(super) async fn note(gdb: &Gdb, level: u32, count: u32) -> u32 {
     let began = match level > 0 || may_break(gdb) {
         true => began(gdb, level, count.saturating_sub(1)).await,
@@ -17,7 +17,7 @@ pub(super) async fn note(gdb: &Gdb, level: u32, count: u32) -> u32 {
     if singly { 1 } else { count }
 }
 
-/// Notes the frame in which an `until` begins, if it is one without a location.
+/// Notes the frame in which an `until` begins. With `is_bare` it has no location; otherwise no frame is noted.
 pub(super) async fn note_until(gdb: &Gdb, is_bare: bool) {
     let began = match is_bare && may_break(gdb) {
         true => began(gdb, 0, 0).await,
@@ -29,7 +29,7 @@ pub(super) async fn note_until(gdb: &Gdb, is_bare: bool) {
     });
 }
 
-/// The level of the selected frame.
+/// The level of the selected frame; 0 if no frame has to be noted.
 pub(super) async fn selected(gdb: &Gdb) -> u32 {
     if !may_break(gdb) {
         return 0;
@@ -39,7 +39,7 @@ pub(super) async fn selected(gdb: &Gdb) -> u32 {
     level.unwrap_or(0)
 }
 
-/// True if the driver may resume the task at a stop within a step.
+/// True if the driver may resume the task at a stop in the middle of a step.
 fn may_break(gdb: &Gdb) -> bool {
     let state = gdb.get();
     state.breakpoints.may_go_on() || state.handling.own_handlers
@@ -67,6 +67,7 @@ pub(super) async fn frame(gdb: &Gdb, level: u32) -> Option<StackFrame> {
 }
 
 /// The frame in the output of `info frame`: `Stack level 0, frame at 0x7ffe3c0:`, ` rip = 0x1149 in work (a.c:3); ...`.
+/// `None` for other output.
 fn parsed(printed: &str) -> Option<StackFrame> {
     let address = printed.split("frame at 0x").nth(1)?;
     let digits = address.split(|c: char| !c.is_ascii_hexdigit()).next()?;

@@ -45,7 +45,8 @@ enum Verdict {
     Ends(LastCall),
     /// A step has ended; more may follow.
     Stepped,
-    /// A step has left a runtime, or a call, and now continues as a step of the user's line.
+    /// A step that began inside a runtime or a call has left it. It continues from the source line that was shown to
+    /// the user. The fields are the kind and the number of steps.
     SteppedOut(StepKind, u32),
     /// The catchpoint with this number has caught a signal that gdb does not name.
     CaughtSignal(u32),
@@ -53,14 +54,14 @@ enum Verdict {
     UnnamedSignal,
     /// LeakSanitizer may be about to check for leaks.
     LeakCheck,
-    /// Valgrind has stopped the program. `sent`: SDM has sent a signal, which may be the only cause. `asked`: a command
-    /// waits for a stop.
+    /// Valgrind has stopped the program. `sent` is true if SDM has sent a signal, which may be the only cause. `asked`
+    /// is true if a command waits for a stop.
     ByValgrind { sent: bool, asked: bool },
-    /// The program under Valgrind is about to fork; `has` is true once it has forked.
+    /// The program under Valgrind is about to fork; `has` is true if it has forked.
     Forks { has: bool },
     /// A sanitizer reports an error.
     Found(Finder),
-    /// The program is about to ask for its rank.
+    /// The program is about to call `MPI_Comm_rank` for the first time.
     World,
     /// A start has reached the dynamic linker, and continues to the program's entry point.
     ToEntry,
@@ -162,7 +163,8 @@ fn thread_of(record: &Results) -> u32 {
     number.and_then(|it| it.parse().ok()).unwrap_or(1)
 }
 
-/// Resumes the program as before; returns the reason of the stop if the run has ended here, or that fails.
+/// Resumes the program as before. Returns the reason of the stop if the run has ended here, or if the program cannot be
+/// resumed.
 async fn gone_on(gdb: &Gdb, record: &Results) -> Option<StopReason> {
     match end_of_run(gdb, record) {
         Some(verdict) => Box::pin(carry_through(gdb, verdict, record)).await,
@@ -170,7 +172,8 @@ async fn gone_on(gdb: &Gdb, record: &Results) -> Option<StopReason> {
     }
 }
 
-/// The end of a run that ends by itself. gdb puts it in front of a breakpoint at the same place.
+/// The verdict on a stop that ends a run; `None` if the run has not ended. gdb names this end before a breakpoint at
+/// the same place.
 fn end_of_run(gdb: &Gdb, record: &Results) -> Option<Verdict> {
     let kind = gdb.get().activity.run_kind();
     reasons(record).find_map(|reason| match (reason, kind) {
@@ -384,8 +387,8 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
     }
 }
 
-/// Runs from the dynamic linker's first instruction to the program's entry point; returns the reason of the stop if
-/// that is reached already, or if it fails.
+/// Runs from the dynamic linker's first instruction to the program's entry point. Returns the reason of the stop if the
+/// program is there already, or if it cannot be resumed.
 async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
     let first = || StopReason::Other("stopped at its first instruction".to_owned());
     let pid = gdb.get().pid();

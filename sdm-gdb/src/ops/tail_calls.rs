@@ -56,7 +56,7 @@ impl Calls {
     }
 }
 
-/// The function that the call instruction in front of the address `after` names.
+/// The function that the call instruction in front of the address `after` names; `None` if none is found.
 async fn before(gdb: &Gdb, thread: u32, after: u64) -> Result<Option<String>, Failure> {
     for bytes in CALL_BYTES {
         let from = after.saturating_sub(*bytes);
@@ -84,7 +84,8 @@ fn is_internal(function: &str) -> bool {
     function.starts_with("__") && !is_lock(function) && !is_file(function)
 }
 
-/// The function called by an instruction: `sem_wait` for `call   0x56324231b070 <sem_wait@plt>`.
+/// The function called by an instruction: `sem_wait` for `call   0x56324231b070 <sem_wait@plt>`. `None` for other
+/// instructions.
 fn called(instruction: &str) -> Option<&str> {
     let (name, operand) = instruction.split_once(char::is_whitespace)?;
     let (_, symbol) = operand.split_once('<')?;

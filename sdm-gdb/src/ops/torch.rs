@@ -16,7 +16,8 @@ use super::ranks::{argument, memory, text_of, with_text};
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
 
-/// The call of an operation that a thread is in, made by its user frame with this index.
+/// The call of an operation that a thread is in; `index` is that of the user's frame that has made it. `None` without
+/// such a frame.
 pub(super) async fn torch_call(
     gdb: &Gdb,
     thread: &ReadThread,

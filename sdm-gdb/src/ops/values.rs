@@ -19,7 +19,8 @@ use sdm_mi::{Results, quote};
 const COMPARED_ELEMENTS: &str = "10000";
 /// Maximum number of characters of a listed string that are compared between tasks.
 const COMPARED_CHARACTERS: &str = "200000";
-/// Time that gdb has to print a variable for the comparison. After it the variable is compared by its shown text.
+/// Time that gdb has to print a variable for the comparison. When it is over, the variable is compared by its shown
+/// text.
 const BEGINNING_WAIT: Duration = Duration::from_secs(2);
 /// Maximum number of pieces of an array's memory that are read.
 const PIECES_MAX: u64 = 16;
@@ -73,8 +74,8 @@ async fn content(gdb: &Gdb, expression: &str, printed: &str) -> (u64, u64) {
     .unwrap_or_else(unknown)
 }
 
-/// Length and hash of a whole value. For an array its memory is hashed. Memory with pointers is not meaningful, so
-/// gdb prints such a value in full.
+/// Length and hash of a whole value; `None` if they cannot be found. For an array its memory is hashed. Memory with
+/// pointers is not meaningful, so gdb prints such a value in full.
 async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u64, u64)> {
     if is_array(printed) {
         return in_memory(gdb, expression).await;
@@ -84,8 +85,7 @@ async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u6
 }
 
 /// Length and hash of a longer part of a value than is shown, so that variables that differ only there compare as
-/// different. A large object is not read to its end, which would cost too much. The dots in the shown value tell that
-/// it is shortened.
+/// different. A large object is not read to its end, which would cost too much. `None` if the part cannot be read.
 async fn beginning(gdb: &Gdb, name: &str, shown: &str) -> Option<(u64, u64)> {
     if is_array(shown) {
         return in_memory(gdb, name).await;
@@ -100,7 +100,8 @@ async fn beginning(gdb: &Gdb, name: &str, shown: &str) -> Option<(u64, u64)> {
     as_printed(gdb, (name, shown), elements, wait).await
 }
 
-/// Length and hash of a value as gdb prints it with at most so many elements of each part.
+/// Length and hash of a value as gdb prints it with at most `elements` elements of each part; `None` if gdb cannot
+/// print it in time.
 async fn as_printed(
     gdb: &Gdb,
     (expression, shown): (&str, &str),
@@ -123,7 +124,7 @@ async fn as_printed(
     Some(printed.length_and_hash())
 }
 
-/// True for an array of C's without pointers.
+/// True for a C array without pointers.
 fn is_array(printed: &str) -> bool {
     printed.starts_with(['{', '"']) && !printed.contains(" = ") && !printed.contains("0x")
 }
@@ -245,7 +246,7 @@ pub(super) async fn in_value(
     references::followed(gdb, place, (expression, again), printed).await
 }
 
-/// The return value in the record of a stop after `finish`.
+/// The return value in the record of a stop after `finish`; `None` for a function that returns nothing.
 pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
     let printed = last_text(record, "return-value")?;
     let name = last_text(record, "gdb-result-var")?;
@@ -259,7 +260,7 @@ pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
     }
 }
 
-/// Evaluates a call for its effect; one that returns nothing has no value.
+/// Evaluates a call for its effect. The reply has a value unless the function returns nothing.
 pub(crate) async fn call(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
     Ok(match print_as(gdb, "call", expression).await?.as_str() {
         "" => Reply::Done,

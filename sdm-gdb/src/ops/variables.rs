@@ -25,7 +25,7 @@ const LIST_WAIT: Duration = Duration::from_secs(20);
 pub(super) struct Bound {
     /// Maximum number of elements of an array, a string or a container.
     elements: u32,
-    /// Deepest nesting of structures; deeper ones print as `{...}`. `None` for no limit.
+    /// Maximum nesting depth of structures; deeper structures print as `{...}`. `None` for no limit.
     depth: Option<u32>,
     /// True if references inside values show their objects in place of addresses.
     follows: bool,

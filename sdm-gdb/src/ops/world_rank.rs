@@ -60,7 +60,7 @@ fn compare(gdb: &Gdb, pid: i32, (rank, size): (u32, u32)) {
     }
 }
 
-/// True if the rank is the launcher's; without a launcher's rank, if the job has more than one rank.
+/// True if the rank is the one that the launcher assigned. Without such a rank, true if the job has more than one rank.
 fn fits((rank, size): (u32, u32), launched: Option<(u32, Option<u32>)>) -> bool {
     match launched {
         Some((own, of)) => own == rank && of.is_none_or(|of| of == size),
@@ -74,7 +74,7 @@ pub(super) async fn reached(gdb: &Gdb, thread: u32) {
     check(gdb, thread).await;
 }
 
-/// Deletes the breakpoint at that call, as it would disturb steps and `finish`.
+/// Deletes the breakpoint at `MPI_Comm_rank`, as it would disturb steps and `finish`.
 pub(super) fn forget(gdb: &Gdb) {
     let number = gdb.edit().breakpoints.take_internal(Internal::World);
     if let Some(number) = number {

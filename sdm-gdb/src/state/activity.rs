@@ -55,21 +55,22 @@ pub(crate) enum Over {
 pub(crate) struct OpenRun {
     /// The command that the end of the run answers; `None` if it was cancelled.
     pub(crate) id: Option<CommandId>,
-    /// The kind of command that began the run.
+    /// The kind of the run.
     pub(crate) kind: RunKind,
-    /// Token of the MI command that began it, 0 for none: gdb may answer `^running` and later `^error`.
+    /// Token of the MI command that began the run, 0 for none: gdb may answer `^running` and later `^error`.
     pub(crate) token: u64,
-    /// The MI command that resumes it after an unreported stop.
+    /// The MI command that resumes the program after an unreported stop.
     pub(crate) again: Rc<str>,
 }
 
-/// The place in which a run began that ends by itself: a step or a `finish`.
+/// The place at which a step or a `finish` began, which ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Began {
     /// gdb's number of the thread.
     pub(crate) thread: String,
     pub(crate) frame: StackFrame,
-    /// Number of steps that follow this one: gdb does not tell how many it has made when one is broken off.
+    /// Number of steps that are still to be made after this one. If gdb is interrupted, it does not report how many
+    /// steps it has made.
     pub(crate) left: u32,
     /// True for an `until` without a location.
     pub(crate) is_until: bool,
@@ -164,7 +165,7 @@ impl Activity {
         self.run().map(|run| run.kind)
     }
 
-    /// The command that the end of the open run answers; `None` if there is none.
+    /// The command that the end of the open run answers; `None` if no run is open, or if the command was cancelled.
     pub(crate) fn run_id(&self) -> Option<CommandId> {
         self.run()?.id
     }
@@ -191,7 +192,7 @@ impl Activity {
         }
     }
 
-    /// Closes the open run, which has ended or never began.
+    /// Closes the open run, which has ended or never began, and returns it; `None` if no run was open.
     pub(crate) fn take_run(&mut self) -> Option<OpenRun> {
         let motion = self.motion_mut()?;
         match std::mem::take(motion) {
@@ -269,7 +270,7 @@ impl Activity {
 }
 
 impl RunKind {
-    /// The MI command for such a run, also to resume it after an unneeded stop.
+    /// The MI command that begins a run of this kind, and that resumes it after an unneeded stop.
     pub(crate) fn line(self) -> String {
         let (name, count) = match self {
             Self::StartToMain

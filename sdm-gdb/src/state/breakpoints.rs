@@ -41,7 +41,7 @@ pub(crate) struct Breakpoints {
     pub(crate) untested: Option<String>,
     /// The front-end's temporary breakpoints at which the task has stopped, to be deleted.
     pub(crate) ended: Vec<u32>,
-    /// The frame in which the last step or `finish` began, if a breakpoint can break it off.
+    /// The frame in which the last step or `finish` began, if a breakpoint can interrupt it.
     pub(crate) began: Option<Began>,
     /// gdb's numbers of new breakpoints, while a command-line command is making some.
     pub(crate) made: Option<Vec<u32>>,
@@ -51,24 +51,24 @@ pub(crate) struct Breakpoints {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     hits: u64,
-    /// Number of hits that gdb will still pass.
+    /// Number of further hits that gdb will ignore.
     ignore: u64,
 }
 
 /// A breakpoint that the program has hit.
 #[derive(Clone, Debug)]
 pub(crate) struct Met {
-    /// gdb's number.
+    /// gdb's number of the breakpoint.
     pub(crate) number: u32,
-    /// Looked up at once, as gdb next reports a temporary one as deleted.
+    /// Owner of the breakpoint. It is looked up at once, because gdb next reports a temporary breakpoint as deleted.
     pub(crate) owner: Option<Owner>,
-    /// True if gdb has passed the hit, because of the ignore count.
+    /// True if gdb has ignored the hit, because of the ignore count.
     pub(crate) is_passed: bool,
     /// gdb's ignore count after the hit.
     pub(crate) ignore: u64,
-    /// gdb's error in the evaluation of the condition: it was no hit.
+    /// gdb's error in the evaluation of the condition, so that it was no hit; `None` without an error.
     pub(crate) untested: Option<String>,
-    /// The commands that are to be carried out.
+    /// The commands of the breakpoint that are to be carried out.
     pub(crate) commands: Vec<String>,
 }
 
@@ -99,11 +99,12 @@ pub(crate) struct Judged {
     pub(crate) hits: u64,
     /// Number of further hits with a true condition to ignore.
     pub(crate) ignore: u64,
-    /// True if gdb has a weaker condition, so that the driver evaluates the user's.
+    /// True if gdb has a condition that always holds, and the driver evaluates the user's.
     pub(crate) is_guarded: bool,
-    /// True until gdb has the user's condition: the language of a pending breakpoint's place is not known.
+    /// True until gdb has the user's condition: the language of a pending breakpoint's location is not known yet.
     pub(crate) is_open: bool,
-    /// Number of those hits that gdb has passed, and that are still to be passed.
+    /// Number of ignored hits whose condition gdb could not evaluate. As many hits with a true condition are still to
+    /// be ignored.
     pub(crate) owed: u64,
     /// Number of hits that gdb has counted although it could not evaluate the condition.
     pub(crate) untested: u64,
@@ -116,7 +117,7 @@ pub(crate) struct Judged {
 pub(crate) enum Owner {
     /// The front-end's breakpoint with this number.
     User(u32),
-    /// SDM's own.
+    /// SDM's own breakpoint, for this purpose.
     Internal(Internal),
 }
 
@@ -140,13 +141,13 @@ impl Breakpoints {
             .or(internal.map(|(_, what, _)| Owner::Internal(*what)))
     }
 
-    /// The request for the front-end's breakpoint with this number, which is the front-end's, not gdb's.
+    /// The front-end's request for its breakpoint with this number; `None` if there is none.
     pub(crate) fn spec(&self, number: u32) -> Option<&PointSpec> {
         let point = self.user.iter().find(|p| p.kept.spec.number() == number)?;
         Some(&point.kept.spec)
     }
 
-    /// The owner of the last breakpoint hit since [`Breakpoints::forget_met`].
+    /// The owner of the last breakpoint hit since [`Breakpoints::forget_met`]; `None` without such a hit or owner.
     pub(crate) fn last_met(&self) -> Option<Owner> {
         self.owner(self.last_met?)
     }
@@ -171,8 +172,8 @@ impl Breakpoints {
         self.untested = None;
     }
 
-    /// Notes the counts in gdb's description of a breakpoint; returns the last hit since the description before. gdb
-    /// does not report each hit that it passes.
+    /// Notes the counts in gdb's description of a breakpoint. Returns the last hit since the previous description;
+    /// `None` without one. gdb does not report each hit that it ignores.
     pub(crate) fn note_counts(&mut self, breakpoint: &Results) -> Option<Met> {
         let number = breakpoint.number("number")?;
         let counts = Counts {
@@ -192,7 +193,7 @@ impl Breakpoints {
         (hits > 0).then(met)
     }
 
-    /// True if the task can go on after a hit: a step that it has broken off is to be taken up again.
+    /// True if the task may be resumed after a hit: a step that the breakpoint has interrupted must then be resumed.
     pub(crate) fn may_go_on(&self) -> bool {
         let goes_on = |point: &Point| match &point.kept.spec {
             PointSpec::Break(spec) if !spec.commands.is_empty() => true,
@@ -209,7 +210,7 @@ impl Breakpoints {
         }
     }
 
-    /// Number of hits of one of gdb's breakpoints that gdb will still pass.
+    /// Number of further hits that gdb will ignore, of one of its breakpoints.
     pub(crate) fn ignore_of(&self, number: u32) -> u64 {
         self.counts.get(&number).map_or(0, |counts| counts.ignore)
     }
@@ -226,7 +227,7 @@ impl Breakpoints {
             .any(|(_, known, placed)| *known == what && *placed)
     }
 
-    /// Removes an internal breakpoint that is no longer wanted, and returns gdb's number.
+    /// Removes an internal breakpoint that is no longer wanted, and returns gdb's number; `None` if there is none.
     pub(crate) fn take_internal(&mut self, what: Internal) -> Option<u32> {
         let at = self
             .internal
@@ -246,8 +247,7 @@ impl Breakpoints {
 
     /// The front-end's breakpoint with this number.
     ///
-    /// # Errors
-    /// gdb has none.
+    /// # Errors gdb has no breakpoint for it.
     pub(crate) fn find(&mut self, number: u32) -> Result<&mut Point, Failure> {
         let found = self
             .user
@@ -279,7 +279,7 @@ impl Breakpoints {
         });
     }
 
-    /// The failure of an insertion under this number; `None` if it is possible.
+    /// The failure of an insertion under this number; `None` if the insertion is possible.
     pub(crate) fn refusal(&self, number: u32) -> Option<Failure> {
         if self
             .user
@@ -302,7 +302,8 @@ impl Breakpoints {
         }
     }
 
-    /// Handles gdb's notification of a changed breakpoint; returns the event to report.
+    /// Handles gdb's notification of a changed breakpoint. Returns the event to report; `None` if there is nothing to
+    /// report.
     pub(crate) fn modified(
         &mut self,
         breakpoint: &Results,
@@ -352,7 +353,8 @@ impl Breakpoints {
             .then(|| Event::BreakpointPlaced(place_of(spec_number, breakpoint, scope)))
     }
 
-    /// Deletes a watchpoint whose variable is gone, which gdb reports only after the stop; returns the reason of that.
+    /// Deletes a watchpoint whose variable is gone, which gdb reports only after the stop. Returns the reason of that
+    /// stop; `None` for another breakpoint.
     pub(crate) fn end_scope(&mut self, known: u32) -> Option<StopReason> {
         let Some(Owner::User(number)) = self.owner(known) else {
             return None;
@@ -419,7 +421,7 @@ fn place(location: &Results) -> (String, String, u32) {
 /// MI's field names for watchpoints.
 const WATCH_NAMES: [&str; 3] = ["wpt", "hw-rwpt", "hw-awpt"];
 
-/// gdb's number of the watchpoint in a record.
+/// gdb's number of the watchpoint in a record; `None` if the record has no watchpoint.
 pub(crate) fn watch_number(results: &Results) -> Option<u32> {
     let named = WATCH_NAMES.iter().find_map(|name| results.tuple(name));
     named.and_then(|point| point.number("number"))

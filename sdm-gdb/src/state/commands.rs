@@ -17,11 +17,11 @@ pub(crate) struct Commands {
     last_token: u64,
     /// gdb's error output since its last answer, at most `COMPLAINT_BYTES_MAX` bytes.
     pub(crate) complaint: String,
-    /// gdb's language at the selected frame; `None` where that may have changed.
+    /// gdb's language at the selected frame; `None` if it may have changed.
     pub(crate) language: Option<String>,
 }
 
-/// Beginnings of lines after which gdb's language is the same.
+/// Beginnings of command lines that leave gdb's language unchanged.
 const WITHOUT_SELECTION: [&str; 7] = [
     "-break-",
     "-data-read-memory-bytes ",
@@ -37,11 +37,11 @@ pub(crate) struct Pending {
     /// Time at which gdb is interrupted because of the command. After that interrupt, the time at which the command
     /// fails.
     pub(crate) deadline: Instant,
-    /// The detached work that has sent the command; `None` for an operation.
+    /// Number of the background task that has sent the command; `None` for an operation.
     pub(crate) work: Option<u64>,
-    /// Whether gdb was already interrupted because of the command.
+    /// Whether gdb was already interrupted at the command.
     pub(crate) patience: InterruptState,
-    /// State of its answer.
+    /// State of the command's answer.
     pub(crate) answer: AnswerState,
     /// gdb's output since the command; `None` if no operation captures it.
     pub(crate) printed: Option<CapturedOutput>,
@@ -99,7 +99,7 @@ impl Commands {
         pending.any(|it| matches!(it.answer, AnswerState::Abandoned))
     }
 
-    /// Earliest deadline of the open commands.
+    /// Earliest deadline of the open commands; `None` if none is open.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let open = self.pending.values().filter(|it| it.is_open());
         open.map(|it| it.deadline).min()

@@ -1,4 +1,4 @@
-//! gdb's output for one command. It is bounded, and outputs that are cut compare by the hash of the whole.
+//! gdb's output for one command. Its length is bounded; two outputs that are cut are compared by the hash of the whole.
 
 use std::ops::Deref;
 
@@ -12,7 +12,7 @@ pub(crate) const PRINTED_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct CapturedOutput {
     text: String,
     bytes: u64,
-    /// Hash of the whole output; started when the text is full.
+    /// Hash of the whole output; `None` while the output is not cut.
     hash: Option<Box<Xxh3Default>>,
     /// True if lines that are not MI are output too: those of a shell that gdb has started.
     pub(crate) takes_lines: bool,
@@ -55,7 +55,7 @@ impl CapturedOutput {
         (self.bytes, hash)
     }
 
-    /// The text; if cut, its last line says so and has length and hash of the whole.
+    /// The kept text. If the output was cut, a last line says so, with length and hash of the whole.
     pub(crate) fn into_text(mut self) -> String {
         if let Some(hash) = self.hash {
             let (bytes, hash) = (self.bytes, hash.digest());

@@ -11,7 +11,7 @@ pub(crate) enum Internal {
     Init,
     /// Never stops: gdb only counts the calls of `MPI_Finalize`.
     Finalize,
-    /// Stops, once: the program is about to ask for its rank.
+    /// Stops, once: the program is about to call `MPI_Comm_rank`.
     World,
     /// Stops at `_exit`, which matters only between `MPI_Init` and `MPI_Finalize`.
     Exit,

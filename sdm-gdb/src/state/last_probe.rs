@@ -10,19 +10,19 @@ use super::return_tracking::{Followed, Returns};
 pub(crate) struct Probed {
     /// The user's frames of the main thread, outermost first; of a deep stack only both ends.
     pub(crate) frames: Vec<FrameState>,
-    /// The frames of other threads that are in MPI calls, by kernel thread id.
+    /// The frames of other threads in MPI calls, by kernel thread id.
     pub(crate) beside: Vec<(Option<i32>, Vec<FrameState>)>,
-    /// The calls whose returns are tracked since then.
+    /// The calls whose returns are tracked since this probe.
     pub(crate) followed: Followed,
     /// True once a complete stack of the main thread was read.
     pub(crate) is_whole: bool,
     /// The kernel thread id of the main thread.
     pub(crate) thread: Option<i32>,
-    /// Address in its outermost frame, by which a stack without symbols is recognised as complete.
+    /// Address in the outermost frame of the main thread, by which a stack without symbols is recognised as complete.
     pub(crate) outermost: Option<u64>,
-    /// True once its stack was read to a function with a name in which stacks end.
+    /// True once the main thread's stack was read to a named function in which stacks end.
     pub(crate) has_named_end: bool,
-    /// The processor time up to the probe, in milliseconds.
+    /// The processor time of the process up to the probe, in milliseconds.
     pub(crate) cpu_ms: Option<u64>,
     /// Time that the main thread has run on a processor, in nanoseconds.
     pub(crate) ran_ns: Option<u64>,
@@ -38,7 +38,7 @@ pub struct SavedProbe(pub(crate) Option<Probed>);
 pub(crate) struct FrameState {
     /// Number of the user's functions outside this one.
     pub(crate) depth: u32,
-    /// The function, with line 0.
+    /// The function of the frame, with line 0.
     pub(crate) place: StackFrame,
     /// The stack pointer, which tells one call of the function from the next.
     pub(crate) stack_pointer: Option<u64>,
@@ -46,8 +46,8 @@ pub(crate) struct FrameState {
     pub(crate) address: u64,
     /// Fingerprint of the function's variables.
     pub(crate) variables: u128,
-    /// Fingerprint of its part of the stack and its callee-saved registers, which exist without debug information
-    /// too.
+    /// Fingerprint of the function's part of the stack and of its callee-saved registers. They exist without debug
+    /// information too.
     pub(crate) raw: u128,
 }
 
@@ -103,8 +103,9 @@ impl Probed {
         }
     }
 
-    /// The innermost frame that appears to be the same activation as before, and whether its variables changed, or
-    /// those of outer functions that it modifies. The first `common` frames are unchanged.
+    /// Index of the innermost frame that appears to be the same activation as before; `None` if there is none. The
+    /// second value is true if its variables changed, or variables of outer functions that it modifies. The first
+    /// `common` frames are unchanged.
     fn within(&self, before: &Self, common: usize, followed: &Followed) -> Option<(usize, bool)> {
         let pairs = self.frames.iter().zip(&before.frames).enumerate();
         let mut found = None;

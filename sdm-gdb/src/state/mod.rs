@@ -88,14 +88,15 @@ pub(super) struct State {
 pub(super) struct StopRecord {
     /// The fields of gdb's `*stopped` record.
     pub(super) results: Results,
-    /// The owner of the breakpoint that was hit. Looked up at once, as gdb next reports a temporary one as deleted.
+    /// The owner of the breakpoint that was hit. It is looked up at once, because gdb next reports a temporary
+    /// breakpoint as deleted.
     pub(super) owner: Option<Owner>,
-    /// The end of a watchpoint that gdb has deleted, as its variable is gone.
+    /// The end of a watchpoint that gdb has deleted, as the watched variable is gone; `None` for other stops.
     pub(super) scope: Option<StopReason>,
     /// All breakpoints that were hit.
     pub(super) met: Vec<Met>,
-    /// True for a stop by a signal that the driver has sent. Recorded at once: a stop is not examined if the user has
-    /// resumed the program since.
+    /// True for a stop by a signal that the driver has sent. It is recorded at once: a stop is not examined if the user
+    /// has resumed the program since.
     pub(super) signal_sent: bool,
     /// True for the end of a process that is not the task's own.
     pub(super) other_ended: bool,
@@ -174,7 +175,7 @@ impl State {
         Some(Failure::new(FailureCode::NotRunning, how))
     }
 
-    /// The failure of a command that needs a stopped process; `None` if it is stopped.
+    /// The failure of a command that needs a stopped process; `None` if the process is stopped.
     pub(super) fn why_not_stopped(&self) -> Option<Failure> {
         let running = || Failure::new(FailureCode::Running, "running");
         self.why_not_live()

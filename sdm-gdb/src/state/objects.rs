@@ -19,13 +19,13 @@ pub(crate) struct FortranObject {
 /// The way to list the elements of a Fortran value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// As gdb lists them.
+    /// The elements as gdb lists them.
     #[default]
     Plain,
-    /// From a contiguous copy, whose indices begin at 1; these are the lower bounds of the array itself.
+    /// The elements of a contiguous copy, whose indices begin at 1. The field has the lower bounds of the array itself.
     Copied { lows: Vec<i64> },
-    /// Each element by an object of its own, for an array of structures: its bounds.
+    /// A variable object for each element of an array of structures. The fields are the array's bounds.
     Single { lows: Vec<i64>, highs: Vec<i64> },
-    /// Not at all, as gdb reads them wrong.
+    /// No elements, because gdb reads them wrong.
     Refused,
 }

@@ -1,4 +1,4 @@
-//! The origin of a task: started by gdb, attached to, or read from a core file.
+//! The origin of a task: started by gdb, started and traced by a process of SDM, attached to, or read from a core file.
 
 use std::path::PathBuf;
 
@@ -17,11 +17,12 @@ pub(crate) enum Origin {
         /// Set if Valgrind runs the program.
         valgrind: Option<Valgrind>,
     },
-    /// Started and seized by its parent, a process of SDM's. A gdb takes it over, and kills it at gdb's own end.
+    /// The program was started and seized by its parent, a process of SDM. A gdb can take it over, and kills it at
+    /// gdb's own end.
     Seized {
-        /// The state at its release by the parent; `None` before.
+        /// The state of the program at its release by the parent; `None` before.
         freed: Option<Freed>,
-        /// True once gdb has attached: then gdb reports what happens to it.
+        /// True once gdb has attached: from then on gdb reports the program's events.
         is_taken_over: bool,
     },
     /// gdb has attached to a running process, and detaches at its own end.
@@ -50,7 +51,7 @@ pub(crate) struct Wrapped {
     pub(crate) program: PathBuf,
     /// The place at which the program is to stop first.
     pub(crate) stop: StopAt,
-    /// The breakpoints to insert then.
+    /// The breakpoints to insert at that stop.
     pub(crate) kept: Vec<SavedBreakpoint>,
     /// gdb's number of the catchpoint that catches each `exec`.
     pub(crate) catch: Option<u32>,
@@ -73,7 +74,7 @@ impl Default for Origin {
 }
 
 impl Origin {
-    /// True if gdb did not start the program.
+    /// True if gdb has attached to the process, or reads a core file.
     pub(crate) fn is_attached(&self) -> bool {
         matches!(self, Self::Attached { .. } | Self::CoreFile)
     }
@@ -96,7 +97,7 @@ impl Origin {
         self.is_core_file() || self.is_read_only_process()
     }
 
-    /// The state in which a seized program was released by its parent.
+    /// The state in which a seized program was released by its parent; `None` before, and for tasks of other origins.
     pub(crate) fn freed(&self) -> Option<Freed> {
         match self {
             Self::Seized { freed, .. } => *freed,
@@ -129,7 +130,7 @@ impl Origin {
         )
     }
 
-    /// The task's inferior and threads, in a gdb of several tasks.
+    /// The task's inferior and threads, in a gdb of several tasks; `None` in a gdb of one task.
     pub(crate) fn scope(&self) -> Option<&Scope> {
         match self {
             Self::Attached { scope, .. } => scope.as_ref(),
@@ -145,7 +146,7 @@ impl Origin {
         }
     }
 
-    /// The start by an exec wrapper that has not executed the program yet.
+    /// The start by an exec wrapper that has not executed the program yet; `None` if there is none.
     pub(crate) fn wrapped(&self) -> Option<&Wrapped> {
         match self {
             Self::Started { wrapped, .. } => wrapped.as_ref(),
@@ -161,7 +162,7 @@ impl Origin {
         }
     }
 
-    /// A program that Valgrind runs.
+    /// The task's program under Valgrind; `None` if Valgrind does not run it.
     pub(crate) fn valgrind(&self) -> Option<&Valgrind> {
         match self {
             Self::Started { valgrind, .. } => valgrind.as_ref(),

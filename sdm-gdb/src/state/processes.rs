@@ -54,7 +54,7 @@ impl Processes {
         self.last_signal = Some(name.to_owned());
     }
 
-    /// The last signal that was passed to the task's process.
+    /// The last signal that was passed to the task's process; `None` if there was none.
     pub(crate) fn last_signal(&self) -> Option<&str> {
         self.last_signal.as_deref()
     }
@@ -74,7 +74,8 @@ impl Processes {
         self.sight != Sight::Seen
     }
 
-    /// Records that the task's process was found dead; true the second time, as gdb may have been about to report it.
+    /// Records that the task's process was found dead. True at the second time: at the first one gdb may be about to
+    /// report it.
     pub(crate) fn is_found_dead_again(&mut self) -> bool {
         std::mem::replace(&mut self.sight, Sight::FoundDead) == Sight::FoundDead
     }
@@ -92,8 +93,8 @@ impl Processes {
         }
     }
 
-    /// Handles gdb's report of an ended process. If it was the task's own and there is another one, gdb has switched
-    /// to that.
+    /// Handles gdb's report of an ended process. If it was the task's own and there is another process, gdb has
+    /// switched to that.
     pub(crate) fn ended(&mut self, group: &str) {
         if self.own.is_some() && group != self.own_group {
             self.others.retain(|(known, _)| known != group);
@@ -107,17 +108,17 @@ impl Processes {
         }
     }
 
-    /// True if the reported end is not that of the task's own process.
+    /// True if the reported end is that of another process than the task's own. A second call gives false.
     pub(crate) fn take_other_end(&mut self) -> bool {
         std::mem::take(&mut self.other_ended)
     }
 
-    /// True if this remark is new.
+    /// True for the first such remark, unless there were too many remarks.
     pub(crate) fn is_new(&mut self, remark: &str) -> bool {
         self.said.len() < SAID_MAX && self.said.insert(remark.to_owned())
     }
 
-    /// The number of the task's own inferior on gdb's command line.
+    /// The number of the task's own inferior on gdb's command line; `None` if it has none.
     pub(crate) fn number(&self) -> Option<u32> {
         self.own_group.strip_prefix('i')?.parse().ok()
     }

@@ -17,10 +17,10 @@ pub(crate) struct Followed {
     pub(crate) beside: Vec<Returns>,
 }
 
-/// The returns that are tracked in one thread: that of its MPI call, and those of the user's functions.
+/// The returns that are tracked in one thread: those of its MPI call, and those of the user's functions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Returns {
-    /// The return of the MPI call.
+    /// The return of the MPI call; `None` if it is not tracked.
     pub(crate) call: Option<Rc<dyn Arrival>>,
     /// True if the thread is in an MPI call whose return the kernel does not let us track.
     pub(crate) refused: bool,
@@ -37,8 +37,8 @@ impl Returns {
         }
     }
 
-    /// Index of the outermost frame of the last probe whose call has returned; `frames` has the addresses of those
-    /// frames. Of a recursive function the outermost call is taken.
+    /// Index of the outermost frame of the last probe whose call has returned; `None` if none has. `frames` has the
+    /// return addresses of those frames. Of a recursive function the outermost call is taken.
     pub(crate) fn outermost(&self, frames: &[u64]) -> Option<usize> {
         let has_returned = |frame: &u64| self.has_returned(*frame);
         let inner = || {

@@ -36,7 +36,7 @@ pub(crate) struct Scope {
     stopping: bool,
     /// The stop of the first thread, because of which the task's other threads are being stopped.
     first: Option<Results>,
-    /// True if the next stop must be ignored: it is that of threads which ran for a step that gdb refused.
+    /// True if the next stop must be ignored: it is that of threads that ran for a step which gdb refused.
     dropped: bool,
     /// gdb's numbers of the task's own values. gdb has one value history for all tasks.
     pub(crate) history: Vec<u64>,
@@ -67,7 +67,7 @@ impl Scope {
         self.stopping = true;
     }
 
-    /// The number of the task's inferior: the value of `$_inferior`.
+    /// gdb's number of the task's inferior: the value of `$_inferior`.
     fn number(&self) -> &str {
         self.group.trim_start_matches('i')
     }
@@ -81,18 +81,18 @@ impl Scope {
         }
     }
 
-    /// True if a breakpoint location is in this task: gdb sets it in every inferior.
+    /// True if a breakpoint location is in this task. gdb sets each breakpoint in every inferior.
     pub(crate) fn has_place(&self, place: &Results) -> bool {
         let mut groups = place.items("thread-groups").peekable();
         groups.peek().is_none() || groups.any(|group| group.as_text() == Some(&self.group))
     }
 
-    /// The thread's number in the task.
+    /// The thread's number in the task; `None` if the thread is not of this task.
     pub(crate) fn number_of(&self, id: u32) -> Option<u32> {
         self.threads.get(&id).map(|thread| thread.number)
     }
 
-    /// gdb's number of a thread of the task.
+    /// gdb's number of a thread of the task; `None` if the task has no thread of this number.
     pub(crate) fn id_of(&self, number: u32) -> Option<u32> {
         let found = self.threads.iter().find(|(_, t)| t.number == number);
         found.map(|(id, _)| *id)
@@ -115,7 +115,7 @@ impl Scope {
         });
     }
 
-    /// Handles the end of a thread; returns the stop of the task if only this one was still running.
+    /// Handles the end of a thread. Returns the stop of the task if this was the last running thread, else `None`.
     pub(crate) fn thread_exited(&mut self, id: u32) -> Option<Results> {
         self.threads.remove(&id);
         if self.selected == Some(id) {
@@ -198,7 +198,7 @@ impl Scope {
         !alone
     }
 
-    /// True while threads are being stopped again that ran for a refused step.
+    /// True while threads that ran for a refused step are being stopped again.
     pub(crate) fn runs_for_nothing(&self) -> bool {
         self.dropped
     }

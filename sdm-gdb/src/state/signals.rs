@@ -14,7 +14,7 @@ const DEBUGGERS: [&str; 7] = [
     "SIGINT", "SIGTRAP", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT",
 ];
 
-/// gdb's signal settings, as far as the driver decides by them.
+/// gdb's signal settings by which the driver decides.
 pub(crate) struct Handling {
     /// Names of the signals that are passed to the program and reported.
     pub(crate) passed: BTreeSet<String>,
@@ -29,8 +29,8 @@ pub(crate) struct Handling {
 }
 
 impl Handling {
-    /// The number of a signal that does not stop the program if the program handles it; `None` if the user has set
-    /// its handling.
+    /// The number of a signal that does not stop the program if the program has a handler for it. `None` for a signal
+    /// of debuggers, or if the user has set its handling.
     pub(crate) fn left_to_program(&self, name: &str) -> Option<i32> {
         let is_ours = DEBUGGERS.contains(&name) || self.said.contains(name);
         let signal = name.parse::<Signal>().ok();
@@ -68,7 +68,7 @@ pub(crate) struct Interrupts {
     pub(crate) int_sent: bool,
     /// True while a SIGSTOP is on its way to the program.
     pub(crate) stop_sent: bool,
-    /// True if the driver may have interrupted gdb. If gdb was calling a function of the program it has passed that
+    /// True if the driver may have interrupted gdb. If gdb was calling a function of the program, it has passed the
     /// SIGINT on to the program.
     pub(crate) broke_off: bool,
 }

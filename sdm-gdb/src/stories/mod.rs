@@ -15,7 +15,7 @@ use player::{Player, Source, record};
 
 /// A recorded session between a front-end and a program.
 struct Story {
-    /// The behaviour that it shows.
+    /// The behaviour that the session shows.
     name: &'static str,
     /// The program: a file in tests/fixtures.
     fixture: &'static str,
@@ -38,7 +38,7 @@ enum StoryStep {
     Ask(Command),
     /// Sends a command without waiting for its answer.
     Send(Command),
-    /// Play until gdb sends a line with this prefix.
+    /// Plays until gdb sends a line with this prefix.
     Until(&'static str),
     /// Plays until every command is answered.
     Answers,

@@ -29,7 +29,7 @@ const FOLDER: &str = "/tmp/sdm-stories";
 pub(super) enum Source {
     /// A running gdb.
     Gdb(Box<LiveGdb>),
-    /// A transcript's.
+    /// The lines of a transcript.
     Lines(VecDeque<String>),
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::fake_host::SIGINT;
 use crate::host::KernelThread;
 
-/// The cause of the abandonment.
+/// The cause of an abandoned attach.
 #[derive(Clone, Copy, Debug)]
 enum Who {
     /// The user, by Ctrl-C.

@@ -168,7 +168,7 @@ async fn counts(gdb: &Gdb, number: u32, met: &Met) -> bool {
     }
 }
 
-/// Has gdb ignore `owed` more hits: it has deducted these from its ignore count while the condition did not hold.
+/// Has gdb ignore `owed` more hits, because it has ignored hits whose condition it could not evaluate.
 async fn pass_owed(gdb: &Gdb, met: &Met, owed: u64) {
     if owed > 0 {
         // If this fails, fewer hits are passed.

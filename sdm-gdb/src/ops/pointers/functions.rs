@@ -30,7 +30,7 @@ pub(super) fn single(expression: &str, found: &Names) -> String {
     )
 }
 
-/// An assignment whose value fits the target: a text is cut or padded. `None` for another expression.
+/// The assignment in a form in which the value fits the target: a text is cut or padded. `None` for another expression.
 fn assignment(expression: &str, found: &Names) -> Option<String> {
     let from = found.assigned?;
     let target = found.all.first()?;
@@ -54,7 +54,7 @@ fn assignment(expression: &str, found: &Names) -> Option<String> {
     ))
 }
 
-/// True for a comma outside of brackets.
+/// True for text with a comma outside of brackets.
 fn has_comma(text: &str) -> bool {
     let mut depth = 0_i32;
     outside_quotes(text).any(|(_, c)| {
@@ -120,7 +120,7 @@ fn replaced(expression: &str, name: &Name, found: &Names) -> String {
     }
 }
 
-/// The first `count` parts of a name by functions.
+/// A name with its first `count` parts, written with gdb's Python functions.
 fn designator(expression: &str, name: &Name, count: usize, found: &Names) -> String {
     let first = &expression[name.range.start..name.base];
     let mut text = match first.strip_prefix('(') {
@@ -166,7 +166,7 @@ fn designator(expression: &str, name: &Name, count: usize, found: &Names) -> Str
     text
 }
 
-/// The form of a section, with a `#` for each subscript, and the subscripts. `None` for an element.
+/// The form of an array section, with a `#` for each subscript, and the subscripts. `None` for an element.
 fn section(expression: &str, range: &Range<usize>, found: &Names) -> Option<String> {
     let (mut form, mut subscripts) = (String::new(), Vec::new());
     let (mut depth, mut begin) = (0_i32, range.start);
@@ -192,7 +192,7 @@ fn section(expression: &str, range: &Range<usize>, found: &Names) -> Option<Stri
     form.contains(':').then(|| format!("'{form}'{subscripts}"))
 }
 
-/// A name as the compiler writes it.
+/// A name as the compiler writes it, in lower case.
 fn word(expression: &str, range: &Range<usize>) -> String {
     expression[range.clone()].trim().to_ascii_lowercase()
 }

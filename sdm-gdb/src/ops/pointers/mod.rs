@@ -34,7 +34,7 @@ pub(super) async fn valued<'a>(
     in_fortran(gdb, place, expression, false).await
 }
 
-/// The same for an expression whose value gdb uses and does not show.
+/// Like [`valued`], for an expression whose value gdb uses and does not show: a single name is rewritten too.
 pub(super) async fn operand<'a>(gdb: &Gdb, expression: &'a str) -> Result<Cow<'a, str>, Failure> {
     in_fortran(gdb, "", expression, true).await
 }
@@ -66,7 +66,8 @@ async fn in_fortran<'a>(
     }))
 }
 
-/// The value of a pointer that a Fortran expression names, for a variable object.
+/// The expression for the value of a pointer that a Fortran expression names, for a variable object. `None` unless the
+/// expression is a single name.
 pub(super) async fn object(gdb: &Gdb, place: &str, expression: &str) -> Option<String> {
     let found = names(expression).filter(|found| is_single(expression, found))?;
     match has_functions(gdb).await {
@@ -77,7 +78,8 @@ pub(super) async fn object(gdb: &Gdb, place: &str, expression: &str) -> Option<S
     }
 }
 
-/// The expression as gdb itself knows it, with the data of classes, for a command that does not evaluate it.
+/// The expression as gdb itself knows it, with `%_data` for the data of a class, for a command that does not evaluate
+/// it.
 pub(super) async fn plain<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
     let found = names(expression).filter(|it| it.all.iter().any(|name| !name.parts.is_empty()));
     match found {
@@ -118,8 +120,8 @@ pub(super) async fn watched<'a>(
     })
 }
 
-/// The expression of the place that a name has now, for a watchpoint with this number; `None` if gdb's functions do not
-/// know it.
+/// The expression for the present address of what a name denotes, for a watchpoint with this number. `None` if gdb's
+/// Python functions do not know it.
 pub(super) async fn place(gdb: &Gdb, expression: &str, number: u32) -> Option<String> {
     let found = names(expression).filter(|found| is_single(expression, found))?;
     if !language::is_fortran(gdb, "").await || !has_functions(gdb).await {
@@ -131,8 +133,8 @@ pub(super) async fn place(gdb: &Gdb, expression: &str, number: u32) -> Option<St
     Some(format!("*$sdm_watched_{number}"))
 }
 
-/// Rewrites a condition so that its pointers evaluate to their targets; `None` if gdb cannot. It is Fortran: gdb
-/// refuses it at a place in another language.
+/// Rewrites a condition so that its pointers evaluate to their targets; `None` if gdb cannot. The result is in Fortran:
+/// gdb refuses it at a place in another language.
 pub(super) async fn condition(gdb: &Gdb, condition: &str) -> Option<String> {
     let found = names(condition).filter(|found| !found.all.is_empty())?;
     let valued = has_functions(gdb).await.then(|| held(condition, &found))?;
@@ -169,7 +171,7 @@ pub(super) fn is_valued_in(line: &str) -> bool {
     expression_in(line).is_some_and(|from| has_names(&line[from..]))
 }
 
-/// True for an assignment to a name, without a word in between as in `set width 80`.
+/// True for an expression that begins with a name and assigns to it. `width 80` in `set width 80` is none.
 fn is_assigned(expression: &str) -> bool {
     let first = names(expression).and_then(|found| found.all.first().cloned());
     first.is_some_and(|name| {
@@ -178,7 +180,7 @@ fn is_assigned(expression: &str) -> bool {
     })
 }
 
-/// The offset of the expression in a line that evaluates one.
+/// The offset of the expression in a line that evaluates one; `None` for another line.
 fn expression_in(line: &str) -> Option<usize> {
     let blanks = |from: usize| line.len() - line[from..].trim_start().len();
     let after = line.rfind(" -- ").map_or(0, |at| at + 4);
@@ -219,7 +221,7 @@ fn is_single(expression: &str, found: &Names) -> bool {
     first.is_some_and(|it| expression[it.range.clone()] == *expression.trim())
 }
 
-/// Marks the first name as an address, so that it is not replaced by its value.
+/// Marks the first name as an address, so that its value does not replace it.
 fn as_addresses(mut found: Names) -> Names {
     if let Some(first) = found.all.first_mut() {
         first.role = Role::Address;
@@ -227,7 +229,7 @@ fn as_addresses(mut found: Names) -> Names {
     found
 }
 
-/// True if gdb can call the functions in Fortran, which older ones and those without Python cannot.
+/// True if gdb can call SDM's Python functions in Fortran, which older gdbs and those without Python cannot.
 pub(super) async fn has_functions(gdb: &Gdb) -> bool {
     if let Some(known) = gdb.get().lacks.function {
         return !known;

@@ -6,7 +6,7 @@ use sdm_debug::calls::{COMPUTED, INQUIRIES};
 
 use super::words::{ALLOCATED, SIZEOF, dotted, is_operand, is_taken, is_type, matching};
 
-/// Deepest nesting of brackets.
+/// Maximum nesting depth of brackets.
 const DEPTH_MAX: usize = 16;
 /// Maximum number of names in one expression.
 const NAMES_MAX: usize = 256;
@@ -14,7 +14,7 @@ const NAMES_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) range: Range<usize>,
-    /// The end of the first name, or of the expression in brackets.
+    /// Offset of the end of the first name, or of the expression in brackets.
     pub(super) base: usize,
     /// The parts after the first name.
     pub(super) parts: Vec<Part>,
@@ -55,9 +55,9 @@ pub(super) struct Comparison {
 pub(super) struct Names {
     pub(super) all: Vec<Name>,
     pub(super) comparisons: Vec<Comparison>,
-    /// The places of `sizeof` in front of parts of variables, and those of `allocated`.
+    /// Ranges of the `sizeof` in front of parts of variables, and of the `allocated`.
     pub(super) asked: Vec<Range<usize>>,
-    /// The offset behind the `=` with which the first name is assigned a value.
+    /// The offset behind the `=` with which the first name is assigned a value; `None` without one.
     pub(super) assigned: Option<usize>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         self.skip(char::is_whitespace);
     }
 
-    /// Reads operands and operators, up to the closing bracket if `is_inner`.
+    /// Reads operands and operators, up to the closing bracket if `is_inner`; `None` for text that is not Fortran.
     fn items(&mut self, is_inner: bool, role: Role) -> Option<()> {
         let mut last = Last::Operator;
         // True behind a unary `*` or `&`.
@@ -163,7 +163,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an operator; `Some(true)` for `==`, `Some(false)` for `/=`.
+    /// Reads an operator: `Some(Some(true))` for `==`, `Some(Some(false))` for `/=`, `Some(None)` for another one.
+    /// `None` if no operator of Fortran begins here.
     fn operator(&mut self, last: &Last, is_target: &mut bool) -> Option<Option<bool>> {
         let rest = self.rest();
         if rest.starts_with("->") {
@@ -197,7 +198,7 @@ impl<'a> Reader<'a> {
         Some(compares)
     }
 
-    /// Reads a constant, a name, or an expression in brackets.
+    /// Reads a constant, a name, or an expression in brackets; `None` if none begins here.
     fn operand(&mut self, role: Role) -> Option<()> {
         match self.peek()? {
             '\'' => {
@@ -256,7 +257,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads brackets and what is within.
+    /// Reads brackets and the text within; `None` for text that is not Fortran, or nested too deep.
     fn inner(&mut self, role: Role) -> Option<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -316,7 +317,7 @@ impl<'a> Reader<'a> {
         self.parts(first.start, self.found.all.len(), role)
     }
 
-    /// Reads the components and subscripts after a name that begins at `from`; those within it are at `place`.
+    /// Reads the components and subscripts after a name that begins at `from`; components within it begin at `place`.
     fn parts(&mut self, from: usize, place: usize, role: Role) -> Option<()> {
         let (base, mut parts) = (self.at, Vec::new());
         loop {
@@ -357,8 +358,8 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// The role of a name that may be assigned to: of gdb's own variable, and of a pointer that is assigned an address,
-    /// the address.
+    /// The role of a name that may be assigned to. It is the address for a variable of gdb, and for a pointer that is
+    /// assigned an address.
     fn assigned(&mut self, range: &Range<usize>, role: Role) -> Role {
         let behind = self.rest().trim_start().strip_prefix('=');
         let Some(value) = behind.filter(|it| !it.starts_with('=')) else {

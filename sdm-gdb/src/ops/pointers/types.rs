@@ -11,7 +11,7 @@ use crate::gdb::Gdb;
 const POINTER: &str = "PTR TO -> ( ";
 /// The start of gdb's type of the elements of an array of `class(*)`.
 const UNTYPED: &str = "PTR TO -> ( void (";
-/// Deepest nesting of parent types.
+/// Maximum nesting depth of parent types.
 const PARENTS_MAX: usize = 16;
 
 /// The expression with `*` in front of its pointers, and with the data of its classes.
@@ -48,7 +48,7 @@ fn refusal_of_elements(name: &str) -> Failure {
     Failure::new(FailureCode::Unsupported, text)
 }
 
-/// The expression with the data of its classes alone.
+/// The expression with the data of its classes, and otherwise unchanged.
 pub(super) async fn plain(gdb: &Gdb, expression: &str, found: &Names) -> String {
     let mut edits = Vec::new();
     for name in &found.all {
@@ -106,7 +106,8 @@ async fn designator(
     (text, inserted)
 }
 
-/// The component for the parent type, which has the name of that: the first one of a structure.
+/// The name of the component for the parent type: the first component of a structure, if it has the name of its own
+/// type. `None` without one.
 async fn parent(gdb: &Gdb, place: &str, structure: &str) -> Option<String> {
     let printed = asked(gdb, place, &format!("ptype {structure}")).await?;
     let first = printed.lines().nth(1)?.trim();

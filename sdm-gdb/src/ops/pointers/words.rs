@@ -13,7 +13,7 @@ const TYPES: [&str; 7] = [
     "real",
 ];
 
-/// gdb itself knows it of arrays only.
+/// Fortran's inquiry whether a variable is allocated. gdb itself knows it for arrays only.
 pub(super) const ALLOCATED: &str = "allocated";
 /// gdb's operator for the size of a type: it evaluates nothing.
 pub(super) const SIZEOF: &str = "sizeof";
@@ -43,14 +43,14 @@ pub(super) fn is_operand(rest: &str) -> bool {
     rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '\'' | '(' | '.'))
 }
 
-/// The dotted word at the beginning: `.and.`, `.true.`.
+/// The dotted word at the beginning, such as `.and.` or `.true.`; `None` if there is none.
 pub(super) fn dotted(rest: &str) -> Option<&str> {
     let word = rest.strip_prefix('.')?;
     let end = word.find(|c: char| !c.is_ascii_alphabetic())?;
     (end > 0 && word[end..].starts_with('.')).then(|| &rest[..end + 2])
 }
 
-/// The offset of the bracket that closes the first one.
+/// The offset of the bracket that closes the first one; `None` if none does.
 pub(super) fn matching(text: &str) -> Option<usize> {
     let (mut depth, mut is_quoted) = (0_usize, false);
     for (at, c) in text.char_indices() {

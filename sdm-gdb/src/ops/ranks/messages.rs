@@ -1,5 +1,5 @@
-//! The messages of a communicator in the memory of the process's MPI library: those that have arrived unexpectedly, and
-//! the receives that wait.
+//! The messages of a communicator in the memory of the process's MPI library: unexpected messages, and pending
+//! receives.
 
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ impl Messages {
         }))
     }
 
-    /// The receives that wait for their message. `None` if they cannot be read.
+    /// The pending receives of the communicator. `None` if they cannot be read.
     fn posted(&self) -> Option<Vec<Message>> {
         match &self.library {
             Library::OpenMpi(objects) => {
@@ -62,7 +62,8 @@ impl Messages {
         }
     }
 
-    /// The receives of a collective operation that wait for their part. `None` if they cannot be read.
+    /// The pending receives of a collective operation, and the number of ranks of the job. `None` if they cannot be
+    /// read.
     fn posted_of_collective(&self) -> Option<(Vec<Message>, usize)> {
         match &self.library {
             Library::OpenMpi(objects) => {
@@ -82,7 +83,7 @@ impl Messages {
         }
     }
 
-    /// The tags of the messages from this rank that have arrived and are not received.
+    /// The tags of the messages from this rank that have arrived and are not received. `None` if they cannot be read.
     fn unexpected(&self, source: usize) -> Option<Vec<i32>> {
         match &self.library {
             Library::OpenMpi(objects) => {
@@ -98,7 +99,7 @@ impl Messages {
         }
     }
 
-    /// The context id of a communicator of MPICH.
+    /// The context id of a communicator of MPICH; `None` if it is not known.
     fn context(&self, known: &Mpich<'_>) -> Option<i64> {
         match self.communicator {
             Some(Communicator::Handle(handle)) => known.context(handle),
@@ -107,8 +108,9 @@ impl Messages {
     }
 }
 
-/// The state of the receive of a call, as arguments: that it is pending, where the call also sends, and the tag of a
-/// message that has arrived in place of the expected one. `found` has the call's arguments, with ranks of its communicator.
+/// The state of a call's receive, as arguments. They tell that the receive is pending, if the call also sends, and the
+/// tag of a message that has arrived in place of the expected one. `found` has the call's arguments, with ranks of its
+/// communicator.
 pub(in crate::ops) async fn state_of_receive(
     place: &Place<'_>,
     communicator: Option<Communicator>,
@@ -135,8 +137,8 @@ pub(in crate::ops) async fn state_of_receive(
     Ok(pending.into_iter().chain(tag.map(has_come)).collect())
 }
 
-/// Finds source and tag of `MPI_Recv` where its arguments name no source: of the only receive that waits in its
-/// communicator, and has its tag.
+/// Finds source and tag of `MPI_Recv` if its arguments name no source. They are those of the only pending receive of
+/// its communicator that has its tag.
 pub(in crate::ops) async fn find_receive(
     place: &Place<'_>,
     (function, communicator): (&str, Option<Communicator>),
@@ -168,8 +170,8 @@ pub(in crate::ops) async fn find_receive(
     Ok(())
 }
 
-/// The ranks whose part a collective operation lacks, among neighbors or from a root, as an argument; `None` if they are
-/// unknown.
+/// The ranks from which a collective operation still waits for data, among neighbors or from a root, as an argument.
+/// `None` if they are unknown.
 pub(in crate::ops) async fn awaited_ranks(
     place: &Place<'_>,
     (function, communicator): (&str, Option<Communicator>),
@@ -189,19 +191,19 @@ pub(in crate::ops) async fn awaited_ranks(
     }))
 }
 
-/// The argument with this role.
+/// The argument with this role; `None` if there is none.
 fn of(found: &[CallArgument], role: ArgumentRole) -> Option<&CallArgument> {
     found.iter().find(|one| one.role == role)
 }
 
-/// The tag of the first of the messages that have come. None where one of them has the wanted tag, as that is about to be
-/// received.
+/// The tag of the first message that has arrived. None if one of them has the wanted tag, because that message is about
+/// to be received.
 pub(super) fn other_tag(tags: &[i32], wanted: i64) -> Option<i32> {
     let is_due = tags.iter().any(|tag| i64::from(*tag) == wanted);
     tags.first().filter(|_| !is_due).copied()
 }
 
-/// The argument that stands for a message that has come with this tag.
+/// The argument that stands for a message that has arrived with this tag.
 pub(super) fn has_come(tag: i32) -> CallArgument {
     with_text(ArgumentRole::Tag, sdm_mpi::UNEXPECTED, tag.to_string())
 }

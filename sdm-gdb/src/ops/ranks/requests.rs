@@ -13,27 +13,28 @@ use super::{
 /// The null request: a variable in Open MPI, a handle in MPICH.
 const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
 const NO_REQUEST_OF_MPICH: u32 = 0x2c00_0000;
-/// Most requests of one call that are examined.
+/// Maximum number of requests of one call that are examined.
 const REQUESTS_MAX: u64 = 4096;
 
 /// A request that a call waits for.
 enum PendingRequest {
     Message(PendingMessage),
-    /// A non-blocking collective operation, with its communicator; `None` for `MPI_COMM_WORLD`.
+    /// A nonblocking collective operation, with its communicator; `None` for `MPI_COMM_WORLD`.
     Collective(Option<Communicator>),
 }
 
-/// A message that a call waits for, with the tag of one that has come from its sender in its place.
+/// A message that a call waits for, and the tag of a message that its sender has sent in its place; `None` if there is
+/// none.
 type PendingMessage = (Message, Option<i32>);
 
-/// The message of a request of Open MPI's.
+/// The message of a request of Open MPI; `None` for a request without a message.
 fn of_open_mpi(known: &OpenMpi<'_>, request: u64) -> Option<PendingMessage> {
     let message = known.message(request)?;
     let (communicator, source) = message.within;
     Some(pending(message, || known.unexpected(communicator, source)))
 }
 
-/// The message of a request of MPICH's.
+/// The message of a request of MPICH; `None` for a request without a message.
 fn of_mpich(known: &Receives<'_>, request: u32) -> Option<PendingMessage> {
     let message = known.message(request)?;
     let (context, source) = message.within;
@@ -41,14 +42,15 @@ fn of_mpich(known: &Receives<'_>, request: u32) -> Option<PendingMessage> {
     Some(pending(message, || known.unexpected(context, source)))
 }
 
-/// A message; `unexpected` has the tags of the messages that have come from its peer.
+/// A message that a call waits for; `unexpected` has the tags of the messages that have arrived from its peer.
 fn pending(message: Message, unexpected: impl FnOnce() -> Vec<i32>) -> PendingMessage {
     let receives = message.direction == Some(Direction::Received) && message.tag >= 0;
     let other = receives.then(|| other_tag(&unexpected(), message.tag.into()));
     (message, other.flatten())
 }
 
-/// Of several requests that a call waits for, the first in whose place another message has come; else the first.
+/// Of several requests that a call waits for, the first in whose place another message has arrived. Without one, the
+/// first request.
 fn most_telling(mut pending: impl Iterator<Item = PendingRequest>) -> Option<PendingRequest> {
     let first = pending.next()?;
     let tells = |one: &PendingRequest| matches!(one, PendingRequest::Message((_, Some(_))));
@@ -119,8 +121,8 @@ pub(in crate::ops) async fn requests(
     })
 }
 
-/// The peers of the requests of which a call waits for the first to complete, as an argument; empty unless the peer
-/// of each is known.
+/// The peers of several requests of which a call waits for any one, as an argument. Empty unless the peer of each is
+/// known.
 pub(in crate::ops) async fn alternatives(
     place: &Place<'_>,
     (list, count): (Option<&str>, Option<i64>),

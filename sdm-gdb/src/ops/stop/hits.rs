@@ -11,16 +11,16 @@ use crate::text::last_text;
 
 /// The meaning of a stop.
 pub(super) enum Hit {
-    /// The stop counts as one at the breakpoint of this owner.
+    /// The task stops at the breakpoint of this owner, or at one that was set at gdb's console.
     Stops(Option<Owner>),
-    /// No breakpoint wants the task to stop.
+    /// No hit breakpoint makes the task stop.
     Passed,
     /// Commands of a breakpoint have resumed the task.
     Resumed,
 }
 
 /// The meaning of a stop, by the conditions, counts and commands of the breakpoints that were hit. All commands are
-/// carried out, and the task stops where one breakpoint wants it.
+/// carried out. The task stops if one of the breakpoints makes it stop.
 pub(super) async fn outcome_of(gdb: &Gdb, stop: &StopRecord) -> Hit {
     let reason = last_text(&stop.results, "reason");
     let is_hit = match reason {
@@ -59,7 +59,8 @@ pub(super) async fn outcome_of(gdb: &Gdb, stop: &StopRecord) -> Hit {
     stops.map_or(Hit::Passed, Hit::Stops)
 }
 
-/// Carries out the commands of a breakpoint; true if the task is to go on, `None` if they have resumed it.
+/// Carries out the commands of a breakpoint; true if the task is to be resumed. `None` if the commands have resumed it
+/// already, or have ended it.
 async fn carry_out(gdb: &Gdb, owner: Option<Owner>, lines: &[String]) -> Option<bool> {
     let LinesResult { text, goes_on } = lines::carry_out(gdb, lines).await;
     if let (Some(Owner::User(number)), false) = (owner, text.is_empty()) {

@@ -5,7 +5,7 @@ use sdm_debug::reply::StopReason;
 use crate::gdb::Gdb;
 use crate::state::activity::RunKind;
 
-/// The reason of such a stop, by the command with which the program was resumed.
+/// The reason of a stop for which gdb gives none, by the command with which the program was resumed.
 pub(super) fn reason_without_word(kind: Option<RunKind>) -> StopReason {
     match kind {
         Some(RunKind::Finish) => StopReason::FunctionFinished { value: None },

@@ -55,8 +55,8 @@ impl Brackets {
         all
     }
 
-    /// The designator that ends where `before` ends: `a%b(i)%c` of `2 * a%b(i)%c`. Empty if there is none. If `apart`,
-    /// a name and a bracket with a blank between them are two things.
+    /// The designator that ends where `before` ends: `a%b(i)%c` of `2 * a%b(i)%c`. Empty if there is none. With `apart`
+    /// a blank between a name and a bracket ends the designator.
     fn designator<'a>(&self, before: &'a str, apart: bool) -> &'a str {
         let before = before.trim_end();
         let mut begin = before.len();

@@ -13,7 +13,7 @@ use crate::gdb::Gdb;
 use crate::state::console_capture::CapturedOutput;
 use arrays::arrays;
 
-/// Upper limit for the distance of neighbouring elements: a negative stride appears as a larger number.
+/// Upper limit for the distance of neighbouring elements, in bytes: a negative stride appears as a larger number.
 const DISTANCE_MAX: i128 = 1 << 48;
 
 /// Fails if a command would have gdb read or write a part of an array at a wrong address.
@@ -177,7 +177,7 @@ async fn is_backwards(gdb: &Gdb, place: &str, array: &str) -> bool {
     false
 }
 
-/// An array whose elements are no neighbours in memory.
+/// An array whose elements are not contiguous in memory.
 pub(super) struct Strided {
     pub(super) lows: Vec<i64>,
     pub(super) highs: Vec<i64>,
@@ -195,7 +195,7 @@ pub(super) fn count(lows: &[i64], highs: &[i64]) -> Option<i64> {
     Some(count)
 }
 
-/// The bounds of a Fortran array whose elements are no neighbours in memory; `None` for everything else.
+/// The bounds of a Fortran array whose elements are not contiguous in memory; `None` for everything else.
 pub(super) async fn strided(gdb: &Gdb, place: &str, array: &str) -> Option<Strided> {
     let (lows, highs) = ends(gdb, place, array).await?;
     let count = count(&lows, &highs)?;

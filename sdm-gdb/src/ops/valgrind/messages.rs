@@ -80,7 +80,7 @@ pub(super) fn leaks(text: &str, rules: &FoldRules) -> Option<(String, String)> {
 }
 
 /// The bytes and blocks of `100 bytes in 1 blocks are definitely lost in loss record 2 of 2`. The line is returned
-/// without the record's number, which differs between ranks.
+/// without the record's number, which differs between ranks. `None` for other lines.
 fn lost(line: &str) -> Option<((u64, u64), &str)> {
     let number = |word: &str| word.replace(',', "").parse().ok();
     let (amount, _) = line.split_once(" are definitely lost")?;
@@ -93,7 +93,7 @@ fn lost(line: &str) -> Option<((u64, u64), &str)> {
     Some(((number(bytes)?, number(blocks)?), head))
 }
 
-/// The frame in `   by f (a.c:1)` or `   by f (in /x.so)`; `None` without a name.
+/// The frame in `   by f (a.c:1)` or `   by f (in /x.so)`. `None` for other lines, and for `???` without a location.
 fn frame(line: &str) -> Option<RawFrame> {
     let words = ["   at ", "   by "];
     let rest = words.iter().find_map(|word| line.strip_prefix(word))?;

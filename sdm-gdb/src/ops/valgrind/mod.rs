@@ -45,7 +45,7 @@ pub(crate) async fn launch(
     begin(gdb, Some(id), RunKind::StartToFirst, &line).await
 }
 
-/// Enables stops at errors, as the program is about to begin.
+/// Enables Valgrind's stops at errors, as the program is about to begin.
 pub(super) async fn begin_program(gdb: &Gdb) {
     stop_at_errors(gdb, true).await;
     insert_all(gdb, &FORKS).await;
@@ -122,15 +122,15 @@ pub(crate) async fn read(gdb: &Gdb, sent: bool) -> Option<Finding> {
     })
 }
 
-/// True if Valgrind has stopped the program before its end: the program is then in a function of Valgrind's that
-/// frees libc's memory.
+/// True if Valgrind has stopped the program just before its end: it is in the function of Valgrind that frees libc's
+/// memory.
 async fn is_at_end(gdb: &Gdb) -> bool {
     let results = gdb.mi("-stack-info-frame").await.unwrap_or_default();
     let frame = results.tuple("frame");
     frame.is_some_and(|frame| is_its_own(&GdbFrame::read(gdb, frame)))
 }
 
-/// True if a frame of the thread is in the user's code.
+/// True if a frame of the thread is in the user's code, or if the frames cannot be read.
 async fn is_users(gdb: &Gdb) -> bool {
     let Ok(frames) = list_frames(gdb, None).await else {
         return true;
