@@ -10,7 +10,7 @@ use crate::slurm::Unreadable;
 /// Cause of a failed query or command to a manager.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
-    /// Programs of which one is needed are not on `PATH`.
+    /// None of these programs, of which one is needed, is on `PATH`.
     #[error("{0} is not on PATH")]
     NoProgram(String),
     /// One of the manager's programs has failed, or its output is unusable.
@@ -21,7 +21,7 @@ pub enum ManagerError {
         /// Its error message, or its exit status.
         words: String,
     },
-    /// The output of one of Slurm's programs cannot be parsed.
+    /// The output of one of Slurm's programs cannot be parsed: the program, and the fault.
     #[error("{0}: {1}")]
     Unreadable(&'static str, #[source] Unreadable),
     /// The output of one of Grid Engine's programs cannot be parsed.
@@ -33,7 +33,7 @@ pub enum ManagerError {
     /// A job cannot be submitted.
     #[error(transparent)]
     Submission(#[from] SubmissionError),
-    /// The job's state does not allow the command: the job, and the reason.
+    /// The command about a job is impossible: the job, and the reason.
     #[error("job {0} {1}")]
     Job(String, String),
 }
@@ -59,7 +59,7 @@ pub enum SubmissionError {
     /// The manager has no queue of this name.
     #[error("queue `{0}` does not exist: the only queue is `{1}`")]
     NoQueue(String, &'static str),
-    /// A host that is not one of the manager's.
+    /// The submission names a host that does not belong to the manager.
     #[error(
         "submitOptions names the host `{0}`, which is not one of this resource manager's hosts"
     )]

@@ -14,7 +14,7 @@ pub(crate) struct HeldSessions {
 }
 
 impl HeldSessions {
-    /// True for a submission whose job is to start held in a kept session of SDM's.
+    /// True for a submission whose job is to be held for a debugger in a kept session of SDM.
     pub(crate) fn wants(job: &Submission) -> bool {
         job.debug && job.debugger.is_empty()
     }

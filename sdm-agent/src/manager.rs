@@ -1,4 +1,4 @@
-//! The interface of an agent to a resource manager of any kind.
+//! The interface of an agent to a resource manager: queries, submissions, and changes of jobs.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ManagerError, SubmissionError};
 use crate::snapshot::{Attributes, Job, Snapshot};
 
-/// A resource manager, reached by its own programs. A call blocks and may take seconds.
+/// A resource manager, reached by its own programs. A call blocks, and may take seconds.
 pub trait Manager: Send {
-    /// All elements of the manager now.
+    /// Queries all elements of the manager.
     ///
     /// # Errors
     /// The query fails, with the message of the manager or the system.
@@ -105,7 +105,7 @@ pub enum JobChange {
 /// A job to be started ("PTP rm proxy, SUBMIT_JOB").
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// Requested name; the program's name where it is empty.
+    /// Requested name of the job; the program's name is used if it is empty.
     pub name: String,
     /// Requested queue; `None` for the manager's default.
     pub queue: Option<String>,
@@ -117,19 +117,19 @@ pub struct Submission {
     pub arguments: Vec<String>,
     /// Additional environment variables, as `NAME=value`.
     pub environment: Vec<String>,
-    /// Working directory of the program; the agent's own where it is empty.
+    /// Working directory of the program; the agent's own is used if it is empty.
     pub directory: String,
     /// Further options for the manager's own command, one word each.
     pub options: Vec<String>,
     /// True if the program is a batch script, which starts its processes itself.
     pub batch: bool,
-    /// True if the launcher of the MPI that the program is linked with is to start its processes. Only hosts that are
-    /// reached by ssh heed it: other managers have a launcher, or have none.
+    /// True if the launcher of the MPI that the program is linked with is to start its processes. Only the manager of
+    /// hosts that are reached by ssh uses this: other managers have a launcher, or have none.
     #[serde(default)]
     pub is_mpi: bool,
     /// True if the job is to start held by a debugger.
     pub debug: bool,
-    /// The debugger that starts the program, with its own arguments; SDM where the list is empty.
+    /// The debugger that starts the program, with the debugger's own arguments; SDM is used if the list is empty.
     pub debugger: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ impl Submission {
     }
 }
 
-/// True for `NAME=value` where the name is one that a shell knows.
+/// True for `NAME=value` with a name that a shell accepts.
 fn is_variable(pair: &str) -> bool {
     let Some((name, _)) = pair.split_once('=') else {
         return false;
@@ -198,7 +198,7 @@ fn is_variable(pair: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_word) && !name.as_bytes()[0].is_ascii_digit()
 }
 
-/// Attributes of a machine: only its name and state.
+/// The attributes of a machine of which only name and state are known.
 #[must_use]
 pub fn machine(name: &str, state: Machine) -> Attributes {
     [(id::NAME, name), (id::MACHINE_STATE, state.word())]

@@ -1,7 +1,8 @@
-//! The user's PRRTE servers on this host (`prte`, `prterun`) as one machine, each server a queue, as `sdm pmix`
-//! reports them.
+//! The user's PRRTE servers on this host (`prte`, `prterun`) as one machine, as `sdm pmix` reports them. Each server is
+//! a queue.
 //!
-//! A tool of a server must use the server's own library, in a process that may be lost; `sdm pmix` provides for both.
+//! A tool must use the PMIx library of the server that it connects to, in a process that may crash. `sdm pmix` provides
+//! both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -25,32 +26,32 @@ use crate::local::runner;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_state};
 
-/// Name of the program in errors.
+/// Name of the queried program in errors.
 const PROGRAM: &str = "sdm pmix";
 /// Limits of one query: time, and number of output lines.
 const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(60),
     lines_max: 1000,
 };
-/// Name of the queue that is reported where no server takes jobs.
+/// Name of the queue that is reported if no server takes jobs.
 const NO_QUEUE: &str = "default";
 /// Program name of a server that takes jobs; other servers end with the one job that they were started for.
 const TAKES_JOBS: &str = "prte";
-/// Time for which a job that is gone is reported, in seconds.
+/// Time for which a job that its server no longer lists is reported, in seconds.
 const GONE_S: i64 = 3600;
-/// Maximum number of jobs that are gone and are still reported.
+/// Maximum number of reported jobs that their server no longer lists.
 const GONE_MAX: usize = 1000;
 
 /// The user's servers on this host.
 pub struct Prrte {
-    /// Path of `sdm`.
+    /// Path of the program `sdm`.
     program: PathBuf,
     host: String,
-    /// The jobs that the last query found, and recently disappeared ones.
+    /// The jobs that the last query found, and those that have recently disappeared.
     jobs: BTreeMap<String, Job>,
 }
 
-/// A server, as `sdm pmix list --json` prints it.
+/// A PRRTE server, as `sdm pmix list --json` prints it.
 #[derive(Debug, Deserialize)]
 struct PrrteServer {
     namespace: String,

@@ -27,8 +27,8 @@ pub(crate) fn words(job: &Submission) -> Vec<String> {
     words.map(|it| shell_word(it)).collect()
 }
 
-/// Turns a program's name into a job name that every batch system accepts. Grid Engine's must not begin with a digit,
-/// nor have certain characters (`sge_types(1)`, object_name).
+/// Turns a program's name into a job name that every batch system accepts. A name for Grid Engine must not begin with a
+/// digit, nor contain certain characters (`sge_types(1)`, object_name).
 pub(crate) fn plain_name(program: &str) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() || "._-+".contains(c) {
         true => c,

@@ -1,4 +1,4 @@
-//! The event loop of an agent: a client at one end, a manager's thread at the other.
+//! The event loop of an agent, between a client and the thread of a manager.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -110,7 +110,7 @@ struct ClientInterest {
 }
 
 /// Waits until the manager has replied, the client can be read or written as `heeds` asks, or the time `until` has
-/// come. Returns which of these is ready.
+/// come. Returns for each whether it is ready: input, room, reply.
 fn wait(
     client: &Client,
     worker: &Worker,

@@ -35,8 +35,8 @@ const PAUSE_SOON: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of groups of elements in one event, so that no message gets too large.
 const GROUPS_MAX: usize = 1000;
-/// Number of bytes waiting for the client from which on its commands are not read. Below it they are answered, also
-/// where the client reads nothing.
+/// Size of the unread output from which the client's commands are not read, in bytes. With less output the commands are
+/// answered, even if the client reads nothing.
 const HEARD_BYTES_MAX: usize = 8 << 20;
 /// The pause after a query is at least this many times as long as the query took.
 const PAUSE_OF_LOOK: u32 = 20;
@@ -79,7 +79,7 @@ impl Default for Service {
 }
 
 impl Service {
-    /// A service before the client's first command, with ids of this form.
+    /// A service before the client's first command. `ids` is the form of the elements' ids.
     #[must_use]
     pub fn new(ids: IdForm) -> Self {
         let definition = |it: &id::Announced| Definition {
@@ -134,7 +134,7 @@ impl Service {
         Ok(output)
     }
 
-    /// Removes and returns the next request to the manager.
+    /// Removes and returns the next request to the manager; `None` if there is none.
     pub fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
@@ -148,13 +148,13 @@ impl Service {
             .filter(|_| may_look && self.wire.phase() == Phase::Normal)
     }
 
-    /// True if all events so far have been handed over to be sent.
+    /// True if all changes so far are encoded as events, and the owner has taken their bytes.
     fn has_told(&self) -> bool {
         let has_more = self.ledger.as_ref().is_some_and(Ledger::has_more);
         self.wire.output_bytes() == 0 && self.untold.is_empty() && !has_more
     }
 
-    /// True if bytes of the client may be read: false while too many unread answers wait for it.
+    /// True if the client's bytes may be read; false while too much output waits for the client.
     #[must_use]
     pub fn is_hearing(&self) -> bool {
         self.wire.output_bytes() < HEARD_BYTES_MAX
@@ -307,7 +307,7 @@ impl Service {
         self.untold.extend(events);
     }
 
-    /// Answers LOOK once the events of its query have been passed on, or cannot be any more.
+    /// Answers LOOK once the events of its query are encoded, or if events cannot be sent any more.
     fn answer_looks(&mut self) {
         let is_suspended = self.wire.phase() != Phase::Normal;
         let has_more = self.ledger.as_ref().is_some_and(Ledger::has_more);
@@ -440,8 +440,8 @@ fn say_lost(event: &Event) {
     eprintln!("sdm-agent: an event is too long to be sent: {what}");
 }
 
-/// The events of the protocol for a notice: as many as its groups need. Text ids have no range sets, so that an event has
-/// at most [`GROUPS_MAX`] elements there.
+/// The protocol's events for a notice: as many as its groups need. Text ids have no range sets, so an event with text
+/// ids has at most [`GROUPS_MAX`] elements.
 fn events(notice: Notice, form: IdForm) -> Vec<Event> {
     let (groups_max, ids_max) = match form {
         IdForm::Numbers => (GROUPS_MAX, usize::MAX),

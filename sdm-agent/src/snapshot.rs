@@ -1,4 +1,4 @@
-//! The elements of a resource manager at one time, by its own names.
+//! The elements of a resource manager at one time, identified by the manager's own names and numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +13,21 @@ pub type Attributes = BTreeMap<String, String>;
 /// All elements of a manager at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// The machine that it manages.
+    /// Attributes of the machine that the manager manages.
     pub machine: Attributes,
-    /// Its nodes by their names.
+    /// The nodes by their names.
     pub nodes: BTreeMap<String, Attributes>,
-    /// Its queues by their names; one at least.
+    /// The queues by their names; at least one.
     pub queues: BTreeMap<String, Attributes>,
-    /// Its jobs by their numbers, as the manager writes them.
+    /// The jobs by their numbers, as the manager writes them.
     pub jobs: BTreeMap<String, Job>,
-    /// True if jobs have disappeared whose end the manager does not know yet: it is to be queried again soon.
+    /// True if jobs have disappeared whose end the manager does not know yet: it should be queried again soon.
     pub is_unsettled: bool,
 }
 
 impl Snapshot {
     /// Sets the use of each node ("PTP runtime platform, Node"): by jobs of this user, or only by those of others.
-    /// `nodes_of` returns a job's nodes, and `is_full` whether one job has all of a node.
+    /// `nodes_of` returns a job's nodes. `is_full` returns true if one job has all of a node.
     pub(crate) fn mark_nodes(
         &mut self,
         user: &str,
@@ -62,24 +62,24 @@ impl Snapshot {
     }
 }
 
-/// A job of a manager.
+/// A job of a resource manager.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The name of its queue.
+    /// Name of the queue in which the job is.
     pub queue: String,
-    /// Its attributes, without `queueId`.
+    /// Attributes of the job, without `queueId`.
     pub attributes: Attributes,
-    /// Its processes in the order of their indices.
+    /// Processes of the job, in the order of their indices.
     pub processes: Vec<Process>,
 }
 
 impl Job {
-    /// State of the job, where the manager reports it.
+    /// State of the job; `None` if the manager does not report it.
     pub(crate) fn state(&self) -> Option<states::Job> {
         state(&self.attributes)
     }
 
-    /// Marks the job as one of which nothing is known at present, and why.
+    /// Sets the state of the job to unknown, with the reason.
     pub(crate) fn set_unknown(&mut self, why: &str) {
         set_state(&mut self.attributes, states::Job::Unknown);
         set(&mut self.attributes, id::JOB_STATUS_MESSAGE, why);
@@ -90,14 +90,14 @@ impl Job {
 /// A process of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// The name of the node that it is on, where that is known.
+    /// Name of the process's node; `None` if it is unknown.
     pub node: Option<String>,
-    /// Its attributes, without `processNodeId` and `processIndex`.
+    /// Attributes of the process, without `processNodeId` and `processIndex`.
     pub attributes: Attributes,
 }
 
 impl Process {
-    /// Marks the process as one of which nothing is known at present, unless it has ended.
+    /// Sets the state of the process to unknown, unless it has ended.
     pub(crate) fn set_unknown(&mut self) {
         if !has_ended(&self.attributes) {
             set_state(&mut self.attributes, states::Process::Unknown);
@@ -105,7 +105,7 @@ impl Process {
     }
 }
 
-/// True for a process that has ended.
+/// True for the attributes of a process that has ended.
 fn has_ended(process: &Attributes) -> bool {
     use states::Process::{Error, Exited, Signalled};
     matches!(state(process), Some(Error | Exited | Signalled))
@@ -129,7 +129,7 @@ pub(crate) fn set_items<'a>(
     set(attributes, id, items.collect::<String>());
 }
 
-/// The attributes as the wire has them: one of the type ARRAY has its key again for each item.
+/// The attributes as the wire has them: an attribute of the type ARRAY is repeated, once for each item.
 pub(crate) fn wire_attributes(attributes: &[(String, String)]) -> Vec<(String, String)> {
     let pairs = attributes.iter().flat_map(|(id, value)| {
         let items: Vec<&str> = match [id::PROG_ARGS, id::ENV].contains(&&**id) {
@@ -141,8 +141,8 @@ pub(crate) fn wire_attributes(attributes: &[(String, String)]) -> Vec<(String, S
     pairs.collect()
 }
 
-/// Sets the end of a process of a job that has ended: by the job's signal, where one has ended the job. A process that
-/// had ended before stays as it is.
+/// Sets the end of a process whose job has ended: the job's signal, if one has ended the job. A process that had ended
+/// before stays as it is.
 pub(crate) fn set_end(process: &mut Attributes, job: &Attributes) {
     if has_ended(process) {
         return;

@@ -1,4 +1,5 @@
-//! The thread that queries the manager: a query may take seconds, and the client is served meanwhile.
+//! The thread that queries and commands a resource manager. A call may take seconds, and the client is served
+//! meanwhile.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -32,11 +33,11 @@ pub enum Reply {
     Done(u64, Result<(), ManagerError>),
 }
 
-/// A manager that a separate thread queries, in the order of the requests.
+/// A thread that calls a manager, in the order of the requests.
 pub struct Worker {
     requests: Sender<Request>,
     replies: Receiver<Reply>,
-    /// Readable when there is a reply.
+    /// A pipe that is readable while a reply waits.
     bell: PipeReader,
 }
 
@@ -73,7 +74,7 @@ impl Worker {
         let _ = self.requests.send(request);
     }
 
-    /// A pipe that is readable when there is a reply.
+    /// The pipe that is readable while a reply waits.
     #[must_use]
     pub fn bell(&self) -> &PipeReader {
         &self.bell

@@ -1,4 +1,4 @@
-//! Jobs of this host: real processes, found again by their records.
+//! Jobs of the local manager: real processes, whose records a later agent finds.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The command LOOK: the manager is queried at once, and once for all who ask meanwhile.
+//! The command LOOK: the manager is queried at once, and one query answers all LOOK commands that came before it.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Instant;

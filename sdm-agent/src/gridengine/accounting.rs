@@ -12,8 +12,8 @@ pub(super) fn of_user(user: &str) -> [&str; 8] {
     ["-m", "-E", "-d", "1", "-o", user, "-j", "*"]
 }
 
-/// The jobs by their numbers, of the lines of `qacct -j`. Of several records of a job that was started again, the last
-/// counts.
+/// The ended jobs by their numbers, from the output lines of `qacct -j`. A job that was started again has several
+/// records, of which the last counts.
 pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
     let mut jobs = BTreeMap::new();
     for record in lines.split(|line| line.starts_with("====")) {

@@ -24,8 +24,8 @@ use programs::{ask, order};
 use user_jobs::OwnJobs;
 pub use xml::UnreadableXml;
 
-/// Shell expression for the number of the job in which the shell runs. An array's member has its index after a dot;
-/// other jobs have `undefined` as their index.
+/// Shell expression for the number of the job in which the shell runs. A member of an array has its index after a dot.
+/// For other jobs Grid Engine gives `undefined` as the index, which is removed.
 const NUMBER: &str = r#""$(PATH=/usr/local/bin:/usr/bin:/bin; echo "$JOB_ID.${SGE_TASK_ID-}" | sed 's/[.]undefined$//; s/[.]$//')""#;
 
 /// The Grid Engine whose commands are on `PATH`, as a resource manager.

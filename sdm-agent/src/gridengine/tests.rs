@@ -1,4 +1,4 @@
-//! Parsers applied to recorded output of Debian's Grid Engine 8.1.9.
+//! Tests of the parsers with recorded output of Debian's Grid Engine 8.1.9.
 
 use super::{accounting, xml};
 

@@ -1,4 +1,5 @@
-//! The user's own jobs: paths of their output, causes of their error states, and their exit status.
+//! Details of the user's own jobs: paths of their output, causes of their error states, and their end as the accounting
+//! has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,14 +13,15 @@ use super::xml::{self, Details};
 use crate::manager::Submission;
 use crate::snapshot::{Attributes, Job, set, set_end, set_session, set_state};
 
-/// Time for which a job that has ended is reported.
+/// Time after its end for which a job is reported.
 const ENDED: Duration = Duration::from_secs(86_400);
-/// Number of snapshots in which the accounting may still lack a job that has ended. It is written some time after the
-/// end, and never for a job that did not begin, or where accounting is off: nothing tells these apart.
+/// Number of snapshots after which the accounting is not queried any more for a job that has ended. The accounting gets
+/// a job some time after its end, and never if the job did not begin or accounting is off. Nothing tells these cases
+/// apart.
 const TRIES_MAX: u32 = 10;
 /// Maximum number of jobs per snapshot whose details are queried.
 const ASKED_MAX: usize = 500;
-/// Maximum number of jobs per snapshot for which the accounting is queried one by one, where its list of all jobs
+/// Maximum number of jobs per snapshot for which the accounting is queried one by one, because its list of all jobs
 /// lacks them.
 const ALONE_MAX: usize = 10;
 /// Maximum number of ended jobs that are reported.
@@ -38,7 +40,7 @@ pub(super) struct OwnJobs {
     open: BTreeMap<String, Job>,
     /// Jobs that have disappeared, with the number of unsuccessful queries of the accounting.
     gone: BTreeMap<String, (Job, u32)>,
-    /// Ended jobs; `None` before the accounting was queried.
+    /// Ended jobs; `None` before the first query of the accounting.
     ended: Option<BTreeMap<String, Job>>,
 }
 
@@ -130,7 +132,7 @@ impl OwnJobs {
         }
     }
 
-    /// Copies the details of this job into its attributes.
+    /// Copies the details of the job with this number into its attributes.
     fn tell(&self, key: &str, job: &mut Job) {
         let (number, task) = parts(key);
         let Some(known) = self.details.get(number) else {
@@ -279,7 +281,7 @@ impl OwnJobs {
     }
 }
 
-/// Seconds of Unix time.
+/// The present time, in seconds of Unix time.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |it| it.as_secs())

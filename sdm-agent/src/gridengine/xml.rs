@@ -10,8 +10,8 @@ use crate::snapshot::{self, Attributes, Job, Process, set, set_state};
 
 /// Maximum number of nodes of XML in one answer: a job has some forty, with its white space. One takes 48 bytes.
 const NODES_MAX: u32 = 16 << 20;
-/// Temporary attributes of a job, kept until all its rows are read: which row is the parallel environment's master
-/// task, and the number of granted slots.
+/// Temporary attributes of a job, kept until all its rows are read: the row of the parallel environment's master task,
+/// and the number of granted slots.
 const MASTER: &str = " master";
 const GRANTED: &str = " granted";
 /// Maximum number of processes of a job that are reported.
@@ -34,7 +34,7 @@ fn document<'a>(what: &'static str, text: &'a str) -> Result<Document<'a>, Unrea
     Document::parse_with_options(text, options).map_err(|why| UnreadableXml(what, why))
 }
 
-/// The text of the child of this name.
+/// The text of the child element with this name; empty if there is none.
 fn value<'a>(node: Node<'a, '_>, name: &str) -> &'a str {
     let mut children = node.children();
     let child = children.find(|child| child.has_tag_name(name));
@@ -47,7 +47,7 @@ fn value<'a>(node: Node<'a, '_>, name: &str) -> &'a str {
 /// Hosts and queues.
 pub(super) type HostsAndQueues = (BTreeMap<String, Attributes>, BTreeMap<String, Attributes>);
 
-/// The nodes and the queues, of `qhost -q -xml`.
+/// Parses the nodes and the queues from the output of `qhost -q -xml`.
 pub(super) fn places(text: &str) -> Result<HostsAndQueues, UnreadableXml> {
     let document = document("qhost", text)?;
     let (mut nodes, mut queues) = (BTreeMap::new(), BTreeMap::<String, Attributes>::new());
@@ -253,22 +253,22 @@ fn seconds(text: &str) -> String {
 /// Details of a job from `qstat -j`, in addition to its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Details {
-    /// Requested path of its output; empty if none was requested.
+    /// Requested path of the job's output; empty if none was requested.
     pub(super) output: String,
-    /// Requested path of its errors; empty if none was requested.
+    /// Requested path of the job's errors; empty if none was requested.
     pub(super) errors: String,
-    /// True if its errors go to its output.
+    /// True if the job's errors are written to its output.
     pub(super) is_merged: bool,
-    /// The folder that it runs in; empty for the user's home.
+    /// The working folder of the job; empty for the user's home.
     pub(super) folder: String,
     pub(super) account: String,
-    /// True if its context marks it as held by SDM.
+    /// True if the job's context marks it as held by SDM.
     pub(super) is_held: bool,
-    /// Reasons of error states, by array index; 1 for a job that is not an array's.
+    /// Reasons of error states, by array index; the index is 1 for a job that is not an array.
     pub(super) reasons: BTreeMap<String, String>,
 }
 
-/// Jobs by their numbers, of `qstat -j N,N -xml`.
+/// Parses the details of jobs from the output of `qstat -j N,N -xml`, by job number.
 pub(super) fn details(text: &str) -> Result<BTreeMap<String, Details>, UnreadableXml> {
     let document = document("qstat -j", text)?;
     let mut all = BTreeMap::new();

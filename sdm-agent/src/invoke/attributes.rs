@@ -44,14 +44,14 @@ pub enum Backend {
     Mpi,
 }
 
-/// A job, as a client asks for it.
+/// A job that a client has requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRequest {
     /// The host on which the job is to run.
     pub hostname: String,
-    /// The port of its server, which is that of `ssh`; 0 leaves the choice to `ssh`.
+    /// The port of the host's ssh server; 0 leaves the choice to `ssh`.
     pub port: u16,
-    /// The resource manager there, in the words of the client's configuration.
+    /// The type of the resource manager on the host, in the words of the client's configuration.
     pub jobmanager: String,
     /// The way in which the executable is started.
     pub backend: Backend,
@@ -59,21 +59,21 @@ pub struct JobRequest {
     pub job: Submission,
     /// True if the executable is to be copied to the manager's host.
     pub staging: bool,
-    /// File for its output, where the client asks for it.
+    /// The client's file for the job's output; `None` if the client wants none.
     pub output: Option<String>,
-    /// File for its errors, where the client asks for them.
+    /// The client's file for the job's errors; `None` if the client wants none.
     pub errors: Option<String>,
-    /// Interval between queries of its state, in seconds; 0 leaves the choice to this server.
+    /// Interval between queries of the job's state, in seconds; 0 leaves the choice to this server.
     pub status_polling: u64,
-    /// Number of jobs after whose end the server exits; 0 for any number.
+    /// Number of jobs after whose end the server exits; 0 for no limit.
     pub jobs_max: u64,
-    /// Limits and wishes: name and value.
+    /// Limits and requests: pairs of name and value.
     pub limits: Vec<(Limit, String)>,
     /// Options of `ssh`, one word each.
     pub ssh_options: Vec<String>,
     /// Path of `sdm-agent` on the host; `None` for the path of this program.
     pub agent: Option<String>,
-    /// Unknown attributes, which have no effect.
+    /// Names of unknown attributes, which have no effect.
     pub unknown: Vec<String>,
 }
 
@@ -191,7 +191,7 @@ impl JobRequest {
         Ok(request)
     }
 
-    /// Applies one attribute: a repeatable attribute, a limit, or an unknown one.
+    /// Applies an attribute that is repeatable, a limit, or unknown.
     fn take(&mut self, name: &str, value: &str) {
         let limit = match name {
             "max_time" | "max_wall_time" => Some(Limit::Time),
@@ -233,11 +233,11 @@ impl JobRequest {
     }
 }
 
-/// Attributes as they were given.
+/// Attributes in the order in which the client gave them.
 struct AttributeList<'a>(&'a [(String, String)]);
 
 impl<'a> AttributeList<'a> {
-    /// The first value of this name, without blanks around it.
+    /// The first value of this name, without blanks around it; `None` if there is none.
     fn first(&self, name: &str) -> Option<&'a str> {
         let mut all = self.0.iter().filter(|(known, _)| known == name);
         all.next().map(|(_, value)| value.trim())

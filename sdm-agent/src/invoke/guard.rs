@@ -17,21 +17,21 @@ use crate::manager::Manager;
 
 /// The argument with which `sdm-agent` runs as a guard.
 pub const WORD: &str = "--guard-jobs";
-/// Time limit for finding and ending jobs.
+/// Time limit for the guard to find and end jobs.
 const END_WAIT: Duration = Duration::from_secs(60);
-/// Time for which a job without a number is searched: its manager may just be accepting it.
+/// Time for which a job without a number is searched: its manager may be accepting it at that moment.
 const SEARCH: Duration = Duration::from_secs(10);
-/// Pause between two rounds of requests to end the jobs that are left.
+/// Pause between two rounds of requests to end the remaining jobs.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// A message to the guard, one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
-    /// A job is about to be submitted to a manager, under this name.
+    /// A job is about to be submitted to a manager, under this job name.
     Starts(JobNumber, Target, String),
-    /// A job's number at its manager is known.
+    /// The number that its manager has given a job is known.
     Has(JobNumber, String),
-    /// A job has ended, or was not started.
+    /// A job has ended, or was not started. The guard forgets it.
     Over(JobNumber),
 }
 
@@ -58,8 +58,7 @@ impl Guard {
         Ok(self.clone())
     }
 
-    /// Sends the guard a message. Nothing happens if the guard is gone: as long as the server lives, it ends its
-    /// jobs itself.
+    /// Sends the guard a message. Does nothing if the guard has ended: a living server ends its jobs itself.
     pub(super) fn note(&self, note: &Note) {
         let Ok(mut line) = serde_json::to_vec(note) else {
             return;
@@ -70,7 +69,7 @@ impl Guard {
     }
 }
 
-/// A job that the guard must end: it may be submitted, and has not ended as far as the server has reported.
+/// A job that the guard must end: it may have been submitted, and the server has not reported its end.
 struct Watched {
     target: Target,
     name: String,
@@ -129,7 +128,8 @@ fn end(mut jobs: BTreeMap<JobNumber, Watched>) {
     }
 }
 
-/// Asks the manager to end a job. Returns true if the job still runs, and `None` if it is not found.
+/// Asks the manager to end a job. Returns true if the job still runs, false if it has ended, and `None` if it is not
+/// found.
 fn end_one(manager: &mut dyn Manager, job: &mut Watched) -> Option<bool> {
     if job.id.is_none() {
         let all = manager.look().ok()?.jobs;

@@ -21,7 +21,7 @@ use crate::snapshot::{self, Job};
 
 /// The shortest pause between two queries of a manager's jobs.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// The longest pause, unless the client sets one.
+/// The longest pause between two such queries, unless the client sets one.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The pause after a query of a manager is at least this many times as long as the query took.
 const PAUSE_OF_LOOK: u32 = 10;
@@ -38,9 +38,9 @@ enum ManagerRequest {
 /// A change of a job's state, or a line for the log.
 #[derive(Debug)]
 pub enum JobUpdate {
-    /// A job has this state; the text is its message for the log.
+    /// A job is in this state now. The text is the message for the log.
     Job(JobNumber, JobState, String),
-    /// A line for the log.
+    /// A line for the log of the server.
     Log(String),
 }
 
@@ -85,7 +85,7 @@ impl NewsSender {
 }
 
 impl ManagerThreads {
-    /// No threads and no jobs yet. `guard` ends the jobs that this process leaves running.
+    /// Starts without threads and jobs. `guard` ends the jobs that this process leaves running.
     ///
     /// # Errors
     /// The pipe that wakes the event loop cannot be made.
@@ -120,7 +120,7 @@ impl ManagerThreads {
         Ok(self.news.try_recv().ok())
     }
 
-    /// Has the thread of a manager start a job; the thread is made where the manager has none yet.
+    /// Has a manager's thread start a job. The thread is started if the manager has none yet.
     ///
     /// # Errors
     /// The thread or its descriptors cannot be made.
@@ -171,12 +171,12 @@ impl ManagerThreads {
 
 /// A job that a manager has accepted.
 struct Running {
-    /// The job's number at its manager.
+    /// The number that the manager has given the job.
     id: String,
     request: Box<JobRequest>,
     state: JobState,
     missing: u32,
-    /// Path of the copied executable at the manager; `None` if none was copied.
+    /// Path of the copied executable on the manager's host; `None` if none was copied.
     staged: Option<String>,
     cancelled: bool,
 }

@@ -1,6 +1,6 @@
 //! The lines of the invoke server protocol ("Ninf-G Invoke Server", Protocol): the client's requests.
 
-/// The longest line, in bytes.
+/// Maximum length of a line, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of attributes of a job.
 pub const ATTRIBUTES_MAX: usize = 4096;
@@ -16,7 +16,7 @@ pub enum ClientRequest {
     Create {
         /// The client's number for the request.
         id: String,
-        /// Names and values, in their order; a name may have an empty value.
+        /// Pairs of name and value, in the order of the lines. A value may be empty.
         attributes: Vec<(String, String)>,
     },
     /// JOB_STATUS of a job.
@@ -77,7 +77,7 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next request, once it is whole.
+    /// The next request; `None` until its last line has arrived.
     pub fn poll(&mut self) -> Option<ClientRequest> {
         loop {
             let end = self.bytes[self.searched..]

@@ -17,9 +17,9 @@ use super::manager_threads::{JobUpdate, ManagerThreads};
 use super::server::{Action, JobState, Pipe, Server};
 use super::target::Target;
 
-/// Name of the program as an invoke server, without the server's type, which follows.
+/// Beginning of this program's name as an invoke server; the server's type follows.
 pub const NAME: &str = "ng_invoke_server.";
-/// Time limit for the jobs to end with the server; its guard continues after that.
+/// Time limit for the jobs to end with the server. Its guard continues to end them after that.
 const END_WAIT: Duration = Duration::from_secs(60);
 
 /// Serves the client at the standard streams until it has ended the session or is gone, and its jobs have ended.
@@ -99,7 +99,7 @@ pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
     }
 }
 
-/// True if SIGTERM has come.
+/// True if SIGTERM has arrived.
 fn is_to_end(signals: &SignalFd) -> io::Result<bool> {
     let mut is_to_end = false;
     while let Some(signal) = signals.read_signal()? {
@@ -154,7 +154,7 @@ fn write_log(log: Option<&mut File>, line: &str) {
     let _ = writeln!(log, "{seconds} {line}");
 }
 
-/// Inputs that are ready.
+/// The inputs of the event loop that are ready.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ready {
     input: bool,

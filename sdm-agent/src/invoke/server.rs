@@ -1,9 +1,9 @@
 //! Replies, notifications and actions of an invoke server, and their order ("Ninf-G Invoke Server", Protocol): no I/O.
 //!
-//! The clients require the order. A client learns of a job's number before anything else about it, and gets exactly
-//! one DONE or FAILED. That comes no sooner than a moment after the number, as a client takes an early one for an
-//! older state. A destroyed job has ended before JOB_DESTROY is answered. After the answer to EXIT nothing is sent
-//! any more, and jobs are ended a moment later.
+//! The clients require this order. The number of a job is sent before anything else about it. Each job gets exactly one
+//! DONE or FAILED. It is sent no sooner than a moment after the number, as a client takes an early one for an older
+//! state. JOB_DESTROY is answered after the job has ended. After the answer to EXIT nothing is sent, and jobs are ended
+//! a moment later.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use super::protocol::{ClientRequest, Decoder};
 
 /// Maximum number of jobs at a time.
 pub const JOBS_MAX: usize = 65_536;
-/// Minimum time between a job's number and the report of its end.
+/// Minimum time between the reply with a job's number and the report of the job's end.
 const EARLY: Duration = Duration::from_millis(100);
 /// Pause between the answer to EXIT and the end of the jobs.
 const SILENCE: Duration = Duration::from_secs(1);
-/// Time for which a server that has had its maximum of jobs waits for EXIT.
+/// Time that a server waits for EXIT after all jobs of its maximum have been destroyed.
 const FULL_WAIT: Duration = Duration::from_secs(2);
 /// Time limit of the wait for a job's end in JOB_DESTROY.
 const END_WAIT: Duration = Duration::from_secs(30);
 
-/// A job of this server.
+/// The number of a job of this server.
 pub type JobNumber = u64;
 
 /// State of a job in the protocol.
@@ -79,9 +79,9 @@ pub enum Pipe {
 
 #[derive(Debug)]
 struct ClientJob {
-    /// The state last reported to the client.
+    /// The state that was last reported to the client.
     told: JobState,
-    /// The latest state and its message; `None` if the client has been told of it.
+    /// The latest state and its message; `None` if it was reported to the client.
     comes: Option<(JobState, String)>,
     /// Time at which the job was created. Its end is reported [`EARLY`] after that at the earliest.
     since: Instant,
@@ -100,18 +100,19 @@ enum ServerEnd {
 /// An invoke server.
 #[derive(Debug)]
 pub struct Server {
-    /// Prefix of the names of its jobs.
+    /// Prefix of the names of the server's jobs.
     prefix: String,
     decoder: Decoder,
     jobs: BTreeMap<JobNumber, ClientJob>,
     last: JobNumber,
-    /// The number of jobs that the client gives to one server, if it has named that.
+    /// Maximum number of jobs that the client gives to this server; `None` if the client has not set it.
     jobs_max: Option<u64>,
-    /// Time at which a server ends by itself: it has had its maximum of jobs, and all were destroyed.
+    /// Time at which the server ends by itself, because its maximum of jobs were all destroyed; `None` otherwise.
     full_until: Option<Instant>,
     output: VecDeque<(Pipe, Vec<u8>)>,
     actions: VecDeque<Action>,
-    /// The job whose end must precede the answer to JOB_DESTROY, and the time limit of that wait.
+    /// The job whose end must precede the answer to JOB_DESTROY, and the time limit of that wait; `None` if no
+    /// JOB_DESTROY waits.
     destroying: Option<(JobNumber, Instant)>,
     ending: Option<ServerEnd>,
 }
@@ -150,12 +151,12 @@ impl Server {
         }
     }
 
-    /// Returns the next output and its pipe. The order holds across both pipes.
+    /// Returns the next output and its pipe; `None` if there is none. The order holds across both pipes.
     pub fn poll_output(&mut self) -> Option<(Pipe, Vec<u8>)> {
         self.output.pop_front()
     }
 
-    /// Removes and returns the next action.
+    /// Removes and returns the next action; `None` if there is none.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
@@ -179,7 +180,7 @@ impl Server {
         self.go_on(now);
     }
 
-    /// Time at which [`Server::handle_timeout`] must be called.
+    /// Time at which [`Server::handle_timeout`] must be called; `None` if no call is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let is_silent = self.ending.is_some();
@@ -397,7 +398,7 @@ impl Server {
     }
 }
 
-/// The bytes of a line, without any line ends inside it, and with `\r\n` at its end.
+/// The bytes of a line without line ends inside it, followed by `\r\n`.
 fn with_end(line: &str) -> Vec<u8> {
     let text = line.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n'));
     text.chain(*b"\r\n").collect()

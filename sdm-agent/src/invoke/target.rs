@@ -21,7 +21,7 @@ const PREFIX: &str = "SDM";
 /// A resource manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Target {
-    /// This host; processes are started without a launcher.
+    /// This host; processes are started directly, without a launcher.
     Local,
     /// This host, with Open MPI's launcher.
     OpenMpi,
@@ -31,24 +31,24 @@ pub enum Target {
     Slurm,
     /// The Grid Engine whose commands are on `PATH`.
     GridEngine,
-    /// A host that is reached by ssh.
+    /// A host that is reached by `ssh`.
     Ssh {
-        /// Its name.
+        /// Name of the host.
         host: String,
-        /// Options of ssh's, one word each.
+        /// Options of `ssh`, one word each.
         options: Vec<String>,
         /// Path of `sdm-agent` on the host; `None` for the path of this program.
         agent: Option<String>,
     },
 }
 
-/// Cause for which no manager takes a job.
+/// Reason for which no manager takes a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// No manager of this type.
     #[error("{0}: no resource manager of this type")]
     Unknown(String),
-    /// The program is linked with no MPI for which a launcher is known.
+    /// The program is not linked with an MPI for which a launcher is known.
     #[error("{0} is linked with neither Open MPI nor MPICH")]
     NoMpi(String),
 }
@@ -129,7 +129,7 @@ impl Target {
         })
     }
 
-    /// True if the manager itself writes the job's output files, so that nothing is copied at the end.
+    /// True if the manager itself writes the job's output files, so that nothing is copied at the job's end.
     #[must_use]
     pub fn writes_files(&self) -> bool {
         matches!(self, Self::Slurm | Self::GridEngine)

@@ -1,4 +1,4 @@
-//! The order of an invoke server's output, as the clients need it.
+//! The order of an invoke server's output that its clients require, and golden transcripts of sessions.
 
 use std::fmt::Write;
 use std::path::Path;

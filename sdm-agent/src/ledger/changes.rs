@@ -11,7 +11,7 @@ use crate::snapshot::Attributes;
 /// Elements that have the same values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EqualElements {
-    /// Their ids.
+    /// Ids of the elements.
     pub ids: RoaringBitmap,
     /// Pairs of attribute id and value, by ascending attribute id.
     pub attributes: Vec<(String, String)>,
@@ -37,7 +37,7 @@ pub(super) struct ReportedElement {
 /// Differences among elements of one kind; elements with equal changes are grouped.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// Estimated size of the events for them, in bytes.
+    /// Estimated size of the events for these changes, in bytes.
     bytes: usize,
     new: BTreeMap<Vec<(String, String)>, RoaringBitmap>,
     changed: BTreeMap<Vec<(String, String)>, RoaringBitmap>,
@@ -126,7 +126,7 @@ pub(super) fn push_removed(
     }
 }
 
-/// The default of an attribute.
+/// The default value of an attribute; empty if it has none.
 fn default(id: &str) -> &'static str {
     let mut known = id::ANNOUNCED.iter();
     known.find(|it| it.0 == id).map_or("", |it| it.4)

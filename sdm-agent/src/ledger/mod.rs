@@ -30,7 +30,7 @@ pub struct Ledger {
     nodes: BTreeMap<String, ReportedElement>,
     queues: BTreeMap<String, ReportedElement>,
     jobs: BTreeMap<String, ReportedJob>,
-    /// Submission ids of jobs that have not been reported to the client yet, by job number.
+    /// Submission ids by job number, for jobs that have not been reported to the client yet.
     submitted: BTreeMap<String, String>,
     untold: PendingSnapshot,
 }
@@ -49,7 +49,7 @@ struct PendingSnapshot {
 struct JobProcesses {
     number: String,
     next: usize,
-    /// Number of all its processes.
+    /// Number of all processes of the job.
     count: usize,
     rest: vec::IntoIter<Process>,
 }
@@ -75,7 +75,7 @@ impl Ledger {
         self.submitted.insert(job, submission);
     }
 
-    /// The number of a job by its element's id.
+    /// The number of a job by its element's id; `None` if no job has the id.
     #[must_use]
     pub fn job(&self, id: u32) -> Option<&str> {
         let mut jobs = self.jobs.iter();
@@ -83,7 +83,7 @@ impl Ledger {
             .map(|(number, _)| &**number)
     }
 
-    /// The name of a queue by its element's id.
+    /// The name of a queue by its element's id; `None` if no queue has the id.
     #[must_use]
     pub fn queue(&self, id: u32) -> Option<&str> {
         let mut queues = self.queues.iter();
@@ -92,7 +92,8 @@ impl Ledger {
             .map(|(name, _)| &**name)
     }
 
-    /// Reports a new state of the machine, without a snapshot of the other elements. Empty before the first snapshot.
+    /// Reports a new state of the machine, without a snapshot of the other elements. Returns no notice before the first
+    /// snapshot.
     pub fn machine_is(&mut self, state: Machine) -> Vec<Notice> {
         let Some(told) = &mut self.machine else {
             return Vec::new();
@@ -268,7 +269,7 @@ impl Ledger {
     }
 }
 
-/// Removes named elements that have disappeared, and returns their ids.
+/// Removes named elements that are not in the snapshot, and returns their ids.
 fn gone(
     told: &mut BTreeMap<String, ReportedElement>,
     now: &BTreeMap<String, Attributes>,

@@ -9,14 +9,14 @@ use sdm_system::{files, programs};
 
 use crate::error::ManagerError;
 
-/// Limits of a launcher's run with `--version`.
+/// Limits of a run of a launcher with `--version`.
 const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(20),
     lines_max: 1000,
 };
 
-/// A kind of launcher. The first of its names is the one that a module or `PATH` selects; the others are additional
-/// names of distributions.
+/// A type of launcher. The first of its names is the one that an environment module or `PATH` selects. The others are
+/// names in distributions.
 #[derive(Clone, Copy, Debug)]
 pub struct Launcher {
     names: &'static [&'static str],
@@ -24,7 +24,7 @@ pub struct Launcher {
     says: &'static str,
 }
 
-/// Open MPI's, of any version.
+/// The launcher of Open MPI, in any version.
 pub const OPEN_MPI: Launcher = Launcher {
     names: &["mpirun", "mpirun.openmpi"],
     says: "Open MPI",

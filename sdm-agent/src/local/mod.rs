@@ -1,6 +1,6 @@
-//! This host as a resource manager of its own: a machine of one node and a queue, whose jobs start at once.
+//! This host as a resource manager: a machine of one node and one queue, whose jobs start at once.
 //!
-//! As `openmpi` and `hydra`, a launcher of MPI jobs starts the processes.
+//! The managers `openmpi` and `hydra` have a launcher of MPI jobs start the processes.
 
 mod launcher;
 mod ranks;
@@ -28,7 +28,7 @@ pub use launcher::{HYDRA, Launcher, OPEN_MPI};
 use ranks::Ranks;
 use record::{Order, Records, Started, State};
 
-/// Maximum size of a job's reported output, in bytes; of more, the end is reported.
+/// Maximum size of a job's reported output, in bytes. Of a longer output the end is reported.
 const OUTPUT_BYTES_MAX: u64 = 4096;
 /// Time after a job's end for which its output is reported.
 const OUTPUT_SECONDS: i64 = 3600;
@@ -40,7 +40,7 @@ const KEPT_S: i64 = 30 * 86_400;
 const QUEUE: &str = "default";
 /// Time limit for a new runner to write its state.
 const RUNNER_WAIT: Duration = Duration::from_secs(20);
-/// Interval between checks for that state.
+/// Interval between checks for the state of a new runner.
 const RUNNER_LOOK: Duration = Duration::from_millis(5);
 
 /// The jobs that this user has started on this host.
@@ -91,7 +91,7 @@ impl Local {
         })
     }
 
-    /// The command line of a job. A job to be debugged by SDM is a kept session in which the program waits.
+    /// The command line of a job. For a job that SDM is to debug, it starts a kept session in which the program waits.
     fn words(&self, job: &Submission) -> Result<Vec<String>, ManagerError> {
         if job.debug && job.debugger.is_empty() {
             let found = own_program("sdm", None);
@@ -118,7 +118,7 @@ impl Local {
         Ok(words)
     }
 
-    /// Folder of the record of a job with this number.
+    /// Folder of the record of the job with this number.
     fn folder(&self, job: &str) -> Result<PathBuf, ManagerError> {
         let number = job
             .parse()
@@ -256,8 +256,8 @@ impl Manager for Local {
     }
 }
 
-/// The state of a job, and whether its runner lives. A runner writes the final state before it ends, so a state
-/// that was read while it lived is read again.
+/// The state of a job, and true if its runner lives. A runner writes the final state before it ends. So if the runner
+/// has ended, a state that may have been read before is read again.
 fn last_state(folder: &Path) -> (State, bool) {
     let state = record::state(folder).unwrap_or_default();
     if state.runner == 0 || state.ended.is_some() {
@@ -274,12 +274,12 @@ fn is_new(order: &Order, state: &State) -> bool {
     state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64
 }
 
-/// True if a job's runner runs on this host.
+/// True if the runner of a job lives on this host.
 fn runs(state: &State) -> bool {
     state.ended.is_none() && record::began(state.runner) == Some(state.runner_began)
 }
 
-/// The name of the kept session in which a job is held for a debugger; `None` for a job that is not.
+/// The name of the kept session that holds the job for a debugger; `None` for another job.
 fn session(order: &Order) -> Option<&str> {
     let mut words = order.words.iter().map(String::as_str).skip(1);
     (words.next() == Some(KEEPER)).then(|| words.next())?
@@ -367,7 +367,7 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
     }
 }
 
-/// The state of a job, and why it is in it.
+/// The state of a job, and the reason of that state.
 fn state_of(order: &Order, state: &State, is_there: bool, host: &str) -> (states::Job, String) {
     use states::Job::{Error, Running, Started, Terminated, Unknown};
     match state {
@@ -407,7 +407,7 @@ fn last_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The processes of a job. Processes that a launcher has started are taken to live and end as the launcher does.
+/// The processes of a job. For processes that a launcher has started, the launcher's state and end are reported.
 fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
     let of = |started| process(started, &order.host);
     let is_launched = order.copies != order.processes || order.is_launched;

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sdm_hosts::job::{Target, find, is_this_host};
 
-/// The processes found of each launcher, by the launcher's pid.
+/// The processes that launchers have started, by the launcher's pid.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
-    /// The pids of all ranks of a launcher, in the order of the ranks; no entry until all were found. They may come at
-    /// any time: a launcher may wait for its input first.
+    /// Pids of all ranks of a launcher, in the order of the ranks. A launcher has no entry until all were found: it may
+    /// start them late, for example after its input.
     found: BTreeMap<i32, Vec<i32>>,
-    /// Launchers that were asked for since the last [`Ranks::forget`].
+    /// Launchers that were queried since the last [`Ranks::forget`].
     asked: BTreeSet<i32>,
 }
 
 impl Ranks {
-    /// The pids of a launcher's processes on this host, in the order of their ranks; none where not all are known.
+    /// The pids of a launcher's processes on this host, in the order of their ranks; `None` if not all are known.
     pub(super) fn of(&mut self, launcher: i32, count: u32) -> Option<&[i32]> {
         self.asked.insert(launcher);
         match self.found.entry(launcher) {

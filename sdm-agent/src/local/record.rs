@@ -1,7 +1,7 @@
-//! Jobs of this user's on disk: one folder for each, which their runner writes and every agent reads.
+//! Records on disk of this user's jobs: one folder per job, which the job's runner writes and every agent reads.
 //!
-//! `jobs/17/order.json` is the order, `state.json` the job's state, `out` and `err` its output. A folder may be
-//! shared by several login nodes, so that a record names its host.
+//! `jobs/17/order.json` is the order, `state.json` the job's state, `out` and `err` its output. Several login nodes may
+//! share the folder, so a record names its host.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// A submitted job as it is stored: the command to start, its environment and its working directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Order {
-    /// The name of the host whose runner has the job.
+    /// Name of the host on which the job's runner runs.
     pub host: String,
     /// Time of the submission, in seconds of Unix time.
     pub submitted: i64,
@@ -26,7 +26,7 @@ pub struct Order {
     /// The arguments of the program.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Command to start, a path or a name, and its arguments: the program, or the launcher that starts it.
+    /// Words of the command line that is started: the program with its arguments, or the launcher with its own.
     pub words: Vec<String>,
     /// Number of times that the command is started: 1 for a launcher, which starts the processes.
     pub copies: u32,
@@ -44,14 +44,14 @@ pub struct Order {
 /// State of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The pid of its runner.
+    /// The pid of the job's runner; 0 before it has started.
     pub runner: i32,
-    /// Time at which the runner began, in clock ticks since the boot of its host. It tells the runner from a later
-    /// process with its pid.
+    /// Start time of the runner, in clock ticks since the boot of its host. It distinguishes the runner from a later
+    /// process with the same pid.
     pub runner_began: u64,
-    /// Time at which the job ended, in seconds of Unix time.
+    /// Time at which the job ended, in seconds of Unix time; `None` before.
     pub ended: Option<i64>,
-    /// The error for which the job could not be started.
+    /// The error for which the job could not be started; `None` if there is none.
     pub error: Option<String>,
     /// The processes that the runner has started, in order.
     pub started: Vec<Started>,
@@ -60,11 +60,11 @@ pub struct State {
 /// A process that a runner has started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Started {
-    /// Its pid.
+    /// Pid of the process.
     pub pid: i32,
-    /// Its exit code, where it has ended by itself.
+    /// Exit code of the process; `None` if it has not ended by itself.
     pub code: Option<i32>,
-    /// The name of the signal that ended it.
+    /// Name of the signal that ended the process; `None` if no signal did.
     pub signal: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Records {
         Self::below(&state.join("sdm"), kind)
     }
 
-    /// The records below this folder, which is created.
+    /// The records below this folder, which is created if it does not exist.
     ///
     /// # Errors
     /// A folder on the way is not this user's alone.
@@ -138,8 +138,8 @@ impl Records {
         Ok(numbers)
     }
 
-    /// Removes the record of a job of this host that ended before `since`, in seconds of Unix time. Returns true
-    /// where it was removed.
+    /// Removes the record of a job of this host that ended before `since`, in seconds of Unix time. Returns true if it
+    /// was removed.
     pub fn prune(&self, number: u32, order: &Order, host: &str, since: i64) -> bool {
         let folder = self.place(number);
         let has_ended = || state(&folder).is_ok_and(|it| it.ended.is_some_and(|end| end < since));

@@ -20,11 +20,11 @@ use sdm_text::without_numbers;
 
 use super::record::{self, Order, Started, State};
 
-/// Time between the request to processes to end and their kill, in seconds.
+/// Time from the signal that asks the processes to end until they are killed, in seconds.
 const END_WAIT_SECONDS: u32 = 5;
-/// The first argument of the agent's program that makes it a runner.
+/// The first argument with which `sdm-agent` becomes a job's runner.
 pub const WORD: &str = "--run-job";
-/// The argument after [`WORD`] in the second start of a runner: the process that stays.
+/// The argument after [`WORD`] in the second start of a runner, which becomes the lasting process.
 pub const STAY: &str = "--stay";
 
 /// Starts the runner of a job, which stays when this process ends.
@@ -146,7 +146,7 @@ fn is_running(started: &Started) -> bool {
     started.code.is_none() && started.signal.is_none()
 }
 
-/// Signals all process groups that are left.
+/// Sends a signal to all process groups of the job that still exist.
 fn end_all(state: &State, signal: Signal) {
     for started in state.started.iter().filter(|it| is_running(it)) {
         // A group that has just ended needs no signal.
@@ -154,7 +154,7 @@ fn end_all(state: &State, signal: Signal) {
     }
 }
 
-/// Records the processes that have ended; true if there are some.
+/// Records the processes that have ended; true if there are any.
 fn reap(state: &mut State) -> io::Result<bool> {
     let mut has_ended = false;
     loop {
@@ -176,13 +176,13 @@ fn reap(state: &mut State) -> io::Result<bool> {
     }
 }
 
-/// Seconds of Unix time.
+/// The present time, in seconds of Unix time.
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs().try_into().unwrap_or(0))
 }
 
-/// True for a folder, in which the job's processes can run.
+/// True if the path is a folder in which the job's processes can run.
 pub(crate) fn is_folder(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_dir())
 }

@@ -1,4 +1,4 @@
-//! Servers and jobs of PRRTE as the agent reports them.
+//! Tests that PRRTE servers become queues, and that their jobs and processes have the states that PRRTE reports.
 
 use super::*;
 

@@ -28,8 +28,8 @@ const FIELDS: [&str; 16] = [
     "JobName",
 ];
 
-/// The arguments of `sacct`: for the jobs of these numbers. For an empty list, for this user's jobs that ended
-/// within the last day.
+/// The arguments of `sacct` that query the jobs of these numbers. If the list is empty, they query this user's jobs
+/// that ended within the last day.
 pub(super) fn arguments(numbers: &[String]) -> Vec<String> {
     let mut words = ["-X", "-n", "-P", "--delimiter"]
         .map(str::to_owned)
@@ -54,7 +54,7 @@ pub(super) fn arguments(numbers: &[String]) -> Vec<String> {
     words
 }
 
-/// The jobs that have ended, of lines as [`arguments`] asks for them.
+/// The ended jobs, from output lines with the fields that [`arguments`] requests.
 pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
     let jobs = lines.iter().filter_map(|line| {
         let fields: Vec<&str> = line.splitn(FIELDS.len(), PART).collect();

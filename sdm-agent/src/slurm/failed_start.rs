@@ -1,4 +1,4 @@
-//! Jobs whose program cannot be started: their batch script has noted that in the job's comment.
+//! Jobs whose program could not be started. Their batch script has written this into the comment of the job.
 
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::Job;
@@ -7,10 +7,10 @@ use crate::snapshot::{self, Attributes, set, set_state};
 
 /// Beginning of the comment of a job whose program cannot be started.
 const CANNOT_START: &str = "sdm: cannot start ";
-/// Exit code of such a job.
+/// Exit code of a job whose program cannot be started.
 const NO_PROGRAM: &str = "127";
 
-/// Marks a job that has ended because its program cannot be started: its comment says so.
+/// Marks an ended job whose comment says that its program could not be started.
 pub(super) fn mark(attributes: &mut Attributes, comment: &str) {
     let Some(why) = comment.strip_prefix(CANNOT_START) else {
         return;

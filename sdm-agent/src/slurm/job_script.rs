@@ -1,7 +1,7 @@
 //! The batch script of a job whose processes `srun` starts, and the program that such a script names.
 //!
-//! The script checks on the job's first node that there is such a program: `srun` would start a step of processes that
-//! end at once. If there is none, the job's comment says so.
+//! The script checks on the job's first node that the program exists: `srun` would start a step of processes that end
+//! at once. If the program does not exist, the script writes this into the job's comment.
 
 use sdm_runtime::attribute as id;
 
@@ -9,7 +9,8 @@ use crate::manager::Submission;
 use crate::script;
 use crate::snapshot::{Attributes, set, set_items};
 
-/// The check, and the start. `$@` are the program and its arguments. A program without a slash is searched on PATH.
+/// Shell code that checks the program and starts it. `$@` are the program and its arguments. A program without a slash
+/// is searched on PATH.
 const START: &str = r#"why='no such program'
 runs() {
   [ -e "$1" ] && why='Permission denied'
@@ -33,7 +34,7 @@ echo "sdm: cannot start $1: $why" >&2
 exit 127
 "#;
 
-/// The batch script of a job that is no script itself.
+/// The batch script for a job whose program is not a batch script itself.
 pub(super) fn of(job: &Submission) -> String {
     let is_in_container =
         |option: &String| option.contains("container") || option.contains("image");
@@ -58,7 +59,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The program of a batch script as [`of`] writes it; `None` for another script.
+    /// The program of a batch script that [`of`] has written; `None` for another script.
     pub(super) fn read(script: &str) -> Option<Self> {
         let (_, script) = script.split_once('\n')?;
         let mut words = shell_words::split(script).ok()?.into_iter();

@@ -1,9 +1,9 @@
-//! Values of Slurm's JSON, whose shape has changed from version to version.
+//! Parsing of values in Slurm's JSON, whose form differs between versions.
 
 use serde_json::Value;
 
-/// A number, plain or as `{"set": true, "infinite": false, "number": 4}` (from version 23.02); `None` if it is
-/// unset or infinite.
+/// A number, plain or as `{"set": true, "infinite": false, "number": 4}` (from version 23.02); `None` if it is unset or
+/// infinite.
 pub(super) fn number(value: &Value) -> Option<i64> {
     let flag = |name| value.get(name).and_then(Value::as_bool);
     if flag("set") == Some(false) || flag("infinite") == Some(true) {
@@ -12,7 +12,7 @@ pub(super) fn number(value: &Value) -> Option<i64> {
     value.get("number").unwrap_or(value).as_i64()
 }
 
-/// A time in seconds of Unix time; `None` for 0.
+/// A time in seconds of Unix time; `None` for 0 or less, and for a value without a number.
 pub(super) fn moment(value: &Value) -> Option<i64> {
     number(value).filter(|&seconds| seconds > 0)
 }

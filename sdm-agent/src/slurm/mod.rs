@@ -1,8 +1,8 @@
-//! Slurm, queried by its own programs.
+//! Slurm as a resource manager, queried by its own programs.
 //!
-//! A snapshot costs its controller three requests: one of `squeue`, two of `sinfo`, which has no JSON for
-//! partitions in every version. A new job of the user's costs one more for its script, and one while running jobs have
-//! no known step.
+//! A snapshot costs Slurm's controller three requests: one of `squeue`, two of `sinfo`, which has no JSON for
+//! partitions in every version. A new job of the user costs one more for its script. So does a query of steps while
+//! running jobs have no known step.
 
 mod accounting;
 mod failed_start;
@@ -34,10 +34,10 @@ use job_script::Program;
 use placement::Placements;
 use programs::{ask, find};
 
-/// Output format for partitions: name, availability, time limit, and the name with a mark at the default.
+/// Output format for partitions: name, availability, time limit, and the name with a mark at the default partition.
 const PARTITIONS: &str = "%R|%a|%l|%P";
 
-/// Maximum number of batch scripts that one look reads: each is a request.
+/// Maximum number of batch scripts that one query reads: each is a request.
 const SCRIPTS_MAX: usize = 20;
 /// Maximum number of ended jobs from the accounting that are reported.
 const ENDED_MAX: usize = 1000;
@@ -45,9 +45,9 @@ const ENDED_MAX: usize = 1000;
 /// The Slurm whose programs are on `PATH`.
 pub struct Slurm {
     user: String,
-    /// Name of the cluster, once it is known.
+    /// Name of the cluster; `None` before the first query.
     cluster: Option<String>,
-    /// True if its programs have no JSON output.
+    /// True if Slurm's programs have no JSON output.
     is_text_only: bool,
     /// The programs of this user's jobs by job id; `None` for a job whose script names none.
     programs: BTreeMap<String, Option<Program>>,
@@ -88,7 +88,7 @@ impl Slurm {
         })
     }
 
-    /// The cluster's name; asked once.
+    /// The name of the cluster, which is queried once.
     fn cluster(&mut self) -> String {
         if self.cluster.is_none() {
             let said = ask("scontrol", &["show", "config"], &[]).unwrap_or_default();
@@ -259,7 +259,7 @@ impl Manager for Slurm {
     }
 }
 
-/// True if Slurm holds a job that waits: its priority is 0.
+/// True if Slurm holds a pending job: its priority is 0.
 fn is_held(job: &str) -> bool {
     let asked = ask("squeue", &["-h", "-t", "PD", "-j", job, "-o", "%Q"], &[]);
     asked.is_ok_and(|said| said.first().is_some_and(|priority| priority.trim() == "0"))
@@ -277,8 +277,8 @@ fn in_json() -> Result<Both, ManagerError> {
     Ok((jobs, nodes))
 }
 
-/// True if an error of [`in_json`] is Slurm's word for being too old for JSON, or built without it. Any other one, such
-/// as a busy controller's, may be gone at the next look.
+/// True if the error of [`in_json`] says that Slurm is too old for JSON, or built without it. Any other error, such as
+/// that of a busy controller, may be gone at the next query.
 fn is_without_json(why: &ManagerError) -> bool {
     let refusals = ["option", "json", "serializer", "plugin"];
     matches!(why, ManagerError::Program { words, .. }

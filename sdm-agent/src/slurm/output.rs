@@ -10,18 +10,18 @@ use super::json::{is_infinite, moment, number, text, words};
 use super::states;
 use crate::snapshot::{Attributes, Job, Snapshot, set, set_state};
 
-/// Fault of an answer of Slurm's that cannot be parsed.
+/// Fault of an answer of Slurm that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// The answer is not JSON.
     #[error("{0}: {1}")]
     Json(&'static str, serde_json::Error),
-    /// A field is missing that every version of Slurm has.
+    /// A field is missing that all versions of Slurm have.
     #[error("{0} did not report its {1}")]
     Missing(&'static str, &'static str),
 }
 
-/// The nodes, of `sinfo --json` or `scontrol show nodes --json`.
+/// Parses the nodes from the output of `sinfo --json` or `scontrol show nodes --json`.
 pub(super) fn nodes(said: &str) -> Result<BTreeMap<String, Attributes>, Unreadable> {
     let all: Value = serde_json::from_str(said).map_err(|why| Unreadable::Json("nodes", why))?;
     let list = all.get("nodes").and_then(Value::as_array);
@@ -54,7 +54,8 @@ pub(super) fn nodes(said: &str) -> Result<BTreeMap<String, Attributes>, Unreadab
     Ok(nodes)
 }
 
-/// The partitions, of lines `name|up|limit|*` or without the last field, as [`super::PARTITIONS`] asks for them.
+/// Parses the partitions from lines `name|up|limit|*`, of which the last field may be missing: the format
+/// [`super::PARTITIONS`].
 pub(super) fn queues(lines: &[String]) -> BTreeMap<String, Attributes> {
     let mut queues = BTreeMap::new();
     for line in lines {
@@ -78,7 +79,7 @@ pub(super) fn queues(lines: &[String]) -> BTreeMap<String, Attributes> {
     queues
 }
 
-/// The jobs, of `squeue --json`.
+/// Parses the jobs from the output of `squeue --json`.
 pub(super) fn jobs(said: &str) -> Result<BTreeMap<String, Job>, Unreadable> {
     let all: Value = serde_json::from_str(said).map_err(|why| Unreadable::Json("jobs", why))?;
     let list = all.get("jobs").and_then(Value::as_array);
@@ -152,7 +153,7 @@ fn read_job(id: i64, job: &Value) -> Job {
     }
 }
 
-/// Sets the times of a job. Slurm's end of one that has not ended is the time of its limit.
+/// Sets the times of a job. For a job that has not ended, Slurm's end time is the time at which its limit is over.
 fn set_times(job: &Value, has_ended: bool, attributes: &mut Attributes) {
     let times = [
         (id::SUBMIT_TIME, "submit_time"),
@@ -166,7 +167,7 @@ fn set_times(job: &Value, has_ended: bool, attributes: &mut Attributes) {
     }
 }
 
-/// A time limit in minutes.
+/// A time limit in minutes, as text.
 fn time_limit(limit: &Value) -> String {
     if is_infinite(limit) {
         return "unlimited".to_owned();
@@ -175,13 +176,14 @@ fn time_limit(limit: &Value) -> String {
     minutes.unwrap_or_default()
 }
 
-/// The first of several partitions, as a job that waits may name.
+/// The first of several partitions: a pending job may name several.
 pub(super) fn first_of(partitions: &str) -> String {
     let first = partitions.split(',').next();
     first.unwrap_or_default().to_owned()
 }
 
-/// The number of a job as people write it: of an array and its members, of a heterogeneous job and its part.
+/// The number of a job as Slurm displays it: `17`, `17_3` for a member of an array, `17+1` for a part of a
+/// heterogeneous job.
 fn display_id(id: i64, job: &Value) -> String {
     let above = |field: &str| number(&job[field]).filter(|&number| number > 0);
     match (above("array_job_id"), array_index(job)) {
@@ -195,7 +197,7 @@ fn display_id(id: i64, job: &Value) -> String {
     }
 }
 
-/// Members of an array that a job's record describes.
+/// The members of a job array that one record of Slurm describes.
 enum Members {
     One(i64),
     /// Waiting members, in Slurm's notation: `5-9%2`.
@@ -269,7 +271,7 @@ fn expand(pattern: &str, id: i64, job: &Value) -> String {
     path + rest
 }
 
-/// Sets a job's exit code, and its signal where one ended it.
+/// Sets a job's exit code, and the signal that ended the job, if one did.
 fn end(job: &Value, attributes: &mut Attributes) {
     let code = &job["exit_code"];
     // From version 23.02 the code is in parts; before, it is a status as of `wait`.

@@ -11,7 +11,7 @@ use super::steps::{self, Rank, Step};
 use crate::snapshot::{Attributes, Job, Process, set, set_state};
 
 /// Maximum number of queries for the pids of a job whose step is known. A step that has just begun lacks them, and so
-/// does each one where `sstat` is refused: nothing tells the two apart.
+/// does each step if `sstat` is refused. Nothing tells the two apart.
 const PID_QUERIES_MAX: u32 = 5;
 /// Maximum number of jobs whose pids are queried together.
 const PIDS_MAX: usize = 50;
@@ -19,11 +19,11 @@ const PIDS_MAX: usize = 50;
 /// The known locations of a job's ranks.
 #[derive(Default)]
 struct Placed {
-    /// The ranks; empty while Slurm does not report all of them: a job may have no step of `srun` for hours.
+    /// The ranks of the job; empty while Slurm does not report all of them. A job may have no step of `srun` for hours.
     ranks: Vec<Rank>,
-    /// Number of queries that gave ranks.
+    /// Number of queries that have returned ranks.
     queries: u32,
-    /// True if the only step is the batch script.
+    /// True if the job's only step is the batch script.
     is_script: bool,
 }
 
@@ -33,7 +33,7 @@ impl Placed {
         (self.ranks, self.is_script) = (ranks, is_script);
     }
 
-    /// True if the ranks are known and no further query is to be made for a pid.
+    /// True if the ranks are known and their pids will not be queried again.
     fn is_final(&self, is_own: bool) -> bool {
         let has_pids = self.ranks.iter().all(|rank| rank.pid.is_some());
         let is_known = !self.ranks.is_empty() && !self.is_script;
@@ -46,8 +46,8 @@ impl Placed {
 pub(super) struct Placements(BTreeMap<String, Placed>);
 
 impl Placements {
-    /// Adds the processes to running jobs. `user` is the agent's user, whose processes alone have pids; `is_started` is
-    /// true for a job whose batch script only has `srun` start its program.
+    /// Adds the processes to running jobs. Only processes of `user`, the agent's user, get pids. `is_started` is true
+    /// for a job whose batch script only has `srun` start its program.
     pub(super) fn place(
         &mut self,
         jobs: &mut BTreeMap<String, Job>,

@@ -1,4 +1,4 @@
-//! Slurm's own programs.
+//! Execution of Slurm's programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use sdm_text::printable;
 
 use crate::error::ManagerError;
 
-/// Time limit of one of Slurm's programs, whose own time-outs are about a minute.
+/// Time limit of one program. Slurm's own time-outs are about a minute.
 const WAIT: Duration = Duration::from_secs(90);
 /// Maximum number of output lines of one program: a job takes some hundred lines of JSON.
 const LINES_MAX: usize = 64 << 20;

@@ -2,7 +2,7 @@
 
 use sdm_runtime::states::{Job, Node, Queue};
 
-/// State of a job, from the first of Slurm's words that gives one ("PTP runtime platform, Job").
+/// Maps Slurm's words to the state of a job ("PTP runtime platform, Job"). The first word that gives a state counts.
 pub(super) fn job(words: &[String]) -> Job {
     let known = words.iter().find_map(|word| {
         Some(match word.as_str() {
@@ -20,8 +20,8 @@ pub(super) fn job(words: &[String]) -> Job {
     known.unwrap_or(Job::Unknown)
 }
 
-/// The signal that has ended a job, from its state and exit status; 0 for none. A job that Slurm has ended while `srun`
-/// ran has the status by which a shell tells a signal.
+/// The signal that has ended a job, from its state and exit status; 0 for none. If Slurm ended a job while `srun` ran,
+/// the exit status is 128 and the signal, as in a shell.
 pub(super) fn signal(words: &[String], status: i64, signal: i64) -> i64 {
     let ends = [
         "CANCELLED",
@@ -37,8 +37,8 @@ pub(super) fn signal(words: &[String], status: i64, signal: i64) -> i64 {
     }
 }
 
-/// The state of a node, from Slurm's base state and flags ("PTP runtime platform, Node"). A drained node is down; a
-/// draining one still runs jobs and is up.
+/// Maps Slurm's base state and flags to the state of a node ("PTP runtime platform, Node"). A drained node is down. A
+/// draining node still runs jobs and is up.
 pub(super) fn node(words: &[String]) -> Node {
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
     if has(&[
@@ -63,8 +63,8 @@ pub(super) fn node(words: &[String]) -> Node {
     }
 }
 
-/// State of a queue, from Slurm's word for a partition ("PTP runtime platform, Queue"): a partition that is down
-/// accepts jobs and starts none.
+/// Maps Slurm's word for a partition's state to the state of a queue ("PTP runtime platform, Queue"). A partition that
+/// is down accepts jobs and starts none.
 pub(super) fn queue(word: &str) -> Queue {
     match word.to_lowercase().as_str() {
         "up" => Queue::Normal,

@@ -9,7 +9,7 @@ use sdm_hosts::hostlist::names;
 
 /// End of the id of a step that is a batch script.
 const SCRIPT: &str = ".batch";
-/// Maximum number of processes that one step has here.
+/// Maximum number of processes of one step that are reported.
 const PROCESSES_MAX: usize = 1 << 20;
 
 /// A running step of a job.
@@ -23,12 +23,12 @@ pub(super) struct Step {
     is_block: bool,
 }
 
-/// A rank: its node and, where it is known, its process.
+/// A rank: its node, and the pid if it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rank {
     /// The node's name.
     pub(super) node: String,
-    /// Its pid there.
+    /// Pid of the process on the node; `None` if unknown.
     pub(super) pid: Option<u32>,
 }
 

@@ -1,5 +1,4 @@
-//! Parser of the text output of `squeue` and `sinfo`: for versions before 21.08, and sites that have built them
-//! without JSON.
+//! Parser of the text output of `squeue` and `sinfo`, for Slurm before 21.08 and for Slurm that was built without JSON.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ pub(super) fn job_format() -> String {
     JOB_FIELDS.join(&PART.to_string())
 }
 
-/// The jobs, of lines in [`job_format`]. A line that is cut, as by a name with a line end in it, is passed over.
+/// Parses the jobs from lines in [`job_format`]. An incomplete line is skipped: a job's name may contain a line end.
 pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
     let jobs = lines.iter().filter_map(|line| {
         let fields: Vec<&str> = line.splitn(JOB_FIELDS.len(), PART).collect();

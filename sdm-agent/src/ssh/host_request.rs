@@ -12,9 +12,9 @@ use crate::local::{Launcher, Local};
 use crate::manager::{Manager, Submission};
 use crate::snapshot::{Attributes, Job};
 
-/// The argument with which `sdm-agent` answers one request on its standard streams.
+/// The argument with which `sdm-agent` answers one request on its standard input and output.
 pub const WORD: &str = "--at-host";
-/// The folder, among those for kinds of managers, in which a host keeps the records of jobs submitted through `ssh`.
+/// Name of the folder in which a host keeps the records of jobs submitted through `ssh`.
 const KIND: &str = "ssh";
 /// Maximum length of a request, in bytes: a submission of the protocol's longest message fits into it.
 const REQUEST_BYTES_MAX: u64 = 32 << 20;

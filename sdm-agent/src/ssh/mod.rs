@@ -1,6 +1,7 @@
-//! Hosts of a list as one machine, reached by `ssh`: each is a node, and runs its own jobs with runners of its own.
+//! The hosts of a list as one machine, reached by `ssh`: each host is a node, and runs its jobs with its own runners.
 //!
-//! On a host the same program answers one request at a time ([`host_request`]). It has the same path there, or a given one.
+//! On a host `sdm-agent` answers one request at a time ([`host_request`]). It has the same path there as here, or a
+//! given one.
 
 pub mod host_request;
 
@@ -24,14 +25,14 @@ use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::snapshot::{self, Attributes, Job, Snapshot, set, set_state};
 use host_request::{HostReply, HostRequest};
 
-/// Options after the user's own; of each option `ssh` uses the first value.
+/// Options of `ssh` after the user's own. If an option is given twice, `ssh` uses the first value.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
 /// Limits of one request: time, and number of output lines.
 const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(60),
     lines_max: 1000,
 };
-/// The longest reply, in bytes.
+/// Maximum length of a reply, in bytes.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of hosts queried at the same time.
 const ASKED_MAX: usize = 64;
@@ -41,18 +42,18 @@ const QUEUE: &str = "default";
 const STAGE: &str =
     "f=$(umask 077; mktemp \"$1\") && cat >\"$f\" && chmod 700 \"$f\" && printf '%s\\n' \"$f\"";
 
-/// The hosts of a list.
+/// The hosts of a list, as a resource manager.
 pub struct Ssh {
     hosts: Vec<Host>,
     options: Vec<String>,
-    /// The agent's program on the hosts.
+    /// Path of `sdm-agent` on the hosts.
     program: PathBuf,
 }
 
-/// A host, with its last answer.
+/// A host, with its last reply.
 struct Host {
     name: String,
-    /// True if no `ssh` is needed.
+    /// True if the host is this one, so that no `ssh` is needed.
     is_here: bool,
     node: Attributes,
     jobs: BTreeMap<String, Job>,
@@ -86,7 +87,8 @@ impl Ssh {
         })
     }
 
-    /// The host that a job is to run on: the one that the submission names, or that with the fewest processes.
+    /// The host on which a job is to run: the one that the submission names, or else the host with the fewest
+    /// processes.
     fn choose(&self, job: &Submission) -> Result<&Host, ManagerError> {
         if let Some(name) = job.options.first() {
             let mut hosts = self.hosts.iter();
@@ -112,7 +114,7 @@ impl Host {
         jobs.map(|job| job.processes.len()).sum()
     }
 
-    /// Stores a new answer. A failed query keeps the known jobs, and marks the node down and running jobs unknown.
+    /// Stores a new reply. A failed query keeps the known jobs; it marks the node as down, and running jobs as unknown.
     fn take(&mut self, reply: Result<HostReply, ManagerError>) {
         let why = match reply {
             Ok(HostReply::Looked(node, jobs)) => {
