@@ -1,17 +1,17 @@
-//! Hosts named by the user, each with its number of servers.
+//! Names of hosts that the user gives, each with its number of servers: parsing and checks.
 
 use std::str::FromStr;
 
-/// A host, and how many servers it may have: `node7` or `node7:4`.
+/// A host, and the maximum number of its servers: `node7` or `node7:4`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostShare {
-    /// Its name or address, as `ssh` takes it; `user@node7` too.
+    /// Name or address of the host, as `ssh` takes it, also `user@node7`.
     pub host: String,
     /// Maximum number of servers; `None` for an even share.
     pub slots: Option<u32>,
 }
 
-/// The longest name of a host, in bytes: no resolver takes more.
+/// Maximum length of a host's name, in bytes: no resolver accepts more.
 const NAME_BYTES_MAX: usize = 255;
 /// Maximum length of an invalid name that is shown, in characters.
 const QUOTED_CHARS_MAX: usize = 64;
@@ -31,7 +31,7 @@ pub(crate) fn check_name(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// A host's name for display; an invalid one as [`quoted`].
+/// A host's name for display. An invalid name is escaped and cut, as by [`quoted`].
 pub(crate) fn shown(text: &str) -> String {
     match check_name(text) {
         Ok(()) => text.to_owned(),
@@ -39,7 +39,7 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// The beginning of a text that is not ours, so that it can be shown.
+/// The beginning of an untrusted text, escaped for display.
 pub(crate) fn quoted(text: &str) -> String {
     let begin: String = text.chars().take(QUOTED_CHARS_MAX).collect();
     let dots = if begin.len() < text.len() { "..." } else { "" };

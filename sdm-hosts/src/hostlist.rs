@@ -1,18 +1,18 @@
-//! Compact lists of hosts, as Slurm and ClusterShell write them: `n[1-3,07],rack[1-2]n[01-16]`, and in patterns
-//! `login*`.
+//! Compact lists of hosts, as Slurm and ClusterShell write them: `n[1-3,07],rack[1-2]n[01-16]`; and patterns of host
+//! names: `login*`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of names in one list.
 const NAMES_MAX: usize = 1 << 20;
-/// Maximum number of bytes of all names together: many can be made of a long text.
+/// Maximum number of bytes of all names together: a short list can stand for many long names.
 const NAMES_BYTES_MAX: usize = 64 << 20;
-/// Maximum number of digits of a number: any such number fits.
+/// Maximum number of digits of a number. Every such number fits into a `u64`.
 const DIGITS_MAX: usize = 18;
 /// Maximum number of stars in one pattern, which bounds the cost of a comparison.
 const STARS_MAX: usize = 4;
 
-/// The names of a list, in its order; `None` if it is malformed, or has over a million names.
+/// The names of a list, in its order; `None` if the list is malformed or has more than [`NAMES_MAX`] names.
 #[must_use]
 pub fn names(list: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();
@@ -92,7 +92,7 @@ enum Part {
     Ranges(Vec<Range>),
 }
 
-/// First, last, and the digits of a padded number (0: not padded).
+/// First and last number of a range, and the number of digits of padded numbers; 0 if they are not padded.
 type Range = (u64, u64, usize);
 
 /// A syntax error in a pattern.
@@ -185,7 +185,7 @@ impl HostPattern {
     }
 }
 
-/// The bytes of all names together.
+/// Total length of all names, in bytes; `None` if it exceeds [`NAMES_BYTES_MAX`].
 fn bytes_of(names: &[String]) -> Option<usize> {
     let mut lengths = names.iter().map(String::len);
     lengths.try_fold(0_usize, usize::checked_add)

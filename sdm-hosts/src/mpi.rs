@@ -11,8 +11,8 @@ use crate::libraries::{LibrarySearch, Tree};
 pub use crate::symbols::Mpi;
 use crate::symbols::{MpiSymbols, symbols_of_static};
 
-/// Beginnings of the names of an implementation's own libraries. They show the implementation where its libraries are
-/// not on this machine.
+/// Prefixes of the file names of MPI libraries, each with its implementation. They show the implementation even if the
+/// library is not on this machine.
 const NAMES: [(&str, Mpi); 10] = [
     ("libmpi.so.40", Mpi::OpenMpi),
     ("libmpi.so.20", Mpi::OpenMpi),
@@ -25,23 +25,23 @@ const NAMES: [(&str, Mpi); 10] = [
     ("libmpifort.so", Mpi::Mpich),
     ("libmpicxx.so", Mpi::Mpich),
 ];
-/// Explanation for a program that contains MPI itself, for the user.
+/// The text of [`Linked::by`] for a program that contains an MPI implementation itself.
 const IN_ITSELF: &str = "statically";
 /// Name of the library by which a rank reaches a PMIx server.
 const PMIX: &str = "libpmix.so";
 
-/// True for a mapped file that is an implementation's library, by its name.
+/// True if the name of a mapped file is that of an MPI library.
 pub(crate) fn is_library(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("libmpi") && name.contains(".so")
 }
 
-/// True for a program that is statically linked with an implementation.
+/// True for a program that is statically linked with an MPI implementation.
 pub(crate) fn is_in(program: &Path) -> bool {
     of_itself(program).defines.is_some()
 }
 
-/// MPI symbols in the whole symbol table of a program, where it is not stripped.
+/// The MPI symbols in the whole symbol table of a program, if the program is not stripped.
 fn of_itself(program: &Path) -> MpiSymbols {
     let file = files::open(program).map(ReadCache::new);
     file.map_or_else(|_| MpiSymbols::default(), |file| symbols_of_static(&file))
@@ -57,7 +57,7 @@ pub struct Linked {
     pub by: String,
     /// True if the implementation can use a PMIx server.
     pub has_pmix: bool,
-    /// The implementation's library, where the program is linked with one that is on this machine.
+    /// Path of the implementation's library; `None` if the program is not linked with one that is on this machine.
     pub library: Option<PathBuf>,
 }
 
@@ -74,7 +74,7 @@ impl Linked {
         Self { mpi, by, ..found }
     }
 
-    /// True for a program with statically linked MPI, and no MPI library.
+    /// True for a program that contains a statically linked MPI, and needs no MPI library.
     #[must_use]
     pub fn is_in_itself(&self) -> bool {
         self.by == IN_ITSELF

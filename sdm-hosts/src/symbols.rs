@@ -5,12 +5,12 @@ use std::fmt;
 use object::{Object, ObjectSymbol, ReadRef};
 use sdm_mpi::symbols::{FORTRAN_INIT, INIT, OPEN_MPI_PREFIXES, PROFILED_INIT};
 
-/// An implementation of MPI, by how its ranks find one another.
+/// An MPI implementation, or a family of them, distinguished by the way in which its ranks find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mpi {
-    /// Open MPI: by a PMIx server.
+    /// Open MPI, whose ranks find each other by a PMIx server.
     OpenMpi,
-    /// MPICH or a derivative, which share their symbols; started by Hydra.
+    /// MPICH or a derivative. All of them have the same symbols, and Hydra starts them.
     Mpich,
 }
 
@@ -26,14 +26,14 @@ impl fmt::Display for Mpi {
 /// The MPI implementations that the symbols of a file show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MpiSymbols {
-    /// The implementation that the file contains.
+    /// The implementation that the file contains; `None` if there is none.
     pub(crate) defines: Option<Mpi>,
-    /// The implementation whose symbols the file needs.
+    /// The implementation whose symbols the file needs; `None` if it needs none.
     pub(crate) wants: Option<Mpi>,
 }
 
-/// True for the name of an MPI symbol that shows the implementation, and for names that end with one: in string
-/// tables names share their ends.
+/// True for the name of an MPI symbol that shows the implementation. True also for a name that ends with one, because
+/// names in string tables share their ends.
 pub(crate) fn is_name(name: &[u8]) -> bool {
     let mut ends = INIT.iter().chain(&FORTRAN_INIT);
     ends.any(|end| name.ends_with(end.as_bytes()))
@@ -57,8 +57,8 @@ pub(crate) fn symbols_of_static<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
     file.map_or_else(|_| MpiSymbols::default(), |file| told(file.symbols()))
 }
 
-/// Classifies symbols. A tool between a program and MPI defines only `MPI_Init`; an implementation also defines
-/// `PMPI_Init`.
+/// Finds the implementation that symbols show. A tool between a program and MPI defines only `MPI_Init`; an
+/// implementation also defines `PMPI_Init`.
 fn told<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> MpiSymbols {
     let mut found = MpiSymbols::default();
     let mut is_implementation = false;

@@ -1,4 +1,4 @@
-//! Choice of a launcher for a program, where the user names none.
+//! Choice of a launcher for a program if the user names none.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use sdm_text::printable_name;
 
 use crate::{Launcher, named_programs};
 
-/// Option by which `srun` is a PMIx server; the next one is for MPICH, which needs a PMI-2 server.
+/// Option by which `srun` provides a PMIx server. The next constant is for MPICH, which needs a PMI-2 server.
 const SRUN_PMIX: &str = "--mpi=pmix";
 const SRUN_PMI2: &str = "--mpi=pmi2";
 
-/// Begins [`Linked::by`] where the MPI program is not the started one but is named in its arguments.
+/// Beginning of [`Linked::by`] if the program that uses MPI is not the started one, but is named in its arguments.
 const IN_ARGUMENTS: &str = "in its arguments ";
 
-/// A launcher that was chosen.
+/// The launcher chosen for a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Its name, for [`crate::find`].
+    /// Name of the launcher, for [`crate::find`].
     pub launcher: &'static str,
-    /// Options before the user's own.
+    /// Options of the launcher, in front of the user's own.
     pub options: Vec<&'static str>,
     /// Reason of the choice, for the user.
     pub why: String,
@@ -36,8 +36,8 @@ impl Choice {
     }
 }
 
-/// The MPI with which a program is linked, by the words of its command line; for a program without MPI that of a
-/// program in its arguments. `lookup` returns the value of an environment variable.
+/// The MPI with which a program is linked; `words` is the program's command line. If the program uses no MPI, that of a
+/// program named in its arguments. `lookup` returns the value of an environment variable.
 #[must_use]
 pub fn linked(words: &[OsString], lookup: &dyn Fn(&str) -> Option<OsString>) -> Linked {
     let Some((program, arguments)) = words.split_first() else {
@@ -94,8 +94,8 @@ fn chosen(linked: &Linked, program: &str, slurm_job: Option<&str>) -> Choice {
     }
 }
 
-/// Reason for which the ranks of a program cannot connect to each other under a launcher with these options; `None`
-/// where they can, or where that is unknown.
+/// Reason for which the ranks of a program cannot connect to each other under a launcher with these options; `None` if
+/// they can, or if that is unknown.
 #[must_use]
 pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) -> Option<String> {
     let mpi = linked.mpi?;
@@ -125,7 +125,7 @@ pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) ->
     ))
 }
 
-/// The value of the last `--mpi` among srun's options.
+/// The value of the last `--mpi` among srun's options; `None` if there is none.
 fn srun_mpi(options: &[OsString]) -> Option<String> {
     let words: Vec<_> = options.iter().map(|word| word.to_string_lossy()).collect();
     let value = |at: usize| match words[at].strip_prefix("--mpi=") {
@@ -145,7 +145,7 @@ pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     files::search(program)
 }
 
-/// The build-id that a program's linker has put into it, in hexadecimal digits.
+/// The build id that the linker has put into a program, in hexadecimal digits; `None` if it has none.
 #[must_use]
 pub fn build_id(program: &Path) -> Option<String> {
     let cache = ReadCache::new(files::open(program).ok()?);

@@ -26,13 +26,13 @@ pub use gdb::HoldFailure;
 use gdb::{AttachPipe, Gdb};
 use poll::await_any;
 
-/// Interval between checks whether all processes are stopped, and whether to stop waiting.
+/// Interval between two checks whether all processes are stopped.
 const TURN: Duration = Duration::from_millis(100);
-/// Time limit for a launcher to end by itself after a request, and to end after a kill.
+/// Time limit for a launcher to end after a request, and again after a kill.
 const END_WAIT: Duration = Duration::from_secs(5);
-/// Options of Open MPI 5 that stop all processes on their exec.
+/// Options of Open MPI 5 that stop all processes when they execute their program.
 const STOP_ON_EXEC: [&str; 2] = ["--runtime-options", "stop-on-exec"];
-/// Variable that suppresses Open MPI 4's long warning that MPIR is deprecated.
+/// Variable that suppresses Open MPI 4's warning that MPIR is deprecated.
 const NO_WARNING: (&str, &str) = ("OMPI_MPIR_DO_NOT_WARN", "1");
 
 /// The interface by which a launcher holds the processes that it starts.
@@ -45,7 +45,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// Its name in options and messages.
+    /// Name of the interface in options and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Control {
     }
 }
 
-/// Reason for which a started job is not held.
+/// Reason for which the processes of a started job are not held.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldError {
@@ -82,9 +82,10 @@ pub enum HoldError {
         who: String,
         /// The interface that was to hold them: `mpir` or `pmix`.
         control: &'static str,
-        /// Time for which they were awaited.
+        /// Time for which the stop of the processes was awaited.
         wait: Duration,
-        /// Reason for which its server could not be asked for the processes on other hosts.
+        /// Reason for which the launcher's PMIx server could not be queried for the processes on other hosts; `None` if
+        /// it was not needed.
         why: Option<String>,
     },
     /// The state of the job's processes cannot be read, so it is unknown whether they are held.
@@ -224,8 +225,8 @@ impl HeldLauncher {
         }
     }
 
-    /// The error where gdb did not reach the point at which the launcher holds its processes. If the launcher has
-    /// ended meanwhile, its last output is the message.
+    /// The error if gdb did not reach the point at which the launcher holds its processes. If the launcher has ended
+    /// meanwhile, the error contains its exit.
     fn not_held(&mut self, why: HoldFailure, pass: &mut dyn FnMut(bool, &[u8])) -> HoldError {
         let who = self.who.clone();
         let why = HoldError::NotHeld { who, source: why };
@@ -245,7 +246,8 @@ impl HeldLauncher {
         why
     }
 
-    /// Waits for output, at most [`TURN`]; returns the launcher's exit, if it has ended.
+    /// Waits for output, at most [`TURN`]. Returns the launcher's exit in words if it has ended, and `None` while it
+    /// runs.
     fn pump(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<Option<String>, HoldError> {
         let gdb = self.hold.iter().flat_map(Gdb::fds);
         let fds = self.launch.borrowed_fds().into_iter().chain(gdb);
@@ -272,7 +274,7 @@ impl HeldLauncher {
         ended
     }
 
-    /// The launcher, and its hold.
+    /// Separates the launch from the hold on its processes.
     #[must_use]
     pub fn into_parts(mut self) -> (Launch, Hold) {
         // Whether ranks on other hosts have ended cannot be seen.
@@ -282,7 +284,7 @@ impl HeldLauncher {
         (self.launch, Hold(self.hold))
     }
 
-    /// Ends the job, held or not, and waits until its launcher has ended.
+    /// Ends the job, whether it is held or not, and waits until its launcher has ended.
     pub fn end(mut self) {
         // It ends in any case.
         let _ = Hold(self.hold.take()).release();
@@ -298,7 +300,7 @@ impl HeldLauncher {
     }
 }
 
-/// The hold on a launcher; dropping it releases the launcher as well.
+/// The hold on a launcher's processes. Dropping it releases them.
 pub struct Hold(Option<Gdb>);
 
 impl Hold {
@@ -312,7 +314,7 @@ impl Hold {
     }
 }
 
-/// Returns an error where the launcher cannot hold a job in this way.
+/// Returns an error if the launcher cannot hold a job in this way.
 fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result<(), LaunchError> {
     let refuse = |why: String| LaunchError::Control {
         launcher: launcher.describe(),
@@ -347,7 +349,7 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
     }
 }
 
-/// Refuses where this machine lets gdb trace only its own descendants, to which the launcher does not belong.
+/// Returns an error if this machine lets gdb trace only its own descendants: the launcher is not one of them.
 fn check_access(launcher: &dyn Launcher, control: Control, pid: i32) -> Result<(), LaunchError> {
     match job::obstacles(&[pid], Access::Attach).pop() {
         Some((_, obstacle)) => Err(LaunchError::Control {

@@ -1,4 +1,4 @@
-//! Mapping of a launcher's name to a launcher on this machine.
+//! Search for the launcher that a name means on this machine.
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,7 +21,7 @@ const VERSION_LINES_MAX: usize = 1000;
 const MPIRUN: [&str; 2] = ["mpirun.openmpi", "mpirun"];
 const MPIEXEC: [&str; 2] = ["mpiexec.hydra", "mpiexec"];
 
-/// The implementation to which a launcher program belongs.
+/// The implementation to which a program such as `mpirun` or `mpiexec` belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Open MPI's `mpirun`, whose name is also orterun or prterun.
@@ -31,7 +31,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Recognises a launcher by the output of `--version`. Returns its kind, and a short name with the version.
+    /// Recognises a launcher by the output of `--version`. Returns its implementation, and a short name with the
+    /// version; `None` if the output is not known.
     #[must_use]
     pub fn from_version(text: &str) -> Option<(Self, String)> {
         let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -98,7 +99,7 @@ pub fn find(name: &str) -> Result<Box<dyn Launcher>, LaunchError> {
     find_in(name, &files::search_path())
 }
 
-/// The programs on `PATH` that can be the launcher of this name.
+/// The programs on `PATH` that can be the launcher of this name, by their names.
 #[must_use]
 pub fn programs_of(name: &str) -> Vec<String> {
     match name {
@@ -139,8 +140,8 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     first_of(name, candidates, wanted, path)
 }
 
-/// The first program on `path` of the wanted kind; without one, the last program of another kind. All names are
-/// tried in one folder before the next one, as the order of the folders is the user's choice.
+/// The first program on `path` that belongs to the wanted implementation; without one, the last program of another. All
+/// names are tried in one folder before the next folder, as the order of the folders is the user's choice.
 fn first_of(
     name: &str,
     candidates: [&str; 2],
@@ -186,7 +187,8 @@ fn srun(path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     Ok(Box::new(Srun::new(program, version)))
 }
 
-/// Error text for a program that was not found, with the reason for which a present file was passed over.
+/// Error text for a program that was not found. If a file of the name exists, it gives the reason for which the file
+/// was not taken.
 fn absent(name: &str) -> String {
     let why = files::passed_over(name).map_or_else(String::new, |why| format!(" ({why})"));
     format!("no {name} on PATH{why}")

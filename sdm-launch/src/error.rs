@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Error for which a launch could not begin. Later errors are a [`crate::LaunchEvent`].
+/// Error of a launch that could not begin. Later errors are a [`crate::LaunchEvent`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -20,20 +20,20 @@ pub enum LaunchError {
         /// The requested name.
         name: String,
     },
-    /// The launcher's program was not found, or is of another kind.
+    /// The launcher's program was not found, or belongs to another implementation.
     #[error("launcher {} was not found: {tried}", printable_name(name))]
     NotFound {
         /// The requested name.
         name: String,
-        /// The programs that were tried, each with its actual kind.
+        /// The programs that were tried, each with the implementation that it belongs to.
         tried: String,
     },
-    /// The output of a program's `--version` is not known.
+    /// The output of a program's `--version` is not that of a known launcher.
     #[error("launcher {}: {what}", printable_name(program))]
     Version {
         /// Path of the program.
         program: PathBuf,
-        /// The program's answer, in words.
+        /// The output of the program, or the error.
         what: String,
     },
     /// An option that conflicts with those that the launch itself sets.
@@ -43,17 +43,17 @@ pub enum LaunchError {
         launcher: String,
         /// The option as given.
         option: String,
-        /// Reason of the refusal, and advice.
+        /// Reason for which the option is refused, and advice.
         why: &'static str,
     },
-    /// The launcher has no interface of this kind by which it could hold its processes for a debugger.
+    /// The launcher has no such interface to hold its processes for a debugger.
     #[error("{launcher}: --control {control}: {why}")]
     Control {
-        /// The launcher, as messages name it.
+        /// Display name of the launcher.
         launcher: String,
-        /// The interface given to `--control`.
+        /// The interface that the user gave to `--control`.
         control: &'static str,
-        /// Reason, and advice.
+        /// Reason for the refusal, and advice.
         why: String,
     },
     /// The launcher cannot start the servers on the given hosts.
@@ -64,7 +64,7 @@ pub enum LaunchError {
         /// The fault of the hosts, and advice.
         what: String,
     },
-    /// No servers, or more than a session can have.
+    /// The number of servers is 0, or more than a session can have.
     #[error("launcher {launcher}: {count} servers were requested: expected 1 to {max}")]
     Count {
         /// The launcher's name.
@@ -124,19 +124,19 @@ pub enum LaunchError {
         /// Total number of processes that would be needed.
         needed: u64,
     },
-    /// The machine does not have the memory that would be needed.
+    /// The memory that would be needed exceeds a limit of this machine.
     #[error(
         "at least {needed} MiB of memory are needed on this host, but {limit} is {allowed} MiB; --force starts the ranks anyway"
     )]
     Memory {
         /// The memory that would be needed, in MiB.
         needed: u64,
-        /// The name of the bound.
+        /// Name of the limit.
         limit: String,
-        /// The memory that may be used, in MiB.
+        /// The memory that the limit allows, in MiB.
         allowed: u64,
     },
-    /// The limits of this process cannot be read.
+    /// The resource limits of this process cannot be read.
     #[error("cannot read the resource limits of this process: {source}")]
     Limits {
         /// The error of the system.

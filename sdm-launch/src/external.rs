@@ -32,10 +32,10 @@ use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 pub(crate) const PREFIX: &str = "sdm-launch-";
 /// The version of the protocol.
 const VERSION: u32 = 1;
-/// Maximum size of the description on the executable's standard input, in bytes: it fits into a pipe.
+/// Maximum size of the description on the executable's standard input, in bytes: it fits into an empty pipe.
 const TEXT_BYTES_MAX: usize = 60 << 10;
 
-/// Lets an `sdm-launch-NAME` start the servers.
+/// Launcher that has an executable `sdm-launch-NAME` start the servers.
 #[derive(Clone, Debug)]
 pub struct External {
     name: String,
@@ -43,7 +43,7 @@ pub struct External {
 }
 
 impl External {
-    /// The launcher `name`, which is `program`.
+    /// The launcher with this name and this executable.
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
         Self {

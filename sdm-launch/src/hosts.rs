@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::{HostShare, LaunchError, LaunchSpec};
 
-/// Options of launchers that name hosts.
+/// Options of launchers that give the hosts.
 const HOST_OPTIONS: &[&str] = &[
     "H",
     "default-hostfile",
@@ -18,10 +18,10 @@ const HOST_OPTIONS: &[&str] = &[
     "ppn",
     "rankfile",
 ];
-/// Variables of a resource manager that has granted hosts.
+/// Environment variables that exist if a resource manager has granted hosts.
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS"];
 
-/// True if servers could start on other hosts: the options name some, or there is an allocation.
+/// True if servers could start on other hosts: the options give hosts, or there is an allocation.
 pub(crate) fn names_hosts(spec: &LaunchSpec) -> bool {
     let names = |option: &OsString| {
         let option = option.to_string_lossy();
@@ -35,8 +35,8 @@ pub(crate) fn names_hosts(spec: &LaunchSpec) -> bool {
         || ALLOCATIONS.iter().any(allocated)
 }
 
-/// Number of servers of each host, in the order of the hosts. Shares are filled one after the
-/// other; hosts without a share get an even part of the rest.
+/// Number of servers on each host, in the order of the hosts. Hosts with a share are filled one after the other. Hosts
+/// without a share get an even part of the rest.
 pub(crate) fn spread(
     launcher: &str,
     hosts: &[HostShare],
@@ -93,17 +93,17 @@ pub(crate) fn with_shares(
     Ok(Some(words.join(",").into()))
 }
 
-/// Servers that drive several processes each.
+/// Distribution of processes over servers that control several of them each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedServers {
-    /// The hosts that have servers, each with their number; empty if all servers are on this machine.
+    /// The hosts of the servers, each with its number of servers; empty if all servers are on this machine.
     pub hosts: Vec<HostShare>,
-    /// The processes of each server, in the order of the servers: one or more consecutive ranks each.
+    /// The processes of each server, in the order of the servers: one or more consecutive ranks.
     pub processes: Vec<Range<u32>>,
 }
 
 impl SharedServers {
-    /// `count` processes of this machine, at most `each` (1 or more) a server.
+    /// Distributes `count` processes of this machine, at most `each` (1 or more) to a server.
     pub(crate) fn here(count: u32, each: u32) -> Self {
         Self {
             hosts: Vec::new(),

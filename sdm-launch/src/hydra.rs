@@ -23,7 +23,7 @@ pub struct Hydra {
 }
 
 impl Hydra {
-    /// An `mpiexec` with the version text that it reports.
+    /// Hydra's launcher as the program `program`, with the version that it reports.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self {

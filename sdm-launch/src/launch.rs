@@ -1,4 +1,4 @@
-//! Events of started servers: announcements, output and ends.
+//! A running launch: the started servers, their descriptors, and their events (announcements, output and ends).
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -28,24 +28,24 @@ use crate::ssh_advice;
 pub enum LaunchEvent {
     /// A server announces its address.
     Announced(Announcement),
-    /// A rank's process reports the server that drives it.
+    /// The process of a rank reports the server that controls it.
     Joined(Joined),
     /// A server, or the process that was to start it, reports that the server cannot run.
     Refused {
-        /// The server, and the reason.
+        /// The server that cannot run, and the reason.
         refusal: Refusal,
         /// Earlier output of the process that was to start the server; empty if the server itself reports.
         last_words: Vec<String>,
-        /// Advice for the user, where there is some.
+        /// Advice for the user; `None` if there is none.
         advice: Option<&'static str>,
     },
-    /// Another line of a server or a launcher: untrusted text, at most 4096 bytes long.
+    /// Another output line of a server or a launcher: untrusted text of at most 4096 bytes.
     Text {
         /// The server that wrote the output; `None` for output of `mpirun` and the like.
         server: Option<u32>,
         /// True if it was written to stderr.
         stderr: bool,
-        /// The line without its end.
+        /// The line without its line end.
         line: String,
     },
     /// A line of a server's log.
@@ -54,10 +54,10 @@ pub enum LaunchEvent {
     Bytes {
         /// True if it was written to stderr.
         stderr: bool,
-        /// The received bytes, which need not be whole lines.
+        /// The received bytes, which need not end with a line.
         bytes: Vec<u8>,
     },
-    /// A notice for the user about an action of this crate.
+    /// A notice for the user about an action of this crate, for example a command line.
     Note(String),
     /// A process that was started here has ended.
     Ended {
@@ -71,9 +71,10 @@ pub enum LaunchEvent {
         status: String,
         /// Exit code; `None` if a signal ended the process.
         code: Option<i32>,
-        /// The last lines of its output, oldest first. The same lines were reported as [`LaunchEvent::Text`] before.
+        /// The last lines of the process's output, oldest first. They were also reported as [`LaunchEvent::Text`]
+        /// before.
         last_words: Vec<String>,
-        /// Advice for the user, where there is some.
+        /// Advice for the user; `None` if there is none.
         advice: Option<&'static str>,
     },
 }
@@ -85,11 +86,11 @@ pub struct Launch {
     members: Vec<LaunchedProcess>,
     /// The owner of each descriptor.
     owners: HashMap<RawFd, Owner>,
-    /// Pipes that all members write to, where there are not enough descriptors for one each.
+    /// Pipes to which all started processes write, if there are not enough descriptors for one each; otherwise `None`.
     shared: Option<SharedStreams>,
     /// Events not yet read. Their number is bounded by the input of one call of [`Launch::handle_ready`].
     events: VecDeque<LaunchEvent>,
-    /// Texts that a launcher reads.
+    /// Texts in memory that a launcher reads as files.
     texts: Vec<FdServer>,
     /// Watch over a launcher that is known to outlive all its processes; `None` for other launchers.
     lingering: Option<Lingering>,
@@ -104,7 +105,7 @@ enum Owner {
 /// Stdout and stderr of all members together.
 struct SharedStreams {
     streams: [Stream; 2],
-    /// Write ends, open until all members have been started.
+    /// Write ends of the pipes; they stay open until all processes have been started.
     writers: Option<[PipeWriter; 2]>,
     last_words: LastWords,
 }
@@ -121,8 +122,8 @@ impl Launch {
         }
     }
 
-    /// A launch whose members share their stdout and their stderr, so that one descriptor for each member
-    /// suffices. The writer of a line is then unknown, unless the line itself names it.
+    /// A launch whose processes share their stdout and their stderr, so that each needs only one descriptor. The writer
+    /// of a line is then unknown, unless the line itself names it.
     pub(crate) fn sharing_streams() -> std::io::Result<Self> {
         let mut launch = Self::new();
         let (stdout, stdout_writer) = Stream::open(false)?;
@@ -155,7 +156,7 @@ impl Launch {
         Ok(path)
     }
 
-    /// Announces a member that the user starts, at the address where it will listen.
+    /// Announces a server or a master that the user starts, at the address where it will listen.
     pub(crate) fn announce(&mut self, announcement: Announcement) {
         self.events.push_back(LaunchEvent::Announced(announcement));
     }
@@ -167,8 +168,7 @@ impl Launch {
         Ok(())
     }
 
-    /// Ends the start: from now on the members' ends are reported. On an error all members are
-    /// ended.
+    /// Completes the start: from now on the ends of the processes are reported. On an error all processes are ended.
     pub(crate) fn all_started(mut self) -> Result<Self, LaunchError> {
         if let Some(shared) = &mut self.shared {
             shared.writers = None;
@@ -185,7 +185,7 @@ impl Launch {
         Ok(self)
     }
 
-    /// Kills the processes started so far, after the start of a further one has failed.
+    /// Kills the processes started so far, because the start of another one has failed.
     pub(crate) fn abandon(mut self) {
         for member in &mut self.members {
             member.kill();
@@ -193,8 +193,8 @@ impl Launch {
         }
     }
 
-    /// The descriptors to poll for reading. All exist from the start; [`Self::handle_ready`] closes each one at its
-    /// end.
+    /// The descriptors to poll for reading. All exist from the start. [`Self::handle_ready`] closes each one when its
+    /// stream ends.
     #[must_use]
     pub fn fds(&self) -> Vec<RawFd> {
         let fds = self.borrowed_fds().into_iter();
@@ -217,8 +217,8 @@ impl Launch {
         self.owners.contains_key(&fd)
     }
 
-    /// Reads from a ready descriptor. True if there may be more: take the events
-    /// and call again, until it returns false. An unknown descriptor is ignored.
+    /// Reads from a ready descriptor. Returns true if more may be available: take the events and call again, until it
+    /// returns false. An unknown descriptor is ignored.
     #[must_use]
     pub fn handle_ready(&mut self, fd: RawFd) -> bool {
         match self.owners.get(&fd) {
@@ -269,7 +269,7 @@ impl Launch {
         more
     }
 
-    /// Handles the end of a member, if it has ended.
+    /// Handles the end of a process, if it has ended.
     fn reap(&mut self, index: usize) {
         let member = &mut self.members[index];
         let (what, fds) = (member.what.clone(), member.fds().collect::<Vec<_>>());
@@ -301,8 +301,8 @@ impl Launch {
         });
     }
 
-    /// All servers are connected: further output of theirs and of the launcher is that of programs. It is
-    /// reported as [`LaunchEvent::Bytes`] and not parsed.
+    /// Call this once all servers are connected. Further output of the servers and the launcher comes from programs. It
+    /// is reported as [`LaunchEvent::Bytes`] and not parsed.
     pub fn pass_on(&mut self) {
         let mut lines = Vec::new();
         for member in &mut self.members {
@@ -336,12 +336,12 @@ impl Launch {
         fed.next().ok_or_else(none)?.feed(bytes, eof)
     }
 
-    /// The next event.
+    /// Returns the next event; `None` if there is none.
     pub fn poll_event(&mut self) -> Option<LaunchEvent> {
         self.events.pop_front()
     }
 
-    /// Begins to watch the launcher, whose processes all exist already as its children. [`Self::look`] ends it if it
+    /// Begins to watch the launcher, whose child processes all exist already. [`Self::look`] ends the launcher if it
     /// outlives them.
     pub(crate) fn end_lingering(&mut self) {
         self.lingering = Some(Lingering::new(self.first_pid(), Instant::now()));
@@ -354,8 +354,8 @@ impl Launch {
         lingering.map(Lingering::next)
     }
 
-    /// Checks, when that is due, whether the launcher still has processes; ends it if it does not end by itself.
-    /// Read the events then.
+    /// Checks, if a check is due, whether the launcher still has processes. If it outlives them, it is ended. Read the
+    /// events after this call.
     pub fn look(&mut self, now: Instant) {
         if self.is_over() {
             return;
@@ -376,7 +376,7 @@ impl Launch {
         }
     }
 
-    /// Asks everything that was started to end (SIGTERM).
+    /// Asks all started processes to end (SIGTERM).
     pub fn terminate(&mut self) {
         self.members.iter_mut().for_each(LaunchedProcess::terminate);
     }
@@ -386,8 +386,8 @@ impl Launch {
         self.members.iter().for_each(LaunchedProcess::go_on);
     }
 
-    /// Kills all started processes (SIGKILL). A killed `mpirun` cannot end its servers: they notice by themselves
-    /// that their parent is gone. So try [`Self::terminate`] first.
+    /// Kills all started processes (SIGKILL). A killed `mpirun` cannot end its servers: they end when they notice that
+    /// their parent has gone. So call [`Self::terminate`] first.
     pub fn kill(&mut self) {
         self.members.iter().for_each(LaunchedProcess::kill);
     }
@@ -400,7 +400,7 @@ impl Launch {
         self.members[0].pid()
     }
 
-    /// True if everything that was started has ended. Events may still be waiting.
+    /// True if all started processes have ended. Events may still be waiting.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.members.iter().all(LaunchedProcess::is_over)
@@ -413,8 +413,8 @@ impl Drop for Launch {
     }
 }
 
-/// Turns lines of a process's output into events: announcements, joined ranks, refusals, log lines, and other lines.
-/// The other ones are also kept as its last lines.
+/// Turns the lines of a process's output into events: announcements, joined ranks, refusals, log lines, and other
+/// lines. Other lines are also kept as the last lines of the process.
 fn sort_lines(
     server: Option<u32>,
     last_words: &mut LastWords,
@@ -476,7 +476,7 @@ fn sort_lines(
     }
 }
 
-/// True if the text in front of an announcement is nothing or a launcher's tag: `[1,3]<stdout>:`.
+/// True if the text in front of an announcement is empty or a launcher's tag: `[1,3]<stdout>:`.
 fn is_tag(before: &str) -> bool {
     let before = before.trim();
     before.is_empty() || before.ends_with([':', ']', '>'])

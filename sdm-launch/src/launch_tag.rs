@@ -1,7 +1,9 @@
-//! Finds again the processes that a launcher has started on this host.
+//! The tag of a launch: an environment variable by which the processes that a launcher has started on this host are
+//! found.
 //!
-//! Launchers start helpers in sessions of their own (Hydra its proxies, wrappers by `setsid`), so that no process group
-//! has them, and a helper whose launcher was killed has another parent. All of them have the launcher's environment.
+//! Process groups and parents do not suffice. Launchers start helpers in other sessions (Hydra its proxies, wrappers by
+//! `setsid`), and a helper whose launcher was killed has another parent. All of them inherit the launcher's
+//! environment.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -11,7 +13,7 @@ use nix::sys::signal::Signal;
 use sdm_bootstrap::handover::LAUNCH_VARIABLE;
 use sdm_system::{proc, signal_process};
 
-/// Beginning of the names of SDM's own processes, which end by themselves and detach from debugged processes.
+/// Prefix of the names of SDM's own processes. They end by themselves, and detach from debugged processes.
 const MEMBER: &str = "sdm-";
 
 /// The value of [`LAUNCH_VARIABLE`] in the environment of a launcher.
@@ -29,12 +31,12 @@ impl LaunchTag {
         Self(tag)
     }
 
-    /// The value of the variable.
+    /// The value of the environment variable.
     pub(crate) fn value(&self) -> &str {
         &self.0
     }
 
-    /// Sends a signal to all processes with the tag, except members of SDM's sessions.
+    /// Sends a signal to all processes with the tag, except SDM's own.
     pub(crate) fn signal(&self, signal: Signal) {
         for pid in proc::pids().into_iter().flatten() {
             if self.is_of(pid) {
@@ -43,7 +45,7 @@ impl LaunchTag {
         }
     }
 
-    /// True if a process with the tag is left, other than members of SDM's sessions.
+    /// True if a process with the tag still exists, other than SDM's own.
     pub(crate) fn has_processes(&self) -> bool {
         let mut pids = proc::pids().into_iter().flatten();
         pids.any(|pid| self.is_of(pid))

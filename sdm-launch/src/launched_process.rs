@@ -1,4 +1,4 @@
-//! One started process: its two pipes, its end, and its last lines of output.
+//! One started process: its standard streams, its end, and its last lines of output.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeWriter, Write};
@@ -20,28 +20,28 @@ use zeroize::Zeroize;
 use crate::launch_tag::LaunchTag;
 use crate::{LaunchError, LaunchSpec, Streams, sys};
 
-/// Maximum number of last output lines that are kept of a process.
+/// Maximum number of last output lines that are kept for a process.
 const LAST_WORDS_MAX: usize = 20;
 
 /// Description of a process to start.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessSpec {
-    /// Display name: `server 3`, `mpirun`, `ssh node7`.
+    /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
     pub(crate) who: String,
-    /// True if it starts all servers, and ends with them.
+    /// True if the process starts all servers, and ends with them.
     pub(crate) is_launcher: bool,
-    /// Number of the server, where this process is one; `None` for `mpirun` and the like.
+    /// Number of the server, if this process is one; `None` for `mpirun` and the like.
     pub(crate) server: Option<u32>,
-    /// The servers that end with it.
+    /// The servers that end with the process.
     pub(crate) servers: Range<u32>,
-    /// First bytes of its standard input, fewer than a pipe holds. The input then stays open as long as
-    /// it is needed. Empty for a process without input.
+    /// First bytes of the process's standard input, fewer than a pipe holds. The input then stays open as long as it is
+    /// needed. Empty for a process without input.
     pub(crate) input: Vec<u8>,
-    /// Files whose contents follow on its standard input.
+    /// Files whose contents follow on the process's standard input.
     pub(crate) files: Vec<PathBuf>,
-    /// Standard streams of the process, where `input` is empty.
+    /// Use of the process's standard streams, if `input` is empty.
     pub(crate) streams: Streams,
-    /// Signal that the kernel sends it when this process dies.
+    /// Signal that the kernel sends to the process when this process dies.
     pub(crate) death_signal: Signal,
 }
 
@@ -93,26 +93,28 @@ impl ProcessSpec {
     }
 }
 
-/// One process that was started.
+/// A started process, with its pipes and helpers.
 pub(crate) struct LaunchedProcess {
     /// Description of the process.
     pub(crate) what: ProcessSpec,
-    /// The write end of the process's standard input, which stays open as long as this exists.
+    /// The write end of the process's standard input, which stays open as long as this value exists; `None` for a
+    /// process without input.
     input: Option<PipeWriter>,
-    /// A process that copies the files to its standard input.
+    /// The helper that copies `files` to the process's standard input; `None` if there are no files.
     feeder: Option<Child>,
     child: Child,
     pid: Pid,
-    /// Helper that ends the process if this process ends first; only for a launcher.
+    /// The helper that ends the process if this process ends first; `None` for a process that is not a launcher.
     ender: Option<GuardProcess>,
-    /// The tag of all that a launcher starts on this host; only for a launcher.
+    /// The tag of all processes that the launcher starts on this host; `None` for a process that is not a launcher.
     tag: Option<LaunchTag>,
-    /// True if a running launcher was asked to end.
+    /// True if a launcher was asked to end and still runs.
     is_given_up: bool,
-    /// Readable at the end; none before [`LaunchedProcess::watch_end`] and once the end was seen.
+    /// Descriptor that becomes readable at the process's end. `None` before [`LaunchedProcess::watch_end`], and after
+    /// the end was handled.
     end: Option<OwnedFd>,
     is_over: bool,
-    /// Its stdout and stderr; empty if it shares them with others.
+    /// The process's stdout and stderr; empty if it shares its pipes with other processes.
     streams: Vec<Stream>,
     last_words: LastWords,
 }
@@ -122,7 +124,7 @@ pub(crate) struct LaunchedProcess {
 pub(crate) struct LastWords(VecDeque<String>);
 
 impl LastWords {
-    /// Adds a line; the oldest is dropped where there are too many.
+    /// Adds a line. If there are too many, the oldest is dropped.
     pub(crate) fn remember(&mut self, text: &str) {
         if self.0.len() == LAST_WORDS_MAX {
             self.0.pop_front();
@@ -200,7 +202,7 @@ impl LaunchedProcess {
         Ok(())
     }
 
-    /// The descriptors that are still open.
+    /// The descriptors of the process that are still open.
     pub(crate) fn fds(&self) -> impl Iterator<Item = RawFd> {
         self.borrowed_fds().map(|fd| fd.as_raw_fd())
     }
@@ -215,7 +217,7 @@ impl LaunchedProcess {
         self.pid.as_raw()
     }
 
-    /// True if the end was seen.
+    /// True if the process's end was handled.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -225,7 +227,7 @@ impl LaunchedProcess {
         self.end.as_ref().is_some_and(|end| end.as_raw_fd() == fd)
     }
 
-    /// Reads once from the pipe `fd`; returns whether more data may be available.
+    /// Reads once from the pipe `fd`. Returns true if more data may be available.
     pub(crate) fn read(&mut self, fd: RawFd, line: &mut impl FnMut(Line)) -> bool {
         let stream = self.streams.iter_mut().find(|stream| stream.is(fd));
         stream.is_some_and(|stream| stream.read(line) > 0)
@@ -261,7 +263,7 @@ impl LaunchedProcess {
         self.what.input.is_empty() && self.what.streams == Streams::Fed
     }
 
-    /// Writes to the process's standard input, and closes it where `eof` is set.
+    /// Writes to the process's standard input, and closes it if `eof` is set.
     pub(crate) fn feed(&mut self, bytes: &[u8], eof: bool) -> io::Result<()> {
         let ended = || {
             io::Error::new(
@@ -280,7 +282,8 @@ impl LaunchedProcess {
         Ok(())
     }
 
-    /// Passes the process's output on from now on, instead of splitting it into lines for this process.
+    /// Passes the process's output to [`LaunchEvent::Bytes`](crate::LaunchEvent::Bytes) from now on, instead of
+    /// splitting it into lines.
     pub(crate) fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
         for stream in &mut self.streams {
             stream.pass_on(line);
@@ -292,8 +295,8 @@ impl LaunchedProcess {
         &mut self.last_words
     }
 
-    /// Asks the process to end (SIGTERM), and continues it if it is stopped. What a launcher that was asked to has
-    /// left behind is asked itself.
+    /// Asks the process to end (SIGTERM), and continues it if it is stopped. If a launcher was asked before and its
+    /// processes remain, they are asked directly.
     pub(crate) fn terminate(&mut self) {
         self.input = None;
         if !self.is_over() {
@@ -307,7 +310,7 @@ impl LaunchedProcess {
         self.go_on();
     }
 
-    /// Continues the process, and what it has started as a launcher, if they are stopped.
+    /// Continues the process if it is stopped. For a launcher, also the processes that it has started.
     pub(crate) fn go_on(&self) {
         if !self.is_over() {
             // As above.
@@ -316,7 +319,7 @@ impl LaunchedProcess {
         self.signal_started(Signal::SIGCONT);
     }
 
-    /// Kills the process, everything in its process group, and what it has started as a launcher (SIGKILL).
+    /// Kills the process and its process group (SIGKILL). For a launcher, also the processes that it has started.
     pub(crate) fn kill(&self) {
         if !self.is_over() {
             // As above: the group exists as long as its leader is not reaped.
@@ -331,7 +334,7 @@ impl LaunchedProcess {
         }
     }
 
-    /// Closes the standard input of the process, which does not read any more.
+    /// Closes the standard input of a process that does not read any more.
     fn end_input(&mut self) {
         self.input = None;
         if let Some(mut feeder) = self.feeder.take() {
@@ -341,7 +344,7 @@ impl LaunchedProcess {
         }
     }
 
-    /// Waits for the end; only after [`Self::kill`].
+    /// Waits for the process's end; only after [`Self::kill`].
     pub(crate) fn wait(&mut self) {
         self.end_input();
         // The process was killed, so the wait is short, and an error needs no action.
@@ -367,10 +370,10 @@ impl Drop for LaunchedProcess {
     }
 }
 
-/// Script that waits for the end of its input, which comes with the end of its parent, however that ends. Then it
-/// ends the launcher by the signal `$3` if that still runs: Open MPI's `mpirun` ignores signals while it maps many
-/// ranks. A later process with the same pid is recognised by its start time. What the launcher has started continues,
-/// and is killed with it.
+/// Script of the helper that ends a launcher. It waits for the end of its input, which comes with the end of its
+/// parent. If the launcher still runs then, the script sends it the signal `$3`: Open MPI's `mpirun` ignores signals
+/// while it maps many ranks. A later process with the same pid is recognised by its start time. The processes that the
+/// launcher has started are continued. If `$3` is TERM and the launcher stays for five seconds, all are killed.
 const END: &str = r#"trap '' HUP INT TERM
 began() { read -r stat <"/proc/$1/stat" && set -- "$1" ${stat##*") "} && echo "${21}"; } 2>/dev/null
 of=$(began "$1")
@@ -391,8 +394,8 @@ for second in 1 2 3 4 5; do lives "$1" || exit 0; sleep 1; done
 lives "$1" && kill -KILL "-$1"
 started KILL"#;
 
-/// The helper process that ends a launcher; `None` if no further process can be started. A launcher that gets another
-/// signal than SIGTERM at this process's death is not ended.
+/// The helper that ends a launcher; `None` if no further process can be started. A launcher with another death signal
+/// than SIGTERM gets that signal, but is never killed.
 fn ender_of(launcher: Pid, tag: &LaunchTag, death_signal: Signal) -> Option<GuardProcess> {
     let mut command = programs::shell(END);
     let tag = format!("{LAUNCH_VARIABLE}={}", tag.value());
@@ -409,8 +412,8 @@ const FEEDER: &str = r#"head -c "$1"; shift; cat -- "$@"; exec cat"#;
 /// Default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// Returns the standard input for a process, its open write end, and the helper that copies files to it. A process
-/// without input of its own gets `/dev/null`, or inherits standard input.
+/// Returns the standard input for a process, its write end if it stays open, and the helper that copies files to it. A
+/// process without input gets `/dev/null`, or inherits standard input.
 fn feed(what: &mut ProcessSpec) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
     if what.input.is_empty() && what.streams != Streams::Fed {
         let stdin = match what.streams {

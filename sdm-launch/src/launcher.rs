@@ -6,25 +6,26 @@ use crate::{Control, Launch, LaunchError, LaunchSpec, SharedServers};
 
 /// A way to start the servers of a session: directly, or by a program such as `mpirun` or `srun`.
 pub trait Launcher {
-    /// The launcher's short name: `local`, `mpirun`, `mpiexec`.
+    /// Short name of the launcher: `local`, `mpirun`, `mpiexec`.
     fn name(&self) -> &str;
 
     /// Display text of the launcher: program and version.
     fn describe(&self) -> String;
 
-    /// The MPI for which the launcher provides the process management; `None` if it is made for none.
+    /// The MPI implementation for whose ranks the launcher provides the process management; `None` if it provides it
+    /// for none.
     fn mpi(&self) -> Option<Mpi> {
         None
     }
 
-    /// True if its servers can be on other hosts, as far as `spec` and the environment show.
+    /// True if the launcher's servers can be on other hosts, as far as `spec` and the environment show.
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
         let _ = spec;
         false
     }
 
-    /// True if the launcher passes the environment to the servers over its own channels. Other users may read
-    /// these, and its daemons keep the environment.
+    /// True if the launcher passes the environment to the servers over channels of its own. Other users may read these,
+    /// and the launcher's daemons keep the environment.
     fn carries_environment(&self) -> bool {
         false
     }
@@ -44,17 +45,17 @@ pub trait Launcher {
         Ok(None)
     }
 
-    /// True if the user starts the master as well.
+    /// True if the user starts the master by hand as well.
     fn is_by_hand(&self) -> bool {
         false
     }
 
-    /// The interface by which it can hold its processes for a debugger; `None` if it cannot.
+    /// The interface by which the launcher can hold its processes for a debugger; `None` if it cannot.
     fn control(&self) -> Option<Control> {
         None
     }
 
-    /// True if it can copy the server to its hosts.
+    /// True if the launcher can copy the server to its hosts.
     fn stages(&self) -> bool {
         false
     }

@@ -1,23 +1,22 @@
-//! Watch over a launcher that does not end although all its processes have.
+//! Watch over a launcher that does not end although all its processes have ended.
 //!
-//! `prterun` of Open MPI 5.0.11 locks up now and then (a job of two ranks on a busy machine: 1 of 6) where a job
-//! that it has held (`stop-on-exec`) ends with another code than 0. It releases the job twice, and waits for ever
-//! for a lock in freed memory, whether a debugger had attached or not. Every process that waits for its end would
-//! wait for ever, too. So it is sent a request to end and then killed, once it has had no process and no output for
-//! [`END_AFTER`].
+//! `prterun` of Open MPI 5.0.11 sometimes hangs if a job that it held (`stop-on-exec`) ends with an exit code other
+//! than 0. On a busy machine that was 1 of 6 jobs of two ranks. It releases the job twice, and then waits for a lock in
+//! freed memory. Every process that waits for the launcher would hang, too. So a launcher that has had no process and
+//! no output for [`END_AFTER`] is asked to end, and then killed.
 
 use std::time::{Duration, Instant};
 
 use sdm_system::proc;
 
-/// Interval between checks whether the launcher has a process.
+/// Interval between checks whether the launcher still has a process.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Time for which a launcher without processes may be silent.
 pub(crate) const END_AFTER: Duration = Duration::from_secs(10);
-/// Time limit for the launcher to end after the request to.
+/// Time limit for the launcher to end after it was asked to.
 const KILL_AFTER: Duration = Duration::from_secs(3);
 
-/// The action due on a launcher.
+/// The action to take on a launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LauncherAction {
     Nothing,
@@ -31,17 +30,17 @@ pub(crate) enum LauncherAction {
 #[derive(Debug)]
 pub(crate) struct Lingering {
     pid: i32,
-    /// Pid of the launcher's child that was seen last; 0 before the first.
+    /// Pid of the child that was found at the last check; 0 before the first.
     known: i32,
     last: Instant,
     next: Instant,
-    /// Time without a process and without output.
+    /// Time for which the launcher has had no process and no output.
     idle: Duration,
     asked: bool,
 }
 
 impl Lingering {
-    /// A launcher whose processes all exist already, as its children.
+    /// Watches a launcher whose child processes all exist already.
     pub(crate) fn new(pid: i32, now: Instant) -> Self {
         Self {
             pid,

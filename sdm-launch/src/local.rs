@@ -1,4 +1,4 @@
-//! Servers on this machine, without any runtime.
+//! Launcher of servers on this machine without any runtime, and starts of many servers by forking.
 
 use sdm_text::printable_name;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::machine_limits;
 use crate::spec::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
-/// Starts each server as a child of this process; server i finds `SDM_SERVER_ID=i`.
+/// Starts each server as a child of this process; server i has `SDM_SERVER_ID=i` in its environment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Local;
 
@@ -40,8 +40,8 @@ impl Launcher for Local {
     }
 }
 
-/// Starts each server as a child of this process, in the order of their numbers; `place` returns the arguments and
-/// variables of one server.
+/// Starts each server as a child of this process, in the order of their numbers. `place` adds the arguments and
+/// variables of one server to its command.
 pub(crate) fn start_each(
     launcher: &dyn Launcher,
     spec: &LaunchSpec,
@@ -73,8 +73,8 @@ pub(crate) fn start_each(
 /// process, so thousands of them would end one after the other.
 const FORKED_MAX: u32 = 64;
 
-/// Starts processes that fork the servers of each host. `hosts` has the number of servers of each host, and their
-/// own arguments and variables.
+/// Starts processes that fork the servers of each host. `hosts` has for each host the number of its servers, and their
+/// arguments.
 pub(crate) fn start_forking(
     launcher: &dyn Launcher,
     spec: &LaunchSpec,
@@ -104,7 +104,7 @@ pub(crate) fn start_forking(
     launch.all_started()
 }
 
-/// An empty launch for this number of processes on this machine, after a check that there is room for them.
+/// A launch without processes, after a check that this machine has room for `processes` processes.
 fn begin(
     launcher: &dyn Launcher,
     spec: &LaunchSpec,
@@ -128,12 +128,12 @@ fn begin(
     Ok(launch)
 }
 
-/// Maximum number of servers that have pipes of their own. Every started process costs time for each
-/// open descriptor of this one, so that the pipes of thousands would cost more than the servers.
+/// Maximum number of servers that have pipes of their own. Each start of a process costs time for each open descriptor
+/// of this process. So the pipes of thousands of servers would cost more than the servers.
 const OWN_PIPES_MAX: u32 = 256;
 
-/// Checks that this machine has room for the servers, and that this process can start its own. The servers share
-/// their pipes where they are many, or where there are not enough descriptors for one pipe each.
+/// Checks that this machine has room for the servers, and that this process can start its own. The servers share their
+/// pipes if they are many, or if there are not enough descriptors for one pipe each.
 fn make_room(spec: &LaunchSpec, processes: u32) -> Result<Launch, LaunchError> {
     /// Number of descriptors of one server: two pipes and a pidfd.
     const OWN_DESCRIPTORS: u64 = 3;

@@ -1,4 +1,4 @@
-//! Hosts that are only names: servers on this machine, each host at a loopback address of its own.
+//! Launcher of servers on this machine under the names of other hosts, each host at a loopback address of its own.
 
 use std::net::Ipv4Addr;
 
@@ -7,8 +7,8 @@ use crate::local::{start_each, start_forking};
 use crate::spec::LOCAL_INDEX_VARIABLE;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
-/// Starts servers as [`crate::Local`] does; those of the first host listen at `127.0.0.1`, those of the next one at
-/// `127.0.0.2`, and so on. Each announces the name of its host. For trials of the behaviour on a cluster.
+/// Starts servers as [`crate::Local`] does. Those of the first host listen at `127.0.0.1`, those of the next one at
+/// `127.0.0.2`, and so on. Each server announces the name of its host. This serves to test the behaviour on a cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loopback;
 

@@ -1,4 +1,4 @@
-//! Checks before the start that this machine has room for the processes and descriptors; errors give the figure
+//! Checks before the start that this machine has room for the processes, memory and descriptors. Errors give the number
 //! that would be needed.
 
 use std::io;
@@ -10,20 +10,18 @@ use sdm_system::resource_limits::{self, Bound};
 
 use crate::{LaunchError, LaunchSpec};
 
-/// Descriptors that one of SDM's processes has besides those that are counted.
+/// Number of descriptors that a process of SDM has besides the counted ones.
 const DESCRIPTORS_SPARE: u64 = 64;
 
-/// The limit of descriptors that this process was started with, where it has been raised.
+/// The descriptor limit with which this process was started, soft and hard, if it was raised since.
 static DESCRIPTORS_BEFORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 
-/// The limit of descriptors, soft and hard, that started processes get back; `None` if this process's own was not
-/// raised.
+/// The soft and hard limit of descriptors that started processes get; `None` if this process has not raised its own.
 pub(crate) fn descriptors_of_children() -> Option<(rlim_t, rlim_t)> {
     DESCRIPTORS_BEFORE.get().copied()
 }
 
-/// Number of further descriptors that this process can open, once its limit is raised as far as
-/// that is allowed.
+/// Number of further descriptors that this process can open after it has raised its limit as far as allowed.
 pub(crate) fn descriptors_left() -> u64 {
     let open = descriptors_open();
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
@@ -95,7 +93,7 @@ pub(crate) fn check_room(spec: &LaunchSpec) -> Result<(), LaunchError> {
     check_memory(spec.memory)
 }
 
-/// Checks that this process's limits allow `needed` bytes of memory.
+/// Checks that the limits of this process allow `needed` bytes of memory.
 fn check_memory(needed: u64) -> Result<(), LaunchError> {
     match resource_limits::most_memory() {
         Some((allowed, limit)) if needed > allowed => Err(LaunchError::Memory {
@@ -107,7 +105,7 @@ fn check_memory(needed: u64) -> Result<(), LaunchError> {
     }
 }
 
-/// Checks that `count` processes more can be started.
+/// Checks that `count` more processes can be started.
 fn check_processes(count: u64) -> Result<(), LaunchError> {
     for Bound { by, max, used } in resource_limits::of_processes() {
         if used + count > max {

@@ -11,8 +11,8 @@ use sdm_text::shell_word;
 use crate::hosts::spread;
 use crate::{HostShare, Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
-/// The first port on which servers listen, unless the user sets one. The number is below the range from which Linux
-/// takes ports for outgoing connections.
+/// The first port on which servers listen, unless the user sets one. It is below the range from which Linux takes ports
+/// for outgoing connections.
 pub const MANUAL_PORT: u16 = 23_000;
 
 /// Address of members that the user starts on this machine.
@@ -127,7 +127,7 @@ impl Launcher for Manual {
     }
 }
 
-/// A host without the user who logs in there.
+/// The host without the user name in front of it.
 fn bare(host: &str) -> &str {
     host.rsplit('@').next().unwrap_or(host)
 }

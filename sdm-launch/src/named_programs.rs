@@ -1,4 +1,4 @@
-//! Programs that the arguments of another program name: `/bin/sh ./run.sh`, `sh -c './a.out 7'`.
+//! Programs that are named in the arguments of another program: `/bin/sh ./run.sh`, `sh -c './a.out 7'`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -11,11 +11,11 @@ use sdm_system::files;
 const SCRIPT_BYTES: u64 = 64 << 10;
 /// Maximum number of files that are examined.
 const FILES_MAX: usize = 64;
-/// The first bytes of a program of Linux.
+/// The first bytes of a program in the ELF format.
 const ELF: &[u8] = b"\x7fELF";
 
-/// The first program with MPI that the arguments name, in themselves or as scripts, and its libraries. Such a program is
-/// a child of the started one: nothing else shows before the start that ranks will call MPI.
+/// The first program with MPI that the arguments name, directly or in a script, and its libraries; `None` if there is
+/// none. The started program runs it as a child: before the start nothing else shows that ranks will call MPI.
 pub(crate) fn find(
     arguments: &[OsString],
     lookup: &dyn Fn(&str) -> Option<OsString>,
@@ -33,7 +33,7 @@ pub(crate) fn find(
     examined.find(|(_, linked)| linked.mpi.is_some())
 }
 
-/// The text of a script; `None` for other arguments.
+/// The text of an argument that is the path of a script; `None` for any other argument.
 fn text_of(argument: &OsStr) -> Option<String> {
     let file = files::open(argument.as_ref()).ok()?;
     files::text_of(file, SCRIPT_BYTES).ok()

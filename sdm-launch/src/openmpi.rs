@@ -1,4 +1,4 @@
-//! Open MPI's `mpirun`.
+//! The launcher of Open MPI: `mpirun`.
 
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ use crate::machine_limits::check_room;
 use crate::spec::{NUMBER_OPTIONS, command_line, is_option};
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 
-/// Options that say where processes go: the first that is given ends our own choice.
+/// Options that determine the placement of processes: if one is given, SDM adds none of its own.
 const PLACE_OPTIONS: &[&str] = &[
     "H",
     "N",
@@ -36,9 +36,9 @@ const PLACE_OPTIONS: &[&str] = &[
     "rankfile",
     "rf",
 ];
-/// Variables of a resource manager that has granted a number of slots.
+/// Environment variables that exist if a resource manager has granted a number of slots.
 const ALLOCATION_VARIABLES: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
-/// Open MPI refuses to run as root unless those of its version are set.
+/// Variables without which Open MPI refuses to run as root, by its version.
 const ROOT_VARIABLES: &[&str] = &[
     "OMPI_ALLOW_RUN_AS_ROOT",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
@@ -62,7 +62,7 @@ pub struct OpenMpi {
 }
 
 impl OpenMpi {
-    /// An `mpirun` with the version text that it reports.
+    /// Open MPI's launcher as the program `program`, with the version that it reports.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self {
@@ -72,8 +72,8 @@ impl OpenMpi {
         }
     }
 
-    /// Calls `mpirun` by this name instead of its path, as a shell does that finds it on `PATH`. Called by its path,
-    /// `mpirun` puts its installation in front of `PATH` and `LD_LIBRARY_PATH`.
+    /// Calls `mpirun` by this name instead of its path, as a shell does that finds it on `PATH`. If it is called by its
+    /// path, `mpirun` puts its installation in front of `PATH` and `LD_LIBRARY_PATH`.
     #[must_use]
     pub fn called(mut self, name: impl Into<OsString>) -> Self {
         self.called = Some(name.into());

@@ -1,4 +1,4 @@
-//! Slurm's `srun`.
+//! The launcher of Slurm: `srun`.
 
 use sdm_text::printable_name;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use crate::launched_process::ProcessSpec;
 use crate::spec::command_line;
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 
-/// Copies the server to each node.
+/// Option by which `srun` copies the server to each node.
 const STAGE_OPTION: &str = "--bcast=/tmp/";
 
 /// Lets Slurm start the servers: inside an allocation as a step of it, otherwise `srun` creates one.
@@ -24,7 +24,7 @@ pub struct Srun {
 }
 
 impl Srun {
-    /// An `srun` with the version text that it reports.
+    /// Slurm's launcher as the program `program`, with the version that it reports.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self {
@@ -33,7 +33,8 @@ impl Srun {
         }
     }
 
-    /// The arguments of `srun`. `programs` is the file with the program of each rank, where there are several.
+    /// The arguments of `srun`. `programs` is the file with the program of each rank; `None` if all ranks run the same
+    /// program.
     fn arguments(&self, spec: &LaunchSpec, programs: Option<&Path>) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         if spec.stage {
@@ -122,8 +123,8 @@ impl Launcher for Srun {
     }
 }
 
-/// A line for each program: its ranks, its name, its arguments. Slurm reads it once, before it starts
-/// anything.
+/// The text of the file with the program of each rank: a line with ranks, program and arguments for each program. Slurm
+/// reads it once, before it starts anything.
 fn programs(spec: &LaunchSpec) -> Result<String, LaunchError> {
     let mut text = String::new();
     let mut first = 0;

@@ -1,4 +1,4 @@
-//! Description of the servers to start, for launchers.
+//! Description of the servers that a launcher is to start.
 
 use sdm_system::{files, programs};
 use sdm_text::printable_name;
@@ -19,7 +19,7 @@ pub const FANOUT: u32 = 32;
 /// The options of `mpirun` and `mpiexec` that give the number of processes.
 pub(crate) const NUMBER_OPTIONS: &[&str] = &["-n", "--n", "-np", "--np", "-c"];
 
-/// Shell script that waits for a line in the file of its first argument, then executes the command after it.
+/// Shell script that waits for a line in the file `$0`, then executes the command after it.
 const WAIT_AT_GATE: &str = r#"read -r go <"$0" || exit 1; exec "$@""#;
 
 /// Description of the servers to start.
@@ -30,26 +30,26 @@ const WAIT_AT_GATE: &str = r#"read -r go <"$0" || exit 1; exec "$@""#;
 pub struct LaunchSpec {
     /// Number of servers, 1 to [`SERVERS_MAX`].
     pub count: u32,
-    /// The `sdm-server` to start.
+    /// Path of the `sdm-server` to start.
     pub server: PathBuf,
-    /// Its arguments, the same for all.
+    /// Arguments of the servers, the same for all.
     pub server_args: Vec<OsString>,
-    /// Environment variables of the servers in addition to those of this process. Names may be visible on command
-    /// lines; values never are. The session's key is passed in this way where no more private way exists.
+    /// Environment variables of the servers in addition to those of this process. Their names may be visible on command
+    /// lines, their values never are. The session's key is passed in this way if there is no more private one.
     pub environment: Vec<(OsString, OsString)>,
     /// The user's own options, passed to `mpirun` or `mpiexec` as they are.
     pub launcher_options: Vec<OsString>,
-    /// The programs of a job of several programs, in the order of their ranks; together they have `count`
-    /// processes. All servers are equal. The list is passed to a runtime so that it reports the same programs.
+    /// The programs of a job with several programs, in the order of their ranks; together they have `count` processes.
+    /// All servers are equal. The list is passed to a runtime so that the runtime reports the same programs.
     pub parts: Vec<Part>,
     /// The hosts to start on, each with its maximum number of servers, for launchers that need them.
     pub hosts: Vec<HostShare>,
-    /// File with the name and key of the session, for servers started by hand; written by the owner, and readable
-    /// by this user only.
+    /// File with the name and key of the session, for servers started by hand. The owner writes it, and only this user
+    /// can read it.
     pub handover: Option<PathBuf>,
-    /// The ports for servers, for launchers that give each its own.
+    /// The ports for servers, for launchers that give each server its own.
     pub ports: PortRange,
-    /// Address of the front-end for the master, where the user starts it by hand.
+    /// Address of the front-end for a master that the user starts by hand.
     pub front_end: String,
     /// Working directory of the servers; `None` for this process's own.
     pub directory: Option<PathBuf>,
@@ -57,30 +57,30 @@ pub struct LaunchSpec {
     pub fanout: u32,
     /// True if the server is copied to its hosts, and removed there at the end.
     pub stage: bool,
-    /// Path of `sdm-pmix`, which is copied along with the server where each host has a PMIx server. Only launchers
-    /// that copy the server themselves use it.
+    /// Path of `sdm-pmix`, which is copied along with the server if each host has a PMIx server. Only launchers that
+    /// copy the server themselves use it.
     pub pmix: Option<PathBuf>,
-    /// Total number of processes, servers included, for which the system must
-    /// have room. A launcher that starts them on this machine checks that first.
+    /// Total number of processes, servers included, for which the system must have room. A launcher that starts them on
+    /// this machine checks this first.
     pub processes: u64,
-    /// Known lower bound of the memory that these processes need together, in bytes; it is checked likewise.
+    /// Known lower bound of the total memory of these processes, in bytes; it is checked likewise.
     pub memory: u64,
     /// True if one process forks the servers of a host. Forking is quicker for many servers that drive no programs.
     /// Launchers that start servers on other hosts ignore it.
     pub forks: bool,
-    /// True if the servers attach to programs that others have started. These programs run on when everything here
-    /// is killed. A launcher that answers a request to end by killing the servers would leave the programs with
-    /// undetached gdbs. So the kernel does not send it that request at this process's death: the servers notice
-    /// that they are disconnected, and end.
+    /// True if the servers attach to programs that others have started. These programs continue when everything here is
+    /// killed. A launcher that answers SIGTERM by killing the servers would leave the programs with undetached gdbs. So
+    /// the kernel does not send the launcher SIGTERM at this process's death: the servers notice that they are
+    /// disconnected, and end.
     pub attaches: bool,
-    /// Whether the programs' input and output pass through the servers' own streams, and so through the launcher.
+    /// Use of the servers' standard streams: do they carry the programs' input and output as well?
     pub streams: Streams,
     /// Path of the gate: a pipe from which the started process reads a line before it begins. `None` if it does not
     /// wait.
     pub(crate) gate: Option<PathBuf>,
-    /// Environment variables of the launcher itself, which it passes on like its own.
+    /// Environment variables of the launcher itself, which it passes on like the rest of its environment.
     pub variables: Vec<(OsString, OsString)>,
-    /// Environment variables that are removed for the launcher.
+    /// Environment variables that are removed from the launcher's environment.
     pub unset: Vec<OsString>,
     /// True if the command line is reported as a [`crate::LaunchEvent::Note`].
     pub verbose: bool,
@@ -89,24 +89,24 @@ pub struct LaunchSpec {
 /// Use of the servers' standard streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Streams {
-    /// Announcements and error messages of the servers only.
+    /// Only announcements and error messages of the servers.
     #[default]
     Private,
-    /// Output of their programs as well; standard input comes from [`Launch::feed`](crate::Launch::feed), as far as the
-    /// launcher forwards it.
+    /// Output of the servers' programs as well. Standard input comes from [`Launch::feed`](crate::Launch::feed), as far
+    /// as the launcher forwards it.
     Fed,
-    /// As `Fed`, with the standard input of this process.
+    /// As `Fed`, but the standard input is that of this process.
     Inherited,
 }
 
-/// One program of several.
+/// One program of a job with several programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Number of processes that run it, 1 or more.
+    /// Number of processes that run the program, 1 or more.
     pub count: u32,
-    /// The user's own options that the launcher takes for this program alone, as they are.
+    /// The user's own options that the launcher gets for this program alone.
     pub options: Vec<OsString>,
-    /// The program and its arguments; the server and its own where this is empty.
+    /// The program and its arguments; if empty, the server and its arguments.
     pub words: Vec<OsString>,
 }
 
@@ -170,7 +170,7 @@ impl LaunchSpec {
         }
     }
 
-    /// The programs of the job; a single one with all processes where [`Self::parts`] is empty.
+    /// The programs of the job; if [`Self::parts`] is empty, a single one with all processes.
     pub(crate) fn all_parts(&self) -> Vec<Part> {
         if !self.parts.is_empty() {
             return self.parts.clone();
@@ -181,7 +181,7 @@ impl LaunchSpec {
         }]
     }
 
-    /// The user's options for everything and for single programs.
+    /// The user's options for the whole job and for single programs.
     pub(crate) fn all_options(&self) -> Vec<OsString> {
         let single = self.parts.iter().flat_map(|part| &part.options);
         self.launcher_options
@@ -191,7 +191,7 @@ impl LaunchSpec {
             .collect()
     }
 
-    /// Refuses options for single programs, for launchers that have none.
+    /// Returns an error if there are options for single programs; for launchers that have none.
     pub(crate) fn check_no_part_options(&self, launcher: &str) -> Result<(), LaunchError> {
         let mut single = self.parts.iter().flat_map(|part| &part.options);
         match single.next() {
@@ -230,14 +230,14 @@ impl LaunchSpec {
             .collect()
     }
 
-    /// A command in the spec's environment and directory, which knows of no server number: one that
-    /// this process inherited must not reach servers that get theirs from a runtime.
+    /// A command in the spec's environment and directory, without a server number. A number that this process inherited
+    /// must not reach servers that get theirs from a runtime.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         self.command_called(program, None)
     }
 
-    /// Like [`Self::command`], for a program that gets another name than its path as `argv[0]`. A shell that starts the
-    /// program at the gate finds it by this name, too.
+    /// Like [`Self::command`], for a program whose `argv[0]` is not its path. A shell that starts the program at the
+    /// gate finds it by this name, too.
     pub(crate) fn command_called(
         &self,
         program: impl AsRef<OsStr>,
@@ -276,8 +276,8 @@ impl LaunchSpec {
         command
     }
 
-    /// Refuses options that would fight with the launch's own: the number of processes, and the
-    /// colon that begins another program.
+    /// Returns an error if options conflict with those of the launch itself: the number of processes, and the colon
+    /// that begins another program.
     pub(crate) fn check_options(&self, launcher: &str, number: &[&str]) -> Result<(), LaunchError> {
         for option in &self.all_options() {
             let name = option.to_str().unwrap_or_default();
@@ -299,7 +299,7 @@ impl LaunchSpec {
     }
 }
 
-/// The program and its arguments; never the environment, which holds the session key.
+/// The program and its arguments as text; never the environment, which holds the session key.
 pub(crate) fn command_line(command: &Command) -> String {
     let mut line = printable_name(command.get_program());
     for argument in command.get_args() {
@@ -309,7 +309,7 @@ pub(crate) fn command_line(command: &Command) -> String {
     line
 }
 
-/// True if `argument` is one of the options, written `-name`, `--name` or `--name=value`.
+/// True if `argument` is one of the options `names`, written `-name`, `--name` or `--name=value`.
 pub(crate) fn is_option(argument: &OsStr, names: &[&str]) -> bool {
     let Some(option) = argument.to_str().filter(|text| text.starts_with('-')) else {
         return false;

@@ -1,4 +1,4 @@
-//! Servers on hosts that are reached by `ssh`.
+//! Launcher of servers on hosts that are reached by `ssh`.
 
 use sdm_text::{printable_name, shell_word_of_bytes};
 use std::ffi::{OsStr, OsString};
@@ -18,11 +18,11 @@ use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
 use crate::ssh_advice::WHO;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers, Streams};
 
-/// Options after the user's own: `ssh` uses the first value of each option.
+/// Options after the user's own. If an option is given twice, `ssh` uses the first value.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
 
-/// Command for a host's login shell. All else, the script first, comes on standard input, where no other
-/// user sees it.
+/// Command for a host's login shell. All other data comes on standard input, where no other user sees it: the script
+/// first.
 const REMOTE: &str = r#"exec /bin/sh -c 'read -r length; script=$(PATH=/usr/local/bin:/usr/bin:/bin; head -c "$length"); eval "$script"' sdm-launch-ssh"#;
 /// The script that runs on a host.
 const SCRIPT: &str = include_str!("ssh.sh");
@@ -94,13 +94,13 @@ impl Launcher for Ssh {
     }
 }
 
-/// At most `count` groups of consecutive hosts, of nearly equal size.
+/// Divides hosts into at most `count` groups of consecutive hosts, of nearly equal size.
 fn groups<'a, 'b>(places: &'b [Place<'a>], count: u32) -> impl Iterator<Item = &'b [Place<'a>]> {
     let count = usize::try_from(count.max(1)).unwrap_or(usize::MAX);
     places.chunks(places.len().div_ceil(count).max(1))
 }
 
-/// Starts the first host of a group, which starts the others.
+/// Starts the servers of the first host of a group, which starts the other hosts.
 fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<(), LaunchError> {
     let host = group[0].host;
     let command = command(spec, host);
@@ -121,7 +121,7 @@ fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<
     launch.spawn(command, started)
 }
 
-/// The command that starts the servers of a host; no `ssh` for this host.
+/// The command that starts the servers of a host: through `ssh`, or directly for this host.
 fn command(spec: &LaunchSpec, host: &str) -> Command {
     let mut command;
     if is_this_host(host) {
@@ -152,7 +152,7 @@ fn line_of<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
         .join(OsStr::new(" "))
 }
 
-/// The input of the script, in the order in which it reads it.
+/// The input of the script, in the order in which the script reads it.
 fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError> {
     let script = SCRIPT.trim_end();
     let mut input = format!("{}\n{script}", script.len()).into_bytes();
@@ -207,15 +207,15 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
     Ok(input)
 }
 
-/// The copied files in the script's order: the server, and the `sdm-pmix` that is placed next to it.
+/// The copied files in the script's order: the server, and then the `sdm-pmix` that is placed next to it.
 fn staged(spec: &LaunchSpec) -> impl Iterator<Item = &Path> {
     let server = spec.stage.then_some(spec.server.as_path());
     let beside = spec.stage.then_some(spec.pmix.as_deref()).flatten();
     server.into_iter().chain(beside)
 }
 
-/// The script's line for the servers' directory: `!` and the user's, which must exist; or `?` and this process's
-/// own, which is used where the host has it.
+/// The script's line for the servers' directory. `!` precedes the user's directory, which must exist. `?` precedes this
+/// process's own, which is used if the host has it.
 fn directory(spec: &LaunchSpec) -> OsString {
     let (mark, path) = match &spec.directory {
         Some(path) => ("!", path.clone()),

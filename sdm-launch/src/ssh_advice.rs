@@ -1,9 +1,9 @@
 //! Advice about an `ssh` that failed.
 
-/// Prefix of the display name of the `ssh` to a host, before the host's name.
+/// Prefix of the display name of an `ssh` process; the host's name follows.
 pub(crate) const WHO: &str = "ssh ";
 
-/// Advice about an `ssh` that ended with these last lines of output.
+/// Advice for an `ssh` process that ended with these last lines of output; `None` if there is none.
 pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
     const KNOWN: [(&str, &str); 8] = [
         (

@@ -1,4 +1,4 @@
-//! Real launchers start a small script in the place of `sdm-server`.
+//! Tests in which real launchers start a small script instead of `sdm-server`.
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::OsString;

@@ -19,20 +19,20 @@ const CAP_SYS_PTRACE: u32 = 19;
 pub enum Obstacle {
     /// The process has ended.
     Gone,
-    /// The main thread has ended, and other threads run on. The process can be read, but gdb cannot attach to it.
+    /// The main thread has ended, and other threads continue. The process can be read, but gdb cannot attach to it.
     Headless,
     /// The process belongs to another user.
     Foreign {
-        /// The owner's name, or number where it has none.
+        /// The owner's name, or user number if the owner has no name.
         owner: String,
     },
-    /// The process is not dumpable: it has changed its rights, or has set that itself.
+    /// The process is not dumpable: it has changed its user or group ids, or has switched dumping off.
     Undumpable,
     /// Another debugger traces the process.
     Traced {
         /// The debugger, as text for the user.
         by: String,
-        /// True if it is a member of a session of SDM's.
+        /// True if the debugger is a member of an SDM session.
         ours: bool,
     },
     /// This machine does not allow ordinary users to attach.
@@ -75,7 +75,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// The use that is made of processes.
+/// The purpose for which processes are accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The processes are read, and are stopped only briefly.
@@ -84,7 +84,7 @@ pub enum Access {
     Attach,
 }
 
-/// The obstacle to this use of each of these processes; processes without one are left out.
+/// The obstacles to this access, each with the pid. Processes without an obstacle are left out.
 #[must_use]
 pub fn obstacles(pids: &[i32], access: Access) -> Vec<(i32, Obstacle)> {
     let scope = proc::of_machine("sys/kernel/yama/ptrace_scope");
@@ -140,7 +140,7 @@ fn obstacle(pid: i32, access: Access, may_trace_all: bool, scope: u8) -> Option<
     (!is_ours).then_some(Obstacle::Undumpable)
 }
 
-/// The obstacle of a process that has ended, from its state and number of threads; `None` for one that runs.
+/// The obstacle for a process that has ended, from its state and number of threads; `None` if the process runs.
 fn end(state: Option<char>, threads: Option<u32>) -> Option<Obstacle> {
     let has_ended = state.is_none_or(|letter| State(letter).has_ended());
     has_ended.then_some(match threads {

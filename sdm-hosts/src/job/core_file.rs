@@ -44,9 +44,10 @@ pub struct CoreProcess {
 /// A core file that can be opened by its path.
 #[derive(Debug)]
 pub struct CoreFile {
-    /// Facts about its process.
+    /// Facts about the process that left the core file.
     pub process: CoreProcess,
-    /// The unpacked copy of a compressed core file: a file of this user alone, which is removed when this is dropped.
+    /// The unpacked copy of a compressed core file. It is a file of this user alone, and is removed when this value is
+    /// dropped; `None` if the core file is not compressed.
     pub unpacked: Option<SecretFile>,
 }
 
@@ -147,7 +148,7 @@ fn pid_in(note: &[u8], endian: Endianness) -> Option<u32> {
     })
 }
 
-/// Address of the program's path, from an auxiliary vector of key and value pairs.
+/// Address of the program's path, from an auxiliary vector of key and value pairs; `None` if it is not there.
 fn path_address(vector: &[u8], endian: Endianness) -> Option<u64> {
     let number = |bytes: &[u8]| {
         let bytes = bytes.try_into().ok()?;
@@ -160,8 +161,8 @@ fn path_address(vector: &[u8], endian: Endianness) -> Option<u64> {
     pairs.find_map(|pair| (number(&pair[..8])? == AT_EXECFN).then(|| number(&pair[8..]))?)
 }
 
-/// The rank, from the part of the stack before the program's path. This part has the environment as zero-terminated
-/// strings.
+/// The rank from the part of the stack before the program's path; `None` if there is none. This part has the
+/// environment as zero-terminated strings.
 fn rank_in(stack: &[u8]) -> Option<u32> {
     let mut variables = BTreeMap::new();
     for text in stack.split(|byte| *byte == 0) {

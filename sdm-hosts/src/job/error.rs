@@ -5,7 +5,7 @@ use std::io;
 use sdm_text::printable_name;
 use thiserror::Error;
 
-/// Maximum number of processes that a question names.
+/// Maximum number of processes that an error message lists.
 const LISTED_MAX: usize = 16;
 
 /// Error of the search for a job, with advice.
@@ -90,7 +90,7 @@ pub enum JobError {
     Host {
         job: String,
         rank: u32,
-        /// Quoted, and not longer than can be shown.
+        /// The invalid host name, escaped and cut for display.
         host: String,
         what: &'static str,
     },
@@ -105,7 +105,7 @@ pub enum JobError {
     Namespaces {
         pid: i32,
         program: String,
-        /// The process's owner, where it is another user.
+        /// Name of the process's owner, if it is another user.
         owner: Option<String>,
         namespaces: Vec<String>,
     },

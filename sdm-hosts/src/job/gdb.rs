@@ -1,6 +1,6 @@
-//! The MPIR process table of a launcher, read by a gdb. Used where the launcher's memory may not be copied (a
-//! container's filter, say), or its symbols are in a separate file, which gdb finds. The launcher is
-//! stopped while gdb reads, a fraction of a second.
+//! The MPIR process table of a launcher, read by a gdb. gdb is used if the launcher's memory may not be copied (for
+//! example because of a container's filter). It is also used if the launcher's symbols are in a separate file, which
+//! gdb finds. The launcher is stopped while gdb reads, for a fraction of a second.
 
 use std::io;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::JobProcess;
 use super::PROCESSES_MAX;
 use super::mpir::{self, Mpir};
 
-/// Time limit for gdb to read the table: a launcher of a large job has a large one.
+/// Time limit for gdb to read the table of a large job.
 const READ_WAIT: Duration = Duration::from_secs(60);
 
-/// Commands for gdb. The last lines fail where the launcher is not Slurm's.
+/// Commands for gdb. The last lines fail if the launcher is not Slurm's `srun`.
 const SCRIPT: &str = r#"
 set $count = *(int *)&MPIR_proctable_size
 set $entry = *(char **)&MPIR_proctable
@@ -30,7 +30,7 @@ printf "job\t%s\n", *(char **)&totalview_jobid
 printf "step\t%s\n", *(char **)&totalview_stepid
 "#;
 
-/// gdb's output after the last entry of the table, where a table exists.
+/// gdb's output after the last entry of the table; it is missing if there is no table.
 const END: &str = "the end of ";
 
 /// Reads the table of process `pid`.

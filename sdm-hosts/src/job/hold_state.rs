@@ -10,7 +10,7 @@ use super::pmix::{self, PmixError};
 use super::processes::Processes;
 use super::{JobError, ranks};
 
-/// Pause before a server that does not know all processes yet is asked again.
+/// Pause before a PMIx server that does not know all processes yet is queried again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Location of the stopped ranks.
@@ -30,7 +30,7 @@ type Answer = Result<Vec<pmix::Namespace>, PmixError>;
 /// Watches for the ranks of a job whose launcher stops them on their exec.
 pub struct HeldRanks {
     starter: i32,
-    /// Receives the server's answer while a query is under way.
+    /// Receives the answer of the PMIx server while a query is under way; `None` otherwise.
     asked: Option<Receiver<Answer>>,
     ask_next: Option<Instant>,
     unasked: Option<PmixError>,
@@ -80,7 +80,7 @@ impl HeldRanks {
         })
     }
 
-    /// The server's answer, once; `None` while none has arrived. Starts a query where none is under way and the
+    /// The answer of the PMIx server, once; `None` until it has arrived. Starts a query if none is under way and the
     /// pause is over.
     fn answer_of(&mut self, server: i32) -> Option<Answer> {
         let Some(asked) = &self.asked else {
@@ -101,14 +101,14 @@ impl HeldRanks {
         answer
     }
 
-    /// Error of the last query to the launcher's server for ranks on other hosts.
+    /// Error of the last query to the launcher's PMIx server about ranks on other hosts; `None` if there is none.
     #[must_use]
     pub fn unasked(&self) -> Option<&PmixError> {
         self.unasked.as_ref()
     }
 }
 
-/// True if a server has the one job, and a process for each of its ranks.
+/// True if the PMIx server has exactly one job, with a process for each of its ranks.
 fn is_whole(jobs: &[pmix::Namespace], size: Option<usize>) -> bool {
     let [job] = jobs else { return false };
     let count = job.processes.len();

@@ -1,9 +1,10 @@
-//! Ranks that MPICH's Hydra started on other hosts. The MPIR process table of its `mpiexec` cannot be found where
-//! `mpiexec` is stripped. But the logins (`ssh`) by which `mpiexec` reaches hosts are its children. Hydra's proxies on
-//! those hosts have the address of `mpiexec` on their command lines.
+//! Ranks that MPICH's Hydra started on other hosts. If `mpiexec` is stripped, its MPIR process table cannot be found.
+//! But the `ssh` processes by which `mpiexec` reaches hosts are its children. Hydra's proxies on those hosts have the
+//! address of `mpiexec` on their command lines.
 //!
-//! So each host is asked by `ssh`, with the options of that login. The program executed is the `ssh` on `PATH`, never
-//! one from a command line. Options are taken from this user's own logins only, as options can name commands.
+//! So each host is queried by `ssh`, with the options of that `ssh` process. The program executed is the `ssh` on
+//! `PATH`, never one from a command line. Options are taken only from this user's own processes, as options can name
+//! commands.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,11 +22,11 @@ use crate::host_names as hosts;
 
 /// The program that Hydra starts on each host, and that starts the ranks there.
 const PROXY: &str = "hydra_pmi_proxy";
-/// Option of the proxy with the address of its `mpiexec`, which is different for each job.
+/// Option of the proxy with the address of its `mpiexec`, which differs between jobs.
 const ADDRESS_OPTION: &str = "--control-port";
-/// Option of the proxy with its number among those of the `mpiexec`.
+/// Option of the proxy with its number among the proxies of the same `mpiexec`.
 const NUMBER_OPTION: &str = "--proxy-id";
-/// The program that reaches hosts, and the only one that is executed here.
+/// The program by which `mpiexec` reaches hosts, and the only one that is executed here.
 const LOGIN: &str = "ssh";
 /// The script that runs on a host.
 const SCRIPT: &str = include_str!("hydra.sh");
@@ -34,24 +35,24 @@ const ANSWER_WAIT: Duration = Duration::from_secs(30);
 /// Maximum number of hosts asked at the same time.
 const HOSTS_MAX: usize = 32;
 
-/// Answers of the other hosts.
+/// Answers of the other hosts about their ranks.
 #[derive(Debug, Default)]
 pub(super) struct RemoteAnswers {
     /// The ranks on these hosts.
     pub(super) processes: Vec<JobProcess>,
-    /// Number of all ranks, where a host reports it.
+    /// Number of all ranks of the job; `None` if no host reports it.
     pub(super) size: Option<u32>,
     /// Messages for the user about hosts without an answer.
     pub(super) failures: Vec<String>,
 }
 
-/// One login of an `mpiexec`.
+/// An `ssh` process by which an `mpiexec` has reached a host.
 #[derive(Debug, PartialEq, Eq)]
 struct Login {
     /// The words of the command line up to the remote program.
     words: Vec<String>,
     host: String,
-    /// Address of the `mpiexec`, and the number of its proxy on the host.
+    /// Values of the proxy's options: the address of the `mpiexec`, and the number of the proxy.
     proxy: [String; 2],
 }
 
@@ -95,7 +96,7 @@ impl Login {
         })
     }
 
-    /// The ranks of this host, and the number of all ranks.
+    /// Queries the host. Returns its ranks, and the number of all ranks if the host reports it.
     fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), HostFailure> {
         hosts::check_name(&self.host).map_err(HostFailure::Host)?;
         let called = self.words[0].rsplit('/').next().unwrap_or_default();
@@ -161,8 +162,8 @@ impl Login {
     }
 }
 
-/// The ranks on the hosts to which `starter` has logged in; `None` if it uses this host only. Launcher and
-/// logins must belong to the user `uid`, which is this process's: those of other users are not used.
+/// The ranks on the hosts to which `starter` has connected by `ssh`; `None` if it uses this host only. Launcher and
+/// `ssh` processes must belong to the user `uid`, who must be this process's user. Those of other users are not used.
 pub(super) fn elsewhere(
     processes: &Processes,
     starter: &Process,

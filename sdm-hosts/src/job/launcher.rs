@@ -1,7 +1,7 @@
-//! Processes of a launcher: from its process table, its PMIx server, or the processes below it.
+//! Processes of a launcher: from its process table, its PMIx server, or its descendants.
 //!
-//! A launcher's data is trusted as far as its owner: where root queries another user's job, only that user's
-//! processes on this host are taken, and nothing else that a table names.
+//! A launcher's data is trusted as far as its owner. If root queries another user's job, only processes of that user on
+//! this host are taken, and nothing else that a table names.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use super::{
     slurm, wrappers,
 };
 
-/// Launchers that have a process table, though its symbols may be in a separate file.
+/// Launchers that have a process table, although its symbols may be in a separate file.
 const WITH_TABLE: &[&str] = &["orterun", "mpirun.openmpi", "mpiexec.openmpi", "srun"];
 
 impl Search {
-    /// The job of a launcher with this pid; any other process is a job of its own.
+    /// The job of the launcher with this pid. A process that is not a launcher is a job of its own.
     pub(super) fn of_pid(&self, pid: i32) -> Result<Job, JobError> {
         let process = self.process(pid)?;
         let is_starter = process.is_called_any(STARTERS);
@@ -118,8 +118,8 @@ impl Search {
         }
     }
 
-    /// Replaces wrappers on this machine by the programs below them. Also returns sentences on ranks whose program is
-    /// uncertain.
+    /// Replaces wrappers on this machine by the programs that they have started. Also returns sentences about ranks
+    /// whose program is uncertain.
     fn looked_through(&self, mut processes: Vec<JobProcess>) -> (Vec<JobProcess>, Vec<String>) {
         let mut found = Vec::new();
         for process in &mut processes {
@@ -132,7 +132,7 @@ impl Search {
         (processes, wrappers::doubts(&self.processes, &found))
     }
 
-    /// A sentence on jobs that ranks of the launcher have spawned; `None` if there are none.
+    /// A sentence about jobs that the launcher's ranks have spawned; `None` if there are none.
     fn spawned(&self, starter: &Process, pids: &[i32]) -> Option<String> {
         let programs = pids
             .iter()
@@ -148,8 +148,8 @@ impl Search {
         })
     }
 
-    /// The job of a launcher without a process table: the processes below it with ranks in their environment. Only
-    /// where these are not the whole job, its PMIx server is asked, if it has one.
+    /// The job of a launcher without a process table: its descendants with ranks in their environment. If these are not
+    /// the whole job, its PMIx server is queried. `None` if neither has ranks.
     fn without_table(&self, starter: &Process) -> Result<Option<Job>, JobError> {
         let found = ranks::below(&self.processes, starter.pid)?;
         let count = u32::try_from(found.pids.len()).unwrap_or(u32::MAX);
@@ -227,8 +227,8 @@ impl Search {
         self.of_words(server, source, job.processes)
     }
 
-    /// The job of a namespace. This user's servers on this machine are asked one after another; a server of another
-    /// user is asked only where it is named.
+    /// The job with this PMIx namespace. This user's servers on this machine are queried one after another. A server of
+    /// another user is queried only if the target names it.
     pub(super) fn of_namespace(&self, wanted: &str) -> Result<Job, JobError> {
         let mut known = Vec::new();
         let mine = |it: &&Process| it.is_of(self.uid);
@@ -254,8 +254,8 @@ impl Search {
         })
     }
 
-    /// The job of this machine's `srun` that has this job and step in its memory. Where no `srun` has, Slurm and the
-    /// job's nodes are asked.
+    /// The job of the `srun` on this machine that has this job and step in its memory. If there is none, Slurm and the
+    /// job's nodes are queried.
     pub(super) fn of_slurm(&self, job: u32, step: Option<u32>) -> Result<Job, JobError> {
         let meant = |slurm: &str| match step {
             Some(step) => slurm == format!("{job}.{step}"),
@@ -285,7 +285,7 @@ impl Search {
     }
 }
 
-/// Reads the table out of the launcher's memory, by a gdb where that is impossible.
+/// Reads the table from the launcher's memory, by a gdb if that is impossible; `None` if there is no table.
 fn read_table(starter: &Process) -> Result<Option<mpir::Mpir>, JobError> {
     let read = mpir::read(starter.pid);
     let by_gdb = match &read {

@@ -1,8 +1,8 @@
-//! Running jobs: the host and process of each rank.
+//! Running jobs: the host and the process of each rank.
 //!
-//! A [`Target`] is the user's name for a job; [`find`] looks it up on this machine. The search stops
-//! and changes nothing: process tables are read out of a launcher's memory,
-//! everything else out of `/proc`.
+//! A [`Target`] is the user's name for a job; [`find`] looks the job up on this machine. The search reads process
+//! tables from a launcher's memory, everything else from `/proc`. It changes nothing. It stops a process only if gdb
+//! must read the table.
 
 mod access;
 pub mod core_file;
@@ -40,7 +40,7 @@ pub use target::Target;
 /// Maximum number of processes that a job can have.
 pub const PROCESSES_MAX: u32 = 4 << 20;
 
-/// Maximum number of a job's processes that are named in a question.
+/// Maximum number of a job's processes that an error message lists.
 const SHOWN_MAX: usize = 4;
 
 /// Program names of launchers. A search by program name finds no launchers, unless it names one.
@@ -74,13 +74,13 @@ const HELPERS: &[&str] = &[
 /// One process of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobProcess {
-    /// Its rank in the job; its index in the list where it has none.
+    /// Rank of the process in the job; its index in the list if it has no rank.
     pub rank: u32,
-    /// Name of its host as the source reports it; empty for this machine.
+    /// Name of the process's host as the source reports it; empty for this machine.
     pub host: String,
-    /// The program that it runs, as far as it is known.
+    /// The program that the process runs; empty if unknown.
     pub program: String,
-    /// Its Unix process id there.
+    /// Pid of the process on its host.
     pub pid: i32,
 }
 
@@ -89,13 +89,13 @@ pub struct JobProcess {
 pub struct Job {
     /// Source of the list of processes, for the user: `the process table of mpirun (pid 4711)`.
     pub source: String,
-    /// Its processes, by rising rank.
+    /// Processes of the job, by rising rank.
     pub processes: Vec<JobProcess>,
     /// True if the ranks were assigned by an MPI runtime.
     pub ranked: bool,
     /// Slurm's `JOB.STEP`; `None` for a job that is not Slurm's.
     pub slurm: Option<String>,
-    /// A sentence about processes that could not be found, with the reason.
+    /// A sentence about processes that could not be found, with the reason; `None` if all were found.
     pub incomplete: Option<String>,
     /// Further sentences for the user about the search.
     pub notes: Vec<String>,
@@ -114,7 +114,7 @@ pub fn find(target: &Target) -> Result<Job, JobError> {
 pub struct Attachable {
     /// The pid of the launcher.
     pub pid: i32,
-    /// Its command line, as text for the user.
+    /// Command line of the launcher, as text for the user.
     pub line: String,
 }
 
@@ -184,7 +184,7 @@ fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {
     Ok(job)
 }
 
-/// Rejects invalid host names, wherever they come from: servers are started on these hosts.
+/// Rejects invalid host names, whatever their source: servers are started on these hosts.
 fn check_hosts(job: &Job) -> Result<(), JobError> {
     for process in &job.processes {
         // This machine has no name.
@@ -201,7 +201,7 @@ fn check_hosts(job: &Job) -> Result<(), JobError> {
     Ok(())
 }
 
-/// State of a search: the processes of this machine, the own pid, and the own user id.
+/// The processes of this machine, and the pid and user id of this process.
 struct Search {
     processes: Processes,
     own: i32,
@@ -231,7 +231,7 @@ impl Search {
         }
     }
 
-    /// The job of a number: a pid on this machine, else a job of Slurm's. A number that is both is an error.
+    /// The job of a number: a pid on this machine, or else a Slurm job. It is an error if both exist.
     fn of_number(&self, number: i32) -> Result<Job, JobError> {
         let is_here = self.processes.get(number).is_some();
         let job = number.unsigned_abs();
@@ -245,7 +245,7 @@ impl Search {
         }
     }
 
-    /// Processes by their pids, with the ranks that they have in their job. Those of several jobs have none.
+    /// A job of the processes with these pids, with their ranks if all are ranks of one job.
     fn of_pids(&self, pids: &[i32]) -> Result<Job, JobError> {
         let mut pids = pids.to_vec();
         pids.sort_unstable();
@@ -282,7 +282,7 @@ impl Search {
         Ok(job)
     }
 
-    /// The jobs of some processes, as text for the user: `mpirun (pid 4711): ranks 0 (pid 4712), 1 (pid 4713)`.
+    /// The jobs of these processes, as text for the user: `mpirun (pid 4711): ranks 0 (pid 4712), 1 (pid 4713)`.
     fn jobs(&self, by_job: &ranks::ByJob) -> Vec<String> {
         let listed = |all: &mut dyn Iterator<Item = String>, count: usize| {
             let mut shown: Vec<String> = all.take(SHOWN_MAX).collect();
@@ -320,8 +320,8 @@ impl Search {
         jobs
     }
 
-    /// The job of this user's processes with the program name `name`. If there are none: of the processes of one
-    /// program (an interpreter) that have `name` as a word of their command line, with or without its folder.
+    /// The job of this user's processes with the program name `name`. If there are none, the job of one program's
+    /// processes (an interpreter) that have `name` as a word of their command line, with or without its folder.
     /// Launchers, helpers, and this process's ancestors count only if `name` is a launcher.
     fn of_name(&self, name: &str) -> Result<Job, JobError> {
         let ancestors = self.processes.ancestors(self.own);
@@ -380,8 +380,8 @@ impl Search {
         Ok(job)
     }
 
-    /// These processes without the helpers of ranks: of a rank's processes, one below another, only the rank's program
-    /// stays.
+    /// Of these pids, those that are not helpers. Where processes of one rank descend from each other, only the rank's
+    /// program is kept.
     fn without_helpers(&self, pids: &[i32]) -> Vec<i32> {
         let none = processes::Environment::default();
         let given = |pid: i32| ranks::given(&self.processes, pid, &none);

@@ -26,7 +26,7 @@ use super::{JobError, JobProcess};
 
 /// The largest mapped file that is searched for symbols, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// Maximum number of mapped files that are searched.
+/// Maximum number of mapped files that are searched for symbols.
 const FILES_MAX: usize = 1024;
 /// Maximum total length of a table's host and program names, in bytes. A name that occurs twice counts twice.
 const TEXTS_BYTES_MAX: usize = 512 << 20;
@@ -38,9 +38,9 @@ const TEXT_PIECE_BYTES: u64 = 256;
 /// Contents of a launcher's memory.
 #[derive(Debug, Default)]
 pub(super) struct Mpir {
-    /// The processes, by rank; empty if the launcher has started nothing yet, or is no launcher.
+    /// The processes, by rank; empty if the launcher has started nothing yet, or is not a launcher.
     pub(super) table: Vec<JobProcess>,
-    /// Slurm's job and step, which `srun` keeps under symbols as well.
+    /// Slurm's `JOB.STEP`, from further symbols of `srun`; `None` for another launcher.
     pub(super) slurm: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn read(pid: i32) -> Result<Option<Mpir>, JobError> {
 
 /// Addresses of the symbols in the process's memory.
 struct Symbols {
-    /// Bytes of a pointer.
+    /// Size of a pointer in the process, in bytes.
     word: u64,
     addresses: BTreeMap<String, u64>,
 }
@@ -88,7 +88,7 @@ fn symbols_of(pid: i32) -> io::Result<Option<Symbols>> {
     Ok(None)
 }
 
-/// The files that are mapped from their beginning and hold code, with where they begin.
+/// The mapped files with code, each with the address of its beginning.
 fn first_mappings(maps: &[Mapping]) -> Vec<(&Path, u64)> {
     let mut found: Vec<(&Path, u64)> = Vec::new();
     for (path, mapping) in maps.iter().filter_map(|it| Some((it.file()?, it))) {
@@ -138,7 +138,7 @@ fn symbols_of_file(bytes: &[u8], base: u64) -> io::Result<Option<Symbols>> {
     }))
 }
 
-/// Another process's memory.
+/// The memory of another process.
 struct Memory {
     pid: Pid,
     word: u64,
@@ -178,7 +178,7 @@ impl Memory {
         Ok(processes)
     }
 
-    /// `JOB.STEP`, where this is an `srun`.
+    /// Slurm's `JOB.STEP`; `None` if the launcher is not `srun`.
     fn slurm(&self, symbols: &Symbols) -> io::Result<Option<String>> {
         let text = |name: &str| -> io::Result<Option<String>> {
             let Some(address) = symbols.addresses.get(name) else {
@@ -242,7 +242,7 @@ impl Memory {
 /// The texts of a table. Equal pointers are read once: a table names few hosts and programs.
 struct Texts {
     known: BTreeMap<u64, String>,
-    /// Number of bytes of further texts that are allowed.
+    /// Number of bytes that further texts may have.
     left_bytes: usize,
 }
 
@@ -267,8 +267,8 @@ impl Texts {
     }
 }
 
-/// The host of a table entry. An empty name, which elsewhere stands for this machine, becomes `(null)`, as gdb prints
-/// it.
+/// The host of a table entry. An empty name becomes `(null)`, as gdb prints it: elsewhere an empty name stands for this
+/// machine.
 pub(super) fn named(host: String) -> String {
     match host.is_empty() {
         true => "(null)".to_owned(),

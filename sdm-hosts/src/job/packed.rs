@@ -1,4 +1,4 @@
-//! Compressed core files, as systemd keeps them. The system's own programs unpack them.
+//! Compressed core files, as systemd stores them. Programs of the system unpack them.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -16,7 +16,7 @@ const CORE_BYTES_MAX: u64 = 1 << 40;
 struct Way {
     /// The first bytes of a file in this format.
     begins: &'static [u8],
-    /// The program that unpacks it from its standard input, with its arguments.
+    /// The program that unpacks its standard input, with its arguments.
     program: &'static str,
     arguments: &'static [&'static str],
     /// The suffix of the names of files in this format, without the dot.
@@ -59,7 +59,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Opens a file; none where its first bytes are those of no compressed file.
+    /// Opens a file; `None` if its first bytes are not those of a compression format.
     pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
         let mut file = files::open(path)?;
         let mut first = Vec::new();
@@ -69,7 +69,7 @@ impl Packed {
         Ok(way.map(|way| Self { file, way }))
     }
 
-    /// The error for a core file that is not to be unpacked here; it names the program that unpacks it.
+    /// The error for a compressed core file that may not be unpacked here. It names the program that unpacks it.
     pub(super) fn refusal(&self) -> io::Error {
         let program = self.way.program;
         let text = format!(
@@ -78,7 +78,7 @@ impl Packed {
         io::Error::new(io::ErrorKind::InvalidInput, text)
     }
 
-    /// Unpacks it to a file of this user alone, which has its name without the suffix of the format.
+    /// Unpacks the file to a file of this user alone. The new name lacks the suffix of the format.
     pub(super) fn unpack(self, path: &Path) -> io::Result<SecretFile> {
         let folder = files::temporary_folder();
         let program = self.way.program;

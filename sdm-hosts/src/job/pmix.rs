@@ -1,8 +1,8 @@
 //! Jobs of a PMIx server, as the server reports them to a tool.
 //!
-//! A helper process of ours asks, so that faults and delays of the foreign library cost
-//! no other process anything. Only `prterun` and `prte` are asked. Open MPI 4's `mpirun` dies of a tool's
-//! connection, and the user's job with it; it has MPIR.
+//! The process `sdm-pmix` queries the server, so that faults and delays of the foreign library affect no other process.
+//! Only `prterun` and `prte` are queried. Open MPI 4's `mpirun` crashes when a tool connects, and ends the user's job;
+//! its table is read by MPIR.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,13 +26,13 @@ use super::{JobProcess, STARTERS};
 
 /// Programs with a PMIx server that accepts tools.
 const SERVERS: &[&str] = &["prterun", "prte"];
-/// Output of `sdm-pmix` while its server has no job yet. It must not be killed then, since the server would end
+/// Output of `sdm-pmix` while its server has no job yet. `sdm-pmix` must not be killed then, since the server would end
 /// with it.
 pub const STARTING: &str = "starting";
-/// Time limit for the helper's answer. An answer normally takes a second, and much less where there is no server.
+/// Time limit for the answer of `sdm-pmix`. An answer normally takes a second, and much less if there is no server.
 const ANSWER_WAIT: Duration = Duration::from_secs(15);
-/// Variables that the helper gets from the server's environment: the library's own paths, and those by which it
-/// finds the server. The helper gets none of this process's environment.
+/// Variables that `sdm-pmix` gets from the server's environment: the library's own paths, and those by which it finds
+/// the server. It gets none of this process's environment.
 const VARIABLES: &[&str] = &[
     "HOME",
     "LD_LIBRARY_PATH",
@@ -47,17 +47,17 @@ const VARIABLES: &[&str] = &[
     "TMPDIR",
 ];
 
-/// A job of a server.
+/// A job of a PMIx server, with its namespace.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Namespace {
     pub(super) name: String,
     pub(super) processes: Vec<JobProcess>,
 }
 
-/// Cause for which a server was not asked for its jobs, or did not answer.
+/// Reason for which a PMIx server was not queried, or did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum PmixError {
-    /// The helper is not installed.
+    /// `sdm-pmix` is not installed.
     #[error("sdm-pmix was found neither in the folder of sdm nor on PATH: install it there")]
     NoHelper,
     /// The server's process cannot be read.
@@ -68,31 +68,31 @@ pub enum PmixError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The process has no libpmix, and so is no server.
+    /// The process has no libpmix, so it is not a PMIx server.
     #[error("the process has not loaded libpmix.so")]
     NoLibrary,
     /// The server has ended.
     #[error("the PMIx server has ended")]
     Ended,
-    /// The server has other rights than its owner's.
+    /// The server has rights that its owner does not have.
     #[error("the PMIx server cannot be inspected")]
     Undumpable,
-    /// The server's rights cannot be read.
+    /// The server's user and group ids cannot be read.
     #[error("{0}")]
     Status(io::Error),
-    /// The server's group cannot be read.
+    /// The server's group id cannot be read.
     #[error("the group of the PMIx server is unknown")]
     NoGroup,
-    /// The server is another user's.
+    /// The server belongs to another user.
     #[error("the PMIx server belongs to {0}")]
     Foreign(String),
-    /// The helper cannot be started, or does not answer.
+    /// `sdm-pmix` cannot be started, or does not answer.
     #[error("sdm-pmix failed: {0}")]
     Run(io::Error),
-    /// The server starts its daemons.
+    /// The server is still starting its daemons.
     #[error("the PMIx server is still starting and has no job yet")]
     Starting,
-    /// The helper's error message.
+    /// The error message of `sdm-pmix`.
     #[error("{0}")]
     Said(String),
 }
@@ -149,8 +149,8 @@ pub(crate) fn has_pmix(process: &proc::Process, pid: i32) -> bool {
     library_of(process, pid).is_some()
 }
 
-/// Drops root's rights in favour of those of the server's owner. The server accepts only its owner's tools, and its
-/// library is that owner's.
+/// Replaces root's user and groups by those of the server's owner. The server accepts only tools of its owner, and its
+/// library belongs to the owner.
 fn give_up_rights(command: &mut Command, process: &proc::Process) -> Result<(), PmixError> {
     let (uid, plain) = owner(process).ok_or(PmixError::Ended)?;
     let own = geteuid().as_raw();
@@ -220,8 +220,8 @@ fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, PmixE
     Ok(found)
 }
 
-/// True if a process is a tool and no rank of a job. Launchers of other jobs and SDM's own tools connect to the server,
-/// and each has a namespace of its own.
+/// True if a process is a tool and not a rank of a job. Launchers of other jobs and SDM's own tools connect to the
+/// server, and each has a namespace of its own.
 fn is_tool(process: &JobProcess) -> bool {
     let name = process.program.rsplit('/').next().unwrap_or_default();
     name == "sdm-pmix" || STARTERS.contains(&name)
@@ -239,7 +239,7 @@ fn why(said: &Said) -> String {
     }
 }
 
-/// The library that a process has loaded, as that process sees it.
+/// Path of the libpmix that a process has loaded, as that process sees it; `None` if it has none.
 fn library_of(process: &proc::Process, pid: i32) -> Option<PathBuf> {
     let maps = process.maps().ok()?;
     let is_it = |path: &&Path| {

@@ -1,4 +1,4 @@
-//! The processes of this machine, as `/proc` shows them at one moment.
+//! The processes of this machine, as `/proc` shows them at one time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 use sdm_system::{files, proc};
 
-/// The longest name that the kernel keeps, in bytes.
+/// Maximum length of a process's name in the kernel, in bytes.
 const NAME_BYTES_MAX: usize = 15;
 /// Flag in `/proc/PID/stat` of a kernel thread.
 const KERNEL_THREAD: u32 = 0x0020_0000;
@@ -20,18 +20,18 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
-    /// Its real user id.
+    /// Real user id of the process.
     pub(super) uid: u32,
-    /// True if all its user ids are the same, and it is dumpable.
+    /// True if all user ids of the process are the same, and it is dumpable.
     plain: bool,
-    /// Its start time, in clock ticks since boot.
+    /// Start time of the process, in clock ticks since boot.
     pub(super) began: u64,
     /// Processor time used, in clock ticks.
     pub(super) used_ticks: u64,
-    /// The kernel's name for it, at most 15 bytes.
+    /// The kernel's name for the process, at most 15 bytes.
     pub(super) name: String,
-    /// Command line; `None` for another user's process. Such a text is not trusted: that user could make reading it
-    /// never end.
+    /// Command line of the process; `None` for another user's process. Its text is not read, since that user could
+    /// delay the read without limit.
     pub(super) command: Option<Vec<String>>,
 }
 
@@ -44,22 +44,22 @@ impl Process {
         }
     }
 
-    /// True if it is a process of this user, without another user's rights, and dumpable.
+    /// True if the process belongs to this user, has no other user's rights, and is dumpable.
     pub(super) fn is_of(&self, uid: u32) -> bool {
         self.plain && self.uid == uid
     }
 
-    /// Name of its owner, for the user.
+    /// Name of the process's owner, for the user.
     pub(super) fn owner(&self) -> String {
         files::user(self.uid)
     }
 
-    /// The words of its command line; none where that was not read.
+    /// The words of the command line; empty if it was not read.
     pub(super) fn words(&self) -> &[String] {
         self.command.as_deref().unwrap_or_default()
     }
 
-    /// True if `name` is a word of its command line, or the file's name of one.
+    /// True if `name` is a word of the command line, or the file name of a word.
     pub(super) fn has_word(&self, name: &str) -> bool {
         let is_it = |word: &String| word == name || word.rsplit('/').next() == Some(name);
         self.words().iter().any(is_it)
@@ -69,7 +69,7 @@ impl Process {
         names.iter().any(|name| self.is_called(name))
     }
 
-    /// Display name of its program: the file name of the first word, or the kernel's name.
+    /// Display name of the program: the file name of the first word, or the kernel's name.
     pub(super) fn program(&self) -> &str {
         self.base().unwrap_or(&self.name)
     }
@@ -80,7 +80,7 @@ impl Process {
     }
 }
 
-/// All processes but zombies and the kernel's own threads.
+/// All processes of this machine except zombies and kernel threads.
 #[derive(Debug)]
 pub(super) struct Processes {
     root: PathBuf,
@@ -108,7 +108,7 @@ impl Processes {
         self.by_pid.get(&pid)
     }
 
-    /// The process of a thread that is not its main one; `None` for any other number.
+    /// The process that has this id as a thread other than its main one; `None` if there is none.
     pub(super) fn process_of_thread(&self, id: i32) -> Option<&Process> {
         // The kernel does not list threads here, and opens their folders.
         let pid = self.process(id).status().ok()?.number("Tgid")?;
@@ -125,7 +125,7 @@ impl Processes {
         self.all().filter(move |process| process.parent == pid)
     }
 
-    /// A process and all that it descends from.
+    /// The pids of a process and of its ancestors.
     pub(super) fn ancestors(&self, own: i32) -> BTreeSet<i32> {
         let mut found = BTreeSet::new();
         let mut next = Some(own);
@@ -135,7 +135,7 @@ impl Processes {
         found
     }
 
-    /// Initial environment of a process, as far as it may be read.
+    /// The environment with which a process was started, as far as it may be read.
     pub(super) fn environment(&self, pid: i32) -> Environment {
         Environment::of(&self.process(pid))
     }
@@ -146,7 +146,7 @@ impl Processes {
     }
 }
 
-/// Reads one process; `None` if all its threads have ended, or it is one of the kernel.
+/// Reads one process; `None` if all its threads have ended, or if it is a kernel thread.
 fn read(pid: i32, process: &proc::Process) -> Option<Process> {
     let stat = process.stat().ok()?;
     let is_kernels = stat.flags().unwrap_or(0) & KERNEL_THREAD != 0;

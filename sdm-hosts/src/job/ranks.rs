@@ -1,4 +1,4 @@
-//! Ranks that runtimes put into the environment of their processes, and the jobs to which these belong.
+//! Ranks that runtimes set in the environment of their processes, and the jobs of these ranks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,19 +13,19 @@ use super::{HELPERS, JobError, STARTERS};
 pub(super) struct EnvironmentRank {
     pub(super) rank: u32,
     size: Option<u32>,
-    /// Identifier of the job among those of the same runtime.
+    /// Identifier of the job among the jobs of the same runtime.
     pub(super) job: String,
-    /// True if the runtime is one of MPI's.
+    /// True if the runtime is that of an MPI library.
     pub(super) is_of_mpi: bool,
 }
 
-/// Processes that a runtime gave a rank.
+/// Processes to which a runtime has given ranks.
 pub(super) struct Ranked {
-    /// Ranks with their pids, by rising rank.
+    /// Pairs of rank and pid, by rising rank.
     pub(super) pids: Vec<(u32, i32)>,
-    /// Number of ranks on all hosts, where the runtime gives it.
+    /// Number of ranks on all hosts; `None` if the runtime does not give it.
     pub(super) size: Option<u32>,
-    /// Processes of later jobs, which the ranks in `pids` have started.
+    /// Pids of later jobs' processes, which the ranks in `pids` have spawned.
     pub(super) spawned: Vec<i32>,
 }
 
@@ -83,7 +83,7 @@ fn is_starter(process: &Process) -> bool {
     process.is_called_any(STARTERS)
 }
 
-/// Processes by their jobs, each with its rank; and those without any.
+/// Processes by job, each with its rank; and the processes without a rank.
 #[derive(Debug, Default)]
 pub(super) struct ByJob {
     pub(super) jobs: BTreeMap<String, Vec<(u32, i32)>>,
@@ -116,14 +116,16 @@ impl ByJob {
     }
 }
 
-/// Number of ranks on all hosts of the job to which a process of this machine belongs, where the runtime gives it.
+/// Number of ranks, on all hosts, of the job to which a process of this machine belongs; `None` if the runtime does not
+/// give it.
 #[must_use]
 pub fn size_of(pid: i32) -> Option<u32> {
     let processes = Processes::read(Path::new("/proc")).ok()?;
     given(&processes, pid, &Environment::default())?.size
 }
 
-/// The rank of a process; variables `inherited` from a launcher do not count.
+/// The rank of a process from its environment; `None` if it has none. Variables in `inherited`, the environment of the
+/// launcher, do not count.
 pub(super) fn given(
     processes: &Processes,
     pid: i32,
@@ -150,8 +152,7 @@ pub(super) fn given(
     })
 }
 
-/// A name for a job to which the runtime gives none: the name of the nearest ancestor process that is not of the
-/// same rank.
+/// A name for a job that the runtime does not name: the process name of the nearest ancestor without the same rank.
 fn above(processes: &Processes, pid: i32, own: &Identity) -> String {
     let mut at = pid;
     while let Some(parent) = processes.get(at).map(|it| it.parent) {

@@ -1,4 +1,4 @@
-//! The processes of ranks on other hosts, as scripts there report them.
+//! The processes of ranks on other hosts, parsed from the output of scripts on these hosts.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use sdm_system::rank_program::{Candidate, choose};
 
 use super::{JobProcess, PROCESSES_MAX};
 
-/// A process of a rank on another host.
+/// A process of a rank on another host, as a script there reports it.
 pub(super) struct RemoteProcess {
     rank: u32,
     pid: i32,
@@ -18,7 +18,7 @@ pub(super) struct RemoteProcess {
 }
 
 impl RemoteProcess {
-    /// Parses rank, pid, parent, whether an MPI library is mapped, and clock ticks; `None` if a number is invalid.
+    /// Parses rank, pid, parent, a flag for a mapped MPI library, and clock ticks; `None` if a number is invalid.
     pub(super) fn read(numbers: [&str; 5], (host, program): (&str, &str)) -> Option<Self> {
         let [rank, pid, parent, mpi, ticks] = numbers;
         let rank = rank.parse().ok().filter(|rank| *rank < PROCESSES_MAX)?;
@@ -62,7 +62,7 @@ pub(super) fn programs(all: Vec<RemoteProcess>) -> Vec<JobProcess> {
     ranks.into_iter().filter_map(chosen).collect()
 }
 
-/// The processes among which the program of a rank is chosen: the outermost one and those below it.
+/// The processes from which the program of a rank is chosen: the outermost one and its descendants.
 fn candidates(found: &BTreeMap<i32, RemoteProcess>) -> Vec<Candidate> {
     let is_outermost = |one: &&RemoteProcess| !found.contains_key(&one.parent);
     let Some(top) = found.values().find(is_outermost) else {

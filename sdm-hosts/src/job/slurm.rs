@@ -1,5 +1,5 @@
-//! Jobs of Slurm whose `srun` runs on another machine, such as the batch host. Slurm reports the steps and
-//! their nodes. Each node, asked through `srun --overlap`, reports its processes and their ranks.
+//! Slurm jobs whose `srun` runs on another machine, such as the batch host. Slurm reports the steps and their nodes. A
+//! script, started on each node by `srun --overlap`, reports the processes there and their ranks.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use super::{Job, JobError, JobProcess, PROCESSES_MAX};
 const SCRIPT: &str = include_str!("slurm.sh");
 /// Time limit for an answer of Slurm, and for its nodes to start a small program.
 const WAIT: Duration = Duration::from_secs(60);
-/// Time limit for Slurm's answer whether a number that is a pid on this machine is a job's as well.
+/// Time limit for Slurm to say whether a number that is a pid on this machine is also a job.
 const GLANCE_WAIT: Duration = Duration::from_secs(1);
-/// Maximum number of steps that a question names.
+/// Maximum number of steps that an error message lists.
 const LISTED_MAX: usize = 16;
 
-/// A step that runs.
+/// A running step of a Slurm job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
-    /// The job in Slurm's words: `12`, `12_3`, `12+1`.
+    /// The job in Slurm's notation: `12`, `12_3`, `12+1`.
     job: String,
     number: u32,
     tasks: u32,
@@ -46,7 +46,7 @@ impl Step {
         })
     }
 
-    /// For a question: `slurm:12.0 (halo, 4 tasks)`.
+    /// The step in an error message: `slurm:12.0 (halo, 4 tasks)`.
     fn shown(&self) -> String {
         let (job, program) = (
             printable(self.job.as_bytes()),
@@ -100,8 +100,8 @@ enum SlurmFailure {
     Said { program: String, what: String },
 }
 
-/// True if a number is that of a Slurm job that has not ended. With `glance`, Slurm has a second to answer, and counts
-/// as not knowing the job after that.
+/// True if a number is a Slurm job that has not ended. With `glance`, false also if Slurm does not answer within a
+/// second.
 pub(super) fn knows(number: i32, glance: bool) -> bool {
     let wait = if glance { GLANCE_WAIT } else { WAIT };
     let id = number.to_string();
@@ -204,7 +204,7 @@ fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Slurm
     ask("srun", &words, WAIT)
 }
 
-/// The ranks in the nodes' answers; other lines are ignored.
+/// The ranks in the output of the nodes' scripts; other lines are ignored.
 fn read(lines: &[String]) -> Vec<JobProcess> {
     let mut told = Vec::new();
     for line in lines {

@@ -19,9 +19,9 @@ pub enum Target {
     Slurm {
         /// The job's number.
         job: u32,
-        /// The element of a job array.
+        /// The element of a job array; `None` for another job.
         element: Option<u32>,
-        /// The component of a heterogeneous job; never together with an element.
+        /// The component of a heterogeneous job; `None` for another job. Never together with an element.
         component: Option<u32>,
         /// The step's number; `None` for the only step of the job.
         step: Option<u32>,
@@ -36,9 +36,9 @@ pub enum Target {
 impl FromStr for Target {
     type Err = JobError;
 
-    /// `4711` is a pid or a job of Slurm's, `4711,4712` are pids, `slurm:12`, `slurm:12_3`, `slurm:12+1` and
-    /// `slurm:12.0` a job, an element, a component and a step of Slurm's,
-    /// `pmix:NAMESPACE` a job of PMIx's; anything else is a name.
+    /// Parses a target: `4711` is a pid or a Slurm job, `4711,4712` are pids. `slurm:12`, `slurm:12_3`, `slurm:12+1`
+    /// and `slurm:12.0` are a Slurm job, array element, component and step. `pmix:NAMESPACE` is a job of a PMIx server.
+    /// Any other text is a program name.
     fn from_str(text: &str) -> Result<Self, JobError> {
         let refuse = |what| JobError::Target {
             text: text.chars().take(80).collect(),
@@ -80,7 +80,8 @@ impl FromStr for Target {
     }
 }
 
-/// Parses the id of a Slurm job, array element, component or step: `12`, `12_3`, `12+1`, `12.0`, `12+1.0`.
+/// Parses the id of a Slurm job, array element, component or step: `12`, `12_3`, `12+1`, `12.0`, `12+1.0`. `None` if it
+/// is malformed.
 fn slurm(id: &str) -> Option<Target> {
     let (id, step) = match id.split_once('.') {
         Some((id, step)) => (id, Some(step.parse().ok()?)),

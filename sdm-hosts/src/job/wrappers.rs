@@ -1,8 +1,8 @@
-//! The program of a rank that runs below wrappers: a script, `timeout`, `strace`, a container.
+//! The program of a rank that wrappers have started: a script, `timeout`, `strace`, a container.
 //!
-//! Wrappers are not recognised by their names. A rank's processes are the descendants of the one that the launcher
-//! has started, as far as they have the launcher's rank in their environment. The program is the deepest of them
-//! that has an MPI library mapped; without one, the process with the most processor time.
+//! Wrappers are not recognised by their names. The processes of a rank are the one that the launcher has started, and
+//! its descendants with the launcher's rank in their environment. The program is the deepest of them that has an MPI
+//! library mapped. Without one, it is the process with the most processor time.
 
 use sdm_system::rank_program::{Candidate, choose};
 use sdm_text::{counted, printable_name};
@@ -20,9 +20,10 @@ pub(super) struct Program {
     pub(super) pid: i32,
     /// Pids of other processes that may be the program instead.
     pub(super) others: Vec<i32>,
-    /// Pids of programs below a process without MPI that may be the program, but have no rank in their environment.
+    /// Pids of descendants that may be the program but have no rank in their environment, if the chosen process has no
+    /// MPI library.
     pub(super) unranked: Vec<i32>,
-    /// True for a process of an MPI launcher in which no MPI library is loaded.
+    /// True if the launcher is one of MPI, but no MPI library is mapped in the process.
     pub(super) lacks_mpi: bool,
 }
 
@@ -59,11 +60,11 @@ pub(super) fn program_of(processes: &Processes, top: i32) -> Program {
 /// The processes of a rank.
 struct Below {
     all: Vec<Candidate>,
-    /// Children of these without any rank in their environment.
+    /// Children of these processes without any rank in their environment.
     unranked: Vec<i32>,
 }
 
-/// A process and those below it of the same rank; all below it where it has none.
+/// A process and its descendants of the same rank; all its descendants if the process has no rank.
 fn below(processes: &Processes, top: i32, wanted: Option<&EnvironmentRank>) -> Below {
     let none = Environment::default();
     let candidate = |pid, parent, depth| Candidate {
@@ -96,14 +97,14 @@ fn below(processes: &Processes, top: i32, wanted: Option<&EnvironmentRank>) -> B
     found
 }
 
-/// True for a child that has not begun another program.
+/// True for a forked child that has not executed another program.
 fn is_fork(processes: &Processes, parent: i32, child: i32) -> bool {
     let words = |pid| processes.get(pid).map(Process::words);
     let file = |pid| processes.process(pid).program().ok();
     words(parent) == words(child) && file(parent) == file(child)
 }
 
-/// True for a process with an MPI library in it.
+/// True for a process in which an MPI library is mapped.
 fn has_mpi(processes: &Processes, pid: i32) -> bool {
     let process = processes.process(pid);
     let maps = process.maps().unwrap_or_default();
@@ -111,13 +112,13 @@ fn has_mpi(processes: &Processes, pid: i32) -> bool {
     files.any(mpi::is_library) || mpi::is_in(&process.path("exe"))
 }
 
-/// True for a process without an MPI library; false if its memory's map cannot be read.
+/// True for a process in which no MPI library is mapped; false if its memory map cannot be read.
 fn lacks_mpi(processes: &Processes, pid: i32) -> bool {
     let is_mapped = processes.process(pid).maps().is_ok_and(|it| !it.is_empty());
     is_mapped && !has_mpi(processes, pid)
 }
 
-/// Sentences on ranks whose program is uncertain: one for each reason.
+/// Sentences about ranks whose program is uncertain: one for each reason.
 pub(super) fn doubts(processes: &Processes, ranks: &[(u32, Program)]) -> Vec<String> {
     let name = |pid: &i32| {
         let program = processes.get(*pid).map_or("", Process::program);
@@ -159,5 +160,5 @@ pub(super) fn doubts(processes: &Processes, ranks: &[(u32, Program)]) -> Vec<Str
     several.into_iter().chain(unranked).chain(early).collect()
 }
 
-/// Maximum number of a rank's other processes that are named.
+/// Maximum number of a rank's other processes that are listed.
 const SHOWN_MAX: usize = 4;

@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> BTreeMap<String, Vec<PathBuf>> {
     }
 }
 
-/// Reads an index; none where it is of another form or cut off.
+/// Parses an index; `None` if it has another format or is cut off.
 pub(super) fn parse(bytes: &[u8]) -> Option<BTreeMap<String, Vec<PathBuf>>> {
     let bytes = match bytes.starts_with(OLD_MAGIC) {
         true => {

@@ -31,10 +31,10 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let _ = cache::parse(bytes);
 }
 
-/// One program or library of a tree.
+/// A program or a library of a [`Tree`].
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// The name by which it is needed; the program's own path.
+    /// The name by which the library is needed; for the program, its path.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) object: Object,
@@ -46,7 +46,7 @@ pub(crate) struct Loaded {
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) all: Vec<Loaded>,
-    /// Libraries that were not found.
+    /// Names of libraries that were not found.
     pub(crate) missing: Vec<String>,
 }
 
@@ -67,9 +67,9 @@ impl Tree {
 /// Search paths for libraries.
 #[derive(Debug, Default)]
 pub(crate) struct LibrarySearch {
-    /// `LD_LIBRARY_PATH`.
+    /// Folders in `LD_LIBRARY_PATH`.
     path: Vec<PathBuf>,
-    /// `LD_PRELOAD`.
+    /// Libraries in `LD_PRELOAD`.
     preload: Vec<String>,
     cache: BTreeMap<String, Vec<PathBuf>>,
     usual: Vec<PathBuf>,
@@ -90,7 +90,7 @@ impl LibrarySearch {
         }
     }
 
-    /// The libraries of a program; an empty tree where the file is no program.
+    /// The libraries of a program; an empty tree if the file is not a program.
     pub(crate) fn tree(&self, program: &Path) -> Tree {
         let mut tree = Tree::default();
         let Some(object) = Object::read(program) else {
@@ -144,7 +144,7 @@ impl LibrarySearch {
         tree
     }
 
-    /// The file that the loader takes for a name that the object at index `by` needs.
+    /// The file that the loader takes for `name`, which the object at index `by` needs; `None` if there is none.
     fn find(&self, tree: &Tree, name: &str, by: usize) -> Option<(PathBuf, Object)> {
         let of = &tree.all[by];
         let program = &tree.all[0].object;
@@ -193,7 +193,7 @@ fn rpaths(tree: &Tree, by: usize) -> Vec<PathBuf> {
     found
 }
 
-/// The folders of a list with colons or semicolons; an empty one is the working directory.
+/// The folders of a list separated by colons or semicolons; an empty item is the working directory.
 fn folders(list: &[u8]) -> Vec<PathBuf> {
     if list.is_empty() {
         return Vec::new();

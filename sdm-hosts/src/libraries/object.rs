@@ -17,7 +17,7 @@ const ENTRIES_MAX: usize = 65_536;
 /// Contents of a file's dynamic section.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Object {
-    /// ELF class and machine, which must be equal in all files of a process.
+    /// ELF class and machine, which are equal in all files of a process.
     pub(super) machine: (u8, u16),
     /// False for a static program, which no loader handles.
     pub(super) is_dynamic: bool,
@@ -25,9 +25,9 @@ pub(crate) struct Object {
     pub(super) needed: Vec<String>,
     pub(super) rpath: Vec<String>,
     pub(super) runpath: Vec<String>,
-    /// True if its needed libraries are not searched in the usual folders.
+    /// True if the libraries that it needs are not searched in the usual folders.
     pub(super) has_no_usual_folders: bool,
-    /// MPI symbols that it defines or uses.
+    /// MPI symbols that the file defines or uses.
     pub(crate) symbols: MpiSymbols,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn fuzz_object(bytes: &[u8]) {
 }
 
 impl Object {
-    /// Reads a file; `None` if the file is no program or library.
+    /// Reads a file; `None` if it is not a program or a library.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let file = ReadCache::new(files::open(path).ok()?);
         match FileKind::parse(&file).ok()? {

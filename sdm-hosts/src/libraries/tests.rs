@@ -1,4 +1,4 @@
-//! Trees of real libraries, made by the compiler; the loader of this machine gives the expected result.
+//! Trees of real libraries, built by the compiler. The loader of this machine gives the expected result.
 
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,8 @@
-//! PMIx servers of this machine that take tools, and the choice of the one that the user names.
+//! PMIx servers of this machine that accept tools, and the choice of the server that the user names.
 //!
-//! The choice is made here and not by libpmix. Its search takes files of dead servers for servers, reads all of a
-//! big `/tmp`, and does not try the system's server first, as RFC0010 (`PMIx extension of tool interaction
-//! support`) asks for.
+//! The choice is made here and not by libpmix. libpmix takes files of dead servers for servers, and reads all of a
+//! large `/tmp`. It does not try the system's server first, as RFC0010 (`PMIx extension of tool interaction support`)
+//! requires.
 
 mod rendezvous;
 
@@ -21,7 +21,7 @@ pub enum Wanted {
     System,
     /// The server in the process with this pid.
     Pid(i32),
-    /// The server with this namespace of its own.
+    /// The server with this namespace.
     Namespace(String),
     /// The server that has written this rendezvous file.
     File(PathBuf),
@@ -29,10 +29,10 @@ pub enum Wanted {
     Uri(String),
 }
 
-/// Cause for which no server was chosen.
+/// Reason for which no server was chosen.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ChoiceError {
-    /// No usable server runs; with the rejected servers and the reasons, each as text.
+    /// No usable server runs. The texts name the rejected servers, each with the reason.
     #[error("none of your PMIx servers on this machine accepts tools{}", left_out(.0))]
     None(Vec<String>),
     /// No server matches.
@@ -46,12 +46,12 @@ pub enum ChoiceError {
         /// Rejected servers with the reasons, each as text.
         left: Vec<String>,
     },
-    /// Several servers run, and the user has chosen none; with the servers, each as text.
+    /// Several servers run, and the user has named none. The texts name the servers.
     #[error("several PMIx servers run; name one by --pid or --server: {}", .0.join("; "))]
     Several(Vec<String>),
 }
 
-/// Maximum number of rejected servers that are named.
+/// Maximum number of rejected servers that an error message lists.
 const NAMED_MAX: usize = 3;
 
 fn left_out(left: &[String]) -> String {
@@ -63,8 +63,8 @@ fn left_out(left: &[String]) -> String {
     }
 }
 
-/// The servers on this machine that this user may ask, each once, the system's first. Also returns a reason for each
-/// rendezvous file whose server is rejected.
+/// The servers on this machine that this user may query, each once, the system's first. Also returns, for each
+/// rendezvous file of a rejected server, the reason.
 #[must_use]
 pub fn servers() -> (Vec<Rendezvous>, Vec<String>) {
     rendezvous::find(&rendezvous::folders())

@@ -1,7 +1,7 @@
 //! Rendezvous files, in which a PMIx server writes its address for tools.
 //!
-//! Five lines: `NAMESPACE.RANK;tcp4://IP:PORT` (or `tcp6://`), the library's version, the server's pid, its user and
-//! group (`UID:GID`), a date.
+//! A file has five lines: `NAMESPACE.RANK;tcp4://IP:PORT` (or `tcp6://`), the library's version, the server's pid, its
+//! user and group (`UID:GID`), and a date.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -23,8 +23,8 @@ const SYSTEM: &str = "pmix.sys.";
 /// Prefix of other servers' files, before the host's name, and the suffix after it.
 const SESSION: &str = "pmix.";
 const TOOL: &str = ".tool";
-/// Prefixes of servers' own folders: of PRRTE started as `mpirun`, as `prte`, as `prterun` (before 3.0 and since), of
-/// PMIx's own, and of SDM's PMIx server.
+/// Prefixes of the names of servers' folders. The servers are PRRTE as `mpirun`, as `prte`, and as `prterun` (before
+/// 3.0 and since), PMIx's own server, and that of SDM.
 const FOLDERS: [&str; 6] = ["ompi.", "prte", "prtrn.", "pmix", "openpmix", "sdm-pmix-"];
 /// Maximum depth of the search in a server's folder.
 const DEPTH_MAX: usize = 3;
@@ -36,10 +36,10 @@ const FILES_MAX: usize = 4096;
 const BYTES_MAX: u64 = 4096;
 /// Number of attempts to find a server's socket.
 const LOOKS_MAX: usize = 3;
-/// Programs of servers that crash when a tool connects: Open MPI 4's.
+/// Programs whose server crashes when a tool connects: those of Open MPI 4.
 const HARMED: [&str; 2] = ["orterun", "orted"];
 
-/// Cause for which the server of a file is rejected.
+/// Reason for which the server of a file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum RejectedFile {
     /// The file cannot be read.
@@ -48,10 +48,10 @@ pub enum RejectedFile {
     /// The path is a folder, a pipe or the like.
     #[error("not a regular file")]
     NoFile,
-    /// Another user has written it.
+    /// Another user has written the file.
     #[error("the file belongs to {0}")]
     Foreign(String),
-    /// The file has other contents.
+    /// The file is not a rendezvous file.
     #[error("not a rendezvous file of a PMIx server")]
     NoServer,
     /// The server has ended.
@@ -62,22 +62,22 @@ pub enum RejectedFile {
     ForeignProcess {
         /// The server's pid.
         pid: i32,
-        /// Its owner's name.
+        /// Name of the process's owner.
         owner: String,
     },
-    /// The server would crash when a tool connects: Open MPI 4's.
+    /// The server would crash when a tool connects: it belongs to Open MPI 4.
     #[error("{program} (pid {pid}) crashes when a tool connects")]
     Harmed {
-        /// Its program's name.
+        /// Name of the server's program.
         program: String,
         /// The server's pid.
         pid: i32,
     },
-    /// The process has no libpmix: the server has ended, and its pid belongs to another process.
+    /// The process has no libpmix. So the server has ended, and its pid now belongs to another process.
     #[error("process {0} has not loaded libpmix: the PMIx server of this file has ended")]
     NoLibrary(i32),
-    /// The process has libpmix and does not listen at the address: the server has ended, and its pid belongs to another
-    /// process.
+    /// The process has libpmix, but does not listen at the address. So the server has ended, and its pid now belongs to
+    /// another process.
     #[error("process {0} does not listen at this address: the PMIx server of this file has ended")]
     NoListener(i32),
 }
@@ -91,7 +91,7 @@ pub enum Level {
     Session,
 }
 
-/// A server that runs, is this user's, and takes tools.
+/// A running server that belongs to this user and accepts tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendezvous {
     /// The rendezvous file.
@@ -100,13 +100,13 @@ pub struct Rendezvous {
     pub level: Level,
     /// The server's own namespace, as its file gives it.
     pub namespace: String,
-    /// Its address, with namespace and rank.
+    /// Address of the server, with namespace and rank.
     pub uri: String,
     /// The version of the server's library, as its file gives it.
     pub version: String,
-    /// Its process.
+    /// Pid of the server.
     pub pid: i32,
-    /// The name of the program that it runs.
+    /// Name of the program that the server runs.
     pub program: String,
 }
 
@@ -136,7 +136,7 @@ pub(super) fn folders() -> Vec<PathBuf> {
     folders_of(|variable| std::env::var_os(variable))
 }
 
-/// The folders that these variables name, those for the files of PMIx servers first.
+/// The folders that the environment variables name, those for the files of PMIx servers first.
 fn folders_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = [
         "PMIX_SYSTEM_TMPDIR",
@@ -156,7 +156,8 @@ fn folders_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     folders
 }
 
-/// The servers with files in these folders, the system's first, each once. Also returns the reasons for rejected ones.
+/// The servers with files in these folders, the system's first, each once. Also returns the reason for each rejected
+/// server.
 pub(super) fn find(folders: &[PathBuf]) -> (Vec<Rendezvous>, Vec<String>) {
     let mut search = Walk::default();
     for folder in folders {
@@ -266,7 +267,7 @@ fn text_of(file: &Path) -> Result<String, RejectedFile> {
     files::text_of(file, BYTES_MAX).map_err(RejectedFile::Unread)
 }
 
-/// Parses the lines of a file, without checking the server.
+/// Parses the lines of a file, without checking the server; `None` if they are malformed.
 fn parse(text: &str) -> Option<Rendezvous> {
     let mut lines = text.lines();
     let uri = lines.next()?;
@@ -317,7 +318,7 @@ fn check(server: &mut Rendezvous) -> Result<(), RejectedFile> {
     Ok(())
 }
 
-/// True if a process listens at the port of an address; true if that cannot be seen.
+/// True if a process listens at the port of an address, or if this cannot be found out.
 fn listens(process: &proc::Process, uri: &str) -> bool {
     let port = uri.rsplit_once(':').map(|(_, port)| port.parse());
     let (Some(Ok(port)), Ok(descriptors)) = (port, process.descriptors()) else {

@@ -21,7 +21,7 @@ const RELEASE_WAIT: Duration = Duration::from_secs(20);
 /// Maximum number of lines kept of gdb's error output.
 const COMPLAINTS_MAX: usize = 20;
 
-/// Markers in gdb's output: before a requested value, and at the end of each step.
+/// Prefixes of lines in gdb's output: of a requested value, and at the end of each step.
 const VALUE: &str = "sdm-value ";
 const STEP_END: &str = "sdm-step";
 
@@ -52,7 +52,7 @@ impl AttachPipe {
         Ok(Self { reader, writer })
     }
 
-    /// Path by which the launcher opens the pipe; valid as long as this lives.
+    /// Path by which the launcher opens the pipe; valid as long as this value lives.
     pub(super) fn path(&self) -> PathBuf {
         self.reader.first()
     }
@@ -64,21 +64,22 @@ pub(super) struct Gdb {
     input: Option<ChildStdin>,
     out: Stream,
     err: Stream,
-    /// The pipe on which the launcher waits until gdb is attached; `None` once the line that lets it begin was written.
+    /// The pipe on which the launcher waits until gdb is attached; `None` after the line that lets the launcher begin
+    /// was written.
     gate: Option<AttachPipe>,
     /// Index of the present step.
     step: usize,
-    /// True once the present step's expression was not 0.
+    /// True once the expression of the present step was not 0.
     is_true: bool,
     complaints: Vec<String>,
 }
 
-/// gdb did not reach the point at which a launcher holds its processes.
+/// The failure of gdb to reach the point at which a launcher holds its processes.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}{}", quoted(said.as_deref()))]
 pub struct HoldFailure {
     step: Step,
-    /// gdb's last message about it.
+    /// gdb's last message about the step; `None` if there is none.
     said: Option<String>,
 }
 
@@ -130,7 +131,7 @@ impl Gdb {
         Ok(gdb)
     }
 
-    /// The descriptors to watch.
+    /// The descriptors of gdb's output and error output, to be watched.
     pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [self.out.fd(), self.err.fd()].into_iter().flatten()
     }
